@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What bindgen reads for abi.rs. */
+#include <linux/scatterlist.h>
+#include <nv-p2p.h>
+#include <rdma/peer_mem.h>
+#include "../shim.h"

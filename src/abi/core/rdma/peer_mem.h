@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Peer memory as the RDMA core exports it, for machines without a header of
+ * their own: a kernel that has peer memory but whose headers package leaves
+ * this file out. Names, layout and values are those of MLNX_OFED 5.4-3.0.3 and
+ * later, DOCA-OFED, and the distributions' kernels that took it over.
+ *
+ * A header of the installed RDMA core is always preferred: see src/locate.
+ */
+#ifndef NVPM_ABI_PEER_MEM_H
+#define NVPM_ABI_PEER_MEM_H
+
+#include <linux/types.h>
+
+struct device;
+struct sg_table;
+
+/* The core names a registration by a number; before OFED 4.0 by a pointer. */
+#define PEER_MEM_U64_CORE_CONTEXT
+
+/* Sizes of the two texts in a client, terminators included. */
+#define IB_PEER_MEMORY_NAME_MAX	64
+#define IB_PEER_MEMORY_VER_MAX	16
+
+/*
+ * What the core gives a client that asks for it on registration: takes the
+ * registration @core_context away from its RDMA device, and returns when the
+ * device no longer uses the memory. Sleeps; returns 0 always.
+ */
+typedef int (*invalidate_peer_memory)(void *reg_handle, u64 core_context);
+
+/**
+ * struct peer_memory_client - an owner of memory that the kernel cannot pin
+ * @name: unique among clients; a printf format on some cores, so without "%"
+ * @version: a text of 14 bytes at most. Byte 15 is not text but tells the core
+ *	that this is the head of a &struct peer_memory_client_ex.
+ * @acquire: more than 0 if the memory is the client's, which then stores its
+ *	context; otherwise the core asks the next client. The private data and
+ *	the name are NULL but for some users of OFED 5.0 and earlier.
+ * @get_pages: takes the pages, for the registration @core_context (0 is one).
+ *	No table is given since OFED 5.1.
+ * @dma_map: fills the table with addresses for the device, and counts them.
+ * @dma_unmap: ends what @dma_map began. Its result is not looked at.
+ * @put_pages: ends what @get_pages began.
+ * @get_page_size: the unit of the table's entries, in bytes.
+ * @release: the last call for a context, one for each successful @acquire.
+ */
+struct peer_memory_client {
+	char name[IB_PEER_MEMORY_NAME_MAX];
+	char version[IB_PEER_MEMORY_VER_MAX];
+	int (*acquire)(unsigned long addr, size_t size, void *private_data,
+		       char *private_name, void **client_context);
+	int (*get_pages)(unsigned long addr, size_t size, int write, int force,
+			 struct sg_table *sg_head, void *client_context,
+			 u64 core_context);
+	int (*dma_map)(struct sg_table *sg_head, void *client_context,
+		       struct device *dma_device, int dmasync, int *nmap);
+	int (*dma_unmap)(struct sg_table *sg_head, void *client_context,
+			 struct device *dma_device);
+	void (*put_pages)(struct sg_table *sg_head, void *client_context);
+	unsigned long (*get_page_size)(void *client_context);
+	void (*release)(void *client_context);
+};
+
+/**
+ * struct peer_memory_client_ex - a client that says more about itself
+ * @client: with byte 15 of its version other than 0
+ * @ex_size: size of this structure as the client knows it
+ * @flags: of the values below
+ *
+ * OFED 4.1 to 5.0 take the word at @ex_size for a pointer to a function: there
+ * it must be 0. The core keeps a pointer to the structure, not a copy.
+ */
+struct peer_memory_client_ex {
+	struct peer_memory_client client;
+	size_t ex_size;
+	u32 flags;
+};
+
+enum {
+	/* After an invalidation the core calls @release only. */
+	PEER_MEM_INVALIDATE_UNMAPS = 1 << 0,
+};
+
+/*
+ * Registers a client, and returns a handle or NULL. A client whose memory
+ * never goes away while it is registered passes NULL as @invalidate_callback.
+ */
+void *ib_register_peer_memory_client(const struct peer_memory_client *client,
+				     invalidate_peer_memory *invalidate_callback);
+
+/* Returns when the core has released the last context of the client. */
+void ib_unregister_peer_memory_client(void *reg_handle);
+
+#endif

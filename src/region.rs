@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The life of one region: its phases, the events that move it, and who may do what.
+//!
+//! Nothing here calls anyone. Each event is a method that the owner of a [`Life`] calls under its
+//! lock; what it returns (a pin, a mapping, a ticket) is for that caller alone to act on, after it
+//! has let go of the lock. That is how two threads that tear down the same region are kept apart:
+//! the mapping and the pin are in here once, and whoever gets them out does the work.
+//!
+//! # Locks and their order
+//!
+//! | lock | whose | held over |
+//! |---|---|---|
+//! | API lock | driver | its free callback into us; inside our calls to pin, unpin and map |
+//! | mapping lock, one per region | RDMA core | its calls `get_pages` and `dma_map` into us; inside our call to invalidate |
+//! | life lock, one per region | ours | one method of [`Life`], never a call into either neighbour |
+//! | lock of the table of ids | ours | one look-up, never a call into anyone |
+//!
+//! The first two can be taken in either order by the neighbours themselves (free callback, then
+//! invalidate; get_pages, then pin), so two rules keep them from waiting for each other:
+//!
+//! - The core is told of a revocation only for a region in phase `Mapped`: from then on the thread
+//!   that holds the mapping lock makes no more calls into the driver.
+//! - The callback waits for nothing but the end of the pin call that armed it, which needs no lock
+//!   of the driver any more.
+
+use super::errno::Errno;
+
+/// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
+pub(crate) type Ticket = u64;
+
+/// A thread, as the kernel numbers them.
+pub(crate) type Thread = i32;
+
+/// Where a region is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The driver has been asked for the pages and has not answered yet.
+    Pinning,
+    /// The memory is the GPU's, but cannot be had for this reason.
+    Refused(Errno),
+    /// The driver has pinned the pages.
+    Pinned,
+    /// The core has named the registration.
+    Bound(Ticket),
+    /// The device may use the addresses.
+    Mapped(Ticket),
+    /// This thread is telling the core that the memory goes away, and undoing the mapping.
+    Revoking(Thread),
+    /// The driver has taken the memory back.
+    Revoked,
+    /// The device uses the addresses no more, the pages are pinned still.
+    Unmapped,
+    /// Nothing is left to give back.
+    Gone,
+}
+
+/// The life of one region, with the pin `P` and the mapping `M` that it owns.
+///
+/// # Invariants
+///
+/// `mapping` is there only in the phases `Mapped` and `Revoking`, `pin` only from `Pinned` to
+/// `Revoking` and in `Unmapped`.
+pub(crate) struct Life<P, M> {
+    phase: Phase,
+    pin: Option<P>,
+    mapping: Option<M>,
+}
+
+/// What the driver's free callback has to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Revocation<P> {
+    /// Wait until the phase changes, then ask again: the pin call has not returned yet.
+    Wait,
+    /// The device never saw the memory: let go of the pin without unpinning it.
+    Forget(P),
+    /// Tell the core, with this ticket; then [`Life::told`] and [`Life::revoked`].
+    Tell(Ticket),
+    /// The region was given back already.
+    Nothing,
+}
+
+/// What is left of a region, for the caller to give back: first the mapping, then the pin.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rest<P, M> {
+    pub(crate) mapping: Option<M>,
+    pub(crate) pin: Option<P>,
+}
+
+impl<P, M> Life<P, M> {
+    /// A region about to be pinned.
+    pub(crate) fn new() -> Self {
+        Self {
+            phase: Phase::Pinning,
+            pin: None,
+            mapping: None,
+        }
+    }
+
+    /// The driver has pinned the pages. A pin that nobody was waiting for comes back.
+    pub(crate) fn pinned(&mut self, pin: P) -> Result<(), P> {
+        if self.phase != Phase::Pinning {
+            return Err(pin);
+        }
+        self.pin = Some(pin);
+        self.phase = Phase::Pinned;
+        Ok(())
+    }
+
+    /// The memory is the GPU's, but the driver does not give it: what `get_pages` shall answer.
+    pub(crate) fn refused(&mut self, reason: Errno) {
+        self.phase = Phase::Refused(reason);
+    }
+
+    /// The core gives the registration its ticket (`get_pages`).
+    pub(crate) fn bind(&mut self, ticket: Ticket) -> Result<(), Errno> {
+        match self.phase {
+            Phase::Pinned => {
+                self.phase = Phase::Bound(ticket);
+                Ok(())
+            }
+            Phase::Refused(reason) => Err(reason),
+            Phase::Revoked => Err(Errno::FAULT),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// Whether the pages may be mapped now (`dma_map`), and the pin to map.
+    pub(crate) fn mappable(&self) -> Result<&P, Errno> {
+        match (self.phase, &self.pin) {
+            (Phase::Bound(_), Some(pin)) => Ok(pin),
+            (Phase::Revoked, _) => Err(Errno::FAULT),
+            _ => Err(Errno::INVAL),
+        }
+    }
+
+    /// The pages are mapped: the last step of `dma_map`. If the memory was revoked meanwhile the
+    /// mapping comes back, to be undone.
+    pub(crate) fn mapped(&mut self, mapping: M) -> Result<(), (Errno, M)> {
+        match self.phase {
+            Phase::Bound(ticket) => {
+                self.mapping = Some(mapping);
+                self.phase = Phase::Mapped(ticket);
+                Ok(())
+            }
+            Phase::Revoked => Err((Errno::FAULT, mapping)),
+            _ => Err((Errno::INVAL, mapping)),
+        }
+    }
+
+    /// The core lets go of the addresses (`dma_unmap`): the mapping, if it is for the caller to
+    /// undo and not for a revocation.
+    pub(crate) fn unmap(&mut self) -> Option<M> {
+        match self.phase {
+            Phase::Mapped(_) => {
+                self.phase = Phase::Unmapped;
+                self.mapping.take()
+            }
+            _ => None,
+        }
+    }
+
+    /// The core lets go of the pages (`put_pages`): the pin, if it is for the caller to undo.
+    pub(crate) fn put(&mut self) -> Option<P> {
+        match self.phase {
+            Phase::Pinned | Phase::Bound(_) | Phase::Unmapped => {
+                self.phase = Phase::Gone;
+                self.pin.take()
+            }
+            _ => None,
+        }
+    }
+
+    /// The driver takes the memory back, in its free callback on `thread`.
+    pub(crate) fn revoke(&mut self, thread: Thread) -> Revocation<P> {
+        match self.phase {
+            Phase::Pinning => Revocation::Wait,
+            Phase::Mapped(ticket) => {
+                self.phase = Phase::Revoking(thread);
+                Revocation::Tell(ticket)
+            }
+            Phase::Pinned | Phase::Bound(_) | Phase::Unmapped => {
+                self.phase = Phase::Revoked;
+                match self.pin.take() {
+                    Some(pin) => Revocation::Forget(pin),
+                    None => Revocation::Nothing,
+                }
+            }
+            Phase::Refused(_) | Phase::Revoking(_) | Phase::Revoked | Phase::Gone => {
+                Revocation::Nothing
+            }
+        }
+    }
+
+    /// The core has been told and the device uses the addresses no more: what the callback undoes
+    /// (the mapping) and lets go of (the pin, which the driver itself undoes). When it has, it
+    /// calls [`Self::revoked`].
+    pub(crate) fn told(&mut self) -> Rest<P, M> {
+        self.take_rest()
+    }
+
+    /// The callback has undone everything: nobody need wait for it any more.
+    pub(crate) fn revoked(&mut self) {
+        self.phase = Phase::Revoked;
+    }
+
+    /// The core forgets the region (`release`) on `thread`: what nobody has given back yet. While
+    /// another thread is revoking this region there is nothing to say but [`None`]: wait until the
+    /// phase changes and ask again.
+    pub(crate) fn release(&mut self, thread: Thread) -> Option<Rest<P, M>> {
+        match self.phase {
+            Phase::Revoking(other) if other != thread => None,
+            // Released from inside the core's answer to our own invalidation (older cores do
+            // that): the callback further up this stack undoes the rest.
+            Phase::Revoking(_) => Some(Rest {
+                mapping: None,
+                pin: None,
+            }),
+            _ => {
+                self.phase = Phase::Gone;
+                Some(self.take_rest())
+            }
+        }
+    }
+
+    fn take_rest(&mut self) -> Rest<P, M> {
+        Rest {
+            mapping: self.mapping.take(),
+            pin: self.pin.take(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What only C can say: module information for which the kernel's Rust macro
+ * has no key, parameters with a file in sysfs, and macros and inline functions.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/pci.h>
+#include <linux/ratelimit.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+#include <linux/xarray.h>
+
+#include <nv-p2p.h>
+#include <rdma/peer_mem.h>
+
+#include "shim.h"
+
+MODULE_AUTHOR("The nv_peer_mem authors");
+MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
+MODULE_VERSION(NVPM_VERSION);
+
+uint nvpm_peerdirect_support;
+module_param_named(peerdirect_support, nvpm_peerdirect_support, uint, 0444);
+MODULE_PARM_DESC(peerdirect_support,
+		 "0: current RDMA cores (default); 1: MLNX_OFED 4.9 LTS");
+
+uint nvpm_persistent_api_support = 1;
+module_param_named(persistent_api_support, nvpm_persistent_api_support, uint, 0444);
+MODULE_PARM_DESC(persistent_api_support,
+		 "1: pin until deregistration where the driver can (default); 0: revoke registrations when GPU memory is freed");
+
+/* The same figures stand in abi.rs. */
+static_assert(sizeof(struct peer_memory_client) == 136);
+static_assert(offsetof(struct peer_memory_client, acquire) == 80);
+static_assert(offsetof(struct peer_memory_client, release) == 128);
+static_assert(sizeof(struct peer_memory_client_ex) == 152);
+static_assert(offsetof(struct peer_memory_client_ex, ex_size) == 136);
+static_assert(offsetof(struct peer_memory_client_ex, flags) == 144);
+static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
+static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
+static_assert(offsetof(struct nvidia_p2p_page_table, entries) == 16);
+static_assert(sizeof(struct nvidia_p2p_page) == 32);
+static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
+static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
+static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
+
+bool nvpm_may_complain(void)
+{
+	static DEFINE_RATELIMIT_STATE(limit, 5 * HZ, 10);
+
+	return __ratelimit(&limit);
+}
+
+bool nvpm_module_get(void)
+{
+	return try_module_get(THIS_MODULE);
+}
+
+void nvpm_module_put(void)
+{
+	module_put(THIS_MODULE);
+}
+
+static DEFINE_XARRAY(nvpm_ids);
+static atomic64_t nvpm_last_id;
+
+u64 nvpm_ids_add(const void *object)
+{
+	u64 id = atomic64_inc_return(&nvpm_last_id);
+
+	/* A 32-bit kernel would run out of indexes; there is no driver for one. */
+	BUILD_BUG_ON(sizeof(unsigned long) < sizeof(u64));
+	return xa_err(xa_store(&nvpm_ids, id, (void *)object, GFP_KERNEL)) ? 0 : id;
+}
+
+void *nvpm_ids_take(u64 id)
+{
+	return xa_erase(&nvpm_ids, id);
+}
+
+struct pci_dev *nvpm_pci_dev(struct device *dev)
+{
+	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;
+}
+
+u32 nvpm_max_segment(struct device *dev)
+{
+	return dma_get_max_seg_size(dev);
+}
+
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
+{
+	dma_addr_t dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
+
+	if (dma_mapping_error(dev, dma))
+		return -EIO;
+	*addr = dma;
+	return 0;
+}
+
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
+{
+	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
+}
+
+int nvpm_sg_alloc(struct sg_table *table, u32 entries)
+{
+	int ret = sg_alloc_table(table, entries, GFP_KERNEL);
+
+	/* A failure half way leaves counts of entries that are not there. */
+	if (ret)
+		memset(table, 0, sizeof(*table));
+	return ret;
+}
+
+struct scatterlist *nvpm_sg_fill(struct scatterlist *sg, u64 addr, u32 len)
+{
+	sg_set_page(sg, NULL, len, 0);
+	sg_dma_address(sg) = addr;
+	sg_dma_len(sg) = len;
+	return sg_next(sg);
+}
+
+#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+bool nvpm_has_persistent(void)
+{
+	return true;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return nvidia_p2p_get_pages_persistent(addr, len, table, 0);
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return nvidia_p2p_put_pages_persistent(addr, table, 0);
+}
+#else
+bool nvpm_has_persistent(void)
+{
+	return false;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return -ENOTSUPP;
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return -ENOTSUPP;
+}
+#endif
+
+/*
+ * The page table's major number went from 1 to 2 when a field was appended; the
+ * fields read here are the same in both.
+ */
+bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
+{
+	u32 major = table->version >> 16;
+
+	return major == 1 || major == 2;
+}
+
+bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
+{
+	return NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(mapping);
+}
+
+bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
+{
+#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
+	return table->version >> 16 >= 2 &&
+	       table->flags & NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
+#else
+	return false;
+#endif
+}

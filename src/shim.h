@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What only C can say: macros and inline functions of the kernel and of the
+ * neighbours' headers, as functions that Rust can call.
+ */
+#ifndef NVPM_SHIM_H
+#define NVPM_SHIM_H
+
+#include <linux/scatterlist.h>
+#include <linux/types.h>
+
+struct device;
+struct pci_dev;
+struct nvidia_p2p_dma_mapping;
+struct nvidia_p2p_page_table;
+
+/* Parameters under /sys/module/nv_peer_mem/parameters. */
+extern uint nvpm_peerdirect_support;
+extern uint nvpm_persistent_api_support;
+
+bool nvpm_may_complain(void);
+bool nvpm_module_get(void);
+void nvpm_module_put(void);
+
+/* A table of objects under numbers that are never used twice; 0 is none. */
+u64 nvpm_ids_add(const void *object);
+void *nvpm_ids_take(u64 id);
+
+/* The PCI device that @dev is, or NULL. */
+struct pci_dev *nvpm_pci_dev(struct device *dev);
+u32 nvpm_max_segment(struct device *dev);
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
+
+int nvpm_sg_alloc(struct sg_table *table, u32 entries);
+/* Fills the entry at @sg and returns the one after it, NULL after the last. */
+struct scatterlist *nvpm_sg_fill(struct scatterlist *sg, u64 addr, u32 len);
+
+/* Whether the driver's header has pages that are pinned until they are put. */
+bool nvpm_has_persistent(void);
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table);
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
+/* Whether the driver's object has a version that this module knows. */
+bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
+bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
+/* Whether the CPU caches these pages: memory behind a coherent link. */
+bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
+
+#endif
