@@ -1,0 +1,91 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The Debian archive: which mirror, and which kernel it offers today.
+
+# The release that the guest runs.
+LAB_RELEASE=trixie
+
+# The newest kernel series that the lab was run on.
+LAB_TESTED_SERIES=7.2
+
+# The mirror: LAB_MIRROR, or the one this machine's own apt uses for Debian.
+find_mirror() {
+	local format='$(ORIGIN)|$(LABEL)|$(REPO_URI)'
+	mirror=${LAB_MIRROR:-}
+	[ -n "$mirror" ] || mirror=$(apt-get indextargets --format "$format" 'Created-By: Packages' 2>/dev/null |
+		sed -n 's/^Debian|Debian|//p' | head -n 1)
+	if [ -z "$mirror" ]; then
+		apt-get update >"$LAB_CACHE/log/apt-update.log" 2>&1 || true
+		mirror=$(apt-get indextargets --format "$format" 'Created-By: Packages' |
+			sed -n 's/^Debian|Debian|//p' | head -n 1)
+	fi
+	[ -n "$mirror" ] ||
+		die "apt on this machine knows no Debian mirror: give one with LAB_MIRROR=URL."
+	mirror=${mirror%/}
+}
+
+write_sources() {
+	printf 'deb %s %s main contrib\ndeb %s %s-backports main contrib\n' \
+		"$mirror" "$LAB_RELEASE" "$mirror" "$LAB_RELEASE"
+}
+
+# Asks the archive, not the configuration: a clear sentence before any long step.
+check_archive() {
+	local probe=$1
+	/usr/lib/apt/apt-helper download-file "$mirror/dists/$LAB_RELEASE/Release" \
+		"$probe" >/dev/null 2>&1 ||
+		die "the Debian mirror $mirror cannot be reached, and the cache in $LAB_CACHE lacks what this needs: check the network, or set LAB_MIRROR=URL."
+}
+
+# Packages of the archive as "name|version" lines, in $LAB_CACHE/archive.
+# Kept until `tests/run update`: a lab that works is not disturbed by news.
+list_archive() {
+	local base=$1 dir
+	archive=$LAB_CACHE/archive
+	[ ! -e "$archive" ] || return 0
+	find_mirror
+	new_dir tmp archive
+	dir=$reply
+	check_archive "$dir/probe"
+	write_sources >"$dir/sources.list"
+	mkdir "$dir/out"
+	# shellcheck disable=SC2034 # read by in_layers
+	local binds=("$dir/sources.list:/etc/apt/sources.list:ro" "$dir/out:/out")
+	with_dots archive "listing the kernels that $mirror offers" "$LAB_CACHE/log/archive.log" \
+		in_layers "$base" "$dir" bash -euc '
+			apt-get update
+			apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]") |
+				tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list' || {
+		show_log "$LAB_CACHE/log/archive.log"
+		die "the archive could not be listed."
+	}
+	mv "$dir/out/list" "$archive"
+	rm -rf "$dir"
+}
+
+# has PACKAGE VERSION: whether the archive has it.
+has() {
+	grep -qxF "$1|$2" "$archive"
+}
+
+# choose_kernel: sets $kver (release), $kpkg (package version), $kseries.
+# The newest 7.x kernel with image, headers and source of the same version, or
+# LAB_KERNEL (a release or a series).
+choose_kernel() {
+	local name version release want=${LAB_KERNEL:-7} seen=
+	kver=
+	while IFS='|' read -r name version; do
+		release=${name#linux-image-}
+		case $release in *-cloud-* | *-rt-* | *-unsigned | *-dbg) continue ;; esac
+		case $release in "$want" | "$want".*-amd64 | "$want"+*-amd64) ;; *) continue ;; esac
+		seen=$release
+		kseries=$(printf '%s' "$release" | cut -d. -f1,2)
+		has "linux-headers-$release" "$version" && has "linux-source-$kseries" "$version" || continue
+		kver=$release kpkg=$version
+	done <"$archive"
+	[ -n "$kver" ] || die "the archive has no kernel '$want' with image, headers and source of one version${seen:+ (the nearest is $seen)}: choose another with LAB_KERNEL=, or look again with tests/run update. It offers: $(sed -n 's/^linux-image-\(7[0-9.]*+deb[0-9]*-amd64\)|.*/\1/p' "$archive" | tr '\n' ' ')"
+	kseries=$(printf '%s' "$kver" | cut -d. -f1,2)
+	[ "$kseries" = "$LAB_TESTED_SERIES" ] ||
+		say kernel "$kver: the lab was last run on $LAB_TESTED_SERIES; trying."
+}

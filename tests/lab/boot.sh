@@ -1,0 +1,125 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# A guest from QEMU's start to its end, and what host and guest say to each
+# other over a virtio serial port (tests/guest/lib.sh has the other end).
+
+LAB_ACCEL=${LAB_ACCEL:-tcg}
+
+# Megabytes of simulated GPU memory, and of the guest's own.
+LAB_GPU_MB=128
+LAB_GUEST_MB=2048
+
+# A guest that says nothing for this long (seconds) is taken for hung.
+LAB_TIMEOUT=${LAB_TIMEOUT:-240}
+
+# boot_layer KERNEL_STACK: sets $initramfs and $vmlinux.
+boot_layer() {
+	layer_binds=()
+	layer_args=("$kver")
+	layer boot "$1" "initramfs" "$lab/initramfs-init"
+	initramfs=$LAB_CACHE/layers/$reply/root/boot/lab-initramfs
+	vmlinux=$LAB_CACHE/layers/${1%%:*}/root/boot/vmlinux-$kver
+}
+
+# qemu_command RUN WORDS: the guest's command line in the array `qemu`, with
+# its files in the directory RUN and WORDS added to the kernel's parameters.
+qemu_command() {
+	local run=$1 words=$2 cpu=max,la57=off
+	case $LAB_ACCEL in
+	tcg) ;;
+	kvm)
+		[ -w /dev/kvm ] || die "LAB_ACCEL=kvm needs /dev/kvm, which is not there: leave it out to emulate."
+		cpu=host
+		;;
+	*) die "LAB_ACCEL=$LAB_ACCEL is not known: tcg (the default) or kvm." ;;
+	esac
+	truncate -s "${LAB_GPU_MB}M" "$run/bar"
+	qemu=(
+		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
+		-machine "q35,accel=$LAB_ACCEL" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
+		-kernel "$vmlinux" -initrd "$initramfs"
+		-append "console=ttyS0 loglevel=5 panic=-1 mitigations=off nokaslr tsc=reliable lab.layers=$stack $words"
+		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
+		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
+		-fsdev "local,id=guest,path=$top/tests/guest,security_model=none,readonly=on"
+		-device virtio-9p-pci,fsdev=guest,mount_tag=guest
+		-object "memory-backend-file,id=bar,mem-path=$run/bar,size=${LAB_GPU_MB}M,share=on"
+		-device ivshmem-plain,memdev=bar
+		-netdev user,id=net,restrict=on -device e1000e,netdev=net
+		-device virtio-serial-pci
+		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
+	)
+}
+
+# run_guest NAME: boots a guest that runs the scenario NAME, shows what it
+# says, answers what it asks. Leaves the run's directory in $run (console, BAR)
+# and what was said in $run/said. Fails if the scenario failed or never ended.
+run_guest() {
+	local name=$1 pid rc=0
+	new_dir run "$name"
+	run=$reply
+	mkfifo "$run/lab.in" "$run/lab.out"
+	qemu_command "$run" "lab.scenario=$name"
+	setpriv --pdeathsig KILL "${qemu[@]}" -serial "file:$run/console" \
+		</dev/null >"$run/qemu.log" 2>&1 &
+	pid=$!
+	converse || rc=$?
+	kill "$pid" 2>/dev/null || true
+	wait "$pid" 2>/dev/null || true
+	return "$rc"
+}
+
+# converse: host's end of the conversation, until the guest says `end`.
+converse() {
+	local word rest ended=1 heard=$SECONDS
+	# Opened for both directions, or opening would wait for QEMU; so the pipe
+	# has no end when QEMU has gone, and that is looked at every second.
+	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
+	: >"$run/said"
+	while :; do
+		if ! IFS=' ' read -rt 1 -u "$from" word rest; then
+			kill -0 "$pid" 2>/dev/null || break
+			[ $((SECONDS - heard)) -lt "$LAB_TIMEOUT" ] || break
+			continue
+		fi
+		heard=$SECONDS
+		printf '%s %s\n' "$word" "$rest" >>"$run/said"
+		case $word in
+		say) say "${scenario_label:-guest}" "$rest" ;;
+		ok | fail) [ -z "${LAB_VERBOSE-}" ] && [ "$word" = ok ] || say "${scenario_label:-guest}" "$word: $rest" ;;
+		ask) answer "$rest" >&"$to" ;;
+		end)
+			[ "$rest" = 0 ] && ended=0
+			break
+			;;
+		esac
+	done
+	exec {to}>&- {from}>&-
+	grep -q '^end ' "$run/said" || printf 'fail the guest ended or hung before its scenario did\n' >>"$run/said"
+	return "$ended"
+}
+
+# answer QUESTION: one line back to the guest.
+answer() {
+	local question offset length seed
+	read -r question offset length seed <<<"$1"
+	case $question in
+	pattern) compare_bar "$offset" "$length" "$seed" ;;
+	*) printf 'no: the host does not know what "%s" is\n' "$question" ;;
+	esac
+}
+
+# compare_bar OFFSET LENGTH SEED: whether the bytes in the file behind the
+# GPU's BAR are the pattern that SEED makes: seen from outside the guest.
+compare_bar() {
+	local scratch=$run/pattern
+	mkdir -p "$scratch"
+	if in_layers "$stack" "$scratch" gpuverbs pattern --seed "$3" --length "$2" |
+		cmp -s - <(tail -c "+$(($1 + 1))" "$run/bar" | head -c "$2"); then
+		printf 'yes\n'
+	else
+		printf 'no\n'
+	fi
+	rm -rf "$scratch"
+}

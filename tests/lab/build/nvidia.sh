@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The simulated NVIDIA driver, installed where DKMS puts the real one. Like the
+# real one it leaves no Module.symvers behind.
+set -euo pipefail
+kver=$1
+
+src=$(echo /usr/src/nvidia-*)
+cp -a /in/nvidia /tmp/build
+make -C "/usr/src/linux-rust-$kver" M=/tmp/build NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" modules
+install -D -m 644 -t "/lib/modules/$kver/updates/dkms" /tmp/build/nvidia.ko
+depmod "$kver"

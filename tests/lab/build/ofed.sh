@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The RDMA core with peer memory, installed the way MLNX_OFED does it.
+set -euo pipefail
+kver=$1 series=$2
+cp -a /in/ofed /tmp/ofed
+cd /tmp/ofed
+KVER=$kver KDIR=/usr/src/linux-rust-$kver KSRC=/usr/src/linux-lab-$series ./build install

@@ -1,0 +1,101 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Layers: directories that overlayfs stacks to one root file system, each the
+# result of one script run inside the layers below it.
+#
+# A layer's name ends in a hash of everything it was made from (its script,
+# its inputs, the layer below it). A directory appears under that name only
+# when it is complete, by a rename; so what is there can be trusted, what is
+# not is made, and an interrupted build leaves nothing that anyone would use.
+
+# hash_of PATH...: a hash of the files' names and contents; directories whole.
+hash_of() {
+	local path
+	for path; do
+		if [ -d "$path" ]; then
+			(cd "$path" && find . -type f -not -path './target/*' -print0 |
+				LC_ALL=C sort -z | xargs -0 -r sha256sum)
+		else
+			sha256sum <"$path"
+		fi
+	done | sha256sum | cut -c 1-12
+}
+
+# in_layers STACK UPPER COMMAND...: runs COMMAND in a chroot made of the layers
+# in STACK (topmost first, colon-separated) with UPPER's root/ on top to write
+# to. Directories to share are in the array `binds`, as FROM:TO[:ro].
+in_layers() {
+	local stack=$1 upper=$2 lower='' layer
+	shift 2
+	mkdir -p "$upper/root" "$upper/work" "$upper/mnt"
+	for layer in ${stack//:/ }; do
+		lower+=${lower:+:}layers/$layer/root
+	done
+	# The mounts live in a namespace of their own and die with it; so do the
+	# processes, whatever happens to this script.
+	(cd "$LAB_CACHE" && setpriv --pdeathsig KILL \
+		unshare --mount --pid --fork --kill-child --propagation private \
+		bash -euc '
+		upper=$1 lower=$2 binds=$3
+		shift 3
+		mount -t overlay -o "lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work,redirect_dir=off,metacopy=off" lab "$upper/mnt"
+		mount -t proc proc "$upper/mnt/proc"
+		mount --rbind /dev "$upper/mnt/dev"
+		mount -t tmpfs tmpfs "$upper/mnt/run"
+		mount -t tmpfs tmpfs "$upper/mnt/tmp"
+		for bind in $binds; do
+			IFS=: read -r from to mode <<<"$bind"
+			if [ -d "$from" ]; then mkdir -p "$upper/mnt$to"; else : >>"$upper/mnt$to"; fi
+			mount --bind "$from" "$upper/mnt$to"
+			[ -z "$mode" ] || mount -o "remount,bind,$mode" "$upper/mnt$to"
+		done
+		[ ! -e /etc/resolv.conf ] || cat /etc/resolv.conf >"$upper/mnt/run/resolv.conf"
+		exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+			DEBIAN_FRONTEND=noninteractive chroot "$upper/mnt" "$@"
+		' in_layers "$upper" "$lower" "${binds[*]-}" "$@")
+}
+
+# layer NAME STACK TEXT INPUT...: makes the layer NAME on top of STACK, unless
+# it is there, by running build/NAME.sh inside it, with the directory /in
+# holding the INPUTs. Leaves the layer's full name in $reply. Words in the
+# array `layer_args` are given to the script and are part of the hash;
+# directories in `layer_binds` are shared with it and are not.
+layer() {
+	local name=$1 stack=$2 text=$3
+	shift 3
+	local script=$lab/build/$name.sh key full dir input
+	key=$( (
+		printf '%s\n' "$stack" "${layer_args[@]-}"
+		hash_of "$script" "$@"
+	) | sha256sum | cut -c 1-12)
+	full=$name-$key
+	if [ ! -d "$LAB_CACHE/layers/$full" ]; then
+		new_dir tmp "$name"
+		dir=$reply
+		mkdir "$dir/in"
+		for input; do cp -a "$input" "$dir/in/"; done
+		cp "$script" "$dir/in/build.sh"
+		local binds=("$dir/in:/in:ro" "${layer_binds[@]}")
+		local started=$SECONDS
+		with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
+			bash -eu /in/build.sh "${layer_args[@]}" || {
+			show_log "$LAB_CACHE/log/$name.log"
+			die "building the layer '$name' failed; nothing of it is kept."
+		}
+		finish_layer "$dir" "$full"
+		say "$name" "done in $((SECONDS - started)) s"
+	fi
+	reply=$full
+}
+
+# finish_layer DIR FULLNAME: the finished root/ of DIR becomes a layer.
+finish_layer() {
+	mkdir -p "$1/layer"
+	mv "$1/root" "$1/layer/root"
+	rm -rf "$1/layer/root/in"
+	sync -f "$1/layer"
+	# Two builders of the same layer: the second finds the name taken.
+	mv -T "$1/layer" "$LAB_CACHE/layers/$2" 2>/dev/null || [ -d "$LAB_CACHE/layers/$2" ]
+	rm -rf "$1"
+}

@@ -1,0 +1,116 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The lab's layers, from the bottom up: what each is made of.
+#
+#   base      Debian with compilers, verbs programs and RDMA user space
+#   kernel    the stock kernel, its headers and Rust metadata
+#   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
+#   nvidia    the simulated NVIDIA driver, installed
+#   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
+#   gpuverbs  the lab's own verbs client
+#   module    nv_peer_mem.ko, built with the project's Makefile and installed
+#
+# Every function leaves the stack of layers up to its own in $stack.
+
+# For layers that fetch packages: the mirror of today, not that of the base.
+with_sources() {
+	local file=$LAB_CACHE/sources.list
+	find_mirror
+	write_sources >"$file"
+	layer_binds=("$file:/etc/apt/sources.list:ro")
+}
+
+base_layer() {
+	local packages key dir started=$SECONDS
+	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
+	key=$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f base_layer) | sha256sum | cut -c 1-12)
+	stack=base-$key
+	[ ! -d "$LAB_CACHE/layers/$stack" ] || return 0
+	find_mirror
+	new_dir tmp base
+	dir=$reply
+	check_archive "$dir/probe"
+	write_sources >"$dir/sources.list"
+	with_dots base "Debian $LAB_RELEASE from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
+		mmdebstrap --mode=root --variant=apt --include="$packages" \
+		--aptopt='APT::Install-Recommends "false"' \
+		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+		--customize-hook='rm -f "$1"/etc/resolv.conf && ln -s /run/resolv.conf "$1"/etc/resolv.conf' \
+		--customize-hook='rm -f "$1"/etc/apt/sources.list.d/*' \
+		--customize-hook='echo nv-lab >"$1"/etc/hostname' \
+		"$LAB_RELEASE" "$dir/root" "$dir/sources.list" || {
+		show_log "$LAB_CACHE/log/base.log"
+		die "making the base system failed; nothing of it is kept."
+	}
+	finish_layer "$dir" "$stack"
+	say base "done in $((SECONDS - started)) s"
+}
+
+kernel_layer() {
+	base_layer
+	list_archive "$stack"
+	choose_kernel
+	with_sources
+	layer_args=("$kver" "$kpkg" "$kseries")
+	layer kernel "$stack" "kernel $kver with Rust metadata (two minutes)" "$top/debian/rust-metadata"
+	stack=$reply:$stack
+	boot_layer "$stack"
+}
+
+nvsource_layer() {
+	with_sources
+	layer_args=()
+	layer nvsource "$stack" "NVIDIA's header from Debian (35 MB)"
+	stack=$reply:$stack
+}
+
+nvidia_layer() {
+	layer_binds=()
+	layer_args=("$kver")
+	layer nvidia "$stack" "simulated NVIDIA driver" "$lab/nvidia"
+	stack=$reply:$stack
+}
+
+ofed_layer() {
+	layer_binds=()
+	layer_args=("$kver" "$kseries")
+	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed"
+	stack=$reply:$stack
+}
+
+gpuverbs_layer() {
+	layer_binds=()
+	layer_args=()
+	layer gpuverbs "$stack" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
+# The files that make up the module, as a package would ship them.
+module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
+
+module_layer() {
+	layer_binds=()
+	layer_args=("$kver")
+	layer module "$stack" "nv_peer_mem.ko" "${module_sources[@]}"
+	stack=$reply:$stack
+}
+
+# Everything that a guest boots with.
+guest_layers() {
+	kernel_layer
+	nvsource_layer
+	nvidia_layer
+	ofed_layer
+	gpuverbs_layer
+	module_layer
+	prune_layers
+}
+
+# Layers that no run has used for two weeks go.
+prune_layers() {
+	local name
+	for name in ${stack//:/ }; do touch "$LAB_CACHE/layers/$name"; done
+	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
+}
