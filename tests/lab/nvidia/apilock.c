@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The resource manager's API lock.
+ *
+ * The real one is taken for writing by get_pages (twice), put_pages and
+ * dma_map_pages, and is held by whoever frees GPU memory until the client's
+ * free callback has returned. It is not recursive: a call from inside the
+ * callback fails an assertion and comes back as -EIO. dma_unmap_pages and the
+ * two no-op frees do not take it.
+ *
+ * Two things are added. A task that waits for one owner for too long is taken
+ * for one half of a deadlock: that is a violation, and calls that are able to fail do so,
+ * in order that the run comes to an end. And lockdep is told of the lock where
+ * a client may not hold its own locks across the call: in put_pages and in
+ * dma_map_pages of pages that can be revoked. Holding a lock of the callback's
+ * across get_pages is sound, because the callback is armed at the very end,
+ * and persistent pages have no callback, so those are not told.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/moduleparam.h>
+#include <linux/sched.h>
+#include <linux/semaphore.h>
+
+#include "sim.h"
+
+static bool lockdep = true;
+module_param(lockdep, bool, 0444);
+MODULE_PARM_DESC(lockdep, "tell lockdep about the order of the API lock");
+
+static uint lock_timeout_ms = 30000;
+module_param(lock_timeout_ms, uint, 0644);
+MODULE_PARM_DESC(lock_timeout_ms, "how long a task may wait for the API lock");
+
+static struct {
+	struct semaphore sem;
+	struct lockdep_map map;
+	bool ordered;			/* lockdep knows of the owner */
+	u32 turn;			/* counts owners */
+	struct task_struct *owner;
+	pid_t owner_pid;
+	const char *owner_what;
+} api = {
+	.sem = __SEMAPHORE_INITIALIZER(api.sem, 1),
+};
+
+void sim_api_init(void)
+{
+	static struct lock_class_key key;
+
+	lockdep_init_map(&api.map, "nvidia_api_lock", &key, 0);
+}
+
+bool sim_api_is_mine(void)
+{
+	return READ_ONCE(api.owner) == current;
+}
+
+int sim_api_lock(const char *what, bool ordered)
+{
+	const char *what_for;
+	unsigned long timeout;
+	u32 turn;
+
+	if (sim_api_is_mine()) {
+		sim_violation(SIM_BAD_REENTRY,
+			      "%s called by the task that holds the API lock for %s: calls from inside the free callback fail",
+			      what, READ_ONCE(api.owner_what));
+		return -EIO;
+	}
+
+	ordered = ordered && lockdep;
+	if (ordered)
+		lock_map_acquire(&api.map);
+
+	do {
+		turn = READ_ONCE(api.turn);
+		timeout = msecs_to_jiffies(READ_ONCE(lock_timeout_ms));
+		if (!down_timeout(&api.sem, timeout))
+			goto mine;
+		/* A queue that moves is only a busy one. */
+		what_for = READ_ONCE(api.owner_what);
+	} while (!what_for || turn != READ_ONCE(api.turn));
+
+	sim_violation(SIM_BAD_STALL,
+		      "%s waited %u ms for the API lock that task %d holds for %s: the free callback seems to wait for its caller",
+		      what, lock_timeout_ms, READ_ONCE(api.owner_pid),
+		      what_for);
+	if (ordered)
+		lock_map_release(&api.map);
+	return -EIO;
+
+mine:
+	WRITE_ONCE(api.turn, api.turn + 1);
+	WRITE_ONCE(api.owner_pid, task_pid_nr(current));
+	WRITE_ONCE(api.owner_what, what);
+	WRITE_ONCE(api.owner, current);
+	api.ordered = ordered;
+	return 0;
+}
+
+/* For those who cannot fail. Never called by the owner. */
+void sim_api_lock_always(const char *what, bool ordered)
+{
+	while (sim_api_lock(what, ordered))
+		;
+}
+
+void sim_api_unlock(void)
+{
+	bool ordered = api.ordered;
+
+	WRITE_ONCE(api.owner, NULL);
+	WRITE_ONCE(api.owner_what, NULL);
+	if (ordered)
+		lock_map_release(&api.map);
+	up(&api.sem);
+}

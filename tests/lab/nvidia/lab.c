@@ -1,0 +1,559 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The test's side: counters, violations and knobs, in debugfs under nvidia_lab.
+ *
+ * counters     "name value" on each line. Names that start with live_ are of
+ *              things that exist, and are 0 when nobody uses the GPU. The others
+ *              are totals, but for the two quarantines, which are sizes.
+ * violations   "kind count text" on each line, where text is that of the first
+ *              time. Empty if no client did anything wrong. Writing "clear"
+ *              empties it.
+ * fail         write "<export> <errno> <nth> [count]": the nth call from now,
+ *              and count calls in all (1 if not given, 0 is for ever), fail.
+ *              The export may be given without its nvidia_p2p_, the errno as a
+ *              number or by name. "clear" ends all. Reading gives what is set.
+ * strike       write "<moment> [nth]": memory is freed by another task at the
+ *              nth time that this point is passed. One at a time; reading gives
+ *              what is still to come.
+ * layout       how the pages of allocations made from now on lie in the BAR.
+ * seed         of the layout called fragmented. Writing starts it afresh.
+ * free_from    which task frees at munmap and exit.
+ * (numbers)    see the table at the end.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ctype.h>
+#include <linux/debugfs.h>
+#include <linux/kernel.h>
+#include <linux/prandom.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "sim.h"
+
+struct sim_knobs sim_knobs = {
+	.strike_wait_ms = 200,
+	.quarantine_max = 1024,
+	.page_size = NVIDIA_P2P_PAGE_SIZE_64KB,
+	.verify = 1,
+};
+
+static struct dentry *sim_dir;
+static DEFINE_SPINLOCK(sim_spin);	/* everything below but the counters */
+
+/* ---- counters ---------------------------------------------------------- */
+
+static const char * const sim_export_names[SIM_EXPORTS] = {
+	[SIM_GET_PAGES] = "nvidia_p2p_get_pages",
+	[SIM_PUT_PAGES] = "nvidia_p2p_put_pages",
+	[SIM_GET_PAGES_PERSISTENT] = "nvidia_p2p_get_pages_persistent",
+	[SIM_PUT_PAGES_PERSISTENT] = "nvidia_p2p_put_pages_persistent",
+	[SIM_DMA_MAP_PAGES] = "nvidia_p2p_dma_map_pages",
+	[SIM_DMA_UNMAP_PAGES] = "nvidia_p2p_dma_unmap_pages",
+	[SIM_FREE_PAGE_TABLE] = "nvidia_p2p_free_page_table",
+	[SIM_FREE_DMA_MAPPING] = "nvidia_p2p_free_dma_mapping",
+	[SIM_INIT_MAPPING] = "nvidia_p2p_init_mapping",
+	[SIM_DESTROY_MAPPING] = "nvidia_p2p_destroy_mapping",
+	[SIM_REGISTER_RSYNC_DRIVER] = "nvidia_p2p_register_rsync_driver",
+	[SIM_UNREGISTER_RSYNC_DRIVER] = "nvidia_p2p_unregister_rsync_driver",
+	[SIM_GET_RSYNC_REGISTERS] = "nvidia_p2p_get_rsync_registers",
+	[SIM_PUT_RSYNC_REGISTERS] = "nvidia_p2p_put_rsync_registers",
+};
+
+static const char * const sim_counter_names[SIM_COUNTERS] = {
+	[SIM_LIVE_ALLOCATIONS] = "live_allocations",
+	[SIM_LIVE_FRAMES] = "live_frames",
+	[SIM_LIVE_ORPHANS] = "live_orphans",
+	[SIM_LIVE_PINS] = "live_pins",
+	[SIM_LIVE_PERSISTENT_PINS] = "live_persistent_pins",
+	[SIM_LIVE_DMA_MAPPINGS] = "live_dma_mappings",
+	[SIM_LIVE_DMA_PAGES] = "live_dma_pages",
+	[SIM_LIVE_ARMED_CALLBACKS] = "live_armed_callbacks",
+	[SIM_LIVE_CALLBACKS_RUNNING] = "live_callbacks_running",
+	[SIM_LIVE_DEVICE_REFS] = "live_device_refs",
+	[SIM_LIVE_BAR1_USED] = "live_bar1_used",
+	[SIM_LIVE_STRIKES] = "live_strikes",
+	[SIM_LIVE_RSYNC_DRIVERS] = "live_rsync_drivers",
+	[SIM_ALLOCATIONS] = "allocations",
+	[SIM_FREES] = "frees",
+	[SIM_CALLBACKS_FIRED] = "callbacks_fired",
+	[SIM_PUT_NOT_FOUND] = "put_not_found",
+	[SIM_PUT_OTHER_TGID] = "put_other_tgid",
+	[SIM_DMA_UNMAP_AGAIN] = "dma_unmap_again",
+	[SIM_REVOKED_IN_GET] = "revoked_in_get",
+	[SIM_FAILURES_INJECTED] = "failures_injected",
+	[SIM_STRIKES] = "strikes",
+	[SIM_VIOLATIONS] = "violations",
+	[SIM_PAGE_TABLES_QUARANTINED] = "page_tables_quarantined",
+	[SIM_DMA_MAPPINGS_QUARANTINED] = "dma_mappings_quarantined",
+};
+
+static atomic64_t sim_counters[SIM_COUNTERS];
+static atomic64_t sim_calls[SIM_EXPORTS];
+
+void sim_add(enum sim_counter which, s64 n)
+{
+	atomic64_add(n, &sim_counters[which]);
+}
+
+s64 sim_read(enum sim_counter which)
+{
+	return atomic64_read(&sim_counters[which]);
+}
+
+/* Every export starts here. All of them may sleep. */
+void sim_enter(enum sim_export which)
+{
+	might_sleep();
+	atomic64_inc(&sim_calls[which]);
+}
+
+static int counters_show(struct seq_file *s, void *unused)
+{
+	int i;
+
+	for (i = 0; i < SIM_COUNTERS; i++)
+		seq_printf(s, "%s %lld\n", sim_counter_names[i], sim_read(i));
+	for (i = 0; i < SIM_EXPORTS; i++)
+		seq_printf(s, "calls_%s %lld\n", sim_export_names[i],
+			   (s64)atomic64_read(&sim_calls[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+/* ---- violations -------------------------------------------------------- */
+
+static const char * const sim_offence_names[SIM_OFFENCES] = {
+	[SIM_BAD_REENTRY] = "reentry",
+	[SIM_BAD_STALL] = "stall",
+	[SIM_BAD_NULL] = "null_argument",
+	[SIM_BAD_RANGE] = "bad_range",
+	[SIM_BAD_TABLE_UNKNOWN] = "table_unknown",
+	[SIM_BAD_TABLE_DEAD] = "table_dead",
+	[SIM_BAD_TABLE_KIND] = "table_kind",
+	[SIM_BAD_TABLE_ADDRESS] = "table_address",
+	[SIM_BAD_TABLE_MODIFIED] = "table_modified",
+	[SIM_BAD_DOUBLE_PUT] = "double_put",
+	[SIM_BAD_MAPPING_UNKNOWN] = "mapping_unknown",
+	[SIM_BAD_MAPPING_DEAD] = "mapping_dead",
+	[SIM_BAD_MAPPING_OWNER] = "mapping_owner",
+	[SIM_BAD_MAPPING_MODIFIED] = "mapping_modified",
+	[SIM_BAD_WRITE_AFTER_FREE] = "write_after_free",
+	[SIM_BAD_PEER] = "bad_peer",
+	[SIM_BAD_RACE_DMA_MAP] = "race_dma_map",
+	[SIM_BAD_RACE_DMA_UNMAP] = "race_dma_unmap",
+	[SIM_BAD_NOOP_FREE] = "noop_free",
+	[SIM_BAD_UNLOAD_ARMED] = "unload_armed",
+	[SIM_BAD_UNLOAD_PINNED] = "unload_pinned",
+	[SIM_BAD_RSYNC] = "rsync",
+	[SIM_BAD_LEFTOVER] = "leftover",
+};
+
+static struct {
+	u64 count;
+	char text[240];
+} sim_offences[SIM_OFFENCES];
+
+void sim_violation(enum sim_offence what, const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	bool first;
+	va_list args;
+
+	va_start(args, fmt);
+	vaf.va = &args;
+
+	sim_add(SIM_VIOLATIONS, 1);
+	spin_lock(&sim_spin);
+	first = !sim_offences[what].count++;
+	if (first)
+		scnprintf(sim_offences[what].text,
+			  sizeof(sim_offences[what].text), "%pV (%s, pid %d)",
+			  &vaf, current->comm, task_pid_nr(current));
+	spin_unlock(&sim_spin);
+	va_end(args);
+
+	if (first)
+		pr_err("violation: %s: %s\n", sim_offence_names[what],
+		       sim_offences[what].text);
+}
+
+static int violations_show(struct seq_file *s, void *unused)
+{
+	int i;
+
+	spin_lock(&sim_spin);
+	for (i = 0; i < SIM_OFFENCES; i++)
+		if (sim_offences[i].count)
+			seq_printf(s, "%s %llu %s\n", sim_offence_names[i],
+				   sim_offences[i].count, sim_offences[i].text);
+	spin_unlock(&sim_spin);
+	return 0;
+}
+
+/* ---- what a test writes ------------------------------------------------ */
+
+/* One line of at most @size - 1 characters, without the space around it. */
+static char *sim_line(char *line, size_t size, const char __user *buf,
+		      size_t count)
+{
+	if (count >= size)
+		return ERR_PTR(-EINVAL);
+	if (copy_from_user(line, buf, count))
+		return ERR_PTR(-EFAULT);
+	line[count] = '\0';
+	return strim(line);
+}
+
+static ssize_t violations_write(struct file *file, const char __user *buf,
+				size_t count, loff_t *ppos)
+{
+	char line[16], *word = sim_line(line, sizeof(line), buf, count);
+
+	if (IS_ERR(word))
+		return PTR_ERR(word);
+	if (strcmp(word, "clear"))
+		return -EINVAL;
+	spin_lock(&sim_spin);
+	memset(sim_offences, 0, sizeof(sim_offences));
+	atomic64_set(&sim_counters[SIM_VIOLATIONS], 0);
+	spin_unlock(&sim_spin);
+	return count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(violations);
+
+/* ---- failures ---------------------------------------------------------- */
+
+static struct {
+	int error;	/* negative, or 0 if none is set */
+	u32 skip;
+	u32 count;	/* 0: for ever */
+} sim_failures[SIM_EXPORTS];
+
+int sim_fail(enum sim_export which)
+{
+	int ret = 0;
+
+	spin_lock(&sim_spin);
+	if (sim_failures[which].error && sim_failures[which].skip) {
+		sim_failures[which].skip--;
+	} else if (sim_failures[which].error) {
+		ret = sim_failures[which].error;
+		if (sim_failures[which].count && !--sim_failures[which].count)
+			sim_failures[which].error = 0;
+	}
+	spin_unlock(&sim_spin);
+	if (ret)
+		sim_add(SIM_FAILURES_INJECTED, 1);
+	return ret;
+}
+
+static int fail_show(struct seq_file *s, void *unused)
+{
+	int i;
+
+	spin_lock(&sim_spin);
+	for (i = 0; i < SIM_EXPORTS; i++)
+		if (sim_failures[i].error)
+			seq_printf(s, "%s %d %u %u\n", sim_export_names[i],
+				   -sim_failures[i].error,
+				   sim_failures[i].skip + 1,
+				   sim_failures[i].count);
+	spin_unlock(&sim_spin);
+	return 0;
+}
+
+static int sim_errno(const char *word)
+{
+	static const struct {
+		const char *name;
+		int value;
+	} known[] = {
+		{ "EINVAL", EINVAL }, { "ENOMEM", ENOMEM },
+		{ "ENOTSUPP", ENOTSUPP }, { "EBUSY", EBUSY },
+		{ "ENODEV", ENODEV }, { "EIO", EIO },
+		{ "EPERM", EPERM }, { "EAGAIN", EAGAIN },
+	};
+	int i, value;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(word, known[i].name))
+			return -known[i].value;
+	if (kstrtoint(word, 0, &value) || !value || abs(value) > MAX_ERRNO)
+		return 0;
+	return -abs(value);
+}
+
+static int sim_which_export(const char *word)
+{
+	const char *prefix = "nvidia_p2p_";
+	size_t n = strlen(prefix);
+
+	if (!strncmp(word, prefix, n))
+		word += n;
+	for (int i = 0; i < SIM_EXPORTS; i++)
+		if (!strcmp(word, sim_export_names[i] + n))
+			return i;
+	return -EINVAL;
+}
+
+static ssize_t fail_write(struct file *file, const char __user *buf,
+			  size_t size, loff_t *ppos)
+{
+	char line[128], name[48], error[16];
+	char *words = sim_line(line, sizeof(line), buf, size);
+	unsigned int nth, count = 1;
+	int which, err;
+
+	if (IS_ERR(words))
+		return PTR_ERR(words);
+	if (!strcmp(words, "clear")) {
+		spin_lock(&sim_spin);
+		memset(sim_failures, 0, sizeof(sim_failures));
+		spin_unlock(&sim_spin);
+		return size;
+	}
+
+	if (sscanf(words, "%47s %15s %u %u", name, error, &nth, &count) < 3)
+		return -EINVAL;
+	which = sim_which_export(name);
+	err = sim_errno(error);
+	if (which < 0 || !err || !nth)
+		return -EINVAL;
+
+	spin_lock(&sim_spin);
+	sim_failures[which].error = err;
+	sim_failures[which].skip = nth - 1;
+	sim_failures[which].count = count;
+	spin_unlock(&sim_spin);
+	return size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(fail);
+
+/* ---- strikes ----------------------------------------------------------- */
+
+static const char * const sim_moment_names[SIM_MOMENTS] = {
+	[SIM_STRIKE_NONE] = "none",
+	[SIM_STRIKE_IN_GET_GAP] = "in_get_gap",
+	[SIM_STRIKE_BEFORE_GET_RETURNS] = "before_get_returns",
+	[SIM_STRIKE_AFTER_GET] = "after_get",
+	[SIM_STRIKE_IN_DMA_MAP] = "in_dma_map",
+	[SIM_STRIKE_AFTER_DMA_MAP] = "after_dma_map",
+	[SIM_STRIKE_IN_DMA_UNMAP] = "in_dma_unmap",
+	[SIM_STRIKE_AFTER_DMA_UNMAP] = "after_dma_unmap",
+	[SIM_STRIKE_BEFORE_PUT] = "before_put",
+};
+
+static struct {
+	enum sim_moment moment;
+	u32 skip;
+} sim_next_strike;
+
+bool sim_moment_is(enum sim_moment now)
+{
+	bool hit = false;
+
+	if (READ_ONCE(sim_next_strike.moment) != now)
+		return false;
+	spin_lock(&sim_spin);
+	if (sim_next_strike.moment == now) {
+		hit = !sim_next_strike.skip;
+		if (hit)
+			WRITE_ONCE(sim_next_strike.moment, SIM_STRIKE_NONE);
+		else
+			sim_next_strike.skip--;
+	}
+	spin_unlock(&sim_spin);
+	return hit;
+}
+
+static int strike_show(struct seq_file *s, void *unused)
+{
+	spin_lock(&sim_spin);
+	seq_printf(s, "%s %u\n", sim_moment_names[sim_next_strike.moment],
+		   sim_next_strike.skip + 1);
+	spin_unlock(&sim_spin);
+	return 0;
+}
+
+static ssize_t strike_write(struct file *file, const char __user *buf,
+			    size_t size, loff_t *ppos)
+{
+	char line[64], name[32];
+	char *words = sim_line(line, sizeof(line), buf, size);
+	unsigned int nth = 1;
+	int moment;
+
+	if (IS_ERR(words))
+		return PTR_ERR(words);
+	if (sscanf(words, "%31s %u", name, &nth) < 1 || !nth)
+		return -EINVAL;
+	moment = match_string(sim_moment_names, SIM_MOMENTS, name);
+	if (moment < 0)
+		return moment;
+
+	spin_lock(&sim_spin);
+	sim_next_strike.skip = nth - 1;
+	WRITE_ONCE(sim_next_strike.moment, moment);
+	spin_unlock(&sim_spin);
+	return size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(strike);
+
+/* ---- layout, seed, free_from ------------------------------------------- */
+
+static const char * const sim_layout_names[SIM_LAYOUTS] = {
+	[SIM_CONTIGUOUS] = "contiguous",
+	[SIM_DESCENDING] = "descending",
+	[SIM_HOLES64K] = "holes64k",
+	[SIM_HOLES2M] = "holes2m",
+	[SIM_FRAGMENTED] = "fragmented",
+};
+
+static const char * const sim_free_from_names[SIM_FREE_FROMS] = {
+	[SIM_FREE_FROM_TASK] = "task",
+	[SIM_FREE_FROM_CLOSE] = "close",
+	[SIM_FREE_FROM_KTHREAD] = "kthread",
+};
+
+static ssize_t sim_choose(u32 *knob, const char * const *names, size_t n,
+			  const char __user *buf, size_t size)
+{
+	char line[32], *word = sim_line(line, sizeof(line), buf, size);
+	int i;
+
+	if (IS_ERR(word))
+		return PTR_ERR(word);
+	i = match_string(names, n, word);
+	if (i < 0)
+		return i;
+	WRITE_ONCE(*knob, i);
+	return size;
+}
+
+static int layout_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%s\n", sim_layout_names[READ_ONCE(sim_knobs.layout)]);
+	return 0;
+}
+
+static ssize_t layout_write(struct file *file, const char __user *buf,
+			    size_t size, loff_t *ppos)
+{
+	return sim_choose(&sim_knobs.layout, sim_layout_names, SIM_LAYOUTS,
+			  buf, size);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(layout);
+
+static int free_from_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%s\n",
+		   sim_free_from_names[READ_ONCE(sim_knobs.free_from)]);
+	return 0;
+}
+
+static ssize_t free_from_write(struct file *file, const char __user *buf,
+			       size_t size, loff_t *ppos)
+{
+	return sim_choose(&sim_knobs.free_from, sim_free_from_names,
+			  SIM_FREE_FROMS, buf, size);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(free_from);
+
+static struct rnd_state sim_rnd;
+static u64 sim_seed = 1;
+
+u32 sim_random(void)
+{
+	u32 n;
+
+	spin_lock(&sim_spin);
+	n = prandom_u32_state(&sim_rnd);
+	spin_unlock(&sim_spin);
+	return n;
+}
+
+static void sim_set_seed(u64 seed)
+{
+	spin_lock(&sim_spin);
+	sim_seed = seed;
+	prandom_seed_state(&sim_rnd, seed);
+	spin_unlock(&sim_spin);
+}
+
+static int seed_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%llu\n", sim_seed);
+	return 0;
+}
+
+static ssize_t seed_write(struct file *file, const char __user *buf,
+			  size_t size, loff_t *ppos)
+{
+	u64 seed;
+	int ret = kstrtoull_from_user(buf, size, 0, &seed);
+
+	if (ret)
+		return ret;
+	sim_set_seed(seed);
+	return size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(seed);
+
+/* ---- all of it --------------------------------------------------------- */
+
+int sim_lab_init(void)
+{
+	struct dentry *dir = debugfs_create_dir("nvidia_lab", NULL);
+	struct sim_knobs *k = &sim_knobs;
+
+	sim_dir = dir;
+	sim_set_seed(sim_seed);
+
+	debugfs_create_file("counters", 0444, dir, NULL, &counters_fops);
+	debugfs_create_file("violations", 0644, dir, NULL, &violations_fops);
+	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
+	debugfs_create_file("strike", 0644, dir, NULL, &strike_fops);
+	debugfs_create_file("layout", 0644, dir, NULL, &layout_fops);
+	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
+	debugfs_create_file("free_from", 0644, dir, NULL, &free_from_fops);
+
+	/* The size of BAR1, of which 36 MiB are never given out. */
+	debugfs_create_u64("bar1_bytes", 0644, dir, &k->bar1_bytes);
+	/* How long get_pages pauses between its two turns at the API lock. */
+	debugfs_create_u32("get_gap_ms", 0644, dir, &k->get_gap_ms);
+	/* How long a call that is struck waits for the free to be over. */
+	debugfs_create_u32("strike_wait_ms", 0644, dir, &k->strike_wait_ms);
+	/* How long a strike called after_ holds back. */
+	debugfs_create_u32("strike_delay_ms", 0644, dir, &k->strike_delay_ms);
+	/* How many freed tables, and how many mappings, are kept poisoned. */
+	debugfs_create_u32("quarantine_max", 0644, dir, &k->quarantine_max);
+	/* Versions that new tables and mappings bear; 0: the header's. */
+	debugfs_create_x32("page_table_version", 0644, dir,
+			   &k->page_table_version);
+	debugfs_create_x32("dma_mapping_version", 0644, dir,
+			   &k->dma_mapping_version);
+	/* The page size that new tables claim: 0, 1, 2 for 4, 64, 128 KiB. */
+	debugfs_create_u32("page_size", 0644, dir, &k->page_size);
+	/* New mappings claim one entry less than their table. */
+	debugfs_create_u32("dma_entries_short", 0644, dir,
+			   &k->dma_entries_short);
+	/* Whether to sum up tables and mappings, to see them changed. */
+	debugfs_create_u32("verify", 0644, dir, &k->verify);
+	return 0;
+}
+
+void sim_lab_exit(void)
+{
+	int i;
+
+	debugfs_remove(sim_dir);
+	for (i = 0; i < SIM_LIVE_END; i++)
+		if (sim_read(i))
+			sim_violation(SIM_BAD_LEFTOVER,
+				      "the driver is unloaded with %s at %lld",
+				      sim_counter_names[i], sim_read(i));
+}

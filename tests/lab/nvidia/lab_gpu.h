@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a test program says to the simulated GPU through /dev/nvidia-lab.
+ *
+ * It stands for the few calls of the CUDA driver API that matter here:
+ *
+ *   allocate  mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, where)
+ *             "where" is the offset in the GPU's memory at which the allocation
+ *             starts; a multiple of LAB_GPU_PAGE_SIZE. The address that comes
+ *             back is the GPU virtual address. The descriptor may be closed.
+ *   free      munmap() of the whole mapping, exit, or LAB_GPU_FREE, which
+ *             frees the memory under a mapping that stays: touching it after
+ *             that is SIGBUS.
+ *
+ * Usable from user space and by bindgen; both structures are free of holes.
+ */
+#ifndef LAB_GPU_H
+#define LAB_GPU_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+enum {
+	LAB_GPU_PAGE_SIZE = 0x10000,
+};
+
+/**
+ * struct lab_gpu_free - free an allocation
+ * @addr: the address that mmap() returned, in the process that called it
+ */
+struct lab_gpu_free {
+	__u64 addr;
+};
+
+/**
+ * struct lab_gpu_query - what lies behind an address
+ * @addr: in: any address inside an allocation of this process
+ * @index: in: which 64 KiB page of the allocation is meant, from 0
+ * @start: out: first address of the allocation
+ * @size: out: its size in bytes, a multiple of LAB_GPU_PAGE_SIZE
+ * @bar_offset: out: where page @index lies in the GPU's memory
+ * @pins: out: revocable pins of the allocation
+ * @persistent_pins: out: persistent pins of the allocation
+ */
+struct lab_gpu_query {
+	__u64 addr;
+	__u64 index;
+	__u64 start;
+	__u64 size;
+	__u64 bar_offset;
+	__u32 pins;
+	__u32 persistent_pins;
+};
+
+/* Constants of an enum, so that bindgen can see their values. */
+enum {
+	/* 0x40084701. EINVAL: no allocation of this process starts there. */
+	LAB_GPU_FREE = _IOW('G', 1, struct lab_gpu_free),
+	/* 0xc0304702. EINVAL: not memory of this process; ERANGE: index. */
+	LAB_GPU_QUERY = _IOWR('G', 2, struct lab_gpu_query),
+};
+
+#endif

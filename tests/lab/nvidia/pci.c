@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device, and the module.
+ *
+ * The GPU is QEMU's ivshmem-plain: a PCI function whose BAR 2 is a file of the
+ * host, so that a test can look at GPU memory from outside the guest. The BAR
+ * gets struct pages, as the BAR of a GPU may: a software HCA reads and writes
+ * it through them. Nothing here depends on an IOMMU; clients map the BAR for
+ * their devices through the DMA API.
+ *
+ * Without such a device the module loads all the same, and every address is
+ * foreign to it, as with the real driver and no GPU.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/notifier.h>
+#include <linux/pci-p2pdma.h>
+#include <linux/slab.h>
+
+#include "sim.h"
+
+#define SIM_BAR 2
+
+struct sim_gpu sim_gpu = {
+	.misc = {
+		.minor = MISC_DYNAMIC_MINOR,
+		.name = "nvidia-lab",
+		.mode = 0666,
+		.fops = &sim_device_fops,
+	},
+	.lock = __MUTEX_INITIALIZER(sim_gpu.lock),
+	.allocs = LIST_HEAD_INIT(sim_gpu.allocs),
+	.pins = LIST_HEAD_INIT(sim_gpu.pins),
+	.mappings = LIST_HEAD_INIT(sim_gpu.mappings),
+	.dead_pins = LIST_HEAD_INIT(sim_gpu.dead_pins),
+	.dead_mappings = LIST_HEAD_INIT(sim_gpu.dead_mappings),
+};
+
+static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct sim_gpu *gpu = &sim_gpu;
+	u64 size = pci_resource_len(pdev, SIM_BAR);
+	int ret;
+
+	if (gpu->pdev || !list_empty(&gpu->allocs)) {
+		pci_info(pdev, "one GPU is enough\n");
+		return -EBUSY;
+	}
+	if (size < SIM_PAGE_SIZE || size >> SIM_PAGE_SHIFT > U32_MAX)
+		return -ENODEV;
+
+	ret = pcim_enable_device(pdev);
+	if (ret)
+		return ret;
+	ret = pcim_request_region(pdev, SIM_BAR, KBUILD_MODNAME);
+	if (ret)
+		return ret;
+	ret = pci_p2pdma_add_resource(pdev, SIM_BAR, 0, 0);
+	if (ret)
+		return ret;
+
+	gpu->nframes = size >> SIM_PAGE_SHIFT;
+	kvfree(gpu->owner);
+	gpu->owner = kvcalloc(gpu->nframes, sizeof(*gpu->owner), GFP_KERNEL);
+	if (!gpu->owner)
+		return -ENOMEM;
+	gpu->bar = pci_resource_start(pdev, SIM_BAR);
+	gpu->size = size;
+	gpu->kva = page_address(pfn_to_page(PHYS_PFN(gpu->bar)));
+	gpu->bar1_used = 0;
+	gpu->pdev = pdev;
+	gpu->present = true;
+
+	/* Enough for any single request on top of everything else. */
+	sim_knobs.bar1_bytes = 2 * size + SIM_BAR1_RESERVE;
+
+	ret = misc_register(&gpu->misc);
+	if (ret) {
+		gpu->present = false;
+		gpu->pdev = NULL;
+		return ret;
+	}
+	pci_info(pdev, "simulated GPU with %llu MiB at %pa\n", size >> 20,
+		 &gpu->bar);
+	return 0;
+}
+
+/*
+ * Only a hot removal finds anything here: mappings hold on to the module, and
+ * the driver cannot be unbound by hand. What is left then is freed.
+ */
+static void sim_remove(struct pci_dev *pdev)
+{
+	struct sim_gpu *gpu = &sim_gpu;
+	struct sim_alloc *alloc;
+	bool orphans;
+
+	misc_deregister(&gpu->misc);
+
+	mutex_lock(&gpu->lock);
+	WRITE_ONCE(gpu->present, false);
+	for (;;) {
+		list_for_each_entry(alloc, &gpu->allocs, node)
+			if (alloc->state != SIM_ALLOC_GONE)
+				break;
+		if (list_entry_is_head(alloc, &gpu->allocs, node))
+			break;
+		sim_alloc_get(alloc);
+		mutex_unlock(&gpu->lock);
+		sim_alloc_free(alloc);
+		sim_alloc_put(alloc);
+		mutex_lock(&gpu->lock);
+	}
+	orphans = !list_empty(&gpu->allocs);
+	gpu->pdev = NULL;
+	mutex_unlock(&gpu->lock);
+
+	/* Their frames are still to be given back: the map of them stays. */
+	if (orphans)
+		sim_violation(SIM_BAD_LEFTOVER,
+			      "the GPU was removed while persistent pins held its memory");
+}
+
+static const struct pci_device_id sim_ids[] = {
+	{ PCI_DEVICE(0x1af4, 0x1110) },
+	{ }
+};
+MODULE_DEVICE_TABLE(pci, sim_ids);
+
+static struct pci_driver sim_driver = {
+	.name = "nvidia",
+	.id_table = sim_ids,
+	.probe = sim_probe,
+	.remove = sim_remove,
+	.driver = {
+		.suppress_bind_attrs = true,
+	},
+};
+
+static int sim_module_event(struct notifier_block *nb, unsigned long event,
+			    void *data)
+{
+	if (event == MODULE_STATE_GOING)
+		sim_pin_module_gone(&sim_gpu, data);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block sim_module_nb = {
+	.notifier_call = sim_module_event,
+};
+
+static int __init sim_init(void)
+{
+	int ret;
+
+	sim_api_init();
+	ret = sim_lab_init();
+	if (ret)
+		return ret;
+	ret = sim_strike_init();
+	if (ret)
+		goto no_strike;
+	ret = register_module_notifier(&sim_module_nb);
+	if (ret)
+		goto no_notifier;
+	ret = pci_register_driver(&sim_driver);
+	if (ret)
+		goto no_driver;
+	return 0;
+
+no_driver:
+	unregister_module_notifier(&sim_module_nb);
+no_notifier:
+	sim_strike_exit();
+no_strike:
+	sim_lab_exit();
+	return ret;
+}
+module_init(sim_init);
+
+static void __exit sim_exit(void)
+{
+	pci_unregister_driver(&sim_driver);
+	unregister_module_notifier(&sim_module_nb);
+	sim_strike_exit();
+	sim_quarantine_drain(&sim_gpu);
+	kvfree(sim_gpu.owner);
+	sim_lab_exit();
+}
+module_exit(sim_exit);
+
+MODULE_DESCRIPTION("Simulated NVIDIA driver for testing peer-to-peer clients");
+MODULE_AUTHOR("The nv_peer_mem authors");
+MODULE_LICENSE("Dual MIT/GPL");
+MODULE_VERSION(NV_VERSION);
