@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device that does DMA, and what its bus addresses mean.
+ *
+ * A hardware RDMA device has a DMA device. A software one has none: the NIC
+ * below it stands in, as clients expect a PCI device.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/iommu.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <rdma/ib_verbs.h>
+
+#include "peer_server.h"
+
+/* With a reference, or NULL. */
+struct device *peer_device_get(struct ib_device *ibdev)
+{
+	struct net_device *netdev;
+	struct device *dev;
+
+	if (peer_knob_null_device())
+		return NULL;
+	if (ibdev->dma_device)
+		return get_device(ibdev->dma_device);
+	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
+	if (!netdev)
+		return NULL;
+	dev = netdev->dev.parent;
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	dev = get_device(dev);
+	dev_put(netdev);
+	return dev;
+}
+
+/*
+ * The physical address behind a bus address, and for how many of the bytes it
+ * goes on without a gap.
+ */
+size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
+			   phys_addr_t *phys)
+{
+	struct iommu_domain *domain = dev ? iommu_get_domain_for_dev(dev) : NULL;
+	size_t run = PAGE_SIZE;
+
+	if (!domain) {
+		*phys = dma;
+		return length;
+	}
+	*phys = iommu_iova_to_phys(domain, dma);
+	while (run < length &&
+	       iommu_iova_to_phys(domain, dma + run) == *phys + run)
+		run += PAGE_SIZE;
+	return run;
+}

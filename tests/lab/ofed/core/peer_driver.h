@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Peer memory as an RDMA driver sees it.
+ */
+#ifndef PEER_DRIVER_H
+#define PEER_DRIVER_H
+
+#include <linux/types.h>
+
+struct ib_device;
+struct ib_umem;
+
+/* The driver can take its hands off a region at any time. */
+#define IB_PEER_MEM_INVAL_SUPP BIT(1)
+
+/* Takes the umem's memory away from the device; may sleep. */
+typedef void (*umem_invalidate_func_t)(struct ib_umem *umem, void *priv);
+
+/* As ib_umem_get_va(), and asks the peers where the CPU has no pages. */
+struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
+				 size_t size, int access, unsigned long flags);
+
+bool ib_umem_is_peer(struct ib_umem *umem);
+
+/*
+ * The last step of a registration: from here on @func may be called. A driver
+ * that fails between ib_umem_get_peer() and here calls stop instead.
+ */
+void ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
+					    umem_invalidate_func_t func,
+					    void *priv);
+
+/*
+ * The first step of a deregistration, when the device no longer uses the
+ * memory: @func is not called after it. Then ib_umem_release(). Both this and
+ * activate do nothing for a umem without peer.
+ */
+void ib_umem_stop_invalidation_notifier(struct ib_umem *umem);
+
+/* Whether the lab wants this registration to fail in the driver: an errno. */
+int ib_umem_peer_driver_step(struct ib_umem *umem);
+
+#endif

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a test sets in debugfs: the server's and the driver's faults.
+ *
+ * In every file a line is "NAME NUMBER", and what is read can be written.
+ */
+#include <linux/debugfs.h>
+#include <linux/delay.h>
+#include <linux/errno.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "peer_server.h"
+
+static const char *const peer_point_names[PEER_POINTS] = {
+	[PEER_AT_REGISTER] = "register",
+	[PEER_AT_UMEM] = "umem",
+	[PEER_AT_ID] = "id",
+	[PEER_AT_MAP] = "map",
+	[PEER_AT_DRIVER] = "driver",
+	[PEER_AT_INVALIDATE] = "invalidate",
+	[PEER_AT_STOP] = "stop",
+	[PEER_AT_RELEASE] = "release",
+};
+
+/* Milliseconds to wait, and registrations still to fail, at each point. */
+static const unsigned long peer_delay_points = BIT(PEER_AT_REGISTER) |
+	BIT(PEER_AT_MAP) | BIT(PEER_AT_DRIVER) | BIT(PEER_AT_INVALIDATE) |
+	BIT(PEER_AT_STOP) | BIT(PEER_AT_RELEASE);
+static const unsigned long peer_fail_points = BIT(PEER_AT_UMEM) |
+	BIT(PEER_AT_ID) | BIT(PEER_AT_DRIVER);
+static atomic_t peer_delays[PEER_POINTS];
+static atomic_t peer_fails[PEER_POINTS];
+
+enum peer_switch {
+	PEER_NULL_DEVICE,
+	PEER_ANY_MEMORY,
+	PEER_DROP_INVAL,
+	PEER_B2,
+	PEER_SWITCHES
+};
+
+static const char *const peer_switch_names[PEER_SWITCHES] = {
+	[PEER_NULL_DEVICE] = "null_device",
+	[PEER_ANY_MEMORY] = "any_memory",
+	[PEER_DROP_INVAL] = "no_inval_supp",
+	[PEER_B2] = "b2_stop_inverted",
+};
+
+static atomic_t peer_switches[PEER_SWITCHES];
+
+/* The client gets no DMA device. */
+bool peer_knob_null_device(void)
+{
+	return atomic_read(&peer_switches[PEER_NULL_DEVICE]);
+}
+
+/* Bus addresses of ordinary memory are no violation. */
+bool peer_knob_any_memory(void)
+{
+	return atomic_read(&peer_switches[PEER_ANY_MEMORY]);
+}
+
+/* The driver says that it cannot invalidate. */
+bool peer_knob_drop_inval(void)
+{
+	return atomic_read(&peer_switches[PEER_DROP_INVAL]);
+}
+
+bool peer_knob_b2(void)
+{
+	return atomic_read(&peer_switches[PEER_B2]);
+}
+
+void peer_delay(enum peer_point point)
+{
+	int ms = atomic_read(&peer_delays[point]);
+
+	if (ms)
+		msleep(ms);
+}
+
+int peer_fail(enum peer_point point)
+{
+	if (atomic_dec_if_positive(&peer_fails[point]) < 0)
+		return 0;
+	peer_count(PEER_INJECTED_FAILURES, 1);
+	return -ENOMEM;
+}
+
+static void peer_names_show(struct seq_file *m, const char *const *names,
+			    unsigned long valid, atomic_t *values)
+{
+	int i;
+
+	for_each_set_bit(i, &valid, BITS_PER_LONG)
+		seq_printf(m, "%s %d\n", names[i], atomic_read(&values[i]));
+}
+
+static int peer_line_store(char *line, const char *const *names,
+			   unsigned long valid, atomic_t *values)
+{
+	char *name = strsep(&line, " ");
+	int i, value;
+
+	if (!line || kstrtoint(strim(line), 10, &value) || value < 0)
+		return -EINVAL;
+	for_each_set_bit(i, &valid, BITS_PER_LONG) {
+		if (strcmp(name, names[i]))
+			continue;
+		atomic_set(&values[i], value);
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static ssize_t peer_names_store(const char __user *buf, size_t count,
+				const char *const *names, unsigned long valid,
+				atomic_t *values)
+{
+	char text[256], *rest = text, *line;
+	int err;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buf, count))
+		return -EFAULT;
+	text[count] = 0;
+	while ((line = strsep(&rest, "\n"))) {
+		line = strim(line);
+		err = *line ? peer_line_store(line, names, valid, values) : 0;
+		if (err)
+			return err;
+	}
+	return count;
+}
+
+static int delay_show(struct seq_file *m, void *unused)
+{
+	peer_names_show(m, peer_point_names, peer_delay_points, peer_delays);
+	return 0;
+}
+
+static ssize_t delay_write(struct file *file, const char __user *buf,
+			   size_t count, loff_t *pos)
+{
+	return peer_names_store(buf, count, peer_point_names, peer_delay_points,
+				peer_delays);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(delay);
+
+static int fail_show(struct seq_file *m, void *unused)
+{
+	peer_names_show(m, peer_point_names, peer_fail_points, peer_fails);
+	return 0;
+}
+
+static ssize_t fail_write(struct file *file, const char __user *buf,
+			  size_t count, loff_t *pos)
+{
+	return peer_names_store(buf, count, peer_point_names, peer_fail_points,
+				peer_fails);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(fail);
+
+static int switch_show(struct seq_file *m, void *unused)
+{
+	peer_names_show(m, peer_switch_names, BIT(PEER_SWITCHES) - 1, peer_switches);
+	return 0;
+}
+
+static ssize_t switch_write(struct file *file, const char __user *buf,
+			    size_t count, loff_t *pos)
+{
+	return peer_names_store(buf, count, peer_switch_names,
+				BIT(PEER_SWITCHES) - 1, peer_switches);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(switch);
+
+void peer_knobs_create(struct dentry *dir)
+{
+	debugfs_create_file("delay", 0644, dir, NULL, &delay_fops);
+	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
+	debugfs_create_file("switch", 0644, dir, NULL, &switch_fops);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What a test reads in debugfs: counters, violations, and the last calls.
+ */
+#include <linux/debugfs.h>
+#include <linux/sched.h>
+#include <linux/sched/clock.h>
+#include <linux/seq_file.h>
+#include <linux/spinlock.h>
+
+#include "peer_hooks.h"
+#include "peer_server.h"
+
+#define PEER_TRACE_LENGTH 256
+
+static struct dentry *peer_dir;
+
+static const char *const peer_op_names[PEER_OPS] = {
+	[PEER_ACQUIRE] = "acquire",
+	[PEER_GET_PAGES] = "get_pages",
+	[PEER_DMA_MAP] = "dma_map",
+	[PEER_GET_PAGE_SIZE] = "get_page_size",
+	[PEER_DMA_UNMAP] = "dma_unmap",
+	[PEER_PUT_PAGES] = "put_pages",
+	[PEER_RELEASE] = "release",
+	[PEER_REGISTER] = "register",
+	[PEER_UNREGISTER] = "unregister",
+	[PEER_ACTIVATE] = "activate",
+	[PEER_STOP] = "stop",
+	[PEER_INVALIDATE] = "invalidate",
+	[PEER_INVALIDATE_DONE] = "invalidate_done",
+};
+
+static const char *const peer_counter_names[PEER_COUNTERS] = {
+	[PEER_LIVE_CLIENTS] = "live_clients",
+	[PEER_LIVE_UMEMS] = "live_umems",
+	[PEER_LIVE_CONTEXTS] = "live_contexts",
+	[PEER_LIVE_GOT] = "live_got",
+	[PEER_LIVE_MAPPED] = "live_mapped",
+	[PEER_LIVE_PINNED_PAGES] = "live_pinned_pages",
+	[PEER_LIVE_INVALIDATIONS] = "live_invalidations",
+	[PEER_INVALIDATIONS] = "invalidations",
+	[PEER_INVALIDATIONS_UNKNOWN] = "invalidations_unknown",
+	[PEER_INVALIDATIONS_LATE] = "invalidations_late",
+	[PEER_REVOKED_UMEMS] = "revoked_umems",
+	[PEER_FAILED_REGISTRATIONS] = "failed_registrations",
+	[PEER_INJECTED_FAILURES] = "injected_failures",
+	[PEER_B2_UNLOCKS] = "b2_unlocks",
+};
+
+static const char *const peer_violation_names[PEER_VIOLATIONS] = {
+	[PEER_BAD_CLIENT] = "bad_client",
+	[PEER_BAD_HANDLE] = "bad_handle",
+	[PEER_REENTRY] = "reentry",
+	[PEER_NO_CONTEXT] = "no_context",
+	[PEER_BAD_RETURN] = "bad_return",
+	[PEER_CONTEXT_LEAK] = "context_leak",
+	[PEER_BAD_PAGE_SIZE] = "bad_page_size",
+	[PEER_BAD_TABLE] = "bad_table",
+	[PEER_BAD_ENTRY] = "bad_entry",
+	[PEER_BAD_LENGTH] = "bad_length",
+	[PEER_BAD_ADDRESS] = "bad_address",
+	[PEER_TABLE_CHANGED] = "table_changed",
+	[PEER_INVALIDATE_ATOMIC] = "invalidate_atomic",
+	[PEER_INVALIDATE_TICKET] = "invalidate_ticket",
+	[PEER_INVALIDATE_EARLY] = "invalidate_early",
+	[PEER_INVALIDATE_DEADLOCK] = "invalidate_deadlock",
+	[PEER_RELEASE_EARLY] = "release_early",
+	[PEER_UNREGISTER_EARLY] = "unregister_early",
+	[PEER_B2_DEADLOCK] = "b2_deadlock",
+};
+
+static atomic64_t peer_op_counts[PEER_OPS];
+static atomic64_t peer_counters[PEER_COUNTERS];
+
+const char *peer_op_name(enum peer_op op)
+{
+	return peer_op_names[op];
+}
+
+void peer_count(enum peer_counter which, s64 by)
+{
+	atomic64_add(by, &peer_counters[which]);
+}
+
+static int counters_show(struct seq_file *m, void *unused)
+{
+	int i;
+
+	for (i = 0; i < PEER_COUNTERS; i++)
+		seq_printf(m, "%s %lld\n", peer_counter_names[i],
+			   atomic64_read(&peer_counters[i]));
+	for (i = 0; i < PEER_OPS; i++)
+		seq_printf(m, "calls_%s %lld\n", peer_op_names[i],
+			   atomic64_read(&peer_op_counts[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(counters);
+
+/* One call, as the trace remembers it. */
+struct peer_event {
+	u64 time;
+	long ret;
+	enum peer_op op;
+	u32 id;
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+	char client[16];
+};
+
+static DEFINE_SPINLOCK(peer_lab_lock);
+static struct peer_event peer_events[PEER_TRACE_LENGTH];
+static unsigned int peer_events_total;
+
+void peer_trace(struct peer_client *client, enum peer_op op, u32 id, long ret)
+{
+	struct peer_event *event;
+	unsigned long flags;
+
+	atomic64_inc(&peer_op_counts[op]);
+	spin_lock_irqsave(&peer_lab_lock, flags);
+	event = &peer_events[peer_events_total++ % PEER_TRACE_LENGTH];
+	event->time = local_clock();
+	event->ret = ret;
+	event->op = op;
+	event->id = id;
+	event->pid = task_pid_nr(current);
+	strscpy(event->comm, current->comm);
+	strscpy(event->client, client->ops->name);
+	spin_unlock_irqrestore(&peer_lab_lock, flags);
+}
+
+static void peer_event_show(struct seq_file *m, const struct peer_event *event)
+{
+	seq_printf(m, "%llu %s %s ", event->time, event->client, peer_op_name(event->op));
+	if (event->id == PEER_NO_ID)
+		seq_puts(m, "-");
+	else
+		seq_printf(m, "%u", event->id);
+	seq_printf(m, " %ld %s[%d]\n", event->ret, event->comm, event->pid);
+}
+
+static int trace_show(struct seq_file *m, void *unused)
+{
+	unsigned int i, end;
+
+	spin_lock_irq(&peer_lab_lock);
+	end = peer_events_total;
+	for (i = end > PEER_TRACE_LENGTH ? end - PEER_TRACE_LENGTH : 0; i != end; i++)
+		peer_event_show(m, &peer_events[i % PEER_TRACE_LENGTH]);
+	spin_unlock_irq(&peer_lab_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(trace);
+
+/* How often each rule was broken, and how the last time. */
+struct peer_offence {
+	unsigned int count;
+	char last[256];
+};
+
+static struct peer_offence peer_offences[PEER_VIOLATIONS];
+
+void peer_violation(struct peer_client *client, enum peer_violation kind,
+		    const char *format, ...)
+{
+	struct peer_offence *offence = &peer_offences[kind];
+	char text[sizeof(offence->last)];
+	unsigned long flags;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pr_err("peer memory: violation: %s: %s: %s\n",
+	       client ? client->ops->name : "?", peer_violation_names[kind], text);
+
+	spin_lock_irqsave(&peer_lab_lock, flags);
+	offence->count++;
+	strscpy(offence->last, text);
+	spin_unlock_irqrestore(&peer_lab_lock, flags);
+}
+
+static int violations_show(struct seq_file *m, void *unused)
+{
+	int i;
+
+	spin_lock_irq(&peer_lab_lock);
+	for (i = 0; i < PEER_VIOLATIONS; i++)
+		if (peer_offences[i].count)
+			seq_printf(m, "%s %u: %s\n", peer_violation_names[i],
+				   peer_offences[i].count, peer_offences[i].last);
+	spin_unlock_irq(&peer_lab_lock);
+	return 0;
+}
+
+/* A test that meant to break rules wipes its traces, by writing anything. */
+static ssize_t violations_write(struct file *file, const char __user *buf,
+				size_t count, loff_t *pos)
+{
+	spin_lock_irq(&peer_lab_lock);
+	memset(peer_offences, 0, sizeof(peer_offences));
+	spin_unlock_irq(&peer_lab_lock);
+	return count;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(violations);
+
+void ib_peer_init(void)
+{
+	peer_dir = debugfs_create_dir("peer_mem_lab", NULL);
+	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
+	debugfs_create_file("trace", 0444, peer_dir, NULL, &trace_fops);
+	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);
+	peer_knobs_create(peer_dir);
+}
+
+void ib_peer_exit(void)
+{
+	debugfs_remove(peer_dir);
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The scatterlist between client and driver. The client's is checked against
+ * the contract and never written to; the driver gets one of its own, with the
+ * same bus addresses and with the pages that a software device needs.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/jhash.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/scatterlist.h>
+#include <rdma/ib_umem.h>
+
+#include "peer_server.h"
+
+/* How much of the client's list is outside the range, for large pages. */
+struct peer_trim {
+	size_t head;
+	size_t tail;
+};
+
+static u32 peer_table_hash(const struct sg_table *table)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+	u32 sum = 0;
+
+	for_each_sg(table->sgl, sg, table->orig_nents, i) {
+		u64 entry[] = {
+			sg->page_link, sg->offset, sg->length,
+			sg_dma_address(sg), sg_dma_len(sg),
+		};
+
+		sum = jhash(entry, sizeof(entry), sum);
+	}
+	return sum;
+}
+
+static bool peer_page_size_check(struct peer_umem *p, unsigned long page_size)
+{
+	if (page_size >= PAGE_SIZE && is_power_of_2(page_size))
+		return true;
+	peer_violation(p->client, PEER_BAD_PAGE_SIZE,
+		       "get_page_size of region %u said %#lx", p->id, page_size);
+	return false;
+}
+
+/* Whether the table can be walked. */
+static bool peer_table_check_shape(struct peer_umem *p)
+{
+	const struct sg_table *table = &p->table;
+	struct scatterlist *sg = table->sgl;
+	unsigned int n;
+
+	if (!sg || !table->orig_nents || table->nents != table->orig_nents) {
+		peer_violation(p->client, PEER_BAD_TABLE,
+			       "table of region %u: nents %u, orig_nents %u, list %s",
+			       p->id, table->nents, table->orig_nents,
+			       sg ? "there" : "missing");
+		return false;
+	}
+	for (n = 1; n < table->orig_nents && !sg_is_last(sg); n++)
+		sg = sg_next(sg);
+	if (n == table->orig_nents && sg_is_last(sg))
+		return true;
+	peer_violation(p->client, PEER_BAD_TABLE,
+		       "table of region %u does not end at its entry %u",
+		       p->id, table->orig_nents);
+	return false;
+}
+
+static const char *peer_entry_fault(struct scatterlist *sg)
+{
+	if (!sg->length)
+		return "has no length";
+	if (sg_dma_len(sg) != sg->length)
+		return "has two lengths";
+	if (!sg_dma_address(sg) || sg_dma_address(sg) == DMA_MAPPING_ERROR)
+		return "has no address";
+	if (!PAGE_ALIGNED(sg_dma_address(sg)) || !PAGE_ALIGNED(sg->length))
+		return "is not page aligned";
+	return NULL;
+}
+
+static bool peer_table_check_entries(struct peer_umem *p)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+		const char *fault = peer_entry_fault(sg);
+
+		if (!fault)
+			continue;
+		peer_violation(p->client, PEER_BAD_ENTRY,
+			       "entry %u of region %u %s: address %pad, length %#x, dma length %#x",
+			       i, p->id, fault, &sg_dma_address(sg), sg->length,
+			       sg_dma_len(sg));
+		return false;
+	}
+	return true;
+}
+
+/* A list in large pages begins and ends at bounds of such pages. */
+static struct peer_trim peer_table_trim(struct ib_umem *umem, unsigned long page_size)
+{
+	unsigned long start = umem->address;
+	unsigned long end = umem->address + umem->length;
+
+	return (struct peer_trim) {
+		.head = ALIGN_DOWN(start, PAGE_SIZE) - ALIGN_DOWN(start, page_size),
+		.tail = ALIGN(end, page_size) - ALIGN(end, PAGE_SIZE),
+	};
+}
+
+static bool peer_table_check_length(struct peer_umem *p, const struct peer_trim *trim)
+{
+	size_t want = p->npages * PAGE_SIZE + trim->head + trim->tail;
+	struct scatterlist *sg, *last = NULL;
+	size_t total = 0;
+	unsigned int i;
+
+	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+		total += sg->length;
+		last = sg;
+	}
+	if (total == want && p->table.sgl->length > trim->head &&
+	    last->length > trim->tail)
+		return true;
+	peer_violation(p->client, PEER_BAD_LENGTH,
+		       "table of region %u covers %zu bytes, the range has %zu",
+		       p->id, total, want);
+	return false;
+}
+
+static bool peer_is_peer_memory(phys_addr_t phys)
+{
+	unsigned long pfn = PHYS_PFN(phys);
+
+	return pfn_valid(pfn) &&
+	       (is_zone_device_page(pfn_to_page(pfn)) || peer_knob_any_memory());
+}
+
+/*
+ * Copies one entry without @head bytes at its begin and @tail bytes at its
+ * end, as one entry for each physically contiguous run. Without @out the
+ * runs are only checked and counted.
+ */
+static int peer_table_copy_entry(struct peer_umem *p, struct scatterlist *sg,
+				 const struct peer_trim *trim,
+				 struct scatterlist **out)
+{
+	dma_addr_t dma = sg_dma_address(sg) + trim->head;
+	size_t rest = sg->length - trim->head - trim->tail;
+	phys_addr_t phys;
+	int runs = 0;
+	size_t run;
+
+	for (; rest; dma += run, rest -= run, runs++) {
+		run = peer_device_resolve(p->dma_device, dma, rest, &phys);
+		if (!peer_is_peer_memory(phys) || !peer_is_peer_memory(phys + run - 1)) {
+			peer_violation(p->client, PEER_BAD_ADDRESS,
+				       "region %u: bus address %pad is physical address %pa, which is no device memory",
+				       p->id, &dma, &phys);
+			return -EFAULT;
+		}
+		if (!out)
+			continue;
+		sg_set_page(*out, pfn_to_page(PHYS_PFN(phys)), run, 0);
+		sg_dma_address(*out) = dma;
+		sg_dma_len(*out) = run;
+		*out = sg_next(*out);
+	}
+	return runs;
+}
+
+static int peer_table_copy(struct peer_umem *p, const struct peer_trim *trim,
+			   struct scatterlist *out)
+{
+	unsigned int i, last = p->table.orig_nents - 1;
+	struct scatterlist *sg;
+	int runs, total = 0;
+
+	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+		struct peer_trim ends = {
+			.head = i ? 0 : trim->head,
+			.tail = i == last ? trim->tail : 0,
+		};
+
+		runs = peer_table_copy_entry(p, sg, &ends, out ? &out : NULL);
+		if (runs < 0)
+			return runs;
+		total += runs;
+	}
+	return total;
+}
+
+static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
+{
+	struct sg_table *table = &p->umem->sgt_append.sgt;
+	int runs, err;
+
+	runs = peer_table_copy(p, trim, NULL);
+	if (runs < 0)
+		return runs;
+	/* The append table still tells of the pages that were pinned at first. */
+	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
+	err = sg_alloc_table(table, runs, GFP_KERNEL);
+	if (err)
+		return err;
+	peer_table_copy(p, trim, table->sgl);
+	return 0;
+}
+
+/* Checks what dma_map left, and gives the driver its table. */
+int peer_table_check(struct peer_umem *p, unsigned long page_size)
+{
+	struct peer_trim trim;
+
+	lockdep_assert_held(&p->mapping_lock);
+	if (!peer_table_check_shape(p)) {
+		/* Not to be walked later either. */
+		p->table_seen.sgl = NULL;
+		return -EINVAL;
+	}
+	p->table_sum = peer_table_hash(&p->table);
+	if (!peer_page_size_check(p, page_size) || !peer_table_check_entries(p))
+		return -EINVAL;
+	trim = peer_table_trim(p->umem, page_size);
+	if (!peer_table_check_length(p, &trim))
+		return -EINVAL;
+	return peer_table_build(p, &trim);
+}
+
+/* The client's list must still be there, as it was when it came. */
+void peer_table_verify(struct peer_umem *p)
+{
+	const struct sg_table *now = &p->table, *then = &p->table_seen;
+
+	if (!then->sgl)
+		return;
+	if (now->sgl == then->sgl && now->nents == then->nents &&
+	    now->orig_nents == then->orig_nents &&
+	    peer_table_hash(now) == p->table_sum)
+		return;
+	peer_violation(p->client, PEER_TABLE_CHANGED,
+		       "scatterlist of region %u changed while the core used it", p->id);
+}
+
+void peer_table_free(struct peer_umem *p)
+{
+	sg_free_table(&p->umem->sgt_append.sgt);
+	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
+}
