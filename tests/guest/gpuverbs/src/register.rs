@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! `register`: a registration of GPU memory, and its end.
+
+use crate::args::{usage, Args, Command, Opt};
+use crate::errno;
+use crate::failure::Failure;
+use crate::gpu::{self, FreeBy, Gpu, GpuMemory};
+use crate::output;
+use crate::verbs::{self, Access, Device, Pd};
+
+pub const COMMAND: Command = Command {
+    name: "register",
+    summary: "Registers GPU memory, deregisters it, and says how that went",
+    options: &[
+        &[
+            Opt::required("offset", "OFFSET", "where in the BAR to allocate"),
+            Opt::required("length", "SIZE", "how much to register"),
+            Opt::optional(
+                "va-shift",
+                "N",
+                "bytes between the allocation's start and the registration's",
+            ),
+            Opt::optional(
+                "expect",
+                "RESULT",
+                "ok (the default) or the name of an error, such as ENOMEM",
+            ),
+            Opt::optional(
+                "cycles",
+                "N",
+                "registers and deregisters N times (default: 1)",
+            ),
+            Opt::optional(
+                "access",
+                "FLAGS",
+                "lw,rw,rr,atomic,bind,zero,odp,relaxed or none (default: lw,rw,rr)",
+            ),
+        ],
+        verbs::DEVICE_OPTIONS,
+        gpu::OPTIONS,
+    ],
+    run,
+};
+
+const OK: &str = "ok";
+
+fn run(args: &Args) -> Result<(), Failure> {
+    let offset = args.required("offset")?;
+    let length = args.required("length")?;
+    let shift = args.number("va-shift")?.unwrap_or(0);
+    let cycles = args.number("cycles")?.unwrap_or(1);
+    if cycles == 0 {
+        return Err(usage("--cycles must not be 0"));
+    }
+    let expected = args.text("expect").unwrap_or(OK);
+    if expected != OK && !errno::is_name(expected) {
+        return Err(usage(format!(
+            "--expect: '{expected}' is neither {OK} nor the name of an error"
+        )));
+    }
+    let access = match args.text("access") {
+        Some(text) => Access::parse(text)
+            .ok_or_else(|| usage(format!("--access: '{text}' is not a list of access flags")))?,
+        None => Access::ALL,
+    };
+    let too_large = || usage("--va-shift and --length are too large together");
+    let size = shift.checked_add(length).ok_or_else(too_large)?;
+    let start = usize::try_from(shift).map_err(|_| too_large())?;
+    let bytes = usize::try_from(length).map_err(|_| too_large())?;
+
+    let gpu = Gpu::open(args)?;
+    let device = Device::open(args)?;
+    output::value("device", device.name());
+    output::value("offset", offset);
+    output::value("va_shift", shift);
+    output::value("length", length);
+    output::value("access", access);
+
+    let pd = Pd::allocate(&device)?;
+    let mut memory = gpu
+        .allocate(offset, size)
+        .map_err(Failure::unmet(format_args!(
+            "allocating {size} bytes of GPU memory at offset {offset}"
+        )))?;
+    let range = memory.range(start, bytes);
+    for cycle in 1..=cycles {
+        let (result, region) = match pd.register(range, access) {
+            Ok(region) => (OK.to_owned(), Some(region)),
+            Err(error) => (errno::name_of(&error), None),
+        };
+        // The last one speaks for all, unless one is different.
+        if cycle == cycles || result != expected {
+            output::value("cycle", cycle);
+            output::value("result", &result);
+        }
+        if result != expected {
+            return Err(Failure::Unmet(format!(
+                "ibv_reg_mr() number {cycle} of {cycles} ended with {result}, expected was {expected}"
+            )));
+        }
+        if let Some(region) = region {
+            if cycle == cycles {
+                report_pins(&memory)?;
+            }
+            region.deregister().map_err(Failure::unmet(format_args!(
+                "ibv_dereg_mr() number {cycle}"
+            )))?;
+        }
+    }
+    memory
+        .free(FreeBy::Munmap)
+        .map_err(Failure::unmet("munmap() of GPU memory"))
+}
+
+/// Which kind of registration it is.
+fn report_pins(memory: &GpuMemory) -> Result<(), Failure> {
+    let pins = memory
+        .pins()
+        .map_err(Failure::unmet("asking the GPU for its pins"))?;
+    if let Some(pins) = pins {
+        output::value("pins", pins.revocable);
+        output::value("persistent_pins", pins.persistent);
+    }
+    Ok(())
+}
