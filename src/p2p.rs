@@ -487,26 +487,29 @@ impl Drop for DriverMapping {
 ///
 /// # Invariants
 ///
-/// Each extent is an address that the device's DMA layer gave, and its length.
+/// The first `mapped` of the extents are addresses that the device's DMA layer gave, and their
+/// lengths; those behind are physical.
 pub(crate) struct OwnMapping {
     device: Device,
     extents: KVVec<Extent>,
+    mapped: usize,
 }
 
 impl OwnMapping {
     /// Maps the physical `extents` for `device`; they become bus addresses in place.
     pub(crate) fn new(device: Device, extents: KVVec<Extent>) -> Result<Self, Errno> {
-        let mut extents = extents;
-        for done in 0..extents.len() {
-            if let Err(errno) = map_one(device, &mut extents, done) {
-                extents.truncate(done);
-                // INVARIANT: The extents up to here are mapped; dropping undoes them.
-                drop(Self { device, extents });
-                return Err(errno);
-            }
+        // INVARIANT: None is mapped; if one fails below, dropping undoes those before it.
+        let mut mapping = Self {
+            device,
+            extents,
+            mapped: 0,
+        };
+        for extent in mapping.extents.iter_mut() {
+            extent.start = map_one(device, *extent)?;
+            // INVARIANT: One more is mapped.
+            mapping.mapped += 1;
         }
-        // INVARIANT: All extents are mapped.
-        Ok(Self { device, extents })
+        Ok(mapping)
     }
 
     /// The bus addresses that the device shall use.
@@ -515,21 +518,19 @@ impl OwnMapping {
     }
 }
 
-/// Replaces the physical address of the extent at `index` by the bus address for `device`.
-fn map_one(device: Device, extents: &mut KVVec<Extent>, index: usize) -> Result<(), Errno> {
-    let extent = extents.get_mut(index).ok_or(Errno::IO)?;
+/// The bus address at which `device` reaches a physical extent.
+fn map_one(device: Device, extent: Extent) -> Result<u64, Errno> {
     let len = usize::try_from(extent.len).map_err(|_| Errno::INVAL)?;
     let mut address = 0;
     // SAFETY: By the invariant of `Device`; `address` is valid to store a word.
     let ret = unsafe { abi::nvpm_dma_map(device.device.as_ptr(), extent.start, len, &mut address) };
     Errno::check(ret)?;
-    extent.start = address;
-    Ok(())
+    Ok(address)
 }
 
 impl Drop for OwnMapping {
     fn drop(&mut self) {
-        for extent in self.extents.iter() {
+        for extent in self.extents.iter().take(self.mapped) {
             // SAFETY: By the type's invariant the address is mapped; the length fitted a `usize`.
             unsafe {
                 abi::nvpm_dma_unmap(

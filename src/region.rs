@@ -196,7 +196,13 @@ impl<P, M> Life<P, M> {
     /// (the mapping) and lets go of (the pin, which the driver itself undoes). When it has, it
     /// calls [`Self::revoked`].
     pub(crate) fn told(&mut self) -> Rest<P, M> {
-        self.take_rest()
+        match self.phase {
+            Phase::Revoking(_) => self.take_rest(),
+            _ => Rest {
+                mapping: None,
+                pin: None,
+            },
+        }
     }
 
     /// The callback has undone everything: nobody need wait for it any more.
