@@ -9,8 +9,7 @@ NVIDIA=/sys/kernel/debug/nvidia_lab
 CORE=/sys/kernel/debug/peer_mem_lab
 PEERS=/sys/kernel/mm/memory_peers
 FAILURES=/tmp/failures
-
-failures=0
+ADDRESS=192.168.7.1
 
 # report WORD TEXT: one line to the host (tests/lab/boot.sh reads it).
 report() {
@@ -35,6 +34,20 @@ check() {
 	local text=$1
 	shift
 	if "$@"; then ok "$text"; else fail "$text (failed: $*)"; fi
+}
+
+# shown TEXT VALUE COMMAND...: counts COMMAND's success and makes it a row of
+# the demo's table: VALUE if it succeeds.
+shown() {
+	local text=$1 value=$2
+	shift 2
+	if "$@"; then
+		ok "$text"
+		row "$text | $value"
+	else
+		fail "$text (failed: $*)"
+		row "$text | FAILED"
+	fi
 }
 
 # equal TEXT EXPECTED GOT
@@ -70,10 +83,8 @@ wait_for() {
 	done
 }
 
-rdma_device() { ls /sys/class/infiniband | head -n 1; }
-
 load_gpu() {
-	modprobe nvidia "$@"
+	modprobe nvidia
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
@@ -83,16 +94,16 @@ load_rdma() {
 	modprobe e1000e
 	modprobe ib_uverbs
 	modprobe rdma_rxe
-	net=$(basename "$(dirname "$(grep -l 0x8086 /sys/class/net/*/device/vendor)")" | head -n 1)
-	net=$(basename "$(readlink -f /sys/class/net/*/device/.. | head -n 1)")
-	net=$(ls -d /sys/class/net/*/device | head -n 1 | cut -d/ -f5)
-	ip address add 192.168.7.1/24 dev "$net"
+	net=$(basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)")
+	ip address add "$ADDRESS/24" dev "$net"
 	ip link set "$net" up
 	rdma link add rxe0 type rxe netdev "$net"
 	# An e1000e takes two seconds to find its link.
 	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
 }
 
+# load_module [PARAMETER=VALUE...]
+# shellcheck disable=SC2120 # scenarios give the parameters
 load_module() { modprobe nv_peer_mem "$@"; }
 
 unload_module() { rmmod nv_peer_mem; }
@@ -100,45 +111,78 @@ unload_module() { rmmod nv_peer_mem; }
 load_all() {
 	load_gpu
 	load_rdma
+	# shellcheck disable=SC2119
 	load_module
 }
 
-# pair SERVER_OPTIONS CLIENT_OPTIONS PROGRAM...: runs both sides of a perftest
-# program on this machine, each with its own options; the client's output is
-# left in /tmp/client.
-pair() {
-	local server_options=$1 client_options=$2 pid
-	shift 2
-	# shellcheck disable=SC2086 # lists of options
-	"$@" $server_options >/tmp/server 2>&1 &
+# perftest PROGRAM OPTION...: both sides of a perftest program on this machine,
+# each with its buffer in GPU memory. The client's output is left in /tmp/client.
+perftest() {
+	local program=$1 pid rc=0
+	shift
+	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=0 >/tmp/server 2>&1 &
 	pid=$!
-	wait_for "the server of $1" sh -c 'ss -ltn | grep -q ":18515 "' || {
-		cat /tmp/server
-		kill "$pid"
-		return 1
-	}
-	# shellcheck disable=SC2086
-	"$@" $client_options 192.168.7.1 >/tmp/client 2>&1
-	local rc=$?
+	wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "' || return 1
+	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=$((8 << 20)) "$ADDRESS" >/tmp/client 2>&1 || rc=$?
 	wait "$pid" || rc=$?
 	[ "$rc" = 0 ] || cat /tmp/server /tmp/client
 	return "$rc"
 }
 
+# result COLUMN: a column of the line of figures in /tmp/client.
+result() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
+
+# peer NAME FILE: a figure that the RDMA core keeps about a client.
+peer() { cat "$PEERS/$1/$2"; }
+
+# client_names: the registered clients, in alphabetical order.
+client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
+
+# expect_log TEXT PATTERN: that the kernel's log has a line like that.
+expect_log() {
+	dmesg >/tmp/log
+	check "$1" grep -qE "$2" /tmp/log
+}
+
+# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
+# two pieces of GPU memory, whose bytes the host compares in the file behind
+# the BAR while they are registered.
+transfer_seen() {
+	local from=$1 to=$2 length=$3 seed=$4 line pid target=
+	shift 4
+	coproc TRANSFER { gpuverbs transfer --from "$from" --to "$to" --length "$length" --seed "$seed" --hold "$@"; }
+	pid=$TRANSFER_PID
+	# Of its own: the shell takes the coprocess's away as soon as it ends.
+	local out=${TRANSFER[0]} in=${TRANSFER[1]} answer=
+	while read -r -u "$out" line; do
+		printf '%s\n' "$line"
+		case $line in
+		target_offset=*) target=${line#*=} ;;
+		length=*) length=${line#*=} ;;
+		holding)
+			answer=$(ask pattern "$target" "$length" "$seed")
+			echo >&"$in"
+			break
+			;;
+		esac
+	done
+	wait "$pid" && [ "$answer" = yes ]
+}
+
 # Gauges that are not zero, as "name=value" words.
 live_gauges() {
-	[ ! -e "$1/counters" ] || awk '/^live_/ && $2 != 0 && $1 !~ /^live_(clients)$/ { print $1 "=" $2 }' "$1/counters"
+	awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters"
 }
 
 # Nothing left, nothing violated, nothing in the log: at the end of every scenario.
 check_clean() {
 	local double
-	failures=$(cat "$FAILURES" 2>/dev/null | wc -l)
+	rmmod nv_peer_mem 2>/dev/null
+	equal "nv_peer_mem can be unloaded" '' "$(lsmod | grep '^nv_peer_mem ')"
 	for double in "$NVIDIA" "$CORE"; do
-		[ -e "$double/counters" ] || continue
-		equal "no contract violation in $(basename "$double")" '' "$(cat "$double/violations")"
-		equal "nothing left in $(basename "$double")" '' "$(live_gauges "$double" | paste -sd' ')"
+		check "counters of ${double##*/} are there" test -e "$double/counters"
+		equal "no contract violation in ${double##*/}" '' "$(cat "$double/violations")"
+		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
-	equal "no warning in the kernel's log" '' "$(dmesg | grep -E 'WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t' | head -n 3 || true)"
-	failures=$(cat "$FAILURES" 2>/dev/null | wc -l)
+	equal "no warning in the kernel's log" '' "$(dmesg | grep -E 'WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t' | head -n 3)"
 }

@@ -11,6 +11,7 @@ LAB_TESTED_SERIES=7.2
 
 # The mirror: LAB_MIRROR, or the one this machine's own apt uses for Debian.
 find_mirror() {
+	# shellcheck disable=SC2016 # apt's own variables
 	local format='$(ORIGIN)|$(LABEL)|$(REPO_URI)'
 	mirror=${LAB_MIRROR:-}
 	[ -n "$mirror" ] || mirror=$(apt-get indextargets --format "$format" 'Created-By: Packages' 2>/dev/null |
@@ -50,8 +51,8 @@ list_archive() {
 	check_archive "$dir/probe"
 	write_sources >"$dir/sources.list"
 	mkdir "$dir/out"
-	# shellcheck disable=SC2034 # read by in_layers
 	local binds=("$dir/sources.list:/etc/apt/sources.list:ro" "$dir/out:/out")
+	# shellcheck disable=SC2016 # for the shell inside
 	with_dots archive "listing the kernels that $mirror offers" "$LAB_CACHE/log/archive.log" \
 		in_layers "$base" "$dir" bash -euc '
 			apt-get update
@@ -81,7 +82,8 @@ choose_kernel() {
 		case $release in "$want" | "$want".*-amd64 | "$want"+*-amd64) ;; *) continue ;; esac
 		seen=$release
 		kseries=$(printf '%s' "$release" | cut -d. -f1,2)
-		has "linux-headers-$release" "$version" && has "linux-source-$kseries" "$version" || continue
+		has "linux-headers-$release" "$version" || continue
+		has "linux-source-$kseries" "$version" || continue
 		kver=$release kpkg=$version
 	done <"$archive"
 	[ -n "$kver" ] || die "the archive has no kernel '$want' with image, headers and source of one version${seen:+ (the nearest is $seen)}: choose another with LAB_KERNEL=, or look again with tests/run update. It offers: $(sed -n 's/^linux-image-\(7[0-9.]*+deb[0-9]*-amd64\)|.*/\1/p' "$archive" | tr '\n' ' ')"

@@ -35,6 +35,7 @@ qemu_command() {
 	*) die "LAB_ACCEL=$LAB_ACCEL is not known: tcg (the default) or kvm." ;;
 	esac
 	truncate -s "${LAB_GPU_MB}M" "$run/bar"
+	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
 		-machine "q35,accel=$LAB_ACCEL" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
@@ -87,7 +88,8 @@ converse() {
 		printf '%s %s\n' "$word" "$rest" >>"$run/said"
 		case $word in
 		say) say "${scenario_label:-guest}" "$rest" ;;
-		ok | fail) [ -z "${LAB_VERBOSE-}" ] && [ "$word" = ok ] || say "${scenario_label:-guest}" "$word: $rest" ;;
+		fail) say "${scenario_label:-guest}" "fail: $rest" ;;
+		ok) [ -z "${LAB_VERBOSE-}" ] || say "${scenario_label:-guest}" "ok: $rest" ;;
 		ask) answer "$rest" >&"$to" ;;
 		end)
 			[ "$rest" = 0 ] && ended=0

@@ -34,6 +34,7 @@ in_layers() {
 	done
 	# The mounts live in a namespace of their own and die with it; so do the
 	# processes, whatever happens to this script.
+	# shellcheck disable=SC2016 # for the shell inside
 	(cd "$LAB_CACHE" && setpriv --pdeathsig KILL \
 		unshare --mount --pid --fork --kill-child --propagation private \
 		bash -euc '

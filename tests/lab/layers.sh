@@ -32,6 +32,7 @@ base_layer() {
 	dir=$reply
 	check_archive "$dir/probe"
 	write_sources >"$dir/sources.list"
+	# shellcheck disable=SC2016 # for the shell inside
 	with_dots base "Debian $LAB_RELEASE from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
 		mmdebstrap --mode=root --variant=apt --include="$packages" \
 		--aptopt='APT::Install-Recommends "false"' \

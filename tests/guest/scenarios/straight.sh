@@ -1,14 +1,17 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: one RDMA write between two pieces of GPU memory, seen from outside
+# Shows: RDMA between two pieces of GPU memory, compared from outside the guest
 load_all
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
-coproc CLIENT { gpuverbs transfer --from 0 --to 1M --length 300001 --seed 7 --hold; }
-while read -r -u "${CLIENT[0]}" line; do
-	printf '%s\n' "$line"
-	[ "$line" != holding ] || break
-done
-equal "the bytes in the BAR, seen by the host" yes "$(ask pattern $((1024 * 1024)) 300001 7)"
-echo >&"${CLIENT[1]}"
-wait "$CLIENT_PID"
-unload_module
+equal "clients" "nv_mem nv_mem_revocable" "$(client_names)"
+equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
+check "write, aligned" transfer_seen 0 1M 64K 1
+check "write, 3 MiB and some bytes" transfer_seen 0 8M 3M+17 2
+check "write, from the middle of a page" transfer_seen 0 8M 300001 3 --shift 12345
+check "read" transfer_seen 1M 0 100000 4 --op read
+check "send" transfer_seen 1M 0 100000 5 --op send
+equal "registrations of the persistent client" 10 "$(peer nv_mem num_alloc_mrs)"
+equal "registrations ended" 10 "$(peer nv_mem num_dealloc_mrs)"
+equal "registrations of the revocable client" 0 "$(peer nv_mem_revocable num_alloc_mrs)"
+# One pin each, where asking and pinning would make two.
+equal "pins" 10 "$(nvidia_count calls_nvidia_p2p_get_pages_persistent)"

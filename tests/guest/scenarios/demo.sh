@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: what `tests/run demo` shows, step by step
+sees_gpu() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+sees_no_gpu() { ! sees_gpu; }
+
+say "loading the simulated GPU driver and an RDMA core with peer memory"
+load_gpu
+load_rdma
+
+say "without the module: registering GPU memory"
+shown "ibv_reg_mr of GPU memory, without module" "EFAULT (bad address)" \
+	gpuverbs register --offset 0 --length 64K --expect EFAULT
+shown "ucx_info -d, without module" "no GPU memory" sees_no_gpu
+
+say "modprobe nv_peer_mem"
+load_module
+shown "nv_peer_mem.ko loaded" "version $(cat /sys/module/nv_peer_mem/version)" \
+	grep -q '^nv_peer_mem ' /proc/modules
+shown "clients registered with the RDMA core" "$(client_names)" test -e "$PEERS/nv_mem/version"
+shown "ucx_info -d, with module" "GPU memory (cuda)" sees_gpu
+
+# Registers GPU memory at both ends, or the figures would be worth nothing.
+perftest_on_gpu() {
+	local before
+	before=$(peer nv_mem num_alloc_mrs)
+	perftest "$@" && [ "$(peer nv_mem num_alloc_mrs)" = $((before + 2)) ]
+}
+
+for program in "ib_write_bw 65536 4 MB/s" "ib_read_bw 65536 4 MB/s" "ib_send_lat 4096 5 us"; do
+	read -r name size column unit <<<"$program"
+	say "stock $name, GPU memory at both ends"
+	if perftest_on_gpu "$name" -n 100 -s "$size"; then figure=$(result "$column"); else figure=; fi
+	shown "$name --mmap, 100 x $size bytes" "$figure $unit" test -n "$figure"
+done
+
+say "a pattern of our own by RDMA write; the host looks into the file behind the GPU's BAR"
+shown "3145745 bytes, compared outside the guest" equal transfer_seen 0 8M 3145745 7
+unload_module
+
+say "modprobe nv_peer_mem persistent_api_support=0; GPU memory freed while registered"
+load_module persistent_api_support=0
+revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 >/tmp/revoke; }
+revoke && revoked=0 || revoked=1
+cat /tmp/revoke
+status() { sed -n "s/^$1=//p" /tmp/revoke; }
+shown "RDMA write before the free" "$(status first_status)" test "$(status first_status)" = IBV_WC_SUCCESS
+shown "RDMA write after the free" "$(status status)" test "$(status status)" != IBV_WC_SUCCESS
+shown "the memory's next owner" untouched test "$(status reuse_intact)$revoked" = yes0
+unload_module
+left=$(live_gauges "$NVIDIA"; live_gauges "$CORE")
+shown "objects left in driver and RDMA core" 0 test -z "$left"
+shown "violations of a contract" 0 test -z "$(cat "$NVIDIA/violations" "$CORE/violations")"

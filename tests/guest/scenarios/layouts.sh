@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: any range and any physical layout of GPU memory is registered right
+load_gpu
+load_rdma
+for support in 1 0; do
+	load_module persistent_api_support=$support
+	seed=1
+	for layout in contiguous descending holes64k holes2m fragmented; do
+		echo "$layout" >"$NVIDIA/layout"
+		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
+			read -r length shift <<<"$range"
+			check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
+				gpuverbs transfer --from 0 --to 16M --length "$length" --shift "$shift" --seed $((seed += 1))
+		done
+	done
+	unload_module
+done

@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: ucx_info sees GPUDirect with the module and not without
+load_gpu
+load_rdma
+sees_gpu() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+check "not without" eval '! sees_gpu'
+load_module
+check "with" sees_gpu
+unload_module
+check "not after" eval '! sees_gpu'

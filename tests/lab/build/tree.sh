@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# A kernel tree to compile against, /usr/src/matrix: Debian's headers with Rust
+# metadata where Debian's kernel has CONFIG_RUST, else its source configured so.
+set -euo pipefail
+series=$1 version=$2 release=$3
+source=/usr/src/linux-lab-$series
+
+apt-get update
+apt-get install -y --no-install-recommends -t trixie-backports \
+	"linux-source-$series=$version" "linux-headers-$release=$version"
+
+if grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$release/.config"; then
+	TMPDIR=/tmp /in/rust-metadata "$release"
+	ln -s "/usr/src/linux-rust-$release" /usr/src/matrix
+	mkdir "$source"
+	tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --wildcards \
+		'*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*'
+else
+	mkdir "$source" /usr/src/matrix
+	# Drivers' code is not compiled; their Kconfig and Makefiles are read.
+	tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --anchored --wildcards \
+		--exclude="linux-source-$series/drivers/*.c" --exclude="linux-source-$series/drivers/gpu/drm/amd/include"
+	build() { make -C "$source" O=/usr/src/matrix -j"$(nproc)" "$@"; }
+	build x86_64_defconfig
+	"$source/scripts/config" --file /usr/src/matrix/.config -e RUST -d MODVERSIONS -d DEBUG_INFO_BTF \
+		-m INFINIBAND -e INFINIBAND_USER_ACCESS
+	build olddefconfig
+	grep '^CONFIG_RUST=y' /usr/src/matrix/.config
+	build prepare modules_prepare
+fi
+apt-get purge -y "linux-source-$series"
+apt-get clean
+rm -rf /var/lib/apt/lists/* /var/log/*

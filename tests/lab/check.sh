@@ -1,0 +1,92 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck disable=SC2016 # commands for the shell inside the layers
+#
+# Static checks, with the guest's own tools: formatting, lints, style.
+
+CHECKS=(rustfmt clippy gpuverbs_lint shell checkpatch version)
+
+# in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
+# a copy of the checkout that it may litter.
+in_copy() {
+	local scratch rc=0
+	new_dir tmp "$1"
+	scratch=$reply
+	local binds=("$top:/checkout:ro")
+	in_layers "$stack" "$scratch" bash -euo pipefail -c "
+		mkdir /tmp/copy
+		cd /checkout
+		tar -c --exclude=.git --exclude=target . | tar -x -C /tmp/copy
+		cd /tmp/copy
+		kver=$kver series=$kseries
+		$2" || rc=$?
+	rm -rf "$scratch"
+	return "$rc"
+}
+
+check_rustfmt() {
+	in_copy rustfmt '
+		rustfmt --check src/main.rs
+		(cd tests/host && cargo fmt --check)
+		(cd tests/guest/gpuverbs && cargo fmt --check)'
+}
+
+# The kernel's own lints: a warning is a failure.
+check_clippy() {
+	in_copy clippy '
+		make clippy KVER="$kver" 2>&1 | tee /tmp/log
+		! grep -E "^(warning|error)" /tmp/log
+		cd tests/host && cargo clippy --offline --all-targets -- -D warnings'
+}
+
+check_gpuverbs_lint() {
+	in_copy gpuverbs-lint '
+		cd tests/guest/gpuverbs
+		cargo clippy --offline --all-targets -- -D warnings'
+}
+
+check_shell() {
+	in_copy shell '
+		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
+		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
+		# Parts of one program: what one sets another uses.
+		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/lib.sh tests/guest/scenarios/*.sh'
+}
+
+check_checkpatch() {
+	in_copy checkpatch '
+		for file in $(find src tests/lab -name "*.[ch]"); do
+			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
+		done'
+}
+
+# The version stands in one place; what must repeat it agrees.
+check_version() {
+	in_copy version '
+		version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
+		[ -n "$version" ]
+		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
+		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+}
+
+# run_check NAME: one line when it passes, its output when not.
+run_check() {
+	local log=$LAB_CACHE/log/check-$1.log
+	if "check_$1" >"$log" 2>&1; then
+		say "$1" passed
+	else
+		tail -n 60 "$log" >&2
+		say "$1" "FAILED; whole output: $log"
+		return 1
+	fi
+}
+
+check_main() {
+	local name failed=0
+	guest_layers
+	for name in "${CHECKS[@]}"; do
+		run_check "$name" || failed=$((failed + 1))
+	done
+	[ "$failed" -eq 0 ]
+}
