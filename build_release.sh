@@ -1,0 +1,106 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Makes the source packages of a release: a source rpm and, for Debian, the
+# upstream tarball. They are made from a fresh clone, so only from what is
+# committed. The tarball is the same, byte for byte, for the same commit.
+set -eu
+
+usage() {
+	cat <<'USAGE'
+Usage: build_release.sh
+Environment:
+  GIT_URL=     repository to clone        (default: the one this script is in)
+  GIT_BRANCH=  branch or tag              (default: what is checked out there)
+  OUT=         directory for the packages (default: /tmp)
+USAGE
+}
+
+die() {
+	printf 'build_release.sh: %s\n' "$*" >&2
+	exit 1
+}
+
+case ${1-} in
+"") ;;
+-h | --help)
+	usage
+	exit 0
+	;;
+*)
+	usage >&2
+	exit 2
+	;;
+esac
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+GIT_URL=${GIT_URL:-$here}
+GIT_BRANCH=${GIT_BRANCH:-}
+OUT=${OUT:-/tmp}
+
+command -v git >/dev/null || die "git is missing: install git."
+mkdir -p "$OUT"
+OUT=$(CDPATH='' cd -- "$OUT" && pwd)
+umask 022
+work=$(mktemp -d "${TMPDIR:-/tmp}/nv.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+
+echo "Working in $work ..."
+echo "Cloning from $GIT_URL ..."
+git clone --quiet ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
+	die "cannot clone $GIT_URL${GIT_BRANCH:+ (branch $GIT_BRANCH)}."
+cd "$work/clone"
+git rev-parse --verify --quiet HEAD >/dev/null ||
+	die "$GIT_URL has no commit to make a release of."
+echo "Checked out: $(git log -1 --format='%h %s')"
+
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
+newest=$(sed -n '1s/^.*(\(.*\)).*$/\1/p' debian/changelog)
+release=${newest##*-}
+[ "$version-$release" = "$newest" ] ||
+	die "dkms.conf says version $version, debian/changelog $newest: make them agree."
+name=nvidia-peer-memory-$version
+
+echo
+echo "Building debian tarball for nvidia-peer-memory..."
+# The archive has git's order, the commit's time and no owner's name.
+tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
+git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD >"$work/$name.tar"
+gzip -n -9 "$work/$name.tar"
+
+srpm=
+if command -v rpmbuild >/dev/null; then
+	echo "Building source rpm for nvidia_peer_memory..."
+	mkdir "$work/rpm"
+	sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec >"$work/nvidia_peer_memory.spec"
+	rpmbuild -bs --quiet --define "_topdir $work/rpm" --define "_sourcedir $work" \
+		--define "_srcrpmdir $work/rpm" "$work/nvidia_peer_memory.spec" >"$work/rpm.log" 2>&1 || {
+		cat "$work/rpm.log" >&2
+		die "rpmbuild failed; the lines above say why."
+	}
+	srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
+	mv "$work/rpm/${srpm##*/}" "$srpm"
+else
+	echo "No source rpm: rpmbuild is not installed (package rpm on Debian, rpm-build elsewhere)."
+fi
+mv "$work/$name.tar.gz" "$tarball"
+
+echo
+[ -z "$srpm" ] || echo "Built: $srpm"
+echo "Built: $tarball"
+[ -z "$srpm" ] || cat <<EOT
+
+To install run on RPM based OS:
+    # rpmbuild --rebuild $srpm
+    # rpm -ivh <path to generated binary rpm files>
+EOT
+cat <<EOT
+
+To install on DEB based OS:
+    # cd $OUT
+    # tar xzf $tarball
+    # cd $name
+    # dpkg-buildpackage -us -uc
+    # dpkg -i <path to generated deb files>
+EOT
