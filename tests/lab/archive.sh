@@ -26,17 +26,15 @@ find_mirror() {
 	mirror=${mirror%/}
 }
 
+# write_sources DIR: DIR/sources.list for apt, of a mirror that answers: a clear
+# sentence before any long step if it does not.
 write_sources() {
-	printf 'deb %s %s main contrib\ndeb %s %s-backports main contrib\n' \
-		"$mirror" "$LAB_RELEASE" "$mirror" "$LAB_RELEASE"
-}
-
-# Asks the archive, not the configuration: a clear sentence before any long step.
-check_archive() {
-	local probe=$1
+	find_mirror
 	/usr/lib/apt/apt-helper download-file "$mirror/dists/$LAB_RELEASE/Release" \
-		"$probe" >/dev/null 2>&1 ||
+		"$1/probe" >/dev/null 2>&1 ||
 		die "the Debian mirror $mirror cannot be reached, and the cache in $LAB_CACHE lacks what this needs: check the network, or set LAB_MIRROR=URL."
+	printf 'deb %s %s main contrib\ndeb %s %s-backports main contrib\n' \
+		"$mirror" "$LAB_RELEASE" "$mirror" "$LAB_RELEASE" >"$1/sources.list"
 }
 
 # Packages of the archive as "name|version" lines, in $LAB_CACHE/archive.
@@ -45,11 +43,9 @@ list_archive() {
 	local base=$1 dir
 	archive=$LAB_CACHE/archive
 	[ ! -e "$archive" ] || return 0
-	find_mirror
 	new_dir tmp archive
 	dir=$reply
-	check_archive "$dir/probe"
-	write_sources >"$dir/sources.list"
+	write_sources "$dir"
 	mkdir "$dir/out"
 	local binds=("$dir/sources.list:/etc/apt/sources.list:ro" "$dir/out:/out")
 	# shellcheck disable=SC2016 # for the shell inside

@@ -15,7 +15,7 @@ LAB_TIMEOUT=${LAB_TIMEOUT:-240}
 
 # boot_layer KERNEL_STACK: sets $initramfs and $vmlinux.
 boot_layer() {
-	layer_binds=()
+	layer_network=
 	layer_args=("$kver")
 	layer boot "$1" "initramfs" "$lab/initramfs-init"
 	initramfs=$LAB_CACHE/layers/$reply/root/boot/lab-initramfs

@@ -60,8 +60,8 @@ in_layers() {
 # layer NAME STACK TEXT INPUT...: makes the layer NAME on top of STACK, unless
 # it is there, by running build/NAME.sh inside it, with the directory /in
 # holding the INPUTs. Leaves the layer's full name in $reply. Words in the
-# array `layer_args` are given to the script and are part of the hash;
-# directories in `layer_binds` are shared with it and are not.
+# array `layer_args` are given to the script and are part of the hash. A script
+# that fetches packages gets the mirror of today if `layer_network` is set.
 layer() {
 	local name=$1 stack=$2 text=$3
 	shift 3
@@ -77,12 +77,16 @@ layer() {
 		mkdir "$dir/in"
 		for input; do cp -a "$input" "$dir/in/"; done
 		cp "$script" "$dir/in/build.sh"
-		local binds=("$dir/in:/in:ro" "${layer_binds[@]}")
-		local started=$SECONDS
+		local binds=("$dir/in:/in:ro") started=$SECONDS hint=
+		if [ -n "$layer_network" ]; then
+			write_sources "$dir"
+			binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
+			hint=" If the archive has dropped what this wants, tests/run update looks again."
+		fi
 		with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
 			bash -eu /in/build.sh "${layer_args[@]}" || {
 			show_log "$LAB_CACHE/log/$name.log"
-			die "building the layer '$name' failed; nothing of it is kept."
+			die "building the layer '$name' failed; nothing of it is kept.$hint"
 		}
 		finish_layer "$dir" "$full"
 		say "$name" "done in $((SECONDS - started)) s"

@@ -13,35 +13,29 @@
 #
 # Every function leaves the stack of layers up to its own in $stack.
 
-# For layers that fetch packages: the mirror of today, not that of the base.
-with_sources() {
-	local file=$LAB_CACHE/sources.list
-	find_mirror
-	write_sources >"$file"
-	layer_binds=("$file:/etc/apt/sources.list:ro")
-}
-
-base_layer() {
-	local packages key dir started=$SECONDS
-	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
-	key=$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f base_layer) | sha256sum | cut -c 1-12)
-	stack=base-$key
-	[ ! -d "$LAB_CACHE/layers/$stack" ] || return 0
-	find_mirror
-	new_dir tmp base
-	dir=$reply
-	check_archive "$dir/probe"
-	write_sources >"$dir/sources.list"
+# make_base DIR PACKAGES: Debian in DIR/root. This text is part of the layer's hash.
+make_base() {
 	# shellcheck disable=SC2016 # for the shell inside
-	with_dots base "Debian $LAB_RELEASE from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
-		mmdebstrap --mode=root --variant=apt --include="$packages" \
+	mmdebstrap --mode=root --variant=apt --include="$2" \
 		--aptopt='APT::Install-Recommends "false"' \
 		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-		--customize-hook='rm -f "$1"/etc/resolv.conf && ln -s /run/resolv.conf "$1"/etc/resolv.conf' \
+		--customize-hook='ln -sf /run/resolv.conf "$1"/etc/resolv.conf' \
 		--customize-hook='rm -f "$1"/etc/apt/sources.list.d/*' \
 		--customize-hook='echo nv-lab >"$1"/etc/hostname' \
-		"$LAB_RELEASE" "$dir/root" "$dir/sources.list" || {
+		"$LAB_RELEASE" "$1/root" "$1/sources.list"
+}
+
+base_layer() {
+	local packages dir started=$SECONDS
+	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
+	stack=base-$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
+	[ ! -d "$LAB_CACHE/layers/$stack" ] || return 0
+	new_dir tmp base
+	dir=$reply
+	write_sources "$dir"
+	with_dots base "Debian $LAB_RELEASE from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
+		make_base "$dir" "$packages" || {
 		show_log "$LAB_CACHE/log/base.log"
 		die "making the base system failed; nothing of it is kept."
 	}
@@ -53,7 +47,7 @@ kernel_layer() {
 	base_layer
 	list_archive "$stack"
 	choose_kernel
-	with_sources
+	layer_network=yes
 	layer_args=("$kver" "$kpkg" "$kseries")
 	layer kernel "$stack" "kernel $kver with Rust metadata (two minutes)" "$top/debian/rust-metadata"
 	stack=$reply:$stack
@@ -61,28 +55,28 @@ kernel_layer() {
 }
 
 nvsource_layer() {
-	with_sources
+	layer_network=yes
 	layer_args=()
 	layer nvsource "$stack" "NVIDIA's header from Debian (35 MB)"
 	stack=$reply:$stack
 }
 
 nvidia_layer() {
-	layer_binds=()
+	layer_network=
 	layer_args=("$kver")
 	layer nvidia "$stack" "simulated NVIDIA driver" "$lab/nvidia"
 	stack=$reply:$stack
 }
 
 ofed_layer() {
-	layer_binds=()
+	layer_network=
 	layer_args=("$kver" "$kseries")
 	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed"
 	stack=$reply:$stack
 }
 
 gpuverbs_layer() {
-	layer_binds=()
+	layer_network=
 	layer_args=()
 	layer gpuverbs "$stack" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
@@ -92,7 +86,7 @@ gpuverbs_layer() {
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
 module_layer() {
-	layer_binds=()
+	layer_network=
 	layer_args=("$kver")
 	layer module "$stack" "nv_peer_mem.ko" "${module_sources[@]}"
 	stack=$reply:$stack

@@ -23,13 +23,13 @@ matrix_series() {
 		stack=$guest_stack
 		tree=/usr/src/linux-rust-$kver
 	else
-		with_sources
+		layer_network=yes
 		layer_args=("$series" "$version" "$release")
 		layer tree "$base" "kernel tree of $series ($version), two minutes" "$top/debian/rust-metadata"
 		stack=$reply:$base
 		tree=/usr/src/matrix
 	fi
-	layer_binds=()
+	layer_network=
 	layer_args=("$series" "$release" "$tree")
 	layer matrix "$stack" "modules for $series" "${module_sources[@]}" "$lab/nvidia" "$lab/ofed" "$nvsource"
 	cat "$LAB_CACHE/layers/$reply/root/matrix"

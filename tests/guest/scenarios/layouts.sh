@@ -16,3 +16,17 @@ for support in 1 0; do
 	done
 	unload_module
 done
+
+# A device that takes 64 KiB in one piece gets many; one that takes 2 GiB, one.
+# Every entry counts in the core's statistics.
+echo contiguous >"$NVIDIA/layout"
+load_module
+entries() {
+	local before
+	before=$(peer nv_mem num_reg_pages)
+	gpuverbs register --offset 0 --length 3M --expect ok >/dev/null
+	echo $(($(peer nv_mem num_reg_pages) - before))
+}
+equal "contiguous memory is one entry" 1 "$(entries)"
+echo 'short_segments 1' >"$CORE/switch"
+equal "short segments are kept to" 48 "$(entries)"

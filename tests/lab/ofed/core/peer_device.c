@@ -9,6 +9,7 @@
 #include <linux/iommu.h>
 #include <linux/netdevice.h>
 #include <linux/pci.h>
+#include <linux/sizes.h>
 #include <rdma/ib_verbs.h>
 
 #include "peer_server.h"
@@ -31,6 +32,10 @@ struct device *peer_device_get(struct ib_device *ibdev)
 		dev = dev->parent;
 	dev = get_device(dev);
 	dev_put(netdev);
+	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
+	if (dev)
+		dma_set_max_seg_size(dev, peer_knob_short_segments() ?
+				     SZ_64K : SZ_2G);
 	return dev;
 }
 

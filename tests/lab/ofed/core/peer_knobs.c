@@ -35,6 +35,7 @@ static atomic_t peer_fails[PEER_POINTS];
 
 enum peer_switch {
 	PEER_NULL_DEVICE,
+	PEER_SHORT_SEGMENTS,
 	PEER_ANY_MEMORY,
 	PEER_DROP_INVAL,
 	PEER_B2,
@@ -43,6 +44,7 @@ enum peer_switch {
 
 static const char *const peer_switch_names[PEER_SWITCHES] = {
 	[PEER_NULL_DEVICE] = "null_device",
+	[PEER_SHORT_SEGMENTS] = "short_segments",
 	[PEER_ANY_MEMORY] = "any_memory",
 	[PEER_DROP_INVAL] = "no_inval_supp",
 	[PEER_B2] = "b2_stop_inverted",
@@ -54,6 +56,12 @@ static atomic_t peer_switches[PEER_SWITCHES];
 bool peer_knob_null_device(void)
 {
 	return atomic_read(&peer_switches[PEER_NULL_DEVICE]);
+}
+
+/* The DMA device takes no more than 64 KiB in one piece. */
+bool peer_knob_short_segments(void)
+{
+	return atomic_read(&peer_switches[PEER_SHORT_SEGMENTS]);
 }
 
 /* Bus addresses of ordinary memory are no violation. */

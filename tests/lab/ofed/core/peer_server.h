@@ -229,6 +229,7 @@ void peer_knobs_create(struct dentry *dir);
 void peer_delay(enum peer_point point);
 int peer_fail(enum peer_point point);
 bool peer_knob_null_device(void);
+bool peer_knob_short_segments(void);
 bool peer_knob_any_memory(void);
 bool peer_knob_drop_inval(void);
 bool peer_knob_b2(void);
