@@ -255,17 +255,14 @@ impl Client for Persistent {
 
     fn acquire(address: u64, len: u64) -> Option<Arc<Region>> {
         let range = Range::new(address, len)?;
-        let outcome = match PersistentPin::new(&range) {
-            Ok(pin) => {
-                let pin = Arc::new(pin, GFP_KERNEL).ok()?;
-                Ok((Pin::Persistent(pin.clone()), Source::Driver(pin)))
-            }
+        let region = Region::new(range)?;
+        let pin = match PersistentPin::new(&range) {
+            Ok(pin) => Arc::new(pin, GFP_KERNEL).map_err(|_| Errno::NOMEM),
             // The core asks the next client: the revocable one may be able to.
             Err(NoPin::NotGpuMemory | NoPin::NotInThisWay) => return None,
             Err(NoPin::Failed(errno)) => Err(errno),
         };
-        let region = Region::new(range)?;
-        region.settle(outcome);
+        region.settle(pin.map(|pin| (Pin::Persistent(pin.clone()), Source::Driver(pin))));
         Some(region)
     }
 }

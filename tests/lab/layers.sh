@@ -16,7 +16,7 @@
 # make_base DIR PACKAGES: Debian in DIR/root. This text is part of the layer's hash.
 make_base() {
 	# shellcheck disable=SC2016 # for the shell inside
-	mmdebstrap --mode=root --variant=apt --include="$2" \
+	setpriv --pdeathsig KILL mmdebstrap --mode=root --variant=apt --include="$2" \
 		--aptopt='APT::Install-Recommends "false"' \
 		--dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
