@@ -66,24 +66,32 @@ has() {
 	grep -qxF "$1|$2" "$archive"
 }
 
-# choose_kernel: sets $kver (release), $kpkg (package version), $kseries.
-# The newest 7.x kernel with image, headers and source of the same version, or
-# LAB_KERNEL (a release or a series).
-choose_kernel() {
-	local name version release want=${LAB_KERNEL:-7} seen=
-	kver=
+# bootable_kernels: "release version series" of each 7.x kernel that has image,
+# headers and source of the same version, oldest first.
+bootable_kernels() {
+	local name version release series
 	while IFS='|' read -r name version; do
 		release=${name#linux-image-}
-		case $release in *-cloud-* | *-rt-* | *-unsigned | *-dbg) continue ;; esac
-		case $release in "$want" | "$want".*-amd64 | "$want"+*-amd64) ;; *) continue ;; esac
-		seen=$release
-		kseries=$(printf '%s' "$release" | cut -d. -f1,2)
+		case $release in
+		*-cloud-amd64 | *-rt-amd64) continue ;;
+		7.*-amd64) ;;
+		*) continue ;;
+		esac
+		series=$(printf '%s' "$release" | cut -d. -f1,2)
 		has "linux-headers-$release" "$version" || continue
-		has "linux-source-$kseries" "$version" || continue
-		kver=$release kpkg=$version
+		has "linux-source-$series" "$version" || continue
+		printf '%s %s %s\n' "$release" "$version" "$series"
 	done <"$archive"
-	[ -n "$kver" ] || die "the archive has no kernel '$want' with image, headers and source of one version${seen:+ (the nearest is $seen)}: choose another with LAB_KERNEL=, or look again with tests/run update. It offers: $(sed -n 's/^linux-image-\(7[0-9.]*+deb[0-9]*-amd64\)|.*/\1/p' "$archive" | tr '\n' ' ')"
-	kseries=$(printf '%s' "$kver" | cut -d. -f1,2)
+}
+
+# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries, of
+# the newest kernel or of LAB_KERNEL, a release or a series.
+choose_kernel() {
+	local kernels want=${LAB_KERNEL:-7}
+	kernels=$(bootable_kernels)
+	read -r kver kpkg kseries < <(awk -v want="$want" '
+		$1 == want || index($1, want ".") == 1 || index($1, want "+") == 1' <<<"$kernels" | tail -n 1) ||
+		die "the archive has no kernel '$want' with image, headers and source of one version. It has: $(cut -d' ' -f1 <<<"$kernels" | paste -sd' '). Choose one with LAB_KERNEL=, or look again with tests/run update."
 	[[ " $LAB_TESTED_SERIES " == *" $kseries "* ]] ||
 		say kernel "$kver: the lab was run on $LAB_TESTED_SERIES so far; trying."
 }
