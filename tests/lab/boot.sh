@@ -81,6 +81,8 @@ converse() {
 	while :; do
 		if ! IFS=' ' read -rt 1 -u "$from" word rest; then
 			kill -0 "$pid" 2>/dev/null || break
+			# Nobody is left to tell: this program was killed above us.
+			kill -0 $$ 2>/dev/null || break
 			[ $((SECONDS - heard)) -lt "$LAB_TIMEOUT" ] || break
 			continue
 		fi

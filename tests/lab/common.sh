@@ -40,6 +40,8 @@ with_dots() {
 		# Waiting on a pipe that nobody writes to, not on a sleep that would outlive us.
 		exec {quiet}<> <(:)
 		while ! read -rt 15 -u "$quiet"; do
+			# Nobody waits for the command any more if this program was killed.
+			kill -0 $$ 2>/dev/null || kill "$pid"
 			say "$who" "… $((SECONDS - started)) s: $(tail -n 1 "$log" | tr -d '\r' | cut -c 1-90)"
 		done
 	) &
