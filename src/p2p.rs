@@ -89,17 +89,8 @@ impl PageTable {
             );
             return Err(Errno::OPNOTSUPP);
         }
-        let page = page_bytes(table.page_size)?;
-        let entries = usize::try_from(table.entries).map_err(|_| Errno::IO)?;
-        if u64::from(table.entries).checked_mul(page) != Some(range.pinned())
-            || table.pages.is_null()
-        {
-            complain!(
-                "the NVIDIA driver pinned {} pages of {} bytes for {} bytes\n",
-                table.entries,
-                page,
-                range.pinned()
-            );
+        let (page, entries) = whole("pinned", table.page_size, table.entries, range)?;
+        if table.pages.is_null() {
             return Err(Errno::IO);
         }
         // SAFETY: The driver's `pages` has `entries` pointers, each to a page, for as long as the
@@ -130,20 +121,27 @@ impl PageTable {
     }
 }
 
-/// Bytes of a page, from the driver's enumeration.
-fn page_bytes(kind: u32) -> Result<u64, Errno> {
-    match kind {
-        abi::NVIDIA_P2P_PAGE_SIZE_4KB => Ok(4 << 10),
-        abi::NVIDIA_P2P_PAGE_SIZE_64KB => Ok(64 << 10),
-        abi::NVIDIA_P2P_PAGE_SIZE_128KB => Ok(128 << 10),
+/// Bytes of a page and number of pages, of what the driver says it has `done` with the range: all
+/// of it, or an error.
+fn whole(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize), Errno> {
+    let page: u64 = match kind {
+        abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,
+        abi::NVIDIA_P2P_PAGE_SIZE_64KB => 64 << 10,
+        abi::NVIDIA_P2P_PAGE_SIZE_128KB => 128 << 10,
         _ => {
-            complain!(
-                "the NVIDIA driver's page size {} is not one that this module knows\n",
-                kind
-            );
-            Err(Errno::OPNOTSUPP)
+            complain!("the NVIDIA driver's page size {kind} is not one that this module knows\n");
+            return Err(Errno::OPNOTSUPP);
         }
+    };
+    if u64::from(entries).checked_mul(page) != Some(range.pinned()) {
+        complain!(
+            "the NVIDIA driver {done} {entries} pages of {page} bytes for {} bytes\n",
+            range.pinned()
+        );
+        return Err(Errno::IO);
     }
+    let entries = usize::try_from(entries).map_err(|_| Errno::IO)?;
+    Ok((page, entries))
 }
 
 /// Pages pinned until this is dropped.
@@ -441,17 +439,8 @@ impl DriverMapping {
             );
             return Err(Errno::OPNOTSUPP);
         }
-        let page = page_bytes(mapping.page_size_type)?;
-        let entries = usize::try_from(mapping.entries).map_err(|_| Errno::IO)?;
-        if u64::from(mapping.entries).checked_mul(page) != Some(range.pinned())
-            || mapping.dma_addresses.is_null()
-        {
-            complain!(
-                "the NVIDIA driver mapped {} pages of {} bytes for {} bytes\n",
-                mapping.entries,
-                page,
-                range.pinned()
-            );
+        let (page, entries) = whole("mapped", mapping.page_size_type, mapping.entries, range)?;
+        if mapping.dma_addresses.is_null() {
             return Err(Errno::IO);
         }
         // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping is

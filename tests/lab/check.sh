@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy gpuverbs_lint shell checkpatch version)
+CHECKS=(rustfmt clippy gpuverbs_lint shell checkpatch version build_messages)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -70,17 +70,51 @@ check_version() {
 		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
 }
 
-# run_check NAME: one line when it passes, its output when not.
-run_check() {
-	local log=$LAB_CACHE/log/check-$1.log
-	if "check_$1" >"$log" 2>&1; then
-		say "$1" passed
+# What a build lacks is named in one line, with what to install.
+check_build_messages() {
+	in_copy build-messages '
+		lacks() { # PATTERN MAKE_ARGUMENT...
+			pattern=$1
+			shift
+			if make "$@" >/tmp/out 2>&1; then echo "built with $*"; exit 1; fi
+			grep -E "^nv_peer_mem: $pattern" /tmp/out || { cat /tmp/out; exit 1; }
+			[ "$(grep -c "^nv_peer_mem: " /tmp/out)" = 1 ]
+		}
+		lacks "no headers of kernel 1.2.3: install" KVER=1.2.3
+		lacks "KDIR=/tmp is not a configured kernel tree" KVER="$kver" KDIR=/tmp
+		lacks "the headers of kernel .* lack the Rust metadata: " KVER="$kver" KDIR="/usr/src/linux-headers-$kver"
+		lacks "OFA_KERNEL=/tmp has no include/rdma/peer_mem.h" KVER="$kver" OFA_KERNEL=/tmp
+		lacks "NV_SRC=/tmp has no nvidia/nv-p2p.h" KVER="$kver" NV_SRC=/tmp
+		mkdir /tmp/tree
+		cp -a "/usr/src/linux-rust-$kver/." /tmp/tree
+		rm /tmp/tree/.config
+		sed "s/^CONFIG_RUST=y/# CONFIG_RUST is not set/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
+		lacks "kernel .* was built without CONFIG_RUST" KVER="$kver" KDIR=/tmp/tree
+		sed "s/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT=\"rustc 1.0.0\"/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
+		lacks "kernel .* was built with .rustc 1.0.0., but rustc here is" KVER="$kver" KDIR=/tmp/tree
+		mv /usr/src/ofa_kernel /usr/src/ofa_kernel.away
+		lacks "no RDMA core with peer memory for kernel .*: install" KVER="$kver"
+		mv /usr/src/ofa_kernel.away /usr/src/ofa_kernel
+		rm "/lib/modules/$kver/updates/dkms/nvidia.ko"
+		depmod "$kver"
+		lacks "no NVIDIA driver for kernel .*: install the open one" KVER="$kver"'
+}
+
+# reported NAME COMMAND...: one line when COMMAND succeeds, its output when not.
+# Tests that cargo ran are counted.
+reported() {
+	local name=$1 log=$LAB_CACHE/log/$1.log
+	shift
+	if "$@" >"$log" 2>&1; then
+		say "$name" "passed$(awk '/^test result:/ { n += $4 } END { if (n) print ", " n " tests" }' "$log")"
 	else
 		tail -n 60 "$log" >&2
-		say "$1" "FAILED; whole output: $log"
+		say "$name" "FAILED; whole output: $log"
 		return 1
 	fi
 }
+
+run_check() { reported "$1" "check_$1"; }
 
 check_main() {
 	local name failed=0

@@ -7,16 +7,10 @@
 
 HOST_CRATES=(tests/host tests/guest/gpuverbs)
 
-# run_host CRATE: cargo's tests of one crate.
+# run_host CRATE: cargo's tests of one crate; HOST_SEED replays a random failure.
 run_host() {
-	local name=${1##*/} log=$LAB_CACHE/log/host-${1##*/}.log
-	if in_copy "$name" "cd $1; ${HOST_SEED:+HOST_SEED=$HOST_SEED} cargo test --offline" >"$log" 2>&1; then
-		say "$name" "passed, $(awk '/^test result:/ { n += $4 } END { print n }' "$log") tests"
-	else
-		tail -n 60 "$log" >&2
-		say "$name" "FAILED; whole output: $log"
-		return 1
-	fi
+	local name=tests-${1##*/}
+	reported "$name" in_copy "$name" "cd $1; ${HOST_SEED:+HOST_SEED=$HOST_SEED} cargo test --offline"
 }
 
 host_main() {

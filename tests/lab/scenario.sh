@@ -63,7 +63,7 @@ guest_shell() {
 	mkfifo "$run/lab.in" "$run/lab.out"
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
 	qemu_command "$run" "lab.scenario=shell"
-	say shell "the guest's console follows; leave with: poweroff"
+	say shell "the guest's console follows"
 	setpriv --pdeathsig KILL "${qemu[@]}" -chardev stdio,id=tty,signal=off -serial chardev:tty
 	rm -rf "$run"
 }

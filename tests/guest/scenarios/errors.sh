@@ -19,6 +19,14 @@ echo 2000000 >"$NVIDIA/bar1_bytes"
 check "a BAR1 that is too small is ENOMEM" register ENOMEM
 echo 1073741824 >"$NVIDIA/bar1_bytes"
 check "and then it works" register ok
+default=$(cat "$NVIDIA/dma_mapping_version")
+echo 196608 >"$NVIDIA/dma_mapping_version"
+check "an unknown version of the driver's mapping is EOPNOTSUPP" register EOPNOTSUPP
+echo "$default" >"$NVIDIA/dma_mapping_version"
+echo 1 >"$NVIDIA/dma_entries_short"
+check "a mapping of fewer pages than were pinned is EIO" register EIO
+echo 0 >"$NVIDIA/dma_entries_short"
+check "and then it works" register ok
 unload_module
 load_module persistent_api_support=0
 fail_next get_pages ENOMEM
