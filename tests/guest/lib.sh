@@ -9,11 +9,13 @@ NVIDIA=/sys/kernel/debug/nvidia_lab
 CORE=/sys/kernel/debug/peer_mem_lab
 PEERS=/sys/kernel/mm/memory_peers
 FAILURES=/tmp/failures
+CHECKS=/tmp/checks
 ADDRESS=192.168.7.1
 
 # report WORD TEXT: one line to the host (tests/lab/boot.sh reads it).
 report() {
 	printf '%s\n' "$*" >&7
+	case $1 in ok | fail) echo >>"$CHECKS" ;; esac
 	printf '### %s\n' "$*"
 }
 

@@ -73,13 +73,15 @@ run_guest() {
 
 # converse: host's end of the conversation, until the guest says `end`.
 converse() {
-	local word rest ended=1 heard=$SECONDS
+	local line part='' word rest ended=1 heard=$SECONDS
 	# Opened for both directions, or opening would wait for QEMU; so the pipe
 	# has no end when QEMU has gone, and that is looked at every second.
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
 	: >"$run/said"
 	while :; do
-		if ! IFS=' ' read -rt 1 -u "$from" word rest; then
+		if ! IFS= read -rt 1 -u "$from" line; then
+			# What came of a line before the second was over belongs to it.
+			part+=$line
 			kill -0 "$pid" 2>/dev/null || break
 			# Nobody is left to tell: this program was killed above us.
 			kill -0 $$ 2>/dev/null || break
@@ -87,14 +89,17 @@ converse() {
 			continue
 		fi
 		heard=$SECONDS
-		printf '%s %s\n' "$word" "$rest" >>"$run/said"
+		line=$part$line
+		part=
+		printf '%s\n' "$line" >>"$run/said"
+		IFS=' ' read -r word rest <<<"$line"
 		case $word in
 		say) say "${scenario_label:-guest}" "$rest" ;;
 		fail) say "${scenario_label:-guest}" "fail: $rest" ;;
 		ok) [ -z "${LAB_VERBOSE-}" ] || say "${scenario_label:-guest}" "ok: $rest" ;;
 		ask) answer "$rest" >&"$to" ;;
 		end)
-			[ "$rest" = 0 ] && ended=0
+			finished "$rest" && ended=0
 			break
 			;;
 		esac
@@ -102,6 +107,17 @@ converse() {
 	exec {to}>&- {from}>&-
 	grep -q '^end ' "$run/said" || printf 'fail the guest ended or hung before its scenario did\n' >>"$run/said"
 	return "$ended"
+}
+
+# finished "STATUS CHECKS": whether the scenario held, and every check that the
+# guest counted was heard of.
+finished() {
+	local status checks heard
+	read -r status checks <<<"$1"
+	heard=$(grep -cE '^(ok|fail) ' "$run/said")
+	[ "$heard" = "$checks" ] ||
+		printf 'fail the guest reported %s checks, %s were heard\n' "$checks" "$heard" >>"$run/said"
+	[ "$status" = 0 ] && [ "$heard" = "$checks" ]
 }
 
 # answer QUESTION: one line back to the guest.

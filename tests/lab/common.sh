@@ -7,7 +7,7 @@
 LAB_CACHE=${LAB_CACHE:-/var/cache/nv-peer-mem-lab}
 
 # Gigabytes that a build from nothing may need on the cache's disk.
-LAB_DISK_GB=12
+LAB_DISK_GB=6
 
 die() {
 	printf 'lab: %s\n' "$*" >&2

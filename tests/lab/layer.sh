@@ -57,6 +57,11 @@ in_layers() {
 		' in_layers "$upper" "$lower" "${binds[*]-}" "$@")
 }
 
+# use_layer FULLNAME: whether the layer is there; notes that it was used.
+use_layer() {
+	[ -d "$LAB_CACHE/layers/$1" ] && touch "$LAB_CACHE/layers/$1"
+}
+
 # layer NAME STACK TEXT INPUT...: makes the layer NAME on top of STACK, unless
 # it is there, by running build/NAME.sh inside it, with the directory /in
 # holding the INPUTs. Leaves the layer's full name in $reply. Words in the
@@ -71,7 +76,7 @@ layer() {
 		hash_of "$script" "$@"
 	) | sha256sum | cut -c 1-12)
 	full=$name-$key
-	if [ ! -d "$LAB_CACHE/layers/$full" ]; then
+	if ! use_layer "$full"; then
 		new_dir tmp "$name"
 		dir=$reply
 		mkdir "$dir/in"

@@ -30,7 +30,7 @@ base_layer() {
 	local packages dir started=$SECONDS
 	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
 	stack=base-$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
-	[ ! -d "$LAB_CACHE/layers/$stack" ] || return 0
+	! use_layer "$stack" || return 0
 	new_dir tmp base
 	dir=$reply
 	write_sources "$dir"
@@ -103,9 +103,12 @@ guest_layers() {
 	prune_layers
 }
 
-# Layers that no run has used for two weeks go.
+# Of each kind of layer the four that were used last are kept, for two weeks.
 prune_layers() {
-	local name
-	for name in ${stack//:/ }; do touch "$LAB_CACHE/layers/$name"; done
+	local kind
 	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
+	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
+		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' |
+			sort -rn | tail -n +5 | cut -d' ' -f2 | xargs -r rm -rf
+	done
 }
