@@ -117,10 +117,6 @@ reported() {
 run_check() { reported "$1" "check_$1"; }
 
 check_main() {
-	local name failed=0
 	guest_layers
-	for name in "${CHECKS[@]}"; do
-		run_check "$name" || failed=$((failed + 1))
-	done
-	[ "$failed" -eq 0 ]
+	each run_check "${CHECKS[@]}"
 }

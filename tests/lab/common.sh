@@ -85,3 +85,13 @@ new_dir() {
 	exec {fd}>"$reply/lock"
 	flock "$fd"
 }
+
+# each FUNCTION WORD...: FUNCTION with each word, to the end; fails if one failed.
+each() {
+	local function=$1 word failed=0
+	shift
+	for word; do
+		"$function" "$word" || failed=$((failed + 1))
+	done
+	[ "$failed" -eq 0 ]
+}

@@ -14,10 +14,6 @@ run_host() {
 }
 
 host_main() {
-	local crate failed=0
 	guest_layers
-	for crate in "${HOST_CRATES[@]}"; do
-		run_host "$crate" || failed=$((failed + 1))
-	done
-	[ "$failed" -eq 0 ]
+	each run_host "${HOST_CRATES[@]}"
 }

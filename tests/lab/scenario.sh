@@ -37,7 +37,7 @@ keep_console() {
 }
 
 scenario_main() {
-	local name failed=0
+	local name
 	if [ $# -eq 0 ]; then
 		printf 'Scenarios (tests/run scenario NAME...):\n'
 		list_scenarios
@@ -50,10 +50,7 @@ scenario_main() {
 		}
 	done
 	guest_layers
-	for name; do
-		run_scenario "$name" || failed=$((failed + 1))
-	done
-	[ "$failed" -eq 0 ]
+	each run_scenario "$@"
 }
 
 # guest_shell: a guest at this terminal.
