@@ -103,12 +103,12 @@ guest_layers() {
 	prune_layers
 }
 
-# Of each kind of layer the four that were used last are kept, for two weeks.
+# Of each kind of layer the twelve that were used last are kept, for two weeks.
 prune_layers() {
 	local kind
 	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
 	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
 		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' |
-			sort -rn | tail -n +5 | cut -d' ' -f2 | xargs -r rm -rf
+			sort -rn | tail -n +13 | cut -d' ' -f2 | xargs -r rm -rf
 	done
 }
