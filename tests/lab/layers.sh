@@ -4,6 +4,7 @@
 # The lab's layers, from the bottom up: what each is made of.
 #
 #   base      Debian with compilers, verbs programs and RDMA user space
+#   hosttools what the tests on the host need beside that
 #   kernel    the stock kernel, its headers and Rust metadata
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia    the simulated NVIDIA driver, installed
@@ -41,6 +42,15 @@ base_layer() {
 	}
 	finish_layer "$dir" "$stack"
 	say base "done in $((SECONDS - started)) s"
+}
+
+# Beside the others: it leaves its stack in $host_stack.
+hosttools_layer() {
+	base_layer
+	layer_network=yes
+	layer_args=()
+	layer hosttools "$stack" "crates for the tests on the host"
+	host_stack=$reply:$stack
 }
 
 kernel_layer() {
