@@ -49,7 +49,8 @@ hosttools_layer() {
 	base_layer
 	layer_network=yes
 	layer_args=()
-	layer hosttools "$stack" "crates for the tests on the host"
+	layer hosttools "$stack" "crates for the tests on the host (two minutes)" \
+		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
 	host_stack=$reply:$stack
 }
 

@@ -33,6 +33,7 @@ test_main() {
 	local passed=0 failed=0 started=0 results file crate name
 	local -A outputs=()
 	guest_layers
+	hosttools_layer
 	new_dir tmp results
 	results=$reply
 	for file in "$top"/tests/guest/scenarios/*.sh; do
