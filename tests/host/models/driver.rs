@@ -31,7 +31,9 @@ pub(crate) struct Driver {
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
     // Page tables and mappings stay in memory until the end, so that a use after free is seen.
+    #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
+    #[expect(clippy::vec_box, reason = "others know their addresses")]
     mappings: RefCell<Vec<Box<Mapping>>>,
     /// Where the next page is pinned.
     place: Cell<u64>,
@@ -160,8 +162,8 @@ impl Driver {
         for physical in &pin.physical {
             world.kernel.dma.assert_unused(*physical, GPU_PAGE);
         }
-        let of_it = |one: &Box<Mapping>| one.alive && one.table == pin.table;
-        let left = self.mappings.borrow().iter().any(of_it);
+        let of_it = |one: &Mapping| one.alive && one.table == pin.table;
+        let left = self.mappings.borrow().iter().any(|one| of_it(one));
         assert!(!left, "unpinned while mapped by the driver");
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, pin.table);
