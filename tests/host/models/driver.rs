@@ -291,9 +291,9 @@ impl Driver {
         table.alive = true;
         table.c = nvidia_p2p_page_table {
             version: 0x0002_0000,
-            page_size: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
+            page_size: world().faults.page_size.get(),
             pages: table.pointers.as_mut_ptr(),
-            entries: physical.len() as u32,
+            entries: physical.len() as u32 - world().faults.hidden_pages.get(),
         };
         &mut table.c
     }
@@ -374,8 +374,8 @@ impl Driver {
         });
         mapping.c = nvidia_p2p_dma_mapping {
             version: 0x0002_0003,
-            page_size_type: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
-            entries: mapping.addresses.len() as u32,
+            page_size_type: world().faults.page_size.get(),
+            entries: mapping.addresses.len() as u32 - world().faults.hidden_pages.get(),
             dma_addresses: mapping.addresses.as_mut_ptr(),
         };
         *out = &mut mapping.c;
