@@ -51,7 +51,7 @@ check_shell() {
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/lib.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
 }
 
 check_checkpatch() {
