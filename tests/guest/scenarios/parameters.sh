@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: parameters are readable, wrong values refused, a clash of names explained
+# Machines: stock checker
 load_gpu
 load_rdma
 load_module
