@@ -92,6 +92,8 @@ check_build_messages() {
 		lacks "kernel .* was built without CONFIG_RUST" KVER="$kver" KDIR=/tmp/tree
 		sed "s/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT=\"rustc 1.0.0\"/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
 		lacks "kernel .* was built with .rustc 1.0.0., but rustc here is" KVER="$kver" KDIR=/tmp/tree
+		sed "s/^CONFIG_CC_IS_GCC=y/CONFIG_CC_IS_CLANG=y/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
+		lacks "kernel .* was built with clang, and clang is missing" KVER="$kver" KDIR=/tmp/tree
 		mv /usr/src/ofa_kernel /usr/src/ofa_kernel.away
 		lacks "no RDMA core with peer memory for kernel .*: install" KVER="$kver"
 		mv /usr/src/ofa_kernel.away /usr/src/ofa_kernel
