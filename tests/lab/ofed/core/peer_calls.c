@@ -8,6 +8,7 @@
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_umem.h>
 
@@ -88,6 +89,18 @@ bool peer_describe_call(struct peer_umem *p, char *text, size_t size)
 	}
 	spin_unlock(&peer_calls_lock);
 	return found;
+}
+
+/* Who is in a client now. */
+void peer_show_calls(struct seq_file *m)
+{
+	struct peer_call *call;
+
+	spin_lock(&peer_calls_lock);
+	list_for_each_entry(call, &peer_calls, entry)
+		seq_printf(m, "%s %s %s[%d]\n", call->client->ops->name,
+			   peer_op_name(call->op), call->task->comm, call->task->pid);
+	spin_unlock(&peer_calls_lock);
 }
 
 /* Zero or an errno, whatever the client said. */

@@ -152,8 +152,14 @@ static void peer_g2_end(struct peer_umem *p)
 
 static void peer_g2_wait_forgotten(struct peer_umem *p)
 {
+	bool forgotten;
+
 	peer_count(PEER_INVALIDATIONS_LATE, 1);
-	if (!wait_for_completion_timeout(&p->forgotten, PEER_DEADLOCK_SECONDS * HZ))
+	peer_count(PEER_LIVE_WAITS, 1);
+	forgotten = wait_for_completion_timeout(&p->forgotten,
+						PEER_DEADLOCK_SECONDS * HZ);
+	peer_count(PEER_LIVE_WAITS, -1);
+	if (!forgotten)
 		peer_tell_deadlock(p, "deregistration");
 }
 

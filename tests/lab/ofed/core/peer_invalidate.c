@@ -42,6 +42,7 @@ void peer_tell_deadlock(struct peer_umem *p, const char *what)
 static bool peer_wait_ready(struct peer_umem *p)
 {
 	enum peer_phase phase = READ_ONCE(p->phase);
+	bool ready;
 
 	if (phase == PEER_READY)
 		return true;
@@ -49,8 +50,11 @@ static bool peer_wait_ready(struct peer_umem *p)
 		peer_violation(p->client, PEER_INVALIDATE_EARLY,
 			       "invalidation of region %llu before its dma_map", p->id);
 	}
-	if (!wait_event_timeout(p->wait, READ_ONCE(p->phase) >= PEER_READY,
-				PEER_DEADLOCK_SECONDS * HZ)) {
+	peer_count(PEER_LIVE_WAITS, 1);
+	ready = wait_event_timeout(p->wait, READ_ONCE(p->phase) >= PEER_READY,
+				   PEER_DEADLOCK_SECONDS * HZ);
+	peer_count(PEER_LIVE_WAITS, -1);
+	if (!ready) {
 		peer_tell_deadlock(p, "registration");
 		return false;
 	}
@@ -65,12 +69,16 @@ static bool peer_wait_ready(struct peer_umem *p)
 /* As mutex_lock(), but a deadlock in the client does not take the machine. */
 static bool peer_lock_or_tell(struct peer_umem *p)
 {
+	bool locked;
+
 	might_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
-	if (wait_event_timeout(p->wait, mutex_trylock(&p->mapping_lock),
-			       PEER_DEADLOCK_SECONDS * HZ))
-		return true;
-	peer_tell_deadlock(p, "lock");
-	return false;
+	peer_count(PEER_LIVE_WAITS, 1);
+	locked = wait_event_timeout(p->wait, mutex_trylock(&p->mapping_lock),
+				    PEER_DEADLOCK_SECONDS * HZ);
+	peer_count(PEER_LIVE_WAITS, -1);
+	if (!locked)
+		peer_tell_deadlock(p, "lock");
+	return locked;
 }
 
 static void peer_umem_invalidate(struct peer_umem *p)

@@ -2,7 +2,8 @@
 /*
  * What a test sets in debugfs: the server's and the driver's faults.
  *
- * In every file a line is "NAME NUMBER", and what is read can be written.
+ * In every file a line is "NAME NUMBER", and what is read can be written; `hold`
+ * has one number more to read.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -11,8 +12,12 @@
 #include <linux/seq_file.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 
 #include "peer_server.h"
+
+/* How long a test may hold a task. */
+#define PEER_HOLD_SECONDS 60
 
 static const char *const peer_point_names[PEER_POINTS] = {
 	[PEER_AT_REGISTER] = "register",
@@ -26,7 +31,7 @@ static const char *const peer_point_names[PEER_POINTS] = {
 	[PEER_AT_RELEASE] = "release",
 };
 
-/* Milliseconds to wait, and registrations still to fail, at each point. */
+/* At each point: milliseconds to wait, registrations still to fail, ... */
 static const unsigned long peer_delay_points = BIT(PEER_AT_REGISTER) |
 	BIT(PEER_AT_MAP) | BIT(PEER_AT_DRIVER) | BIT(PEER_AT_INVALIDATE) |
 	BIT(PEER_AT_STOP) | BIT(PEER_AT_UNMAP) | BIT(PEER_AT_RELEASE);
@@ -34,6 +39,11 @@ static const unsigned long peer_fail_points = BIT(PEER_AT_UMEM) |
 	BIT(PEER_AT_ID) | BIT(PEER_AT_DRIVER);
 static atomic_t peer_delays[PEER_POINTS];
 static atomic_t peer_fails[PEER_POINTS];
+
+/* ... and whether tasks are held until a test lets them go, and how many are. */
+static atomic_t peer_holds[PEER_POINTS];
+static atomic_t peer_held[PEER_POINTS];
+static DECLARE_WAIT_QUEUE_HEAD(peer_hold_wait);
 
 static const char *const peer_switch_names[PEER_SWITCHES] = {
 	[PEER_NULL_DEVICE] = "null_device",
@@ -55,12 +65,26 @@ bool peer_switched(enum peer_switch which)
 	return atomic_read(&peer_switches[which]);
 }
 
+/* A test that forgets somebody fails, but does not hang. */
+static void peer_hold(enum peer_point point)
+{
+	if (!atomic_read(&peer_holds[point]))
+		return;
+	atomic_inc(&peer_held[point]);
+	if (!wait_event_timeout(peer_hold_wait, !atomic_read(&peer_holds[point]),
+				PEER_HOLD_SECONDS * HZ))
+		pr_err("peer memory: WARNING: %s held for %d s: going on\n",
+		       peer_point_names[point], PEER_HOLD_SECONDS);
+	atomic_dec(&peer_held[point]);
+}
+
 void peer_delay(enum peer_point point)
 {
 	int ms = atomic_read(&peer_delays[point]);
 
 	if (ms)
 		msleep(ms);
+	peer_hold(point);
 }
 
 int peer_fail(enum peer_point point)
@@ -146,6 +170,27 @@ static ssize_t fail_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(fail);
 
+static int hold_show(struct seq_file *m, void *unused)
+{
+	int i;
+
+	for_each_set_bit(i, &peer_delay_points, BITS_PER_LONG)
+		seq_printf(m, "%s %d %d\n", peer_point_names[i],
+			   atomic_read(&peer_holds[i]), atomic_read(&peer_held[i]));
+	return 0;
+}
+
+static ssize_t hold_write(struct file *file, const char __user *buf,
+			  size_t count, loff_t *pos)
+{
+	ssize_t ret = peer_names_store(buf, count, peer_point_names,
+				       peer_delay_points, peer_holds);
+
+	wake_up_all(&peer_hold_wait);
+	return ret;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(hold);
+
 static int switch_show(struct seq_file *m, void *unused)
 {
 	peer_names_show(m, peer_switch_names, BIT(PEER_SWITCHES) - 1, peer_switches);
@@ -185,6 +230,7 @@ void peer_knobs_create(struct dentry *dir)
 {
 	debugfs_create_file("delay", 0644, dir, NULL, &delay_fops);
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
+	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
 	debugfs_create_file("switch", 0644, dir, NULL, &switch_fops);
 	debugfs_create_file("taken_name", 0200, dir, NULL, &taken_name_fops);
 }

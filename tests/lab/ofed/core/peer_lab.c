@@ -39,6 +39,7 @@ static const char *const peer_counter_names[PEER_COUNTERS] = {
 	[PEER_LIVE_MAPPED] = "live_mapped",
 	[PEER_LIVE_PINNED_PAGES] = "live_pinned_pages",
 	[PEER_LIVE_INVALIDATIONS] = "live_invalidations",
+	[PEER_LIVE_WAITS] = "live_waits",
 	[PEER_INVALIDATIONS] = "invalidations",
 	[PEER_INVALIDATIONS_UNKNOWN] = "invalidations_unknown",
 	[PEER_INVALIDATIONS_LATE] = "invalidations_late",
@@ -159,6 +160,13 @@ static int trace_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(trace);
 
+static int calls_show(struct seq_file *m, void *unused)
+{
+	peer_show_calls(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(calls);
+
 /* How often each rule was broken, and how the last time. */
 struct peer_offence {
 	unsigned int count;
@@ -214,6 +222,7 @@ DEFINE_SHOW_STORE_ATTRIBUTE(violations);
 void ib_peer_init(void)
 {
 	peer_dir = debugfs_create_dir("peer_mem_lab", NULL);
+	debugfs_create_file("calls", 0444, peer_dir, NULL, &calls_fops);
 	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
 	debugfs_create_file("trace", 0444, peer_dir, NULL, &trace_fops);
 	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);

@@ -28,6 +28,7 @@
 
 struct ib_device;
 struct ib_umem;
+struct seq_file;
 
 /* A region without ticket: one that cannot be invalidated. */
 #define PEER_NO_ID U64_MAX
@@ -64,6 +65,7 @@ enum peer_counter {
 	PEER_LIVE_MAPPED,
 	PEER_LIVE_PINNED_PAGES,
 	PEER_LIVE_INVALIDATIONS,
+	PEER_LIVE_WAITS,
 	PEER_INVALIDATIONS,
 	PEER_INVALIDATIONS_UNKNOWN,
 	PEER_INVALIDATIONS_LATE,
@@ -277,6 +279,7 @@ void peer_call_release(struct peer_client *client, u64 id, void *context);
 void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live);
 bool peer_in_call(struct peer_umem *p);
 bool peer_describe_call(struct peer_umem *p, char *text, size_t size);
+void peer_show_calls(struct seq_file *m);
 
 /* peer_table.c */
 int peer_table_check(struct peer_umem *p, unsigned long page_size);
