@@ -92,6 +92,8 @@ impl kernel::Module for NvPeerMem {
                 },
             }
         };
+        // Nothing can fail any more, so there is no region to be left behind by a module that goes.
+        peer::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
             env!("NVPM_VERSION"),

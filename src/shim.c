@@ -162,6 +162,12 @@ struct pci_dev *nvpm_pci_dev(struct device *dev)
 	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;
 }
 
+bool nvpm_revocable(struct device *dev)
+{
+	/* Alibaba's erdma: an invalidation would hang, and the GPU with it. */
+	return !dev->driver || strcmp(dev->driver->name, "erdma");
+}
+
 u32 nvpm_max_segment(struct device *dev)
 {
 	return dma_get_max_seg_size(dev);
