@@ -12,6 +12,7 @@ mod abi;
 mod client;
 mod errno;
 mod extents;
+mod module_ref;
 mod notify;
 mod p2p;
 mod peer;
