@@ -12,6 +12,17 @@ FAILURES=/tmp/failures
 CHECKS=/tmp/checks
 ADDRESS=192.168.7.1
 
+# word NAME DEFAULT: what the host says with lab.NAME=, a word of the kernel's
+# command line.
+word() {
+	local text
+	text=$(sed -n "s/^\(.* \)\?lab\.$1=\([^ ]*\).*/\2/p" /proc/cmdline)
+	printf '%s\n' "${text:-$2}"
+}
+
+# Of everything that is left to chance: lab.seed= replays it.
+SEED=$(word seed $((RANDOM << 15 | RANDOM)))
+
 # report WORD TEXT: one line to the host (tests/lab/boot.sh reads it).
 report() {
 	printf '%s\n' "$*" >&7
@@ -176,6 +187,25 @@ live_gauges() {
 	awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters"
 }
 
+# What checkers and watchdogs of the kernel begin their reports with.
+REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'
+REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock state'
+REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
+REPORTS+='|INFO: task .* blocked|lockup'
+
+# kmemleak_silent: whether nothing has been lost. An object counts as lost when
+# two scans in a row have found no pointer to it and it is some seconds old.
+kmemleak_silent() {
+	local scan=/sys/kernel/debug/kmemleak
+	[ -e "$scan" ] || return 0
+	echo scan >"$scan"
+	sleep 6
+	echo scan >"$scan"
+	cat "$scan" >/tmp/kmemleak
+	cat /tmp/kmemleak
+	[ ! -s /tmp/kmemleak ]
+}
+
 # Nothing left, nothing violated, nothing in the log: at the end of every scenario.
 check_clean() {
 	local double
@@ -186,5 +216,6 @@ check_clean() {
 		equal "no contract violation in ${double##*/}" '' "$(cat "$double/violations")"
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
-	equal "no warning in the kernel's log" '' "$(dmesg | grep -E 'WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t' | head -n 3)"
+	check "no memory is lost" kmemleak_silent
+	equal "no warning in the kernel's log" '' "$(dmesg | grep -E "$REPORTS" | head -n 3)"
 }

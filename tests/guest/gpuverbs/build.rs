@@ -42,6 +42,18 @@ const FUNCTIONS: &[&str] = &[
     "mmap",
     "munmap",
     "ioctl",
+    "pread",
+    "pwrite",
+    "memfd_create",
+    "fork",
+    "waitpid",
+    "kill",
+    "pause",
+    "_exit",
+    "prctl",
+    "gettid",
+    "sendmsg",
+    "recvmsg",
 ];
 
 const TYPES: &[&str] = &[
@@ -58,9 +70,12 @@ const CONSTANTS: &[&str] = &[
     "LAB_GPU_.*",
     "E[A-Z0-9]+",
     "IBV_LINK_LAYER_.*",
-    "PROT_READ",
-    "PROT_WRITE",
-    "MAP_SHARED",
+    "PROT_(NONE|READ|WRITE)",
+    "MAP_(SHARED|PRIVATE|ANONYMOUS|FIXED|NORESERVE)",
+    "PR_SET_(CHILD_SUBREAPER|PDEATHSIG)",
+    "SIGKILL",
+    "WNOHANG",
+    "SOL_SOCKET",
 ];
 
 fn main() {

@@ -14,10 +14,15 @@ mod errno;
 mod failure;
 #[allow(unsafe_code)]
 mod gpu;
+mod machine;
 mod output;
 mod pattern;
+#[allow(unsafe_code)]
+mod process;
+mod random;
 mod register;
 mod revoke;
+mod storm;
 mod sys;
 mod transfer;
 #[allow(unsafe_code)]
@@ -33,6 +38,7 @@ const COMMANDS: &[Command] = &[
     register::COMMAND,
     transfer::COMMAND,
     revoke::COMMAND,
+    storm::COMMAND,
     emit::COMMAND,
 ];
 

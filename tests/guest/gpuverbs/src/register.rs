@@ -5,9 +5,10 @@
 use crate::args::{usage, Args, Command, Opt};
 use crate::errno;
 use crate::failure::Failure;
-use crate::gpu::{self, FreeBy, Gpu, GpuMemory};
+use crate::gpu::{FreeBy, GpuMemory};
+use crate::machine::{self, Machine};
 use crate::output;
-use crate::verbs::{self, Access, Device, Pd};
+use crate::verbs::{Access, Pd};
 
 pub const COMMAND: Command = Command {
     name: "register",
@@ -37,8 +38,7 @@ pub const COMMAND: Command = Command {
                 "lw,rw,rr,atomic,bind,zero,odp,relaxed or none (default: lw,rw,rr)",
             ),
         ],
-        verbs::DEVICE_OPTIONS,
-        gpu::OPTIONS,
+        machine::OPTIONS,
     ],
     run,
 };
@@ -69,16 +69,15 @@ fn run(args: &Args) -> Result<(), Failure> {
     let start = usize::try_from(shift).map_err(|_| too_large())?;
     let bytes = usize::try_from(length).map_err(|_| too_large())?;
 
-    let gpu = Gpu::open(args)?;
-    let device = Device::open(args)?;
-    output::value("device", device.name());
+    let machine = Machine::open(args)?;
     output::value("offset", offset);
     output::value("va_shift", shift);
     output::value("length", length);
     output::value("access", access);
 
-    let pd = Pd::allocate(&device)?;
-    let mut memory = gpu
+    let pd = Pd::allocate(&machine.device)?;
+    let mut memory = machine
+        .gpu
         .allocate(offset, size)
         .map_err(Failure::unmet(format_args!(
             "allocating {size} bytes of GPU memory at offset {offset}"
