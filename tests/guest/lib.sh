@@ -182,6 +182,39 @@ transfer_seen() {
 	wait "$pid" && [ "$answer" = yes ]
 }
 
+# hold COMMAND...: starts a command that says `holding` wherever it waits for a
+# line of input, and waits until it does. What it says goes to /tmp/held.
+hold() {
+	coproc HELD { exec "$@"; }
+	held=$HELD_PID
+	# Of their own: the shell takes the coprocess's away as soon as it ends.
+	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
+	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
+	: >/tmp/held
+	until_holding
+}
+
+until_holding() {
+	local line
+	while read -r -u "$from_held" line; do
+		printf '%s\n' "$line" | tee -a /tmp/held
+		[ "$line" != holding ] || return 0
+	done
+	return 1
+}
+
+# go_on: lets it go on; succeeds if it waits again or ends.
+go_on() {
+	echo >&"$to_held" || return 1
+	until_holding || true
+}
+
+# ended_well: lets it go on to its end, and succeeds if that was a good one.
+ended_well() {
+	exec {to_held}>&- {from_held}<&-
+	wait "$held"
+}
+
 # Gauges that are not zero, as "name=value" words.
 live_gauges() {
 	awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters"

@@ -48,10 +48,8 @@ const FUNCTIONS: &[&str] = &[
     "fork",
     "waitpid",
     "kill",
-    "pause",
     "_exit",
     "prctl",
-    "gettid",
     "sendmsg",
     "recvmsg",
 ];

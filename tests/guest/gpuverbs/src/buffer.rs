@@ -25,7 +25,7 @@ pub struct Place {
 
 impl Place {
     /// For commands whose offsets the host looks at.
-    fn aligned(offset: u64, shift: u64, length: u64) -> Result<Self, Failure> {
+    pub fn aligned(offset: u64, shift: u64, length: u64) -> Result<Self, Failure> {
         if offset % GPU_PAGE != 0 {
             return Err(usage(format!(
                 "{offset} is not the offset of a GPU page: these are multiples of 64K"

@@ -42,14 +42,6 @@ pub fn exit(status: u8) -> ! {
     unsafe { sys::_exit(i32::from(status)) }
 }
 
-/// Sleeps until a signal ends this process.
-pub fn pause() -> ! {
-    loop {
-        // SAFETY: no arguments, no memory.
-        unsafe { sys::pause() };
-    }
-}
-
 impl Child {
     /// A child's child that this process adopts when its parent is gone.
     pub fn of_number(pid: i32) -> Self {
@@ -215,7 +207,10 @@ mod tests {
         assert_eq!(child.wait().unwrap().code(), Some(3));
         assert_eq!(counters[599].load(Ordering::Relaxed), 7);
 
-        let child = fork(|| pause()).unwrap();
+        let child = fork(|| loop {
+            std::thread::park()
+        })
+        .unwrap();
         child.kill();
         assert_eq!(child.wait().unwrap().signal(), Some(sys::SIGKILL as i32));
     }

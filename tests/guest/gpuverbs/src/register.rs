@@ -3,7 +3,7 @@
 //! `register`: a registration of GPU memory, and its end.
 
 use crate::args::{usage, Args, Command, Opt};
-use crate::errno;
+use crate::expect::{self, result_of, Expected};
 use crate::failure::Failure;
 use crate::gpu::{FreeBy, GpuMemory};
 use crate::machine::{self, Machine};
@@ -22,11 +22,7 @@ pub const COMMAND: Command = Command {
                 "N",
                 "bytes between the allocation's start and the registration's",
             ),
-            Opt::optional(
-                "expect",
-                "RESULT",
-                "ok (the default) or the name of an error, such as ENOMEM",
-            ),
+            expect::OPTION,
             Opt::optional(
                 "cycles",
                 "N",
@@ -43,8 +39,6 @@ pub const COMMAND: Command = Command {
     run,
 };
 
-const OK: &str = "ok";
-
 fn run(args: &Args) -> Result<(), Failure> {
     let offset = args.required("offset")?;
     let length = args.required("length")?;
@@ -53,12 +47,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     if cycles == 0 {
         return Err(usage("--cycles must not be 0"));
     }
-    let expected = args.text("expect").unwrap_or(OK);
-    if expected != OK && !errno::is_name(expected) {
-        return Err(usage(format!(
-            "--expect: '{expected}' is neither {OK} nor the name of an error"
-        )));
-    }
+    let expected = Expected::parse(args)?;
     let access = match args.text("access") {
         Some(text) => Access::parse(text)
             .ok_or_else(|| usage(format!("--access: '{text}' is not a list of access flags")))?,
@@ -84,21 +73,15 @@ fn run(args: &Args) -> Result<(), Failure> {
         )))?;
     let range = memory.range(start, bytes);
     for cycle in 1..=cycles {
-        let (result, region) = match pd.register(range, access) {
-            Ok(region) => (OK.to_owned(), Some(region)),
-            Err(error) => (errno::name_of(&error), None),
-        };
+        let result = pd.register(range, access);
+        let word = result_of(&result);
         // The last one speaks for all, unless one is different.
-        if cycle == cycles || result != expected {
+        if cycle == cycles || !expected.has(&word) {
             output::value("cycle", cycle);
-            output::value("result", &result);
+            output::value("result", &word);
         }
-        if result != expected {
-            return Err(Failure::Unmet(format!(
-                "ibv_reg_mr() number {cycle} of {cycles} ended with {result}, expected was {expected}"
-            )));
-        }
-        if let Some(region) = region {
+        expected.check(&format!("ibv_reg_mr() number {cycle} of {cycles}"), &word)?;
+        if let Ok(region) = result {
             if cycle == cycles {
                 report_pins(&memory)?;
             }

@@ -7,12 +7,11 @@
 //! A persistent registration keeps the memory: transfers go on, and nobody else
 //! gets the memory before the registration ends.
 
-use std::io;
 use std::sync::Arc;
 
 use crate::args::{Args, Command, Opt};
 use crate::buffer::{Buffer, Ends, Mismatch, ENDS_OPTIONS};
-use crate::errno;
+use crate::expect::result_of;
 use crate::failure::Failure;
 use crate::gpu::FreeBy;
 use crate::machine::{self, Machine};
@@ -223,13 +222,6 @@ impl Trial {
         ))?;
         output::value("result", "pinned");
         Ok(())
-    }
-}
-
-fn result_of<T>(result: &io::Result<T>) -> String {
-    match result {
-        Ok(_) => "ok".to_owned(),
-        Err(error) => errno::name_of(error),
     }
 }
 

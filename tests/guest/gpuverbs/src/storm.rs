@@ -231,10 +231,12 @@ impl Supervisor {
         Ok(())
     }
 
-    /// A worker, or the orphan of one that was killed.
+    /// A worker, or the orphan of one that was killed, which may have come
+    /// second to deregister a region.
     fn ended(&mut self, child: Child, status: ExitStatus) {
         let killed = status.signal() == Some(sys::SIGKILL as i32);
-        if !status.success() && !killed {
+        let second = status.code().is_some_and(worker::is_second);
+        if !status.success() && !killed && !second {
             self.storm
                 .tally
                 .defect(format_args!("a process ended with {status}"));

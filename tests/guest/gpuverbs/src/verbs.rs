@@ -12,7 +12,7 @@ use std::ffi::CStr;
 use std::fmt;
 use std::io;
 use std::mem::{size_of, MaybeUninit};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -134,6 +134,13 @@ impl Device {
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Closes what [`Self::command_fd`] is, and leaves all else as it is: for
+    /// processes that end without cleaning, after which no verb works.
+    pub fn hang_up(&self) {
+        // SAFETY: not used again: this process calls no more verbs.
+        drop(unsafe { OwnedFd::from_raw_fd((*self.context.as_ptr()).cmd_fd) });
     }
 
     /// What whoever has it can end everything with that this device was asked
@@ -435,18 +442,22 @@ pub struct Mr {
 unsafe impl Send for Mr {}
 
 impl Mr {
+    /// Deregisters. The region is gone, even if another process has come first.
     pub fn deregister(mut self) -> io::Result<()> {
-        self.close()
+        let result = self.try_deregister();
+        self.mr = None;
+        result
     }
 
-    /// As [`Self::deregister`], for processes that share the region: what one
-    /// of them has ended the other can still try to.
-    pub fn close(&mut self) -> io::Result<()> {
-        match self.mr.take() {
-            // SAFETY: registered by us and, having been taken, never used again.
-            Some(mr) => answer(unsafe { sys::ibv_dereg_mr(mr.as_ptr()) }),
-            None => Ok(()),
-        }
+    /// Deregisters, unless an error says that the region is there still.
+    pub fn try_deregister(&mut self) -> io::Result<()> {
+        let Some(mr) = self.mr else {
+            return Ok(());
+        };
+        // SAFETY: registered by us, and forgotten when this succeeds.
+        answer(unsafe { sys::ibv_dereg_mr(mr.as_ptr()) })?;
+        self.mr = None;
+        Ok(())
     }
 
     /// What somebody needs to reach the region from outside.
@@ -496,7 +507,7 @@ struct Keys {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
+        if let Err(error) = self.try_deregister() {
             eprintln!("gpuverbs: ibv_dereg_mr(): {}", errno::describe(&error));
         }
     }

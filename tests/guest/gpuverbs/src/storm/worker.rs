@@ -502,7 +502,7 @@ impl<'a> Thread<'a> {
         self.check_words(index)?;
         let worker = self.worker;
         let alone = worker.numbers.write();
-        let child = process::fork(|| exit_status(region.close())).map_err(no_fork())?;
+        let child = process::fork(|| exit_status(region.try_deregister())).map_err(no_fork())?;
         self.storm.tally.count(Count::Forks);
         let result = match self.random.below(4) {
             0 => wait_and_deregister(child, region),
@@ -540,7 +540,7 @@ impl<'a> Thread<'a> {
     ) -> Result<(), Failure> {
         let wrong = |text: String| Err(Failure::Unmet(text));
         match (theirs, ours) {
-            (Some(0), Err(error)) | (None, Err(error)) if is_second(&error) => {
+            (Some(0) | None, Err(error)) if error.raw_os_error().is_some_and(is_second) => {
                 self.storm.tally.count(Count::DeregisteredByChild);
                 Ok(())
             }
@@ -549,11 +549,9 @@ impl<'a> Thread<'a> {
                 "ibv_dereg_mr() after a child's, which ended with {theirs:?}: {}",
                 errno::describe(&error)
             )),
-            (Some(status), Ok(())) if !is_second(&io::Error::from_raw_os_error(status.into())) => {
-                wrong(format!(
-                    "ibv_dereg_mr() in a child ended with errno {status}"
-                ))
-            }
+            (Some(status), Ok(())) if !is_second(status.into()) => wrong(format!(
+                "ibv_dereg_mr() in a child ended with errno {status}"
+            )),
             (_, Ok(())) => self.deregistered(Ok(())),
         }
     }
@@ -650,10 +648,8 @@ fn exit_status(result: io::Result<()>) -> u8 {
 }
 
 /// What the kernel says to whoever comes second, or at the same time.
-fn is_second(error: &io::Error) -> bool {
-    [sys::ENOENT, sys::EBUSY]
-        .iter()
-        .any(|number| is(error, *number))
+pub fn is_second(errno: i32) -> bool {
+    [sys::ENOENT, sys::EBUSY].contains(&(errno as u32))
 }
 
 /// A child's exit status; `None` if it was killed.
