@@ -226,6 +226,9 @@ REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock
 REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
 REPORTS+='|INFO: task .* blocked|lockup'
 
+# kernel_reports: such lines of the kernel's log, but for what it says at boot.
+kernel_reports() { dmesg | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated|debugging enabled)'; }
+
 # kmemleak_silent: whether nothing has been lost. An object counts as lost when
 # two scans in a row have found no pointer to it and it is some seconds old.
 kmemleak_silent() {
@@ -250,5 +253,5 @@ check_clean() {
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
 	check "no memory is lost" kmemleak_silent
-	equal "no warning in the kernel's log" '' "$(dmesg | grep -E "$REPORTS" | head -n 3)"
+	equal "no warning in the kernel's log" '' "$(kernel_reports | head -n 3)"
 }

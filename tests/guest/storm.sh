@@ -33,6 +33,6 @@ one_storm() {
 	equal "nothing is left ($text)" '' "$(live_gauges "$NVIDIA" | paste -sd' ')"
 	check "the module goes ($text)" unload_module
 	equal "no violation ($text)" '' "$(cat "$NVIDIA/violations" "$CORE/violations")"
-	equal "no report in the log ($text)" '' "$(dmesg | grep -E "$REPORTS" | head -n 3)"
+	equal "no report in the log ($text)" '' "$(kernel_reports | head -n 3)"
 	say "$(sed -n 's/^registered=//p' /tmp/storm) of $3 registered in $((SECONDS - started)) s ($text)"
 }

@@ -9,6 +9,7 @@
 
 use std::io::{self, Read, Write};
 use std::mem::forget;
+use std::net::Shutdown;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
 
@@ -245,7 +246,7 @@ impl Family {
             member.child.kill();
         } else {
             // What its reading end says when there is no more to do.
-            let _ = member.orders.shutdown(std::net::Shutdown::Both);
+            let _ = member.orders.shutdown(Shutdown::Both);
         }
         let child = member.child;
         if who == Who::Heir && self.heir_is_grandchild && self.owner.alive {
@@ -459,7 +460,7 @@ mod tests {
         for (_, what) in WHAT {
             assert_eq!(member.order(*what).unwrap(), *what as i32 + 100);
         }
-        member.orders.shutdown(std::net::Shutdown::Both).unwrap();
+        member.orders.shutdown(Shutdown::Both).unwrap();
         assert!(member.child.wait().unwrap().success());
     }
 }

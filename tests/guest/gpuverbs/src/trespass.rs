@@ -8,6 +8,7 @@
 //! same memory, puts a secret there and registers it too.
 
 use std::io::{Read, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
@@ -51,8 +52,9 @@ fn run(args: &Args) -> Result<(), Failure> {
     .map_err(Failure::environment("a new process"))?;
     drop(theirs);
     let intruded = intrude(args, &mut ours);
-    // Whatever happened, the resident looks at its memory and ends.
-    drop(ours);
+    // Whatever happened, the resident looks at its memory and ends. It has a
+    // copy of this end, so closing would not tell it.
+    let _ = ours.shutdown(Shutdown::Both);
     let status = resident
         .wait()
         .map_err(Failure::unmet("waiting for the resident"))?;
