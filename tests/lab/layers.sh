@@ -9,6 +9,7 @@
 #   nvidia    the simulated NVIDIA driver, installed
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
 #   gpuverbs  the lab's own verbs client
+#   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #
 # Every function leaves the stack of layers up to its own in $stack.
@@ -82,6 +83,13 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
+rival_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer rival "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
@@ -99,6 +107,7 @@ guest_layers() {
 	nvidia_layer
 	ofed_layer
 	gpuverbs_layer
+	rival_layer
 	module_layer
 	prune_layers
 }

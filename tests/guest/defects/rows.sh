@@ -1,0 +1,288 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# One function for each defect that the modules before this one have: it leads
+# the module $MODULE into it. docs/defects.md has the table.
+#
+# `try ROW` runs one with the module freshly loaded and leaves in $seen what
+# went wrong, as words: what the row itself saw, violations that the doubles
+# recorded, objects left behind, and complaints of the kernel.
+#
+# Both modules run with their revocable client first; a row that wants the
+# persistent one has the RDMA device say that it cannot revoke.
+
+saw() { seen+="${seen:+ }$*"; }
+
+# ---- steps of a verbs client (steps.c) -------------------------------------
+
+start_steps() {
+	coproc STEPS { exec verbs-steps; }
+	steps_pid=$STEPS_PID
+	# Moved: the shell takes the coprocess's away as soon as it ends.
+	exec {steps_out}<&"${STEPS[0]}"- {steps_in}>&"${STEPS[1]}"-
+}
+
+# step WORDS...: the answer is in $answer; "died" if there is nobody to answer.
+step() {
+	answer=died
+	echo "$*" >&"$steps_in" 2>/dev/null || return 0
+	read -rt 60 -u "$steps_out" answer || answer=died
+}
+
+end_steps() {
+	exec {steps_in}>&- {steps_out}<&-
+	wait "$steps_pid" 2>/dev/null || true
+}
+
+# ---- one row ---------------------------------------------------------------
+
+KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms'
+declare -A knob_default=()
+for knob in $KNOBS; do knob_default[$knob]=$(cat "$NVIDIA/$knob"); done
+
+set_knob() { echo "$2" >"$NVIDIA/$1"; }
+
+reset_doubles() {
+	local knob file
+	for knob in $KNOBS; do set_knob "$knob" "${knob_default[$knob]}"; done
+	echo none >"$NVIDIA/strike"
+	for file in "$NVIDIA/fail" "$NVIDIA/violations" "$CORE/violations"; do echo clear >"$file"; done
+	for file in switch fail delay; do
+		sed 's/ .*/ 0/' "$CORE/$file" >/tmp/zeros
+		cat /tmp/zeros >"$CORE/$file"
+	done
+	echo g3b >/sys/module/ib_core/parameters/peer_generation
+}
+
+load_it() {
+	case $MODULE in
+	nv_peer_mem) modprobe nv_peer_mem persistent_api_support=0 "$@" ;;
+	*) modprobe "$MODULE" "$@" ;;
+	esac
+}
+
+loaded() { [ -e "/sys/module/${MODULE//-/_}" ]; }
+unload_it() { rmmod "$MODULE" 2>/dev/null; }
+
+gauges() { (live_gauges "$NVIDIA" && live_gauges "$CORE") | grep -v '^live_clients=' | LC_ALL=C sort; }
+
+# What the kernel has said since the row began.
+log_of_row() { dmesg | sed "1,/defects: row $row_name begins/d"; }
+
+# What is left, but for what earlier rows left.
+left_by_row() { gauges | grep -vxFf /tmp/gauges_before; }
+
+settled() { ! left_by_row >/dev/null; }
+
+collect() {
+	local tries=50
+	until settled || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
+	if loaded && ! unload_it; then saw cannot_be_unloaded; fi
+	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations"); do saw "$word"; done
+	for word in $(left_by_row); do saw "left:$word"; done
+	log_of_row >/tmp/row_log
+	# The simulated driver fills what it frees with 0x6b.
+	grep -qE "(1802201963|6b6b6b6b)" /tmp/row_log && saw read_freed_memory
+	grep -q "detected invalid context" /tmp/row_log && saw callback_with_freed_context
+	for word in $(sed -n 's/.*BUG: KASAN: \([a-z-]*\) in.*/kasan:\1/p; s/.*\(WARNING\|Oops\|general protection\).*/kernel:\1/p' /tmp/row_log | tr ' ' _ | sort -u); do saw "$word"; done
+}
+
+# try ROW
+try() {
+	row_name=$1 seen=
+	gauges >/tmp/gauges_before
+	echo none >>/tmp/gauges_before
+	echo "defects: row $row_name begins" >/dev/kmsg
+	loaded || load_it
+	"row_$row_name"
+	collect
+	reset_doubles
+}
+
+# register RESULT...: a registration must end in one of these.
+register() {
+	local result
+	result=$(gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p')
+	case " $* " in *" $result "*) ;; *) saw "errno:${result:-died}" ;; esac
+}
+
+# grown FILE NAME COMMAND...: by how much COMMAND raises a counter.
+grown() {
+	local file=$1 name=$2 before
+	shift 2
+	before=$(value "$file" "$name")
+	"$@"
+	growth=$(($(value "$file" "$name") - before))
+}
+
+# How many times the module has the driver pin what is registered once.
+pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages register ok; }
+
+reached() { [ "$(core_count "$1")" -gt "$2" ]; }
+
+# ---- the driver takes memory back ------------------------------------------
+
+# The callback comes after get_pages and before dma_map.
+row_freed_before_dma_map() {
+	pins_of_one
+	set_knob strike_wait_ms 2000
+	echo "before_get_returns $growth" >"$NVIDIA/strike"
+	register ok EFAULT
+}
+
+# The callback comes while the driver reads the table that dma_map gave it.
+row_freed_in_dma_map() {
+	echo in_dma_map >"$NVIDIA/strike"
+	register ok EFAULT
+}
+
+# The callback comes while another thread deregisters, which has begun already.
+row_freed_while_deregistering() {
+	local stops
+	stops=$(core_count calls_stop)
+	echo 'stop 2000' >"$CORE/delay"
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step '&dereg 0'
+	wait_for "the deregistration to begin" reached calls_stop "$stops"
+	step free 0
+	step join
+	[ "$answer" = ok ] || saw "dereg:$answer"
+	end_steps
+}
+
+# A registration is ended by a process that did not make it: the driver does not
+# find the pin there, says nothing, and keeps the callback armed.
+row_deregistered_by_child() {
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step child dereg 0
+	step free 0
+	end_steps
+}
+
+row_unloaded_after_child() {
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step child dereg 0
+	unload_it || true
+	step free 0
+	end_steps
+}
+
+# The driver refuses to unpin: the callback stays armed.
+row_unpin_refused() {
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	[ "$answer" != ok ] || step dereg 0
+	step free 0
+	end_steps
+}
+
+row_unloaded_after_unpin_refused() {
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	[ "$answer" != ok ] || step dereg 0
+	unload_it || true
+	step free 0
+	end_steps
+}
+
+# Servers before OFED 5.4-3 hold the region's lock over put_pages, and the
+# callback waits for that lock with the driver's in its hand.
+row_unpinned_under_lock() {
+	unload_it
+	echo g3a >/sys/module/ib_core/parameters/peer_generation
+	load_it
+	set_knob strike_wait_ms 2000
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	echo before_put >"$NVIDIA/strike"
+	step dereg 0
+	end_steps
+}
+
+# ---- what it costs ---------------------------------------------------------
+
+row_pinned_twice() {
+	pins_of_one
+	[ "$growth" = 1 ] || saw "pins:$growth"
+}
+
+row_entry_for_each_page() {
+	grown "$CORE" calls_dma_map register ok
+	local before after
+	before=$(peer nv_mem num_reg_pages)
+	register ok
+	after=$(peer nv_mem num_reg_pages)
+	[ $((after - before)) = 1 ] || saw "entries:$((after - before))"
+}
+
+# ---- what the user is told -------------------------------------------------
+
+row_no_room_in_bar1() {
+	set_knob bar1_bytes $((37 << 20))
+	start_steps
+	step alloc 0 0 0x200000
+	step reg 0
+	[ "$answer" = ENOMEM ] || saw "errno:$answer"
+	end_steps
+}
+
+row_unknown_page_table() {
+	set_knob page_table_version $((0x30000))
+	register EOPNOTSUPP
+}
+
+row_no_dma_device() {
+	echo 'null_device 1' >"$CORE/switch"
+	register EOPNOTSUPP
+}
+
+# An errno of the kernel's own must not get out.
+row_persistent_not_supported() {
+	echo 'no_inval_supp 1' >"$CORE/switch"
+	echo 'get_pages_persistent ENOTSUPP 1' >"$NVIDIA/fail"
+	register EFAULT EOPNOTSUPP
+}
+
+# ---- what the administrator is told ----------------------------------------
+
+row_wrong_parameter() {
+	unload_it
+	! load_it peerdirect_support=7 2>/dev/null || saw accepted
+	log_of_row | grep -q 'peerdirect_support=7.*0 or 1' || saw no_right_values
+}
+
+row_name_taken() {
+	local other
+	unload_it
+	case $MODULE in nv_peer_mem) other=nvidia-peermem ;; *) other=nv_peer_mem ;; esac
+	modprobe "$other"
+	! load_it 2>/dev/null || saw accepted
+	log_of_row | grep -qE "modprobe -r (nvidia_peermem|nv_peer_mem)" || saw no_cause
+	rmmod "$other"
+}
+
+# A user who registers what cannot be registered must not fill the log: ten
+# lines in five seconds are enough.
+row_log_flood() {
+	local tries=200 lines
+	echo 'null_device 1' >"$CORE/switch"
+	gpuverbs register --offset 0 --length 64K --cycles $tries --expect EOPNOTSUPP >/dev/null 2>&1 ||
+		gpuverbs register --offset 0 --length 64K --cycles $tries --expect EINVAL >/dev/null 2>&1
+	log_of_row | grep -E 'nv_peer_mem: |nvidia-peermem ' >/tmp/lines
+	lines=$(wc -l </tmp/lines)
+	# Windows of the log's own time, counted from the first line.
+	[ "$(awk -F'[][]' '{ t = $2 + 0; if (!n++) start = t } { c[int((t - start) / 5)]++ } END { for (w in c) if (c[w] > most) most = c[w]; print most + 0 }' /tmp/lines)" -le 10 ] ||
+		saw "lines:$lines"
+	echo clear >"$NVIDIA/violations"
+}
