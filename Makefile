@@ -19,7 +19,7 @@ modules_install: private INSTALL := INSTALL_MOD_DIR=extra CONFIG_MODULE_SIG_ALL=
 
 modules modules_install clippy:
 	@settings=$$(src/locate) && eval "$$settings" && \
-	$(MAKE) -C "$$KDIR" M='$(CURDIR)' NVPM_INCLUDES="$$NVPM_INCLUDES" \
+	$(MAKE) -C "$$KDIR" M='$(CURDIR)' NVPM_INCLUDES="$$NVPM_INCLUDES" NVPM_CORE="$$NVPM_CORE" \
 		NVPM_TARGET="$$NVPM_TARGET" KBUILD_EXTRA_SYMBOLS="$$NVPM_SYMBOLS" \
 		$(if $(filter clippy,$@),CLIPPY=1 CLIPPY_CONF_DIR='$(CURDIR)') \
 		$(INSTALL) $(if $(filter clippy,$@),modules,$@)$(if $(INSTALL), && \

@@ -39,12 +39,10 @@ include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
 // The same figures stand in shim.c: bindgen's compiler and the kernel's must agree on them, and
 // both with the contract.
 const _: () = {
-    assert!(size_of::<peer_memory_client>() == 136);
     assert!(offset_of!(peer_memory_client, acquire) == 80);
     assert!(offset_of!(peer_memory_client, release) == 128);
-    assert!(size_of::<peer_memory_client_ex>() == 152);
-    assert!(offset_of!(peer_memory_client_ex, ex_size) == 136);
-    assert!(offset_of!(peer_memory_client_ex, flags) == 144);
+    assert!(size_of::<nvpm_client>() == 152);
+    assert!(offset_of!(nvpm_client, client) == 0);
     assert!(offset_of!(nvidia_p2p_page_table, page_size) == 4);
     assert!(offset_of!(nvidia_p2p_page_table, pages) == 8);
     assert!(offset_of!(nvidia_p2p_page_table, entries) == 16);

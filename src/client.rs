@@ -27,20 +27,15 @@ use super::{
     },
     region::{
         Life,
-        Revocation, //
+        Revocation,
+        Ticket, //
     },
     rt::{
         self,
-        new_condvar,
-        new_spinlock,
-        pin_data,
-        pin_init,
         Arc,
-        CondVar,
-        InPlaceInit,
         KVVec,
         ModuleRef,
-        SpinLock,
+        Monitor,
         GFP_KERNEL, //
     },
     scatter::ScatterTable, //
@@ -80,73 +75,73 @@ enum Source {
     Own(KVVec<Extent>),
 }
 
-/// What `dma_map` uses up and leaves behind. The core calls it once for a region, and frees
-/// nothing of the table before `release`.
-struct Material {
+/// The part of a region that never changes.
+pub(crate) struct Fixed {
+    range: Range,
+    /// The module is there for as long as a callback of the driver can come.
+    _module: ModuleRef,
+}
+
+/// The part of a region that does.
+pub(crate) struct State {
+    life: Life<Pin, Mapping>,
+    /// What `dma_map` uses up. The core calls it once for a region.
     source: Option<Source>,
+    /// What `dma_map` leaves behind: the core frees nothing of it.
     table: Option<ScatterTable>,
 }
 
 /// One registration, from `acquire` to `release`, and a little longer if a callback of the driver
 /// can still come.
-#[pin_data]
-pub(crate) struct Region {
-    range: Range,
-    #[pin]
-    life: SpinLock<Life<Pin, Mapping>>,
-    /// Told whenever the phase of `life` changes in a way that somebody waits for.
-    #[pin]
-    changed: CondVar,
-    #[pin]
-    material: SpinLock<Material>,
-    // Last, so that it is dropped last.
-    _module: ModuleRef,
-}
+pub(crate) type Region = Monitor<Fixed, State>;
 
 impl Region {
-    fn new(range: Range) -> Option<Arc<Self>> {
-        let module = ModuleRef::get()?;
-        Arc::pin_init(
-            pin_init!(Self {
+    fn begin(range: Range, module: ModuleRef) -> Result<Arc<Self>, Errno> {
+        Monitor::new(
+            Fixed {
                 range,
-                life <- new_spinlock!(Life::new(), "nv_peer_mem::life"),
-                changed <- new_condvar!("nv_peer_mem::changed"),
-                material <- new_spinlock!(Material { source: None, table: None }, "nv_peer_mem::material"),
                 _module: module,
-            }),
-            GFP_KERNEL,
+            },
+            State {
+                life: Life::new(),
+                source: None,
+                table: None,
+            },
         )
-        .ok()
     }
 
     /// The driver's answer to the request to pin. From here on its callback waits no more.
     fn settle(&self, outcome: Result<(Pin, Source), Errno>) {
-        match outcome {
+        let mut state = self.lock();
+        let unwanted = match outcome {
             Ok((pin, source)) => {
-                self.material.lock().source = Some(source);
-                let unwanted = self.life.lock().pinned(pin);
-                drop(unwanted);
+                state.source = Some(source);
+                state.life.pinned(pin).err()
             }
-            Err(errno) => self.life.lock().refused(errno),
-        }
-        self.changed.notify_all();
+            Err(errno) => {
+                state.life.refused(errno);
+                None
+            }
+        };
+        drop(state);
+        self.notify();
+        drop(unwanted);
     }
 
     /// The core takes the pages, under `ticket`.
-    pub(crate) fn get_pages(&self, ticket: u64) -> Result<(), Errno> {
-        self.life.lock().bind(ticket)
+    pub(crate) fn get_pages(&self, ticket: Ticket) -> Result<(), Errno> {
+        self.lock().life.bind(ticket)
     }
 
     /// The core wants bus addresses for `device`: calls `give` with the scatterlist, which stays
-    /// ours to free, when nothing can fail any more.
+    /// ours to free, when nothing can fail any more. `give` must not sleep.
     pub(crate) fn dma_map(
         &self,
         device: Device,
         give: impl FnOnce(&ScatterTable),
     ) -> Result<(), Errno> {
-        self.life.lock().mappable()?;
-        let source = self.material.lock().source.take().ok_or(Errno::INVAL)?;
-        let (mapping, table) = match source {
+        let (mapping, table) = match self.mappable()? {
+            Source::Own(_) if !device.revocable() => return Err(Errno::OPNOTSUPP),
             Source::Own(extents) => {
                 let mapping = OwnMapping::new(device, extents)?;
                 let table = self.scatter(device, mapping.extents())?;
@@ -154,16 +149,26 @@ impl Region {
             }
             Source::Driver(pin) => {
                 let mapping = DriverMapping::new(device, pin)?;
-                let table = self.scatter(device, mapping.extents(&self.range)?)?;
+                let table = self.scatter(device, mapping.extents(&self.fixed().range)?)?;
                 (Mapping::Driver(mapping), table)
             }
         };
-        let outcome = self.life.lock().mapped(mapping);
+        let mut state = self.lock();
+        let late = state.life.mapped(mapping);
+        if late.is_ok() {
+            give(&table);
+            state.table = Some(table);
+        }
+        drop(state);
         // A mapping that came too late is undone here, outside of the lock.
-        outcome.map_err(|(errno, _mapping)| errno)?;
-        give(&table);
-        self.material.lock().table = Some(table);
-        Ok(())
+        late.map_err(|(errno, _mapping)| errno)
+    }
+
+    /// What to map, if the region can be mapped now.
+    fn mappable(&self) -> Result<Source, Errno> {
+        let mut state = self.lock();
+        state.life.mappable()?;
+        state.source.take().ok_or(Errno::INVAL)
     }
 
     /// A scatterlist of the bus addresses that the core shall see: whole pages of the kernel that
@@ -174,61 +179,60 @@ impl Region {
         extents: impl Iterator<Item = Extent> + Clone,
     ) -> Result<ScatterTable, Errno> {
         let page = rt::page_size();
-        let window = self.range.window(page).ok_or(Errno::INVAL)?;
+        let window = self.fixed().range.window(page).ok_or(Errno::INVAL)?;
         let longest = longest_segment(device.max_segment(), page);
         ScatterTable::new(segments(merge(extents), window, longest), window.len)
     }
 
-    /// The core uses the addresses no more.
+    /// The core uses the addresses no more. The pin stays until [`Self::release`], which comes
+    /// soon, and which the core calls without the lock that a callback of the driver may wait for.
     pub(crate) fn dma_unmap(&self) {
-        let mapping = self.life.lock().unmap();
-        drop(mapping);
-    }
-
-    /// The core uses the pages no more.
-    pub(crate) fn put_pages(&self) {
-        let pin = self.life.lock().put();
-        drop(pin);
+        let mapping = self.lock().life.unmap();
+        if let Some(mapping) = mapping {
+            drop(mapping);
+            self.lock().life.unmapped();
+            self.notify();
+        }
     }
 
     /// The core forgets the region; it calls nothing of it again.
     pub(crate) fn release(&self) {
         let thread = rt::thread();
-        let mut life = self.life.lock();
+        let mut state = self.lock();
         let rest = loop {
-            match life.release(thread) {
+            match state.life.release(thread) {
                 Some(rest) => break rest,
                 // The core's answer to the invalidation still uses its record of this region, and
                 // the callback the device.
-                None => self.changed.wait(&mut life),
+                None => self.wait(&mut state),
             }
         };
-        drop(life);
+        let table = state.table.take();
+        drop(state);
         drop(rest.mapping);
         drop(rest.pin);
-        let table = self.material.lock().table.take();
         drop(table);
     }
 }
 
 impl Revoke for Region {
     fn revoke(&self) {
-        let mut life = self.life.lock();
+        let mut state = self.lock();
         let revocation = loop {
-            match life.revoke(rt::thread()) {
-                Revocation::Wait => self.changed.wait(&mut life),
+            match state.life.revoke(rt::thread()) {
+                Revocation::Wait => self.wait(&mut state),
                 other => break other,
             }
         };
-        drop(life);
+        drop(state);
         match revocation {
             Revocation::Tell(ticket) => {
                 notify::invalidate(ticket);
-                let rest = self.life.lock().told();
+                let rest = self.lock().life.told();
                 drop(rest.mapping);
                 rest.pin.into_iter().for_each(Pin::forget);
-                self.life.lock().revoked();
-                self.changed.notify_all();
+                self.lock().life.revoked();
+                self.notify();
             }
             Revocation::Forget(pin) => pin.forget(),
             Revocation::Wait | Revocation::Nothing => {}
@@ -241,10 +245,20 @@ pub(crate) trait Client: 'static {
     /// Whether the core must offer a way to revoke registrations of this client.
     const REVOCABLE: bool;
 
-    /// The region of `len` bytes at `address` of the calling process, if that is GPU memory which
-    /// this client serves. A region that cannot be pinned is claimed nevertheless: its
-    /// [`Region::get_pages`] says why, where no region would mean "bad address" to the user.
-    fn acquire(address: u64, len: u64) -> Option<Arc<Region>>;
+    /// The region of `range`, if that is GPU memory of the calling process which this client
+    /// serves. A region that cannot be pinned is claimed nevertheless: its [`Region::get_pages`]
+    /// says why, where no region would mean "bad address" to the user.
+    fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>>;
+}
+
+/// The region of `len` bytes at `address` of the calling process, if that is memory for the client
+/// `C`. An error is for the user to see.
+pub(crate) fn acquire<C: Client>(address: u64, len: u64) -> Result<Option<Arc<Region>>, Errno> {
+    // Without a reference the module is about to go: it serves nobody any more.
+    let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
+        return Ok(None);
+    };
+    Ok(C::pin(range, Region::begin(range, module)?))
 }
 
 /// Keeps GPU memory until the registration ends.
@@ -253,9 +267,7 @@ pub(crate) struct Persistent;
 impl Client for Persistent {
     const REVOCABLE: bool = false;
 
-    fn acquire(address: u64, len: u64) -> Option<Arc<Region>> {
-        let range = Range::new(address, len)?;
-        let region = Region::new(range)?;
+    fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         let pin = match PersistentPin::new(&range) {
             Ok(pin) => Arc::new(pin, GFP_KERNEL).map_err(|_| Errno::NOMEM),
             // The core asks the next client: the revocable one may be able to.
@@ -273,9 +285,7 @@ pub(crate) struct Revocable;
 impl Client for Revocable {
     const REVOCABLE: bool = true;
 
-    fn acquire(address: u64, len: u64) -> Option<Arc<Region>> {
-        let range = Range::new(address, len)?;
-        let region = Region::new(range)?;
+    fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         match RevocablePin::new(&range, region.clone()) {
             Ok((pin, Ok(extents))) => {
                 region.settle(Ok((Pin::Revocable(pin), Source::Own(extents))));

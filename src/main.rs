@@ -21,6 +21,7 @@ mod scatter;
 
 use client::{
     Persistent,
+    Region,
     Revocable, //
 };
 use peer::{
@@ -35,8 +36,20 @@ module! {
 }
 
 /// The module while it is loaded: its clients, in the order in which the core asks them.
+///
+/// Fields drop in their order here.
 struct NvPeerMem {
     _clients: Clients,
+    _drain: Drain,
+}
+
+/// Dropped last: keeps the code in memory until no callback of the driver runs in it any more.
+struct Drain;
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        p2p::drain::<Region>();
+    }
 }
 
 /// The two clients. Fields drop, and so unregister, in their order here.
@@ -55,17 +68,16 @@ enum Clients {
 
 impl kernel::Module for NvPeerMem {
     fn init(_module: &'static ThisModule) -> Result<Self> {
+        if rt::rival_loaded() {
+            pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf)\n");
+            return Err(EBUSY);
+        }
         let parameters = rt::parameters();
         let core = match parameters.peerdirect_support {
-            0 => Core::Current,
-            1 => Core::Legacy,
-            other => return Err(refuse("peerdirect_support", other)),
+            false => Core::Current,
+            true => Core::Legacy,
         };
-        let persistent_first = match parameters.persistent_api_support {
-            0 => false,
-            1 => p2p::has_persistent(),
-            other => return Err(refuse("persistent_api_support", other)),
-        };
+        let persistent_first = parameters.persistent_api_support && p2p::has_persistent();
         let clients = if persistent_first {
             Clients::PersistentFirst {
                 _persistent: register("nv_mem", core)?,
@@ -80,6 +92,8 @@ impl kernel::Module for NvPeerMem {
                 },
             }
         };
+        // Nothing can fail any more, so there is no region to be left behind by a module that goes.
+        peer::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
             env!("NVPM_VERSION"),
@@ -88,21 +102,18 @@ impl kernel::Module for NvPeerMem {
                 false => "revoked when it is freed (persistent_api_support=0)",
             }
         );
-        Ok(Self { _clients: clients })
+        Ok(Self {
+            _clients: clients,
+            _drain: Drain,
+        })
     }
-}
-
-/// Says which values a parameter takes.
-fn refuse(name: &str, value: u32) -> Error {
-    pr_err!("{}={} is not a value that this module knows: use 0 or 1 (modinfo nv_peer_mem explains them)\n", name, value);
-    EINVAL
 }
 
 /// Registers a client, and says what is in the way if the core refuses.
 fn register<C: client::Client>(name: &str, core: Core) -> Result<Registration<C>> {
     Registration::new(name, core).map_err(|errno| {
         pr_err!(
-            "the RDMA core refuses the client '{}' (error {}): is nvidia_peermem loaded? Then unload it: modprobe -r nvidia_peermem\n",
+            "the RDMA core refuses the client '{}' (error {}): another module may have registered that name (ls /sys/kernel/mm/memory_peers): unload it\n",
             name,
             errno.number()
         );

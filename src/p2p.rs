@@ -19,7 +19,8 @@ use super::{
     extents::{
         merge,
         Extent,
-        Range, //
+        Range,
+        GPU_PAGE, //
     },
     rt::{
         self,
@@ -214,6 +215,7 @@ impl<T: Revoke> RevocablePin<T> {
     /// callback and unpinning would wait for each other.
     pub(crate) fn new(range: &Range, target: Arc<T>) -> Result<(Self, Addresses), NoPin> {
         let id = Id::add(target).map_err(NoPin::Failed)?;
+        let gate = Gate::shared();
         let mut table = core::ptr::null_mut();
         // SAFETY: `table` is valid for the driver to store a pointer; the callback takes an id of
         // this very type, which stays in the table of ids until it is taken.
@@ -228,6 +230,7 @@ impl<T: Revoke> RevocablePin<T> {
                 id.to_data(),
             )
         };
+        drop(gate);
         // On failure the pointer may be anything, and no callback is armed.
         if ret != 0 {
             id.take();
@@ -262,14 +265,49 @@ impl<T: Revoke> Drop for RevocablePin<T> {
         if rt::process() != self.owner {
             return;
         }
+        let _gate = Gate::exclusive();
+        // The callback has come: the driver frees the page table, and its address may be another's.
+        if !self.id.armed() {
+            return;
+        }
         // SAFETY: By the type's invariant the arguments are those of the pin. If the driver has
-        // taken the pages back meanwhile, it finds no such key and returns 0.
+        // taken the pages back meanwhile, it finds no such key and returns 0: nobody can have been
+        // given the same address since, for that needs the gate.
         let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, self.address, self.table.0.as_ptr()) };
         match Errno::check(ret) {
             // After this no callback can start, and none is running.
             Ok(()) => self.id.take(),
             Err(errno) => complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number()),
         }
+    }
+}
+
+/// Keeps the driver from giving the address of a page table that it frees to a new pin of ours
+/// while we are about to unpin the old one: it knows pins by that address.
+struct Gate {
+    exclusive: bool,
+}
+
+impl Gate {
+    /// For pinning: any number at a time.
+    fn shared() -> Self {
+        // SAFETY: Called without the gate, where sleeping is allowed; dropping lets it go.
+        unsafe { abi::nvpm_gate_enter(false) };
+        Self { exclusive: false }
+    }
+
+    /// For unpinning: nobody else.
+    fn exclusive() -> Self {
+        // SAFETY: As above.
+        unsafe { abi::nvpm_gate_enter(true) };
+        Self { exclusive: true }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // SAFETY: Lets go of what this object has taken, in the same way.
+        unsafe { abi::nvpm_gate_leave(self.exclusive) };
     }
 }
 
@@ -314,6 +352,12 @@ impl<T> Id<T> {
     /// As the driver carries it to the callback.
     fn to_data(&self) -> *mut c_void {
         self.number as usize as *mut c_void
+    }
+
+    /// Whether the callback has not come yet.
+    fn armed(&self) -> bool {
+        // SAFETY: Looks up a number; it may be any.
+        unsafe { abi::nvpm_ids_has(self.number) }
     }
 
     /// Takes the target out of the table, if nobody has.
@@ -382,6 +426,17 @@ impl Device {
                 Err(Errno::OPNOTSUPP)
             }
         }
+    }
+
+    /// Whether a registration for this device can be revoked. The driver of some never says that
+    /// a registration is complete, and the core would wait for that for ever.
+    pub(crate) fn revocable(&self) -> bool {
+        // SAFETY: By the type's invariant.
+        let revocable = unsafe { abi::nvpm_revocable(self.device.as_ptr()) };
+        if !revocable {
+            complain!("the driver of this RDMA device cannot give up GPU memory that is freed; load the module with persistent_api_support=1\n");
+        }
+        revocable
     }
 
     /// Most bytes of one scatterlist entry.
@@ -536,4 +591,37 @@ impl Drop for OwnMapping {
 pub(crate) fn has_persistent() -> bool {
     // SAFETY: Takes no arguments.
     unsafe { abi::nvpm_has_persistent() }
+}
+
+/// Returns when no callback is running any more, not even its last instructions. For the module's
+/// end: by then no callback is armed, since each keeps the module.
+///
+/// The driver holds one lock over every callback and takes it to look for memory: it is asked for
+/// some that nobody has.
+pub(crate) fn drain<T: Revoke>() {
+    let mut table = core::ptr::null_mut();
+    loop {
+        // SAFETY: `table` is valid for the driver to store a pointer; the id 0 is nobody's.
+        let ret = unsafe {
+            abi::nvidia_p2p_get_pages(
+                0,
+                0,
+                GPU_PAGE,
+                GPU_PAGE,
+                &mut table,
+                Some(free_callback::<T>),
+                core::ptr::null_mut(),
+            )
+        };
+        match Errno::check(ret) {
+            // The driver may have had no memory to get as far as its lock.
+            Err(Errno::NOMEM) => rt::pause(),
+            Err(_) => return,
+            Ok(()) => {
+                // SAFETY: The driver has just returned this pin.
+                unsafe { abi::nvidia_p2p_put_pages(0, 0, GPU_PAGE, table) };
+                return;
+            }
+        }
+    }
 }

@@ -7,13 +7,17 @@
 
 use core::{
     marker::PhantomData,
-    mem::size_of,
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
 };
 
 use super::{
     abi,
     client::{
+        self,
         Client,
         Region, //
     },
@@ -34,8 +38,18 @@ use super::{
         Arc,
         KBox,
         GFP_KERNEL, //
-    }, //
+    },
+    scatter::ScatterTable, //
 };
+
+/// Whether the clients may claim memory: the core asks before it has returned from registering
+/// them, and before it is certain that the module will stay.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// All clients are registered: from here on they claim memory.
+pub(crate) fn open() {
+    OPEN.store(true, Ordering::Release);
+}
 
 /// What kind of RDMA core the client is registered with.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +68,7 @@ pub(crate) enum Core {
 /// `handle` came from the core, which keeps a pointer to what is in `_client`.
 pub(crate) struct Registration<C: Client> {
     handle: NonNull<c_void>,
-    _client: KBox<abi::peer_memory_client_ex>,
+    _client: KBox<abi::nvpm_client>,
     _kind: PhantomData<C>,
 }
 
@@ -73,10 +87,10 @@ impl<C: Client> Registration<C> {
         } else {
             core::ptr::null_mut()
         };
-        // SAFETY: The client lives until it is unregistered, with 16 bytes behind the part that
-        // every core knows; `wanted` is NULL or valid for the core to store a pointer.
+        // SAFETY: The client lives until it is unregistered, with all that a core may look for
+        // behind the part that every core knows; `wanted` is NULL or valid for the core to store a pointer.
         let handle =
-            unsafe { abi::ib_register_peer_memory_client(&raw const client.client, wanted) };
+            unsafe { abi::ib_register_peer_memory_client((&raw const *client).cast(), wanted) };
         let handle = NonNull::new(handle).ok_or(Errno::INVAL)?;
         // INVARIANT: The core has just returned it.
         let registration = Self {
@@ -105,8 +119,8 @@ impl<C: Client> Drop for Registration<C> {
 }
 
 /// The structure that describes the client to the core.
-fn client<C: Client>(name: &str, core: Core) -> abi::peer_memory_client_ex {
-    let mut client = abi::peer_memory_client_ex {
+fn client<C: Client>(name: &str, core: Core) -> abi::nvpm_client {
+    let mut client = abi::nvpm_client {
         client: abi::peer_memory_client {
             acquire: Some(acquire::<C>),
             get_pages: Some(get_pages),
@@ -122,12 +136,8 @@ fn client<C: Client>(name: &str, core: Core) -> abi::peer_memory_client_ex {
     fill(&mut client.client.name, name);
     fill(&mut client.client.version, env!("NVPM_VERSION"));
     if core == Core::Current {
-        client.ex_size = size_of::<abi::peer_memory_client_ex>();
-        client.flags = abi::PEER_MEM_INVALIDATE_UNMAPS;
-        // The last byte of the version says that the fields behind it are there.
-        if let Some(extended) = client.client.version.last_mut() {
-            *extended = 1;
-        }
+        // SAFETY: `client` is valid for writing.
+        unsafe { abi::nvpm_client_extend(&mut client) };
     }
     client
 }
@@ -153,28 +163,37 @@ unsafe extern "C" fn acquire<C: Client>(
     _name: *mut c_char,
     context: *mut *mut c_void,
 ) -> c_int {
-    // The core may ask before it has returned from registering the client.
-    if C::REVOCABLE && !notify::ready() {
+    if !OPEN.load(Ordering::Acquire) {
         return 0;
     }
-    match C::acquire(address as u64, len as u64) {
-        Some(region) => {
-            // SAFETY: By this function's requirement.
-            unsafe { *context = Arc::into_raw(region).cast_mut().cast() };
-            1
-        }
-        None => 0,
-    }
+    let claim = match client::acquire::<C>(address as u64, len as u64) {
+        Ok(None) => return 0,
+        Ok(Some(region)) => Arc::into_raw(region).cast_mut().cast(),
+        // Only a claim brings the error to the user: the core loses what is returned here.
+        Err(_) => no_memory(),
+    };
+    // SAFETY: By this function's requirement.
+    unsafe { *context = claim };
+    1
 }
 
-/// The region that `acquire` gave to the core.
+/// What the core gets for a region that there was no memory for: no region's address.
+fn no_memory() -> *mut c_void {
+    static NO_MEMORY: u8 = 0;
+    (&raw const NO_MEMORY).cast_mut().cast()
+}
+
+/// The region that `acquire` gave to the core, or why it gave none.
 ///
 /// # Safety
 ///
 /// `context` must be from `acquire` and not yet given to `release`, for as long as `'a` lasts.
-unsafe fn region<'a>(context: *mut c_void) -> &'a Region {
+unsafe fn region<'a>(context: *mut c_void) -> Result<&'a Region, Errno> {
+    if context == no_memory() {
+        return Err(Errno::NOMEM);
+    }
     // SAFETY: By this function's requirement the core has the reference that `acquire` gave it.
-    unsafe { &*context.cast::<Region>() }
+    Ok(unsafe { &*context.cast::<Region>() })
 }
 
 /// Takes the pages for the registration that the core calls `ticket`.
@@ -192,7 +211,8 @@ unsafe extern "C" fn get_pages(
     ticket: u64,
 ) -> c_int {
     // SAFETY: By this function's requirement.
-    errno::to_c(unsafe { region(context) }.get_pages(ticket))
+    let region = unsafe { region(context) };
+    errno::to_c(region.and_then(|region| region.get_pages(ticket)))
 }
 
 /// Gives bus addresses for `device`.
@@ -210,16 +230,15 @@ unsafe extern "C" fn dma_map(
 ) -> c_int {
     // SAFETY: By this function's requirement.
     let (region, device) = unsafe { (region(context), Device::from_raw(device)) };
-    errno::to_c(device.and_then(|device| {
-        region.dma_map(device, |ours| {
-            // SAFETY: By this function's requirement. `mapped` may point into `table`, so it comes
-            // last; the number of entries was counted in 32 bits.
-            unsafe {
-                *table = ours.for_core();
-                *mapped = ours.entries() as c_int;
-            }
-        })
-    }))
+    let give = |ours: &ScatterTable| {
+        // SAFETY: By this function's requirement. `mapped` may point into `table`, so it comes
+        // last; the number of entries was counted in 32 bits.
+        unsafe {
+            *table = ours.for_core();
+            *mapped = ours.entries() as c_int;
+        }
+    };
+    errno::to_c(region.and_then(|region| region.dma_map(device?, give)))
 }
 
 /// Takes the bus addresses back.
@@ -233,19 +252,15 @@ unsafe extern "C" fn dma_unmap(
     _device: *mut abi::device,
 ) -> c_int {
     // SAFETY: By this function's requirement.
-    unsafe { region(context) }.dma_unmap();
+    if let Ok(region) = unsafe { region(context) } {
+        region.dma_unmap();
+    }
     0
 }
 
-/// Takes the pages back.
-///
-/// # Safety
-///
-/// As for [`region`].
-unsafe extern "C" fn put_pages(_table: *mut abi::sg_table, context: *mut c_void) {
-    // SAFETY: By this function's requirement.
-    unsafe { region(context) }.put_pages();
-}
+/// The core lets go of the pages. They are unpinned in [`release`]: here an older core holds a
+/// lock that a callback of the driver may wait for, and unpinning waits for the callback.
+extern "C" fn put_pages(_table: *mut abi::sg_table, _context: *mut c_void) {}
 
 /// The unit of the scatterlist: pages of the kernel, to which it is trimmed already.
 extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
@@ -258,6 +273,9 @@ extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
 ///
 /// As for [`region`]; `context` is not used again.
 unsafe extern "C" fn release(context: *mut c_void) {
+    if context == no_memory() {
+        return;
+    }
     // SAFETY: By this function's requirement this takes back the reference that `acquire` gave.
     let region = unsafe { Arc::<Region>::from_raw(context.cast_const().cast()) };
     region.release();

@@ -11,18 +11,22 @@
 //!
 //! | lock | whose | held over |
 //! |---|---|---|
+//! | list lock | RDMA core | its call `acquire` into us, registration and unregistration of clients |
+//! | gate, one | ours (`p2p.rs`) | calls to pin revocably (shared) and to unpin (exclusive) |
 //! | API lock | driver | its free callback into us; inside our calls to pin, unpin and map |
-//! | mapping lock, one per region | RDMA core | its calls `get_pages` and `dma_map` into us; inside our call to invalidate |
+//! | mapping lock, one per region | RDMA core | its calls `get_pages` and `dma_map` into us, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
 //! | life lock, one per region | ours | one method of [`Life`], never a call into either neighbour |
 //! | lock of the table of ids | ours | one look-up, never a call into anyone |
 //!
-//! The first two can be taken in either order by the neighbours themselves (free callback, then
-//! invalidate; get_pages, then pin), so two rules keep them from waiting for each other:
+//! They are taken in this order, from the top down. The rules that keep it so:
 //!
+//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
+//!   without the mapping lock; only a pin that is never revoked is mapped by the driver, under the
+//!   mapping lock of a region for which no callback waits.
 //! - The core is told of a revocation only for a region in phase `Mapped`: from then on the thread
-//!   that holds the mapping lock makes no more calls into the driver.
-//! - The callback waits for nothing but the end of the pin call that armed it, which needs no lock
-//!   of the driver any more.
+//!   that holds the mapping lock waits for nothing of ours or the driver's.
+//! - The callback waits only for the end of the pin call that armed it, which needs no lock of the
+//!   driver any more, and for the end of a `dma_unmap`, which needs none. It never takes the gate.
 
 use super::errno::Errno;
 
@@ -49,7 +53,9 @@ enum Phase {
     Revoking(Thread),
     /// The driver has taken the memory back.
     Revoked,
-    /// The device uses the addresses no more, the pages are pinned still.
+    /// The core has let go of the addresses; its thread is undoing the mapping.
+    Unmapping,
+    /// The mapping is undone, the pages are pinned still.
     Unmapped,
     /// Nothing is left to give back.
     Gone,
@@ -60,7 +66,7 @@ enum Phase {
 /// # Invariants
 ///
 /// `mapping` is there only in the phases `Mapped` and `Revoking`, `pin` only from `Pinned` to
-/// `Revoking` and in `Unmapped`.
+/// `Revoking`, in `Unmapping` and in `Unmapped`.
 pub(crate) struct Life<P, M> {
     phase: Phase,
     pin: Option<P>,
@@ -70,7 +76,8 @@ pub(crate) struct Life<P, M> {
 /// What the driver's free callback has to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Revocation<P> {
-    /// Wait until the phase changes, then ask again: the pin call has not returned yet.
+    /// Wait until the phase changes, then ask again: the call that pins, or one that undoes the
+    /// mapping, has not returned yet.
     Wait,
     /// The device never saw the memory: let go of the pin without unpinning it.
     Forget(P),
@@ -149,32 +156,28 @@ impl<P, M> Life<P, M> {
     }
 
     /// The core lets go of the addresses (`dma_unmap`): the mapping, if it is for the caller to
-    /// undo and not for a revocation.
+    /// undo and not for a revocation. When it has, it calls [`Self::unmapped`].
     pub(crate) fn unmap(&mut self) -> Option<M> {
         match self.phase {
             Phase::Mapped(_) => {
-                self.phase = Phase::Unmapped;
+                self.phase = Phase::Unmapping;
                 self.mapping.take()
             }
             _ => None,
         }
     }
 
-    /// The core lets go of the pages (`put_pages`): the pin, if it is for the caller to undo.
-    pub(crate) fn put(&mut self) -> Option<P> {
-        match self.phase {
-            Phase::Pinned | Phase::Bound(_) | Phase::Unmapped => {
-                self.phase = Phase::Gone;
-                self.pin.take()
-            }
-            _ => None,
+    /// The mapping that [`Self::unmap`] gave out is undone.
+    pub(crate) fn unmapped(&mut self) {
+        if self.phase == Phase::Unmapping {
+            self.phase = Phase::Unmapped;
         }
     }
 
     /// The driver takes the memory back, in its free callback on `thread`.
     pub(crate) fn revoke(&mut self, thread: Thread) -> Revocation<P> {
         match self.phase {
-            Phase::Pinning => Revocation::Wait,
+            Phase::Pinning | Phase::Unmapping => Revocation::Wait,
             Phase::Mapped(ticket) => {
                 self.phase = Phase::Revoking(thread);
                 Revocation::Tell(ticket)
@@ -210,9 +213,9 @@ impl<P, M> Life<P, M> {
         self.phase = Phase::Revoked;
     }
 
-    /// The core forgets the region (`release`) on `thread`: what nobody has given back yet. While
-    /// another thread is revoking this region there is nothing to say but [`None`]: wait until the
-    /// phase changes and ask again.
+    /// The core forgets the region (`release`) on `thread`: what nobody has given back yet, the pin
+    /// above all. While another thread is revoking this region there is nothing to say but
+    /// [`None`]: wait until the phase changes and ask again.
     pub(crate) fn release(&mut self, thread: Thread) -> Option<Rest<P, M>> {
         match self.phase {
             Phase::Revoking(other) if other != thread => None,

@@ -3,13 +3,37 @@
 //! The ground that the module stands on: what it takes from the kernel crate, and from C where
 //! the crate has nothing, in one place. Differences between kernel versions live here.
 
-use super::abi;
+use super::{
+    abi,
+    errno::Errno, //
+};
+use kernel::{
+    new_condvar,
+    new_spinlock,
+    prelude::{
+        pin_data,
+        pin_init,
+        InPlaceInit, //
+    },
+    sync::{
+        lock::{
+            spinlock::SpinLockBackend,
+            Guard, //
+        },
+        CondVar,
+        SpinLock, //
+    }, //
+};
 
 pub(crate) use kernel::{
     alloc::flags::GFP_KERNEL,
-    ffi, new_condvar, new_spinlock,
-    prelude::{pin_data, pin_init, pr_warn, InPlaceInit, KBox, KVVec},
-    sync::{Arc, CondVar, SpinLock},
+    ffi,
+    prelude::{
+        pr_warn,
+        KBox,
+        KVVec, //
+    },
+    sync::Arc, //
 };
 
 /// Prints a warning unless there were too many of late: for paths that a user can take at will.
@@ -26,6 +50,53 @@ pub(crate) use complain;
 pub(crate) fn may_complain() -> bool {
     // SAFETY: Takes no arguments and may be called from any context.
     unsafe { abi::nvpm_may_complain() }
+}
+
+/// Something that threads share: a part that never changes, and a state behind a lock, whose
+/// changes threads can wait for.
+#[pin_data]
+pub(crate) struct Monitor<S, T> {
+    #[pin]
+    state: SpinLock<T>,
+    #[pin]
+    changed: CondVar,
+    // Last, so that it is dropped last: it may hold what keeps this code in memory.
+    fixed: S,
+}
+
+impl<S, T> Monitor<S, T> {
+    /// Shares what never changes and the first state.
+    pub(crate) fn new(fixed: S, state: T) -> Result<Arc<Self>, Errno> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock!(state, "nv_peer_mem::Monitor::state"),
+                changed <- new_condvar!("nv_peer_mem::Monitor::changed"),
+                fixed,
+            }),
+            GFP_KERNEL,
+        )
+        .map_err(|_| Errno::NOMEM)
+    }
+
+    /// The part that never changes.
+    pub(crate) fn fixed(&self) -> &S {
+        &self.fixed
+    }
+
+    /// The state, for as long as the guard lives. Nobody sleeps meanwhile.
+    pub(crate) fn lock(&self) -> Guard<'_, T, SpinLockBackend> {
+        self.state.lock()
+    }
+
+    /// Lets go of the lock until somebody calls [`Self::notify`].
+    pub(crate) fn wait(&self, guard: &mut Guard<'_, T, SpinLockBackend>) {
+        self.changed.wait(guard);
+    }
+
+    /// Wakes all who wait for the state to change.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
 }
 
 /// Bytes of a page of the kernel.
@@ -64,8 +135,8 @@ impl Drop for ModuleRef {
 
 /// The module's parameters, as they were when it was loaded.
 pub(crate) struct Parameters {
-    pub(crate) peerdirect_support: u32,
-    pub(crate) persistent_api_support: u32,
+    pub(crate) peerdirect_support: bool,
+    pub(crate) persistent_api_support: bool,
 }
 
 /// Reads the module's parameters.
@@ -73,8 +144,20 @@ pub(crate) fn parameters() -> Parameters {
     // SAFETY: The parameters have no write permission: nothing changes them after loading.
     unsafe {
         Parameters {
-            peerdirect_support: abi::nvpm_peerdirect_support,
-            persistent_api_support: abi::nvpm_persistent_api_support,
+            peerdirect_support: abi::nvpm_peerdirect_support != 0,
+            persistent_api_support: abi::nvpm_persistent_api_support != 0,
         }
     }
+}
+
+/// Whether NVIDIA's own client, which does what this module does, is loaded.
+pub(crate) fn rival_loaded() -> bool {
+    // SAFETY: Takes no arguments; called from the module's initialisation, which may sleep.
+    unsafe { abi::nvpm_rival_loaded() }
+}
+
+/// Lets a moment pass; for repeating what failed for lack of memory.
+pub(crate) fn pause() {
+    // SAFETY: Takes no arguments; called where sleeping is allowed.
+    unsafe { abi::nvpm_pause() }
 }

@@ -3,11 +3,16 @@
  * What only C can say: module information for which the kernel's Rust macro
  * has no key, parameters with a file in sysfs, and macros and inline functions.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
 #include <linux/dma-mapping.h>
+#include <linux/kobject.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
 #include <linux/ratelimit.h>
+#include <linux/rwsem.h>
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/xarray.h>
@@ -21,23 +26,40 @@ MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
 
+static int nvpm_switch_set(const char *text, const struct kernel_param *param)
+{
+	uint value;
+
+	if (!text || kstrtouint(text, 0, &value) || value > 1) {
+		pr_err("%s=%s: the values of this parameter are 0 and 1 (modinfo nv_peer_mem explains them); look for it in /etc/modprobe.d\n",
+		       param->name, text ?: "");
+		return -EINVAL;
+	}
+	*(uint *)param->arg = value;
+	return 0;
+}
+
+static const struct kernel_param_ops nvpm_switch = {
+	.set = nvpm_switch_set,
+	.get = param_get_uint,
+};
+
 uint nvpm_peerdirect_support;
-module_param_named(peerdirect_support, nvpm_peerdirect_support, uint, 0444);
+module_param_cb(peerdirect_support, &nvpm_switch, &nvpm_peerdirect_support, 0444);
+__MODULE_PARM_TYPE(peerdirect_support, "0 or 1");
 MODULE_PARM_DESC(peerdirect_support,
 		 "0: current RDMA cores (default); 1: MLNX_OFED 4.9 LTS");
 
 uint nvpm_persistent_api_support = 1;
-module_param_named(persistent_api_support, nvpm_persistent_api_support, uint, 0444);
+module_param_cb(persistent_api_support, &nvpm_switch, &nvpm_persistent_api_support, 0444);
+__MODULE_PARM_TYPE(persistent_api_support, "0 or 1");
 MODULE_PARM_DESC(persistent_api_support,
 		 "1: pin until deregistration where the driver can (default); 0: revoke registrations when GPU memory is freed");
 
 /* The same figures stand in abi.rs. */
-static_assert(sizeof(struct peer_memory_client) == 136);
 static_assert(offsetof(struct peer_memory_client, acquire) == 80);
 static_assert(offsetof(struct peer_memory_client, release) == 128);
-static_assert(sizeof(struct peer_memory_client_ex) == 152);
-static_assert(offsetof(struct peer_memory_client_ex, ex_size) == 136);
-static_assert(offsetof(struct peer_memory_client_ex, flags) == 144);
+static_assert(sizeof(struct nvpm_client) == 152);
 static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
 static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
 static_assert(offsetof(struct nvidia_p2p_page_table, entries) == 16);
@@ -46,11 +68,43 @@ static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 
+void nvpm_client_extend(struct nvpm_client *client)
+{
+#ifdef NVPM_CORE_EX
+	static_assert(sizeof(struct peer_memory_client_ex) == sizeof(*client));
+	static_assert(offsetof(struct peer_memory_client_ex, ex_size) ==
+		      offsetof(struct nvpm_client, ex_size));
+	static_assert(offsetof(struct peer_memory_client_ex, flags) ==
+		      offsetof(struct nvpm_client, flags));
+
+	client->ex_size = sizeof(struct peer_memory_client_ex);
+	client->flags = PEER_MEM_INVALIDATE_UNMAPS;
+	/* Says that the fields behind are there. */
+	client->client.version[ARRAY_SIZE(client->client.version) - 1] = 1;
+#endif
+}
+
+bool nvpm_rival_loaded(void)
+{
+	/* The set of all modules is not exported, but each module is in it. */
+	struct kobject *rival = kset_find_obj(THIS_MODULE->mkobj.kobj.kset,
+					      "nvidia_peermem");
+
+	kobject_put(rival);
+	return rival;
+}
+
+void nvpm_pause(void)
+{
+	msleep(20);
+}
+
 bool nvpm_may_complain(void)
 {
 	static DEFINE_RATELIMIT_STATE(limit, 5 * HZ, 10);
 
-	return __ratelimit(&limit);
+	/* Under this name it says how many messages it has swallowed. */
+	return ___ratelimit(&limit, KBUILD_MODNAME);
 }
 
 bool nvpm_module_get(void)
@@ -80,9 +134,38 @@ void *nvpm_ids_take(u64 id)
 	return xa_erase(&nvpm_ids, id);
 }
 
+bool nvpm_ids_has(u64 id)
+{
+	return xa_load(&nvpm_ids, id);
+}
+
+static DECLARE_RWSEM(nvpm_gate);
+
+void nvpm_gate_enter(bool exclusive)
+{
+	if (exclusive)
+		down_write(&nvpm_gate);
+	else
+		down_read(&nvpm_gate);
+}
+
+void nvpm_gate_leave(bool exclusive)
+{
+	if (exclusive)
+		up_write(&nvpm_gate);
+	else
+		up_read(&nvpm_gate);
+}
+
 struct pci_dev *nvpm_pci_dev(struct device *dev)
 {
 	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;
+}
+
+bool nvpm_revocable(struct device *dev)
+{
+	/* Alibaba's erdma: an invalidation would hang, and the GPU with it. */
+	return !dev->driver || strcmp(dev->driver->name, "erdma");
 }
 
 u32 nvpm_max_segment(struct device *dev)
@@ -138,6 +221,23 @@ int nvpm_get_pages_persistent(u64 addr, u64 len,
 int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 {
 	return nvidia_p2p_put_pages_persistent(addr, table, 0);
+}
+#elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
+/* Drivers 515 to 530: without a callback the pages are pinned until put. */
+bool nvpm_has_persistent(void)
+{
+	return nvidia_p2p_cap_persistent_pages;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return nvidia_p2p_get_pages(0, 0, addr, len, table, NULL, NULL);
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return nvidia_p2p_put_pages(0, 0, addr, table);
 }
 #else
 bool nvpm_has_persistent(void)

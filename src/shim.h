@@ -9,6 +9,8 @@
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
+#include <rdma/peer_mem.h>
+
 struct device;
 struct pci_dev;
 struct nvidia_p2p_dma_mapping;
@@ -18,6 +20,25 @@ struct nvidia_p2p_page_table;
 extern uint nvpm_peerdirect_support;
 extern uint nvpm_persistent_api_support;
 
+/*
+ * What is registered with the core: 152 bytes, of which the last 16 are the
+ * extension's size and flags in today's cores, pointers to functions in
+ * MLNX_OFED 4.1 to 5.0, and not looked at in others. Zeros suit them all.
+ */
+struct nvpm_client {
+	struct peer_memory_client client;
+#ifndef NVPM_CORE_PRIVATE_DATA
+	size_t ex_size;
+	u32 flags;
+#endif
+};
+
+/* Fills in the extension, if the core's header has one. */
+void nvpm_client_extend(struct nvpm_client *client);
+
+/* Whether nvidia_peermem is loaded. */
+bool nvpm_rival_loaded(void);
+void nvpm_pause(void);
 bool nvpm_may_complain(void);
 bool nvpm_module_get(void);
 void nvpm_module_put(void);
@@ -25,9 +46,16 @@ void nvpm_module_put(void);
 /* A table of objects under numbers that are never used twice; 0 is none. */
 u64 nvpm_ids_add(const void *object);
 void *nvpm_ids_take(u64 id);
+bool nvpm_ids_has(u64 id);
+
+/* A lock for any number of sharers, or one alone. */
+void nvpm_gate_enter(bool exclusive);
+void nvpm_gate_leave(bool exclusive);
 
 /* The PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
+/* Whether the device's driver tells the core when a registration is complete. */
+bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);

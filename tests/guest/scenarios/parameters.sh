@@ -1,13 +1,26 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: parameters are readable, wrong values refused, a clash of names explained
+# Shows: parameters mean what nvidia-peermem's mean; wrong ones and its company are refused in words
 load_gpu
 load_rdma
-load_module
-equal "persistent_api_support" 1 "$(cat /sys/module/nv_peer_mem/parameters/persistent_api_support)"
-equal "peerdirect_support" 0 "$(cat /sys/module/nv_peer_mem/parameters/peerdirect_support)"
+loads() { # EXPECTED_CLIENTS PARAMETER...
+	local expected=$1 clients
+	shift
+	load_module "$@"
+	clients=$(client_names)
+	unload_module
+	equal "clients with '$*'" "$expected" "$clients"
+}
+loads "nv_mem nv_mem_revocable"
+loads "nv_mem nv_mem_revocable" persistent_api_support=1
+loads "nv_mem nv_mem_nc" persistent_api_support=0
+loads "nv_mem nv_mem_revocable" peerdirect_support=1
+load_module persistent_api_support=0
+equal "persistent_api_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/persistent_api_support)"
+equal "peerdirect_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/peerdirect_support)"
 unload_module
-for parameter in persistent_api_support peerdirect_support; do
-	check "$parameter=7 is refused" eval "! load_module $parameter=7 2>/dev/null"
-	expect_log "and the log says which values there are" "nv_peer_mem: $parameter=7 .*use 0 or 1"
+for wrong in persistent_api_support=2 peerdirect_support=-1 persistent_api_support=yes peerdirect_support=; do
+	check "$wrong is refused" eval "! modprobe nv_peer_mem $wrong 2>/dev/null"
+	expect_log "and the log says what is right" "nv_peer_mem: $wrong: the values of this parameter are 0 and 1"
 done
+equal "nothing is registered" '' "$(client_names)"
