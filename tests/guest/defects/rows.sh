@@ -17,6 +17,7 @@ saw() { seen+="${seen:+ }$*"; }
 
 start_steps() {
 	coproc STEPS { exec verbs-steps; }
+	# shellcheck disable=SC2153 # set by coproc
 	steps_pid=$STEPS_PID
 	# Moved: the shell takes the coprocess's away as soon as it ends.
 	exec {steps_out}<&"${STEPS[0]}"- {steps_in}>&"${STEPS[1]}"-
@@ -25,7 +26,7 @@ start_steps() {
 # step WORDS...: the answer is in $answer; "died" if there is nobody to answer.
 step() {
 	answer=died
-	echo "$*" >&"$steps_in" 2>/dev/null || return 0
+	{ echo "$*" >&"$steps_in"; } 2>/dev/null || return 0
 	read -rt 60 -u "$steps_out" answer || answer=died
 }
 
@@ -67,33 +68,41 @@ unload_it() { rmmod "$MODULE" 2>/dev/null; }
 gauges() { (live_gauges "$NVIDIA" && live_gauges "$CORE") | grep -v '^live_clients=' | LC_ALL=C sort; }
 
 # What the kernel has said since the row began.
-log_of_row() { dmesg | sed "1,/defects: row $row_name begins/d"; }
+log_of_row() { dmesg | sed "0,/defects: row $row_name begins/d"; }
 
 # What is left, but for what earlier rows left.
 left_by_row() { gauges | grep -vxFf /tmp/gauges_before; }
 
 settled() { ! left_by_row >/dev/null; }
 
+# What the kernel complains of, one word each.
+complaints_of_row() {
+	log_of_row | sed -n '
+		s/.*BUG: KASAN: \([a-z-]*\) in .*/kasan:\1/p
+		s/.*\(WARNING\|BUG\|Oops\|general protection\|Call Trace\).*/kernel:\1/p
+		s/.*detected invalid context.*/freed_context/p
+		s/.*\(1802201963\|6b6b6b6b\).*/read_freed_memory/p' | tr ' ' _ | sort -u
+}
+
 collect() {
-	local tries=50
+	local tries=50 word
 	until settled || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
 	if loaded && ! unload_it; then saw cannot_be_unloaded; fi
-	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations"); do saw "$word"; done
-	for word in $(left_by_row); do saw "left:$word"; done
-	log_of_row >/tmp/row_log
-	# The simulated driver fills what it frees with 0x6b.
-	grep -qE "(1802201963|6b6b6b6b)" /tmp/row_log && saw read_freed_memory
-	grep -q "detected invalid context" /tmp/row_log && saw callback_with_freed_context
-	for word in $(sed -n 's/.*BUG: KASAN: \([a-z-]*\) in.*/kasan:\1/p; s/.*\(WARNING\|Oops\|general protection\).*/kernel:\1/p' /tmp/row_log | tr ' ' _ | sort -u); do saw "$word"; done
+	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations") \
+		$(left_by_row | sed 's/^/left:/') $(complaints_of_row); do
+		saw "$word"
+	done
 }
+
+rows() { compgen -A function row_ | sed 's/^row_//'; }
 
 # try ROW
 try() {
 	row_name=$1 seen=
 	gauges >/tmp/gauges_before
 	echo none >>/tmp/gauges_before
-	echo "defects: row $row_name begins" >/dev/kmsg
 	loaded || load_it
+	echo "defects: row $row_name begins" >/dev/kmsg
 	"row_$row_name"
 	collect
 	reset_doubles
@@ -259,7 +268,7 @@ row_persistent_not_supported() {
 row_wrong_parameter() {
 	unload_it
 	! load_it peerdirect_support=7 2>/dev/null || saw accepted
-	log_of_row | grep -q 'peerdirect_support=7.*0 or 1' || saw no_right_values
+	log_of_row | grep -qE 'peerdirect_support.* 0 (and|or) 1\b' || saw no_right_values
 }
 
 row_name_taken() {
@@ -275,14 +284,18 @@ row_name_taken() {
 # A user who registers what cannot be registered must not fill the log: ten
 # lines in five seconds are enough.
 row_log_flood() {
-	local tries=200 lines
+	local most
 	echo 'null_device 1' >"$CORE/switch"
-	gpuverbs register --offset 0 --length 64K --cycles $tries --expect EOPNOTSUPP >/dev/null 2>&1 ||
-		gpuverbs register --offset 0 --length 64K --cycles $tries --expect EINVAL >/dev/null 2>&1
-	log_of_row | grep -E 'nv_peer_mem: |nvidia-peermem ' >/tmp/lines
-	lines=$(wc -l </tmp/lines)
-	# Windows of the log's own time, counted from the first line.
-	[ "$(awk -F'[][]' '{ t = $2 + 0; if (!n++) start = t } { c[int((t - start) / 5)]++ } END { for (w in c) if (c[w] > most) most = c[w]; print most + 0 }' /tmp/lines)" -le 10 ] ||
-		saw "lines:$lines"
+	for errno in EOPNOTSUPP EINVAL; do
+		gpuverbs register --offset 0 --length 64K --cycles 200 --expect "$errno" >/dev/null 2>&1 && break
+	done
+	# The log's own time decides, in windows from the first line on.
+	most=$(log_of_row | awk -F'[][]' '
+		/nv_peer_mem: |nvidia-peermem / {
+			if (!n++) start = $2
+			if (++lines[int(($2 - start) / 5)] > most) most = lines[int(($2 - start) / 5)]
+		}
+		END { print most + 0 }')
+	[ "$most" -le 10 ] || saw "lines:$most"
 	echo clear >"$NVIDIA/violations"
 }

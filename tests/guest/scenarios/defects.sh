@@ -5,7 +5,7 @@ load_gpu
 load_rdma
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
-for row in $(compgen -A function row_); do
-	try "${row#row_}"
-	equal "${row#row_}: held" '' "$seen"
+for row in $(rows); do
+	try "$row"
+	equal "$row: held" '' "$seen"
 done

@@ -1,11 +1,34 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: nvidia-peermem has those defects, so that defects.sh can find them
+# Shows: nvidia-peermem has those defects, so defects.sh would find them
 load_gpu
 load_rdma
 MODULE=nvidia-peermem
 . /lab/defects/rows.sh
-for row in $(compgen -A function row_); do
-	try "${row#row_}"
-	say "${row#row_}: $seen"
+
+# What each row must show, among other things.
+declare -A breaks=(
+	[freed_before_dma_map]=read_freed_memory
+	[freed_in_dma_map]=race_dma_map
+	[freed_while_deregistering]=mapping_dead
+	[deregistered_by_child]=freed_context
+	[unloaded_after_child]=unload_armed
+	[unpin_refused]=noop_free
+	[unloaded_after_unpin_refused]=unload_armed
+	[unpinned_under_lock]=invalidate_deadlock
+	[pinned_twice]=pins:2
+	[entry_for_each_page]=entries:16
+	[no_room_in_bar1]=errno:EFAULT
+	[unknown_page_table]=errno:ok
+	[no_dma_device]=bad_peer
+	[persistent_not_supported]=bad_return
+	[wrong_parameter]=no_right_values
+	[name_taken]=no_cause
+	[log_flood]=lines:200
+)
+for row in $(rows); do
+	try "$row"
+	check "$row: broke: $seen" grep -qw -- "${breaks[$row]}" <<<"$seen"
+	# What the kernel said belongs to the row, and not to what is left at the end.
+	dmesg -C
 done
