@@ -11,6 +11,8 @@
 # Both modules run with their revocable client first; a row that wants the
 # persistent one has the RDMA device say that it cannot revoke.
 
+. /lab/server.sh
+
 saw() { seen+="${seen:+ }$*"; }
 
 # ---- steps of a verbs client (steps.c) -------------------------------------
@@ -23,11 +25,15 @@ start_steps() {
 	exec {steps_out}<&"${STEPS[0]}"- {steps_in}>&"${STEPS[1]}"-
 }
 
-# step WORDS...: the answer is in $answer; "died" if there is nobody to answer.
+say_step() { { echo "$*" >&"$steps_in"; } 2>/dev/null || true; }
+
+# The answer is in $answer; "died" if there is nobody to answer.
+hear_step() { read -rt 60 -u "$steps_out" answer || answer=died; }
+
+# step WORDS...: says a step and hears the answer.
 step() {
-	answer=died
-	{ echo "$*" >&"$steps_in"; } 2>/dev/null || return 0
-	read -rt 60 -u "$steps_out" answer || answer=died
+	say_step "$*"
+	hear_step
 }
 
 end_steps() {
@@ -48,11 +54,11 @@ reset_doubles() {
 	for knob in $KNOBS; do set_knob "$knob" "${knob_default[$knob]}"; done
 	echo none >"$NVIDIA/strike"
 	for file in "$NVIDIA/fail" "$NVIDIA/violations" "$CORE/violations"; do echo clear >"$file"; done
-	for file in switch fail delay; do
+	for file in switch fail delay hold; do
 		sed 's/ .*/ 0/' "$CORE/$file" >/tmp/zeros
 		cat /tmp/zeros >"$CORE/$file"
 	done
-	echo g3b >/sys/module/ib_core/parameters/peer_generation
+	server g3b
 }
 
 load_it() {
@@ -108,8 +114,8 @@ try() {
 	reset_doubles
 }
 
-# register RESULT...: a registration must end in one of these.
-register() {
+# registers RESULT...: a registration must end in one of these.
+registers() {
 	local result
 	result=$(gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p')
 	case " $* " in *" $result "*) ;; *) saw "errno:${result:-died}" ;; esac
@@ -125,9 +131,7 @@ grown() {
 }
 
 # How many times the module has the driver pin what is registered once.
-pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages register ok; }
-
-reached() { [ "$(core_count "$1")" -gt "$2" ]; }
+pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages registers ok; }
 
 # ---- the driver takes memory back ------------------------------------------
 
@@ -136,30 +140,53 @@ row_freed_before_dma_map() {
 	pins_of_one
 	set_knob strike_wait_ms 2000
 	echo "before_get_returns $growth" >"$NVIDIA/strike"
-	register ok EFAULT
+	registers ok EFAULT
 }
 
 # The callback comes while the driver reads the table that dma_map gave it.
 row_freed_in_dma_map() {
 	echo in_dma_map >"$NVIDIA/strike"
-	register ok EFAULT
+	registers ok EFAULT
 }
 
 # The callback comes while another thread deregisters, which has begun already.
 row_freed_while_deregistering() {
-	local stops
-	stops=$(core_count calls_stop)
-	echo 'stop 2000' >"$CORE/delay"
+	hold stop
 	start_steps
 	step alloc 0 0 0x100000
 	step reg 0
 	step '&dereg 0'
-	wait_for "the deregistration to begin" reached calls_stop "$stops"
+	wait_held stop
 	step free 0
+	lift stop
 	step join
 	[ "$answer" = ok ] || saw "dereg:$answer"
 	end_steps
 }
+
+# The core is still busy with the revocation when another thread has the region
+# deregistered, with an unpin that the driver refuses: release must wait.
+row_released_while_revoking() {
+	local releases
+	releases=$(core_count calls_release)
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	hold invalidate
+	step '&free 0'
+	wait_held invalidate
+	say_step dereg 0
+	wait_for "the release" released_since "$releases"
+	lift invalidate
+	hear_step
+	[ "$answer" = ok ] || saw "dereg:$answer"
+	step join
+	end_steps
+}
+
+# Whether a release has returned since then, or is under way.
+released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
 
 # A registration is ended by a process that did not make it: the driver does not
 # find the pin there, says nothing, and keeps the callback armed.
@@ -208,7 +235,7 @@ row_unloaded_after_unpin_refused() {
 # callback waits for that lock with the driver's in its hand.
 row_unpinned_under_lock() {
 	unload_it
-	echo g3a >/sys/module/ib_core/parameters/peer_generation
+	server g3a
 	load_it
 	set_knob strike_wait_ms 2000
 	start_steps
@@ -219,6 +246,13 @@ row_unpinned_under_lock() {
 	end_steps
 }
 
+# Some servers take the first address of the list for that of the first page of
+# the range, whatever the size of the GPU's pages.
+row_list_not_trimmed() {
+	turn b7_no_trim 1
+	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
+}
+
 # ---- what it costs ---------------------------------------------------------
 
 row_pinned_twice() {
@@ -227,10 +261,10 @@ row_pinned_twice() {
 }
 
 row_entry_for_each_page() {
-	grown "$CORE" calls_dma_map register ok
+	grown "$CORE" calls_dma_map registers ok
 	local before after
 	before=$(peer nv_mem num_reg_pages)
-	register ok
+	registers ok
 	after=$(peer nv_mem num_reg_pages)
 	[ $((after - before)) = 1 ] || saw "entries:$((after - before))"
 }
@@ -248,19 +282,19 @@ row_no_room_in_bar1() {
 
 row_unknown_page_table() {
 	set_knob page_table_version $((0x30000))
-	register EOPNOTSUPP
+	registers EOPNOTSUPP
 }
 
 row_no_dma_device() {
-	echo 'null_device 1' >"$CORE/switch"
-	register EOPNOTSUPP
+	turn null_device 1
+	registers EOPNOTSUPP
 }
 
 # An errno of the kernel's own must not get out.
 row_persistent_not_supported() {
-	echo 'no_inval_supp 1' >"$CORE/switch"
+	turn no_inval_supp 1
 	echo 'get_pages_persistent ENOTSUPP 1' >"$NVIDIA/fail"
-	register EFAULT EOPNOTSUPP
+	registers EFAULT EOPNOTSUPP
 }
 
 # ---- what the administrator is told ----------------------------------------
@@ -285,7 +319,7 @@ row_name_taken() {
 # lines in five seconds are enough.
 row_log_flood() {
 	local most
-	echo 'null_device 1' >"$CORE/switch"
+	turn null_device 1
 	for errno in EOPNOTSUPP EINVAL; do
 		gpuverbs register --offset 0 --length 64K --cycles 200 --expect "$errno" >/dev/null 2>&1 && break
 	done
@@ -296,6 +330,6 @@ row_log_flood() {
 			if (++lines[int(($2 - start) / 5)] > most) most = lines[int(($2 - start) / 5)]
 		}
 		END { print most + 0 }')
-	[ "$most" -le 10 ] || saw "lines:$most"
+	[ "$most" -le 10 ] || saw "flood:$most"
 	echo clear >"$NVIDIA/violations"
 }

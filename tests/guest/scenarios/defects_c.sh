@@ -11,6 +11,8 @@ declare -A breaks=(
 	[freed_before_dma_map]=read_freed_memory
 	[freed_in_dma_map]=race_dma_map
 	[freed_while_deregistering]=mapping_dead
+	[released_while_revoking]=release_early
+	[list_not_trimmed]=bad_length
 	[deregistered_by_child]=freed_context
 	[unloaded_after_child]=unload_armed
 	[unpin_refused]=noop_free
@@ -24,7 +26,7 @@ declare -A breaks=(
 	[persistent_not_supported]=bad_return
 	[wrong_parameter]=no_right_values
 	[name_taken]=no_cause
-	[log_flood]=lines:200
+	[log_flood]=flood
 )
 for row in $(rows); do
 	try "$row"
