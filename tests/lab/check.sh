@@ -51,7 +51,7 @@ check_shell() {
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/lib.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
 }
 
 check_checkpatch() {
@@ -92,6 +92,8 @@ check_build_messages() {
 		lacks "kernel .* was built without CONFIG_RUST" KVER="$kver" KDIR=/tmp/tree
 		sed "s/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT=\"rustc 1.0.0\"/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
 		lacks "kernel .* was built with .rustc 1.0.0., but rustc here is" KVER="$kver" KDIR=/tmp/tree
+		sed "s/^CONFIG_CC_IS_GCC=y/CONFIG_CC_IS_CLANG=y/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
+		lacks "kernel .* was built with clang, and clang is missing" KVER="$kver" KDIR=/tmp/tree
 		mv /usr/src/ofa_kernel /usr/src/ofa_kernel.away
 		lacks "no RDMA core with peer memory for kernel .*: install" KVER="$kver"
 		mv /usr/src/ofa_kernel.away /usr/src/ofa_kernel

@@ -5,6 +5,8 @@
 # real one it leaves no Module.symvers behind.
 set -euo pipefail
 kver=$1
+# A kernel compiled by clang wants its modules compiled by clang.
+! grep -q '^CONFIG_CC_IS_CLANG=y' "/usr/src/linux-rust-$kver/.config" || export LLVM=1
 
 src=$(echo /usr/src/nvidia-*)
 cp -a /in/nvidia /tmp/build

@@ -6,6 +6,7 @@
 # driver; and the client that does verbs step by step to either module.
 set -euo pipefail
 kver=$1
+! grep -q '^CONFIG_CC_IS_CLANG=y' "/usr/src/linux-rust-$kver/.config" || export LLVM=1
 tree=/usr/src/linux-rust-$kver
 ofed=/usr/src/ofa_kernel/default
 source=$(echo /usr/src/nvidia-*)
