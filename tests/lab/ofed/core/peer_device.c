@@ -20,7 +20,7 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	struct net_device *netdev;
 	struct device *dev;
 
-	if (peer_knob_null_device())
+	if (peer_switched(PEER_NULL_DEVICE))
 		return NULL;
 	if (ibdev->dma_device)
 		return get_device(ibdev->dma_device);
@@ -34,14 +34,14 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	dev_put(netdev);
 	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
 	if (dev)
-		dma_set_max_seg_size(dev, peer_knob_short_segments() ?
+		dma_set_max_seg_size(dev, peer_switched(PEER_SHORT_SEGMENTS) ?
 				     SZ_64K : SZ_2G);
 	return dev;
 }
 
 /*
  * The physical address behind a bus address, and for how many of the bytes it
- * goes on without a gap.
+ * goes on without a gap: none if nothing is mapped there for the device.
  */
 size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 			   phys_addr_t *phys)
@@ -54,6 +54,8 @@ size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 		return length;
 	}
 	*phys = iommu_iova_to_phys(domain, dma);
+	if (!*phys)
+		return 0;
 	while (run < length &&
 	       iommu_iova_to_phys(domain, dma + run) == *phys + run)
 		run += PAGE_SIZE;
