@@ -43,21 +43,21 @@ end_steps() {
 
 # ---- one row ---------------------------------------------------------------
 
-KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms'
-declare -A knob_default=()
-for knob in $KNOBS; do knob_default[$knob]=$(cat "$NVIDIA/$knob"); done
+# What each knob of the doubles is at rest.
+KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms layout'
+declare -A at_rest=()
+for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
+for knob in switch fail delay hold; do at_rest[$knob]=$(sed 's/ .*/ 0/' "$CORE/$knob"); done
 
 set_knob() { echo "$2" >"$NVIDIA/$1"; }
 
 reset_doubles() {
-	local knob file
-	for knob in $KNOBS; do set_knob "$knob" "${knob_default[$knob]}"; done
+	local knob
+	for knob in $KNOBS; do set_knob "$knob" "${at_rest[$knob]}"; done
+	for knob in switch fail delay hold; do echo "${at_rest[$knob]}" >"$CORE/$knob"; done
 	echo none >"$NVIDIA/strike"
-	for file in "$NVIDIA/fail" "$NVIDIA/violations" "$CORE/violations"; do echo clear >"$file"; done
-	for file in switch fail delay hold; do
-		sed 's/ .*/ 0/' "$CORE/$file" >/tmp/zeros
-		cat /tmp/zeros >"$CORE/$file"
-	done
+	echo clear >"$NVIDIA/fail"
+	for double in "$NVIDIA" "$CORE"; do echo clear >"$double/violations"; done
 	server g3b
 }
 
@@ -68,18 +68,35 @@ load_it() {
 	esac
 }
 
-loaded() { [ -e "/sys/module/${MODULE//-/_}" ]; }
-unload_it() { rmmod "$MODULE" 2>/dev/null; }
+in_sysfs=/sys/module/${MODULE//-/_}
+loaded() { [ -e "$in_sysfs" ]; }
+unload_it() { ! loaded || rmmod "$MODULE" 2>/dev/null; }
 
-gauges() { (live_gauges "$NVIDIA" && live_gauges "$CORE") | grep -v '^live_clients=' | LC_ALL=C sort; }
+# What is left, but for what earlier rows left. In the shell alone: it is asked
+# often, and starting programs takes long here.
+left_by_row() {
+	local double name value
+	for double in "$NVIDIA" "$CORE"; do
+		while read -r name value; do
+			case $name in
+			live_clients) ;;
+			live_*) [ "$value" -le "${before[$name]-0}" ] || echo "left:$name" ;;
+			esac
+		done <"$double/counters"
+	done
+	! loaded || [ "$(<"$in_sysfs/refcnt")" = "$users_before" ] || echo left:users
+}
+
+note_gauges() {
+	local double name value
+	for double in "$NVIDIA" "$CORE"; do
+		while read -r name value; do before[$name]=$value; done <"$double/counters"
+	done
+	users_before=$(<"$in_sysfs/refcnt")
+}
 
 # What the kernel has said since the row began.
 log_of_row() { dmesg | sed "0,/defects: row $row_name begins/d"; }
-
-# What is left, but for what earlier rows left.
-left_by_row() { gauges | grep -vxFf /tmp/gauges_before; }
-
-settled() { ! left_by_row >/dev/null; }
 
 # What the kernel complains of, one word each.
 complaints_of_row() {
@@ -92,24 +109,27 @@ complaints_of_row() {
 
 collect() {
 	local tries=50 word
-	until settled || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
-	if loaded && ! unload_it; then saw cannot_be_unloaded; fi
+	until [ -z "$(left_by_row)" ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
 	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations") \
-		$(left_by_row | sed 's/^/left:/') $(complaints_of_row); do
+		$(left_by_row) $(complaints_of_row); do
 		saw "$word"
 	done
 }
 
-rows() { compgen -A function row_ | sed 's/^row_//'; }
+# Some defects only a kernel with checkers can provoke, or see.
+rows() {
+	compgen -A function row_
+	[ "$MACHINE" != checker ] || compgen -A function checker_row_
+}
 
 # try ROW
 try() {
-	row_name=$1 seen=
-	gauges >/tmp/gauges_before
-	echo none >>/tmp/gauges_before
+	row_name=${1#*row_} seen=
+	local -A before=()
 	loaded || load_it
+	note_gauges
 	echo "defects: row $row_name begins" >/dev/kmsg
-	"row_$row_name"
+	"$1"
 	collect
 	reset_doubles
 }
@@ -251,6 +271,59 @@ row_unpinned_under_lock() {
 row_list_not_trimmed() {
 	turn b7_no_trim 1
 	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
+}
+
+# ---- what only checkers show -----------------------------------------------
+
+# The kernel has no memory for the second part of a long scatterlist. What it
+# leaves in the table must not keep the pin from being given back.
+checker_row_no_memory_for_list() {
+	local total nth
+	let_memory_fail
+	turn no_inval_supp 1
+	set_knob layout holes64k
+	start_steps
+	step alloc 0 0 0xc00000
+	step reg 0 1000000
+	total=${answer#after }
+	step dereg 0
+	# The list is among the last things that a registration makes.
+	for ((nth = total; nth > total - 100; nth--)); do
+		step reg 0 "$nth"
+		case $answer in
+		ok | after*) step dereg 0 ;;
+		ENOMEM) ;;
+		*) saw "errno:$answer" && break ;;
+		esac
+	done
+	step free 0
+	end_steps
+}
+
+# Every allocation can be made to fail, and none says so at length.
+let_memory_fail() {
+	local kind
+	for kind in failslab fail_page_alloc; do
+		echo N >"/sys/kernel/debug/$kind/ignore-gfp-wait"
+		echo 0 >"/sys/kernel/debug/$kind/verbose"
+	done
+	echo 0 >/sys/kernel/debug/fail_page_alloc/min-order
+}
+
+# MLNX_OFED 4.9 deregisters inside of the revocation: the region is released
+# before the callback is over.
+checker_row_released_in_callback() {
+	unload_it
+	server g2
+	load_it peerdirect_support=1
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step free 0
+	step dereg 0
+	end_steps
+	unload_it
+	server g3b
 }
 
 # ---- what it costs ---------------------------------------------------------

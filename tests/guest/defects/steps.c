@@ -9,8 +9,8 @@
  *   alloc SLOT OFFSET SIZE   allocate GPU memory at OFFSET of the BAR
  *   free SLOT                free it, registered or not
  *   reg SLOT [NTH]           register it; the NTH allocation of memory that the
- *                            kernel makes meanwhile fails, and when there are
- *                            fewer than that the answer is "unfailed"
+ *                            kernel makes meanwhile fails; if there were fewer,
+ *                            the answer is how many: "after N"
  *   dereg SLOT               end the registration
  *   & STEP                   take STEP in a thread, answer at once
  *   join                     wait for that thread; the answer is its step's
@@ -33,8 +33,6 @@
 #include "lab_gpu.h"
 
 #define SLOTS 4
-#define UNFAILED (-1)
-
 static struct {
 	void *addr;
 	size_t size;
@@ -49,11 +47,11 @@ static int step_alloc(int slot, const char *args)
 	unsigned long long offset, size;
 
 	if (sscanf(args, "%lli %lli", (long long *)&offset, (long long *)&size) != 2)
-		return EINVAL;
+		return -EINVAL;
 	slots[slot].size = size;
 	slots[slot].addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 				gpu, offset);
-	return slots[slot].addr == MAP_FAILED ? errno : 0;
+	return slots[slot].addr == MAP_FAILED ? -errno : 0;
 }
 
 static int step_free(int slot)
@@ -61,43 +59,46 @@ static int step_free(int slot)
 	struct lab_gpu_free arg = { .addr = (unsigned long)slots[slot].addr };
 
 	if (ioctl(gpu, LAB_GPU_FREE, &arg))
-		return errno;
-	return munmap(slots[slot].addr, slots[slot].size) ? errno : 0;
+		return -errno;
+	return munmap(slots[slot].addr, slots[slot].size) ? -errno : 0;
 }
 
-/* Sets how many allocations from now one fails, or asks what is left of that. */
-static int fail_nth(int set)
+/* The NTH allocation from now fails, in this thread; 0 is the end of that. */
+static void fail_nth(int fd, int nth)
 {
-	int fd = open("/proc/thread-self/fail-nth", O_RDWR), left = 0;
-	char text[16] = "";
-
-	if (fd < 0) {
-		perror("/proc/thread-self/fail-nth");
+	if (dprintf(fd, "%d", nth) < 0) {
+		perror("fail-nth");
 		exit(1);
 	}
-	if (set)
-		dprintf(fd, "%d", set);
-	else if (read(fd, text, sizeof(text) - 1) > 0)
-		left = atoi(text);
-	if (!set)
-		dprintf(fd, "0");
-	close(fd);
-	return left;
+}
+
+/* How many allocations were left to make; 0 when one has failed. */
+static int fail_nth_left(int fd)
+{
+	char text[16] = "";
+
+	return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atoi(text) : 0;
 }
 
 static int step_reg(int slot, const char *args)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_REMOTE_READ;
-	int nth = atoi(args), err;
+	int fd, nth = atoi(args), left = 0, err;
 
-	if (nth)
-		fail_nth(nth);
+	if (!nth) {
+		slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr,
+					    slots[slot].size, access);
+		return slots[slot].mr ? 0 : -errno;
+	}
+	fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	fail_nth(fd, nth);
 	slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr, slots[slot].size, access);
-	err = slots[slot].mr ? 0 : errno;
-	if (nth && fail_nth(0) && !err)
-		return UNFAILED;
-	return err;
+	err = slots[slot].mr ? 0 : -errno;
+	left = fail_nth_left(fd);
+	fail_nth(fd, 0);
+	close(fd);
+	return !err && left ? nth - left : err;
 }
 
 static int take(const char *step)
@@ -106,7 +107,7 @@ static int take(const char *step)
 	int slot, rest;
 
 	if (sscanf(step, "%15s %d%n", verb, &slot, &rest) < 2 || slot < 0 || slot >= SLOTS)
-		return EINVAL;
+		return -EINVAL;
 	if (!strcmp(verb, "alloc"))
 		return step_alloc(slot, step + rest);
 	if (!strcmp(verb, "free"))
@@ -114,8 +115,8 @@ static int take(const char *step)
 	if (!strcmp(verb, "reg"))
 		return step_reg(slot, step + rest);
 	if (!strcmp(verb, "dereg"))
-		return ibv_dereg_mr(slots[slot].mr);
-	return EINVAL;
+		return -ibv_dereg_mr(slots[slot].mr);
+	return -EINVAL;
 }
 
 static int take_in_child(const char *step)
@@ -124,10 +125,10 @@ static int take_in_child(const char *step)
 	int status;
 
 	if (!pid)
-		_exit(take(step));
+		_exit(-take(step));
 	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+		return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 }
 
 static char *other_step;
@@ -143,7 +144,7 @@ static int start_thread(const char *step)
 {
 	free(other_step);
 	other_step = strdup(step);
-	return pthread_create(&other, NULL, take_in_thread, NULL);
+	return -pthread_create(&other, NULL, take_in_thread, NULL);
 }
 
 static int join_thread(void)
@@ -151,7 +152,7 @@ static int join_thread(void)
 	void *result;
 	int err = pthread_join(other, &result);
 
-	return err ? err : (int)(long)result;
+	return err ? -err : (int)(long)result;
 }
 
 static int command(const char *line)
@@ -189,7 +190,10 @@ int main(void)
 	setlinebuf(stdout);
 	while (getline(&line, &size, stdin) > 0) {
 		err = command(line);
-		printf("%s\n", !err ? "ok" : err == UNFAILED ? "unfailed" : strerrorname_np(err));
+		if (err > 0)
+			printf("after %d\n", err);
+		else
+			printf("%s\n", err ? strerrorname_np(-err) : "ok");
 	}
 	return 0;
 }

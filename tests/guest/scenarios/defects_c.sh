@@ -1,5 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Machines: stock checker
 # Shows: nvidia-peermem has those defects, so defects.sh would find them
 load_gpu
 load_rdma
@@ -12,6 +13,8 @@ declare -A breaks=(
 	[freed_in_dma_map]=race_dma_map
 	[freed_while_deregistering]=mapping_dead
 	[released_while_revoking]=release_early
+	[no_memory_for_list]=left:live_persistent_pins
+	[released_in_callback]=kasan:slab-use-after-free
 	[list_not_trimmed]=bad_length
 	[deregistered_by_child]=freed_context
 	[unloaded_after_child]=unload_armed
@@ -30,7 +33,8 @@ declare -A breaks=(
 )
 for row in $(rows); do
 	try "$row"
-	check "$row: broke: $seen" grep -qw -- "${breaks[$row]}" <<<"$seen"
+	check "$row_name: broke: $seen" grep -qw -- "${breaks[$row_name]}" <<<"$seen"
 	# What the kernel said belongs to the row, and not to what is left at the end.
 	dmesg -C
 done
+unload_it
