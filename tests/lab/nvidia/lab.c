@@ -529,6 +529,8 @@ int sim_lab_init(void)
 	debugfs_create_u32("strike_wait_ms", 0644, dir, &k->strike_wait_ms);
 	/* How long a strike called after_ holds back. */
 	debugfs_create_u32("strike_delay_ms", 0644, dir, &k->strike_delay_ms);
+	/* Strikes hold back for as long as this is not 0. */
+	debugfs_create_u32("strike_hold", 0644, dir, &k->strike_hold);
 	/* How many freed tables, and how many mappings, are kept poisoned. */
 	debugfs_create_u32("quarantine_max", 0644, dir, &k->quarantine_max);
 	/* Versions that new tables and mappings bear; 0: the header's. */

@@ -338,6 +338,7 @@ struct sim_knobs {
 	u32 get_gap_ms;
 	u32 strike_wait_ms;
 	u32 strike_delay_ms;
+	u32 strike_hold;
 	u32 quarantine_max;
 	u32 page_table_version;
 	u32 page_size;

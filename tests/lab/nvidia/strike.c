@@ -12,11 +12,12 @@
  * free to be over, but for no longer than "strike_wait_ms": a client may well
  * make its callback wait for the very call. The real driver would not wait
  * either. At the moments called after_ nothing is waited for, and the free
- * starts "strike_delay_ms" later.
+ * starts "strike_delay_ms" later, or when "strike_hold" is back at zero.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -42,6 +43,8 @@ static void sim_blow_work(struct work_struct *work)
 	struct sim_blow *blow = container_of(to_delayed_work(work),
 					     struct sim_blow, work);
 
+	while (READ_ONCE(sim_knobs.strike_hold))
+		msleep(20);
 	sim_alloc_free(blow->alloc);
 	complete(&blow->done);
 	sim_add(SIM_LIVE_STRIKES, -1);
