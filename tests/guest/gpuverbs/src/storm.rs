@@ -183,7 +183,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         supervisor.kill();
         supervisor.reap()?;
         // Pace alone; nothing hangs on it.
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(5));
     }
     supervisor.finish()
 }

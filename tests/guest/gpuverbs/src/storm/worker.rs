@@ -51,7 +51,7 @@ struct Worker<'a> {
     device: Arc<Device>,
     pd: Arc<Pd>,
     /// Taken alone by whoever deregisters the same region in two processes: the
-    /// number that it has in the kernel must not be given to another region
+    /// number that it has in the kernel must not be given to another object
     /// meanwhile.
     numbers: RwLock<()>,
 }
@@ -213,7 +213,11 @@ impl<'a> Thread<'a> {
         (self.plots[index].regions.len() < REGIONS).then_some(index)
     }
 
+    /// Often one that transfers can use.
     fn some_access(&mut self) -> Access {
+        if self.random.one_in(2) {
+            return Access::ALL;
+        }
         let text = ACCESS[self.random.index(ACCESS.len())];
         Access::parse(text).expect("they are tested")
     }
@@ -467,7 +471,10 @@ impl<'a> Thread<'a> {
         let (_, operation) = Operation::NAMES[self.random.index(2)];
         let pair = match self.pair.take() {
             Some(pair) => pair,
-            None => Pair::connect(&self.worker.pd, &self.storm.port)?,
+            None => {
+                let _shared = self.worker.numbers.read();
+                Pair::connect(&self.worker.pd, &self.storm.port)?
+            }
         };
         let outcome = pair.run(operation, source, target)?;
         self.storm.tally.count(Count::Transfers);
