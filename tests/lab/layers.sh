@@ -10,6 +10,7 @@
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia    the simulated NVIDIA driver, installed
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
+#   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   gpuverbs  the lab's own verbs client
 #
@@ -97,6 +98,13 @@ ofed_layer() {
 	stack=$reply:$stack
 }
 
+rival_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer rival "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
@@ -129,6 +137,7 @@ guest_layers() {
 	nvsource_layer
 	nvidia_layer
 	ofed_layer
+	rival_layer
 	module_layer
 	gpuverbs_layer
 	prune_layers
