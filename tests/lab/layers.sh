@@ -4,6 +4,7 @@
 # The lab's layers, from the bottom up: what each is made of.
 #
 #   base      Debian with compilers, verbs programs and RDMA user space
+#   hosttools what the tests on the host need beside that
 #   kernel    the stock kernel, its headers and Rust metadata; or instead of it
 #   checker   a kernel with every checker on, compiled from the same source
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
@@ -45,6 +46,14 @@ base_layer() {
 	}
 	finish_layer "$dir" "$base"
 	say base "done in $((SECONDS - started)) s"
+}
+
+# Beside the others: it leaves its stack in $host_stack.
+hosttools_layer() {
+	layer_network=yes
+	layer_args=()
+	layer hosttools "$base" "crates for the tests on the host"
+	host_stack=$reply:$base
 }
 
 kernel_layer() {

@@ -2,10 +2,12 @@
 
 //! Neighbours become one.
 
-use super::units::{each_list, places, put_together, take_apart};
+use proptest::{collection::vec, sample::select};
+
 use crate::{
     extents::{merge, Extent},
-    random::Random,
+    random,
+    units::{each_list, places, put_together, take_apart},
 };
 
 fn merged(extents: &[Extent]) -> Vec<Extent> {
@@ -33,19 +35,19 @@ fn every_short_list() {
 
 #[test]
 fn long_lists() {
-    let mut random = Random::new();
-    for _ in 0..2_000 {
-        let mut next = random.below(4);
-        let list: Vec<Extent> = (0..random.below(60))
-            .map(|_| {
-                let start = next + random.one_of(&[0, 0, 0, 1, 5]);
-                let len = 1 + random.below(9);
+    let gaps_and_lengths = vec((select(&[0, 0, 0, 1, 5]), 1..10_u64), 0..60);
+    random::check(1_000, gaps_and_lengths, |list| {
+        let mut next = 0;
+        let list: Vec<Extent> = list
+            .into_iter()
+            .map(|(gap, len)| {
+                let start = next + gap;
                 next = start + len;
                 Extent { start, len }
             })
             .collect();
         places(&list).iter().for_each(|list| check(list));
-    }
+    });
 }
 
 /// The last byte of the bus and the first have nothing to do with each other.

@@ -2,8 +2,9 @@
 
 //! The longest segment for a device.
 
-use super::points::PAGES;
-use crate::{extents::longest_segment, random::Random};
+use proptest::{prelude::any, sample::select};
+
+use crate::{extents::longest_segment, numbers::PAGES, random};
 
 fn check(limit: u32, page: u64) {
     let longest = longest_segment(limit, page);
@@ -36,11 +37,9 @@ fn around_every_edge() {
 
 #[test]
 fn any_limit() {
-    let mut random = Random::new();
-    for _ in 0..500_000 {
-        check(random.next() as u32, random.one_of(&PAGES));
-        check(random.of_any_size() as u32, random.one_of(&PAGES));
-    }
+    random::check(20_000, (any::<u32>(), 0..32_u32, select(&PAGES)), |(limit, shift, page)| {
+        check(limit >> shift, page);
+    });
 }
 
 #[test]

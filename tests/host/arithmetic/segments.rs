@@ -2,8 +2,10 @@
 
 //! Extents cut to a window and to the length that a device takes.
 
-use super::units::{each_list, places, put_together, take_apart};
-use crate::extents::{merge, segments, Extent};
+use crate::{
+    extents::{merge, segments, Extent},
+    units::{each_list, places, put_together, take_apart},
+};
 
 fn cut(extents: &[Extent], window: Extent, longest: u64) -> Vec<Extent> {
     segments(merge(extents.iter().copied()), window, longest).collect()

@@ -4,9 +4,11 @@
 
 use std::io;
 
+use proptest::prelude::any;
+
 use crate::{
     errno::{to_c, Errno},
-    random::Random,
+    random,
 };
 
 /// Whatever comes in, what goes out to a user is 0 or an error number that user space knows.
@@ -51,10 +53,7 @@ fn all_numbers_of_the_kernel_and_many_more() {
 
 #[test]
 fn any_number() {
-    let mut random = Random::new();
-    for _ in 0..100_000 {
-        check(random.next() as i32);
-    }
+    random::check(20_000, any::<i32>(), check);
 }
 
 /// The names stand for the numbers that this system gives them.
