@@ -50,9 +50,12 @@ base_layer() {
 
 # Beside the others: it leaves its stack in $host_stack.
 hosttools_layer() {
+	local stack
+	base_layer
 	layer_network=yes
 	layer_args=()
-	layer hosttools "$base" "crates for the tests on the host"
+	layer hosttools "$base" "crates for the tests on the host (two minutes)" \
+		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
 	host_stack=$reply:$base
 }
 

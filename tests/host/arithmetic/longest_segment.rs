@@ -37,9 +37,13 @@ fn around_every_edge() {
 
 #[test]
 fn any_limit() {
-    random::check(20_000, (any::<u32>(), 0..32_u32, select(&PAGES)), |(limit, shift, page)| {
-        check(limit >> shift, page);
-    });
+    random::check(
+        20_000,
+        (any::<u32>(), 0..32_u32, select(&PAGES)),
+        |(limit, shift, page)| {
+            check(limit >> shift, page);
+        },
+    );
 }
 
 #[test]

@@ -44,15 +44,17 @@ fn registration() -> impl Strategy<Value = Registration> {
         1..1_u64 << 40,
         any::<bool>(),
     )
-        .prop_map(|(address, len, page, limit, neighbours, place, to_the_end)| Registration {
-            address,
-            len,
-            page,
-            limit,
-            neighbours,
-            place,
-            to_the_end,
-        })
+        .prop_map(
+            |(address, len, page, limit, neighbours, place, to_the_end)| Registration {
+                address,
+                len,
+                page,
+                limit,
+                neighbours,
+                place,
+                to_the_end,
+            },
+        )
 }
 
 impl Registration {
@@ -81,7 +83,9 @@ impl Registration {
         let range = Range::new(self.address, self.len).expect("it is small");
         let list = self.bus(range.pinned() / GPU_PAGE);
         let page = self.page;
-        let window = range.window(page).expect("the page is not larger than the GPU's");
+        let window = range
+            .window(page)
+            .expect("the page is not larger than the GPU's");
         let longest = longest_segment(self.limit, page);
         let all: Vec<Extent> = segments(merge(list.iter().copied()), window, longest).collect();
 

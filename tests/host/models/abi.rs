@@ -115,15 +115,8 @@ pub type invalidate_peer_memory = Option<unsafe extern "C" fn(*mut c_void, u64) 
 
 type Acquire =
     unsafe extern "C" fn(c_ulong, usize, *mut c_void, *mut c_char, *mut *mut c_void) -> c_int;
-type GetPages = unsafe extern "C" fn(
-    c_ulong,
-    usize,
-    c_int,
-    c_int,
-    *mut sg_table,
-    *mut c_void,
-    u64,
-) -> c_int;
+type GetPages =
+    unsafe extern "C" fn(c_ulong, usize, c_int, c_int, *mut sg_table, *mut c_void, u64) -> c_int;
 type DmaMap =
     unsafe extern "C" fn(*mut sg_table, *mut c_void, *mut device, c_int, *mut c_int) -> c_int;
 
@@ -186,7 +179,9 @@ pub unsafe fn nvidia_p2p_get_pages(
     let callback = callback.expect("a pin without callback is another call");
     // SAFETY: The caller's pointer is valid.
     let table = unsafe { &mut *table };
-    world().driver.get_pages(address, len, table, (callback, data))
+    world()
+        .driver
+        .get_pages(address, len, table, (callback, data))
 }
 
 pub unsafe fn nvidia_p2p_put_pages(
@@ -212,10 +207,7 @@ pub unsafe fn nvpm_get_pages_persistent(
     world().driver.get_pages_persistent(address, len, table)
 }
 
-pub unsafe fn nvpm_put_pages_persistent(
-    _address: u64,
-    table: *mut nvidia_p2p_page_table,
-) -> c_int {
+pub unsafe fn nvpm_put_pages_persistent(_address: u64, table: *mut nvidia_p2p_page_table) -> c_int {
     world().driver.put_pages_persistent(table)
 }
 
@@ -234,7 +226,9 @@ pub unsafe fn nvidia_p2p_dma_unmap_pages(
     table: *mut nvidia_p2p_page_table,
     mapping: *mut nvidia_p2p_dma_mapping,
 ) -> c_int {
-    world().driver.dma_unmap_pages(peer as usize, table, mapping)
+    world()
+        .driver
+        .dma_unmap_pages(peer as usize, table, mapping)
 }
 
 pub unsafe fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool {
@@ -294,8 +288,17 @@ pub unsafe fn nvpm_max_segment(device: *mut device) -> u32 {
     unsafe { (*device).max_segment }
 }
 
-pub unsafe fn nvpm_dma_map(device: *mut device, physical: u64, len: usize, address: *mut u64) -> c_int {
-    match world().kernel.dma.map(device as usize, physical, len as u64) {
+pub unsafe fn nvpm_dma_map(
+    device: *mut device,
+    physical: u64,
+    len: usize,
+    address: *mut u64,
+) -> c_int {
+    match world()
+        .kernel
+        .dma
+        .map(device as usize, physical, len as u64)
+    {
         Some(found) => {
             // SAFETY: The caller's pointer is valid.
             unsafe { *address = found };
@@ -306,7 +309,10 @@ pub unsafe fn nvpm_dma_map(device: *mut device, physical: u64, len: usize, addre
 }
 
 pub unsafe fn nvpm_dma_unmap(device: *mut device, address: u64, len: usize) {
-    world().kernel.dma.unmap(device as usize, address, len as u64);
+    world()
+        .kernel
+        .dma
+        .unmap(device as usize, address, len as u64);
 }
 
 pub unsafe fn nvpm_sg_alloc(table: *mut sg_table, count: u32) -> c_int {

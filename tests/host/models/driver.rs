@@ -113,7 +113,9 @@ impl Driver {
         note("frees GPU memory");
         let allocation = {
             let mut allocations = self.allocations.borrow_mut();
-            let at = allocations.iter().position(|one| one.address == address && !one.freed);
+            let at = allocations
+                .iter()
+                .position(|one| one.address == address && !one.freed);
             let at = at.expect("the memory is there");
             allocations[at].freed = true;
             at
@@ -144,7 +146,10 @@ impl Driver {
         note("callback begins");
         // SAFETY: As the module asked for it.
         unsafe { callback(data) };
-        world().kernel.module.runs("the end of the driver's callback");
+        world()
+            .kernel
+            .module
+            .runs("the end of the driver's callback");
         note("callback has returned");
         task.in_callback.set(false);
     }
@@ -246,7 +251,8 @@ impl Driver {
         callback: Option<(FreeCallback, *mut c_void)>,
     ) -> *mut nvidia_p2p_page_table {
         // Pages are not neighbours of each other on the bus.
-        let physical = (0..len / GPU_PAGE).map(|_| self.place.replace(self.place.get() + 3 * GPU_PAGE));
+        let physical =
+            (0..len / GPU_PAGE).map(|_| self.place.replace(self.place.get() + 3 * GPU_PAGE));
         let physical: Vec<u64> = physical.collect();
         let table = self.new_table(&physical);
         self.pins.borrow_mut().push(Pin {
@@ -260,7 +266,9 @@ impl Driver {
     }
 
     fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
-        let pages = physical.iter().map(|&physical_address| nvidia_p2p_page { physical_address });
+        let pages = physical
+            .iter()
+            .map(|&physical_address| nvidia_p2p_page { physical_address });
         let mut tables = self.tables.lock().unwrap();
         let free = tables.iter().position(|table| !table.alive);
         let at = match free {
@@ -323,7 +331,10 @@ impl Driver {
     pub(crate) fn read(&self, table: *const nvidia_p2p_page_table) {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, table.cast_mut());
-        assert!(table.alive, "a page table is read that the driver has freed");
+        assert!(
+            table.alive,
+            "a page table is read that the driver has freed"
+        );
     }
 
     /// Maps the pages of a pin for a device.
@@ -342,7 +353,10 @@ impl Driver {
         let table_pages = unsafe { &(*table.cast::<Table>()).pages };
         let mut addresses = Vec::new();
         for page in table_pages {
-            let address = world().kernel.dma.map(device, page.physical_address, GPU_PAGE);
+            let address = world()
+                .kernel
+                .dma
+                .map(device, page.physical_address, GPU_PAGE);
             let Some(address) = address else {
                 unmap_all(device, &addresses);
                 return EIO;
@@ -380,7 +394,10 @@ impl Driver {
             .iter_mut()
             .find(|one| std::ptr::eq(&one.c, mapping) && one.alive)
             .expect("the driver is to unmap what is not mapped");
-        assert!(found.table == table && found.device == device, "of another pin or device");
+        assert!(
+            found.table == table && found.device == device,
+            "of another pin or device"
+        );
         found.alive = false;
         let addresses = found.addresses.clone();
         drop(mappings);
@@ -408,7 +425,10 @@ impl Driver {
     pub(crate) fn assert_over(&self) {
         assert!(self.pins.borrow().is_empty(), "pins are left");
         let mappings = self.mappings.borrow();
-        assert!(mappings.iter().all(|one| !one.alive), "mappings of the driver are left");
+        assert!(
+            mappings.iter().all(|one| !one.alive),
+            "mappings of the driver are left"
+        );
     }
 }
 

@@ -28,7 +28,10 @@ pub(crate) enum Preemptions {
 }
 
 /// Explores `scenario` with each kind of RDMA core, and says what that was.
-pub(crate) fn explore(preemptions: Preemptions, scenario: impl Fn() + Copy + Send + Sync + 'static) {
+pub(crate) fn explore(
+    preemptions: Preemptions,
+    scenario: impl Fn() + Copy + Send + Sync + 'static,
+) {
     for core in KINDS {
         let interleavings = count(preemptions, core, scenario);
         explored(&format!("{core:?}"), preemptions, interleavings);
@@ -74,7 +77,10 @@ fn report_and_abort_on_failure() {
                 return;
             };
             let test = thread::current().name().unwrap_or("?").to_owned();
-            let _ = writeln!(stderr(), "\n{test} FAILED: {info}\nhow it came there:\n{trail}");
+            let _ = writeln!(
+                stderr(),
+                "\n{test} FAILED: {info}\nhow it came there:\n{trail}"
+            );
             abort();
         }));
     });

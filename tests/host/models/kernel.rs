@@ -65,9 +65,16 @@ impl Kernel {
 
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
-        assert_eq!(self.module.state.lock().unwrap().references, 0, "module references are left");
+        assert_eq!(
+            self.module.state.lock().unwrap().references,
+            0,
+            "module references are left"
+        );
         assert!(self.ids.objects.lock().unwrap().is_empty(), "ids are left");
-        assert!(self.dma.mappings.lock().unwrap().is_empty(), "mappings for a device are left");
+        assert!(
+            self.dma.mappings.lock().unwrap().is_empty(),
+            "mappings for a device are left"
+        );
         assert_eq!(self.live.get(), 0, "memory is left");
     }
 }
@@ -106,7 +113,10 @@ impl Module {
 
     pub(crate) fn put(&self) {
         let mut state = self.state.lock().unwrap();
-        assert!(state.references > 0, "one module reference too many is given back");
+        assert!(
+            state.references > 0,
+            "one module reference too many is given back"
+        );
         state.references -= 1;
         if state.references == 0 {
             self.unused.notify_all();
@@ -283,7 +293,8 @@ impl Dma {
             .iter()
             .position(|one| (one.device, one.address, one.len) == (device, address, len))
             .expect("what is unmapped was not mapped");
-        assert_ne!(mappings[at].stage, Use::InUse, "unmapped while the device may use it");
+        let in_use = mappings[at].stage == Use::InUse;
+        assert!(!in_use, "unmapped while the device may use it");
         mappings.remove(at);
     }
 

@@ -117,7 +117,11 @@ impl Client {
 
 impl Registration {
     fn get_pages(&self, request: Request) -> Result<(), i32> {
-        let get_pages = self.client.calls().get_pages.expect("a client has get_pages");
+        let get_pages = self
+            .client
+            .calls()
+            .get_pages
+            .expect("a client has get_pages");
         let (address, len) = (request.address as usize, request.len as usize);
         note("get_pages");
         let table = std::ptr::null_mut();
@@ -130,15 +134,32 @@ impl Registration {
         let mut count = 0;
         note("dma_map");
         // SAFETY: As the contract has it.
-        let ret = unsafe { dma_map(self.table.as_ptr(), self.context, self.device, 0, &mut count) };
+        let ret = unsafe {
+            dma_map(
+                self.table.as_ptr(),
+                self.context,
+                self.device,
+                0,
+                &mut count,
+            )
+        };
         let table = self.table.get();
         if ret != 0 {
-            assert_eq!(table.nents, 0, "dma_map failed, but has touched the core's table");
+            assert_eq!(
+                table.nents, 0,
+                "dma_map failed, but has touched the core's table"
+            );
             return Err(ret);
         }
-        assert_eq!(count as u32, table.nents, "the number of entries is not the table's");
+        assert_eq!(
+            count as u32, table.nents,
+            "the number of entries is not the table's"
+        );
         let all = world().kernel.dma.set_use(&table, Use::Given);
-        assert!(all || world().rdma.kind == Kind::G2, "what was mapped is gone");
+        assert!(
+            all || world().rdma.kind == Kind::G2,
+            "what was mapped is gone"
+        );
         // SAFETY: As the contract has it.
         let page = unsafe { self.client.calls().get_page_size.expect("has it")(self.context) };
         assert_eq!(page, 4096);
@@ -147,14 +168,22 @@ impl Registration {
 
     fn dma_unmap(&self) {
         note("dma_unmap");
-        let dma_unmap = self.client.calls().dma_unmap.expect("a client has dma_unmap");
+        let dma_unmap = self
+            .client
+            .calls()
+            .dma_unmap
+            .expect("a client has dma_unmap");
         // SAFETY: As the contract has it.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
     }
 
     fn put_pages(&self) {
         note("put_pages");
-        let put_pages = self.client.calls().put_pages.expect("a client has put_pages");
+        let put_pages = self
+            .client
+            .calls()
+            .put_pages
+            .expect("a client has put_pages");
         // SAFETY: As the contract has it.
         unsafe { put_pages(self.table.as_ptr(), self.context) };
     }
@@ -221,7 +250,9 @@ impl Rdma {
         may_sleep("unregistering");
         let client = {
             let mut clients = self.clients.lock().unwrap();
-            let at = clients.iter().position(|one| Rc::as_ptr(one).cast() == handle.cast_const());
+            let at = clients
+                .iter()
+                .position(|one| Rc::as_ptr(one).cast() == handle.cast_const());
             clients.remove(at.expect("the client is registered"))
         };
         let mut registrations = client.registrations.lock().unwrap();
@@ -237,7 +268,11 @@ impl Rdma {
             pci: !request.no_pci,
             max_segment: 1 << 16,
         }));
-        let device = self.devices.borrow_mut().last_mut().map(|device| &raw mut **device);
+        let device = self
+            .devices
+            .borrow_mut()
+            .last_mut()
+            .map(|device| &raw mut **device);
         let ticket = match client.revocable {
             true => self.next_ticket.replace(self.next_ticket.get() + 1),
             false => NO_TICKET,
@@ -291,7 +326,8 @@ impl Rdma {
     fn find_ticket(&self, ticket: u64) -> Option<Rc<Registration>> {
         let found = self.tickets.lock().unwrap().get(&ticket).cloned()?;
         assert_ne!(
-            found.table.get().nents, 0,
+            found.table.get().nents,
+            0,
             "the core is told of a registration whose dma_map has not succeeded"
         );
         Some(found)
@@ -319,9 +355,16 @@ impl Rdma {
 
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
-        assert!(self.tickets.lock().unwrap().is_empty(), "registrations are left");
+        assert!(
+            self.tickets.lock().unwrap().is_empty(),
+            "registrations are left"
+        );
         for client in self.clients.lock().unwrap().iter() {
-            assert_eq!(*client.registrations.lock().unwrap(), 0, "registrations are left");
+            assert_eq!(
+                *client.registrations.lock().unwrap(),
+                0,
+                "registrations are left"
+            );
         }
     }
 }
@@ -393,7 +436,10 @@ impl Rdma {
         let mut state = registration.state.lock().unwrap();
         let still_there = || {
             let released = registration.released.get();
-            assert!(!released, "the core uses a registration that the client let it release");
+            assert!(
+                !released,
+                "the core uses a registration that the client let it release"
+            );
         };
         still_there();
         if state.mapped && state.active {

@@ -251,7 +251,9 @@ impl<T> AtomicPtr<T> {
     }
 
     fn in_this_world(&self) -> std::rc::Rc<model::atomic::AtomicUsize> {
-        world().kernel.atomic(self as *const Self as usize, self.0 as usize)
+        world()
+            .kernel
+            .atomic(self as *const Self as usize, self.0 as usize)
     }
 }
 

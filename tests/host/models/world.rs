@@ -60,7 +60,8 @@ impl Countdown {
     /// Whether this one fails.
     pub(crate) fn fails(&self, what: &'static str) -> bool {
         let fails = self.0.get() == Some(0);
-        self.0.set(self.0.get().and_then(|left| left.checked_sub(1)));
+        self.0
+            .set(self.0.get().and_then(|left| left.checked_sub(1)));
         if fails {
             note(what);
         }

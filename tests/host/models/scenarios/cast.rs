@@ -53,11 +53,19 @@ fn core() -> Core {
 }
 
 fn revocable(name: &str) -> Box<dyn std::any::Any> {
-    Box::new(Client::<Revocable>::new(name, core()).map_err(|_| ()).expect("registers"))
+    Box::new(
+        Client::<Revocable>::new(name, core())
+            .map_err(|_| ())
+            .expect("registers"),
+    )
 }
 
 fn persistent(name: &str) -> Box<dyn std::any::Any> {
-    Box::new(Client::<Persistent>::new(name, core()).map_err(|_| ()).expect("registers"))
+    Box::new(
+        Client::<Persistent>::new(name, core())
+            .map_err(|_| ())
+            .expect("registers"),
+    )
 }
 
 /// The process that most things happen in.

@@ -35,7 +35,11 @@ fn at_each_allocation(
             });
             if !failed.load(Relaxed) {
                 assert!(successes > 0, "nothing was allocated");
-                explored(&format!("{core:?}, {successes} allocations"), preemptions, total);
+                explored(
+                    &format!("{core:?}, {successes} allocations"),
+                    preemptions,
+                    total,
+                );
                 break;
             }
         }
@@ -68,7 +72,7 @@ fn persistent() {
 
 #[test]
 fn while_the_memory_is_freed() {
-    at_each_allocation(UpTo(3), |begin| {
+    at_each_allocation(UpTo(4), |begin| {
         let module = Module::revocable();
         allocate(A);
         begin();

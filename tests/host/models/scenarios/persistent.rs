@@ -29,13 +29,13 @@ fn memory_is_freed_during_registration() {
 
 #[test]
 fn memory_is_freed_during_a_registration_that_fails() {
-    explore(UpTo(4), || {
+    explore(Any, || {
         free_during(Request {
             device_fails: true,
             ..page(A)
         });
     });
-    explore(UpTo(4), || {
+    explore(Any, || {
         world().faults.mapping.set(1);
         free_during(two_pages(A));
     });
@@ -44,7 +44,7 @@ fn memory_is_freed_during_a_registration_that_fails() {
 /// Where the driver has no such pins the other client serves, and is revoked.
 #[test]
 fn revocable_instead() {
-    explore(UpTo(5), || {
+    explore(Any, || {
         world().faults.no_persistent.set(true);
         let module = Module::persistent();
         allocate(A);
@@ -61,7 +61,7 @@ fn revocable_instead() {
 /// another under the driver's.
 #[test]
 fn beside_a_revocable_registration_of_the_same_memory() {
-    explore(UpTo(3), || {
+    explore(UpTo(4), || {
         let module = Module::revocable();
         allocate(A);
         let revocable = register(page(A)).unwrap();

@@ -22,7 +22,10 @@ fn by_a_new_registration() {
         free(A);
         deregistering.join().unwrap();
         let new = registering.join().unwrap();
-        assert!(world().driver.is_armed(), "the new pin went with the old one");
+        assert!(
+            world().driver.is_armed(),
+            "the new pin went with the old one"
+        );
         deregister(&new);
         module.unload();
     });
@@ -31,7 +34,7 @@ fn by_a_new_registration() {
 /// The same, but the callback for the new one has to come.
 #[test]
 fn by_a_registration_that_is_revoked_too() {
-    explore(UpTo(2), || {
+    explore(UpTo(3), || {
         let module = Module::revocable();
         allocate(A);
         allocate(B);

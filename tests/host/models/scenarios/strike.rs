@@ -29,12 +29,12 @@ fn registration() {
 
 #[test]
 fn registration_of_two_pages() {
-    explore(UpTo(5), || free_during(two_pages(A)));
+    explore(UpTo(7), || free_during(two_pages(A)));
 }
 
 #[test]
 fn registration_that_the_device_refuses() {
-    explore(UpTo(5), || {
+    explore(UpTo(6), || {
         free_during(Request {
             device_fails: true,
             ..page(A)

@@ -11,7 +11,7 @@ use crate::{
 
 #[test]
 fn during_deregistration() {
-    explore(UpTo(5), || {
+    explore(Any, || {
         let module = Module::revocable();
         allocate(A);
         let registration = register(page(A)).unwrap();
@@ -39,7 +39,7 @@ fn during_deregistration_and_a_callback() {
 /// An application may be late with its request, and too late.
 #[test]
 fn during_registration() {
-    explore(UpTo(4), || {
+    explore(Any, || {
         let module = Module::revocable();
         allocate(A);
         let registering = spawn("reg", OWNER, || {
@@ -56,7 +56,7 @@ fn during_registration() {
 /// What waits for the last callback asks the driver, which may have no memory at first.
 #[test]
 fn when_the_driver_has_no_memory() {
-    explore(UpTo(4), || {
+    explore(Any, || {
         let module = Module::revocable();
         allocate(A);
         let registration = register(page(A)).unwrap();
