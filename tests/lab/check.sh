@@ -42,9 +42,8 @@ check_clippy() {
 check_kunit_clippy() {
 	in_copy no-kunit '
 		modinfo -k "$kver" -F name nv_peer_mem
-		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit'
-	guest_layers checker
-	check_clippy
+		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit' &&
+		guest_layers checker && check_clippy
 }
 
 check_gpuverbs_lint() {
