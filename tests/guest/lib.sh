@@ -20,6 +20,9 @@ word() {
 	printf '%s\n' "${text:-$2}"
 }
 
+# stock, iommu or checker: tests/lab/boot.sh says what each is.
+MACHINE=$(word machine stock)
+
 # Of everything that is left to chance: lab.seed= replays it.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
@@ -233,10 +236,9 @@ kernel_reports() { dmesg | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated
 # two scans in a row have found no pointer to it and it is some seconds old.
 kmemleak_silent() {
 	local scan=/sys/kernel/debug/kmemleak
-	[ -e "$scan" ] || return 0
-	echo scan >"$scan"
+	echo scan >"$scan" || return 1
 	sleep 6
-	echo scan >"$scan"
+	echo scan >"$scan" || return 1
 	cat "$scan" >/tmp/kmemleak
 	cat /tmp/kmemleak
 	[ ! -s /tmp/kmemleak ]
@@ -252,6 +254,6 @@ check_clean() {
 		equal "no contract violation in ${double##*/}" '' "$(cat "$double/violations")"
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
-	check "no memory is lost" kmemleak_silent
+	[ "$MACHINE" != checker ] || check "no memory is lost" kmemleak_silent
 	equal "no warning in the kernel's log" '' "$(kernel_reports | head -n 3)"
 }

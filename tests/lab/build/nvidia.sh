@@ -13,3 +13,6 @@ cp -a /in/nvidia /tmp/build
 make -C "/usr/src/linux-rust-$kver" M=/tmp/build NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" modules
 install -D -m 644 -t "/lib/modules/$kver/updates/dkms" /tmp/build/nvidia.ko
 depmod "$kver"
+
+gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
+	-o /usr/local/lib/lab-striker.so /in/nvidia/striker.c
