@@ -30,7 +30,7 @@ install: modules_install
 
 clean:
 	$(RM) -r .*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers nvidia.symvers \
-		src/.*.cmd src/*.o src/*.d src/bindings_generated.rs
+		src/.*.cmd src/*.o src/*.d src/kunit/.*.cmd src/kunit/*.o src/bindings_generated.rs
 
 demo test soak check host matrix:
 	@tests/run $@

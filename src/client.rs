@@ -15,6 +15,7 @@ use super::{
         Extent,
         Range, //
     },
+    module_ref::ModuleRef,
     notify,
     p2p::{
         Device,
@@ -34,7 +35,6 @@ use super::{
         self,
         Arc,
         KVVec,
-        ModuleRef,
         Monitor,
         GFP_KERNEL, //
     },

@@ -12,6 +12,9 @@ mod abi;
 mod client;
 mod errno;
 mod extents;
+#[cfg(nvpm_kunit)]
+mod kunit;
+mod module_ref;
 mod notify;
 mod p2p;
 mod peer;

@@ -9,16 +9,16 @@
 use core::{
     ffi::c_void,
     mem::transmute,
-    ptr::null_mut,
-    sync::atomic::{
-        AtomicPtr,
-        Ordering, //
-    }, //
+    ptr::null_mut, //
 };
 
 use super::{
     errno::Errno,
-    rt::complain, //
+    rt::{
+        complain,
+        AtomicPtr,
+        Ordering, //
+    }, //
 };
 
 /// The core's function to invalidate a registration.

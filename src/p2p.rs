@@ -625,3 +625,7 @@ pub(crate) fn drain<T: Revoke>() {
         }
     }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/p2p.rs"]
+mod kunit;

@@ -280,3 +280,7 @@ unsafe extern "C" fn release(context: *mut c_void) {
     let region = unsafe { Arc::<Region>::from_raw(context.cast_const().cast()) };
     region.release();
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/peer.rs"]
+mod kunit;

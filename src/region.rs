@@ -220,9 +220,10 @@ impl<P, M> Life<P, M> {
         match self.phase {
             Phase::Revoking(other) if other != thread => None,
             // Released from inside the core's answer to our own invalidation (older cores do
-            // that): the callback further up this stack undoes the rest.
+            // that). The device may go when this has returned; the callback further up this stack
+            // lets go of the pin.
             Phase::Revoking(_) => Some(Rest {
-                mapping: None,
+                mapping: self.mapping.take(),
                 pin: None,
             }),
             _ => {

@@ -25,6 +25,10 @@ use kernel::{
     }, //
 };
 
+pub(crate) use core::sync::atomic::{
+    AtomicPtr,
+    Ordering, //
+};
 pub(crate) use kernel::{
     alloc::flags::GFP_KERNEL,
     ffi,
@@ -115,24 +119,6 @@ pub(crate) fn thread() -> i32 {
     kernel::current!().pid()
 }
 
-/// A reference to this module: while there is one, the module is not unloaded.
-pub(crate) struct ModuleRef(());
-
-impl ModuleRef {
-    /// A reference, unless the module is about to go.
-    pub(crate) fn get() -> Option<Self> {
-        // SAFETY: Takes no arguments; the module is at least still running this code.
-        unsafe { abi::nvpm_module_get() }.then_some(Self(()))
-    }
-}
-
-impl Drop for ModuleRef {
-    fn drop(&mut self) {
-        // SAFETY: Gives back the one reference that `get` took for this object.
-        unsafe { abi::nvpm_module_put() };
-    }
-}
-
 /// The module's parameters, as they were when it was loaded.
 pub(crate) struct Parameters {
     pub(crate) peerdirect_support: bool,
@@ -161,3 +147,7 @@ pub(crate) fn pause() {
     // SAFETY: Takes no arguments; called where sleeping is allowed.
     unsafe { abi::nvpm_pause() }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/rt.rs"]
+mod kunit;

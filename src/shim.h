@@ -30,6 +30,7 @@ struct nvpm_client {
 #ifndef NVPM_CORE_PRIVATE_DATA
 	size_t ex_size;
 	u32 flags;
+	u32 padding; /* by name, so that it is zero */
 #endif
 };
 

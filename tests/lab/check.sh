@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy gpuverbs_lint shell checkpatch version build_messages)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version build_messages)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -35,8 +35,15 @@ check_rustfmt() {
 check_clippy() {
 	in_copy clippy '
 		make clippy KVER="$kver" 2>&1 | tee /tmp/log
-		! grep -E "^(warning|error)" /tmp/log
-		cd tests/host && cargo clippy --offline --all-targets -- -D warnings'
+		! grep -E "^(warning|error)" /tmp/log'
+}
+
+# The module's tests in the kernel are compiled for the checker kernel alone.
+check_kunit_clippy() {
+	in_copy no-kunit '
+		modinfo -k "$kver" -F name nv_peer_mem
+		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit' &&
+		guest_layers checker && check_clippy
 }
 
 check_gpuverbs_lint() {

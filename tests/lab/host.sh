@@ -1,19 +1,56 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck disable=SC2016 # commands for the shell inside the layers
 #
-# The parts that need no kernel, tested by cargo: tests/host and the verbs client.
+# The parts that need no kernel, tested by cargo: the module's own files
+# (tests/host), that their tests can fail (its mistakes), and the verbs client.
 
 . "$lab/check.sh"
 
-HOST_CRATES=(tests/host tests/guest/gpuverbs)
+HOST_CRATES=(tests/host tests/host/mistakes tests/guest/gpuverbs)
 
-# run_host CRATE: cargo's tests of one crate; HOST_SEED replays a random failure.
+# Random tests repeat what they did with the same seed.
+HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+
+# The lines that begin with "host: " are shown on the screen.
+host_command() {
+	case $1 in
+	tests/host)
+		printf '%s\n' "export HOST_SEED=$HOST_SEED" '
+		cd tests/host
+		cargo clippy --all-targets -- -D warnings
+		cargo test -- --show-output | tee /tmp/log
+		awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3) }
+			END { printf \"host: explored %d interleavings in %d models\n\", sum, models }" /tmp/log
+		echo "host: random tests with HOST_SEED=$HOST_SEED"
+		if cargo miri --version; then
+			cargo miri test --test arithmetic
+			echo "host: Miri has run the arithmetic"
+		else
+			echo "host: Miri was NOT run: $(rustc --version) has no cargo miri here"
+		fi'
+		;;
+	tests/host/mistakes)
+		printf '%s\n' 'tests/host/mistakes/run | sed "s/^/host: /"'
+		;;
+	*)
+		printf '%s\n' "cd $1; cargo test --offline"
+		;;
+	esac
+}
+
+# run_host CRATE: cargo's tests of one crate.
 run_host() {
-	local name=tests-${1##*/}
-	reported "$name" in_copy "$name" "cd $1; ${HOST_SEED:+HOST_SEED=$HOST_SEED} cargo test --offline"
+	# The copy is made in the layers for the host; it knows no kernel.
+	local stack=$host_stack kver='' kseries='' rc=0
+	local name=tests-${1#tests/}
+	name=${name//\//-}
+	reported "$name" in_copy "$name" "$(host_command "$1")" || rc=1
+	sed -n "s/^host: /[$name] /p" "$LAB_CACHE/log/$name.log"
+	return "$rc"
 }
 
 host_main() {
-	guest_layers
+	hosttools_layer
 	each run_host "${HOST_CRATES[@]}"
 }

@@ -4,11 +4,13 @@
 # The lab's layers, from the bottom up: what each is made of.
 #
 #   base      Debian with compilers, verbs programs and RDMA user space
+#   hosttools what the tests on the host need beside that
 #   kernel    the stock kernel, its headers and Rust metadata; or instead of it
 #   checker   a kernel with every checker on, compiled from the same source
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia    the simulated NVIDIA driver, installed
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
+#   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   gpuverbs  the lab's own verbs client
 #
@@ -44,6 +46,17 @@ base_layer() {
 	}
 	finish_layer "$dir" "$base"
 	say base "done in $((SECONDS - started)) s"
+}
+
+# Beside the others: it leaves its stack in $host_stack.
+hosttools_layer() {
+	local stack
+	base_layer
+	layer_network=yes
+	layer_args=()
+	layer hosttools "$base" "crates for the tests on the host (two minutes)" \
+		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
+	host_stack=$reply:$base
 }
 
 kernel_layer() {
@@ -88,6 +101,13 @@ ofed_layer() {
 	stack=$reply:$stack
 }
 
+rival_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer rival "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
@@ -120,6 +140,7 @@ guest_layers() {
 	nvsource_layer
 	nvidia_layer
 	ofed_layer
+	rival_layer
 	module_layer
 	gpuverbs_layer
 	prune_layers

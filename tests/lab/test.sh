@@ -62,6 +62,7 @@ test_main() {
 		guest_layers "$machine"
 	done
 	guest_layers stock
+	hosttools_layer
 	new_dir tmp results
 	results=$reply
 	# shellcheck disable=SC2046 # lists of words

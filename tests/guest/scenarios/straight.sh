@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock iommu
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
 # Machines: stock iommu
 load_all

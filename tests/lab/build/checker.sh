@@ -16,7 +16,7 @@ unpack() {
 	tar -xJf "$tarball" -C "$source" --strip-components=1 --anchored --wildcards \
 		--exclude="$inside/drivers/gpu/*.[ch]" --exclude="$inside/drivers/media/*.[ch]" \
 		--exclude="$inside/drivers/staging/*.[ch]" --exclude="$inside/drivers/scsi/*.[ch]" \
-		--exclude="$inside/sound/*.[ch]" --exclude="$inside/arch/[!Kux]*" \
+		--exclude="$inside/sound/*.[ch]" --exclude="$inside/arch/[!ux]*/*.[chS]" --exclude="$inside/arch/[!ux]*/*.dts*" \
 		--exclude="$inside/Documentation/*/*" --exclude="$inside/tools/testing"
 }
 

@@ -20,8 +20,6 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	struct net_device *netdev;
 	struct device *dev;
 
-	if (peer_switched(PEER_NULL_DEVICE))
-		return NULL;
 	if (ibdev->dma_device)
 		return get_device(ibdev->dma_device);
 	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
@@ -37,6 +35,26 @@ struct device *peer_device_get(struct ib_device *ibdev)
 		dma_set_max_seg_size(dev, peer_switched(PEER_SHORT_SEGMENTS) ?
 				     SZ_64K : SZ_2G);
 	return dev;
+}
+
+static struct device *peer_other_device(struct device *dev)
+{
+	struct pci_dev *other = NULL;
+
+	for_each_pci_dev(other)
+		if (&other->dev != dev)
+			return &other->dev;
+	return NULL;
+}
+
+/* What a client is told is the device; with a reference. */
+struct device *peer_device_told(struct device *dev)
+{
+	if (peer_switched(PEER_NULL_DEVICE))
+		return NULL;
+	if (peer_switched(PEER_OTHER_DEVICE))
+		return peer_other_device(dev);
+	return get_device(dev);
 }
 
 /*

@@ -47,6 +47,7 @@ static DECLARE_WAIT_QUEUE_HEAD(peer_hold_wait);
 
 static const char *const peer_switch_names[PEER_SWITCHES] = {
 	[PEER_NULL_DEVICE] = "null_device",
+	[PEER_OTHER_DEVICE] = "other_device",
 	[PEER_SHORT_SEGMENTS] = "short_segments",
 	[PEER_ANY_MEMORY] = "any_memory",
 	[PEER_DROP_INVAL] = "no_inval_supp",

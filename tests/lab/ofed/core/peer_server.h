@@ -122,6 +122,7 @@ enum peer_point {
 /* What a test turns on and off: faults of the hardware, bugs of real servers. */
 enum peer_switch {
 	PEER_NULL_DEVICE,
+	PEER_OTHER_DEVICE,
 	PEER_SHORT_SEGMENTS,
 	PEER_ANY_MEMORY,
 	PEER_DROP_INVAL,
@@ -205,7 +206,8 @@ struct peer_umem {
 	void *context;
 	u64 id;
 	bool can_invalidate;		/* the driver said so */
-	struct device *dma_device;
+	struct device *device;		/* does DMA */
+	struct device *dma_device;	/* which the client is told to map for */
 	size_t length;
 	size_t npages;
 
@@ -289,6 +291,7 @@ void peer_table_free(struct peer_umem *p);
 
 /* peer_device.c */
 struct device *peer_device_get(struct ib_device *ibdev);
+struct device *peer_device_told(struct device *dev);
 size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 			   phys_addr_t *phys);
 

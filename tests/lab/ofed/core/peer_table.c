@@ -165,11 +165,11 @@ static int peer_table_copy_entry(struct peer_umem *p, struct scatterlist *sg,
 	size_t run;
 
 	for (; rest; dma += run, rest -= run, runs++) {
-		run = peer_device_resolve(p->dma_device, dma, rest, &phys);
+		run = peer_device_resolve(p->device, dma, rest, &phys);
 		if (!run) {
 			peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
 				       "region %llu: nothing is mapped for %s at bus address %pad",
-				       p->id, dev_name(p->dma_device), &dma);
+				       p->id, dev_name(p->device), &dma);
 			return -EFAULT;
 		}
 		if (!peer_is_peer_memory(phys) || !peer_is_peer_memory(phys + run - 1)) {
@@ -255,13 +255,13 @@ void peer_table_check_mapped(struct peer_umem *p)
 	size_t run;
 
 	for_each_sg(table->sgl, sg, table->orig_nents, i) {
-		run = peer_device_resolve(p->dma_device, sg_dma_address(sg),
+		run = peer_device_resolve(p->device, sg_dma_address(sg),
 					  sg->length, &phys);
 		if (run == sg->length && phys == sg_phys(sg))
 			continue;
 		peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
 			       "region %llu: bus address %pad of %s is no longer mapped to what it was",
-			       p->id, &sg_dma_address(sg), dev_name(p->dma_device));
+			       p->id, &sg_dma_address(sg), dev_name(p->device));
 		return;
 	}
 }

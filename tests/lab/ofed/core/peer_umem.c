@@ -117,7 +117,8 @@ static struct peer_umem *peer_umem_new(struct ib_umem *umem,
 	p->id = PEER_NO_ID;
 	p->length = umem->length;
 	p->npages = ib_umem_num_pages(umem);
-	p->dma_device = peer_device_get(umem->ibdev);
+	p->device = peer_device_get(umem->ibdev);
+	p->dma_device = peer_device_told(p->device);
 	peer_count(PEER_LIVE_UMEMS, 1);
 	return p;
 }
@@ -148,6 +149,7 @@ static void peer_umem_end(struct peer_umem *p)
 	peer_table_free(p);
 	xa_erase(&peer_umems, (unsigned long)p->umem);
 	put_device(p->dma_device);
+	put_device(p->device);
 	peer_count(PEER_LIVE_UMEMS, -1);
 	kref_put(&p->kref, peer_umem_free);
 }

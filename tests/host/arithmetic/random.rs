@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Random tests that can be had again.
+
+use std::{
+    env,
+    fmt::Debug,
+    hash::{BuildHasher, Hasher, RandomState},
+};
+
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+};
+
+/// The environment variable with the seed to repeat.
+const VARIABLE: &str = "HOST_SEED";
+
+/// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Of the values that
+/// fail the simplest is shown.
+pub(crate) fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value))
+where
+    S::Value: Debug,
+{
+    let seed = chosen_seed();
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let outcome = TestRunner::new_with_rng(config, random).run(&strategy, |value| {
+        test(value);
+        Ok(())
+    });
+    if let Err(failure) = outcome {
+        panic!("{failure}\nto repeat this: {VARIABLE}={seed:#x} tests/run host");
+    }
+}
+
+/// The seed that the environment asks for, or a new one.
+fn chosen_seed() -> u64 {
+    let Ok(text) = env::var(VARIABLE) else {
+        return RandomState::new().build_hasher().finish();
+    };
+    let seed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    seed.unwrap_or_else(|error| panic!("{VARIABLE}={text}: {error}"))
+}
+
+#[test]
+fn a_failure_says_how_to_repeat_it() {
+    let outcome = std::panic::catch_unwind(|| check(100, 0..1000_u32, |value| assert!(value < 5)));
+    let message = *outcome.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("to repeat this: HOST_SEED="), "{message}");
+    // It was reduced to the simplest case.
+    assert!(message.contains("minimal failing input: 5"), "{message}");
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The C side: the same names as in the module's bindings, with models behind them.
+#![allow(
+    clippy::missing_safety_doc,
+    missing_docs,
+    non_camel_case_types,
+    unreachable_pub
+)]
+
+use std::{ffi::c_void, ptr::null_mut};
+
+use crate::{
+    rt::ffi::{c_char, c_int, c_ulong},
+    world::{may_sleep, world},
+};
+
+/// A device, which is a PCI device or is not.
+pub struct device {
+    pub pci: bool,
+    pub max_segment: u32,
+}
+pub struct pci_dev {
+    _opaque: [u8; 0],
+}
+
+/// An entry of a scatterlist.
+#[derive(Clone, Copy, Default)]
+pub struct scatterlist {
+    address: u64,
+    len: u32,
+    last: bool,
+}
+
+#[derive(Clone, Copy)]
+pub struct sg_table {
+    pub sgl: *mut scatterlist,
+    pub nents: u32,
+    pub orig_nents: u32,
+}
+
+impl Default for sg_table {
+    fn default() -> Self {
+        Self {
+            sgl: null_mut(),
+            nents: 0,
+            orig_nents: 0,
+        }
+    }
+}
+
+/// Addresses and lengths of a table's entries.
+pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
+    assert_eq!(table.nents, table.orig_nents);
+    if table.nents == 0 {
+        return Vec::new();
+    }
+    world().kernel.lists.read(table.sgl);
+    (0..table.nents as usize)
+        // SAFETY: The list is alive, as just checked, and has so many entries.
+        .map(|at| unsafe { *table.sgl.add(at) })
+        .map(|entry| (entry.address, entry.len.into()))
+        .collect()
+}
+
+pub const NVIDIA_P2P_PAGE_SIZE_4KB: u32 = 0;
+pub const NVIDIA_P2P_PAGE_SIZE_64KB: u32 = 1;
+pub const NVIDIA_P2P_PAGE_SIZE_128KB: u32 = 2;
+
+#[repr(C)]
+pub struct nvidia_p2p_page {
+    pub physical_address: u64,
+}
+
+#[repr(C)]
+pub struct nvidia_p2p_page_table {
+    pub version: u32,
+    pub page_size: u32,
+    pub pages: *mut *mut nvidia_p2p_page,
+    pub entries: u32,
+}
+
+impl Default for nvidia_p2p_page_table {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            page_size: 0,
+            pages: null_mut(),
+            entries: 0,
+        }
+    }
+}
+
+#[repr(C)]
+pub struct nvidia_p2p_dma_mapping {
+    pub version: u32,
+    pub page_size_type: u32,
+    pub entries: u32,
+    pub dma_addresses: *mut u64,
+}
+
+impl Default for nvidia_p2p_dma_mapping {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            page_size_type: 0,
+            entries: 0,
+            dma_addresses: null_mut(),
+        }
+    }
+}
+
+pub type FreeCallback = unsafe extern "C" fn(*mut c_void);
+pub type invalidate_peer_memory = Option<unsafe extern "C" fn(*mut c_void, u64) -> c_int>;
+
+type Acquire =
+    unsafe extern "C" fn(c_ulong, usize, *mut c_void, *mut c_char, *mut *mut c_void) -> c_int;
+type GetPages =
+    unsafe extern "C" fn(c_ulong, usize, c_int, c_int, *mut sg_table, *mut c_void, u64) -> c_int;
+type DmaMap =
+    unsafe extern "C" fn(*mut sg_table, *mut c_void, *mut device, c_int, *mut c_int) -> c_int;
+
+#[repr(C)]
+pub struct peer_memory_client {
+    pub name: [c_char; 64],
+    pub version: [c_char; 16],
+    pub acquire: Option<Acquire>,
+    pub get_pages: Option<GetPages>,
+    pub dma_map: Option<DmaMap>,
+    pub dma_unmap: Option<unsafe extern "C" fn(*mut sg_table, *mut c_void, *mut device) -> c_int>,
+    pub put_pages: Option<unsafe extern "C" fn(*mut sg_table, *mut c_void)>,
+    pub get_page_size: Option<unsafe extern "C" fn(*mut c_void) -> c_ulong>,
+    pub release: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+impl Default for peer_memory_client {
+    fn default() -> Self {
+        Self {
+            name: [0; 64],
+            version: [0; 16],
+            acquire: None,
+            get_pages: None,
+            dma_map: None,
+            dma_unmap: None,
+            put_pages: None,
+            get_page_size: None,
+            release: None,
+        }
+    }
+}
+
+#[repr(C)]
+#[derive(Default)]
+pub struct nvpm_client {
+    pub client: peer_memory_client,
+    pub ex_size: usize,
+    pub flags: u32,
+}
+
+pub unsafe fn nvpm_client_extend(client: *mut nvpm_client) {
+    // SAFETY: The caller's pointer is valid.
+    let client = unsafe { &mut *client };
+    client.ex_size = size_of::<nvpm_client>();
+    client.flags = 1;
+    client.client.version[15] = 1;
+}
+
+// The driver.
+
+pub unsafe fn nvidia_p2p_get_pages(
+    _token: u64,
+    _space: u32,
+    address: u64,
+    len: u64,
+    table: *mut *mut nvidia_p2p_page_table,
+    callback: Option<FreeCallback>,
+    data: *mut c_void,
+) -> c_int {
+    let callback = callback.expect("a pin without callback is another call");
+    // SAFETY: The caller's pointer is valid.
+    let table = unsafe { &mut *table };
+    world()
+        .driver
+        .get_pages(address, len, table, (callback, data))
+}
+
+pub unsafe fn nvidia_p2p_put_pages(
+    _token: u64,
+    _space: u32,
+    _address: u64,
+    table: *mut nvidia_p2p_page_table,
+) -> c_int {
+    world().driver.put_pages(table)
+}
+
+pub unsafe fn nvpm_has_persistent() -> bool {
+    true
+}
+
+pub unsafe fn nvpm_get_pages_persistent(
+    address: u64,
+    len: u64,
+    table: *mut *mut nvidia_p2p_page_table,
+) -> c_int {
+    // SAFETY: The caller's pointer is valid.
+    let table = unsafe { &mut *table };
+    world().driver.get_pages_persistent(address, len, table)
+}
+
+pub unsafe fn nvpm_put_pages_persistent(_address: u64, table: *mut nvidia_p2p_page_table) -> c_int {
+    world().driver.put_pages_persistent(table)
+}
+
+pub unsafe fn nvidia_p2p_dma_map_pages(
+    peer: *mut pci_dev,
+    table: *mut nvidia_p2p_page_table,
+    mapping: *mut *mut nvidia_p2p_dma_mapping,
+) -> c_int {
+    // SAFETY: The caller's pointer is valid.
+    let mapping = unsafe { &mut *mapping };
+    world().driver.dma_map_pages(peer as usize, table, mapping)
+}
+
+pub unsafe fn nvidia_p2p_dma_unmap_pages(
+    peer: *mut pci_dev,
+    table: *mut nvidia_p2p_page_table,
+    mapping: *mut nvidia_p2p_dma_mapping,
+) -> c_int {
+    world()
+        .driver
+        .dma_unmap_pages(peer as usize, table, mapping)
+}
+
+pub unsafe fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool {
+    world().driver.read(table);
+    true
+}
+
+pub unsafe fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> bool {
+    world().driver.read(table);
+    false
+}
+
+pub unsafe fn nvpm_dma_mapping_known(_mapping: *const nvidia_p2p_dma_mapping) -> bool {
+    true
+}
+
+// The kernel.
+
+pub unsafe fn nvpm_module_get() -> bool {
+    world().kernel.module.get()
+}
+
+pub unsafe fn nvpm_module_put() {
+    world().kernel.module.put();
+}
+
+pub unsafe fn nvpm_ids_add(object: *const c_void) -> u64 {
+    world().kernel.ids.add(object)
+}
+
+pub unsafe fn nvpm_ids_take(id: u64) -> *mut c_void {
+    world().kernel.ids.take(id)
+}
+
+pub unsafe fn nvpm_ids_has(id: u64) -> bool {
+    world().kernel.ids.has(id)
+}
+
+pub unsafe fn nvpm_gate_enter(exclusive: bool) {
+    world().kernel.gate.enter(exclusive);
+}
+
+pub unsafe fn nvpm_gate_leave(exclusive: bool) {
+    world().kernel.gate.leave(exclusive);
+}
+
+pub unsafe fn nvpm_pci_dev(device: *mut device) -> *mut pci_dev {
+    // SAFETY: A pointer to a device, or NULL.
+    match unsafe { device.as_ref() } {
+        Some(found) if found.pci => device.cast(),
+        _ => null_mut(),
+    }
+}
+
+pub unsafe fn nvpm_max_segment(device: *mut device) -> u32 {
+    // SAFETY: A pointer to a device.
+    unsafe { (*device).max_segment }
+}
+
+pub unsafe fn nvpm_dma_map(
+    device: *mut device,
+    physical: u64,
+    len: usize,
+    address: *mut u64,
+) -> c_int {
+    match world()
+        .kernel
+        .dma
+        .map(device as usize, physical, len as u64)
+    {
+        Some(found) => {
+            // SAFETY: The caller's pointer is valid.
+            unsafe { *address = found };
+            0
+        }
+        None => -5,
+    }
+}
+
+pub unsafe fn nvpm_dma_unmap(device: *mut device, address: u64, len: usize) {
+    world()
+        .kernel
+        .dma
+        .unmap(device as usize, address, len as u64);
+}
+
+pub unsafe fn nvpm_sg_alloc(table: *mut sg_table, count: u32) -> c_int {
+    may_sleep("allocating a scatterlist");
+    let Some(sgl) = world().kernel.lists.add(count) else {
+        return -12;
+    };
+    let new = sg_table {
+        sgl,
+        nents: count,
+        orig_nents: count,
+    };
+    // SAFETY: The caller's pointer is valid.
+    unsafe { *table = new };
+    0
+}
+
+pub unsafe fn nvpm_sg_fill(entry: *mut scatterlist, address: u64, len: u32) -> *mut scatterlist {
+    // SAFETY: The caller's pointer is to an entry that is alive.
+    unsafe {
+        (*entry).address = address;
+        (*entry).len = len;
+        match (*entry).last {
+            true => null_mut(),
+            false => entry.add(1),
+        }
+    }
+}
+
+pub unsafe fn sg_free_table(table: *mut sg_table) {
+    // SAFETY: The caller's pointer is valid.
+    let table = unsafe { &mut *table };
+    world().kernel.lists.remove(table.sgl);
+    *table = sg_table::default();
+}
+
+/// The entries of a scatterlist, of which the last says so.
+pub fn new_list(count: u32) -> Box<[scatterlist]> {
+    let mut list = vec![scatterlist::default(); count as usize];
+    if let Some(last) = list.last_mut() {
+        last.last = true;
+    }
+    list.into()
+}
+
+// The RDMA core.
+
+pub unsafe fn ib_register_peer_memory_client(
+    client: *const peer_memory_client,
+    invalidate: *mut invalidate_peer_memory,
+) -> *mut c_void {
+    // SAFETY: NULL or valid for writing.
+    let invalidate = unsafe { invalidate.as_mut() };
+    let revocable = invalidate.is_some();
+    if let Some(invalidate) = invalidate {
+        *invalidate = Some(crate::rdma::invalidate);
+    }
+    world().rdma.register_client(client, revocable)
+}
+
+pub unsafe fn ib_unregister_peer_memory_client(handle: *mut c_void) {
+    world().rdma.unregister_client(handle);
+}

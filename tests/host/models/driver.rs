@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The NVIDIA driver, as far as its contract goes.
+//!
+//! One lock, its API lock, is held over each half of a request to pin, over unpinning and mapping,
+//! and over the end of an allocation with the callbacks that this means; nobody takes it twice. A
+//! pin is known by its process and the address of its page table.
+
+use std::{
+    cell::{Cell, RefCell},
+    ffi::c_void,
+};
+
+use loom::sync::{Mutex, MutexGuard};
+
+use crate::{
+    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table, FreeCallback},
+    extents::GPU_PAGE,
+    world::{may_sleep, note, task, world},
+};
+
+const ENOMEM: i32 = -12;
+const EIO: i32 = -5;
+const EINVAL: i32 = -22;
+const ENOTSUPP: i32 = -524;
+
+/// See the module's description.
+pub(crate) struct Driver {
+    api: Mutex<()>,
+    // What the API lock guards.
+    allocations: RefCell<Vec<Allocation>>,
+    pins: RefCell<Vec<Pin>>,
+    // Page tables and mappings stay in memory until the end, so that a use after free is seen.
+    tables: Mutex<Vec<Box<Table>>>,
+    mappings: RefCell<Vec<Box<Mapping>>>,
+    /// Where the next page is pinned.
+    place: Cell<u64>,
+}
+
+/// GPU memory of a process.
+struct Allocation {
+    process: i32,
+    address: u64,
+    pages: u64,
+    freed: bool,
+}
+
+struct Pin {
+    process: i32,
+    allocation: usize,
+    /// Where its pages are. Two pins of the same memory have different places, so that one does
+    /// not make up for the other.
+    physical: Vec<u64>,
+    table: *mut nvidia_p2p_page_table,
+    /// What to call when the memory is freed; a pin without it outlives the memory.
+    callback: Option<(FreeCallback, *mut c_void)>,
+}
+
+/// The C structure comes first: a pointer to it is one to this.
+#[repr(C)]
+struct Table {
+    c: nvidia_p2p_page_table,
+    pages: Vec<nvidia_p2p_page>,
+    pointers: Vec<*mut nvidia_p2p_page>,
+    alive: bool,
+}
+
+#[repr(C)]
+struct Mapping {
+    c: nvidia_p2p_dma_mapping,
+    addresses: Vec<u64>,
+    table: *mut nvidia_p2p_page_table,
+    device: usize,
+    alive: bool,
+}
+
+impl Driver {
+    pub(crate) fn new() -> Self {
+        Self {
+            api: Mutex::new(()),
+            allocations: RefCell::default(),
+            pins: RefCell::default(),
+            tables: Mutex::new(Vec::new()),
+            mappings: RefCell::default(),
+            place: Cell::new(1 << 50),
+        }
+    }
+
+    /// Takes the API lock.
+    fn enter(&self, what: &str) -> MutexGuard<'_, ()> {
+        may_sleep(what);
+        assert!(
+            !task().in_callback.get(),
+            "{what} takes the driver's lock in the driver's callback, which holds it"
+        );
+        self.api.lock().unwrap()
+    }
+
+    /// An application allocates memory.
+    pub(crate) fn allocate(&self, process: i32, address: u64, pages: u64) {
+        let _api = self.enter("allocating GPU memory");
+        self.allocations.borrow_mut().push(Allocation {
+            process,
+            address,
+            pages,
+            freed: false,
+        });
+    }
+
+    /// An application frees memory: pins that can be revoked are, one after the other.
+    pub(crate) fn free(&self, address: u64) {
+        let _api = self.enter("freeing GPU memory");
+        note("frees GPU memory");
+        let allocation = {
+            let mut allocations = self.allocations.borrow_mut();
+            let at = allocations
+                .iter()
+                .position(|one| one.address == address && !one.freed);
+            let at = at.expect("the memory is there");
+            allocations[at].freed = true;
+            at
+        };
+        while let Some((callback, data)) = self.armed(allocation) {
+            self.call(callback, data);
+            let mut pins = self.pins.borrow_mut();
+            let at = pins
+                .iter()
+                .position(|pin| pin.callback.is_some_and(|(_, other)| other == data))
+                .expect("the driver's lock is held");
+            let pin = pins.remove(at);
+            drop(pins);
+            self.end(&pin);
+        }
+    }
+
+    fn armed(&self, allocation: usize) -> Option<(FreeCallback, *mut c_void)> {
+        let pins = self.pins.borrow();
+        let mut armed = pins.iter().filter(|pin| pin.allocation == allocation);
+        armed.find_map(|pin| pin.callback)
+    }
+
+    fn call(&self, callback: FreeCallback, data: *mut c_void) {
+        let task = task();
+        task.in_callback.set(true);
+        world().kernel.module.runs("the driver's callback");
+        note("callback begins");
+        // SAFETY: As the module asked for it.
+        unsafe { callback(data) };
+        world()
+            .kernel
+            .module
+            .runs("the end of the driver's callback");
+        note("callback has returned");
+        task.in_callback.set(false);
+    }
+
+    /// A pin is no more, and with it its page table and all mappings of that.
+    fn end(&self, pin: &Pin) {
+        let world = world();
+        for physical in &pin.physical {
+            world.kernel.dma.assert_unused(*physical, GPU_PAGE);
+        }
+        let of_it = |one: &Box<Mapping>| one.alive && one.table == pin.table;
+        let left = self.mappings.borrow().iter().any(of_it);
+        assert!(!left, "unpinned while mapped by the driver");
+        let mut tables = self.tables.lock().unwrap();
+        let table = find(&mut tables, pin.table);
+        table.alive = false;
+        table.c.pages = std::ptr::null_mut();
+        table.c.entries = u32::MAX;
+        table.c.version = u32::MAX;
+    }
+
+    /// First half of pinning: what allocation it is.
+    fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
+        let allocations = self.allocations.borrow();
+        let at = allocations.iter().position(|one| {
+            let end = one.address + one.pages * GPU_PAGE;
+            one.process == task().process
+                && !one.freed
+                && one.address <= address
+                && address + len <= end
+        });
+        let at = at.ok_or(EINVAL)?;
+        match world().faults.refusal.get() {
+            0 => Ok(at),
+            errno => Err(errno),
+        }
+    }
+
+    /// Pins memory until it is freed or put.
+    pub(crate) fn get_pages(
+        &self,
+        address: u64,
+        len: u64,
+        out: &mut *mut nvidia_p2p_page_table,
+        callback: (FreeCallback, *mut c_void),
+    ) -> i32 {
+        // What the caller finds after a failure.
+        *out = std::ptr::dangling_mut();
+        if address % GPU_PAGE != 0 || len % GPU_PAGE != 0 {
+            return EINVAL;
+        }
+        if world().faults.get.fails("the driver cannot pin") {
+            return ENOMEM;
+        }
+        let looked_up = {
+            let _api = self.enter("pinning");
+            self.look_up(address, len)
+        };
+        let allocation = match looked_up {
+            Ok(found) => found,
+            Err(errno) => return errno,
+        };
+        // Here the memory may be freed.
+        let _api = self.enter("arming a callback");
+        if self.allocations.borrow()[allocation].freed {
+            return EINVAL;
+        }
+        *out = self.pin(allocation, len, Some(callback));
+        note("pinned, callback armed");
+        0
+    }
+
+    /// Pins memory until it is put.
+    pub(crate) fn get_pages_persistent(
+        &self,
+        address: u64,
+        len: u64,
+        out: &mut *mut nvidia_p2p_page_table,
+    ) -> i32 {
+        *out = std::ptr::dangling_mut();
+        let _api = self.enter("pinning");
+        if world().faults.no_persistent.get() {
+            return ENOTSUPP;
+        }
+        match self.look_up(address, len) {
+            Err(errno) => errno,
+            Ok(allocation) => {
+                *out = self.pin(allocation, len, None);
+                note("pinned until put");
+                0
+            }
+        }
+    }
+
+    fn pin(
+        &self,
+        allocation: usize,
+        len: u64,
+        callback: Option<(FreeCallback, *mut c_void)>,
+    ) -> *mut nvidia_p2p_page_table {
+        // Pages are not neighbours of each other on the bus.
+        let physical =
+            (0..len / GPU_PAGE).map(|_| self.place.replace(self.place.get() + 3 * GPU_PAGE));
+        let physical: Vec<u64> = physical.collect();
+        let table = self.new_table(&physical);
+        self.pins.borrow_mut().push(Pin {
+            process: task().process,
+            allocation,
+            physical,
+            table,
+            callback,
+        });
+        table
+    }
+
+    fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
+        let pages = physical
+            .iter()
+            .map(|&physical_address| nvidia_p2p_page { physical_address });
+        let mut tables = self.tables.lock().unwrap();
+        let free = tables.iter().position(|table| !table.alive);
+        let at = match free {
+            Some(at) if world().faults.reuse_tables.get() => at,
+            _ => {
+                tables.push(Box::new(Table {
+                    c: nvidia_p2p_page_table::default(),
+                    pages: Vec::new(),
+                    pointers: Vec::new(),
+                    alive: false,
+                }));
+                tables.len() - 1
+            }
+        };
+        let table = &mut tables[at];
+        table.pages = pages.collect();
+        table.pointers = table.pages.iter_mut().map(std::ptr::from_mut).collect();
+        table.alive = true;
+        table.c = nvidia_p2p_page_table {
+            version: 0x0002_0000,
+            page_size: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
+            pages: table.pointers.as_mut_ptr(),
+            entries: physical.len() as u32,
+        };
+        &mut table.c
+    }
+
+    /// Unpins. Who does not own such a pin is told the same as who does.
+    pub(crate) fn put_pages(&self, table: *mut nvidia_p2p_page_table) -> i32 {
+        self.put(table, |pin| {
+            pin.callback.is_some() && pin.process == task().process
+        })
+    }
+
+    pub(crate) fn put_pages_persistent(&self, table: *mut nvidia_p2p_page_table) -> i32 {
+        self.put(table, |pin| pin.callback.is_none())
+    }
+
+    fn put(&self, table: *mut nvidia_p2p_page_table, mine: impl Fn(&Pin) -> bool) -> i32 {
+        may_sleep("unpinning");
+        if world().faults.put.fails("the driver cannot unpin") {
+            return ENOMEM;
+        }
+        let _api = self.enter("unpinning");
+        let mut pins = self.pins.borrow_mut();
+        let at = pins.iter().position(|pin| pin.table == table && mine(pin));
+        let pin = at.map(|at| pins.remove(at));
+        drop(pins);
+        match &pin {
+            Some(pin) => {
+                note("unpinned");
+                self.end(pin);
+            }
+            None => note("unpins what it has not pinned"),
+        }
+        0
+    }
+
+    /// Somebody reads a page table.
+    pub(crate) fn read(&self, table: *const nvidia_p2p_page_table) {
+        let mut tables = self.tables.lock().unwrap();
+        let table = find(&mut tables, table.cast_mut());
+        assert!(
+            table.alive,
+            "a page table is read that the driver has freed"
+        );
+    }
+
+    /// Maps the pages of a pin for a device.
+    pub(crate) fn dma_map_pages(
+        &self,
+        device: usize,
+        table: *mut nvidia_p2p_page_table,
+        out: &mut *mut nvidia_p2p_dma_mapping,
+    ) -> i32 {
+        // Before any lock, as the driver does it.
+        self.read(table);
+        let _api = self.enter("mapping");
+        *out = std::ptr::null_mut();
+        self.read(table);
+        // SAFETY: The table is alive, and this one of ours.
+        let table_pages = unsafe { &(*table.cast::<Table>()).pages };
+        let mut addresses = Vec::new();
+        for page in table_pages {
+            let address = world()
+                .kernel
+                .dma
+                .map(device, page.physical_address, GPU_PAGE);
+            let Some(address) = address else {
+                unmap_all(device, &addresses);
+                return EIO;
+            };
+            addresses.push(address);
+        }
+        let mut mapping = Box::new(Mapping {
+            c: nvidia_p2p_dma_mapping::default(),
+            addresses,
+            table,
+            device,
+            alive: true,
+        });
+        mapping.c = nvidia_p2p_dma_mapping {
+            version: 0x0002_0003,
+            page_size_type: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
+            entries: mapping.addresses.len() as u32,
+            dma_addresses: mapping.addresses.as_mut_ptr(),
+        };
+        *out = &mut mapping.c;
+        self.mappings.borrow_mut().push(mapping);
+        0
+    }
+
+    /// Undoes a mapping. Takes no lock that a callback holds.
+    pub(crate) fn dma_unmap_pages(
+        &self,
+        device: usize,
+        table: *mut nvidia_p2p_page_table,
+        mapping: *mut nvidia_p2p_dma_mapping,
+    ) -> i32 {
+        self.read(table);
+        let mut mappings = self.mappings.borrow_mut();
+        let found = mappings
+            .iter_mut()
+            .find(|one| std::ptr::eq(&one.c, mapping) && one.alive)
+            .expect("the driver is to unmap what is not mapped");
+        assert!(
+            found.table == table && found.device == device,
+            "of another pin or device"
+        );
+        found.alive = false;
+        let addresses = found.addresses.clone();
+        drop(mappings);
+        unmap_all(device, &addresses);
+        0
+    }
+
+    /// Whether physical memory is pinned.
+    pub(crate) fn pinned(&self, physical: u64, len: u64) -> bool {
+        let pins = self.pins.borrow();
+        let covers = |pin: &Pin, at| {
+            let mut pages = pin.physical.iter();
+            pages.any(|&start| (start..start + GPU_PAGE).contains(&at))
+        };
+        let mut places = (physical..physical + len).step_by(GPU_PAGE as usize);
+        places.all(|at| pins.iter().any(|pin| covers(pin, at)))
+    }
+
+    /// Whether a callback is armed that has not come.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.pins.borrow().iter().any(|pin| pin.callback.is_some())
+    }
+
+    /// Nothing is left.
+    pub(crate) fn assert_over(&self) {
+        assert!(self.pins.borrow().is_empty(), "pins are left");
+        let mappings = self.mappings.borrow();
+        assert!(
+            mappings.iter().all(|one| !one.alive),
+            "mappings of the driver are left"
+        );
+    }
+}
+
+fn find(tables: &mut [Box<Table>], table: *mut nvidia_p2p_page_table) -> &mut Table {
+    let found = tables.iter_mut().find(|one| std::ptr::eq(&one.c, table));
+    found.expect("this is no page table of the driver")
+}
+
+fn unmap_all(device: usize, addresses: &[u64]) {
+    for address in addresses {
+        world().kernel.dma.unmap(device, *address, GPU_PAGE);
+    }
+}

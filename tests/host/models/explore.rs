@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Runs a scenario in every interleaving of its threads.
+
+use std::{
+    io::{stderr, Write},
+    panic,
+    process::abort,
+    sync::{
+        atomic::{AtomicU64, Ordering::Relaxed},
+        Arc, Once,
+    },
+    thread,
+};
+
+use crate::{
+    rdma::{Kind, KINDS},
+    world,
+};
+
+/// How many times an interleaving switches away from a thread that could go on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Preemptions {
+    /// As often as it likes: every interleaving is explored.
+    Any,
+    /// At most so often.
+    UpTo(usize),
+}
+
+/// Explores `scenario` with each kind of RDMA core, and says what that was.
+pub(crate) fn explore(
+    preemptions: Preemptions,
+    scenario: impl Fn() + Copy + Send + Sync + 'static,
+) {
+    for core in KINDS {
+        let interleavings = count(preemptions, core, scenario);
+        explored(&format!("{core:?}"), preemptions, interleavings);
+    }
+}
+
+/// Explores `scenario` with one kind of RDMA core. Returns the number of interleavings.
+pub(crate) fn count(
+    preemptions: Preemptions,
+    core: Kind,
+    scenario: impl Fn() + Send + Sync + 'static,
+) -> u64 {
+    report_and_abort_on_failure();
+    let count = Arc::new(AtomicU64::new(0));
+    let counter = count.clone();
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = match preemptions {
+        Preemptions::Any => None,
+        Preemptions::UpTo(most) => Some(most),
+    };
+    builder.max_branches = 10_000;
+    builder.check(move || {
+        counter.fetch_add(1, Relaxed);
+        world::run(core, &scenario);
+    });
+    count.load(Relaxed)
+}
+
+/// Says what was explored; `tests/run host` adds these lines up.
+pub(crate) fn explored(what: &str, preemptions: Preemptions, interleavings: u64) {
+    println!("{what}: explored {interleavings} interleavings, preemptions: {preemptions:?}");
+}
+
+/// A failure in a callback cannot unwind through C: it ends the tests at once, so all that is to
+/// be said is said here, around the capture of output that would be lost.
+fn report_and_abort_on_failure() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let Some(trail) = world::trail() else {
+                before(info);
+                return;
+            };
+            let test = thread::current().name().unwrap_or("?").to_owned();
+            let _ = writeln!(
+                stderr(),
+                "\n{test} FAILED: {info}\nhow it came there:\n{trail}"
+            );
+            abort();
+        }));
+    });
+}

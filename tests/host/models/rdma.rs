@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The RDMA core with peer memory, in its three kinds, as far as its contract goes.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    ffi::c_void,
+    rc::Rc,
+};
+
+use loom::sync::{Condvar, Mutex};
+
+use crate::{
+    abi::{self, peer_memory_client, sg_table},
+    kernel::Use,
+    world::{may_sleep, note, task, world},
+};
+
+const EFAULT: i32 = -14;
+const EINVAL: i32 = -22;
+/// What a client gets that has no ticket, for it cannot be told of anything.
+const NO_TICKET: u64 = u32::MAX as u64;
+
+/// How the core goes about its locks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// MLNX_OFED 4.0 to 5.0: none of its locks is held over registration. It invalidates by
+    /// deregistering all at once, inside of the client's call.
+    G2,
+    /// MLNX_OFED 5.1 to 5.4-2: its lock is held over registration and deregistration. It
+    /// invalidates by unmapping and putting inside of the client's call.
+    G3a,
+    /// Those since: its lock is held over registration. After it was told it only releases.
+    #[default]
+    G3b,
+}
+
+pub(crate) const KINDS: [Kind; 3] = [Kind::G2, Kind::G3a, Kind::G3b];
+
+/// See the module's description.
+pub(crate) struct Rdma {
+    pub(crate) kind: Kind,
+    /// The list of clients; its lock is held over `acquire`.
+    clients: Mutex<Vec<Rc<Client>>>,
+    /// Registrations that can be invalidated, by ticket: 0 is the first.
+    tickets: Mutex<BTreeMap<u64, Rc<Registration>>>,
+    next_ticket: Cell<u64>,
+    devices: RefCell<Vec<Box<abi::device>>>,
+}
+
+/// A client as the core knows it.
+pub(crate) struct Client {
+    calls: *const peer_memory_client,
+    revocable: bool,
+    /// G2: the client's lock.
+    lock: Mutex<()>,
+    ticket_gone: Condvar,
+    registrations: Mutex<u32>,
+    unused: Condvar,
+}
+
+/// A registration of memory that a client has acquired.
+pub(crate) struct Registration {
+    client: Rc<Client>,
+    context: *mut c_void,
+    device: *mut abi::device,
+    ticket: u64,
+    table: Cell<sg_table>,
+    /// G3: the mapping lock.
+    state: Mutex<State>,
+    deregistered: Condvar,
+    released: Cell<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    mapped: bool,
+    active: bool,
+    /// G2: invalidated before it was active.
+    invalidated: bool,
+    /// G2: somebody is deregistering, and has done so.
+    claimed: bool,
+    over: bool,
+}
+
+/// What an application wants to register, and what goes wrong beside the client.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) address: u64,
+    pub(crate) len: u64,
+    /// Only clients that never revoke are asked, as for a queue.
+    pub(crate) cannot_be_revoked: bool,
+    /// The device's driver fails when all is mapped.
+    pub(crate) device_fails: bool,
+    /// The device is not on a PCI bus.
+    pub(crate) no_pci: bool,
+}
+
+impl Client {
+    fn calls(&self) -> &peer_memory_client {
+        // SAFETY: The module keeps it until it is unregistered.
+        unsafe { &*self.calls }
+    }
+
+    fn acquire(&self, request: Request) -> Option<*mut c_void> {
+        let acquire = self.calls().acquire.expect("a client has acquire");
+        let mut context = std::ptr::null_mut();
+        let (address, len) = (request.address as usize, request.len as usize);
+        let none = std::ptr::null_mut();
+        // SAFETY: As the contract has it.
+        let mine = unsafe { acquire(address, len, none, none.cast(), &mut context) };
+        world().kernel.module.runs("the end of acquire");
+        (mine > 0).then_some(context)
+    }
+}
+
+impl Registration {
+    fn get_pages(&self, request: Request) -> Result<(), i32> {
+        let get_pages = self
+            .client
+            .calls()
+            .get_pages
+            .expect("a client has get_pages");
+        let (address, len) = (request.address as usize, request.len as usize);
+        note("get_pages");
+        let table = std::ptr::null_mut();
+        // SAFETY: As the contract has it.
+        check(unsafe { get_pages(address, len, 1, 1, table, self.context, self.ticket) })
+    }
+
+    fn dma_map(&self) -> Result<(), i32> {
+        let dma_map = self.client.calls().dma_map.expect("a client has dma_map");
+        let mut count = 0;
+        note("dma_map");
+        // SAFETY: As the contract has it.
+        let ret = unsafe {
+            dma_map(
+                self.table.as_ptr(),
+                self.context,
+                self.device,
+                0,
+                &mut count,
+            )
+        };
+        let table = self.table.get();
+        if ret != 0 {
+            assert_eq!(
+                table.nents, 0,
+                "dma_map failed, but has touched the core's table"
+            );
+            return Err(ret);
+        }
+        assert_eq!(
+            count as u32, table.nents,
+            "the number of entries is not the table's"
+        );
+        let all = world().kernel.dma.set_use(&table, Use::Given);
+        assert!(
+            all || world().rdma.kind == Kind::G2,
+            "what was mapped is gone"
+        );
+        // SAFETY: As the contract has it.
+        let page = unsafe { self.client.calls().get_page_size.expect("has it")(self.context) };
+        assert_eq!(page, 4096);
+        Ok(())
+    }
+
+    fn dma_unmap(&self) {
+        note("dma_unmap");
+        let dma_unmap = self
+            .client
+            .calls()
+            .dma_unmap
+            .expect("a client has dma_unmap");
+        // SAFETY: As the contract has it.
+        unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
+    }
+
+    fn put_pages(&self) {
+        note("put_pages");
+        let put_pages = self
+            .client
+            .calls()
+            .put_pages
+            .expect("a client has put_pages");
+        // SAFETY: As the contract has it.
+        unsafe { put_pages(self.table.as_ptr(), self.context) };
+    }
+
+    fn release(&self) {
+        note("release");
+        let release = self.client.calls().release.expect("a client has release");
+        // SAFETY: As the contract has it, once.
+        unsafe { release(self.context) };
+        note("release has returned");
+        world().kernel.module.runs("the end of release");
+        world().kernel.dma.assert_none(self.device as usize);
+        self.released.set(true);
+        let mut registrations = self.client.registrations.lock().unwrap();
+        *registrations -= 1;
+        self.client.unused.notify_all();
+    }
+
+    /// The device may use the memory.
+    fn switch_on(&self) {
+        note("the device is on");
+        let all = world().kernel.dma.set_use(&self.table.get(), Use::InUse);
+        assert!(all, "the device uses addresses that are not mapped");
+    }
+
+    /// The device uses the memory no more; perhaps it is not even mapped any more.
+    fn switch_off(&self) {
+        note("the device is off");
+        world().kernel.dma.set_use(&self.table.get(), Use::Given);
+    }
+}
+
+impl Rdma {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            clients: Mutex::new(Vec::new()),
+            tickets: Mutex::new(BTreeMap::new()),
+            next_ticket: Cell::new(0),
+            devices: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn register_client(
+        &self,
+        calls: *const peer_memory_client,
+        revocable: bool,
+    ) -> *mut c_void {
+        let client = Rc::new(Client {
+            calls,
+            revocable,
+            lock: Mutex::new(()),
+            ticket_gone: Condvar::new(),
+            registrations: Mutex::new(0),
+            unused: Condvar::new(),
+        });
+        let handle = Rc::as_ptr(&client);
+        self.clients.lock().unwrap().push(client);
+        handle.cast_mut().cast()
+    }
+
+    /// Returns when nothing of the client is registered any more.
+    pub(crate) fn unregister_client(&self, handle: *mut c_void) {
+        may_sleep("unregistering");
+        let client = {
+            let mut clients = self.clients.lock().unwrap();
+            let at = clients
+                .iter()
+                .position(|one| Rc::as_ptr(one).cast() == handle.cast_const());
+            clients.remove(at.expect("the client is registered"))
+        };
+        let mut registrations = client.registrations.lock().unwrap();
+        while *registrations > 0 {
+            registrations = client.unused.wait(registrations).unwrap();
+        }
+    }
+
+    /// An application registers memory.
+    pub(crate) fn register(&self, request: Request) -> Result<Rc<Registration>, i32> {
+        let (client, context) = self.acquire(request).ok_or(EFAULT)?;
+        self.devices.borrow_mut().push(Box::new(abi::device {
+            pci: !request.no_pci,
+            max_segment: 1 << 16,
+        }));
+        let device = self
+            .devices
+            .borrow_mut()
+            .last_mut()
+            .map(|device| &raw mut **device);
+        let ticket = match client.revocable {
+            true => self.next_ticket.replace(self.next_ticket.get() + 1),
+            false => NO_TICKET,
+        };
+        let registration = Rc::new(Registration {
+            client,
+            context,
+            device: device.expect("was just added"),
+            ticket,
+            table: Cell::new(sg_table::default()),
+            state: Mutex::new(State::default()),
+            deregistered: Condvar::new(),
+            released: Cell::new(false),
+        });
+        let outcome = match self.kind {
+            Kind::G2 => self.register_unlocked(&registration, request),
+            Kind::G3a | Kind::G3b => self.register_locked(&registration, request),
+        };
+        outcome.map(|()| registration)
+    }
+
+    fn acquire(&self, request: Request) -> Option<(Rc<Client>, *mut c_void)> {
+        let clients = self.clients.lock().unwrap();
+        for client in clients.iter() {
+            if client.revocable && request.cannot_be_revoked {
+                continue;
+            }
+            if let Some(context) = client.acquire(request) {
+                note("acquired");
+                *client.registrations.lock().unwrap() += 1;
+                return Some((client.clone(), context));
+            }
+        }
+        note("nobody acquires");
+        None
+    }
+
+    fn add_ticket(&self, registration: &Rc<Registration>) {
+        if registration.client.revocable {
+            let mut tickets = self.tickets.lock().unwrap();
+            tickets.insert(registration.ticket, registration.clone());
+        }
+    }
+
+    fn drop_ticket(&self, registration: &Registration) {
+        if registration.client.revocable {
+            self.tickets.lock().unwrap().remove(&registration.ticket);
+        }
+    }
+
+    fn find_ticket(&self, ticket: u64) -> Option<Rc<Registration>> {
+        let found = self.tickets.lock().unwrap().get(&ticket).cloned()?;
+        assert_ne!(
+            found.table.get().nents,
+            0,
+            "the core is told of a registration whose dma_map has not succeeded"
+        );
+        Some(found)
+    }
+
+    /// An application deregisters memory, or its end does.
+    pub(crate) fn deregister(&self, registration: &Registration) {
+        note("deregisters");
+        match self.kind {
+            Kind::G2 => self.deregister_unlocked(registration),
+            Kind::G3a | Kind::G3b => self.deregister_locked(registration),
+        }
+    }
+
+    fn invalidate(&self, ticket: u64) {
+        may_sleep("invalidating");
+        assert!(task().in_callback.get());
+        note("invalidates");
+        match self.kind {
+            Kind::G2 => self.invalidate_all(ticket),
+            Kind::G3a | Kind::G3b => self.invalidate_locked(ticket),
+        }
+        note("has invalidated");
+    }
+
+    /// Nothing is left.
+    pub(crate) fn assert_over(&self) {
+        assert!(
+            self.tickets.lock().unwrap().is_empty(),
+            "registrations are left"
+        );
+        for client in self.clients.lock().unwrap().iter() {
+            assert_eq!(
+                *client.registrations.lock().unwrap(),
+                0,
+                "registrations are left"
+            );
+        }
+    }
+}
+
+/// G3: what it does under its mapping lock.
+impl Rdma {
+    fn register_locked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
+        let mut state = new.state.lock().unwrap();
+        self.add_ticket(new);
+        let result = new.get_pages(request).and_then(|()| {
+            new.dma_map().inspect_err(|_| {
+                new.put_pages();
+            })
+        });
+        if let Err(errno) = result {
+            self.drop_ticket(new);
+            drop(state);
+            new.release();
+            return Err(errno);
+        }
+        state.mapped = true;
+        if request.device_fails {
+            note("the device fails");
+            state.mapped = false;
+            if self.kind == Kind::G3b {
+                drop(state);
+                new.dma_unmap();
+                new.put_pages();
+            } else {
+                new.dma_unmap();
+                new.put_pages();
+                drop(state);
+            }
+            self.drop_ticket(new);
+            new.release();
+            return Err(EINVAL);
+        }
+        state.active = true;
+        new.switch_on();
+        Ok(())
+    }
+
+    fn deregister_locked(&self, old: &Registration) {
+        old.switch_off();
+        let mut state = old.state.lock().unwrap();
+        state.active = false;
+        let mapped = std::mem::take(&mut state.mapped);
+        if self.kind == Kind::G3b {
+            drop(state);
+            if mapped {
+                old.dma_unmap();
+                old.put_pages();
+            }
+        } else {
+            if mapped {
+                old.dma_unmap();
+                old.put_pages();
+            }
+            drop(state);
+        }
+        self.drop_ticket(old);
+        old.release();
+    }
+
+    fn invalidate_locked(&self, ticket: u64) {
+        let Some(registration) = self.find_ticket(ticket) else {
+            return;
+        };
+        let mut state = registration.state.lock().unwrap();
+        let still_there = || {
+            let released = registration.released.get();
+            assert!(
+                !released,
+                "the core uses a registration that the client let it release"
+            );
+        };
+        still_there();
+        if state.mapped && state.active {
+            registration.switch_off();
+        }
+        still_there();
+        if std::mem::take(&mut state.mapped) {
+            if self.kind == Kind::G3a {
+                registration.dma_unmap();
+                registration.put_pages();
+            } else {
+                // As the core does it: it forgets the table, which is the client's.
+                registration.table.set(sg_table::default());
+            }
+        }
+        still_there();
+    }
+}
+
+/// G2: what it does with a lock of the client's.
+impl Rdma {
+    fn register_unlocked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
+        self.add_ticket(new);
+        let result = new.get_pages(request).and_then(|()| {
+            new.dma_map().inspect_err(|_| {
+                new.put_pages();
+            })
+        });
+        if let Err(errno) = result {
+            self.drop_ticket(new);
+            new.release();
+            return Err(errno);
+        }
+        if !request.device_fails && self.activate(new) {
+            return Ok(());
+        }
+        note("is not activated");
+        self.drop_ticket(new);
+        new.dma_unmap();
+        new.put_pages();
+        new.release();
+        Err(EINVAL)
+    }
+
+    fn activate(&self, new: &Registration) -> bool {
+        let _client = new.client.lock.lock().unwrap();
+        let mut state = new.state.lock().unwrap();
+        if !state.invalidated {
+            state.active = true;
+            drop(state);
+            new.switch_on();
+            return true;
+        }
+        false
+    }
+
+    fn deregister_unlocked(&self, old: &Registration) {
+        {
+            let mut state = old.state.lock().unwrap();
+            if state.claimed {
+                // The invalidation does it.
+                while !state.over {
+                    state = old.deregistered.wait(state).unwrap();
+                }
+                return;
+            }
+            state.claimed = true;
+        }
+        old.switch_off();
+        {
+            let _client = old.client.lock.lock().unwrap();
+            self.drop_ticket(old);
+            old.client.ticket_gone.notify_all();
+        }
+        old.dma_unmap();
+        old.put_pages();
+        old.release();
+    }
+
+    fn invalidate_all(&self, ticket: u64) {
+        let client = {
+            let tickets = self.tickets.lock().unwrap();
+            match tickets.get(&ticket) {
+                Some(found) => found.client.clone(),
+                None => return,
+            }
+        };
+        let mut lock = client.lock.lock().unwrap();
+        let Some(registration) = self.find_ticket(ticket) else {
+            return;
+        };
+        let claimed = {
+            let mut state = registration.state.lock().unwrap();
+            if !state.active {
+                state.invalidated = true;
+                return;
+            }
+            std::mem::replace(&mut state.claimed, true)
+        };
+        if claimed {
+            // Somebody deregisters it already: wait until that is past the ticket.
+            while self.find_ticket(ticket).is_some() {
+                lock = client.ticket_gone.wait(lock).unwrap();
+            }
+            return;
+        }
+        registration.switch_off();
+        self.drop_ticket(&registration);
+        registration.dma_unmap();
+        registration.put_pages();
+        registration.release();
+        registration.state.lock().unwrap().over = true;
+        registration.deregistered.notify_all();
+    }
+}
+
+/// What the core gives to revocable clients to call.
+pub(crate) unsafe extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
+    world().rdma.invalidate(ticket);
+    0
+}
+
+fn check(ret: i32) -> Result<(), i32> {
+    match ret {
+        0 => Ok(()),
+        errno => Err(errno),
+    }
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The ground that the module stands on, made of loom instead of the kernel.
+
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
+
+use loom::sync as model;
+
+use crate::{
+    errno::Errno,
+    world::{may_sleep, note, task, world},
+};
+
+pub(crate) use std::sync::atomic::Ordering;
+
+/// C's types as the kernel has them.
+#[allow(non_camel_case_types)]
+pub(crate) mod ffi {
+    pub(crate) use std::ffi::c_void;
+    pub(crate) type c_char = u8;
+    pub(crate) type c_int = i32;
+    pub(crate) type c_ulong = usize;
+}
+
+/// How memory is allocated: there is one way here.
+pub(crate) struct Flags;
+pub(crate) const GFP_KERNEL: Flags = Flags;
+
+/// There was no memory.
+#[derive(Debug)]
+pub(crate) struct AllocError;
+
+/// An object in memory that the model counts.
+struct Counted;
+
+impl Counted {
+    fn new() -> Result<Self, AllocError> {
+        may_sleep("allocating memory");
+        if world().kernel.allocate() {
+            Ok(Self)
+        } else {
+            Err(AllocError)
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        world().kernel.deallocate();
+    }
+}
+
+macro_rules! complain {
+    ($($arg:tt)*) => {
+        $crate::rt::say(format_args!($($arg)*))
+    };
+}
+pub(crate) use complain;
+
+/// Puts a message into the trail.
+pub(crate) fn say(text: fmt::Arguments<'_>) {
+    note(format!("log: {}", text.to_string().trim_end()));
+}
+
+/// Shared ownership; loom fails if the last owner is forgotten.
+pub(crate) struct Arc<T>(model::Arc<Shared<T>>);
+
+/// What an [`Arc`] points to; the value comes first, so a pointer to it is one to this.
+#[repr(C)]
+struct Shared<T> {
+    value: T,
+    _counted: Counted,
+}
+
+impl<T> Arc<T> {
+    pub(crate) fn new(value: T, _: Flags) -> Result<Self, AllocError> {
+        let _counted = Counted::new()?;
+        Ok(Self(model::Arc::new(Shared { value, _counted })))
+    }
+
+    pub(crate) fn into_raw(this: Self) -> *const T {
+        model::Arc::into_raw(this.0).cast()
+    }
+
+    /// # Safety
+    ///
+    /// The pointer must be from `into_raw`, and is taken back once.
+    pub(crate) unsafe fn from_raw(pointer: *const T) -> Self {
+        // SAFETY: By this function's requirement; see [`Shared`].
+        Self(unsafe { model::Arc::from_raw(pointer.cast()) })
+    }
+}
+
+impl<T> Clone for Arc<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Deref for Arc<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+/// An object of its own.
+pub(crate) struct KBox<T>(Box<T>, Counted);
+
+impl<T> KBox<T> {
+    pub(crate) fn new(value: T, _: Flags) -> Result<Self, AllocError> {
+        Ok(Self(Box::new(value), Counted::new()?))
+    }
+}
+
+impl<T> Deref for KBox<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A growing array.
+pub(crate) struct KVVec<T>(Vec<T>, Counted);
+
+impl<T> KVVec<T> {
+    pub(crate) fn with_capacity(capacity: usize, _: Flags) -> Result<Self, AllocError> {
+        Ok(Self(Vec::with_capacity(capacity), Counted::new()?))
+    }
+
+    pub(crate) fn push(&mut self, value: T, _: Flags) -> Result<(), AllocError> {
+        if self.0.len() == self.0.capacity() {
+            self.1 = Counted::new()?;
+        }
+        self.0.push(value);
+        Ok(())
+    }
+}
+
+impl<T> Deref for KVVec<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for KVVec<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+/// A state behind a spin lock, whose changes threads can wait for.
+pub(crate) struct Monitor<S, T> {
+    state: model::Mutex<T>,
+    changed: model::Condvar,
+    fixed: S,
+}
+
+impl<S, T> Monitor<S, T> {
+    pub(crate) fn new(fixed: S, state: T) -> Result<Arc<Self>, Errno> {
+        let monitor = Self {
+            state: model::Mutex::new(state),
+            changed: model::Condvar::new(),
+            fixed,
+        };
+        Arc::new(monitor, GFP_KERNEL).map_err(|_| Errno::NOMEM)
+    }
+
+    pub(crate) fn fixed(&self) -> &S {
+        &self.fixed
+    }
+
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        Guard::spinning(self.state.lock().unwrap())
+    }
+
+    pub(crate) fn wait<'a>(&'a self, guard: &mut Guard<'a, T>) {
+        let lock = guard.end();
+        may_sleep("waiting");
+        *guard = Guard::spinning(self.changed.wait(lock).unwrap());
+    }
+
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
+}
+
+/// The state of a [`Monitor`] while it is locked.
+pub(crate) struct Guard<'a, T>(Option<model::MutexGuard<'a, T>>);
+
+impl<'a, T> Guard<'a, T> {
+    fn spinning(lock: model::MutexGuard<'a, T>) -> Self {
+        let task = task();
+        task.spinning.set(task.spinning.get() + 1);
+        Self(Some(lock))
+    }
+
+    fn end(&mut self) -> model::MutexGuard<'a, T> {
+        let task = task();
+        task.spinning.set(task.spinning.get() - 1);
+        self.0.take().expect("the lock is held")
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            self.end();
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.0.as_ref().expect("the lock is held")
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_mut().expect("the lock is held")
+    }
+}
+
+/// An atomic pointer that may be a static: what it points to is another thing in each world.
+pub(crate) struct AtomicPtr<T>(*mut T);
+
+// SAFETY: Only the address of this is used, as a name.
+unsafe impl<T> Sync for AtomicPtr<T> {}
+
+impl<T> AtomicPtr<T> {
+    pub(crate) const fn new(first: *mut T) -> Self {
+        Self(first)
+    }
+
+    pub(crate) fn store(&self, pointer: *mut T, order: Ordering) {
+        self.in_this_world().store(pointer as usize, order);
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> *mut T {
+        self.in_this_world().load(order) as *mut T
+    }
+
+    fn in_this_world(&self) -> std::rc::Rc<model::atomic::AtomicUsize> {
+        world()
+            .kernel
+            .atomic(self as *const Self as usize, self.0 as usize)
+    }
+}
+
+/// Bytes of a page of the kernel.
+pub(crate) fn page_size() -> u64 {
+    4096
+}
+
+/// The calling process.
+pub(crate) fn process() -> i32 {
+    task().process
+}
+
+/// The calling thread.
+pub(crate) fn thread() -> i32 {
+    task().thread
+}
+
+/// Lets a moment pass.
+pub(crate) fn pause() {
+    may_sleep("pausing");
+    loom::thread::yield_now();
+}

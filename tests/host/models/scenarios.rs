@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What is explored: one kind of meeting in a file.
+
+mod cast;
+
+mod answers;
+mod memory;
+mod persistent;
+mod process;
+mod reuse;
+mod strike;
+mod unload;
+mod unpinning;

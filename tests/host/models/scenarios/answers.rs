@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What the user is told when GPU memory cannot be had.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    rdma::Request,
+    world::world,
+};
+
+const EFAULT: i32 = -14;
+const EOPNOTSUPP: i32 = -95;
+
+/// The application's error, for the driver's.
+fn answer(driver: i32, module: fn() -> Module) -> i32 {
+    let module = module();
+    allocate(A);
+    world().faults.refusal.set(driver);
+    let error = register(page(A)).err().expect("the driver refuses");
+    module.unload();
+    error
+}
+
+#[test]
+fn the_drivers_reason() {
+    explore(Any, || {
+        for errno in [-12, -5, -16, -19] {
+            assert_eq!(answer(errno, Module::revocable), errno);
+            assert_eq!(answer(errno, Module::persistent), errno);
+        }
+    });
+}
+
+#[test]
+fn no_number_of_the_kernels_own() {
+    explore(Any, || {
+        assert_eq!(answer(-524, Module::revocable), EOPNOTSUPP);
+        assert_eq!(answer(-524, Module::persistent), EOPNOTSUPP);
+    });
+}
+
+/// Other memory is nobody's here: the core's own error stands.
+#[test]
+fn not_for_other_memory() {
+    explore(Any, || {
+        assert_eq!(answer(-22, Module::revocable), EFAULT);
+        let module = Module::persistent();
+        assert_eq!(register(page(B)).err(), Some(EFAULT));
+        // Ranges that wrap around, or are empty.
+        for (address, len) in [(0, 0), (u64::MAX - 5, 10), (u64::MAX, 1), (1, u64::MAX)] {
+            let request = Request {
+                address,
+                len,
+                ..page(A)
+            };
+            assert_eq!(register(request).err(), Some(EFAULT));
+        }
+        module.unload();
+    });
+}
+
+#[test]
+fn a_device_that_cannot_reach_it() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            let request = Request {
+                no_pci: true,
+                ..page(A)
+            };
+            assert_eq!(register(request).err(), Some(EOPNOTSUPP));
+            free(A);
+            module.unload();
+        }
+    });
+}

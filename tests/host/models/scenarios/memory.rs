@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The kernel is out of memory, at each place where the module wants some.
+
+use std::sync::{
+    atomic::{AtomicBool, Ordering::Relaxed},
+    Arc,
+};
+
+use super::cast::*;
+use crate::{
+    explore::{count, explored, Preemptions, Preemptions::*},
+    rdma::KINDS,
+    world::{spawn, world},
+};
+
+const ENOMEM: i32 = -12;
+
+/// Explores `scenario` with the first allocation of it failing, then the second, until there are
+/// no more. The scenario says when it wants its allocations to be counted, and whether one failed.
+fn at_each_allocation(
+    preemptions: Preemptions,
+    scenario: impl Fn(&dyn Fn()) -> bool + Copy + Send + Sync + 'static,
+) {
+    for core in KINDS {
+        let mut total = 0;
+        for successes in 0.. {
+            let failed = Arc::new(AtomicBool::new(false));
+            let seen = failed.clone();
+            total += count(preemptions, core, move || {
+                let begin = || world().faults.allocation.set(successes);
+                if scenario(&begin) {
+                    seen.store(true, Relaxed);
+                }
+            });
+            if !failed.load(Relaxed) {
+                assert!(successes > 0, "nothing was allocated");
+                explored(
+                    &format!("{core:?}, {successes} allocations"),
+                    preemptions,
+                    total,
+                );
+                break;
+            }
+        }
+    }
+}
+
+/// Registers and deregisters one after the other; the user must learn the reason.
+fn alone(module: Module, begin: &dyn Fn()) -> bool {
+    allocate(A);
+    begin();
+    let registered = register(two_pages(A));
+    let failed = !world().faults.allocation.is_set();
+    assert_eq!(registered.as_ref().err(), failed.then_some(&ENOMEM));
+    if let Ok(registration) = registered {
+        deregister(&registration);
+    }
+    module.unload();
+    failed
+}
+
+#[test]
+fn revocable() {
+    at_each_allocation(Any, |begin| alone(Module::revocable(), begin));
+}
+
+#[test]
+fn persistent() {
+    at_each_allocation(Any, |begin| alone(Module::persistent(), begin));
+}
+
+#[test]
+fn while_the_memory_is_freed() {
+    at_each_allocation(UpTo(4), |begin| {
+        let module = Module::revocable();
+        allocate(A);
+        begin();
+        let freeing = spawn("free", OWNER, || free(A));
+        let registered = register(page(A));
+        freeing.join().unwrap();
+        if let Ok(registration) = registered {
+            deregister(&registration);
+        }
+        module.unload();
+        !world().faults.allocation.is_set()
+    });
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The client whose pins stay until deregistration, whatever becomes of the memory.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    rdma::Request,
+    world::{spawn, world},
+};
+
+/// Registers while another thread frees the memory: either there was none, or it stays.
+fn free_during(registration: Request) {
+    let module = Module::persistent();
+    allocate(A);
+    let freeing = spawn("free", OWNER, || free(A));
+    let registered = register(registration);
+    freeing.join().unwrap();
+    if let Ok(registration) = registered {
+        deregister(&registration);
+    }
+    module.unload();
+}
+
+#[test]
+fn memory_is_freed_during_registration() {
+    explore(Any, || free_during(page(A)));
+}
+
+#[test]
+fn memory_is_freed_during_a_registration_that_fails() {
+    explore(Any, || {
+        free_during(Request {
+            device_fails: true,
+            ..page(A)
+        });
+    });
+    explore(Any, || {
+        world().faults.mapping.set(1);
+        free_during(two_pages(A));
+    });
+}
+
+/// Where the driver has no such pins the other client serves, and is revoked.
+#[test]
+fn revocable_instead() {
+    explore(Any, || {
+        world().faults.no_persistent.set(true);
+        let module = Module::persistent();
+        allocate(A);
+        let registration = register(page(A)).expect("the revocable client serves it");
+        assert!(world().driver.is_armed());
+        let freeing = spawn("free", OWNER, || free(A));
+        deregister(&registration);
+        freeing.join().unwrap();
+        module.unload();
+    });
+}
+
+/// The driver's lock is taken under the core's lock of one registration, and the core's lock of
+/// another under the driver's.
+#[test]
+fn beside_a_revocable_registration_of_the_same_memory() {
+    explore(UpTo(4), || {
+        let module = Module::revocable();
+        allocate(A);
+        let revocable = register(page(A)).unwrap();
+        let freeing = spawn("free", OWNER, || free(A));
+        let queue = register(Request {
+            cannot_be_revoked: true,
+            ..page(A)
+        });
+        deregister(&revocable);
+        if let Ok(queue) = queue {
+            deregister(&queue);
+        }
+        freeing.join().unwrap();
+        module.unload();
+    });
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Memory is freed while it is registered or deregistered.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    rdma::Request,
+    world::{spawn, world},
+};
+
+/// Registers while another thread frees the memory; then deregisters what could be registered.
+fn free_during(registration: Request) {
+    let module = Module::revocable();
+    allocate(A);
+    let freeing = spawn("free", OWNER, || free(A));
+    let registered = register(registration);
+    freeing.join().unwrap();
+    if let Ok(registration) = registered {
+        deregister(&registration);
+    }
+    module.unload();
+}
+
+#[test]
+fn registration() {
+    explore(Any, || free_during(page(A)));
+}
+
+#[test]
+fn registration_of_two_pages() {
+    explore(UpTo(7), || free_during(two_pages(A)));
+}
+
+#[test]
+fn registration_that_the_device_refuses() {
+    explore(UpTo(6), || {
+        free_during(Request {
+            device_fails: true,
+            ..page(A)
+        });
+    });
+}
+
+#[test]
+fn registration_for_a_device_that_is_not_pci() {
+    explore(Any, || {
+        free_during(Request {
+            no_pci: true,
+            ..page(A)
+        });
+    });
+}
+
+#[test]
+fn registration_whose_second_page_cannot_be_mapped() {
+    explore(Any, || {
+        world().faults.mapping.set(1);
+        free_during(two_pages(A));
+    });
+}
+
+#[test]
+fn deregistration() {
+    explore(Any, || {
+        let module = Module::revocable();
+        allocate(A);
+        let registration = register(page(A)).unwrap();
+        let freeing = spawn("free", OWNER, || free(A));
+        deregister(&registration);
+        freeing.join().unwrap();
+        module.unload();
+    });
+}
+
+/// One callback after the other, while both threads are at work.
+#[test]
+fn two_registrations() {
+    explore(UpTo(3), || {
+        let module = Module::revocable();
+        allocate(A);
+        let second = spawn("second", OWNER, || {
+            if let Ok(registration) = register(page(A)) {
+                deregister(&registration);
+            }
+        });
+        let freeing = spawn("free", OWNER, || free(A));
+        if let Ok(registration) = register(page(A)) {
+            deregister(&registration);
+        }
+        second.join().unwrap();
+        freeing.join().unwrap();
+        module.unload();
+    });
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! All that there is in one run of a scenario: the models, the tasks, and the trail of what
+//! happened.
+
+use std::{
+    borrow::Cow,
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
+
+use loom::thread::{self, JoinHandle, ThreadId};
+
+use crate::{
+    driver::Driver,
+    kernel::Kernel,
+    rdma::{Kind, Rdma},
+};
+
+thread_local! {
+    // loom runs the threads of a model on one thread of the system, so this is theirs together.
+    static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+/// What goes wrong in this world beside the order of things; a scenario sets it.
+#[derive(Default)]
+pub(crate) struct Faults {
+    /// As many allocations from now on succeed, then one fails.
+    pub(crate) allocation: Countdown,
+    /// As many mappings for a device succeed, then one fails.
+    pub(crate) mapping: Countdown,
+    /// As many requests to pin succeed, then the driver has no memory for one.
+    pub(crate) get: Countdown,
+    /// As many requests to unpin succeed, then the driver has no memory for one.
+    pub(crate) put: Countdown,
+    /// The driver's answer to requests to pin GPU memory, if it is an error.
+    pub(crate) refusal: Cell<i32>,
+    /// The driver cannot pin until it is told to unpin.
+    pub(crate) no_persistent: Cell<bool>,
+    /// The driver uses the address of a freed page table again at once.
+    pub(crate) reuse_tables: Cell<bool>,
+}
+
+/// Lets one of many fail.
+#[derive(Default)]
+pub(crate) struct Countdown(Cell<Option<u32>>);
+
+impl Countdown {
+    /// As many succeed from now on, then one fails.
+    pub(crate) fn set(&self, successes: u32) {
+        self.0.set(Some(successes));
+    }
+
+    /// Whether the one to fail is still to come.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+
+    /// Whether this one fails.
+    pub(crate) fn fails(&self, what: &'static str) -> bool {
+        let fails = self.0.get() == Some(0);
+        self.0
+            .set(self.0.get().and_then(|left| left.checked_sub(1)));
+        if fails {
+            note(what);
+        }
+        fails
+    }
+}
+
+/// See the module's description.
+pub(crate) struct World {
+    pub(crate) faults: Faults,
+    pub(crate) driver: Driver,
+    pub(crate) rdma: Rdma,
+    pub(crate) kernel: Kernel,
+    tasks: RefCell<HashMap<ThreadId, Rc<Task>>>,
+    trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
+}
+
+/// A thread of the kernel.
+pub(crate) struct Task {
+    pub(crate) name: &'static str,
+    pub(crate) process: i32,
+    pub(crate) thread: i32,
+    /// Spin locks that it holds: with one it must not sleep.
+    pub(crate) spinning: Cell<u32>,
+    /// It is in a callback of the driver, and so holds the driver's lock.
+    pub(crate) in_callback: Cell<bool>,
+}
+
+/// The world of the model that runs.
+pub(crate) fn world() -> Rc<World> {
+    WORLD.with(|world| {
+        let world = world.borrow();
+        world.clone().expect("no scenario is running")
+    })
+}
+
+/// The task that runs.
+pub(crate) fn task() -> Rc<Task> {
+    let world = world();
+    let tasks = world.tasks.borrow();
+    tasks[&thread::current().id()].clone()
+}
+
+/// Adds to the trail.
+pub(crate) fn note(what: impl Into<Cow<'static, str>>) {
+    let name = task().name;
+    world().trail.borrow_mut().push((name, what.into()));
+}
+
+/// Fails if the task must not sleep, for `what` may.
+pub(crate) fn may_sleep(what: &str) {
+    assert_eq!(
+        task().spinning.get(),
+        0,
+        "{what} may sleep, but a spin lock is held"
+    );
+}
+
+/// Runs `scenario` in a new world; nothing may be left of it at the end.
+pub(crate) fn run(core: Kind, scenario: impl Fn()) {
+    let new = Rc::new(World {
+        faults: Faults::default(),
+        driver: Driver::new(),
+        rdma: Rdma::new(core),
+        kernel: Kernel::new(),
+        tasks: RefCell::default(),
+        trail: RefCell::default(),
+    });
+    WORLD.with(|world| *world.borrow_mut() = Some(new));
+    add_task("main", 1, 1);
+    scenario();
+    let world = world();
+    world.rdma.assert_over();
+    world.driver.assert_over();
+    world.kernel.assert_over();
+    WORLD.with(|world| world.borrow_mut().take());
+}
+
+fn add_task(name: &'static str, process: i32, number: i32) {
+    let task = Task {
+        name,
+        process,
+        thread: number,
+        spinning: Cell::new(0),
+        in_callback: Cell::new(false),
+    };
+    let id = thread::current().id();
+    world().tasks.borrow_mut().insert(id, Rc::new(task));
+}
+
+/// Starts `work` as a thread of `process`.
+pub(crate) fn spawn<T: 'static>(
+    name: &'static str,
+    process: i32,
+    work: impl FnOnce() -> T + 'static,
+) -> JoinHandle<T> {
+    thread::spawn(move || {
+        let number = 100 + world().tasks.borrow().len() as i32;
+        add_task(name, process, number);
+        work()
+    })
+}
+
+/// Runs `work` in this thread as if it were one of `process`.
+pub(crate) fn as_process<T>(process: i32, work: impl FnOnce() -> T) -> T {
+    let before = task();
+    add_task("main", process, before.thread);
+    let result = work();
+    let id = thread::current().id();
+    world().tasks.borrow_mut().insert(id, before);
+    result
+}
+
+/// What happened so far in the model that runs on this thread of the system, if one does.
+pub(crate) fn trail() -> Option<String> {
+    WORLD.with(|world| {
+        let world = world.try_borrow().ok()?;
+        let trail = world.as_ref()?.trail.try_borrow().ok()?;
+        let lines = trail.iter().map(|(who, what)| format!("  {who}: {what}\n"));
+        Some(lines.collect())
+    })
+}
