@@ -509,6 +509,10 @@ int sim_lab_init(void)
 	/* Versions that new tables and mappings bear; 0: the header's. */
 	debugfs_create_x32("page_table_version", 0644, dir,
 			   &k->page_table_version);
+#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
+	debugfs_create_x32("page_table_flags", 0644, dir,
+			   &k->page_table_flags);
+#endif
 	debugfs_create_x32("dma_mapping_version", 0644, dir,
 			   &k->dma_mapping_version);
 	/* The page size that new tables claim: 0, 1, 2 for 4, 64, 128 KiB. */

@@ -259,6 +259,7 @@ void sim_strike_exit(void);
 void sim_strike(enum sim_moment now, struct sim_alloc *alloc);
 void sim_strike_pin(enum sim_moment now, struct sim_pin *pin);
 void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait);
+void sim_strike_moot(struct sim_alloc *alloc);
 int sim_striker(void);
 int sim_strike_plan(const char *words);
 void sim_strike_show_plan(struct seq_file *s);
@@ -382,6 +383,7 @@ struct sim_knobs {
 	u32 strike_hold;
 	u32 quarantine_max;
 	u32 page_table_version;
+	u32 page_table_flags;
 	u32 page_size;
 	u32 dma_mapping_version;
 	u32 dma_entries_short;

@@ -155,7 +155,19 @@ static void sim_blow_destroy(struct kref *ref)
 	kfree(blow);
 }
 
-/* Free what it is about. The reference that was the worker's ends here. */
+/* The task that was to free is done with it, and with its reference. */
+static void sim_blow_end(struct sim_blow *blow)
+{
+	struct sim_alloc *alloc = blow->alloc;
+
+	complete(&blow->done);
+	sim_add(SIM_LIVE_STRIKES, -1);
+	/* May be what keeps this module: exit waits for this function. */
+	sim_alloc_put(alloc);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* Free what it is about. */
 static void sim_blow_land(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
@@ -166,17 +178,31 @@ static void sim_blow_land(struct sim_blow *blow)
 		sim_alloc_free(alloc);
 	else if (sim_alloc_free_in_close(alloc))
 		vm_munmap(alloc->va, alloc->size);
-	complete(&blow->done);
-	sim_add(SIM_LIVE_STRIKES, -1);
-	/* May be what keeps this module: exit waits for this function. */
-	sim_alloc_put(alloc);
-	kref_put(&blow->ref, sim_blow_destroy);
+	sim_blow_end(blow);
+}
+
+/* The memory has gone by itself: nobody need free it any more. */
+void sim_strike_moot(struct sim_alloc *alloc)
+{
+	struct sim_blow *blow, *next;
+	LIST_HEAD(moot);
+
+	spin_lock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &outstanding, node)
+		if (blow->alloc == alloc)
+			list_move(&blow->node, &moot);
+	spin_unlock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &moot, node) {
+		list_del_init(&blow->node);
+		sim_blow_end(blow);
+	}
 }
 
 static void sim_blow_work(struct work_struct *work)
 {
 	struct sim_blow *blow = container_of(to_delayed_work(work),
 					     struct sim_blow, work);
+	struct sim_alloc *alloc = blow->alloc;
 
 	if (blow->pause_us)
 		usleep_range(blow->pause_us, blow->pause_us + 50);
@@ -186,10 +212,15 @@ static void sim_blow_work(struct work_struct *work)
 		sim_blow_land(blow);
 		return;
 	}
+	sim_alloc_get(alloc);
 	spin_lock(&outstanding_lock);
 	list_add_tail(&blow->node, &outstanding);
 	spin_unlock(&outstanding_lock);
 	wake_up_all(&strikers);
+	/* Either it is seen on the list by the free, or the free here. */
+	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
+		sim_strike_moot(alloc);
+	sim_alloc_put(alloc);
 }
 
 /* The oldest blow that the calling task is the right one for. */
