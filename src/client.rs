@@ -141,6 +141,7 @@ impl Region {
         give: impl FnOnce(&ScatterTable),
     ) -> Result<(), Errno> {
         let (mapping, table) = match self.mappable()? {
+            Source::Own(_) if !device.revocable() => return Err(Errno::OPNOTSUPP),
             Source::Own(extents) => {
                 let mapping = OwnMapping::new(device, extents)?;
                 let table = self.scatter(device, mapping.extents())?;

@@ -12,6 +12,8 @@ mod abi;
 mod client;
 mod errno;
 mod extents;
+#[cfg(nvpm_kunit)]
+mod kunit;
 mod module_ref;
 mod notify;
 mod p2p;
@@ -93,6 +95,8 @@ impl kernel::Module for NvPeerMem {
                 },
             }
         };
+        // Nothing can fail any more, so there is no region to be left behind by a module that goes.
+        peer::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
             env!("NVPM_VERSION"),

@@ -22,3 +22,7 @@ impl Drop for ModuleRef {
         unsafe { abi::nvpm_module_put() };
     }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/module_ref.rs"]
+mod kunit;

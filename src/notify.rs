@@ -24,8 +24,8 @@ use super::{
 /// The core's function to invalidate a registration.
 pub(crate) type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> core::ffi::c_int;
 
-// The two change only while no registration can exist: before the client is ready, and after the
-// core has let go of it.
+// The two change only while no registration can exist: before the module is open for them, and
+// after the core has let go of the client.
 static FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
@@ -42,11 +42,6 @@ pub(crate) unsafe fn set(function: Invalidate, handle: *mut c_void) {
 /// Forgets what [`set`] stored.
 pub(crate) fn unset() {
     FUNCTION.store(null_mut(), Ordering::Release);
-}
-
-/// Whether registrations can be revoked.
-pub(crate) fn ready() -> bool {
-    !FUNCTION.load(Ordering::Acquire).is_null()
 }
 
 /// Tells the core that the registration with this ticket loses its memory. When this returns, the

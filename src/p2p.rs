@@ -428,6 +428,17 @@ impl Device {
         }
     }
 
+    /// Whether a registration for this device can be revoked. The driver of some never says that
+    /// a registration is complete, and the core would wait for that for ever.
+    pub(crate) fn revocable(&self) -> bool {
+        // SAFETY: By the type's invariant.
+        let revocable = unsafe { abi::nvpm_revocable(self.device.as_ptr()) };
+        if !revocable {
+            complain!("the driver of this RDMA device cannot give up GPU memory that is freed; load the module with persistent_api_support=1\n");
+        }
+        revocable
+    }
+
     /// Most bytes of one scatterlist entry.
     pub(crate) fn max_segment(&self) -> u32 {
         // SAFETY: By the type's invariant.
@@ -614,3 +625,7 @@ pub(crate) fn drain<T: Revoke>() {
         }
     }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/p2p.rs"]
+mod kunit;

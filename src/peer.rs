@@ -7,7 +7,11 @@
 
 use core::{
     marker::PhantomData,
-    ptr::NonNull, //
+    ptr::NonNull,
+    sync::atomic::{
+        AtomicBool,
+        Ordering, //
+    }, //
 };
 
 use super::{
@@ -37,6 +41,15 @@ use super::{
     },
     scatter::ScatterTable, //
 };
+
+/// Whether the clients may claim memory: the core asks before it has returned from registering
+/// them, and before it is certain that the module will stay.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// All clients are registered: from here on they claim memory.
+pub(crate) fn open() {
+    OPEN.store(true, Ordering::Release);
+}
 
 /// What kind of RDMA core the client is registered with.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,8 +163,7 @@ unsafe extern "C" fn acquire<C: Client>(
     _name: *mut c_char,
     context: *mut *mut c_void,
 ) -> c_int {
-    // The core may ask before it has returned from registering the client.
-    if C::REVOCABLE && !notify::ready() {
+    if !OPEN.load(Ordering::Acquire) {
         return 0;
     }
     let claim = match client::acquire::<C>(address as u64, len as u64) {
@@ -268,3 +280,7 @@ unsafe extern "C" fn release(context: *mut c_void) {
     let region = unsafe { Arc::<Region>::from_raw(context.cast_const().cast()) };
     region.release();
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/peer.rs"]
+mod kunit;

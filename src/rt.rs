@@ -147,3 +147,7 @@ pub(crate) fn pause() {
     // SAFETY: Takes no arguments; called where sleeping is allowed.
     unsafe { abi::nvpm_pause() }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/rt.rs"]
+mod kunit;

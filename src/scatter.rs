@@ -68,3 +68,7 @@ impl Drop for ScatterTable {
         unsafe { abi::sg_free_table(&mut self.0) };
     }
 }
+
+#[cfg(nvpm_kunit)]
+#[path = "kunit/scatter.rs"]
+mod kunit;

@@ -21,6 +21,12 @@
 #include <rdma/peer_mem.h>
 
 #include "shim.h"
+#ifdef NVPM_KUNIT
+#include <kunit/static_stub.h>
+#include "kunit/helpers.h"
+#else
+#define KUNIT_STATIC_STUB_REDIRECT(...) do {} while (0)
+#endif
 
 MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
@@ -99,13 +105,20 @@ void nvpm_pause(void)
 	msleep(20);
 }
 
+static DEFINE_RATELIMIT_STATE(nvpm_complaints, 5 * HZ, 10);
+
 bool nvpm_may_complain(void)
 {
-	static DEFINE_RATELIMIT_STATE(limit, 5 * HZ, 10);
-
 	/* Under this name it says how many messages it has swallowed. */
-	return ___ratelimit(&limit, KBUILD_MODNAME);
+	return ___ratelimit(&nvpm_complaints, KBUILD_MODNAME);
 }
+
+#ifdef NVPM_KUNIT
+void nvpm_kunit_complain_again(void)
+{
+	ratelimit_state_init(&nvpm_complaints, 5 * HZ, 10);
+}
+#endif
 
 bool nvpm_module_get(void)
 {
@@ -162,6 +175,12 @@ struct pci_dev *nvpm_pci_dev(struct device *dev)
 	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;
 }
 
+bool nvpm_revocable(struct device *dev)
+{
+	/* Alibaba's erdma: an invalidation would hang, and the GPU with it. */
+	return !dev->driver || strcmp(dev->driver->name, "erdma");
+}
+
 u32 nvpm_max_segment(struct device *dev)
 {
 	return dma_get_max_seg_size(dev);
@@ -169,8 +188,10 @@ u32 nvpm_max_segment(struct device *dev)
 
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
 {
-	dma_addr_t dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
+	dma_addr_t dma;
 
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_map, dev, phys, len, addr);
+	dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
 	if (dma_mapping_error(dev, dma))
 		return -EIO;
 	*addr = dma;
@@ -179,6 +200,7 @@ int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
 
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
 {
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_unmap, dev, addr, len);
 	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
 }
 

@@ -30,6 +30,7 @@ struct nvpm_client {
 #ifndef NVPM_CORE_PRIVATE_DATA
 	size_t ex_size;
 	u32 flags;
+	u32 padding; /* by name, so that it is zero */
 #endif
 };
 
@@ -54,6 +55,8 @@ void nvpm_gate_leave(bool exclusive);
 
 /* The PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
+/* Whether the device's driver tells the core when a registration is complete. */
+bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);

@@ -4,3 +4,6 @@
 #include <nv-p2p.h>
 #include <rdma/peer_mem.h>
 #include "../shim.h"
+#ifdef NVPM_KUNIT
+#include "../kunit/helpers.h"
+#endif

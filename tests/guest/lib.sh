@@ -12,6 +12,20 @@ FAILURES=/tmp/failures
 CHECKS=/tmp/checks
 ADDRESS=192.168.7.1
 
+# word NAME DEFAULT: what the host says with lab.NAME=, a word of the kernel's
+# command line.
+word() {
+	local text
+	text=$(sed -n "s/^\(.* \)\?lab\.$1=\([^ ]*\).*/\2/p" /proc/cmdline)
+	printf '%s\n' "${text:-$2}"
+}
+
+# stock, iommu or checker: tests/lab/boot.sh says what each is.
+MACHINE=$(word machine stock)
+
+# Of everything that is left to chance: lab.seed= replays it.
+SEED=$(word seed $((RANDOM << 15 | RANDOM)))
+
 # report WORD TEXT: one line to the host (tests/lab/boot.sh reads it).
 report() {
 	printf '%s\n' "$*" >&7
@@ -171,9 +185,63 @@ transfer_seen() {
 	wait "$pid" && [ "$answer" = yes ]
 }
 
+# hold COMMAND...: starts a command that says `holding` wherever it waits for a
+# line of input, and waits until it does. What it says goes to /tmp/held.
+hold() {
+	coproc HELD { exec "$@"; }
+	held=$HELD_PID
+	# Of their own: the shell takes the coprocess's away as soon as it ends.
+	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
+	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
+	: >/tmp/held
+	until_holding
+}
+
+until_holding() {
+	local line
+	while read -r -u "$from_held" line; do
+		printf '%s\n' "$line" | tee -a /tmp/held
+		[ "$line" != holding ] || return 0
+	done
+	return 1
+}
+
+# go_on: lets it go on; succeeds if it waits again or ends.
+go_on() {
+	echo >&"$to_held" || return 1
+	until_holding || true
+}
+
+# ended_well: lets it go on to its end, and succeeds if that was a good one.
+ended_well() {
+	exec {to_held}>&- {from_held}<&-
+	wait "$held"
+}
+
 # Gauges that are not zero, as "name=value" words.
 live_gauges() {
 	awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters"
+}
+
+# What checkers and watchdogs of the kernel begin their reports with.
+REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'
+REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock state'
+REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
+REPORTS+='|INFO: task .* blocked|lockup'
+
+# kernel_reports: such lines of the kernel's log, but for what it says at boot.
+kernel_reports() { dmesg | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated|debugging enabled)'; }
+
+# kmemleak_silent: whether nothing has been lost. An object counts as lost when
+# two scans in a row have found no pointer to it and it is some seconds old.
+kmemleak_silent() {
+	local scan=/sys/kernel/debug/kmemleak
+	echo scan >"$scan" || return 1
+	sleep 6
+	echo scan >"$scan" || return 1
+	cat "$scan" >/tmp/kmemleak
+	cat /tmp/kmemleak
+	[ ! -s /tmp/kmemleak ]
 }
 
 # Nothing left, nothing violated, nothing in the log: at the end of every scenario.
@@ -186,5 +254,6 @@ check_clean() {
 		equal "no contract violation in ${double##*/}" '' "$(cat "$double/violations")"
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
-	equal "no warning in the kernel's log" '' "$(dmesg | grep -E 'WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t' | head -n 3)"
+	[ "$MACHINE" != checker ] || check "no memory is lost" kmemleak_silent
+	equal "no warning in the kernel's log" '' "$(kernel_reports | head -n 3)"
 }

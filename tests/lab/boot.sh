@@ -3,6 +3,12 @@
 #
 # A guest from QEMU's start to its end, and what host and guest say to each
 # other over a virtio serial port (tests/guest/lib.sh has the other end).
+#
+# Guests are of three kinds, called machines:
+#   stock    a stock Debian kernel
+#   iommu    the same behind an IOMMU that translates the devices' addresses
+#   checker  our own kernel with KASAN, lockdep, kmemleak and the like
+LAB_MACHINES='stock iommu checker'
 
 LAB_ACCEL=${LAB_ACCEL:-tcg}
 
@@ -13,19 +19,31 @@ LAB_GUEST_MB=2048
 # A guest that says nothing for this long (seconds) is taken for hung.
 LAB_TIMEOUT=${LAB_TIMEOUT:-240}
 
-# boot_layer KERNEL_STACK: sets $initramfs and $vmlinux.
+# boot_layer: $initramfs and $vmlinux of the kernel on top of the stack.
 boot_layer() {
 	layer_network=
 	layer_args=("$kver")
-	layer boot "$1" "initramfs" "$lab/initramfs-init"
+	layer boot "$stack" "initramfs" "$lab/initramfs-init"
 	initramfs=$LAB_CACHE/layers/$reply/root/boot/lab-initramfs
-	vmlinux=$LAB_CACHE/layers/${1%%:*}/root/boot/vmlinux-$kver
+	vmlinux=$LAB_CACHE/layers/${stack%%:*}/root/boot/vmlinux-$kver
 }
 
 # qemu_command RUN WORDS: the guest's command line in the array `qemu`, with
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
-	local run=$1 words=$2 cpu=max,la57=off
+	local run=$1 words="lab.machine=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
+	case $machine in
+	iommu)
+		# Before the devices that it translates for. Interrupts are left
+		# as they are on the other machines.
+		iommu=(-device "intel-iommu,intremap=off,caching-mode=on")
+		words="intel_iommu=on iommu=nopt iommu.strict=1 $words"
+		;;
+	checker)
+		# Not the kernel's own suites, which run at each boot.
+		words="kunit.filter_glob=nv_peer_mem* $words"
+		;;
+	esac
 	case $LAB_ACCEL in
 	tcg) ;;
 	kvm)
@@ -35,12 +53,15 @@ qemu_command() {
 	*) die "LAB_ACCEL=$LAB_ACCEL is not known: tcg (the default) or kvm." ;;
 	esac
 	truncate -s "${LAB_GPU_MB}M" "$run/bar"
+	# no_timer_check: on a busy host the emulated timer may come too late for
+	# the kernel's patience at boot, which ends in a panic.
 	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
 		-machine "q35,accel=$LAB_ACCEL" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
-		-append "console=ttyS0 loglevel=5 panic=-1 mitigations=off nokaslr tsc=reliable lab.layers=$stack $words"
+		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check $words"
+		"${iommu[@]}"
 		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
 		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
 		-fsdev "local,id=guest,path=$top/tests/guest,security_model=none,readonly=on"
@@ -53,15 +74,16 @@ qemu_command() {
 	)
 }
 
-# run_guest NAME: boots a guest that runs the scenario NAME, shows what it
-# says, answers what it asks. Leaves the run's directory in $run (console, BAR)
-# and what was said in $run/said. Fails if the scenario failed or never ended.
+# run_guest NAME [WORDS]: boots a guest that runs the scenario NAME, shows what
+# it says, answers what it asks. WORDS are more parameters for the kernel.
+# Leaves the run's directory in $run (console, BAR) and what was said in
+# $run/said. Fails if the scenario failed or never ended.
 run_guest() {
-	local name=$1 pid rc=0
+	local name=$1 words=${2-} pid rc=0
 	new_dir run "$name"
 	run=$reply
 	mkfifo "$run/lab.in" "$run/lab.out"
-	qemu_command "$run" "lab.scenario=$name"
+	qemu_command "$run" "lab.scenario=$name $words"
 	setpriv --pdeathsig KILL "${qemu[@]}" -serial "file:$run/console" \
 		</dev/null >"$run/qemu.log" 2>&1 &
 	pid=$!
@@ -73,7 +95,9 @@ run_guest() {
 
 # converse: host's end of the conversation, until the guest says `end`.
 converse() {
-	local line part='' word rest ended=1 heard=$SECONDS
+	local line part='' word rest ended=1 heard=$SECONDS limit=$LAB_TIMEOUT
+	# Checkers take their time.
+	[ "$machine" != checker ] || limit=$((limit * 2))
 	# Opened for both directions, or opening would wait for QEMU; so the pipe
 	# has no end when QEMU has gone, and that is looked at every second.
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
@@ -85,7 +109,7 @@ converse() {
 			kill -0 "$pid" 2>/dev/null || break
 			# Nobody is left to tell: this program was killed above us.
 			kill -0 $$ 2>/dev/null || break
-			[ $((SECONDS - heard)) -lt "$LAB_TIMEOUT" ] || break
+			[ $((SECONDS - heard)) -lt "$limit" ] || break
 			continue
 		fi
 		heard=$SECONDS

@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy gpuverbs_lint shell checkpatch version build_messages)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -38,6 +38,14 @@ check_clippy() {
 		! grep -E "^(warning|error)" /tmp/log'
 }
 
+# The module's tests in the kernel are compiled for the checker kernel alone.
+check_kunit_clippy() {
+	in_copy no-kunit '
+		modinfo -k "$kver" -F name nv_peer_mem
+		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit' &&
+		guest_layers checker && check_clippy
+}
+
 check_gpuverbs_lint() {
 	in_copy gpuverbs-lint '
 		cd tests/guest/gpuverbs
@@ -50,7 +58,7 @@ check_shell() {
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/lib.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
 }
 
 check_checkpatch() {
@@ -67,6 +75,23 @@ check_version() {
 		[ -n "$version" ]
 		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
 		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+}
+
+# The simulated driver and the module, compiled with nv-p2p.h of each generation;
+# layout.c says where each must have its fields, the module's own header too.
+check_generations() {
+	in_copy generations '
+		double=tests/lab/nvidia
+		for headers in "$double"/generations/[0-9]*; do
+			make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
+			cp "$double/Module.symvers" "$headers/"
+			make KVER="$kver" NV_SRC="$headers"
+			nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$(basename "$headers")"
+		done
+		grep cap_persistent_pages /tmp/uses-515
+		! grep cap_persistent_pages /tmp/uses-535
+		grep get_pages_persistent /tmp/uses-535
+		make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
 }
 
 # What a build lacks is named in one line, with what to install.
@@ -91,6 +116,8 @@ check_build_messages() {
 		lacks "kernel .* was built without CONFIG_RUST" KVER="$kver" KDIR=/tmp/tree
 		sed "s/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT=\"rustc 1.0.0\"/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
 		lacks "kernel .* was built with .rustc 1.0.0., but rustc here is" KVER="$kver" KDIR=/tmp/tree
+		sed "s/^CONFIG_CC_IS_GCC=y/CONFIG_CC_IS_CLANG=y/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
+		lacks "kernel .* was built with clang, and clang is missing" KVER="$kver" KDIR=/tmp/tree
 		mv /usr/src/ofa_kernel /usr/src/ofa_kernel.away
 		lacks "no RDMA core with peer memory for kernel .*: install" KVER="$kver"
 		mv /usr/src/ofa_kernel.away /usr/src/ofa_kernel

@@ -7,7 +7,7 @@
 LAB_CACHE=${LAB_CACHE:-/var/cache/nv-peer-mem-lab}
 
 # Gigabytes that a build from nothing may need on the cache's disk.
-LAB_DISK_GB=6
+LAB_DISK_GB=8
 
 die() {
 	printf 'lab: %s\n' "$*" >&2
@@ -59,7 +59,7 @@ prepare_cache() {
 	free_kb=$(df -Pk "$LAB_CACHE" | awk 'NR == 2 { print $4 }')
 	# Enough for a run when the layers are there, for a build when not.
 	local need_gb=$LAB_DISK_GB
-	compgen -G "$LAB_CACHE/layers/base-*/root" >/dev/null && need_gb=2
+	compgen -G "$LAB_CACHE/layers/base-*/root" >/dev/null && need_gb=3
 	[ "$free_kb" -ge $((need_gb * 1024 * 1024)) ] ||
 		die "the lab needs $need_gb GB free in $LAB_CACHE, only $((free_kb / 1024 / 1024)) GB are: make room or set LAB_CACHE=DIR."
 	remove_leftovers

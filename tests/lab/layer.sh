@@ -62,6 +62,30 @@ use_layer() {
 	[ -d "$LAB_CACHE/layers/$1" ] && touch "$LAB_CACHE/layers/$1"
 }
 
+# make_layer NAME STACK TEXT FULLNAME INPUT...: see layer.
+make_layer() {
+	local name=$1 stack=$2 text=$3 full=$4 dir input
+	shift 4
+	new_dir tmp "$name"
+	dir=$reply
+	mkdir "$dir/in"
+	for input; do cp -a "$input" "$dir/in/"; done
+	cp "$lab/build/$name.sh" "$dir/in/build.sh"
+	local binds=("$dir/in:/in:ro") started=$SECONDS hint=
+	if [ -n "$layer_network" ]; then
+		write_sources "$dir"
+		binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
+		hint=" If the archive has dropped what this wants, tests/run update looks again."
+	fi
+	with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
+		bash -eu /in/build.sh "${layer_args[@]}" || {
+		show_log "$LAB_CACHE/log/$name.log"
+		die "building the layer '$name' failed; nothing of it is kept.$hint"
+	}
+	finish_layer "$dir" "$full"
+	say "$name" "done in $((SECONDS - started)) s"
+}
+
 # layer NAME STACK TEXT INPUT...: makes the layer NAME on top of STACK, unless
 # it is there, by running build/NAME.sh inside it, with the directory /in
 # holding the INPUTs. Leaves the layer's full name in $reply. Words in the
@@ -70,31 +94,18 @@ use_layer() {
 layer() {
 	local name=$1 stack=$2 text=$3
 	shift 3
-	local script=$lab/build/$name.sh key full dir input
-	key=$( (
+	local full building
+	full=$name-$( (
 		printf '%s\n' "$stack" "${layer_args[@]-}"
-		hash_of "$script" "$@"
+		hash_of "$lab/build/$name.sh" "$@"
 	) | sha256sum | cut -c 1-12)
-	full=$name-$key
 	if ! use_layer "$full"; then
-		new_dir tmp "$name"
-		dir=$reply
-		mkdir "$dir/in"
-		for input; do cp -a "$input" "$dir/in/"; done
-		cp "$script" "$dir/in/build.sh"
-		local binds=("$dir/in:/in:ro") started=$SECONDS hint=
-		if [ -n "$layer_network" ]; then
-			write_sources "$dir"
-			binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
-			hint=" If the archive has dropped what this wants, tests/run update looks again."
-		fi
-		with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
-			bash -eu /in/build.sh "${layer_args[@]}" || {
-			show_log "$LAB_CACHE/log/$name.log"
-			die "building the layer '$name' failed; nothing of it is kept.$hint"
-		}
-		finish_layer "$dir" "$full"
-		say "$name" "done in $((SECONDS - started)) s"
+		# Two that want the same layer: one makes it, the other waits and looks again.
+		exec {building}>"$LAB_CACHE/tmp/$full.building"
+		flock "$building"
+		use_layer "$full" || make_layer "$name" "$stack" "$text" "$full" "$@"
+		rm -f "$LAB_CACHE/tmp/$full.building"
+		exec {building}>&-
 	fi
 	reply=$full
 }
@@ -105,7 +116,7 @@ finish_layer() {
 	mv "$1/root" "$1/layer/root"
 	rm -rf "$1/layer/root/in"
 	sync -f "$1/layer"
-	# Two builders of the same layer: the second finds the name taken.
+	# Two builders of the base layer: the second finds the name taken.
 	mv -T "$1/layer" "$LAB_CACHE/layers/$2" 2>/dev/null || [ -d "$LAB_CACHE/layers/$2" ]
 	rm -rf "$1"
 }

@@ -5,14 +5,17 @@
 #
 #   base      Debian with compilers, verbs programs and RDMA user space
 #   hosttools what the tests on the host need beside that
-#   kernel    the stock kernel, its headers and Rust metadata
+#   kernel    the stock kernel, its headers and Rust metadata; or instead of it
+#   checker   a kernel with every checker on, compiled from the same source
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia    the simulated NVIDIA driver, installed
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
-#   gpuverbs  the lab's own verbs client
+#   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
+#   gpuverbs  the lab's own verbs client
 #
-# Every function leaves the stack of layers up to its own in $stack.
+# Every function leaves the stack of layers up to its own in $stack. What does
+# not depend on a kernel is made on $base alone, and so shared by all.
 
 # make_base DIR PACKAGES: Debian in DIR/root. This text is part of the layer's hash.
 make_base() {
@@ -30,8 +33,9 @@ make_base() {
 base_layer() {
 	local packages dir started=$SECONDS
 	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
-	stack=base-$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
-	! use_layer "$stack" || return 0
+	base=base-$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
+	stack=$base
+	! use_layer "$base" || return 0
 	new_dir tmp base
 	dir=$reply
 	write_sources "$dir"
@@ -40,35 +44,46 @@ base_layer() {
 		show_log "$LAB_CACHE/log/base.log"
 		die "making the base system failed; nothing of it is kept."
 	}
-	finish_layer "$dir" "$stack"
+	finish_layer "$dir" "$base"
 	say base "done in $((SECONDS - started)) s"
 }
 
 # Beside the others: it leaves its stack in $host_stack.
 hosttools_layer() {
+	local stack
 	base_layer
 	layer_network=yes
 	layer_args=()
-	layer hosttools "$stack" "crates for the tests on the host (two minutes)" \
+	layer hosttools "$base" "crates for the tests on the host (two minutes)" \
 		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
-	host_stack=$reply:$stack
+	host_stack=$reply:$base
 }
 
 kernel_layer() {
-	base_layer
-	list_archive "$stack"
-	choose_kernel
 	layer_network=yes
 	layer_args=("$kver" "$kpkg" "$kseries")
 	layer kernel "$stack" "kernel $kver with Rust metadata (two minutes)" "$top/debian/rust-metadata"
 	stack=$reply:$stack
-	boot_layer "$stack"
+	boot_layer
+}
+
+# Sets $kver to the release of the kernel that was made.
+checker_layer() {
+	local kernel
+	layer_network=yes
+	layer_args=("$kpkg" "$kseries")
+	layer checker "$stack" "kernel $kseries with KASAN, lockdep and other checkers (10 to 30 minutes, once)" \
+		"$lab/checker/config"
+	stack=$reply:$stack
+	kernel=$(echo "$LAB_CACHE/layers/$reply"/root/boot/vmlinux-*)
+	kver=${kernel##*/vmlinux-}
+	boot_layer
 }
 
 nvsource_layer() {
 	layer_network=yes
 	layer_args=()
-	layer nvsource "$stack" "NVIDIA's header from Debian (35 MB)"
+	layer nvsource "$base" "NVIDIA's header from Debian (35 MB)"
 	stack=$reply:$stack
 }
 
@@ -86,10 +101,10 @@ ofed_layer() {
 	stack=$reply:$stack
 }
 
-gpuverbs_layer() {
+rival_layer() {
 	layer_network=
-	layer_args=()
-	layer gpuverbs "$stack" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	layer_args=("$kver")
+	layer rival "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
 }
 
@@ -103,23 +118,40 @@ module_layer() {
 	stack=$reply:$stack
 }
 
-# Everything that a guest boots with.
+gpuverbs_layer() {
+	layer_network=
+	layer_args=()
+	layer gpuverbs "$base" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
+# guest_layers [MACHINE]: everything that a guest boots with, on the machine
+# stock (the default), iommu or checker (boot.sh). What is there is used.
 guest_layers() {
-	kernel_layer
+	machine=${1:-stock}
+	[[ " $LAB_MACHINES " == *" $machine "* ]] || die "there is no machine '$machine', only: $LAB_MACHINES."
+	base_layer
+	list_archive "$base"
+	choose_kernel
+	case $machine in
+	checker) checker_layer ;;
+	*) kernel_layer ;;
+	esac
 	nvsource_layer
 	nvidia_layer
 	ofed_layer
-	gpuverbs_layer
+	rival_layer
 	module_layer
+	gpuverbs_layer
 	prune_layers
 }
 
-# Of each kind of layer the twelve that were used last are kept, for two weeks.
+# Of each kind of layer the 24 that were used last are kept, for two weeks.
 prune_layers() {
 	local kind
 	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
 	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
 		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' |
-			sort -rn | tail -n +13 | cut -d' ' -f2 | xargs -r rm -rf
+			sort -rn | tail -n +25 | cut -d' ' -f2 | xargs -r rm -rf
 	done
 }

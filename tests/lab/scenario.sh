@@ -3,31 +3,55 @@
 #
 # Guest scenarios: tests/guest/scenarios/NAME.sh, each in a guest of its own.
 
+#
+# A scenario's line "# Machines: stock iommu checker" (without it: stock) says
+# on which it is to be run; NAME@MACHINE is one such run.
+
+scenario_file() { printf '%s\n' "$top/tests/guest/scenarios/$1.sh"; }
+
+scenario_machines() {
+	local machines
+	machines=$(sed -n 's/^# Machines: //p' "$(scenario_file "$1")")
+	printf '%s\n' "${machines:-stock}"
+}
+
+# runs_of NAME: NAME@MACHINE for each of its machines.
+runs_of() {
+	# shellcheck disable=SC2046 # a list of words
+	printf "$1@%s\n" $(scenario_machines "$1")
+}
+
 list_scenarios() {
-	local file
+	local file name
 	for file in "$top"/tests/guest/scenarios/*.sh; do
-		printf '  %-22s %s\n' "$(basename "$file" .sh)" "$(sed -n 's/^# Shows: //p' "$file")"
+		name=$(basename "$file" .sh)
+		printf '  %-16s %-20s %s\n' "$name" "$(scenario_machines "$name")" "$(sed -n 's/^# Shows: //p' "$file")"
 	done
 }
 
-# run_scenario NAME: one line when it passes, everything seen when it does not.
+# run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
+# everything seen, and the command that does the same again.
 run_scenario() {
-	local name=$1 started=$SECONDS scenario_label=$1
-	if run_guest "$name"; then
-		say "$name" "passed, $(grep -c '^ok ' "$run/said") checks, $((SECONDS - started)) s"
-		keep_console "$name"
+	local scenario_label=$1 name=${1%@*} started
+	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+	guest_layers "${1#*@}"
+	started=$SECONDS
+	if run_guest "$name" "lab.seed=$seed ${2-}"; then
+		say "$1" "passed, $(grep -c '^ok ' "$run/said") checks, $((SECONDS - started)) s, seed $seed"
+		keep_console "$1"
 		rm -rf "$run"
 		return 0
 	fi
 	{
-		printf -- '--- console of %s ---\n' "$name"
+		printf -- '--- console of %s ---\n' "$1"
 		tail -n 120 "$run/console"
 		cat "$run/qemu.log"
-		printf -- '--- failed checks of %s ---\n' "$name"
+		printf -- '--- failed checks of %s ---\n' "$1"
 		grep '^fail ' "$run/said" || true
 	} >&2
-	keep_console "$name"
-	say "$name" "FAILED after $((SECONDS - started)) s; console: $LAB_CACHE/log/$name.console"
+	keep_console "$1"
+	say "$1" "FAILED after $((SECONDS - started)) s; console: $LAB_CACHE/log/$1.console"
+	say "$1" "again: SEED=$seed tests/run ${again:-scenario $1}"
 	rm -rf "$run"
 	return 1
 }
@@ -37,20 +61,34 @@ keep_console() {
 }
 
 scenario_main() {
-	local name
+	local word name runs=()
 	if [ $# -eq 0 ]; then
-		printf 'Scenarios (tests/run scenario NAME...):\n'
+		printf 'Scenarios (tests/run scenario NAME... or NAME@MACHINE...):\n'
 		list_scenarios
 		return
 	fi
-	for name; do
-		[ -e "$top/tests/guest/scenarios/$name.sh" ] || {
+	for word; do
+		name=${word%@*}
+		[ -e "$(scenario_file "$name")" ] || {
 			list_scenarios >&2
 			die "there is no scenario '$name'."
 		}
+		case $word in
+		*@*) runs+=("$word") ;;
+		*) mapfile -t -O "${#runs[@]}" runs < <(runs_of "$word") ;;
+		esac
 	done
-	guest_layers
-	each run_scenario "$@"
+	each run_scenario "${runs[@]}"
+}
+
+# soak_main [REGISTRATIONS]: the storm for hours, for every checker to see.
+soak_main() {
+	local registrations=${1:-100000} again
+	[[ $registrations =~ ^[1-9][0-9]*$ ]] || die "'$registrations' is not a number of registrations."
+	again="soak $registrations"
+	# It reports as it goes, but may be long about it.
+	LAB_TIMEOUT=$((LAB_TIMEOUT * 2))
+	run_scenario soak@checker "lab.registrations=$registrations"
 }
 
 # guest_shell: a guest at this terminal.
@@ -60,7 +98,7 @@ guest_shell() {
 	mkfifo "$run/lab.in" "$run/lab.out"
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
 	qemu_command "$run" "lab.scenario=shell"
-	say shell "the guest's console follows"
+	say shell "the console of a guest (machine: $machine) follows"
 	setpriv --pdeathsig KILL "${qemu[@]}" -chardev stdio,id=tty,signal=off -serial chardev:tty
 	rm -rf "$run"
 }

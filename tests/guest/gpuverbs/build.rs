@@ -42,6 +42,16 @@ const FUNCTIONS: &[&str] = &[
     "mmap",
     "munmap",
     "ioctl",
+    "pread",
+    "pwrite",
+    "memfd_create",
+    "fork",
+    "waitpid",
+    "kill",
+    "_exit",
+    "prctl",
+    "sendmsg",
+    "recvmsg",
 ];
 
 const TYPES: &[&str] = &[
@@ -58,9 +68,12 @@ const CONSTANTS: &[&str] = &[
     "LAB_GPU_.*",
     "E[A-Z0-9]+",
     "IBV_LINK_LAYER_.*",
-    "PROT_READ",
-    "PROT_WRITE",
-    "MAP_SHARED",
+    "PROT_(NONE|READ|WRITE)",
+    "MAP_(SHARED|PRIVATE|ANONYMOUS|FIXED|NORESERVE)",
+    "PR_SET_(CHILD_SUBREAPER|PDEATHSIG)",
+    "SIGKILL",
+    "WNOHANG",
+    "SOL_SOCKET",
 ];
 
 fn main() {

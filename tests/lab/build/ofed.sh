@@ -4,6 +4,8 @@
 # The RDMA core with peer memory, installed the way MLNX_OFED does it.
 set -euo pipefail
 kver=$1 series=$2
+# A kernel compiled by clang wants its modules compiled by clang.
+! grep -q '^CONFIG_CC_IS_CLANG=y' "/usr/src/linux-rust-$kver/.config" || export LLVM=1
 cp -a /in/ofed /tmp/ofed
 cd /tmp/ofed
 KVER=$kver KDIR=/usr/src/linux-rust-$kver KSRC=/usr/src/linux-lab-$series ./build install

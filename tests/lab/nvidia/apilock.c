@@ -10,11 +10,13 @@
  *
  * Two things are added. A task that waits for one owner for too long is taken
  * for one half of a deadlock: that is a violation, and calls that are able to fail do so,
- * in order that the run comes to an end. And lockdep is told of the lock where
- * a client may not hold its own locks across the call: in put_pages and in
- * dma_map_pages of pages that can be revoked. Holding a lock of the callback's
- * across get_pages is sound, because the callback is armed at the very end,
- * and persistent pages have no callback, so those are not told.
+ * in order that the run comes to an end. And lockdep is told of the lock: one
+ * that the callback takes must not be held in a call that waits for this one.
+ *
+ * Of one call it is not told: dma_map_pages of persistent pages. The RDMA core
+ * makes it with the lock of that region in hand, and waits for the lock of
+ * another region in the callback. To lockdep these are one lock, and the two
+ * orders a deadlock; but no callback waits for a region whose pages persist.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

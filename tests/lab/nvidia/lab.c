@@ -14,9 +14,12 @@
  *              number or by name. "clear" ends all. Reading gives what is set.
  * strike       write "<moment> [nth]": memory is freed by another task at the
  *              nth time that this point is passed. One at a time; reading gives
- *              what is still to come.
+ *              what is still to come. "random <permille>": at any moment.
+ * strike_from  which task frees then.
+ * hold         write a moment: calls stay there, after its strike if one is due,
+ *              until "none" is written.
  * layout       how the pages of allocations made from now on lie in the BAR.
- * seed         of the layout called fragmented. Writing starts it afresh.
+ * seed         of all that is random. Writing starts it afresh.
  * free_from    which task frees at munmap and exit.
  * (numbers)    see the table at the end.
  */
@@ -35,7 +38,8 @@
 #include "sim.h"
 
 struct sim_knobs sim_knobs = {
-	.strike_wait_ms = 200,
+	.strike_from = SIM_FREE_FROM_KTHREAD,
+	.strike_wait_ms = 10000,
 	.quarantine_max = 1024,
 	.page_size = NVIDIA_P2P_PAGE_SIZE_64KB,
 	.verify = 1,
@@ -71,11 +75,13 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_LIVE_PERSISTENT_PINS] = "live_persistent_pins",
 	[SIM_LIVE_DMA_MAPPINGS] = "live_dma_mappings",
 	[SIM_LIVE_DMA_PAGES] = "live_dma_pages",
+	[SIM_LIVE_OWN_MAPPINGS] = "live_own_mappings",
 	[SIM_LIVE_ARMED_CALLBACKS] = "live_armed_callbacks",
 	[SIM_LIVE_CALLBACKS_RUNNING] = "live_callbacks_running",
 	[SIM_LIVE_DEVICE_REFS] = "live_device_refs",
 	[SIM_LIVE_BAR1_USED] = "live_bar1_used",
 	[SIM_LIVE_STRIKES] = "live_strikes",
+	[SIM_LIVE_HELD] = "live_held",
 	[SIM_LIVE_RSYNC_DRIVERS] = "live_rsync_drivers",
 	[SIM_ALLOCATIONS] = "allocations",
 	[SIM_FREES] = "frees",
@@ -120,6 +126,7 @@ static int counters_show(struct seq_file *s, void *unused)
 	for (i = 0; i < SIM_EXPORTS; i++)
 		seq_printf(s, "calls_%s %lld\n", sim_export_names[i],
 			   (s64)atomic64_read(&sim_calls[i]));
+	sim_strike_show_counters(s);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
@@ -137,12 +144,14 @@ static const char * const sim_offence_names[SIM_OFFENCES] = {
 	[SIM_BAD_TABLE_ADDRESS] = "table_address",
 	[SIM_BAD_TABLE_MODIFIED] = "table_modified",
 	[SIM_BAD_DOUBLE_PUT] = "double_put",
+	[SIM_BAD_ABA_PUT] = "aba_put",
 	[SIM_BAD_MAPPING_UNKNOWN] = "mapping_unknown",
 	[SIM_BAD_MAPPING_DEAD] = "mapping_dead",
 	[SIM_BAD_MAPPING_OWNER] = "mapping_owner",
 	[SIM_BAD_MAPPING_MODIFIED] = "mapping_modified",
 	[SIM_BAD_WRITE_AFTER_FREE] = "write_after_free",
 	[SIM_BAD_PEER] = "bad_peer",
+	[SIM_BAD_PAGE_SIZE] = "page_size",
 	[SIM_BAD_RACE_DMA_MAP] = "race_dma_map",
 	[SIM_BAD_RACE_DMA_UNMAP] = "race_dma_unmap",
 	[SIM_BAD_NOOP_FREE] = "noop_free",
@@ -335,75 +344,39 @@ DEFINE_SHOW_STORE_ATTRIBUTE(fail);
 
 /* ---- strikes ----------------------------------------------------------- */
 
-static const char * const sim_moment_names[SIM_MOMENTS] = {
-	[SIM_STRIKE_NONE] = "none",
-	[SIM_STRIKE_IN_GET_GAP] = "in_get_gap",
-	[SIM_STRIKE_BEFORE_GET_RETURNS] = "before_get_returns",
-	[SIM_STRIKE_AFTER_GET] = "after_get",
-	[SIM_STRIKE_IN_DMA_MAP] = "in_dma_map",
-	[SIM_STRIKE_AFTER_DMA_MAP] = "after_dma_map",
-	[SIM_STRIKE_IN_DMA_UNMAP] = "in_dma_unmap",
-	[SIM_STRIKE_AFTER_DMA_UNMAP] = "after_dma_unmap",
-	[SIM_STRIKE_BEFORE_PUT] = "before_put",
-};
-
-static struct {
-	enum sim_moment moment;
-	u32 skip;
-} sim_next_strike;
-
-bool sim_moment_is(enum sim_moment now)
-{
-	bool hit = false;
-
-	if (READ_ONCE(sim_next_strike.moment) != now)
-		return false;
-	spin_lock(&sim_spin);
-	if (sim_next_strike.moment == now) {
-		hit = !sim_next_strike.skip;
-		if (hit)
-			WRITE_ONCE(sim_next_strike.moment, SIM_STRIKE_NONE);
-		else
-			sim_next_strike.skip--;
-	}
-	spin_unlock(&sim_spin);
-	return hit;
-}
-
 static int strike_show(struct seq_file *s, void *unused)
 {
-	spin_lock(&sim_spin);
-	seq_printf(s, "%s %u\n", sim_moment_names[sim_next_strike.moment],
-		   sim_next_strike.skip + 1);
-	spin_unlock(&sim_spin);
+	sim_strike_show_plan(s);
 	return 0;
 }
 
 static ssize_t strike_write(struct file *file, const char __user *buf,
 			    size_t size, loff_t *ppos)
 {
-	char line[64], name[32];
-	char *words = sim_line(line, sizeof(line), buf, size);
-	unsigned int nth = 1;
-	int moment;
+	char line[64], *words = sim_line(line, sizeof(line), buf, size);
+	int ret = IS_ERR(words) ? PTR_ERR(words) : sim_strike_plan(words);
 
-	if (IS_ERR(words))
-		return PTR_ERR(words);
-	if (sscanf(words, "%31s %u", name, &nth) < 1 || !nth)
-		return -EINVAL;
-	moment = match_string(sim_moment_names, SIM_MOMENTS, name);
-	if (moment < 0)
-		return moment;
-
-	spin_lock(&sim_spin);
-	sim_next_strike.skip = nth - 1;
-	WRITE_ONCE(sim_next_strike.moment, moment);
-	spin_unlock(&sim_spin);
-	return size;
+	return ret ? ret : size;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(strike);
 
-/* ---- layout, seed, free_from ------------------------------------------- */
+static int hold_show(struct seq_file *s, void *unused)
+{
+	sim_hold_show_plan(s);
+	return 0;
+}
+
+static ssize_t hold_write(struct file *file, const char __user *buf,
+			  size_t size, loff_t *ppos)
+{
+	char line[32], *word = sim_line(line, sizeof(line), buf, size);
+	int ret = IS_ERR(word) ? PTR_ERR(word) : sim_hold_plan(word);
+
+	return ret ? ret : size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(hold);
+
+/* ---- layout, seed, who frees ------------------------------------------- */
 
 static const char * const sim_layout_names[SIM_LAYOUTS] = {
 	[SIM_CONTIGUOUS] = "contiguous",
@@ -417,6 +390,7 @@ static const char * const sim_free_from_names[SIM_FREE_FROMS] = {
 	[SIM_FREE_FROM_TASK] = "task",
 	[SIM_FREE_FROM_CLOSE] = "close",
 	[SIM_FREE_FROM_KTHREAD] = "kthread",
+	[SIM_FREE_FROM_PROCESS] = "process",
 };
 
 static ssize_t sim_choose(u32 *knob, const char * const *names, size_t n,
@@ -462,6 +436,21 @@ static ssize_t free_from_write(struct file *file, const char __user *buf,
 			  SIM_FREE_FROMS, buf, size);
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(free_from);
+
+static int strike_from_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%s\n",
+		   sim_free_from_names[READ_ONCE(sim_knobs.strike_from)]);
+	return 0;
+}
+
+static ssize_t strike_from_write(struct file *file, const char __user *buf,
+				 size_t size, loff_t *ppos)
+{
+	return sim_choose(&sim_knobs.strike_from, sim_free_from_names,
+			  SIM_FREE_FROMS, buf, size);
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(strike_from);
 
 static struct rnd_state sim_rnd;
 static u64 sim_seed = 1;
@@ -517,10 +506,14 @@ int sim_lab_init(void)
 	debugfs_create_file("violations", 0644, dir, NULL, &violations_fops);
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
 	debugfs_create_file("strike", 0644, dir, NULL, &strike_fops);
+	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
 	debugfs_create_file("layout", 0644, dir, NULL, &layout_fops);
 	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
 	debugfs_create_file("free_from", 0644, dir, NULL, &free_from_fops);
+	debugfs_create_file("strike_from", 0644, dir, NULL, &strike_from_fops);
 
+	/* Whether moments of a client's own mapping come (owndma.c). */
+	debugfs_create_bool("own_dma", 0444, dir, &sim_own_dma);
 	/* The size of BAR1, of which 36 MiB are never given out. */
 	debugfs_create_u64("bar1_bytes", 0644, dir, &k->bar1_bytes);
 	/* How long get_pages pauses between its two turns at the API lock. */
@@ -529,11 +522,17 @@ int sim_lab_init(void)
 	debugfs_create_u32("strike_wait_ms", 0644, dir, &k->strike_wait_ms);
 	/* How long a strike called after_ holds back. */
 	debugfs_create_u32("strike_delay_ms", 0644, dir, &k->strike_delay_ms);
+	/* Strikes hold back for as long as this is not 0. */
+	debugfs_create_u32("strike_hold", 0644, dir, &k->strike_hold);
 	/* How many freed tables, and how many mappings, are kept poisoned. */
 	debugfs_create_u32("quarantine_max", 0644, dir, &k->quarantine_max);
 	/* Versions that new tables and mappings bear; 0: the header's. */
 	debugfs_create_x32("page_table_version", 0644, dir,
 			   &k->page_table_version);
+#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
+	debugfs_create_x32("page_table_flags", 0644, dir,
+			   &k->page_table_flags);
+#endif
 	debugfs_create_x32("dma_mapping_version", 0644, dir,
 			   &k->dma_mapping_version);
 	/* The page size that new tables claim: 0, 1, 2 for 4, 64, 128 KiB. */
@@ -541,6 +540,10 @@ int sim_lab_init(void)
 	/* New mappings claim one entry less than their table. */
 	debugfs_create_u32("dma_entries_short", 0644, dir,
 			   &k->dma_entries_short);
+	/* New mappings are one for each contiguous run, not for each page. */
+	debugfs_create_u32("dma_contiguous", 0644, dir, &k->dma_contiguous);
+	/* Whether addresses of freed tables are given out again at once. */
+	debugfs_create_u32("reuse", 0644, dir, &k->reuse);
 	/* Whether to sum up tables and mappings, to see them changed. */
 	debugfs_create_u32("verify", 0644, dir, &k->verify);
 	return 0;

@@ -58,6 +58,8 @@ enum {
 	LAB_GPU_FREE = _IOW('G', 1, struct lab_gpu_free),
 	/* 0xc0304702. EINVAL: not memory of this process; ERANGE: index. */
 	LAB_GPU_QUERY = _IOWR('G', 2, struct lab_gpu_query),
+	/* 0x4703. Waits for one strike that this thread is to make, and makes it. */
+	LAB_GPU_STRIKER = _IO('G', 3),
 };
 
 #endif

@@ -162,6 +162,9 @@ static int __init sim_init(void)
 	ret = sim_strike_init();
 	if (ret)
 		goto no_strike;
+	ret = sim_own_dma_init();
+	if (ret)
+		goto no_own_dma;
 	ret = register_module_notifier(&sim_module_nb);
 	if (ret)
 		goto no_notifier;
@@ -173,6 +176,8 @@ static int __init sim_init(void)
 no_driver:
 	unregister_module_notifier(&sim_module_nb);
 no_notifier:
+	sim_own_dma_exit();
+no_own_dma:
 	sim_strike_exit();
 no_strike:
 	sim_lab_exit();
@@ -184,6 +189,7 @@ static void __exit sim_exit(void)
 {
 	pci_unregister_driver(&sim_driver);
 	unregister_module_notifier(&sim_module_nb);
+	sim_own_dma_exit();
 	sim_strike_exit();
 	sim_quarantine_drain(&sim_gpu);
 	kvfree(sim_gpu.owner);

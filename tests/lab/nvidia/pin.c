@@ -55,7 +55,8 @@ static void sim_pin_destroy(struct kref *ref)
 	kvfree(pin->objects);
 	kvfree(pin->pages);
 	kfree(pin->uuid);
-	kfree(pin->table);
+	if (!pin->lent)
+		kfree(pin->table);
 	kfree(pin);
 }
 
@@ -70,7 +71,7 @@ static void sim_mapping_destroy(struct kref *ref)
 	struct sim_mapping *m = container_of(ref, struct sim_mapping, ref);
 
 	sim_pin_drop(m->pin);
-	kvfree(m->mapped);
+	kvfree(m->runs);
 	kvfree(m->addresses);
 	kfree(m->map);
 	kfree(m);
@@ -84,7 +85,8 @@ void sim_mapping_drop(struct sim_mapping *m)
 
 static void sim_pin_inspect(const struct sim_pin *pin)
 {
-	bool intact = sim_intact(pin->table, sizeof(*pin->table)) &&
+	bool intact = (pin->lent ||
+		       sim_intact(pin->table, sizeof(*pin->table))) &&
 		      sim_intact(pin->uuid, SIM_UUID_LEN) &&
 		      sim_intact(pin->pages, pin->entries * sizeof(void *));
 	u32 i;
@@ -142,6 +144,35 @@ void sim_quarantine_drain(struct sim_gpu *gpu)
 
 /* ---- page tables ------------------------------------------------------- */
 
+/*
+ * The table that this process got rid of last, as the kernel's allocator might
+ * give it out: an address is a key, and this is how a key gets a new meaning.
+ */
+static bool sim_pin_reuse(struct sim_pin *pin)
+{
+	struct sim_gpu *gpu = pin->gpu;
+	struct sim_pin *dead;
+
+	if (!READ_ONCE(sim_knobs.reuse))
+		return false;
+	mutex_lock(&gpu->lock);
+	list_for_each_entry_reverse(dead, &gpu->dead_pins, node) {
+		if (dead->lent || dead->tgid != pin->tgid)
+			continue;
+		if (!sim_intact(dead->table, sizeof(*dead->table)))
+			sim_violation(SIM_BAD_WRITE_AFTER_FREE,
+				      "page table %p was written to after it had been freed",
+				      dead->table);
+		dead->lent = true;
+		pin->reused = true;
+		pin->table = dead->table;
+		memset(pin->table, 0, sizeof(*pin->table));
+		break;
+	}
+	mutex_unlock(&gpu->lock);
+	return pin->reused;
+}
+
 /* The structure alone: its address is known to the client before the rest is. */
 struct sim_pin *sim_pin_new(struct sim_gpu *gpu)
 {
@@ -155,7 +186,8 @@ struct sim_pin *sim_pin_new(struct sim_gpu *gpu)
 	INIT_LIST_HEAD(&pin->mappings);
 	pin->gpu = gpu;
 	pin->tgid = task_tgid_nr(current);
-	pin->table = kzalloc_obj(*pin->table);
+	if (!sim_pin_reuse(pin))
+		pin->table = kzalloc_obj(*pin->table);
 	if (!pin->table) {
 		sim_pin_drop(pin);
 		return NULL;
@@ -204,6 +236,9 @@ int sim_pin_fill(struct sim_pin *pin)
 	table->pages = pin->pages;
 	table->entries = n;
 	table->gpu_uuid = pin->uuid;
+#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
+	table->flags = READ_ONCE(sim_knobs.page_table_flags);
+#endif
 	if (READ_ONCE(sim_knobs.verify))
 		pin->hash = sim_pin_hash(pin);
 	return 0;
@@ -236,7 +271,8 @@ struct sim_pin *sim_pin_find(struct sim_gpu *gpu, const void *table)
 	list_for_each_entry(pin, &gpu->pins, node)
 		if (pin->table == table)
 			goto found;
-	list_for_each_entry(pin, &gpu->dead_pins, node)
+	/* The last one that had this address. */
+	list_for_each_entry_reverse(pin, &gpu->dead_pins, node)
 		if (pin->table == table)
 			goto found;
 	mutex_unlock(&gpu->lock);
@@ -252,6 +288,41 @@ bool sim_pin_alive(const struct sim_pin *pin)
 	enum sim_pin_state state = READ_ONCE(pin->state);
 
 	return state == SIM_PIN_LIVE || state == SIM_PIN_REVOKING;
+}
+
+/* The allocation of a live pin, with a reference, or NULL. */
+struct sim_alloc *sim_pin_alloc(struct sim_pin *pin)
+{
+	struct sim_alloc *alloc;
+
+	if (!pin)
+		return NULL;
+	mutex_lock(&pin->gpu->lock);
+	alloc = pin->alloc;
+	if (alloc)
+		sim_alloc_get(alloc);
+	mutex_unlock(&pin->gpu->lock);
+	return alloc;
+}
+
+/* Say what is wrong with a pointer that should have been a live table. */
+void sim_accuse_table(const char *what, const void *table,
+			     const struct sim_pin *pin, void *caller)
+{
+	if (pin)
+		sim_violation(SIM_BAD_TABLE_DEAD,
+			      "%s of page table %p after it was %s, from %pS",
+			      what, table,
+			      pin->state == SIM_PIN_PUT ? "put" : "revoked",
+			      caller);
+	else if (table == SIM_DANGLING)
+		sim_violation(SIM_BAD_TABLE_UNKNOWN,
+			      "%s of what a failed get_pages left behind, from %pS",
+			      what, caller);
+	else
+		sim_violation(SIM_BAD_TABLE_UNKNOWN,
+			      "%s of %p, which is no page table, from %pS",
+			      what, table, caller);
 }
 
 /* The API lock is held: nobody poisons the table meanwhile. */
@@ -348,8 +419,10 @@ void sim_pin_revoke_all(struct sim_alloc *alloc)
 		sim_add(SIM_LIVE_ARMED_CALLBACKS, -1);
 		sim_add(SIM_CALLBACKS_FIRED, 1);
 		sim_add(SIM_LIVE_CALLBACKS_RUNNING, 1);
+		WRITE_ONCE(alloc->telling, true);
 		if (callback)
 			callback(pin->data);
+		WRITE_ONCE(alloc->telling, false);
 		sim_add(SIM_LIVE_CALLBACKS_RUNNING, -1);
 
 		sim_pin_release(pin, SIM_PIN_REVOKED);
@@ -404,23 +477,63 @@ static u32 sim_mapping_hash(const struct sim_mapping *m)
 	return jhash(m->addresses, m->entries * sizeof(u64), hash) | 1;
 }
 
-static void sim_mapping_undo(struct sim_mapping *m, u32 n)
+static void sim_mapping_undo(struct sim_mapping *m)
 {
-	while (n--)
-		dma_unmap_resource(&m->peer->dev, m->mapped[n], SIM_PAGE_SIZE,
+	while (m->nruns--)
+		dma_unmap_resource(&m->peer->dev, m->runs[m->nruns].start,
+				   m->runs[m->nruns].pages * SIM_PAGE_SIZE,
 				   DMA_BIDIRECTIONAL, 0);
 	/* The pointer itself stays, as a key. */
 	pci_dev_put(m->peer);
 }
 
-/* One mapping of its own for each page. The API lock is held, the pin live. */
+/* How many pages from this one on are mapped at once. */
+static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
+{
+	phys_addr_t phys = sim_alloc_phys(pin->alloc, pin->first + page);
+	u32 n = 1;
+
+	if (!READ_ONCE(sim_knobs.dma_contiguous))
+		return 1;
+	while (page + n < pin->entries &&
+	       sim_alloc_phys(pin->alloc, pin->first + page + n) ==
+	       phys + n * SIM_PAGE_SIZE)
+		n++;
+	return n;
+}
+
+static int sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin)
+{
+	struct device *dev = &m->peer->dev;
+	u32 i, page = 0;
+
+	while (page < pin->entries) {
+		struct sim_run *run = &m->runs[m->nruns];
+
+		run->pages = sim_run_pages(pin, page);
+		run->start = dma_map_resource(dev,
+					      sim_alloc_phys(pin->alloc,
+							     pin->first + page),
+					      run->pages * SIM_PAGE_SIZE,
+					      DMA_BIDIRECTIONAL, 0);
+		if (dma_mapping_error(dev, run->start))
+			return -EIO;
+		m->nruns++;
+		for (i = 0; i < run->pages; i++)
+			m->addresses[page++] = run->start + i * SIM_PAGE_SIZE;
+	}
+	return 0;
+}
+
+/* The API lock is held, the pin live. */
 int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
 		    struct sim_mapping **out)
 {
 	u32 version = READ_ONCE(sim_knobs.dma_mapping_version);
-	u32 i, n = pin->entries;
+	u32 n = pin->entries;
 	struct sim_gpu *gpu = pin->gpu;
 	struct sim_mapping *m = kzalloc_obj(*m);
+	int ret;
 
 	if (!m)
 		return -ENOMEM;
@@ -428,27 +541,20 @@ int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
 	INIT_LIST_HEAD(&m->node);
 	INIT_LIST_HEAD(&m->on_pin);
 	m->map = kzalloc_obj(*m->map);
-	m->mapped = kvcalloc(n, sizeof(*m->mapped), GFP_KERNEL);
+	m->runs = kvcalloc(n, sizeof(*m->runs), GFP_KERNEL);
 	m->addresses = kvcalloc(n, sizeof(*m->addresses), GFP_KERNEL);
-	if (!m->map || !m->mapped || !m->addresses) {
+	if (!m->map || !m->runs || !m->addresses) {
 		sim_mapping_drop(m);
 		return -ENOMEM;
 	}
 	m->peer = pci_dev_get(peer);
 	m->entries = n;
 
-	for (i = 0; i < n; i++) {
-		m->mapped[i] = dma_map_resource(&peer->dev,
-						sim_alloc_phys(pin->alloc,
-							       pin->first + i),
-						SIM_PAGE_SIZE,
-						DMA_BIDIRECTIONAL, 0);
-		if (dma_mapping_error(&peer->dev, m->mapped[i])) {
-			sim_mapping_undo(m, i);
-			sim_mapping_drop(m);
-			return -EIO;
-		}
-		m->addresses[i] = m->mapped[i];
+	ret = sim_mapping_fill(m, pin);
+	if (ret) {
+		sim_mapping_undo(m);
+		sim_mapping_drop(m);
+		return ret;
 	}
 
 	m->map->version = version ? version : NVIDIA_P2P_DMA_MAPPING_VERSION;
@@ -516,7 +622,7 @@ void sim_mapping_release(struct sim_mapping *m)
 		sim_violation(SIM_BAD_MAPPING_MODIFIED,
 			      "DMA mapping %p has been changed by its client",
 			      m->map);
-	sim_mapping_undo(m, m->entries);
+	sim_mapping_undo(m);
 	sim_poison(m->addresses, m->entries * sizeof(u64));
 	sim_poison(m->map, sizeof(*m->map));
 	sim_add(SIM_LIVE_DMA_MAPPINGS, -1);

@@ -24,9 +24,9 @@
  *                is called, while DMA is mapped, or while PTEs are zapped.
  *   spinlocks    of lab.c: leaves.
  *
- * mmap_lock is taken outside of the API lock in one case only: the knob
- * "free_from" says "close". Then nothing that a free callback reaches may need
- * the mmap_lock of the process that is unmapping.
+ * mmap_lock is taken outside of the API lock in one case only: when a knob,
+ * "free_from" or "strike_from", says "close". Then nothing that a callback
+ * reaches may need the mmap_lock of the process that is unmapping.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -37,19 +37,29 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/types.h>
-#include <linux/workqueue.h>
 
 #include <nv-p2p.h>
 
 #include "lab_gpu.h"
 
-#ifndef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
-#error "this nv-p2p.h is older than the persistent page interface"
+/*
+ * Drivers 515 to 525.89 and 530 pin persistently if get_pages is given no
+ * callback; later ones have calls of their own for that.
+ */
+#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+#define SIM_OLD false
+#elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
+#define SIM_OLD true
+#else
+#error "this nv-p2p.h is older than persistent pages"
 #endif
 
 #define SIM_PAGE_SHIFT		16	/* of LAB_GPU_PAGE_SIZE */
 #define SIM_PAGE_SIZE		((unsigned long)LAB_GPU_PAGE_SIZE)
 #define SIM_UUID_LEN		NVIDIA_P2P_GPU_UUID_LEN
+
+/* Who has called an export: in the exports themselves. */
+#define SIM_CALLER		__builtin_return_address(0)
 
 /* BAR1 space that the resource manager never gives to third parties. */
 #define SIM_BAR1_RESERVE	(36UL << 20)
@@ -113,7 +123,9 @@ struct sim_alloc {
 
 	enum sim_alloc_state state;
 	bool unmapped;		/* its address means nothing any more */
-	bool queued;		/* the kthread frees it */
+	bool queued;		/* another task frees it */
+	bool free_in_close;	/* whatever free_from says */
+	bool telling;		/* a callback about it runs */
 	bool orphan;		/* freed, but pinned at that time */
 	u32 vmas;
 	u32 npins;
@@ -122,7 +134,6 @@ struct sim_alloc {
 
 	struct file *device;	/* keeps f_mapping, and this module, alive */
 	struct file *handle;	/* last fput frees, see vidmem.c */
-	struct work_struct work;
 };
 
 extern const struct file_operations sim_device_fops;
@@ -131,6 +142,8 @@ struct sim_alloc *sim_alloc_find(struct sim_gpu *gpu, u64 va);
 void sim_alloc_get(struct sim_alloc *alloc);
 void sim_alloc_put(struct sim_alloc *alloc);
 void sim_alloc_free(struct sim_alloc *alloc);
+bool sim_alloc_free_in_close(struct sim_alloc *alloc);
+struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys);
 void sim_alloc_settle(struct sim_alloc *alloc);
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page);
 int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n);
@@ -171,6 +184,8 @@ struct sim_pin {
 	void (*callback)(void *data);
 	void *data;
 	void *caller;
+	bool reused;		/* the table was another pin's before */
+	bool lent;		/* tombstone: the table is another pin's now */
 
 	/* What the client sees, and what we remember of it. */
 	struct nvidia_p2p_page_table *table;
@@ -188,7 +203,11 @@ struct sim_mapping {
 	struct pci_dev *peer;
 	bool live;
 	u32 entries;
-	dma_addr_t *mapped;		/* what we remember */
+	struct sim_run {
+		dma_addr_t start;
+		u32 pages;
+	} *runs;			/* what we remember */
+	u32 nruns;
 	struct nvidia_p2p_dma_mapping *map;
 	u64 *addresses;
 	u32 hash;
@@ -200,6 +219,9 @@ void sim_pin_publish(struct sim_pin *pin);
 struct sim_pin *sim_pin_find(struct sim_gpu *gpu, const void *table);
 void sim_pin_drop(struct sim_pin *pin);
 bool sim_pin_alive(const struct sim_pin *pin);
+struct sim_alloc *sim_pin_alloc(struct sim_pin *pin);
+void sim_accuse_table(const char *what, const void *table,
+		      const struct sim_pin *pin, void *caller);
 void sim_pin_check(struct sim_pin *pin, const char *where);
 void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how);
 void sim_pin_revoke_all(struct sim_alloc *alloc);
@@ -226,14 +248,31 @@ enum sim_moment {
 	SIM_STRIKE_IN_DMA_UNMAP,
 	SIM_STRIKE_AFTER_DMA_UNMAP,
 	SIM_STRIKE_BEFORE_PUT,
+	SIM_STRIKE_AFTER_PUT,
 	SIM_MOMENTS
 };
 
-/* How each of them ends up when it strikes is told in strike.c. */
+struct seq_file;
+
 int sim_strike_init(void);
 void sim_strike_exit(void);
 void sim_strike(enum sim_moment now, struct sim_alloc *alloc);
-void sim_free_queue(struct sim_alloc *alloc);
+void sim_strike_pin(enum sim_moment now, struct sim_pin *pin);
+void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait);
+void sim_strike_moot(struct sim_alloc *alloc);
+int sim_striker(void);
+int sim_strike_plan(const char *words);
+void sim_strike_show_plan(struct seq_file *s);
+int sim_hold_plan(const char *word);
+void sim_hold_show_plan(struct seq_file *s);
+void sim_strike_show_counters(struct seq_file *s);
+
+/* ---- owndma.c: clients that map by themselves -------------------------- */
+
+extern bool sim_own_dma;
+
+int sim_own_dma_init(void);
+void sim_own_dma_exit(void);
 
 /* ---- lab.c: what a test sees and sets --------------------------------- */
 
@@ -264,11 +303,13 @@ enum sim_counter {
 	SIM_LIVE_PERSISTENT_PINS,
 	SIM_LIVE_DMA_MAPPINGS,
 	SIM_LIVE_DMA_PAGES,
+	SIM_LIVE_OWN_MAPPINGS,
 	SIM_LIVE_ARMED_CALLBACKS,
 	SIM_LIVE_CALLBACKS_RUNNING,
 	SIM_LIVE_DEVICE_REFS,
 	SIM_LIVE_BAR1_USED,
 	SIM_LIVE_STRIKES,
+	SIM_LIVE_HELD,
 	SIM_LIVE_RSYNC_DRIVERS,
 	SIM_LIVE_END,
 	/* totals since the module was loaded */
@@ -299,12 +340,14 @@ enum sim_offence {
 	SIM_BAD_TABLE_ADDRESS,
 	SIM_BAD_TABLE_MODIFIED,
 	SIM_BAD_DOUBLE_PUT,
+	SIM_BAD_ABA_PUT,
 	SIM_BAD_MAPPING_UNKNOWN,
 	SIM_BAD_MAPPING_DEAD,
 	SIM_BAD_MAPPING_OWNER,
 	SIM_BAD_MAPPING_MODIFIED,
 	SIM_BAD_WRITE_AFTER_FREE,
 	SIM_BAD_PEER,
+	SIM_BAD_PAGE_SIZE,
 	SIM_BAD_RACE_DMA_MAP,
 	SIM_BAD_RACE_DMA_UNMAP,
 	SIM_BAD_NOOP_FREE,
@@ -328,6 +371,7 @@ enum sim_free_from {
 	SIM_FREE_FROM_TASK,
 	SIM_FREE_FROM_CLOSE,
 	SIM_FREE_FROM_KTHREAD,
+	SIM_FREE_FROM_PROCESS,
 	SIM_FREE_FROMS
 };
 
@@ -335,14 +379,19 @@ struct sim_knobs {
 	u64 bar1_bytes;
 	u32 layout;
 	u32 free_from;
+	u32 strike_from;
 	u32 get_gap_ms;
 	u32 strike_wait_ms;
 	u32 strike_delay_ms;
+	u32 strike_hold;
 	u32 quarantine_max;
 	u32 page_table_version;
+	u32 page_table_flags;
 	u32 page_size;
 	u32 dma_mapping_version;
 	u32 dma_entries_short;
+	u32 dma_contiguous;
+	u32 reuse;
 	u32 verify;
 };
 
@@ -355,7 +404,6 @@ int sim_fail(enum sim_export which);
 void sim_add(enum sim_counter which, s64 n);
 s64 sim_read(enum sim_counter which);
 u32 sim_random(void);
-bool sim_moment_is(enum sim_moment now);
 __printf(2, 3) void sim_violation(enum sim_offence what, const char *fmt, ...);
 
 #endif

@@ -28,6 +28,7 @@
  *   kthread  in a worker called nv_queue that has no address space, as the
  *            real driver does when closing was interrupted. munmap does not
  *            wait for it; LAB_GPU_FREE does.
+ *   process  in a task of another process (strike.c), and else the same.
  *
  * The first of these hangs on a file of its own for each allocation: the last
  * fput() is deferred to a moment without locks, and holds on to this module.
@@ -178,14 +179,6 @@ void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n)
 
 /* ---- allocations ------------------------------------------------------- */
 
-static void sim_free_work(struct work_struct *work)
-{
-	struct sim_alloc *alloc = container_of(work, struct sim_alloc, work);
-
-	sim_alloc_free(alloc);
-	sim_alloc_put(alloc);
-}
-
 static struct sim_alloc *sim_alloc_new(struct sim_gpu *gpu, u64 va, u64 offset,
 				       u64 size)
 {
@@ -196,7 +189,6 @@ static struct sim_alloc *sim_alloc_new(struct sim_gpu *gpu, u64 va, u64 offset,
 	kref_init(&alloc->ref);
 	INIT_LIST_HEAD(&alloc->node);
 	INIT_LIST_HEAD(&alloc->pins);
-	INIT_WORK(&alloc->work, sim_free_work);
 	alloc->gpu = gpu;
 	alloc->tgid = task_tgid_nr(current);
 	alloc->va = va;
@@ -252,6 +244,33 @@ struct sim_alloc *sim_alloc_find(struct sim_gpu *gpu, u64 va)
 	return NULL;
 }
 
+/* Whether its munmap, which is to come, frees it under the mmap_lock. */
+bool sim_alloc_free_in_close(struct sim_alloc *alloc)
+{
+	bool mapped;
+
+	mutex_lock(&alloc->gpu->lock);
+	mapped = !alloc->unmapped;
+	if (mapped)
+		alloc->free_in_close = true;
+	mutex_unlock(&alloc->gpu->lock);
+	return mapped;
+}
+
+/* What lies at a physical address, with a reference, or NULL. */
+struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys)
+{
+	struct sim_alloc *alloc = NULL;
+
+	mutex_lock(&gpu->lock);
+	if (gpu->present && phys >= gpu->bar && phys - gpu->bar < gpu->size)
+		alloc = gpu->owner[(phys - gpu->bar) >> SIM_PAGE_SHIFT];
+	if (alloc)
+		sim_alloc_get(alloc);
+	mutex_unlock(&gpu->lock);
+	return alloc;
+}
+
 /* Give the frames back if nothing holds them. The API lock is held. */
 void sim_alloc_settle(struct sim_alloc *alloc)
 {
@@ -287,7 +306,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 
 	/* A callback that drops the last mm of another process gets here. */
 	if (sim_api_is_mine()) {
-		sim_free_queue(alloc);
+		sim_free_elsewhere(alloc, SIM_FREE_FROM_KTHREAD, false);
 		return;
 	}
 
@@ -320,6 +339,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 	sim_add(SIM_FREES, 1);
 	if (alloc->orphan)
 		sim_add(SIM_LIVE_ORPHANS, 1);
+	sim_strike_moot(alloc);
 	sim_alloc_settle(alloc);
 out:
 	sim_api_unlock();
@@ -342,6 +362,11 @@ static const struct file_operations sim_handle_fops = {
 	.release = sim_handle_release,
 };
 
+static bool sim_is_elsewhere(u32 from)
+{
+	return from == SIM_FREE_FROM_KTHREAD || from == SIM_FREE_FROM_PROCESS;
+}
+
 static void sim_vma_open(struct vm_area_struct *vma)
 {
 	struct sim_alloc *alloc = vma->vm_private_data;
@@ -360,9 +385,11 @@ static void sim_vma_close(struct vm_area_struct *vma)
 
 	mutex_lock(&gpu->lock);
 	last = !--alloc->vmas;
+	if (alloc->free_in_close)
+		from = SIM_FREE_FROM_CLOSE;
 	if (last) {
 		alloc->unmapped = true;
-		alloc->queued = from == SIM_FREE_FROM_KTHREAD;
+		alloc->queued = sim_is_elsewhere(from);
 	}
 	mutex_unlock(&gpu->lock);
 	if (!last)
@@ -370,8 +397,8 @@ static void sim_vma_close(struct vm_area_struct *vma)
 
 	if (from == SIM_FREE_FROM_CLOSE)
 		sim_alloc_free(alloc);
-	else if (from == SIM_FREE_FROM_KTHREAD)
-		sim_free_queue(alloc);
+	else if (sim_is_elsewhere(from))
+		sim_free_elsewhere(alloc, from, false);
 	fput(alloc->handle);
 }
 
@@ -496,7 +523,7 @@ static unsigned long sim_get_unmapped_area(struct file *file,
 
 static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 {
-	bool queue = READ_ONCE(sim_knobs.free_from) == SIM_FREE_FROM_KTHREAD;
+	u32 from = READ_ONCE(sim_knobs.free_from);
 	struct lab_gpu_free arg;
 	struct sim_alloc *alloc;
 
@@ -513,12 +540,10 @@ static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 	if (!alloc)
 		return -EINVAL;
 
-	if (queue) {
-		sim_free_queue(alloc);
-		flush_work(&alloc->work);
-	} else {
+	if (sim_is_elsewhere(from))
+		sim_free_elsewhere(alloc, from, true);
+	else
 		sim_alloc_free(alloc);
-	}
 	sim_alloc_put(alloc);
 	return 0;
 }
@@ -558,6 +583,8 @@ static long sim_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	switch (cmd) {
 	case LAB_GPU_FREE:
 		return sim_ioctl_free(gpu, (void __user *)arg);
+	case LAB_GPU_STRIKER:
+		return sim_striker();
 	case LAB_GPU_QUERY:
 		return sim_ioctl_query(gpu, (void __user *)arg);
 	default:

@@ -175,7 +175,7 @@ pub fn usage(text: impl Into<String>) -> Failure {
 }
 
 /// A sum of numbers, each decimal or 0x…, each with K, M or G behind it or not.
-fn number(text: &str) -> Option<u64> {
+pub fn number(text: &str) -> Option<u64> {
     text.split('+').try_fold(0u64, |sum, term| {
         let (digits, unit) = match term.chars().last()? {
             'k' | 'K' => (&term[..term.len() - 1], 1 << 10),

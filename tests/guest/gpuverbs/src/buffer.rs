@@ -4,9 +4,9 @@
 //! from or writes to, and what shows that it touched nothing else.
 
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
-use crate::args::usage;
+use crate::args::{usage, Args, Opt};
 use crate::errno;
 use crate::failure::Failure;
 use crate::gpu::{FreeBy, Gpu, GpuMemory, GPU_PAGE};
@@ -52,6 +52,38 @@ impl Place {
     /// Offset in the BAR of the buffer's first byte.
     pub fn start(&self) -> u64 {
         self.offset + self.shift
+    }
+}
+
+/// Options of commands that move bytes between two buffers.
+pub const ENDS_OPTIONS: &[Opt] = &[
+    Opt::required("from", "OFFSET", "where in the BAR the source is"),
+    Opt::required("to", "OFFSET", "where in the BAR the target is"),
+    Opt::required("length", "SIZE", "how much to move"),
+    Opt::optional(
+        "shift",
+        "N",
+        "bytes between an offset and its buffer's start",
+    ),
+    Opt::optional("seed", "N", "which pattern (default: 1)"),
+];
+
+/// Where bytes are to be moved from and to, and which.
+pub struct Ends {
+    pub from: Place,
+    pub to: Place,
+    pub seed: u64,
+}
+
+impl Ends {
+    pub fn parse(args: &Args) -> Result<Self, Failure> {
+        let length = args.required("length")?;
+        let shift = args.number("shift")?.unwrap_or(0);
+        Ok(Self {
+            from: Place::aligned(args.required("from")?, shift, length)?,
+            to: Place::aligned(args.required("to")?, shift, length)?,
+            seed: args.number("seed")?.unwrap_or(1),
+        })
     }
 }
 
@@ -117,7 +149,7 @@ impl Buffer {
         }
     }
 
-    pub fn register(&self, pd: &Rc<Pd>) -> Result<Mr, Failure> {
+    pub fn register(&self, pd: &Arc<Pd>) -> Result<Mr, Failure> {
         let range = self.memory.range(self.start, self.length);
         pd.register(range, Access::ALL).map_err(|error| {
             Failure::Unmet(format!(

@@ -8,12 +8,14 @@
 //! behind an address may be taken away while the address still stands in a
 //! registration.
 
+use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 use std::ptr;
-use std::rc::Rc;
 use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
 
 use crate::args::{Args, Opt};
 use crate::failure::Failure;
@@ -24,11 +26,11 @@ pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
 const DEVICE: &str = "/dev/nvidia-lab";
 
-pub const OPTIONS: &[Opt] = &[Opt::optional(
+pub const OPTION: Opt = Opt::optional(
     "gpu",
     "FILE",
     "device of the GPU (default: /dev/nvidia-lab); an ordinary file stands for host memory",
-)];
+);
 
 /// How GPU memory is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ pub enum FreeBy {
 
 #[derive(Clone)]
 pub struct Gpu {
-    file: Rc<File>,
+    file: Arc<File>,
 }
 
 impl Gpu {
@@ -54,14 +56,28 @@ impl Gpu {
             .map_err(Failure::environment(format_args!(
                 "no GPU: cannot open {path}"
             )))?;
-        Ok(Self {
-            file: Rc::new(file),
-        })
+        Ok(Self::of_file(file))
+    }
+
+    pub fn of_file(file: File) -> Self {
+        Self {
+            file: Arc::new(file),
+        }
     }
 
     /// Allocates the GPU memory at `offset` in the BAR: `length` bytes, rounded
     /// up to whole GPU pages.
     pub fn allocate(&self, offset: u64, length: u64) -> io::Result<GpuMemory> {
+        // SAFETY: at an address of the kernel's choice.
+        unsafe { self.map(ptr::null_mut(), offset, length) }
+    }
+
+    /// # Safety
+    ///
+    /// What is mapped at `addr`, if that is not NULL, must be the caller's to
+    /// replace.
+    pub unsafe fn map(&self, addr: *mut c_void, offset: u64, length: u64) -> io::Result<GpuMemory> {
+        let fixed = if addr.is_null() { 0 } else { sys::MAP_FIXED };
         let too_big = || io::Error::from_raw_os_error(sys::EOVERFLOW as i32);
         let rounded = length
             .max(1)
@@ -69,14 +85,14 @@ impl Gpu {
             .ok_or_else(too_big)?;
         let size = usize::try_from(rounded).map_err(|_| too_big())?;
         let file_offset = i64::try_from(offset).map_err(|_| too_big())?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no
-        // memory of ours; the file is open.
+        // SAFETY: a new mapping touches no memory of ours, by this function's
+        // requirement; the file is open.
         let addr = unsafe {
             sys::mmap(
-                ptr::null_mut(),
+                addr,
                 size,
                 (sys::PROT_READ | sys::PROT_WRITE) as i32,
-                sys::MAP_SHARED as i32,
+                (sys::MAP_SHARED | fixed) as i32,
                 self.file.as_raw_fd(),
                 file_offset,
             )
@@ -86,7 +102,7 @@ impl Gpu {
             return Err(io::Error::last_os_error());
         }
         Ok(GpuMemory {
-            file: Rc::clone(&self.file),
+            file: Arc::clone(&self.file),
             addr: addr.cast(),
             size,
             backed: true,
@@ -97,7 +113,7 @@ impl Gpu {
 
 /// One allocation. Given back when dropped.
 pub struct GpuMemory {
-    file: Rc<File>,
+    file: Arc<File>,
     addr: *mut u8,
     size: usize,
     /// The GPU memory has not been given back.
@@ -105,6 +121,9 @@ pub struct GpuMemory {
     /// The address range has not been given back.
     mapped: bool,
 }
+
+// SAFETY: an address; nobody has a reference to what is there.
+unsafe impl Send for GpuMemory {}
 
 /// A range of GPU memory by its addresses, to register it.
 #[derive(Clone, Copy)]
@@ -114,6 +133,11 @@ pub struct Range {
 }
 
 impl Range {
+    /// Any range of addresses, for those who try what must be refused.
+    pub fn of_addresses(addr: u64, length: usize) -> Self {
+        Self { addr, length }
+    }
+
     pub fn addr(&self) -> u64 {
         self.addr
     }
@@ -173,6 +197,27 @@ impl GpuMemory {
             // SAFETY: in bounds and backed, by check(); nobody has a reference.
             .map(|at| unsafe { self.addr.add(at).read_volatile() })
             .collect()
+    }
+
+    /// The 8 bytes at `start`, or an error if the memory has been taken away
+    /// without our doing, where reading it ourselves would be a signal.
+    pub fn peek(&self, through: &File, start: usize) -> io::Result<u64> {
+        self.check(start, 8);
+        // SAFETY: in bounds, by check(); the kernel reads, and fails gently.
+        let n = unsafe { sys::pwrite(through.as_raw_fd(), self.addr.add(start).cast(), 8, 0) };
+        let mut word = [0; 8];
+        moved_word(n)?;
+        through.read_exact_at(&mut word, 0)?;
+        Ok(u64::from_ne_bytes(word))
+    }
+
+    /// Sets the 8 bytes at `start`, with errors as [`Self::peek`].
+    pub fn poke(&mut self, through: &File, start: usize, word: u64) -> io::Result<()> {
+        self.check(start, 8);
+        through.write_all_at(&word.to_ne_bytes(), 0)?;
+        // SAFETY: in bounds, by check(); nobody has a reference.
+        let n = unsafe { sys::pread(through.as_raw_fd(), self.addr.add(start).cast(), 8, 0) };
+        moved_word(n)
     }
 
     fn check(&self, start: usize, length: usize) {
@@ -259,6 +304,26 @@ impl GpuMemory {
         self.mapped = false;
         self.backed = false;
         Ok(())
+    }
+}
+
+/// The answer of a call that was to move a word.
+fn moved_word(n: isize) -> io::Result<()> {
+    match n {
+        8 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        _ => Err(io::Error::from_raw_os_error(sys::EIO as i32)),
+    }
+}
+
+/// A file of no name, for [`GpuMemory::peek`] and [`GpuMemory::poke`].
+pub fn scratch_file() -> io::Result<File> {
+    // SAFETY: a C string; the descriptor that comes back is new.
+    unsafe {
+        match sys::memfd_create(c"gpuverbs".as_ptr(), 0) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
     }
 }
 

@@ -11,15 +11,28 @@ mod args;
 mod buffer;
 mod emit;
 mod errno;
+mod expect;
 mod failure;
 #[allow(unsafe_code)]
 mod gpu;
+mod inherit;
+#[allow(unsafe_code)]
+mod layout;
+mod machine;
 mod output;
 mod pattern;
+mod probe;
+#[allow(unsafe_code)]
+mod process;
+mod random;
 mod register;
 mod revoke;
+mod shortage;
+mod starve;
+mod storm;
 mod sys;
 mod transfer;
+mod trespass;
 #[allow(unsafe_code)]
 mod verbs;
 
@@ -33,6 +46,11 @@ const COMMANDS: &[Command] = &[
     register::COMMAND,
     transfer::COMMAND,
     revoke::COMMAND,
+    probe::COMMAND,
+    trespass::COMMAND,
+    inherit::COMMAND,
+    starve::COMMAND,
+    storm::COMMAND,
     emit::COMMAND,
 ];
 

@@ -3,11 +3,12 @@
 //! `register`: a registration of GPU memory, and its end.
 
 use crate::args::{usage, Args, Command, Opt};
-use crate::errno;
+use crate::expect::{self, result_of, Expected};
 use crate::failure::Failure;
-use crate::gpu::{self, FreeBy, Gpu, GpuMemory};
+use crate::gpu::{FreeBy, GpuMemory};
+use crate::machine::{self, Machine};
 use crate::output;
-use crate::verbs::{self, Access, Device, Pd};
+use crate::verbs::{Access, Pd};
 
 pub const COMMAND: Command = Command {
     name: "register",
@@ -21,11 +22,7 @@ pub const COMMAND: Command = Command {
                 "N",
                 "bytes between the allocation's start and the registration's",
             ),
-            Opt::optional(
-                "expect",
-                "RESULT",
-                "ok (the default) or the name of an error, such as ENOMEM",
-            ),
+            expect::OPTION,
             Opt::optional(
                 "cycles",
                 "N",
@@ -37,13 +34,10 @@ pub const COMMAND: Command = Command {
                 "lw,rw,rr,atomic,bind,zero,odp,relaxed or none (default: lw,rw,rr)",
             ),
         ],
-        verbs::DEVICE_OPTIONS,
-        gpu::OPTIONS,
+        machine::OPTIONS,
     ],
     run,
 };
-
-const OK: &str = "ok";
 
 fn run(args: &Args) -> Result<(), Failure> {
     let offset = args.required("offset")?;
@@ -53,12 +47,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     if cycles == 0 {
         return Err(usage("--cycles must not be 0"));
     }
-    let expected = args.text("expect").unwrap_or(OK);
-    if expected != OK && !errno::is_name(expected) {
-        return Err(usage(format!(
-            "--expect: '{expected}' is neither {OK} nor the name of an error"
-        )));
-    }
+    let expected = Expected::parse(args)?;
     let access = match args.text("access") {
         Some(text) => Access::parse(text)
             .ok_or_else(|| usage(format!("--access: '{text}' is not a list of access flags")))?,
@@ -69,37 +58,30 @@ fn run(args: &Args) -> Result<(), Failure> {
     let start = usize::try_from(shift).map_err(|_| too_large())?;
     let bytes = usize::try_from(length).map_err(|_| too_large())?;
 
-    let gpu = Gpu::open(args)?;
-    let device = Device::open(args)?;
-    output::value("device", device.name());
+    let machine = Machine::open(args)?;
     output::value("offset", offset);
     output::value("va_shift", shift);
     output::value("length", length);
     output::value("access", access);
 
-    let pd = Pd::allocate(&device)?;
-    let mut memory = gpu
+    let pd = Pd::allocate(&machine.device)?;
+    let mut memory = machine
+        .gpu
         .allocate(offset, size)
         .map_err(Failure::unmet(format_args!(
             "allocating {size} bytes of GPU memory at offset {offset}"
         )))?;
     let range = memory.range(start, bytes);
     for cycle in 1..=cycles {
-        let (result, region) = match pd.register(range, access) {
-            Ok(region) => (OK.to_owned(), Some(region)),
-            Err(error) => (errno::name_of(&error), None),
-        };
+        let result = pd.register(range, access);
+        let word = result_of(&result);
         // The last one speaks for all, unless one is different.
-        if cycle == cycles || result != expected {
+        if cycle == cycles || !expected.has(&word) {
             output::value("cycle", cycle);
-            output::value("result", &result);
+            output::value("result", &word);
         }
-        if result != expected {
-            return Err(Failure::Unmet(format!(
-                "ibv_reg_mr() number {cycle} of {cycles} ended with {result}, expected was {expected}"
-            )));
-        }
-        if let Some(region) = region {
+        expected.check(&format!("ibv_reg_mr() number {cycle} of {cycles}"), &word)?;
+        if let Ok(region) = result {
             if cycle == cycles {
                 report_pins(&memory)?;
             }

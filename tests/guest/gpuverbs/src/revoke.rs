@@ -7,34 +7,30 @@
 //! A persistent registration keeps the memory: transfers go on, and nobody else
 //! gets the memory before the registration ends.
 
-use std::io;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::args::{Args, Command, Opt};
-use crate::buffer::{Buffer, Mismatch, Place};
-use crate::errno;
+use crate::buffer::{Buffer, Ends, Mismatch, ENDS_OPTIONS};
+use crate::expect::result_of;
 use crate::failure::Failure;
-use crate::gpu::{self, FreeBy, Gpu};
+use crate::gpu::FreeBy;
+use crate::machine::{self, Machine};
 use crate::output;
 use crate::pattern::{Pattern, POISON};
-use crate::verbs::{self, Device, Mr, Operation, Outcome, Pair, Pd, Port};
+use crate::verbs::{Mr, Operation, Outcome, Pair, Pd, Port, PORT_OPTIONS};
 
 pub const COMMAND: Command = Command {
     name: "revoke",
     summary: "Frees registered GPU memory, and says what becomes of transfers after that",
     options: &[
+        ENDS_OPTIONS,
         &[
-            Opt::required("from", "OFFSET", "where in the BAR the source is"),
-            Opt::required("to", "OFFSET", "where in the BAR the target is"),
-            Opt::required("length", "SIZE", "how much to move"),
             Opt::optional("free", "WHICH", "to (the default) or from"),
             Opt::optional("by", "HOW", "ioctl (the default) or munmap"),
             Opt::optional("expect", "WHAT", "revoked (the default) or pinned"),
-            Opt::optional("seed", "N", "first of the patterns (default: 1)"),
         ],
-        verbs::DEVICE_OPTIONS,
-        verbs::PORT_OPTIONS,
-        gpu::OPTIONS,
+        machine::OPTIONS,
+        PORT_OPTIONS,
     ],
     run,
 };
@@ -52,10 +48,7 @@ enum Expected {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let length = args.required("length")?;
-    let from = Place::aligned(args.required("from")?, 0, length)?;
-    let to = Place::aligned(args.required("to")?, 0, length)?;
-    let seed = args.number("seed")?.unwrap_or(1);
+    let Ends { from, to, seed } = Ends::parse(args)?;
     let freed = args.choice("free", &[("to", Which::Target), ("from", Which::Source)])?;
     let by = args.choice(
         "by",
@@ -66,14 +59,12 @@ fn run(args: &Args) -> Result<(), Failure> {
         &[("revoked", Expected::Revoked), ("pinned", Expected::Pinned)],
     )?;
 
-    let gpu = Gpu::open(args)?;
-    let device = Device::open(args)?;
-    let port = Port::query(&device, args)?;
-    output::value("device", device.name());
+    let machine = Machine::open(args)?;
+    let port = machine.port(args)?;
 
-    let pd = Pd::allocate(&device)?;
-    let mut source = Buffer::allocate(&gpu, from)?;
-    let mut target = Buffer::allocate(&gpu, to)?;
+    let pd = Pd::allocate(&machine.device)?;
+    let mut source = Buffer::allocate(&machine.gpu, from)?;
+    let mut target = Buffer::allocate(&machine.gpu, to)?;
     let first = Pattern::bytes(seed, source.length());
     let second = Pattern::bytes(seed.wrapping_add(1), source.length());
     source.put(&first);
@@ -102,7 +93,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     output::value("freed_offset", lost.place().start());
 
     let trial = Trial {
-        gpu,
+        machine,
         pd,
         port,
         freed,
@@ -136,8 +127,8 @@ impl Regions {
 
 /// Two live registrations, one of memory that has been freed.
 struct Trial {
-    gpu: Gpu,
-    pd: Rc<Pd>,
+    machine: Machine,
+    pd: Arc<Pd>,
     port: Port,
     freed: Which,
     // Before the memory, so that on failure too they end first.
@@ -161,7 +152,7 @@ impl Trial {
 
         // The next owner of the memory. Among them, the three operations use
         // either key of the stale registration, and both ways.
-        let mut next = Buffer::allocate(&self.gpu, self.lost.place())?;
+        let mut next = Buffer::allocate(&self.machine.gpu, self.lost.place())?;
         next.put(&self.second);
         for (name, operation) in Operation::NAMES {
             let pair = Pair::connect(&self.pd, &self.port)?;
@@ -215,7 +206,7 @@ impl Trial {
         drop(pair);
 
         let place = self.lost.place();
-        let again = self.gpu.allocate(place.offset, place.size()?);
+        let again = self.machine.gpu.allocate(place.offset, place.size()?);
         output::value("reallocation", result_of(&again));
         if result_of(&again) != "EBUSY" {
             return Err(Failure::Unmet(format!(
@@ -224,20 +215,13 @@ impl Trial {
             )));
         }
         self.regions.deregister()?;
-        let again = self.gpu.allocate(place.offset, place.size()?);
+        let again = self.machine.gpu.allocate(place.offset, place.size()?);
         output::value("reallocation_after_dereg", result_of(&again));
         again.map_err(Failure::unmet(
             "allocating the memory after its registration ended",
         ))?;
         output::value("result", "pinned");
         Ok(())
-    }
-}
-
-fn result_of<T>(result: &io::Result<T>) -> String {
-    match result {
-        Ok(_) => "ok".to_owned(),
-        Err(error) => errno::name_of(error),
     }
 }
 

@@ -5,55 +5,42 @@
 use std::io;
 
 use crate::args::{usage, Args, Command, Opt};
-use crate::buffer::{Buffer, Place};
+use crate::buffer::{Buffer, Ends, ENDS_OPTIONS};
 use crate::failure::Failure;
-use crate::gpu::{self, FreeBy, Gpu};
+use crate::gpu::FreeBy;
+use crate::machine::{self, Machine};
 use crate::output;
 use crate::pattern::Pattern;
-use crate::verbs::{self, Device, Operation, Pair, Pd, Port};
+use crate::verbs::{Operation, Pair, Pd, PORT_OPTIONS};
 
 pub const COMMAND: Command = Command {
     name: "transfer",
     summary:
         "Moves a pattern between two registered pieces of GPU memory over a connection to itself",
     options: &[
+        ENDS_OPTIONS,
         &[
-            Opt::required("from", "OFFSET", "where in the BAR the source is"),
-            Opt::required("to", "OFFSET", "where in the BAR the target is"),
-            Opt::required("length", "SIZE", "how much to move"),
-            Opt::required("seed", "N", "which pattern"),
             Opt::optional("op", "OP", "write (the default), read or send"),
-            Opt::optional(
-                "shift",
-                "N",
-                "bytes between an offset and its buffer's start",
-            ),
             Opt::flag(
                 "hold",
                 "says `holding` and waits for a line of input before giving anything back",
             ),
         ],
-        verbs::DEVICE_OPTIONS,
-        verbs::PORT_OPTIONS,
-        gpu::OPTIONS,
+        machine::OPTIONS,
+        PORT_OPTIONS,
     ],
     run,
 };
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let length = args.required("length")?;
-    let shift = args.number("shift")?.unwrap_or(0);
-    let from = Place::aligned(args.required("from")?, shift, length)?;
-    let to = Place::aligned(args.required("to")?, shift, length)?;
-    let seed = args.required("seed")?;
+    let ends = Ends::parse(args)?;
     let operation = args.choice("op", Operation::NAMES)?;
 
-    let gpu = Gpu::open(args)?;
-    let device = Device::open(args)?;
-    let port = Port::query(&device, args)?;
-    output::value("device", device.name());
+    let machine = Machine::open(args)?;
+    let port = machine.port(args)?;
     output::value("gid_index", port.gid_index());
     output::value("path_mtu", port.mtu());
+    let length = ends.from.length;
     if length > u64::from(port.largest_message()) {
         return Err(usage(format!(
             "--length: one message carries {} bytes at most",
@@ -61,10 +48,10 @@ fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
 
-    let pd = Pd::allocate(&device)?;
-    let mut source = Buffer::allocate(&gpu, from)?;
-    let mut target = Buffer::allocate(&gpu, to)?;
-    let pattern = Pattern::bytes(seed, source.length());
+    let pd = Pd::allocate(&machine.device)?;
+    let mut source = Buffer::allocate(&machine.gpu, ends.from)?;
+    let mut target = Buffer::allocate(&machine.gpu, ends.to)?;
+    let pattern = Pattern::bytes(ends.seed, source.length());
     source.put(&pattern);
     target.poison();
     let source_region = source.register(&pd)?;
@@ -82,7 +69,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     output::value("source_offset", source.place().start());
     output::value("target_offset", target.place().start());
     output::value("length", length);
-    output::value("seed", seed);
+    output::value("seed", ends.seed);
 
     for (name, buffer) in [("source", &source), ("target", &target)] {
         if let Err(mismatch) = buffer.check(&pattern) {

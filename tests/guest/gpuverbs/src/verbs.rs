@@ -12,8 +12,10 @@ use std::ffi::CStr;
 use std::fmt;
 use std::io;
 use std::mem::{size_of, MaybeUninit};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,11 +25,7 @@ use crate::failure::Failure;
 use crate::gpu::Range;
 use crate::sys;
 
-pub const DEVICE_OPTIONS: &[Opt] = &[Opt::optional(
-    "device",
-    "NAME",
-    "RDMA device (default: the first)",
-)];
+pub const DEVICE_OPTION: Opt = Opt::optional("device", "NAME", "RDMA device (default: the first)");
 
 pub const PORT_OPTIONS: &[Opt] = &[
     Opt::optional(
@@ -77,30 +75,79 @@ pub struct Device {
     name: String,
 }
 
-impl Device {
+// SAFETY: libibverbs may be called for one context by any number of threads.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// A device that is there, not opened yet.
+pub struct Found {
+    device: *mut sys::ibv_device,
+    name: String,
+    // What `device` is in.
+    _list: DeviceList,
+}
+
+// SAFETY: nothing changes a list of devices, and any thread may open one.
+unsafe impl Sync for Found {}
+
+impl Found {
     /// The device that `--device` names, or the first.
-    pub fn open(args: &Args) -> Result<Rc<Self>, Failure> {
+    pub fn find(args: &Args) -> Result<Self, Failure> {
         let wanted = args.text("device");
         let list =
             DeviceList::get().map_err(Failure::environment("the RDMA devices cannot be listed"))?;
-        let Some((name, device)) = list
+        let found = list
             .devices()
-            .find(|(name, _)| wanted.is_none_or(|wanted| wanted == name))
-        else {
-            return Err(Failure::Environment(match wanted {
+            .find(|(name, _)| wanted.is_none_or(|wanted| wanted == name));
+        match found {
+            Some((name, device)) => Ok(Self {
+                device,
+                name,
+                _list: list,
+            }),
+            None => Err(Failure::Environment(match wanted {
                 Some(wanted) => format!("there is no RDMA device '{wanted}'"),
                 None => "there is no RDMA device".to_owned(),
-            }));
-        };
-        // SAFETY: `device` is in `list`, which is freed only after this.
-        let context = object(unsafe { sys::ibv_open_device(device) }).map_err(
-            Failure::environment(format_args!("the RDMA device {name} cannot be opened")),
-        )?;
-        Ok(Rc::new(Self { context, name }))
+            })),
+        }
+    }
+
+    pub fn open(&self) -> Result<Arc<Device>, Failure> {
+        // SAFETY: `device` is in the list, which lives as long as `self`.
+        let context = object(unsafe { sys::ibv_open_device(self.device) });
+        let context = context.map_err(Failure::environment(format_args!(
+            "the RDMA device {} cannot be opened",
+            self.name
+        )))?;
+        Ok(Arc::new(Device {
+            context,
+            name: self.name.clone(),
+        }))
+    }
+}
+
+impl Device {
+    pub fn open(args: &Args) -> Result<Arc<Self>, Failure> {
+        Found::find(args)?.open()
     }
 
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Closes what [`Self::command_fd`] is, and leaves all else as it is: for
+    /// processes that end without cleaning, after which no verb works.
+    pub fn hang_up(&self) {
+        // SAFETY: not used again: this process calls no more verbs.
+        drop(unsafe { OwnedFd::from_raw_fd((*self.context.as_ptr()).cmd_fd) });
+    }
+
+    /// What whoever has it can end everything with that this device was asked
+    /// for: the last to close it does so.
+    pub fn command_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open for as long as the context, which lives as long as `self`.
+        unsafe { BorrowedFd::borrow_raw((*self.context.as_ptr()).cmd_fd) }
     }
 }
 
@@ -275,21 +322,26 @@ fn is_ipv4(gid: &[u8; 16]) -> bool {
 /// A protection domain.
 pub struct Pd {
     pd: NonNull<sys::ibv_pd>,
-    device: Rc<Device>,
+    device: Arc<Device>,
 }
 
+// SAFETY: libibverbs may be called for one PD by any number of threads.
+unsafe impl Send for Pd {}
+// SAFETY: as above.
+unsafe impl Sync for Pd {}
+
 impl Pd {
-    pub fn allocate(device: &Rc<Device>) -> Result<Rc<Self>, Failure> {
+    pub fn allocate(device: &Arc<Device>) -> Result<Arc<Self>, Failure> {
         // SAFETY: the device is open, and stays so for as long as the Rc lives.
         let pd = object(unsafe { sys::ibv_alloc_pd(device.context.as_ptr()) })
             .map_err(Failure::unmet("ibv_alloc_pd()"))?;
-        Ok(Rc::new(Self {
+        Ok(Arc::new(Self {
             pd,
-            device: Rc::clone(device),
+            device: Arc::clone(device),
         }))
     }
 
-    pub fn register(self: &Rc<Self>, range: Range, access: Access) -> io::Result<Mr> {
+    pub fn register(self: &Arc<Self>, range: Range, access: Access) -> io::Result<Mr> {
         let Access(access) = access;
         // SAFETY: the PD is allocated. What the NIC may write to from now on is
         // GPU memory to which no reference exists.
@@ -315,7 +367,7 @@ impl Pd {
         Ok(Mr {
             mr: Some(mr),
             range,
-            _pd: Rc::clone(self),
+            _pd: Arc::clone(self),
         })
     }
 }
@@ -383,20 +435,41 @@ impl fmt::Display for Access {
 pub struct Mr {
     mr: Option<NonNull<sys::ibv_mr>>,
     range: Range,
-    _pd: Rc<Pd>,
+    _pd: Arc<Pd>,
 }
 
+// SAFETY: libibverbs may be called for a region from any thread.
+unsafe impl Send for Mr {}
+
 impl Mr {
+    /// Deregisters. The region is gone, even if another process has come first.
     pub fn deregister(mut self) -> io::Result<()> {
-        self.close()
+        let result = self.try_deregister();
+        self.mr = None;
+        result
     }
 
-    fn close(&mut self) -> io::Result<()> {
-        match self.mr.take() {
-            // SAFETY: registered by us and, having been taken, never used again.
-            Some(mr) => answer(unsafe { sys::ibv_dereg_mr(mr.as_ptr()) }),
-            None => Ok(()),
+    /// Deregisters, unless an error says that the region is there still.
+    pub fn try_deregister(&mut self) -> io::Result<()> {
+        let Some(mr) = self.mr else {
+            return Ok(());
+        };
+        // SAFETY: registered by us, and forgotten when this succeeds.
+        answer(unsafe { sys::ibv_dereg_mr(mr.as_ptr()) })?;
+        self.mr = None;
+        Ok(())
+    }
+
+    /// What somebody needs to reach the region from outside.
+    pub fn remote(&self) -> Remote {
+        Remote {
+            addr: self.range.addr(),
+            rkey: self.keys().rkey,
         }
+    }
+
+    pub fn length(&self) -> usize {
+        self.range.length()
     }
 
     fn keys(&self) -> Keys {
@@ -420,6 +493,13 @@ impl Mr {
     }
 }
 
+/// Memory of some region, as seen by somebody who may not even be allowed to.
+#[derive(Clone, Copy)]
+pub struct Remote {
+    pub addr: u64,
+    pub rkey: u32,
+}
+
 struct Keys {
     lkey: u32,
     rkey: u32,
@@ -427,7 +507,7 @@ struct Keys {
 
 impl Drop for Mr {
     fn drop(&mut self) {
-        if let Err(error) = self.close() {
+        if let Err(error) = self.try_deregister() {
             eprintln!("gpuverbs: ibv_dereg_mr(): {}", errno::describe(&error));
         }
     }
@@ -436,7 +516,7 @@ impl Drop for Mr {
 /// A completion queue.
 struct Cq {
     cq: NonNull<sys::ibv_cq>,
-    _device: Rc<Device>,
+    _device: Arc<Device>,
 }
 
 struct Completion {
@@ -445,7 +525,7 @@ struct Completion {
 }
 
 impl Cq {
-    fn create(device: &Rc<Device>, entries: i32) -> io::Result<Rc<Self>> {
+    fn create(device: &Arc<Device>, entries: i32) -> io::Result<Rc<Self>> {
         // SAFETY: the device is open; no completion channel, no context.
         let cq = object(unsafe {
             sys::ibv_create_cq(
@@ -458,7 +538,7 @@ impl Cq {
         })?;
         Ok(Rc::new(Self {
             cq,
-            _device: Rc::clone(device),
+            _device: Arc::clone(device),
         }))
     }
 
@@ -610,11 +690,11 @@ impl fmt::Display for Operation {
 struct Qp {
     qp: NonNull<sys::ibv_qp>,
     _cq: Rc<Cq>,
-    _pd: Rc<Pd>,
+    _pd: Arc<Pd>,
 }
 
 impl Qp {
-    fn create(pd: &Rc<Pd>, cq: &Rc<Cq>) -> io::Result<Self> {
+    fn create(pd: &Arc<Pd>, cq: &Rc<Cq>) -> io::Result<Self> {
         let mut attr = zeroed::<sys::ibv_qp_init_attr>();
         // SAFETY: all of its fields are valid when zero.
         let attr = unsafe { attr.assume_init_mut() };
@@ -630,7 +710,7 @@ impl Qp {
         Ok(Self {
             qp,
             _cq: Rc::clone(cq),
-            _pd: Rc::clone(pd),
+            _pd: Arc::clone(pd),
         })
     }
 
@@ -722,7 +802,7 @@ impl Qp {
         id: u64,
         opcode: sys::ibv_wr_opcode,
         local: &Mr,
-        remote: Option<&Mr>,
+        remote: Option<Remote>,
     ) -> io::Result<()> {
         let mut element = local.element()?;
         let mut request = zeroed::<sys::ibv_send_wr>();
@@ -734,8 +814,8 @@ impl Qp {
         request.opcode = opcode;
         request.send_flags = sys::ibv_send_flags_IBV_SEND_SIGNALED;
         if let Some(remote) = remote {
-            request.wr.rdma.remote_addr = remote.range.addr();
-            request.wr.rdma.rkey = remote.keys().rkey;
+            request.wr.rdma.remote_addr = remote.addr;
+            request.wr.rdma.rkey = remote.rkey;
         }
         let mut bad = ptr::null_mut();
         // SAFETY: request and element are copied before the call returns.
@@ -767,7 +847,7 @@ const REQUEST: u64 = 1;
 const RECEIVE: u64 = 2;
 
 impl Pair {
-    pub fn connect(pd: &Rc<Pd>, port: &Port) -> Result<Self, Failure> {
+    pub fn connect(pd: &Arc<Pd>, port: &Port) -> Result<Self, Failure> {
         let cq = Cq::create(&pd.device, 8).map_err(Failure::unmet("ibv_create_cq()"))?;
         let create = || Qp::create(pd, &cq).map_err(Failure::unmet("ibv_create_qp()"));
         let (source, target) = (create()?, create()?);
@@ -790,26 +870,43 @@ impl Pair {
     /// Moves all of `source` to the beginning of `target`, and waits.
     pub fn run(&self, operation: Operation, source: &Mr, target: &Mr) -> Result<Outcome, Failure> {
         match operation {
-            Operation::Write => {
-                let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_WRITE;
-                self.source.post(REQUEST, opcode, source, Some(target))
-            }
-            Operation::Read => {
-                let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_READ;
-                self.target.post(REQUEST, opcode, target, Some(source))
-            }
-            Operation::Send => self.target.post_receive(RECEIVE, target).and_then(|()| {
-                let opcode = sys::ibv_wr_opcode_IBV_WR_SEND;
-                self.source.post(REQUEST, opcode, source, None)
-            }),
+            Operation::Write => self.write(source, target.remote()),
+            Operation::Read => self.read(source.remote(), target),
+            Operation::Send => self.send(source, target),
         }
-        .map_err(Failure::unmet(format_args!("posting a {operation}")))?;
+    }
 
-        // A send is over when both sides are done, unless it failed.
-        let mut outstanding = match operation {
-            Operation::Send => vec![REQUEST, RECEIVE],
-            Operation::Write | Operation::Read => vec![REQUEST],
-        };
+    /// Writes all of `source` to whatever is at `target`, and waits.
+    pub fn write(&self, source: &Mr, target: Remote) -> Result<Outcome, Failure> {
+        let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_WRITE;
+        self.source
+            .post(REQUEST, opcode, source, Some(target))
+            .map_err(Failure::unmet("posting a write"))?;
+        self.wait(&[REQUEST])
+    }
+
+    /// Fills all of `target` from whatever is at `source`, and waits.
+    pub fn read(&self, source: Remote, target: &Mr) -> Result<Outcome, Failure> {
+        let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_READ;
+        self.target
+            .post(REQUEST, opcode, target, Some(source))
+            .map_err(Failure::unmet("posting a read"))?;
+        self.wait(&[REQUEST])
+    }
+
+    fn send(&self, source: &Mr, target: &Mr) -> Result<Outcome, Failure> {
+        let opcode = sys::ibv_wr_opcode_IBV_WR_SEND;
+        self.target
+            .post_receive(RECEIVE, target)
+            .and_then(|()| self.source.post(REQUEST, opcode, source, None))
+            .map_err(Failure::unmet("posting a send"))?;
+        // It is over when both sides are done, unless it failed.
+        self.wait(&[REQUEST, RECEIVE])
+    }
+
+    /// Waits until all these requests have completed, or one has failed.
+    fn wait(&self, requests: &[u64]) -> Result<Outcome, Failure> {
+        let mut outstanding = requests.to_vec();
         let mut received = None;
         let deadline = Instant::now() + self.timeout;
         loop {

@@ -3,10 +3,12 @@
  * Calls into a client: each is counted, traced, and looked at afterwards for
  * what a client must not do in it.
  */
+#include <linux/bitops.h>
 #include <linux/list.h>
 #include <linux/lockdep.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_umem.h>
 
@@ -24,7 +26,7 @@ struct peer_call {
 	struct task_struct *task;
 	struct peer_client *client;
 	struct peer_umem *umem;
-	u32 id;
+	u64 id;
 	enum peer_op op;
 	int preempt;
 	int locks;
@@ -89,6 +91,18 @@ bool peer_describe_call(struct peer_umem *p, char *text, size_t size)
 	return found;
 }
 
+/* Who is in a client now. */
+void peer_show_calls(struct seq_file *m)
+{
+	struct peer_call *call;
+
+	spin_lock(&peer_calls_lock);
+	list_for_each_entry(call, &peer_calls, entry)
+		seq_printf(m, "%s %s %s[%d]\n", call->client->ops->name,
+			   peer_op_name(call->op), call->task->comm, call->task->pid);
+	spin_unlock(&peer_calls_lock);
+}
+
 /* Zero or an errno, whatever the client said. */
 static int peer_check_errno(const struct peer_call *call, int ret)
 {
@@ -133,37 +147,63 @@ int peer_call_acquire(struct peer_client *client, unsigned long addr,
 	return 1;
 }
 
+/* Counts a region among the live ones, or no longer: once, whoever comes first. */
+void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live)
+{
+	if (live && !test_and_set_bit(which, &p->live))
+		peer_count(which, 1);
+	else if (!live && test_and_clear_bit(which, &p->live))
+		peer_count(which, -1);
+}
+
+/* What is locked while a client sets a region up: its lock, in G2 nothing. */
+static void peer_assert_setup(struct peer_umem *p)
+{
+	if (peer_is_g2(p->client))
+		lockdep_assert_not_held(&p->client->tickets_lock);
+	else
+		lockdep_assert_held(&p->mapping_lock);
+}
+
 int peer_call_get_pages(struct peer_umem *p)
 {
 	struct ib_umem *umem = p->umem;
 	struct peer_call call;
+	u64 ticket = p->id;
 	int ret;
 
-	lockdep_assert_held(&p->mapping_lock);
+	peer_assert_setup(p);
+	if (p->id == PEER_NO_ID)
+		ticket = peer_is_g2(p->client) ? 0 : PEER_NO_TICKET;
 	peer_call_for(&call, p, PEER_GET_PAGES);
-	ret = p->client->ops->get_pages(umem->address, umem->length, 1,
-					!umem->writable, NULL, p->context, p->id);
+	ret = p->client->ops->get_pages(umem->address, umem->length, 1, !umem->writable,
+					peer_is_g2(p->client) ? &p->table : NULL,
+					p->context, ticket);
 	peer_call_end(&call, ret);
 	ret = peer_check_errno(&call, ret);
 	if (!ret)
-		peer_count(PEER_LIVE_GOT, 1);
+		peer_set_live(p, PEER_LIVE_GOT, true);
 	return ret;
 }
 
 int peer_call_dma_map(struct peer_umem *p)
 {
+	/* Cores of today keep no number of their own. */
+	bool separate = p->client->generation < PEER_G3B;
+	int *nmap = separate ? &p->nmap : (int *)&p->table.nents;
 	struct peer_call call;
 	int ret;
 
-	lockdep_assert_held(&p->mapping_lock);
+	peer_assert_setup(p);
 	peer_call_for(&call, p, PEER_DMA_MAP);
-	ret = p->client->ops->dma_map(&p->table, p->context, p->dma_device, 0,
-				      (int *)&p->table.nents);
+	ret = p->client->ops->dma_map(&p->table, p->context, p->dma_device, 0, nmap);
 	peer_call_end(&call, ret);
 	ret = peer_check_errno(&call, ret);
-	if (!ret)
-		peer_count(PEER_LIVE_MAPPED, 1);
-	return ret;
+	if (ret)
+		return ret;
+	p->nmap = *nmap;
+	peer_set_live(p, PEER_LIVE_MAPPED, true);
+	return 0;
 }
 
 unsigned long peer_call_get_page_size(struct peer_umem *p)
@@ -171,7 +211,7 @@ unsigned long peer_call_get_page_size(struct peer_umem *p)
 	struct peer_call call;
 	unsigned long ret;
 
-	lockdep_assert_held(&p->mapping_lock);
+	peer_assert_setup(p);
 	peer_call_for(&call, p, PEER_GET_PAGE_SIZE);
 	ret = p->client->ops->get_page_size(p->context);
 	peer_call_end(&call, ret);
@@ -186,10 +226,10 @@ void peer_call_dma_unmap(struct peer_umem *p)
 	peer_call_for(&call, p, PEER_DMA_UNMAP);
 	ret = p->client->ops->dma_unmap(&p->table, p->context, p->dma_device);
 	peer_call_end(&call, ret);
-	peer_count(PEER_LIVE_MAPPED, -1);
+	peer_set_live(p, PEER_LIVE_MAPPED, false);
 	if (ret)
 		peer_violation(p->client, PEER_BAD_RETURN,
-			       "dma_unmap of region %u returned %d", p->id, ret);
+			       "dma_unmap of region %llu returned %d", p->id, ret);
 }
 
 void peer_call_put_pages(struct peer_umem *p)
@@ -199,10 +239,10 @@ void peer_call_put_pages(struct peer_umem *p)
 	peer_call_for(&call, p, PEER_PUT_PAGES);
 	p->client->ops->put_pages(&p->table, p->context);
 	peer_call_end(&call, 0);
-	peer_count(PEER_LIVE_GOT, -1);
+	peer_set_live(p, PEER_LIVE_GOT, false);
 }
 
-void peer_call_release(struct peer_client *client, u32 id, void *context)
+void peer_call_release(struct peer_client *client, u64 id, void *context)
 {
 	struct peer_call call = {
 		.client = client, .id = id, .op = PEER_RELEASE,

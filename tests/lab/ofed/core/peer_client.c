@@ -12,7 +12,7 @@
 static char *peer_generation = "g3b";
 module_param(peer_generation, charp, 0644);
 MODULE_PARM_DESC(peer_generation,
-		 "Behaviour towards clients that register from now on: g3b (OFED 5.4-3 and later) or g3a (before)");
+		 "Behaviour towards clients that register from now on: g3b (OFED 5.4-3 and later), g3a (5.1 to 5.4-2), g2 (4.1 to 5.0) or g2_40 (4.0)");
 
 static DEFINE_MUTEX(peer_memory_mutex);
 static LIST_HEAD(peer_clients);
@@ -26,6 +26,13 @@ static_assert(sizeof(struct peer_memory_client) == 136);
 static_assert(offsetof(struct peer_memory_client, acquire) == 80);
 static_assert(sizeof(struct peer_memory_client_ex) == 152);
 static_assert(offsetofend(struct peer_memory_client_ex, flags) == 148);
+
+static const char *const peer_generation_names[] = {
+	[PEER_G2_40] = "g2_40",
+	[PEER_G2] = "g2",
+	[PEER_G3A] = "g3a",
+	[PEER_G3B] = "g3b",
+};
 
 static struct peer_client *peer_live_find(const void *handle)
 {
@@ -76,6 +83,25 @@ void peer_client_put(struct peer_client *client)
 }
 
 /*
+ * MLNX_OFED 4.1 to 5.0 have two functions behind the client's last operation,
+ * and ask a client with the first of them only for processes that have called
+ * it, which ordinary ones do not. A client that was built for later cores has
+ * the size of its structure there.
+ */
+static bool peer_client_skipped(struct peer_client *client)
+{
+	const struct peer_memory_client_ex *ex;
+
+	if (client->generation != PEER_G2)
+		return false;
+	ex = container_of(client->ops, struct peer_memory_client_ex, client);
+	if (!ex->ex_size)
+		return false;
+	peer_count(PEER_SKIPPED_CLIENTS, 1);
+	return true;
+}
+
+/*
  * The first client in line that says yes. A client that wants to invalidate
  * is only asked where the driver could do that.
  */
@@ -87,6 +113,8 @@ struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 	mutex_lock(&peer_memory_mutex);
 	list_for_each_entry(client, &peer_clients, entry) {
 		if (client->revocable && !can_invalidate)
+			continue;
+		if (peer_client_skipped(client))
 			continue;
 		if (peer_call_acquire(client, addr, size, context) > 0) {
 			refcount_inc(&client->users);
@@ -131,31 +159,45 @@ static bool peer_client_unmaps(struct peer_client *client)
 	return ex->flags & PEER_MEM_INVALIDATE_UNMAPS;
 }
 
-static enum peer_generation peer_current_generation(void)
+/* What the parameter says, or less than zero. */
+static int peer_current_generation(void)
 {
-	enum peer_generation generation;
+	int generation;
 
 	kernel_param_lock(THIS_MODULE);
-	generation = sysfs_streq(peer_generation, "g3a") ? PEER_G3A : PEER_G3B;
+	generation = sysfs_match_string(peer_generation_names, peer_generation);
 	kernel_param_unlock(THIS_MODULE);
+	if (generation < 0)
+		pr_err("peer memory: peer_generation is none of g2_40, g2, g3a, g3b\n");
 	return generation;
 }
 
 static struct peer_client *peer_client_new(const struct peer_memory_client *ops,
 					   bool revocable)
 {
-	struct peer_client *client = kzalloc_obj(*client);
+	int generation = peer_current_generation();
+	struct peer_client *client;
 
+	if (generation < 0)
+		return NULL;
+	client = kzalloc_obj(*client);
 	if (!client)
 		return NULL;
 	kobject_init(&client->kobj, &peer_client_type);
 	client->ops = ops;
 	client->revocable = revocable;
-	client->generation = peer_current_generation();
+	client->generation = generation;
 	client->unmaps = peer_client_unmaps(client);
 	refcount_set(&client->users, 1);
 	init_completion(&client->unused);
 	xa_init_flags(&client->umems, XA_FLAGS_ALLOC);
+	mutex_init(&client->tickets_lock);
+	init_waitqueue_head(&client->tickets_wait);
+	client->next_ticket = 1;
+	if (peer_switched(PEER_LATE_TICKETS)) {
+		client->next_id = PEER_NO_TICKET - 2;
+		client->next_ticket = PEER_NO_TICKET - 2;
+	}
 	return client;
 }
 
@@ -255,3 +297,14 @@ void ib_unregister_peer_memory_client(void *reg_handle)
 	kobject_put(&client->kobj);
 }
 EXPORT_SYMBOL(ib_unregister_peer_memory_client);
+
+/* As if another client of that name were there. */
+int peer_client_take_name(const char *name)
+{
+	int err;
+
+	mutex_lock(&peer_memory_mutex);
+	err = peer_sysfs_squat(name);
+	mutex_unlock(&peer_memory_mutex);
+	return err;
+}

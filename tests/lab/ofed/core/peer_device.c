@@ -20,8 +20,6 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	struct net_device *netdev;
 	struct device *dev;
 
-	if (peer_knob_null_device())
-		return NULL;
 	if (ibdev->dma_device)
 		return get_device(ibdev->dma_device);
 	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
@@ -34,14 +32,34 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	dev_put(netdev);
 	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
 	if (dev)
-		dma_set_max_seg_size(dev, peer_knob_short_segments() ?
+		dma_set_max_seg_size(dev, peer_switched(PEER_SHORT_SEGMENTS) ?
 				     SZ_64K : SZ_2G);
 	return dev;
 }
 
+static struct device *peer_other_device(struct device *dev)
+{
+	struct pci_dev *other = NULL;
+
+	for_each_pci_dev(other)
+		if (&other->dev != dev)
+			return &other->dev;
+	return NULL;
+}
+
+/* What a client is told is the device; with a reference. */
+struct device *peer_device_told(struct device *dev)
+{
+	if (peer_switched(PEER_NULL_DEVICE))
+		return NULL;
+	if (peer_switched(PEER_OTHER_DEVICE))
+		return peer_other_device(dev);
+	return get_device(dev);
+}
+
 /*
  * The physical address behind a bus address, and for how many of the bytes it
- * goes on without a gap.
+ * goes on without a gap: none if nothing is mapped there for the device.
  */
 size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 			   phys_addr_t *phys)
@@ -54,6 +72,8 @@ size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 		return length;
 	}
 	*phys = iommu_iova_to_phys(domain, dma);
+	if (!*phys)
+		return 0;
 	while (run < length &&
 	       iommu_iova_to_phys(domain, dma + run) == *phys + run)
 		run += PAGE_SIZE;

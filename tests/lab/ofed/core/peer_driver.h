@@ -24,11 +24,12 @@ bool ib_umem_is_peer(struct ib_umem *umem);
 
 /*
  * The last step of a registration: from here on @func may be called. A driver
- * that fails between ib_umem_get_peer() and here calls stop instead.
+ * that fails between ib_umem_get_peer() and here calls stop instead. In G2 this
+ * itself fails, if the memory has gone meanwhile.
  */
-void ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
-					    umem_invalidate_func_t func,
-					    void *priv);
+int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
+					   umem_invalidate_func_t func,
+					   void *priv);
 
 /*
  * The first step of a deregistration, when the device no longer uses the

@@ -39,13 +39,19 @@ static const char *const peer_counter_names[PEER_COUNTERS] = {
 	[PEER_LIVE_MAPPED] = "live_mapped",
 	[PEER_LIVE_PINNED_PAGES] = "live_pinned_pages",
 	[PEER_LIVE_INVALIDATIONS] = "live_invalidations",
+	[PEER_LIVE_WAITS] = "live_waits",
 	[PEER_INVALIDATIONS] = "invalidations",
 	[PEER_INVALIDATIONS_UNKNOWN] = "invalidations_unknown",
 	[PEER_INVALIDATIONS_LATE] = "invalidations_late",
+	[PEER_INVALIDATIONS_PREMATURE] = "invalidations_premature",
 	[PEER_REVOKED_UMEMS] = "revoked_umems",
+	[PEER_ENDED_IN_CALLBACK] = "ended_in_callback",
+	[PEER_SKIPPED_CLIENTS] = "skipped_clients",
 	[PEER_FAILED_REGISTRATIONS] = "failed_registrations",
 	[PEER_INJECTED_FAILURES] = "injected_failures",
 	[PEER_B2_UNLOCKS] = "b2_unlocks",
+	[PEER_B11_UNSTOPPED] = "b11_unstopped",
+	[PEER_B13_HANGS] = "b13_hangs",
 };
 
 static const char *const peer_violation_names[PEER_VIOLATIONS] = {
@@ -60,6 +66,7 @@ static const char *const peer_violation_names[PEER_VIOLATIONS] = {
 	[PEER_BAD_ENTRY] = "bad_entry",
 	[PEER_BAD_LENGTH] = "bad_length",
 	[PEER_BAD_ADDRESS] = "bad_address",
+	[PEER_UNMAPPED_ADDRESS] = "unmapped_address",
 	[PEER_TABLE_CHANGED] = "table_changed",
 	[PEER_INVALIDATE_ATOMIC] = "invalidate_atomic",
 	[PEER_INVALIDATE_TICKET] = "invalidate_ticket",
@@ -102,7 +109,7 @@ struct peer_event {
 	u64 time;
 	long ret;
 	enum peer_op op;
-	u32 id;
+	u64 id;
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	char client[16];
@@ -112,7 +119,7 @@ static DEFINE_SPINLOCK(peer_lab_lock);
 static struct peer_event peer_events[PEER_TRACE_LENGTH];
 static unsigned int peer_events_total;
 
-void peer_trace(struct peer_client *client, enum peer_op op, u32 id, long ret)
+void peer_trace(struct peer_client *client, enum peer_op op, u64 id, long ret)
 {
 	struct peer_event *event;
 	unsigned long flags;
@@ -136,7 +143,7 @@ static void peer_event_show(struct seq_file *m, const struct peer_event *event)
 	if (event->id == PEER_NO_ID)
 		seq_puts(m, "-");
 	else
-		seq_printf(m, "%u", event->id);
+		seq_printf(m, "%llu", event->id);
 	seq_printf(m, " %ld %s[%d]\n", event->ret, event->comm, event->pid);
 }
 
@@ -152,6 +159,13 @@ static int trace_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(trace);
+
+static int calls_show(struct seq_file *m, void *unused)
+{
+	peer_show_calls(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(calls);
 
 /* How often each rule was broken, and how the last time. */
 struct peer_offence {
@@ -208,6 +222,7 @@ DEFINE_SHOW_STORE_ATTRIBUTE(violations);
 void ib_peer_init(void)
 {
 	peer_dir = debugfs_create_dir("peer_mem_lab", NULL);
+	debugfs_create_file("calls", 0444, peer_dir, NULL, &calls_fops);
 	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
 	debugfs_create_file("trace", 0444, peer_dir, NULL, &trace_fops);
 	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);
@@ -217,4 +232,5 @@ void ib_peer_init(void)
 void ib_peer_exit(void)
 {
 	debugfs_remove(peer_dir);
+	peer_client_take_name("");
 }

@@ -127,6 +127,30 @@ static void peer_root_put(void)
 	peer_root = NULL;
 }
 
+/* Asked first, because kobject_add() would print a stack trace. */
+static bool peer_name_taken(const char *name)
+{
+	struct kernfs_node *node = kernfs_find_and_get(peer_root->sd, name);
+
+	kernfs_put(node);
+	return node;
+}
+
+static int peer_directory_add(struct peer_client *client)
+{
+	int err;
+
+	if (peer_name_taken(client->ops->name))
+		return -EEXIST;
+	err = kobject_add(&client->kobj, peer_root, "%s", client->ops->name);
+	if (err)
+		return err;
+	err = sysfs_create_files(&client->kobj, peer_attrs);
+	if (err)
+		kobject_del(&client->kobj);
+	return err;
+}
+
 /* Fails for a name that is taken. */
 int peer_sysfs_add(struct peer_client *client)
 {
@@ -137,12 +161,7 @@ int peer_sysfs_add(struct peer_client *client)
 	err = peer_root_get();
 	if (err)
 		return err;
-	err = kobject_add(&client->kobj, peer_root, "%s", client->ops->name);
-	if (!err) {
-		err = sysfs_create_files(&client->kobj, peer_attrs);
-		if (err)
-			kobject_del(&client->kobj);
-	}
+	err = peer_directory_add(client);
 	if (err)
 		peer_root_put();
 	client->in_sysfs = !err;
@@ -155,4 +174,27 @@ void peer_sysfs_remove(struct peer_client *client)
 		return;
 	kobject_del(&client->kobj);
 	peer_root_put();
+}
+
+/* A directory in the way of a client; the empty name takes it away. */
+int peer_sysfs_squat(const char *name)
+{
+	static struct kobject *squatter;
+	int err;
+
+	if (squatter) {
+		kobject_put(squatter);
+		peer_root_put();
+		squatter = NULL;
+	}
+	if (!*name)
+		return 0;
+	err = peer_root_get();
+	if (err)
+		return err;
+	squatter = kobject_create_and_add(name, peer_root);
+	if (squatter)
+		return 0;
+	peer_root_put();
+	return -EEXIST;
 }

@@ -42,7 +42,7 @@ static bool peer_page_size_check(struct peer_umem *p, unsigned long page_size)
 	if (page_size >= PAGE_SIZE && is_power_of_2(page_size))
 		return true;
 	peer_violation(p->client, PEER_BAD_PAGE_SIZE,
-		       "get_page_size of region %u said %#lx", p->id, page_size);
+		       "get_page_size of region %llu said %#lx", p->id, page_size);
 	return false;
 }
 
@@ -53,10 +53,11 @@ static bool peer_table_check_shape(struct peer_umem *p)
 	struct scatterlist *sg = table->sgl;
 	unsigned int n;
 
-	if (!sg || !table->orig_nents || table->nents != table->orig_nents) {
+	if (!sg || !table->orig_nents || table->nents != table->orig_nents ||
+	    p->nmap != table->nents) {
 		peer_violation(p->client, PEER_BAD_TABLE,
-			       "table of region %u: nents %u, orig_nents %u, list %s",
-			       p->id, table->nents, table->orig_nents,
+			       "table of region %llu: nmap %d, nents %u, orig_nents %u, list %s",
+			       p->id, p->nmap, table->nents, table->orig_nents,
 			       sg ? "there" : "missing");
 		return false;
 	}
@@ -65,7 +66,7 @@ static bool peer_table_check_shape(struct peer_umem *p)
 	if (n == table->orig_nents && sg_is_last(sg))
 		return true;
 	peer_violation(p->client, PEER_BAD_TABLE,
-		       "table of region %u does not end at its entry %u",
+		       "table of region %llu does not end at its entry %u",
 		       p->id, table->orig_nents);
 	return false;
 }
@@ -94,7 +95,7 @@ static bool peer_table_check_entries(struct peer_umem *p)
 		if (!fault)
 			continue;
 		peer_violation(p->client, PEER_BAD_ENTRY,
-			       "entry %u of region %u %s: address %pad, length %#x, dma length %#x",
+			       "entry %u of region %llu %s: address %pad, length %#x, dma length %#x",
 			       i, p->id, fault, &sg_dma_address(sg), sg->length,
 			       sg_dma_len(sg));
 		return false;
@@ -102,11 +103,17 @@ static bool peer_table_check_entries(struct peer_umem *p)
 	return true;
 }
 
-/* A list in large pages begins and ends at bounds of such pages. */
-static struct peer_trim peer_table_trim(struct ib_umem *umem, unsigned long page_size)
+/*
+ * A list in large pages begins and ends at bounds of such pages, but B7: some
+ * servers take the first address for that of the first page of the range.
+ */
+static struct peer_trim peer_table_trim(struct peer_umem *p, unsigned long page_size)
 {
-	unsigned long start = umem->address;
-	unsigned long end = umem->address + umem->length;
+	unsigned long start = p->umem->address;
+	unsigned long end = start + p->umem->length;
+
+	if (p->client->generation == PEER_G3A || peer_switched(PEER_B7_NO_TRIM))
+		return (struct peer_trim) {};
 
 	return (struct peer_trim) {
 		.head = ALIGN_DOWN(start, PAGE_SIZE) - ALIGN_DOWN(start, page_size),
@@ -129,7 +136,7 @@ static bool peer_table_check_length(struct peer_umem *p, const struct peer_trim 
 	    last->length > trim->tail)
 		return true;
 	peer_violation(p->client, PEER_BAD_LENGTH,
-		       "table of region %u covers %zu bytes, the range has %zu",
+		       "table of region %llu covers %zu bytes, the range has %zu",
 		       p->id, total, want);
 	return false;
 }
@@ -139,7 +146,7 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 	unsigned long pfn = PHYS_PFN(phys);
 
 	return pfn_valid(pfn) &&
-	       (is_zone_device_page(pfn_to_page(pfn)) || peer_knob_any_memory());
+	       (is_zone_device_page(pfn_to_page(pfn)) || peer_switched(PEER_ANY_MEMORY));
 }
 
 /*
@@ -158,10 +165,16 @@ static int peer_table_copy_entry(struct peer_umem *p, struct scatterlist *sg,
 	size_t run;
 
 	for (; rest; dma += run, rest -= run, runs++) {
-		run = peer_device_resolve(p->dma_device, dma, rest, &phys);
+		run = peer_device_resolve(p->device, dma, rest, &phys);
+		if (!run) {
+			peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
+				       "region %llu: nothing is mapped for %s at bus address %pad",
+				       p->id, dev_name(p->device), &dma);
+			return -EFAULT;
+		}
 		if (!peer_is_peer_memory(phys) || !peer_is_peer_memory(phys + run - 1)) {
 			peer_violation(p->client, PEER_BAD_ADDRESS,
-				       "region %u: bus address %pad is physical address %pa, which is no device memory",
+				       "region %llu: bus address %pad is physical address %pa, which is no device memory",
 				       p->id, &dma, &phys);
 			return -EFAULT;
 		}
@@ -218,7 +231,6 @@ int peer_table_check(struct peer_umem *p, unsigned long page_size)
 {
 	struct peer_trim trim;
 
-	lockdep_assert_held(&p->mapping_lock);
 	if (!peer_table_check_shape(p)) {
 		/* Not to be walked later either. */
 		p->table_seen.sgl = NULL;
@@ -227,25 +239,49 @@ int peer_table_check(struct peer_umem *p, unsigned long page_size)
 	p->table_sum = peer_table_hash(&p->table);
 	if (!peer_page_size_check(p, page_size) || !peer_table_check_entries(p))
 		return -EINVAL;
-	trim = peer_table_trim(p->umem, page_size);
+	trim = peer_table_trim(p, page_size);
 	if (!peer_table_check_length(p, &trim))
 		return -EINVAL;
 	return peer_table_build(p, &trim);
 }
 
-/* The client's list must still be there, as it was when it came. */
+/* What the device was given must mean the same as long as it may use that. */
+void peer_table_check_mapped(struct peer_umem *p)
+{
+	const struct sg_table *table = &p->umem->sgt_append.sgt;
+	struct scatterlist *sg;
+	phys_addr_t phys;
+	unsigned int i;
+	size_t run;
+
+	for_each_sg(table->sgl, sg, table->orig_nents, i) {
+		run = peer_device_resolve(p->device, sg_dma_address(sg),
+					  sg->length, &phys);
+		if (run == sg->length && phys == sg_phys(sg))
+			continue;
+		peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
+			       "region %llu: bus address %pad of %s is no longer mapped to what it was",
+			       p->id, &sg_dma_address(sg), dev_name(p->device));
+		return;
+	}
+}
+
+/*
+ * The client's list must still be there, as it was when it came: B6, servers
+ * write to it until the region is released. Our own copy of the table's head is
+ * zeroed by an invalidation.
+ */
 void peer_table_verify(struct peer_umem *p)
 {
 	const struct sg_table *now = &p->table, *then = &p->table_seen;
 
 	if (!then->sgl)
 		return;
-	if (now->sgl == then->sgl && now->nents == then->nents &&
-	    now->orig_nents == then->orig_nents &&
-	    peer_table_hash(now) == p->table_sum)
+	if ((!now->sgl || !memcmp(now, then, sizeof(*now))) &&
+	    peer_table_hash(then) == p->table_sum)
 		return;
 	peer_violation(p->client, PEER_TABLE_CHANGED,
-		       "scatterlist of region %u changed while the core used it", p->id);
+		       "scatterlist of region %llu changed while the core used it", p->id);
 }
 
 void peer_table_free(struct peer_umem *p)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of one region, from a failed pin to its release, and what may
- * happen to it meanwhile.
+ * The life of one region, from a failed pin to its release. What is different
+ * in G2 is in peer_g2.c, and what may happen meanwhile in peer_invalidate.c.
  */
 #include <linux/export.h>
 #include <linux/mm.h>
-#include <linux/preempt.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -23,16 +22,6 @@
 
 static_assert(!(IB_ACCESS_SUPPORTED & (PEER_ACCESS_ALLOW | PEER_ACCESS_INVAL)));
 
-/*
- * mapping_lock to lockdep: setup is one class, everything later another,
- * because an invalidation only waits for a setup that has no client code
- * left to run. That is what PEER_INVALIDATE_EARLY watches over.
- */
-enum {
-	PEER_LOCK_SETUP,
-	PEER_LOCK_LATER,
-};
-
 /* The regions of all clients, by the umem's address. */
 static DEFINE_XARRAY(peer_umems);
 
@@ -47,7 +36,7 @@ bool ib_umem_is_peer(struct ib_umem *umem)
 }
 EXPORT_SYMBOL(ib_umem_is_peer);
 
-static void peer_umem_free(struct kref *kref)
+void peer_umem_free(struct kref *kref)
 {
 	struct peer_umem *p = container_of(kref, struct peer_umem, kref);
 
@@ -55,7 +44,7 @@ static void peer_umem_free(struct kref *kref)
 	kfree(p);
 }
 
-static void peer_unlock(struct peer_umem *p)
+void peer_unlock(struct peer_umem *p)
 {
 	mutex_unlock(&p->mapping_lock);
 	wake_up_all(&p->wait);
@@ -72,22 +61,35 @@ static void peer_set_phase(struct peer_umem *p, enum peer_phase phase)
 static void peer_count_unmapped(struct peer_umem *p, unsigned int nents)
 {
 	struct peer_stats *stats = &p->client->stats;
+	bool b8 = peer_switched(PEER_B8_DEREG_FIGURES);
 
 	atomic64_inc(&stats->dealloc_mrs);
-	atomic64_add(nents, &stats->dereg_pages);
+	/* B8: the number is read when the table is zeroed already. */
+	atomic64_add(b8 ? 0 : nents, &stats->dereg_pages);
 	atomic64_add(p->length, &stats->dereg_bytes);
 }
 
 /* Undoes dma_map and get_pages. */
-static void peer_unmap(struct peer_umem *p)
+void peer_umem_unmap(struct peer_umem *p)
 {
 	unsigned int nents = p->table_seen.nents;
 
+	peer_delay(PEER_AT_UNMAP);
 	peer_table_verify(p);
 	peer_call_dma_unmap(p);
 	peer_call_put_pages(p);
 	memset(&p->table, 0, sizeof(p->table));
 	peer_count_unmapped(p, nents);
+}
+
+/* After an invalidation: a client that unmaps by itself does so from now on. */
+void peer_umem_invalidated(struct peer_umem *p)
+{
+	peer_table_verify(p);
+	memset(&p->table, 0, sizeof(p->table));
+	peer_count_unmapped(p, p->table_seen.nents);
+	peer_set_live(p, PEER_LIVE_MAPPED, false);
+	peer_set_live(p, PEER_LIVE_GOT, false);
 }
 
 static struct peer_umem *peer_umem_new(struct ib_umem *umem,
@@ -107,13 +109,16 @@ static struct peer_umem *peer_umem_new(struct ib_umem *umem,
 	kref_init(&p->kref);
 	mutex_init(&p->mapping_lock);
 	init_waitqueue_head(&p->wait);
+	init_completion(&p->ended);
+	init_completion(&p->forgotten);
 	p->umem = umem;
 	p->client = client;
 	p->context = context;
 	p->id = PEER_NO_ID;
 	p->length = umem->length;
 	p->npages = ib_umem_num_pages(umem);
-	p->dma_device = peer_device_get(umem->ibdev);
+	p->device = peer_device_get(umem->ibdev);
+	p->dma_device = peer_device_told(p->device);
 	peer_count(PEER_LIVE_UMEMS, 1);
 	return p;
 }
@@ -124,67 +129,86 @@ static void peer_umem_forget_id(struct peer_umem *p)
 		xa_erase(&p->client->umems, p->id);
 }
 
-/* The end: no new invalidation can find the region any more. */
-static void peer_umem_end(struct peer_umem *p)
+/* The client's end: no new invalidation can find the region any more. */
+void peer_umem_release(struct peer_umem *p)
 {
 	peer_delay(PEER_AT_RELEASE);
+	if (p->client->unmaps)
+		peer_table_verify(p);
 	peer_call_release(p->client, p->id, p->context);
 	if (p->client->ops->release && atomic_read(&p->in_flight))
 		peer_violation(p->client, PEER_RELEASE_EARLY,
-			       "release of region %u returned while an invalidation of it was in flight: real servers follow a NULL pointer",
+			       "release of region %llu returned while an invalidation of it was in flight: real servers follow a NULL pointer",
 			       p->id);
 	peer_client_put(p->client);
+}
+
+/* Ours. */
+static void peer_umem_end(struct peer_umem *p)
+{
+	peer_table_free(p);
 	xa_erase(&peer_umems, (unsigned long)p->umem);
 	put_device(p->dma_device);
+	put_device(p->device);
 	peer_count(PEER_LIVE_UMEMS, -1);
 	kref_put(&p->kref, peer_umem_free);
 }
 
-/* What is still mapped when the umem goes: a driver that never stops it. */
-static void peer_umem_unmap_rest(struct peer_umem *p)
+/*
+ * A region that the driver has not stopped is unmapped at the last moment, and
+ * nothing keeps an invalidation from coming in between: B11, B13.
+ */
+static void peer_umem_unmap_unstopped(struct peer_umem *p)
 {
-	if (p->client->generation == PEER_G3A) {
-		mutex_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
-		if (p->state == PEER_MAPPED)
-			peer_unmap(p);
-		p->state = PEER_UNMAPPED;
-		peer_unlock(p);
-		return;
+	if (READ_ONCE(p->state) == PEER_MAPPED) {
+		WARN_ON(!p->b11_unstopped && !p->b13_stuck);
+		peer_umem_unmap(p);
 	}
-	if (p->state != PEER_MAPPED)
-		return;
-	if (WARN_ON(p->client->revocable))
-		ib_umem_stop_invalidation_notifier(p->umem);
-	else
-		peer_unmap(p);
+	mutex_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
 	p->state = PEER_UNMAPPED;
+	p->invalidate = NULL;
+	peer_unlock(p);
+}
+
+/* G3A knows no stop: unmaps here, locked. That is bug B1. */
+static void peer_umem_unmap_locked(struct peer_umem *p)
+{
+	mutex_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
+	if (p->state == PEER_MAPPED) {
+		peer_table_check_mapped(p);
+		peer_umem_unmap(p);
+	}
+	p->state = PEER_UNMAPPED;
+	peer_unlock(p);
 }
 
 /* All that is left to do for a region that the driver has stopped. */
-static void peer_umem_destroy(struct peer_umem *p)
+static void peer_umem_dereg(struct peer_umem *p)
 {
-	peer_umem_unmap_rest(p);
-	peer_table_free(p);
+	if (p->client->generation == PEER_G3A)
+		peer_umem_unmap_locked(p);
+	else
+		peer_umem_unmap_unstopped(p);
 	peer_umem_forget_id(p);
-	peer_umem_end(p);
+	peer_umem_release(p);
 }
 
 static int peer_umem_ticket(struct peer_umem *p)
 {
 	struct peer_client *client = p->client;
+	u32 id;
 	int err;
 
 	if (!client->revocable)
 		return 0;
 	err = peer_fail(PEER_AT_ID);
 	if (!err)
-		err = xa_alloc_cyclic(&client->umems, &p->id, p,
-				      XA_LIMIT(0, PEER_NO_ID - 1),
+		err = xa_alloc_cyclic(&client->umems, &id, p,
+				      XA_LIMIT(0, PEER_NO_TICKET - 1),
 				      &client->next_id, GFP_KERNEL);
-	if (err < 0) {
-		p->id = PEER_NO_ID;
+	if (err < 0)
 		return err;
-	}
+	p->id = id;
 	return 0;
 }
 
@@ -206,12 +230,10 @@ static int peer_umem_map(struct peer_umem *p)
 }
 
 /* The region is the client's now: take it over into the umem. */
-static int peer_umem_mapped(struct peer_umem *p)
+int peer_umem_mapped(struct peer_umem *p, unsigned long page_size)
 {
 	struct peer_stats *stats = &p->client->stats;
-	unsigned long page_size = peer_call_get_page_size(p);
 
-	lockdep_assert_held(&p->mapping_lock);
 	p->state = PEER_MAPPED;
 	p->table_seen = p->table;
 	atomic64_inc(&stats->alloc_mrs);
@@ -220,6 +242,7 @@ static int peer_umem_mapped(struct peer_umem *p)
 	return peer_table_check(p, page_size);
 }
 
+/* A failure leaves nothing of the client. */
 static int peer_umem_setup(struct peer_umem *p)
 {
 	int err;
@@ -232,11 +255,11 @@ static int peer_umem_setup(struct peer_umem *p)
 		peer_set_phase(p, PEER_FAILED);
 		peer_umem_forget_id(p);
 		peer_unlock(p);
-		peer_umem_end(p);
+		peer_umem_release(p);
 		return err;
 	}
 
-	err = peer_umem_mapped(p);
+	err = peer_umem_mapped(p, peer_call_get_page_size(p));
 	peer_set_phase(p, PEER_READY);
 	/* Nobody invalidates it before the driver is ready for that. */
 	p->setup_held = p->client->revocable;
@@ -244,7 +267,7 @@ static int peer_umem_setup(struct peer_umem *p)
 		peer_unlock(p);
 	if (err) {
 		ib_umem_stop_invalidation_notifier(p->umem);
-		peer_umem_destroy(p);
+		peer_umem_dereg(p);
 	}
 	return err;
 }
@@ -267,7 +290,10 @@ int ib_peer_umem_get(struct ib_umem *umem, int access, int err)
 		peer_client_put(client);
 		err = -ENOMEM;
 	} else {
-		err = peer_umem_setup(p);
+		p->can_invalidate = access & PEER_ACCESS_INVAL;
+		err = peer_is_g2(client) ? peer_g2_setup(p) : peer_umem_setup(p);
+		if (err)
+			peer_umem_end(p);
 	}
 	if (err)
 		peer_count(PEER_FAILED_REGISTRATIONS, 1);
@@ -280,7 +306,7 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access, unsigned long flags)
 {
 	access |= PEER_ACCESS_ALLOW;
-	if (flags & IB_PEER_MEM_INVAL_SUPP && !peer_knob_drop_inval())
+	if (flags & IB_PEER_MEM_INVAL_SUPP && !peer_switched(PEER_DROP_INVAL))
 		access |= PEER_ACCESS_INVAL;
 	return ib_umem_get_va(device, addr, size, access);
 }
@@ -293,20 +319,29 @@ int ib_umem_peer_driver_step(struct ib_umem *umem)
 }
 EXPORT_SYMBOL(ib_umem_peer_driver_step);
 
-void ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
-					    umem_invalidate_func_t func,
-					    void *priv)
+int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
+					   umem_invalidate_func_t func,
+					   void *priv)
 {
 	struct peer_umem *p = peer_umem_of(umem);
 
-	if (!p || !p->setup_held)
-		return;
+	if (!p)
+		return 0;
+	if (peer_is_g2(p->client))
+		return peer_g2_activate(p, func, priv);
+	if (!p->setup_held)
+		return 0;
 	lockdep_assert_held(&p->mapping_lock);
-	peer_trace(p->client, PEER_ACTIVATE, p->id, 0);
-	p->invalidate = func;
-	p->invalidate_priv = priv;
 	p->setup_held = false;
+	if (peer_switched(PEER_B13_NEVER_ACTIVATES)) {
+		p->b13_stuck = true;
+	} else {
+		peer_trace(p->client, PEER_ACTIVATE, p->id, 0);
+		p->invalidate = func;
+		p->invalidate_priv = priv;
+	}
 	peer_unlock(p);
+	return 0;
 }
 EXPORT_SYMBOL(ib_umem_activate_invalidation_notifier);
 
@@ -317,26 +352,32 @@ EXPORT_SYMBOL(ib_umem_activate_invalidation_notifier);
  */
 static void peer_tell_b2(struct peer_umem *p)
 {
-	if (!peer_knob_b2())
+	if (!peer_switched(PEER_B2_STOP_INVERTED))
 		return;
 	if (p->setup_held)
 		peer_violation(p->client, PEER_B2_DEADLOCK,
-			       "the driver failed for region %u: servers with this bug hang now",
+			       "the driver failed for region %llu: servers with this bug hang now",
 			       p->id);
 	else if (p->id == PEER_NO_ID)
 		peer_count(PEER_B2_UNLOCKS, 1);
 }
 
-void ib_umem_stop_invalidation_notifier(struct ib_umem *umem)
+/* Whether the region is one that the driver forgets to stop. */
+static bool peer_is_unstopped(struct peer_umem *p)
 {
-	struct peer_umem *p = peer_umem_of(umem);
-	bool mapped;
+	if (p->b13_stuck)
+		return true;
+	if (!peer_switched(PEER_B11_NO_STOP) || p->setup_held)
+		return false;
+	p->b11_unstopped = true;
+	peer_count(PEER_B11_UNSTOPPED, 1);
+	return true;
+}
 
-	if (!p)
-		return;
-	peer_tell_b2(p);
-	if (!p->setup_held)
-		mutex_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
+static void peer_umem_stop(struct peer_umem *p)
+{
+	bool mapped = p->state == PEER_MAPPED;
+
 	lockdep_assert_held(&p->mapping_lock);
 	peer_trace(p->client, PEER_STOP, p->id, p->state);
 	p->setup_held = false;
@@ -346,19 +387,38 @@ void ib_umem_stop_invalidation_notifier(struct ib_umem *umem)
 		peer_unlock(p);
 		return;
 	}
-	mapped = p->state == PEER_MAPPED;
+	if (mapped)
+		peer_table_check_mapped(p);
 	if (p->client->unmaps) {
 		p->state = PEER_UNMAPPED;
 		peer_unlock(p);
 		peer_delay(PEER_AT_STOP);
 		if (mapped)
-			peer_unmap(p);
+			peer_umem_unmap(p);
 	} else {
 		if (mapped)
-			peer_unmap(p);
+			peer_umem_unmap(p);
 		p->state = PEER_UNMAPPED;
 		peer_unlock(p);
 	}
+}
+
+void ib_umem_stop_invalidation_notifier(struct ib_umem *umem)
+{
+	struct peer_umem *p = peer_umem_of(umem);
+
+	if (!p || completion_done(&p->ended))
+		return;
+	if (peer_is_g2(p->client)) {
+		peer_g2_begin_dereg(p);
+		return;
+	}
+	peer_tell_b2(p);
+	if (peer_is_unstopped(p))
+		return;
+	if (!p->setup_held)
+		mutex_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
+	peer_umem_stop(p);
 }
 EXPORT_SYMBOL(ib_umem_stop_invalidation_notifier);
 
@@ -369,163 +429,18 @@ bool ib_peer_umem_release(struct ib_umem *umem)
 
 	if (!p)
 		return false;
-	peer_umem_destroy(p);
+	/* In G2 an invalidation may have ended it, and the client be gone. */
+	if (!completion_done(&p->ended)) {
+		if (peer_is_g2(p->client))
+			peer_g2_dereg(p);
+		else
+			peer_umem_dereg(p);
+	}
+	peer_umem_end(p);
 
 	peer_count(PEER_LIVE_PINNED_PAGES, -(s64)npages);
 	atomic64_sub(npages, &umem->owning_mm->pinned_vm);
 	mmdrop(umem->owning_mm);
 	kfree(umem);
 	return true;
-}
-
-/* The region with a ticket, with a reference. */
-static struct peer_umem *peer_umem_find(struct peer_client *client, u64 ticket)
-{
-	struct peer_umem *p;
-
-	xa_lock(&client->umems);
-	atomic64_inc(&client->stats.free_callbacks);
-	p = xa_load(&client->umems, ticket);
-	if (p) {
-		kref_get(&p->kref);
-		atomic_inc(&p->in_flight);
-	}
-	xa_unlock(&client->umems);
-	return p;
-}
-
-static void peer_tell_deadlock(struct peer_umem *p, const char *what)
-{
-	char holder[80];
-
-	if (!peer_describe_call(p, holder, sizeof(holder)))
-		strscpy(holder, "nobody in the client");
-	peer_violation(p->client, PEER_INVALIDATE_DEADLOCK,
-		       "invalidation of region %u gave up waiting for its %s after %d s; there now: %s",
-		       p->id, what, PEER_DEADLOCK_SECONDS, holder);
-}
-
-/*
- * Waits until the region is mapped. A client may call the moment that its
- * dma_map has decided to succeed, never before.
- */
-static bool peer_wait_ready(struct peer_umem *p)
-{
-	enum peer_phase phase = READ_ONCE(p->phase);
-
-	if (phase == PEER_READY)
-		return true;
-	if (phase == PEER_PINNING) {
-		peer_violation(p->client, PEER_INVALIDATE_EARLY,
-			       "invalidation of region %u before its dma_map", p->id);
-	}
-	if (!wait_event_timeout(p->wait, READ_ONCE(p->phase) >= PEER_READY,
-				PEER_DEADLOCK_SECONDS * HZ)) {
-		peer_tell_deadlock(p, "registration");
-		return false;
-	}
-	if (READ_ONCE(p->phase) == PEER_READY)
-		return true;
-	if (phase != PEER_PINNING)
-		peer_violation(p->client, PEER_INVALIDATE_EARLY,
-			       "invalidation of region %u, whose dma_map failed", p->id);
-	return false;
-}
-
-/* As mutex_lock(), but a deadlock in the client does not take the machine. */
-static bool peer_lock_or_tell(struct peer_umem *p)
-{
-	might_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
-	if (wait_event_timeout(p->wait, mutex_trylock(&p->mapping_lock),
-			       PEER_DEADLOCK_SECONDS * HZ))
-		return true;
-	peer_tell_deadlock(p, "lock");
-	return false;
-}
-
-static void peer_umem_invalidate(struct peer_umem *p)
-{
-	struct peer_client *client = p->client;
-
-	if (!peer_wait_ready(p) || !peer_lock_or_tell(p))
-		return;
-	if (p->state != PEER_MAPPED) {
-		peer_count(PEER_INVALIDATIONS_LATE, 1);
-		peer_unlock(p);
-		return;
-	}
-	if (p->invalidate)
-		p->invalidate(p->umem, p->invalidate_priv);
-	if (client->unmaps) {
-		peer_table_verify(p);
-		memset(&p->table, 0, sizeof(p->table));
-		p->state = PEER_INVALIDATED;
-		peer_count_unmapped(p, p->table_seen.nents);
-		peer_count(PEER_LIVE_MAPPED, -1);
-		peer_count(PEER_LIVE_GOT, -1);
-	} else {
-		peer_unmap(p);
-		p->state = PEER_UNMAPPED;
-	}
-	peer_count(PEER_REVOKED_UMEMS, 1);
-	peer_unlock(p);
-}
-
-static void peer_invalidate_ticket(struct peer_client *client, u64 ticket)
-{
-	struct peer_umem *p = peer_umem_find(client, ticket);
-
-	if (!p) {
-		peer_count(PEER_INVALIDATIONS_UNKNOWN, 1);
-		return;
-	}
-	if (peer_in_call(p)) {
-		peer_violation(client, PEER_REENTRY,
-			       "region %u invalidated from inside an operation on it: real servers hang",
-			       p->id);
-	} else {
-		peer_delay(PEER_AT_INVALIDATE);
-		peer_umem_invalidate(p);
-	}
-	atomic_dec(&p->in_flight);
-	kref_put(&p->kref, peer_umem_free);
-}
-
-static bool peer_is_atomic(void)
-{
-	return irqs_disabled() || rcu_preempt_depth() ||
-	       (IS_ENABLED(CONFIG_PREEMPT_COUNT) && !preemptible());
-}
-
-/* What clients get as their invalidate callback. */
-int peer_invalidate(void *handle, u64 core_context)
-{
-	struct peer_client *client = peer_client_enter(handle);
-
-	peer_count(PEER_INVALIDATIONS, 1);
-	if (!client) {
-		peer_violation(NULL, PEER_BAD_HANDLE,
-			       "invalidation through %p, which is not registered", handle);
-		return 0;
-	}
-	if (peer_is_atomic()) {
-		peer_violation(client, PEER_INVALIDATE_ATOMIC,
-			       "invalidation of region %llu where it may not sleep",
-			       core_context);
-		goto out;
-	}
-	if (core_context >= PEER_NO_ID) {
-		peer_violation(client, PEER_INVALIDATE_TICKET,
-			       "invalidation with %#llx, a ticket never given out",
-			       core_context);
-		goto out;
-	}
-	peer_count(PEER_LIVE_INVALIDATIONS, 1);
-	peer_trace(client, PEER_INVALIDATE, core_context, 0);
-	peer_invalidate_ticket(client, core_context);
-	peer_trace(client, PEER_INVALIDATE_DONE, core_context, 0);
-	peer_count(PEER_LIVE_INVALIDATIONS, -1);
-out:
-	peer_client_leave(client);
-	return 0;
 }

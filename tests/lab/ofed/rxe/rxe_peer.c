@@ -52,8 +52,7 @@ int rxe_mr_init_user(struct rxe_dev *rxe, u64 start, u64 length, int access,
 		ib_umem_stop_invalidation_notifier(mr->umem);
 		return err;
 	}
-	ib_umem_activate_invalidation_notifier(mr->umem, rxe_peer_invalidate, mr);
-	return 0;
+	return ib_umem_activate_invalidation_notifier(mr->umem, rxe_peer_invalidate, mr);
 }
 
 void rxe_peer_dereg(struct rxe_mr *mr)

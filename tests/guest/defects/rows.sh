@@ -1,0 +1,400 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# One function for each defect that the modules before this one have: it leads
+# the module $MODULE into it. docs/defects.md has the table.
+#
+# `try ROW` runs one with the module freshly loaded and leaves in $seen what
+# went wrong, as words: what the row itself saw, violations that the doubles
+# recorded, objects left behind, and complaints of the kernel.
+#
+# Both modules run with their revocable client first; a row that wants the
+# persistent one has the RDMA device say that it cannot revoke.
+
+. /lab/server.sh
+. /lab/starve.sh
+
+saw() { seen+="${seen:+ }$*"; }
+
+# ---- steps of a verbs client (steps.c) -------------------------------------
+
+start_steps() {
+	coproc STEPS { exec verbs-steps; }
+	# shellcheck disable=SC2153 # set by coproc
+	steps_pid=$STEPS_PID
+	# Moved: the shell takes the coprocess's away as soon as it ends.
+	exec {steps_out}<&"${STEPS[0]}"- {steps_in}>&"${STEPS[1]}"-
+}
+
+say_step() { { echo "$*" >&"$steps_in"; } 2>/dev/null || true; }
+
+# The answer is in $answer; "died" if there is nobody to answer.
+hear_step() { read -rt 60 -u "$steps_out" answer || answer=died; }
+
+# step WORDS...: says a step and hears the answer.
+step() {
+	say_step "$*"
+	hear_step
+}
+
+end_steps() {
+	exec {steps_in}>&- {steps_out}<&-
+	wait "$steps_pid" 2>/dev/null || true
+}
+
+# ---- one row ---------------------------------------------------------------
+
+# What each knob of the doubles is at rest.
+KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms layout'
+declare -A at_rest=()
+for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
+for knob in switch fail delay hold; do at_rest[$knob]=$(sed 's/ .*/ 0/' "$CORE/$knob"); done
+
+set_knob() { echo "$2" >"$NVIDIA/$1"; }
+
+reset_doubles() {
+	local knob
+	for knob in $KNOBS; do set_knob "$knob" "${at_rest[$knob]}"; done
+	for knob in switch fail delay hold; do echo "${at_rest[$knob]}" >"$CORE/$knob"; done
+	echo none >"$NVIDIA/strike"
+	echo clear >"$NVIDIA/fail"
+	for double in "$NVIDIA" "$CORE"; do echo clear >"$double/violations"; done
+	server g3b
+}
+
+load_it() {
+	case $MODULE in
+	nv_peer_mem) modprobe nv_peer_mem persistent_api_support=0 "$@" ;;
+	*) modprobe "$MODULE" "$@" ;;
+	esac
+}
+
+in_sysfs=/sys/module/${MODULE//-/_}
+loaded() { [ -e "$in_sysfs" ]; }
+unload_it() { ! loaded || rmmod "$MODULE" 2>/dev/null; }
+
+# What is left, but for what earlier rows left. In the shell alone: it is asked
+# often, and starting programs takes long here.
+left_by_row() {
+	local double name value
+	for double in "$NVIDIA" "$CORE"; do
+		while read -r name value; do
+			case $name in
+			live_clients) ;;
+			live_*) [ "$value" -le "${before[$name]-0}" ] || echo "left:$name" ;;
+			esac
+		done <"$double/counters"
+	done
+	! loaded || [ "$(<"$in_sysfs/refcnt")" = "$users_before" ] || echo left:users
+}
+
+note_gauges() {
+	local double name value
+	for double in "$NVIDIA" "$CORE"; do
+		while read -r name value; do before[$name]=$value; done <"$double/counters"
+	done
+	users_before=$(<"$in_sysfs/refcnt")
+}
+
+# What the kernel has said since the row began.
+log_of_row() { dmesg | sed "0,/defects: row $row_name begins/d"; }
+
+# What the kernel complains of, and signs of freed memory: the simulated driver
+# fills what it frees with 0x6b.
+complaints_of_row() {
+	log_of_row >/tmp/row_log
+	grep -oE "KASAN: [a-z-]+|$REPORTS" /tmp/row_log | tr ' ' _ | sort -u
+	! grep -q "detected invalid context" /tmp/row_log || echo freed_context
+	! grep -qE "size_id=$((0x6b6b6b6b))" /tmp/row_log || echo read_freed_memory
+}
+
+collect() {
+	local tries=50 word
+	until [ -z "$(left_by_row)" ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
+	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations") \
+		$(left_by_row) $(complaints_of_row); do
+		saw "$word"
+	done
+}
+
+# Some defects only a kernel with checkers can provoke, or see.
+rows() {
+	compgen -A function row_
+	[ "$MACHINE" != checker ] || compgen -A function checker_row_
+}
+
+# try ROW
+try() {
+	row_name=${1#*row_} seen=
+	local -A before=()
+	loaded || load_it
+	note_gauges
+	echo "defects: row $row_name begins" >/dev/kmsg
+	"$1"
+	collect
+	reset_doubles
+}
+
+# registers RESULT...: a registration must end in one of these.
+registers() {
+	local result
+	result=$(gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p')
+	case " $* " in *" $result "*) ;; *) saw "errno:${result:-died}" ;; esac
+}
+
+# grown FILE NAME COMMAND...: by how much COMMAND raises a counter.
+grown() {
+	local file=$1 name=$2 before
+	shift 2
+	before=$(value "$file" "$name")
+	"$@"
+	growth=$(($(value "$file" "$name") - before))
+}
+
+# How many times the module has the driver pin what is registered once.
+pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages registers ok; }
+
+# ---- the driver takes memory back ------------------------------------------
+
+# The callback comes after get_pages and before dma_map.
+row_freed_before_dma_map() {
+	pins_of_one
+	set_knob strike_wait_ms 2000
+	echo "before_get_returns $growth" >"$NVIDIA/strike"
+	registers ok EFAULT
+}
+
+# The callback comes while the driver reads the table that dma_map gave it.
+row_freed_in_dma_map() {
+	echo in_dma_map >"$NVIDIA/strike"
+	registers ok EFAULT
+}
+
+# The callback comes while another thread deregisters, which has begun already.
+row_freed_while_deregistering() {
+	hold stop
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step '&dereg 0'
+	wait_held stop
+	step free 0
+	lift stop
+	step join
+	[ "$answer" = ok ] || saw "dereg:$answer"
+	end_steps
+}
+
+# The core is still busy with the revocation when another thread has the region
+# deregistered, with an unpin that the driver refuses: release must wait.
+row_released_while_revoking() {
+	local releases
+	releases=$(core_count calls_release)
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	hold invalidate
+	step '&free 0'
+	wait_held invalidate
+	say_step dereg 0
+	wait_for "the release" released_since "$releases"
+	lift invalidate
+	hear_step
+	[ "$answer" = ok ] || saw "dereg:$answer"
+	step join
+	end_steps
+}
+
+# Whether a release has returned since then, or is under way.
+released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
+
+# A registration is ended by a process that did not make it: the driver does not
+# find the pin there, says nothing, and keeps the callback armed.
+row_deregistered_by_child() {
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step child dereg 0
+	step free 0
+	end_steps
+}
+
+row_unloaded_after_child() {
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step child dereg 0
+	unload_it || true
+	step free 0
+	end_steps
+}
+
+# The driver refuses to unpin: the callback stays armed.
+row_unpin_refused() {
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	[ "$answer" != ok ] || step dereg 0
+	step free 0
+	end_steps
+}
+
+row_unloaded_after_unpin_refused() {
+	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	[ "$answer" != ok ] || step dereg 0
+	unload_it || true
+	step free 0
+	end_steps
+}
+
+# Servers before OFED 5.4-3 hold the region's lock over put_pages, and the
+# callback waits for that lock with the driver's in its hand.
+row_unpinned_under_lock() {
+	unload_it
+	server g3a
+	load_it
+	set_knob strike_wait_ms 2000
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	echo before_put >"$NVIDIA/strike"
+	step dereg 0
+	end_steps
+}
+
+# Some servers take the first address of the list for that of the first page of
+# the range, whatever the size of the GPU's pages.
+row_list_not_trimmed() {
+	turn b7_no_trim 1
+	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
+}
+
+# ---- what only checkers show -----------------------------------------------
+
+# The kernel has no memory for the second part of a long scatterlist. What it
+# leaves in the table must not keep the pin from being given back.
+checker_row_no_memory_for_list() {
+	local total nth refused=0
+	let_memory_fail
+	turn no_inval_supp 1
+	set_knob layout descending
+	start_steps
+	step alloc 0 0 0xa00000
+	step reg 0 1000000
+	total=${answer#after }
+	step dereg 0
+	# The list is among the last things that a registration makes.
+	for ((nth = total; nth > total - 100; nth--)); do
+		step reg 0 "$nth"
+		case $answer in
+		ok | after*) step dereg 0 ;;
+		ENOMEM) refused=$((refused + 1)) ;;
+		*) saw "errno:$answer" && break ;;
+		esac
+	done
+	[ "$refused" -gt 0 ] || saw no_allocation_failed
+	step free 0
+	end_steps
+}
+
+# MLNX_OFED 4.9 deregisters inside of the revocation: the region is released
+# before the callback is over.
+checker_row_released_in_callback() {
+	unload_it
+	server g2
+	load_it peerdirect_support=1
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step free 0
+	step dereg 0
+	end_steps
+	unload_it
+	server g3b
+}
+
+# ---- what it costs ---------------------------------------------------------
+
+row_pinned_twice() {
+	pins_of_one
+	[ "$growth" = 1 ] || saw "pins:$growth"
+}
+
+row_entry_for_each_page() {
+	grown "$CORE" calls_dma_map registers ok
+	local before after
+	before=$(peer nv_mem num_reg_pages)
+	registers ok
+	after=$(peer nv_mem num_reg_pages)
+	[ $((after - before)) = 1 ] || saw "entries:$((after - before))"
+}
+
+# ---- what the user is told -------------------------------------------------
+
+row_no_room_in_bar1() {
+	set_knob bar1_bytes $((37 << 20))
+	start_steps
+	step alloc 0 0 0x200000
+	step reg 0
+	[ "$answer" = ENOMEM ] || saw "errno:$answer"
+	end_steps
+}
+
+row_unknown_page_table() {
+	set_knob page_table_version $((0x30000))
+	registers EOPNOTSUPP
+}
+
+row_no_dma_device() {
+	turn null_device 1
+	registers EOPNOTSUPP
+}
+
+# An errno of the kernel's own must not get out.
+row_persistent_not_supported() {
+	turn no_inval_supp 1
+	echo 'get_pages_persistent ENOTSUPP 1' >"$NVIDIA/fail"
+	registers EFAULT EOPNOTSUPP
+}
+
+# ---- what the administrator is told ----------------------------------------
+
+row_wrong_parameter() {
+	unload_it
+	! load_it peerdirect_support=7 2>/dev/null || saw accepted
+	log_of_row | grep -qE 'peerdirect_support.* 0 (and|or) 1\b' || saw no_right_values
+}
+
+row_name_taken() {
+	local other
+	unload_it
+	case $MODULE in nv_peer_mem) other=nvidia-peermem ;; *) other=nv_peer_mem ;; esac
+	modprobe "$other"
+	! load_it 2>/dev/null || saw accepted
+	log_of_row | grep -qE "modprobe -r (nvidia_peermem|nv_peer_mem)" || saw no_cause
+	rmmod "$other"
+}
+
+# A user who registers what cannot be registered must not fill the log: ten
+# lines in five seconds are enough.
+row_log_flood() {
+	local most
+	turn null_device 1
+	for errno in EOPNOTSUPP EINVAL; do
+		gpuverbs register --offset 0 --length 64K --cycles 200 --expect "$errno" >/dev/null 2>&1 && break
+	done
+	# The log's own time decides, in windows from the first line on.
+	most=$(log_of_row | awk -F'[][]' '
+		/nv_peer_mem: |nvidia-peermem / {
+			if (!n++) start = $2
+			if (++lines[int(($2 - start) / 5)] > most) most = lines[int(($2 - start) / 5)]
+		}
+		END { print most + 0 }')
+	[ "$most" -le 10 ] || saw "flood:$most"
+	echo clear >"$NVIDIA/violations"
+}

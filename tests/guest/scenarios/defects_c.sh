@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Machines: stock checker
+# Shows: nvidia-peermem has those defects, so defects.sh would find them
+load_gpu
+load_rdma
+MODULE=nvidia-peermem
+. /lab/defects/rows.sh
+
+# What each row must show, among other things.
+declare -A breaks=(
+	[freed_before_dma_map]=read_freed_memory
+	[freed_in_dma_map]=race_dma_map
+	[freed_while_deregistering]=mapping_dead
+	[released_while_revoking]=release_early
+	[no_memory_for_list]=left:live_persistent_pins
+	[released_in_callback]=KASAN:_slab-use-after-free
+	[list_not_trimmed]=bad_length
+	[deregistered_by_child]=freed_context
+	[unloaded_after_child]=unload_armed
+	[unpin_refused]=noop_free
+	[unloaded_after_unpin_refused]=unload_armed
+	[unpinned_under_lock]=invalidate_deadlock
+	[pinned_twice]=pins:2
+	[entry_for_each_page]=entries:16
+	[no_room_in_bar1]=errno:EFAULT
+	[unknown_page_table]=errno:ok
+	[no_dma_device]=bad_peer
+	[persistent_not_supported]=bad_return
+	[wrong_parameter]=no_right_values
+	[name_taken]=no_cause
+	[log_flood]=flood
+)
+# The checker kernel is for those that the stock one cannot show.
+case $MACHINE in
+checker) kind=checker_row_ ;;
+*) kind=row_ ;;
+esac
+for row in $(compgen -A function "$kind"); do
+	try "$row"
+	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
+	# What the kernel said belongs to the row, and not to what is left at the end.
+	dmesg -C
+done
+unload_it

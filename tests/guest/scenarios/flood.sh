@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: a user who provokes messages of the module cannot flood the kernel's log
+# Machines: stock
+load_gpu
+load_rdma
+
+# Each of them is a reason for a line in the log.
+TRIES=1000
+
+# tried TEXT RESULT: an unprivileged user's registrations that end like that.
+tried() {
+	check "$1: $TRIES registrations end with $2" \
+		setpriv --reuid 65534 --regid 65534 --clear-groups -- \
+		gpuverbs register --offset 0 --length 64K --cycles "$TRIES" --expect "$2"
+}
+
+# The module's messages since `mark`, with the time in seconds in front.
+mark() { dmesg -c >>/tmp/log_before; }
+messages() { dmesg | sed -n 's/^\[ *\([0-9.]*\)\] nv_peer_mem: /\1 /p'; }
+
+# The limit counts from its first message on, and the kernel's clock ticks: a
+# period that seems a little shorter is one nevertheless.
+most_in_a_period() {
+	messages | awk '/callbacks suppressed/ { next }
+		!n || $1 >= begin + 4.9 { begin = $1; n = 0 }
+		++n > most { most = n }
+		END { print most + 0 }'
+}
+
+# Messages that came, and those that the log says were suppressed.
+accounted_for() {
+	messages | awk '/callbacks suppressed/ { sum += $2; next } { sum++ } END { print sum + 0 }'
+}
+
+# flooded TEXT RESULT PATTERN: registrations that end with RESULT, each for a
+# reason that the log says as PATTERN.
+flooded() {
+	sleep 6
+	mark
+	tried "$1" "$2"
+	# The next message after a pause says how many there were not.
+	sleep 6
+	gpuverbs register --offset 0 --length 64K --expect "$2" >/dev/null
+	dmesg >/tmp/log
+	check "$1: the log says why" grep -qE "\] nv_peer_mem: .*$3" /tmp/log
+	check "$1: at most 10 lines in 5 seconds" test "$(most_in_a_period)" -le 10
+	check "$1: a line says how many are missing" grep -qE '\] nv_peer_mem: [0-9]+ callbacks suppressed' /tmp/log
+	equal "$1: every message is accounted for" $((TRIES + 1)) "$(accounted_for)"
+}
+
+# knob NAME VALUE TEXT RESULT PATTERN: a flood while the driver's knob is set.
+knob() {
+	local before
+	before=$(cat "$NVIDIA/$1")
+	echo "$2" >"$NVIDIA/$1"
+	flooded "$3" "$4" "$5"
+	echo "$before" >"$NVIDIA/$1"
+}
+
+load_module
+knob dma_mapping_version 196608 "unknown DMA mapping" EOPNOTSUPP 'DMA mapping has version'
+knob dma_entries_short 1 "short DMA mapping" EIO 'mapped 0 pages'
+echo 'null_device 1' >"$CORE/switch"
+flooded "no PCI device" EOPNOTSUPP 'not a PCI device'
+echo 'null_device 0' >"$CORE/switch"
+echo 'dma_unmap_pages EIO 1 0' >"$NVIDIA/fail"
+flooded "unmapping fails" ok 'did not unmap'
+echo clear >"$NVIDIA/fail"
+unload_module
+
+load_module persistent_api_support=0
+knob page_table_version 196608 "unknown page table" EOPNOTSUPP 'page table has version'
+knob page_size 3 "unknown page size" EOPNOTSUPP 'page size 3'
+knob page_size 0 "short page table" EIO 'pinned 1 pages'
+echo 'put_pages EIO 1 0' >"$NVIDIA/fail"
+flooded "unpinning fails" ok 'did not unpin'
+echo clear >"$NVIDIA/fail"

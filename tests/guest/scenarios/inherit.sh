@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: a registration ended by another process than made it leaves nothing
+# Machines: stock checker
+load_gpu
+load_rdma
+
+# While anything is pinned or registered the module must stay: a callback of
+# the driver, or a call of the RDMA core, may come.
+module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
+
+# story VIA STEPS EXPECTED...: for each `hold` among the steps, how many pins
+# the driver has then and how many regions the core, as PINS/REGIONS.
+story() {
+	local via=$1 steps=$2 expected text="$support, $1: $2"
+	shift 2
+	if ! hold gpuverbs inherit --offset 0 --length 300001 --via "$via" --steps "$steps"; then
+		fail "$text: it ended early"
+		return
+	fi
+	for expected; do
+		equal "$text: pins and regions" "$expected" \
+			"$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))/$(core_count live_umems)"
+		[ "$expected" = 0/0 ] || check "$text: the module stays" module_stays
+		go_on || break
+	done
+	check "$text: all steps ended well" ended_well
+	check "$text: the module goes" unload_module
+	load_module "persistent_api_support=$support"
+}
+
+# Another process cannot put a pin that can be revoked: the driver finds nothing
+# and says nothing, and its callback stays armed until the memory is freed.
+support=0
+load_module persistent_api_support=0
+story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1
+story fork heir-dereg,hold,owner-free,hold 1/0 0/0
+story fork heir-dereg,hold,owner-exit,hold 1/0 0/0
+story fork heir-dereg,hold,owner-kill,hold 1/0 0/0
+story fork owner-exit,hold,heir-dereg,hold 0/1 0/0
+story fork owner-kill,hold,heir-exit,hold 0/1 0/0
+story fork owner-exit,hold,heir-kill,hold 0/1 0/0
+story fork owner-free,hold,heir-dereg,hold 0/1 0/0
+story fork owner-close,hold,heir-close,hold,owner-free,hold 1/1 1/0 0/0
+story fork owner-close,heir-kill,hold,owner-kill,hold 1/0 0/0
+story fork heir-exit,hold,owner-dereg,hold 1/1 0/0
+story socket owner-exit,hold,heir-close,hold 0/1 0/0
+story socket owner-kill,hold,heir-kill,hold 0/1 0/0
+story socket owner-close,hold,heir-close,hold,owner-exit,hold 1/1 1/0 0/0
+story socket owner-close,heir-exit,hold,owner-free,hold 1/0 0/0
+unload_module
+
+# A persistent pin anybody can put, but nothing else ends it.
+support=1
+load_module persistent_api_support=1
+story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1
+story fork heir-dereg,hold 0/0
+story fork owner-exit,hold,heir-dereg,hold 1/1 0/0
+story fork owner-kill,hold,heir-exit,hold 1/1 0/0
+story fork owner-exit,hold,heir-kill,hold 1/1 0/0
+story fork owner-free,hold,heir-dereg,hold 1/1 0/0
+story fork owner-close,hold,heir-close,hold,owner-free,hold 1/1 0/0 0/0
+story fork heir-exit,hold,owner-dereg,hold 1/1 0/0
+story socket owner-exit,hold,heir-close,hold 1/1 0/0
+story socket owner-kill,hold,heir-kill,hold 1/1 0/0
+story socket owner-close,heir-exit,hold 0/0

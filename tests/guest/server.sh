@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What scenarios do with the RDMA core's double beyond reading its counters:
+# choose its age, turn its bugs on, and hold tasks where they meet others.
+
+# server GENERATION: for clients that register from now on.
+server() { echo "$1" >/sys/module/ib_core/parameters/peer_generation; }
+
+# turn SWITCH 0|1
+turn() { echo "$1 $2" >"$CORE/switch"; }
+
+# hold POINT: tasks that come there stay. lift POINT: they go on.
+hold() { echo "$1 1" >"$CORE/hold"; }
+lift() { echo "$1 0" >"$CORE/hold"; }
+
+# held POINT: how many are there now.
+held() { awk -v point="$1" '$1 == point { print $3 }' "$CORE/hold"; }
+is_held() { [ "$(held "$1")" -gt 0 ]; }
+wait_held() { wait_for "somebody at $1" is_held "$1"; }
+
+# core_is NAME NUMBER, nvidia_is NAME NUMBER: of a counter.
+core_is() { [ "$(core_count "$1")" = "$2" ]; }
+nvidia_is() { [ "$(nvidia_count "$1")" = "$2" ]; }
+
+# in_client OPERATION: whether somebody is in it now.
+in_client() { awk -v op="$1" '$2 == op { found = 1 } END { exit !found }' "$CORE/calls"; }
+
+# at_rest: nothing is pinned, mapped or registered any more.
+at_rest() {
+	[ -z "$(live_gauges "$NVIDIA")" ] && core_is live_umems 0 && core_is live_invalidations 0
+}
+
+register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+
+# register_killed: a process that is killed inside its registration. It goes on
+# when `driver` is lifted: the registration ends, and then the process.
+register_killed() {
+	local pid
+	hold driver
+	gpuverbs register --offset 0 --length 1M >/dev/null 2>&1 &
+	pid=$!
+	wait_held driver
+	kill -9 "$pid"
+}
