@@ -20,12 +20,16 @@ host_command() {
 		printf '%s\n' "export HOST_SEED=$HOST_SEED" '
 		cd tests/host
 		rm -f Cargo.lock
+		# Newer than what the layer was compiled from, or cargo takes that.
+		touch models/main.rs arithmetic/main.rs
 		cargo clippy --all-targets -- -D warnings
 		add_up() {
 			awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3) }
 				END { printf \"%d interleavings in %d models\", sum, models }" "$1"
 		}
 		cargo test -- --show-output | tee /tmp/log
+		# No model means no proof.
+		grep -q ": explored [1-9][0-9]* interleavings" /tmp/log
 		echo "host: explored $(add_up /tmp/log)"
 		export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9"
 		LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || {
