@@ -132,7 +132,8 @@ built_for() {
 	insmod "/lib/nv_peer_mem/$generation/nv_peer_mem.ko" "$@"
 }
 
-try g2_40 built_for g2_40
+# 4.0 has the header of 5.1.
+try g2_40 built_for g3a
 try g2 built_for g2
 try g3a built_for g3a
 try g3b load_module

@@ -236,6 +236,9 @@ int sim_pin_fill(struct sim_pin *pin)
 	table->pages = pin->pages;
 	table->entries = n;
 	table->gpu_uuid = pin->uuid;
+#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
+	table->flags = READ_ONCE(sim_knobs.page_table_flags);
+#endif
 	if (READ_ONCE(sim_knobs.verify))
 		pin->hash = sim_pin_hash(pin);
 	return 0;

@@ -73,10 +73,12 @@ static const char * const sim_moment_names[SIM_MOMENTS] = {
 static atomic64_t sim_strikes[SIM_MOMENTS];
 
 static DEFINE_SPINLOCK(plan_lock);
+static DECLARE_WAIT_QUEUE_HEAD(held);
 static struct {
 	enum sim_moment moment;
 	u32 skip;
 	u32 permille;		/* of all passings of any moment; 0: not at random */
+	enum sim_moment hold;	/* calls stay here */
 } plan;
 
 /* Whether the memory goes now. */
@@ -135,6 +137,34 @@ void sim_strike_show_plan(struct seq_file *s)
 	spin_unlock(&plan_lock);
 }
 
+int sim_hold_plan(const char *word)
+{
+	int moment = match_string(sim_moment_names, SIM_MOMENTS, word);
+
+	if (moment < 0)
+		return moment;
+	WRITE_ONCE(plan.hold, moment);
+	wake_up_all(&held);
+	return 0;
+}
+
+void sim_hold_show_plan(struct seq_file *s)
+{
+	seq_printf(s, "%s\n", sim_moment_names[READ_ONCE(plan.hold)]);
+}
+
+/* Stay here until the test says otherwise; for a minute, should it forget. */
+static void sim_hold(enum sim_moment now)
+{
+	if (READ_ONCE(plan.hold) != now)
+		return;
+	sim_add(SIM_LIVE_HELD, 1);
+	if (!wait_event_timeout(held, READ_ONCE(plan.hold) != now, 60 * HZ))
+		pr_warn("a call was held at %s for a minute and goes on\n",
+			sim_moment_names[now]);
+	sim_add(SIM_LIVE_HELD, -1);
+}
+
 void sim_strike_show_counters(struct seq_file *s)
 {
 	int i;
@@ -155,7 +185,19 @@ static void sim_blow_destroy(struct kref *ref)
 	kfree(blow);
 }
 
-/* Free what it is about. The reference that was the worker's ends here. */
+/* The task that was to free is done with it, and with its reference. */
+static void sim_blow_end(struct sim_blow *blow)
+{
+	struct sim_alloc *alloc = blow->alloc;
+
+	complete(&blow->done);
+	sim_add(SIM_LIVE_STRIKES, -1);
+	/* May be what keeps this module: exit waits for this function. */
+	sim_alloc_put(alloc);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* Free what it is about. */
 static void sim_blow_land(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
@@ -166,17 +208,31 @@ static void sim_blow_land(struct sim_blow *blow)
 		sim_alloc_free(alloc);
 	else if (sim_alloc_free_in_close(alloc))
 		vm_munmap(alloc->va, alloc->size);
-	complete(&blow->done);
-	sim_add(SIM_LIVE_STRIKES, -1);
-	/* May be what keeps this module: exit waits for this function. */
-	sim_alloc_put(alloc);
-	kref_put(&blow->ref, sim_blow_destroy);
+	sim_blow_end(blow);
+}
+
+/* The memory has gone by itself: nobody need free it any more. */
+void sim_strike_moot(struct sim_alloc *alloc)
+{
+	struct sim_blow *blow, *next;
+	LIST_HEAD(moot);
+
+	spin_lock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &outstanding, node)
+		if (blow->alloc == alloc)
+			list_move(&blow->node, &moot);
+	spin_unlock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &moot, node) {
+		list_del_init(&blow->node);
+		sim_blow_end(blow);
+	}
 }
 
 static void sim_blow_work(struct work_struct *work)
 {
 	struct sim_blow *blow = container_of(to_delayed_work(work),
 					     struct sim_blow, work);
+	struct sim_alloc *alloc = blow->alloc;
 
 	if (blow->pause_us)
 		usleep_range(blow->pause_us, blow->pause_us + 50);
@@ -186,10 +242,15 @@ static void sim_blow_work(struct work_struct *work)
 		sim_blow_land(blow);
 		return;
 	}
+	sim_alloc_get(alloc);
 	spin_lock(&outstanding_lock);
 	list_add_tail(&blow->node, &outstanding);
 	spin_unlock(&outstanding_lock);
 	wake_up_all(&strikers);
+	/* Either it is seen on the list by the free, or the free here. */
+	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
+		sim_strike_moot(alloc);
+	sim_alloc_put(alloc);
 }
 
 /* The oldest blow that the calling task is the right one for. */
@@ -271,8 +332,7 @@ static void sim_blow_await(struct sim_blow *blow)
 	}
 }
 
-/* No lock may be held. @alloc is the caller's, or NULL. */
-void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
+static void sim_strike_now(enum sim_moment now, struct sim_alloc *alloc)
 {
 	bool wait = now != SIM_STRIKE_AFTER_GET &&
 		    now != SIM_STRIKE_AFTER_DMA_MAP &&
@@ -281,8 +341,6 @@ void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
 	struct sim_blow *blow;
 	u32 ms = 0;
 
-	if (!alloc || !sim_moment_is(now))
-		return;
 	blow = sim_blow_new(alloc, READ_ONCE(sim_knobs.strike_from));
 	sim_add(SIM_STRIKES, 1);
 	atomic64_inc(&sim_strikes[now]);
@@ -297,6 +355,14 @@ void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
 	if (wait)
 		sim_blow_await(blow);
 	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* No lock may be held. @alloc is the caller's, or NULL. */
+void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
+{
+	if (alloc && sim_moment_is(now))
+		sim_strike_now(now, alloc);
+	sim_hold(now);
 }
 
 /* For the allocation of a pin, which may be dead or NULL. */

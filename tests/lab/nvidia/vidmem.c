@@ -339,6 +339,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 	sim_add(SIM_FREES, 1);
 	if (alloc->orphan)
 		sim_add(SIM_LIVE_ORPHANS, 1);
+	sim_strike_moot(alloc);
 	sim_alloc_settle(alloc);
 out:
 	sim_api_unlock();

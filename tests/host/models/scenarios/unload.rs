@@ -24,7 +24,7 @@ fn during_deregistration() {
 
 #[test]
 fn during_deregistration_and_a_callback() {
-    explore(UpTo(3), || {
+    explore(UpTo(4), || {
         let module = Module::revocable();
         allocate(A);
         let registration = register(page(A)).unwrap();
