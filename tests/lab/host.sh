@@ -21,9 +21,18 @@ host_command() {
 		cd tests/host
 		rm -f Cargo.lock
 		cargo clippy --all-targets -- -D warnings
+		add_up() {
+			awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3) }
+				END { printf \"%d interleavings in %d models\", sum, models }" "$1"
+		}
 		cargo test -- --show-output | tee /tmp/log
-		awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3) }
-			END { printf \"host: explored %d interleavings in %d models\n\", sum, models }" /tmp/log
+		echo "host: explored $(add_up /tmp/log)"
+		export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=9"
+		LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || {
+			cat /tmp/log
+			exit 1
+		}
+		echo "host: valgrind has watched memory in $(add_up /tmp/log)"
 		echo "host: random tests with HOST_SEED=$HOST_SEED"
 		if cargo miri --version; then
 			cargo miri test --test arithmetic

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock checker
 # Shows: nvidia-peermem has those defects, so defects.sh would find them
 load_gpu
 load_rdma

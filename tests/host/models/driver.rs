@@ -168,6 +168,9 @@ impl Driver {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, pin.table);
         table.alive = false;
+        // What hangs on the table is really freed, for tools that watch memory.
+        table.pages = Vec::new();
+        table.pointers = Vec::new();
         table.c.pages = std::ptr::null_mut();
         table.c.entries = u32::MAX;
         table.c.version = u32::MAX;
@@ -401,7 +404,7 @@ impl Driver {
             "of another pin or device"
         );
         found.alive = false;
-        let addresses = found.addresses.clone();
+        let addresses = std::mem::take(&mut found.addresses);
         drop(mappings);
         unmap_all(device, &addresses);
         0

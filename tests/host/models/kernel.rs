@@ -54,6 +54,12 @@ impl Kernel {
         self.live.set(self.live.get() - 1);
     }
 
+    /// The module's memory is there, its statics are as they begin.
+    pub(crate) fn load_module(&self) {
+        *self.module.state.lock().unwrap() = ModuleState::default();
+        self.atomics.borrow_mut().clear();
+    }
+
     /// What stands for the static at `address` in this world.
     pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
         let mut atomics = self.atomics.borrow_mut();
@@ -98,11 +104,6 @@ impl Module {
             state: Mutex::new(ModuleState::default()),
             unused: Condvar::new(),
         }
-    }
-
-    /// The module's memory is there.
-    pub(crate) fn begin(&self) {
-        *self.state.lock().unwrap() = ModuleState::default();
     }
 
     pub(crate) fn get(&self) -> bool {

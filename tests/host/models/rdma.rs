@@ -96,6 +96,8 @@ pub(crate) struct Request {
     pub(crate) device_fails: bool,
     /// The device is not on a PCI bus.
     pub(crate) no_pci: bool,
+    /// The device's driver never says that a registration is complete.
+    pub(crate) never_complete: bool,
 }
 
 impl Client {
@@ -233,6 +235,9 @@ impl Rdma {
         calls: *const peer_memory_client,
         revocable: bool,
     ) -> *mut c_void {
+        if world().faults.client.fails("the core refuses a client") {
+            return std::ptr::null_mut();
+        }
         let client = Rc::new(Client {
             calls,
             revocable,
@@ -267,6 +272,7 @@ impl Rdma {
         let (client, context) = self.acquire(request).ok_or(EFAULT)?;
         self.devices.borrow_mut().push(Box::new(abi::device {
             pci: !request.no_pci,
+            revocable: !request.never_complete,
             max_segment: 1 << 16,
         }));
         let device = self

@@ -29,6 +29,8 @@ thread_local! {
 pub(crate) struct Faults {
     /// As many allocations from now on succeed, then one fails.
     pub(crate) allocation: Countdown,
+    /// As many clients can be registered, then the core refuses one.
+    pub(crate) client: Countdown,
     /// As many mappings for a device succeed, then one fails.
     pub(crate) mapping: Countdown,
     /// As many requests to pin succeed, then the driver has no memory for one.

@@ -79,6 +79,23 @@ fn a_device_that_cannot_reach_it() {
     });
 }
 
+#[test]
+fn a_device_that_cannot_give_it_up() {
+    explore(Any, || {
+        let request = Request {
+            never_complete: true,
+            ..page(A)
+        };
+        let module = Module::revocable();
+        allocate(A);
+        assert_eq!(register(request).err(), Some(EOPNOTSUPP));
+        module.unload();
+        let module = Module::persistent();
+        deregister(&register(request).expect("nothing is given up"));
+        module.unload();
+    });
+}
+
 /// The application's error, for a driver that claims other pages than it has pinned.
 fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) -> i32 {
     let module = module();

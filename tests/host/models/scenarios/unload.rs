@@ -68,3 +68,19 @@ fn when_the_driver_has_no_memory() {
         freeing.join().unwrap();
     });
 }
+
+/// The module is not loaded after all, when the core may have asked its first client already.
+#[test]
+fn instead_of_being_loaded() {
+    explore(Any, || {
+        allocate(A);
+        let registering = spawn("reg", OWNER, || register(page(A)).err());
+        Module::refused();
+        let error = registering.join().unwrap();
+        assert!(
+            error.is_some(),
+            "registered with a module that is not there"
+        );
+        free(A);
+    });
+}
