@@ -220,8 +220,11 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	/* The append table still tells of the pages that were pinned at first. */
 	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
 	err = sg_alloc_table(table, runs, GFP_KERNEL);
-	if (err)
+	if (err) {
+		/* What failed half way counts entries that are not there. */
+		memset(table, 0, sizeof(*table));
 		return err;
+	}
 	peer_table_copy(p, trim, table->sgl);
 	return 0;
 }
