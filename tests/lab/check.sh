@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version build_messages)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -75,6 +75,23 @@ check_version() {
 		[ -n "$version" ]
 		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
 		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+}
+
+# The simulated driver and the module, compiled with nv-p2p.h of each generation;
+# layout.c says where each must have its fields, the module's own header too.
+check_generations() {
+	in_copy generations '
+		double=tests/lab/nvidia
+		for headers in "$double"/generations/[0-9]*; do
+			make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
+			cp "$double/Module.symvers" "$headers/"
+			make KVER="$kver" NV_SRC="$headers"
+			nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$(basename "$headers")"
+		done
+		grep cap_persistent_pages /tmp/uses-515
+		! grep cap_persistent_pages /tmp/uses-535
+		grep get_pages_persistent /tmp/uses-535
+		make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
 }
 
 # What a build lacks is named in one line, with what to install.

@@ -2,14 +2,76 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: memory freed at every moment of a registration, by every kind of task
 # Machines: stock iommu checker
+. /lab/driver.sh
 load_gpu
 load_rdma
-STRIKER=/usr/local/lib/lab-striker.so
-load_module persistent_api_support=0
-cat $NVIDIA/own_dma
-for m in in_get_gap before_get_returns after_get in_dma_map after_dma_map in_dma_unmap after_dma_unmap before_put after_put; do
-echo $m >$NVIDIA/strike
-LD_PRELOAD=$STRIKER gpuverbs register --offset 0 --length 1M | grep result
-cat $NVIDIA/strike $NVIDIA/violations
-grep -E 'strikes_|revoked_in' $NVIDIA/counters | grep -v ' 0$' | paste -sd' '
+
+# How a registration may end that loses its memory at a moment: refused, because
+# the memory is not there any more; or made, and then revoked or ended. Where
+# both are possible it depends on who comes first.
+declare -A endings=(
+	[in_get_gap]='EFAULT'
+	[before_get_returns]='EFAULT ok'
+	[after_get]='EFAULT ok'
+	[in_dma_map]='EFAULT'
+	[after_dma_map]='EFAULT ok'
+	[in_dma_unmap]='ok'
+	[after_dma_unmap]='ok'
+	[before_put]='ok'
+	[after_put]='ok'
+)
+get_moments='in_get_gap before_get_returns after_get'
+put_moments='before_put after_put'
+map_moments='in_dma_map after_dma_map in_dma_unmap after_dma_unmap'
+
+# moment MOMENT ENDINGS TEXT
+moment() {
+	remember
+	struck "$1"
+	check "$3, $1: ended with ${result:-nothing}" grep -qw -- "$result" <<<"$2"
+	equal "$3, $1: struck once" 1 "$(grown "strikes_$1")"
+	wait_for "everything to be given back" driver_at_rest
+}
+
+# in_use CALLBACKS TEXT: while the device may use it.
+in_use() {
+	remember
+	echo 1 >"$NVIDIA/strike_hold"
+	echo after_get >"$NVIDIA/strike"
+	hold env "LD_PRELOAD=$STRIKER" gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
+	equal "$2, in use: not freed yet" 0 "$(grown frees)"
+	echo 0 >"$NVIDIA/strike_hold"
+	wait_for "the strike's end" strikes_over
+	equal "$2, in use: freed" 1 "$(grown frees)"
+	equal "$2, in use: callbacks" "$1" "$(grown callbacks_fired)"
+	check "$2, in use: deregistered" ended_well
+	wait_for "everything to be given back" driver_at_rest
+}
+
+# Frees for other processes, if that is who frees.
+LD_PRELOAD=$STRIKER sleep infinity &
+foreign=$!
+for support in 0 1; do
+	load_module "persistent_api_support=$support"
+	moments="$get_moments $put_moments"
+	# The driver itself maps what is persistent; the rest takes a kernel with ftrace.
+	if [ "$support" = 1 ] || [ "$(cat "$NVIDIA/own_dma")" = Y ]; then
+		moments+=" $map_moments"
+	else
+		say "this kernel has no ftrace: nothing can be freed inside the client's own mapping"
+	fi
+	for from in kthread task close process; do
+		echo "$from" >"$NVIDIA/strike_from"
+		for name in $moments; do
+			allowed=${endings[$name]}
+			[ "$support" = 0 ] || allowed=ok
+			moment "$name" "$allowed" "persistent_api_support=$support, freed by $from"
+		done
+		in_use $((1 - support)) "persistent_api_support=$support, freed by $from"
+		check "persistent_api_support=$support, freed by $from: and then it works" \
+			gpuverbs register --offset 0 --length 1M
+	done
+	unload_module
 done
+kill "$foreign"
+wait "$foreign" || true

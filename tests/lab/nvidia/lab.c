@@ -16,6 +16,8 @@
  *              nth time that this point is passed. One at a time; reading gives
  *              what is still to come. "random <permille>": at any moment.
  * strike_from  which task frees then.
+ * hold         write a moment: calls stay there, after its strike if one is due,
+ *              until "none" is written.
  * layout       how the pages of allocations made from now on lie in the BAR.
  * seed         of all that is random. Writing starts it afresh.
  * free_from    which task frees at munmap and exit.
@@ -79,6 +81,7 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_LIVE_DEVICE_REFS] = "live_device_refs",
 	[SIM_LIVE_BAR1_USED] = "live_bar1_used",
 	[SIM_LIVE_STRIKES] = "live_strikes",
+	[SIM_LIVE_HELD] = "live_held",
 	[SIM_LIVE_RSYNC_DRIVERS] = "live_rsync_drivers",
 	[SIM_ALLOCATIONS] = "allocations",
 	[SIM_FREES] = "frees",
@@ -357,6 +360,22 @@ static ssize_t strike_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(strike);
 
+static int hold_show(struct seq_file *s, void *unused)
+{
+	sim_hold_show_plan(s);
+	return 0;
+}
+
+static ssize_t hold_write(struct file *file, const char __user *buf,
+			  size_t size, loff_t *ppos)
+{
+	char line[32], *word = sim_line(line, sizeof(line), buf, size);
+	int ret = IS_ERR(word) ? PTR_ERR(word) : sim_hold_plan(word);
+
+	return ret ? ret : size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(hold);
+
 /* ---- layout, seed, who frees ------------------------------------------- */
 
 static const char * const sim_layout_names[SIM_LAYOUTS] = {
@@ -487,6 +506,7 @@ int sim_lab_init(void)
 	debugfs_create_file("violations", 0644, dir, NULL, &violations_fops);
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
 	debugfs_create_file("strike", 0644, dir, NULL, &strike_fops);
+	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
 	debugfs_create_file("layout", 0644, dir, NULL, &layout_fops);
 	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
 	debugfs_create_file("free_from", 0644, dir, NULL, &free_from_fops);

@@ -24,9 +24,9 @@
  *                is called, while DMA is mapped, or while PTEs are zapped.
  *   spinlocks    of lab.c: leaves.
  *
- * mmap_lock is taken outside of the API lock in one case only: the knob
- * "free_from" says "close". Then nothing that a free callback reaches may need
- * the mmap_lock of the process that is unmapping.
+ * mmap_lock is taken outside of the API lock in one case only: when a knob,
+ * "free_from" or "strike_from", says "close". Then nothing that a callback
+ * reaches may need the mmap_lock of the process that is unmapping.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -263,6 +263,8 @@ void sim_strike_moot(struct sim_alloc *alloc);
 int sim_striker(void);
 int sim_strike_plan(const char *words);
 void sim_strike_show_plan(struct seq_file *s);
+int sim_hold_plan(const char *word);
+void sim_hold_show_plan(struct seq_file *s);
 void sim_strike_show_counters(struct seq_file *s);
 
 /* ---- owndma.c: clients that map by themselves -------------------------- */
@@ -307,6 +309,7 @@ enum sim_counter {
 	SIM_LIVE_DEVICE_REFS,
 	SIM_LIVE_BAR1_USED,
 	SIM_LIVE_STRIKES,
+	SIM_LIVE_HELD,
 	SIM_LIVE_RSYNC_DRIVERS,
 	SIM_LIVE_END,
 	/* totals since the module was loaded */

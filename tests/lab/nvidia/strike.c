@@ -73,10 +73,12 @@ static const char * const sim_moment_names[SIM_MOMENTS] = {
 static atomic64_t sim_strikes[SIM_MOMENTS];
 
 static DEFINE_SPINLOCK(plan_lock);
+static DECLARE_WAIT_QUEUE_HEAD(held);
 static struct {
 	enum sim_moment moment;
 	u32 skip;
 	u32 permille;		/* of all passings of any moment; 0: not at random */
+	enum sim_moment hold;	/* calls stay here */
 } plan;
 
 /* Whether the memory goes now. */
@@ -133,6 +135,34 @@ void sim_strike_show_plan(struct seq_file *s)
 		seq_printf(s, "%s %u\n", sim_moment_names[plan.moment],
 			   plan.skip + 1);
 	spin_unlock(&plan_lock);
+}
+
+int sim_hold_plan(const char *word)
+{
+	int moment = match_string(sim_moment_names, SIM_MOMENTS, word);
+
+	if (moment < 0)
+		return moment;
+	WRITE_ONCE(plan.hold, moment);
+	wake_up_all(&held);
+	return 0;
+}
+
+void sim_hold_show_plan(struct seq_file *s)
+{
+	seq_printf(s, "%s\n", sim_moment_names[READ_ONCE(plan.hold)]);
+}
+
+/* Stay here until the test says otherwise; for a minute, should it forget. */
+static void sim_hold(enum sim_moment now)
+{
+	if (READ_ONCE(plan.hold) != now)
+		return;
+	sim_add(SIM_LIVE_HELD, 1);
+	if (!wait_event_timeout(held, READ_ONCE(plan.hold) != now, 60 * HZ))
+		pr_warn("a call was held at %s for a minute and goes on\n",
+			sim_moment_names[now]);
+	sim_add(SIM_LIVE_HELD, -1);
 }
 
 void sim_strike_show_counters(struct seq_file *s)
@@ -302,8 +332,7 @@ static void sim_blow_await(struct sim_blow *blow)
 	}
 }
 
-/* No lock may be held. @alloc is the caller's, or NULL. */
-void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
+static void sim_strike_now(enum sim_moment now, struct sim_alloc *alloc)
 {
 	bool wait = now != SIM_STRIKE_AFTER_GET &&
 		    now != SIM_STRIKE_AFTER_DMA_MAP &&
@@ -312,8 +341,6 @@ void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
 	struct sim_blow *blow;
 	u32 ms = 0;
 
-	if (!alloc || !sim_moment_is(now))
-		return;
 	blow = sim_blow_new(alloc, READ_ONCE(sim_knobs.strike_from));
 	sim_add(SIM_STRIKES, 1);
 	atomic64_inc(&sim_strikes[now]);
@@ -328,6 +355,14 @@ void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
 	if (wait)
 		sim_blow_await(blow);
 	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* No lock may be held. @alloc is the caller's, or NULL. */
+void sim_strike(enum sim_moment now, struct sim_alloc *alloc)
+{
+	if (alloc && sim_moment_is(now))
+		sim_strike_now(now, alloc);
+	sim_hold(now);
 }
 
 /* For the allocation of a pin, which may be dead or NULL. */

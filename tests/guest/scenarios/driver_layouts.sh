@@ -1,0 +1,45 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: what the driver's tables and mappings may look like, and must not
+# Machines: stock iommu
+. /lab/driver.sh
+load_gpu
+load_rdma
+register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+
+# claims KNOB VALUE EXPECTED TEXT: with new objects that claim to be that.
+claims() {
+	local before
+	before=$(cat "$NVIDIA/$1")
+	echo "$2" >"$NVIDIA/$1"
+	check "$4: $3" register "$3"
+	echo "$before" >"$NVIDIA/$1"
+}
+
+load_module persistent_api_support=1
+for contiguous in 0 1; do
+	echo "$contiguous" >"$NVIDIA/dma_contiguous"
+	for layout in contiguous descending fragmented; do
+		echo "$layout" >"$NVIDIA/layout"
+		check "$layout, dma_contiguous=$contiguous: write" transfer_seen 0 16M 3000001 41 --shift 4096
+	done
+done
+echo 0 >"$NVIDIA/dma_contiguous"
+echo contiguous >"$NVIDIA/layout"
+claims dma_mapping_version $((0x20002)) EOPNOTSUPP 'pinned, mapping 2.2'
+claims dma_mapping_version $((0x20004)) ok 'pinned, mapping 2.4'
+claims dma_mapping_version $((0x10000)) EOPNOTSUPP 'pinned, mapping 1.0'
+claims dma_mapping_version $((0x30000)) EOPNOTSUPP 'pinned, mapping 3.0'
+claims dma_entries_short 1 EIO 'pinned, a mapping of fewer pages'
+unload_module
+
+load_module persistent_api_support=0
+for version in 0x10000 0x10001 0x10002 0x20000; do
+	claims page_table_version $((version)) ok "revocable, table $version"
+done
+claims page_table_version $((0x30000)) EOPNOTSUPP 'revocable, table 3.0'
+# Sixteen pages that are said to be of another size are not what was asked for.
+claims page_size 0 EIO 'revocable, pages of 4 KiB'
+claims page_size 2 EIO 'revocable, pages of 128 KiB'
+claims page_size 3 EOPNOTSUPP 'revocable, pages of no known size'
+check "and then it works" register ok
