@@ -7,11 +7,7 @@
 
 use core::{
     marker::PhantomData,
-    ptr::NonNull,
-    sync::atomic::{
-        AtomicBool,
-        Ordering, //
-    }, //
+    ptr::NonNull, //
 };
 
 use super::{
@@ -36,7 +32,9 @@ use super::{
             c_void, //
         },
         Arc,
+        AtomicBool,
         KBox,
+        Ordering,
         GFP_KERNEL, //
     },
     scatter::ScatterTable, //

@@ -26,6 +26,7 @@ use kernel::{
 };
 
 pub(crate) use core::sync::atomic::{
+    AtomicBool,
     AtomicPtr,
     Ordering, //
 };

@@ -60,7 +60,7 @@ qemu_command() {
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
 		-machine "q35,accel=$LAB_ACCEL" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
-		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr tsc=reliable no_timer_check $words"
+		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr tsc=unstable clocksource=hpet no_timer_check $words"
 		"${iommu[@]}"
 		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
 		-device virtio-9p-pci,fsdev=layers,mount_tag=layers

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock checker
 # Shows: nvidia-peermem has those defects, so defects.sh would find them
 load_gpu
 load_rdma
@@ -14,7 +13,7 @@ declare -A breaks=(
 	[freed_while_deregistering]=mapping_dead
 	[released_while_revoking]=release_early
 	[no_memory_for_list]=left:live_persistent_pins
-	[released_in_callback]=kasan:slab-use-after-free
+	[released_in_callback]=KASAN:_slab-use-after-free
 	[list_not_trimmed]=bad_length
 	[deregistered_by_child]=freed_context
 	[unloaded_after_child]=unload_armed
@@ -31,9 +30,14 @@ declare -A breaks=(
 	[name_taken]=no_cause
 	[log_flood]=flood
 )
-for row in $(rows); do
+# The checker kernel is for those that the stock one cannot show.
+case $MACHINE in
+checker) kind=checker_row_ ;;
+*) kind=row_ ;;
+esac
+for row in $(compgen -A function "$kind"); do
 	try "$row"
-	check "$row_name: broke: $seen" grep -qw -- "${breaks[$row_name]}" <<<"$seen"
+	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
 	# What the kernel said belongs to the row, and not to what is left at the end.
 	dmesg -C
 done

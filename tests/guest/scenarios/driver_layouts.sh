@@ -21,7 +21,7 @@ for contiguous in 0 1; do
 	echo "$contiguous" >"$NVIDIA/dma_contiguous"
 	for layout in contiguous descending fragmented; do
 		echo "$layout" >"$NVIDIA/layout"
-		check "$layout, dma_contiguous=$contiguous: write" transfer_seen 0 16M 3000001 41 --shift 4096
+		check "$layout, dma_contiguous=$contiguous: write" gpuverbs transfer --from 0 --to 16M --length 3000001 --seed 41 --shift 4096
 	done
 done
 echo 0 >"$NVIDIA/dma_contiguous"

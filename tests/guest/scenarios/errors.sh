@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an error of the driver reaches the user as what it is
-# Machines: stock iommu checker
+# Machines: stock iommu
 load_gpu
 load_rdma
 fail_next() { echo "$1 $2 1" >"$NVIDIA/fail"; }

@@ -1,12 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
-# Machines: stock
 load_gpu
 load_rdma
 
-# As many tries as the log would not hold.
-TRIES=2000
+# Each of them is a reason for a line in the log.
+TRIES=1000
 
 # tried TEXT RESULT: an unprivileged user's registrations that end like that.
 tried() {
@@ -45,7 +44,6 @@ flooded() {
 	dmesg >/tmp/log
 	check "$1: the log says why" grep -qE "\] nv_peer_mem: .*$3" /tmp/log
 	check "$1: at most 10 lines in 5 seconds" test "$(most_in_a_period)" -le 10
-	check "$1: fewer lines than tries" test "$(messages | wc -l)" -lt $((TRIES / 10))
 	check "$1: a line says how many are missing" grep -qE '\] nv_peer_mem: [0-9]+ callbacks suppressed' /tmp/log
 	equal "$1: every message is accounted for" $((TRIES + 1)) "$(accounted_for)"
 }

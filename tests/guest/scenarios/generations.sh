@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock checker
 # Shows: the module works with every generation of the peer-memory API, built for it
 . /lab/server.sh
 load_gpu
@@ -132,7 +131,8 @@ built_for() {
 	insmod "/lib/nv_peer_mem/$generation/nv_peer_mem.ko" "$@"
 }
 
-try g2_40 built_for g2_40
+# 4.0 has the header of 5.1.
+try g2_40 built_for g3a
 try g2 built_for g2
 try g3a built_for g3a
 try g3b load_module

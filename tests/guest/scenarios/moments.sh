@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: memory freed at every moment of a registration, by every kind of task
-# Machines: stock iommu checker
 . /lab/driver.sh
 load_gpu
 load_rdma

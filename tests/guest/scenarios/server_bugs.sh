@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock iommu checker
 # Shows: known bugs of RDMA cores do the module no harm
 . /lab/server.sh
 load_gpu

@@ -18,6 +18,7 @@ use crate::{
 /// A device, which is a PCI device or is not.
 pub struct device {
     pub pci: bool,
+    pub revocable: bool,
     pub max_segment: u32,
 }
 pub struct pci_dev {
@@ -281,6 +282,11 @@ pub unsafe fn nvpm_pci_dev(device: *mut device) -> *mut pci_dev {
         Some(found) if found.pci => device.cast(),
         _ => null_mut(),
     }
+}
+
+pub unsafe fn nvpm_revocable(device: *mut device) -> bool {
+    // SAFETY: A pointer to a device.
+    unsafe { (*device).revocable }
 }
 
 pub unsafe fn nvpm_max_segment(device: *mut device) -> u32 {

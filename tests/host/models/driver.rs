@@ -31,7 +31,9 @@ pub(crate) struct Driver {
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
     // Page tables and mappings stay in memory until the end, so that a use after free is seen.
+    #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
+    #[expect(clippy::vec_box, reason = "others know their addresses")]
     mappings: RefCell<Vec<Box<Mapping>>>,
     /// Where the next page is pinned.
     place: Cell<u64>,
@@ -160,12 +162,15 @@ impl Driver {
         for physical in &pin.physical {
             world.kernel.dma.assert_unused(*physical, GPU_PAGE);
         }
-        let of_it = |one: &Box<Mapping>| one.alive && one.table == pin.table;
-        let left = self.mappings.borrow().iter().any(of_it);
+        let of_it = |one: &Mapping| one.alive && one.table == pin.table;
+        let left = self.mappings.borrow().iter().any(|one| of_it(one));
         assert!(!left, "unpinned while mapped by the driver");
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, pin.table);
         table.alive = false;
+        // What hangs on the table is really freed, for tools that watch memory.
+        table.pages = Vec::new();
+        table.pointers = Vec::new();
         table.c.pages = std::ptr::null_mut();
         table.c.entries = u32::MAX;
         table.c.version = u32::MAX;
@@ -289,9 +294,9 @@ impl Driver {
         table.alive = true;
         table.c = nvidia_p2p_page_table {
             version: 0x0002_0000,
-            page_size: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
+            page_size: world().faults.page_size.get(),
             pages: table.pointers.as_mut_ptr(),
-            entries: physical.len() as u32,
+            entries: physical.len() as u32 - world().faults.hidden_pages.get(),
         };
         &mut table.c
     }
@@ -372,8 +377,8 @@ impl Driver {
         });
         mapping.c = nvidia_p2p_dma_mapping {
             version: 0x0002_0003,
-            page_size_type: crate::abi::NVIDIA_P2P_PAGE_SIZE_64KB,
-            entries: mapping.addresses.len() as u32,
+            page_size_type: world().faults.page_size.get(),
+            entries: mapping.addresses.len() as u32 - world().faults.hidden_pages.get(),
             dma_addresses: mapping.addresses.as_mut_ptr(),
         };
         *out = &mut mapping.c;
@@ -399,7 +404,7 @@ impl Driver {
             "of another pin or device"
         );
         found.alive = false;
-        let addresses = found.addresses.clone();
+        let addresses = std::mem::take(&mut found.addresses);
         drop(mappings);
         unmap_all(device, &addresses);
         0

@@ -48,9 +48,11 @@ pub(crate) fn count(
     let count = Arc::new(AtomicU64::new(0));
     let counter = count.clone();
     let mut builder = loom::model::Builder::new();
+    // LOOM_MAX_PREEMPTIONS, which loom has put there, makes a quick run of any scenario.
+    let asked = builder.preemption_bound;
     builder.preemption_bound = match preemptions {
-        Preemptions::Any => None,
-        Preemptions::UpTo(most) => Some(most),
+        Preemptions::Any => asked,
+        Preemptions::UpTo(most) => Some(asked.map_or(most, |asked| asked.min(most))),
     };
     builder.max_branches = 10_000;
     builder.check(move || {

@@ -54,6 +54,12 @@ impl Kernel {
         self.live.set(self.live.get() - 1);
     }
 
+    /// The module's memory is there, its statics are as they begin.
+    pub(crate) fn load_module(&self) {
+        *self.module.state.lock().unwrap() = ModuleState::default();
+        self.atomics.borrow_mut().clear();
+    }
+
     /// What stands for the static at `address` in this world.
     pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
         let mut atomics = self.atomics.borrow_mut();
@@ -98,11 +104,6 @@ impl Module {
             state: Mutex::new(ModuleState::default()),
             unused: Condvar::new(),
         }
-    }
-
-    /// The module's memory is there.
-    pub(crate) fn begin(&self) {
-        *self.state.lock().unwrap() = ModuleState::default();
     }
 
     pub(crate) fn get(&self) -> bool {
@@ -245,18 +246,18 @@ struct Mapping {
     address: u64,
     physical: u64,
     len: u64,
-    stage: Use,
+    stage: Stage,
 }
 
 /// What the RDMA core knows of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum Stage {
     /// Nothing yet.
     Made,
     /// It has the addresses, the device does not use them.
     Given,
     /// The device may use it at any moment.
-    InUse,
+    Used,
 }
 
 impl Dma {
@@ -282,7 +283,7 @@ impl Dma {
             address,
             physical,
             len,
-            stage: Use::Made,
+            stage: Stage::Made,
         });
         Some(address)
     }
@@ -293,14 +294,14 @@ impl Dma {
             .iter()
             .position(|one| (one.device, one.address, one.len) == (device, address, len))
             .expect("what is unmapped was not mapped");
-        let in_use = mappings[at].stage == Use::InUse;
+        let in_use = mappings[at].stage == Stage::Used;
         assert!(!in_use, "unmapped while the device may use it");
         mappings.remove(at);
     }
 
     /// What the core does with the addresses of `table` from here on. Returns whether they are all
     /// there.
-    pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Use) -> bool {
+    pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Stage) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         let mut all = true;
         for (address, len) in abi::entries(table) {
@@ -312,7 +313,7 @@ impl Dma {
                 continue;
             };
             assert!(
-                stage != Use::InUse || world().driver.pinned(mapping.physical, mapping.len),
+                stage != Stage::Used || world().driver.pinned(mapping.physical, mapping.len),
                 "the device uses memory that is not pinned"
             );
             mapping.stage = stage;
@@ -332,7 +333,7 @@ impl Dma {
         for one in self.mappings.lock().unwrap().iter() {
             let touches = one.physical < physical + len && physical < one.physical + one.len;
             assert!(
-                !touches || one.stage == Use::Made,
+                !touches || one.stage == Stage::Made,
                 "unpinned while it is mapped for a device: {:?}",
                 one.stage
             );

@@ -13,7 +13,7 @@ use loom::sync::{Condvar, Mutex};
 
 use crate::{
     abi::{self, peer_memory_client, sg_table},
-    kernel::Use,
+    kernel::Stage,
     world::{may_sleep, note, task, world},
 };
 
@@ -46,6 +46,7 @@ pub(crate) struct Rdma {
     /// Registrations that can be invalidated, by ticket: 0 is the first.
     tickets: Mutex<BTreeMap<u64, Rc<Registration>>>,
     next_ticket: Cell<u64>,
+    #[expect(clippy::vec_box, reason = "others know their addresses")]
     devices: RefCell<Vec<Box<abi::device>>>,
 }
 
@@ -95,6 +96,8 @@ pub(crate) struct Request {
     pub(crate) device_fails: bool,
     /// The device is not on a PCI bus.
     pub(crate) no_pci: bool,
+    /// The device's driver never says that a registration is complete.
+    pub(crate) never_complete: bool,
 }
 
 impl Client {
@@ -155,7 +158,7 @@ impl Registration {
             count as u32, table.nents,
             "the number of entries is not the table's"
         );
-        let all = world().kernel.dma.set_use(&table, Use::Given);
+        let all = world().kernel.dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
             "what was mapped is gone"
@@ -205,14 +208,14 @@ impl Registration {
     /// The device may use the memory.
     fn switch_on(&self) {
         note("the device is on");
-        let all = world().kernel.dma.set_use(&self.table.get(), Use::InUse);
+        let all = world().kernel.dma.set_use(&self.table.get(), Stage::Used);
         assert!(all, "the device uses addresses that are not mapped");
     }
 
     /// The device uses the memory no more; perhaps it is not even mapped any more.
     fn switch_off(&self) {
         note("the device is off");
-        world().kernel.dma.set_use(&self.table.get(), Use::Given);
+        world().kernel.dma.set_use(&self.table.get(), Stage::Given);
     }
 }
 
@@ -232,6 +235,9 @@ impl Rdma {
         calls: *const peer_memory_client,
         revocable: bool,
     ) -> *mut c_void {
+        if world().faults.client.fails("the core refuses a client") {
+            return std::ptr::null_mut();
+        }
         let client = Rc::new(Client {
             calls,
             revocable,
@@ -266,6 +272,7 @@ impl Rdma {
         let (client, context) = self.acquire(request).ok_or(EFAULT)?;
         self.devices.borrow_mut().push(Box::new(abi::device {
             pci: !request.no_pci,
+            revocable: !request.never_complete,
             max_segment: 1 << 16,
         }));
         let device = self
@@ -557,7 +564,7 @@ impl Rdma {
 }
 
 /// What the core gives to revocable clients to call.
-pub(crate) unsafe extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
+pub(crate) extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
     world().rdma.invalidate(ticket);
     0
 }

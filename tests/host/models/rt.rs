@@ -231,10 +231,10 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-/// An atomic pointer that may be a static: what it points to is another thing in each world.
+/// An atomic pointer that may be a static: it is another one in each world.
 pub(crate) struct AtomicPtr<T>(*mut T);
 
-// SAFETY: Only the address of this is used, as a name.
+// SAFETY: What is in here is never changed.
 unsafe impl<T> Sync for AtomicPtr<T> {}
 
 impl<T> AtomicPtr<T> {
@@ -243,18 +243,35 @@ impl<T> AtomicPtr<T> {
     }
 
     pub(crate) fn store(&self, pointer: *mut T, order: Ordering) {
-        self.in_this_world().store(pointer as usize, order);
+        in_this_world(self, self.0 as usize).store(pointer as usize, order);
     }
 
     pub(crate) fn load(&self, order: Ordering) -> *mut T {
-        self.in_this_world().load(order) as *mut T
+        in_this_world(self, self.0 as usize).load(order) as *mut T
+    }
+}
+
+/// An atomic truth that may be a static.
+pub(crate) struct AtomicBool(bool);
+
+impl AtomicBool {
+    pub(crate) const fn new(first: bool) -> Self {
+        Self(first)
     }
 
-    fn in_this_world(&self) -> std::rc::Rc<model::atomic::AtomicUsize> {
-        world()
-            .kernel
-            .atomic(self as *const Self as usize, self.0 as usize)
+    pub(crate) fn store(&self, value: bool, order: Ordering) {
+        in_this_world(self, self.0.into()).store(value.into(), order);
     }
+
+    pub(crate) fn load(&self, order: Ordering) -> bool {
+        in_this_world(self, self.0.into()).load(order) != 0
+    }
+}
+
+/// What stands for a static of the module, which began with the value `first`.
+fn in_this_world<T>(it: &T, first: usize) -> std::rc::Rc<model::atomic::AtomicUsize> {
+    let address = std::ptr::from_ref(it) as usize;
+    world().kernel.atomic(address, first)
 }
 
 /// Bytes of a page of the kernel.

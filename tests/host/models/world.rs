@@ -13,6 +13,7 @@ use std::{
 use loom::thread::{self, JoinHandle, ThreadId};
 
 use crate::{
+    abi,
     driver::Driver,
     kernel::Kernel,
     rdma::{Kind, Rdma},
@@ -28,6 +29,8 @@ thread_local! {
 pub(crate) struct Faults {
     /// As many allocations from now on succeed, then one fails.
     pub(crate) allocation: Countdown,
+    /// As many clients can be registered, then the core refuses one.
+    pub(crate) client: Countdown,
     /// As many mappings for a device succeed, then one fails.
     pub(crate) mapping: Countdown,
     /// As many requests to pin succeed, then the driver has no memory for one.
@@ -38,6 +41,10 @@ pub(crate) struct Faults {
     pub(crate) refusal: Cell<i32>,
     /// The driver cannot pin until it is told to unpin.
     pub(crate) no_persistent: Cell<bool>,
+    /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.
+    pub(crate) page_size: Cell<u32>,
+    /// As many pages less than there are claims the driver.
+    pub(crate) hidden_pages: Cell<u32>,
     /// The driver uses the address of a freed page table again at once.
     pub(crate) reuse_tables: Cell<bool>,
 }
@@ -123,7 +130,10 @@ pub(crate) fn may_sleep(what: &str) {
 /// Runs `scenario` in a new world; nothing may be left of it at the end.
 pub(crate) fn run(core: Kind, scenario: impl Fn()) {
     let new = Rc::new(World {
-        faults: Faults::default(),
+        faults: Faults {
+            page_size: Cell::new(abi::NVIDIA_P2P_PAGE_SIZE_64KB),
+            ..Faults::default()
+        },
         driver: Driver::new(),
         rdma: Rdma::new(core),
         kernel: Kernel::new(),

@@ -3,11 +3,11 @@
 #
 # What the tests on the host take from Debian beside the base: the crates that
 # they depend on, in place of a crate registry and compiled once, and the
-# program that applies the mistakes.
+# programs that apply the mistakes and watch memory.
 set -euo pipefail
 
 apt-get update
-apt-get install --yes --no-install-recommends librust-loom-dev librust-proptest-dev patch
+apt-get install --yes --no-install-recommends librust-loom-dev librust-proptest-dev patch valgrind
 rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
 
 mkdir -p /root/.cargo

@@ -4,11 +4,13 @@
 
 use super::cast::*;
 use crate::{
+    abi,
     explore::{explore, Preemptions::*},
     rdma::Request,
     world::world,
 };
 
+const EIO: i32 = -5;
 const EFAULT: i32 = -14;
 const EOPNOTSUPP: i32 = -95;
 
@@ -73,6 +75,55 @@ fn a_device_that_cannot_reach_it() {
             assert_eq!(register(request).err(), Some(EOPNOTSUPP));
             free(A);
             module.unload();
+        }
+    });
+}
+
+#[test]
+fn a_device_that_cannot_give_it_up() {
+    explore(Any, || {
+        let request = Request {
+            never_complete: true,
+            ..page(A)
+        };
+        let module = Module::revocable();
+        allocate(A);
+        assert_eq!(register(request).err(), Some(EOPNOTSUPP));
+        module.unload();
+        let module = Module::persistent();
+        deregister(&register(request).expect("nothing is given up"));
+        module.unload();
+    });
+}
+
+/// The application's error, for a driver that claims other pages than it has pinned.
+fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) -> i32 {
+    let module = module();
+    allocate(A);
+    world().faults.page_size.set(page_size);
+    world().faults.hidden_pages.set(hidden_pages);
+    let error = register(two_pages(A)).err().expect("the claim is wrong");
+    module.unload();
+    error
+}
+
+#[test]
+fn a_driver_that_pins_something_else() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            assert_eq!(
+                answer_to_claim(abi::NVIDIA_P2P_PAGE_SIZE_4KB, 0, module),
+                EIO
+            );
+            assert_eq!(
+                answer_to_claim(abi::NVIDIA_P2P_PAGE_SIZE_128KB, 0, module),
+                EIO
+            );
+            assert_eq!(
+                answer_to_claim(abi::NVIDIA_P2P_PAGE_SIZE_64KB, 1, module),
+                EIO
+            );
+            assert_eq!(answer_to_claim(77, 0, module), EOPNOTSUPP);
         }
     });
 }

@@ -2,47 +2,69 @@
 
 //! What most scenarios begin and end with.
 
-use std::rc::Rc;
+use std::{any::Any, rc::Rc};
 
 use crate::{
     client::{Persistent, Region, Revocable},
     extents::GPU_PAGE,
     p2p,
-    peer::{Core, Registration as Client},
+    peer::{self, Core, Registration as Client},
     rdma::{Kind, Registration, Request},
     world::world,
 };
 
-/// The module as `main.rs` loads it: first its clients go, then the last callback.
+/// The module as `main.rs` loads it, and lets it go: first its clients, then the last callback.
 pub(crate) struct Module {
-    clients: Vec<Box<dyn std::any::Any>>,
+    clients: Vec<Box<dyn Any>>,
 }
 
 impl Module {
     /// Loaded with persistent_api_support=0: the revocable client is asked first.
     pub(crate) fn revocable() -> Self {
-        Self::load(|| vec![revocable("nv_mem"), persistent("nv_mem_nc")])
+        Self::load([revocable, persistent], ["nv_mem", "nv_mem_nc"]).expect("the core takes it")
     }
 
     /// Loaded with persistent_api_support=1.
     pub(crate) fn persistent() -> Self {
-        Self::load(|| vec![persistent("nv_mem"), revocable("nv_mem_revocable")])
+        let names = ["nv_mem", "nv_mem_revocable"];
+        Self::load([persistent, revocable], names).expect("the core takes it")
     }
 
-    fn load(clients: fn() -> Vec<Box<dyn std::any::Any>>) -> Self {
-        world().kernel.module.begin();
-        Self { clients: clients() }
+    /// The core does not take the second client: the module is not loaded.
+    pub(crate) fn refused() {
+        world().faults.client.set(1);
+        let module = Self::load([revocable, persistent], ["nv_mem", "nv_mem_nc"]);
+        assert!(module.is_none());
+        world().kernel.module.end_to_go();
+    }
+
+    fn load(clients: [Register; 2], names: [&str; 2]) -> Option<Self> {
+        world().kernel.load_module();
+        let first = clients[0](names[0])?;
+        let second = clients[1](names[1])?;
+        peer::open();
+        Some(Self {
+            clients: vec![first, second],
+        })
     }
 
     /// rmmod, when nobody needs the module.
-    pub(crate) fn unload(mut self) {
+    pub(crate) fn unload(self) {
         world().kernel.module.begin_to_go();
-        for client in self.clients.drain(..) {
-            drop(client);
-        }
+        self.clients.into_iter().for_each(drop);
         p2p::drain::<Region>();
         world().kernel.module.end_to_go();
     }
+}
+
+type Register = fn(&str) -> Option<Box<dyn Any>>;
+
+fn revocable(name: &str) -> Option<Box<dyn Any>> {
+    Some(Box::new(Client::<Revocable>::new(name, core()).ok()?))
+}
+
+fn persistent(name: &str) -> Option<Box<dyn Any>> {
+    Some(Box::new(Client::<Persistent>::new(name, core()).ok()?))
 }
 
 fn core() -> Core {
@@ -50,22 +72,6 @@ fn core() -> Core {
         Kind::G2 => Core::Legacy,
         Kind::G3a | Kind::G3b => Core::Current,
     }
-}
-
-fn revocable(name: &str) -> Box<dyn std::any::Any> {
-    Box::new(
-        Client::<Revocable>::new(name, core())
-            .map_err(|_| ())
-            .expect("registers"),
-    )
-}
-
-fn persistent(name: &str) -> Box<dyn std::any::Any> {
-    Box::new(
-        Client::<Persistent>::new(name, core())
-            .map_err(|_| ())
-            .expect("registers"),
-    )
 }
 
 /// The process that most things happen in.
@@ -94,6 +100,7 @@ pub(crate) fn page(address: u64) -> Request {
         cannot_be_revoked: false,
         device_fails: false,
         no_pci: false,
+        never_complete: false,
     }
 }
 

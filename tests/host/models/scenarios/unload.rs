@@ -24,7 +24,7 @@ fn during_deregistration() {
 
 #[test]
 fn during_deregistration_and_a_callback() {
-    explore(UpTo(3), || {
+    explore(UpTo(4), || {
         let module = Module::revocable();
         allocate(A);
         let registration = register(page(A)).unwrap();
@@ -66,5 +66,21 @@ fn when_the_driver_has_no_memory() {
         let freeing = spawn("free", OWNER, || free(A));
         module.unload();
         freeing.join().unwrap();
+    });
+}
+
+/// The module is not loaded after all, when the core may have asked its first client already.
+#[test]
+fn instead_of_being_loaded() {
+    explore(Any, || {
+        allocate(A);
+        let registering = spawn("reg", OWNER, || register(page(A)).err());
+        Module::refused();
+        let error = registering.join().unwrap();
+        assert!(
+            error.is_some(),
+            "registered with a module that is not there"
+        );
+        free(A);
     });
 }

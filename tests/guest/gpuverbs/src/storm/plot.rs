@@ -13,7 +13,7 @@ use crate::verbs::Mr;
 
 use super::tally::is;
 
-/// The largest piece. One in ten has more pages than one chunk of the kernel's
+/// The largest piece. It has more pages than one chunk of the kernel's
 /// scatterlists takes.
 pub const LARGEST: u64 = 160 * GPU_PAGE;
 
@@ -39,7 +39,7 @@ pub enum Words {
 
 /// How much to allocate.
 pub fn size(random: &mut Random) -> u64 {
-    let pages = random.weighted(&[(60, 4), (30, 24), (10, LARGEST / GPU_PAGE)]);
+    let pages = random.weighted(&[(80, 4), (17, 24), (3, LARGEST / GPU_PAGE)]);
     (1 + random.below(pages)) * GPU_PAGE
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The peer-memory API as a client of MLNX_OFED 5.1 to 5.4-2 sees it: the two
- * operations of 4.1 to 5.0 are gone, nothing has taken their place yet.
+ * operations of 4.1 to 5.0 are gone, and nothing has taken their place yet. 4.0,
+ * before these, had the same.
  */
 #ifndef RDMA_PEER_MEM_H
 #define RDMA_PEER_MEM_H
