@@ -8,8 +8,8 @@
 #   kernel    the stock kernel, its headers and Rust metadata; or instead of it
 #   checker   a kernel with every checker on, compiled from the same source
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
-#   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
 #   nvidia    the simulated NVIDIA driver, installed
+#   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
 #   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   gpuverbs  the lab's own verbs client
@@ -138,8 +138,8 @@ guest_layers() {
 	*) kernel_layer ;;
 	esac
 	nvsource_layer
-	ofed_layer
 	nvidia_layer
+	ofed_layer
 	rival_layer
 	module_layer
 	gpuverbs_layer
