@@ -207,6 +207,11 @@ mod dma {
         (address as i64).wrapping_mul(31).wrapping_add(len as i64)
     }
 
+    /// Stands in for mapping.
+    ///
+    /// # Safety
+    ///
+    /// `addr` must be valid for storing a word.
     unsafe extern "C" fn map(
         _device: *mut abi::device,
         phys: u64,
@@ -223,6 +228,11 @@ mod dma {
         0
     }
 
+    /// Stands in for undoing a mapping.
+    ///
+    /// # Safety
+    ///
+    /// None: no pointer is followed.
     unsafe extern "C" fn unmap(_device: *mut abi::device, addr: u64, len: usize) {
         UNMAPPED.fetch_add(1, Ordering::Relaxed);
         BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
