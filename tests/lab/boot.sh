@@ -12,6 +12,12 @@ LAB_MACHINES='stock iommu checker'
 
 LAB_ACCEL=${LAB_ACCEL:-tcg}
 
+# LAB_THREADS: how the emulator runs a guest's two processors: `single` takes turns in one
+# thread, `multi` has a thread for each. With as many threads as the machine has
+# processors, `multi` is the better race; with more of them, a guest's processor
+# spins for another one that does not run, and everything takes twice as long.
+LAB_THREADS=${LAB_THREADS-}
+
 # Megabytes of simulated GPU memory, and of the guest's own.
 LAB_GPU_MB=128
 LAB_GUEST_MB=2048
@@ -32,6 +38,7 @@ boot_layer() {
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
 	local run=$1 words="lab.machine=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
+	local accel=$LAB_ACCEL
 	case $machine in
 	iommu)
 		# Before the devices that it translates for. Interrupts are left
@@ -45,7 +52,7 @@ qemu_command() {
 		;;
 	esac
 	case $LAB_ACCEL in
-	tcg) ;;
+	tcg) accel+=,thread=${LAB_THREADS:-single} ;;
 	kvm)
 		[ -w /dev/kvm ] || die "LAB_ACCEL=kvm needs /dev/kvm, which is not there: leave it out to emulate."
 		cpu=host
@@ -58,7 +65,7 @@ qemu_command() {
 	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
-		-machine "q35,accel=$LAB_ACCEL" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
+		-machine q35 -accel "$accel" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
 		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr tsc=unstable clocksource=hpet no_timer_check $words"
 		"${iommu[@]}"

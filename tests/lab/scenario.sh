@@ -81,13 +81,15 @@ scenario_main() {
 	each run_scenario "${runs[@]}"
 }
 
-# soak_main [REGISTRATIONS]: the storm for hours, for every checker to see.
+# soak_main [REGISTRATIONS]: the storm for hours, for every checker to see, with
+# the machine for itself.
 soak_main() {
 	local registrations=${1:-100000} again
 	[[ $registrations =~ ^[1-9][0-9]*$ ]] || die "'$registrations' is not a number of registrations."
 	again="soak $registrations"
 	# It reports as it goes, but may be long about it.
 	LAB_TIMEOUT=$((LAB_TIMEOUT * 2))
+	LAB_THREADS=${LAB_THREADS:-multi}
 	run_scenario soak@checker "lab.registrations=$registrations"
 }
 
