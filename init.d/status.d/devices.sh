@@ -1,4 +1,4 @@
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=sh disable=SC2030,SC2031
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # The GPUs, the RDMA devices, and how they are connected: lists what sysfs says

@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages status)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -55,9 +55,11 @@ check_gpuverbs_lint() {
 check_shell() {
 	in_copy shell '
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
-		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
+		shellcheck src/locate debian/rust-metadata build_release.sh .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
+		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/nv_peer_mem init.d/status init.d/*.sh init.d/status.d/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
 }
 
@@ -75,6 +77,11 @@ check_version() {
 		[ -n "$version" ]
 		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
 		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+}
+
+# What the service says of machines that are made of files.
+check_status() {
+	in_copy status tests/status/run
 }
 
 # The simulated driver and the module, compiled with nv-p2p.h of each generation;

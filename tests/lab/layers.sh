@@ -13,6 +13,7 @@
 #   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   gpuverbs  the lab's own verbs client
+#   service   service script and status
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
 # not depend on a kernel is made on $base alone, and so shared by all.
@@ -125,6 +126,13 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
+service_layer() {
+	layer_network=
+	layer_args=()
+	layer service "$base" "service" "$top/init.d" "$top/nv_peer_mem.conf"
+	stack=$reply:$stack
+}
+
 # guest_layers [MACHINE]: everything that a guest boots with, on the machine
 # stock (the default), iommu or checker (boot.sh). What is there is used.
 guest_layers() {
@@ -143,6 +151,7 @@ guest_layers() {
 	rival_layer
 	module_layer
 	gpuverbs_layer
+	service_layer
 	prune_layers
 }
 
