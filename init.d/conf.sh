@@ -11,6 +11,14 @@ conf_value() {
 		"${NVPM_SYSROOT-}$conf" 2>/dev/null | tail -n 1
 }
 
+# marker_wanted: whether the module that only has a name is to be loaded, too.
+marker_wanted() {
+	case $(conf_value MARKER) in
+	[Yy][Ee][Ss]) return 0 ;;
+	esac
+	return 1
+}
+
 # wanted_on_boot: whether the module is to be loaded at boot; without a word, yes.
 wanted_on_boot() {
 	value=$(conf_value ONBOOT)

@@ -6,12 +6,9 @@
 
 # holders: the processes that have one open, as lines "PID NAME".
 holders() {
-	for fd in "${NVPM_SYSROOT-}"/proc/[0-9]*/fd/*; do
-		case $(readlink "$fd" 2>/dev/null) in
-		/dev/infiniband/uverbs*)
+	find "${NVPM_SYSROOT-}"/proc/[0-9]*/fd -lname '/dev/infiniband/uverbs*' 2>/dev/null |
+		while read -r fd; do
 			process=${fd%/fd/*}
 			name=$(cat "$process/comm" 2>/dev/null) && printf '%s %s\n' "${process##*/}" "$name"
-			;;
-		esac
-	done | sort -nu
+		done | sort -nu
 }

@@ -7,7 +7,7 @@ client_facts() {
 	core_fact
 	figures=/sys/module/$module/statistics
 	[ -d "$root$figures" ] || return 0
-	text_of "$figures/core_api" && fact "RDMA core" "built for" none "$text"
+	api_fact
 	while read -r name mode; do
 		client_fact "$name" "$mode"
 	done <"$root$figures/clients"
@@ -15,9 +15,10 @@ client_facts() {
 
 # core_fact: whether the core that is loaded has peer memory.
 core_fact() {
-	ofed=$(ofed_info -s 2>/dev/null) && ofed=", ${ofed%:}"
+	ofed=$(ofed_info -s 2>/dev/null)
+	ofed=${ofed%:}
 	if core=$(core_symbol); then
-		fact "RDMA core" "peer memory" good "yes, in $core$ofed"
+		fact "RDMA core" "peer memory" good "yes, in $core${ofed:+, $ofed}"
 	elif loaded ib_core; then
 		fact "RDMA core" "peer memory" bad "no: the one that is loaded does not have it" \
 			"Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
@@ -35,6 +36,28 @@ core_symbol() {
 		exit
 	}
 	END { exit !found }' "$root/proc/kallsyms" 2>/dev/null
+}
+
+# api_fact: the generation of the interface that the module was built for and
+# loaded for, and whether it is that of the installed MLNX_OFED.
+api_fact() {
+	text_of "/sys/module/$module/parameters/peerdirect_support" || text=0
+	loaded_for=$text
+	text_of "$figures/core_api" || return 0
+	built_for=$text
+	case $built_for in "MLNX_OFED 4.1"*) loaded_for=1 ;; esac
+	case $loaded_for:$ofed in
+	*:) fact "RDMA core" "built for" none "$built_for" ;;
+	0:*[A-Za-z]-4.[1-9]-* | 0:*[A-Za-z]-5.0-*)
+		fact "RDMA core" "built for" bad "$built_for: this older core passes the clients over" \
+			"echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && $service restart"
+		;;
+	0:* | 1:*[A-Za-z]-4.[1-9]-* | 1:*[A-Za-z]-5.0-*) fact "RDMA core" "built for" good "$built_for" ;;
+	*)
+		fact "RDMA core" "built for" warn "$built_for, but loaded for MLNX_OFED 4.1 to 5.0" \
+			"Take peerdirect_support=1 out of /etc/modprobe.d, or build the module again: $(rebuild). Then $service restart"
+		;;
+	esac
 }
 
 # client_fact NAME MODE

@@ -35,7 +35,7 @@ looks_for() {
 			return
 		fi
 	done
-	fact detection "$program" warn "no: there is no $*" "$(mend)"
+	fact detection "$program" warn "no: it looks for $*" "$(mend)"
 }
 
 # mend: what makes a program find what it looks for.

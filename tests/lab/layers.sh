@@ -12,6 +12,7 @@
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
 #   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
+#   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
 #   service   service script and status
 #
@@ -119,6 +120,13 @@ module_layer() {
 	stack=$reply:$stack
 }
 
+proprietary_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer proprietary "$stack" "a driver of the proprietary flavour" "$lab/proprietary"
+	stack=$reply:$stack
+}
+
 gpuverbs_layer() {
 	layer_network=
 	layer_args=()
@@ -150,6 +158,7 @@ guest_layers() {
 	ofed_layer
 	rival_layer
 	module_layer
+	proprietary_layer
 	gpuverbs_layer
 	service_layer
 	prune_layers

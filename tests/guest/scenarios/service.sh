@@ -44,6 +44,12 @@ esac
 serves 1 start "version magic 'X" 'built for another kernel'
 mv "$file.away" "$file"
 
+rmmod nvidia
+insmod /lib/nv_peer_mem/proprietary/nvidia.ko
+serves 1 start 'from proprietary module nvidia' 'open kernel modules'
+serves 3 status '!!  flavour +proprietary'
+rmmod nvidia
+
 modprobe nvidia-peermem
 serves 1 start 'nvidia_peermem is loaded' 'modprobe -r nvidia_peermem'
 serves 3 status '!!  nvidia_peermem'
@@ -70,6 +76,11 @@ serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes
 	'ok  rxe0 +same root complex'
 "$service" status --json >/tmp/json
 check "status for machines" grep -qx '  "state": "running",' /tmp/json
+
+# The marker is not installed here, and that is no reason not to serve.
+sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf
+serves 0 restart 'loaded, version' 'MARKER=yes, but the marker cannot be loaded'
+sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 
 # A registration holds the module; whoever holds it is named.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold

@@ -16,7 +16,7 @@ says detection gpu-operator warn lsmod MARKER=yes
 gone /sys/kernel/mm
 look 0
 only_these "NCCL, up to 2.22,NCCL, newer,NCCL GIN, GDAKI,NVSHMEM,gpu-operator"
-says detection "NCCL, newer" warn "no: there is no" MARKER=yes
+says detection "NCCL, newer" warn "no: it looks for /sys/kernel/mm" MARKER=yes
 says detection UCX good /sys/module/nv_peer_mem/version
 says detection UCC good /sys/module/nv_peer_mem/version
 says "RDMA core" "client nv_mem" none persistent
