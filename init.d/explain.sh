@@ -16,7 +16,7 @@ advice() {
 		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf" ;;
 	*"refuses the client"*)
 		echo "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers." ;;
-	*"the values of this parameter are"* | *"nknown parameter"*)
+	*"the values of this parameter are"*)
 		echo "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters." ;;
 	*"version magic"*)
 		echo "$1 was built for another kernel. Build it for this one: dkms autoinstall -k $(uname -r)" ;;

@@ -40,7 +40,7 @@ looks_for() {
 
 # mend: what makes a program find what it looks for.
 mend() {
-	echo "MARKER=yes in $conf, then $service restart: that adds a module of the name nvidia_peermem."
+	echo "Set MARKER=yes in $conf, then $service restart: that adds a module of the name nvidia_peermem."
 }
 
 # libfabric also wants a name for the device that it knows the maker by.

@@ -30,7 +30,7 @@ driver_facts() {
 # installed_driver: the name of NVIDIA's module; Debian has names of its own.
 installed_driver() {
 	for name in nvidia nvidia-current-open nvidia-current; do
-		if modinfo -n "$name" >/dev/null 2>&1; then
+		if modinfo -F license "$name" >/dev/null 2>&1; then
 			echo "$name"
 			return
 		fi

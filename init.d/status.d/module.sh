@@ -4,14 +4,10 @@
 # The module: loaded, installed, with which parameters, and again after a boot.
 
 module_facts() {
-	if installed_file=$(modinfo -n "$module" 2>/dev/null); then
-		installed=$(modinfo -F version "$module" 2>/dev/null)
-	else
-		installed_file='' installed=''
-	fi
+	installed=$(modinfo -F version "$module" 2>/dev/null) || installed=
 	if loaded "$module"; then
 		module_loaded_facts
-	elif [ -n "$installed_file" ]; then
+	elif [ -n "$installed" ]; then
 		fact module state bad "not loaded" "$service start; if that fails, it says why."
 		fact module installed good "version $installed for kernel $kernel"
 	else
@@ -36,7 +32,7 @@ module_loaded_facts() {
 	else
 		fact module state good "loaded, version $text"
 	fi
-	if [ -z "$installed_file" ]; then
+	if [ -z "$installed" ]; then
 		fact module installed bad "not for kernel $kernel: it is gone after a restart" "$(why_not_installed)"
 	fi
 }

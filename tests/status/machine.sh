@@ -20,7 +20,7 @@ module() {
 	local name=$1
 	shift
 	mkdir -p "$root/modinfo"
-	printf '%s\n' "filename=/lib/modules/$KERNEL/updates/dkms/$name.ko" "$@" >"$root/modinfo/$name"
+	printf '%s\n' "$@" >"$root/modinfo/$name"
 }
 
 # pci PATH VENDOR CLASS NODE: a PCI device at the end of a path of bridges.

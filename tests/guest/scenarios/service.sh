@@ -21,6 +21,14 @@ serves() {
 # figure NAME EXPECTED
 figure() { equal "statistics: $1" "$2" "$(cat "$statistics/$1")"; }
 
+# unload_core: the RDMA core, whosever it is.
+unload_core() {
+	local name
+	for name in ib_uverbs ib_uverbs_support ib_core; do
+		[ ! -d "/sys/module/$name" ] || rmmod "$name"
+	done
+}
+
 # Nothing is loaded yet: what is needed comes along.
 serves 3 status 'not running' 'not loaded' 'nv_peer_mem start'
 echo 'options nv_peer_mem persistent_api_support=2' >"$options"
@@ -56,14 +64,14 @@ serves 3 status '!!  nvidia_peermem'
 rmmod nvidia_peermem
 
 # The kernel's own RDMA core, which has no peer memory.
-rmmod ib_uverbs ib_core
+unload_core
 own=/lib/modules/$(uname -r)/kernel/drivers/infiniband/core
-for name in ib_core ib_uverbs; do
-	insmod "$own/$name".ko*
+for name in ib_core ib_uverbs_support ib_uverbs; do
+	[ ! -e "$own/$name.ko.xz" ] || insmod "$own/$name.ko.xz"
 done
 serves 1 start 'Unknown symbol ib_register_peer_memory_client' 'Install MLNX_OFED'
 serves 3 status '!!  peer memory'
-rmmod ib_uverbs ib_core
+unload_core
 
 # Now everything is right.
 load_rdma
