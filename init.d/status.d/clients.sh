@@ -13,11 +13,13 @@ client_facts() {
 	done <"$root$figures/clients"
 }
 
-# core_fact: whether the core that is loaded has peer memory.
+# core_fact: whether the core that is loaded has peer memory. Leaves in $core
+# where, for detection.sh.
 core_fact() {
 	ofed=$(ofed_info -s 2>/dev/null)
 	ofed=${ofed%:}
-	if core=$(core_symbol); then
+	core=$(core_symbol)
+	if [ -n "$core" ]; then
 		fact "RDMA core" "peer memory" good "yes, in $core${ofed:+, $ofed}"
 	elif loaded ib_core; then
 		fact "RDMA core" "peer memory" bad "no: the one that is loaded does not have it" \
@@ -27,15 +29,10 @@ core_fact() {
 	fi
 }
 
-# core_symbol: which module has the function that clients register with.
+# core_symbol: which module has the function that clients register with, if any.
 core_symbol() {
-	awk '$3 == "ib_register_peer_memory_client" {
-		where = $4 == "" ? "the kernel itself" : substr($4, 2, length($4) - 2)
-		print where
-		found = 1
-		exit
-	}
-	END { exit !found }' "$root/proc/kallsyms" 2>/dev/null
+	grep -wm 1 ib_register_peer_memory_client "$root/proc/kallsyms" 2>/dev/null |
+		awk '{ print $4 == "" ? "the kernel itself" : substr($4, 2, length($4) - 2) }'
 }
 
 # api_fact: the generation of the interface that the module was built for and

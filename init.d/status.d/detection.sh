@@ -45,7 +45,7 @@ mend() {
 
 # libfabric also wants a name for the device that it knows the maker by.
 libfabric_fact() {
-	if ! core_symbol >/dev/null; then
+	if [ -z "$core" ]; then
 		fact detection libfabric warn "no: there is no ib_register_peer_memory_client in /proc/kallsyms" "$service start"
 		return
 	fi

@@ -110,14 +110,12 @@ check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/
 exec 8<&-
 serves 0 stop 'not loaded'
 rmmod nvidia
-serves 3 status ' !  nvidia +not loaded'
 modprobe nvidia
 wait_for "the GPU" test -c /dev/nvidia-lab
 
 # Revoked registrations, and failed ones by their cause.
 echo 'options nv_peer_mem persistent_api_support=0' >"$options"
 serves 0 start 'loaded, version'
-serves 0 status 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0'
 check "freed while registered" gpuverbs revoke --from 0 --to 8M --length 300001
 figure revocations 1
 figure regions 0
@@ -132,7 +130,8 @@ done
 check "memory that is not the GPU's" gpuverbs probe --parts hole:64K --expect EFAULT
 figure failed_freed 0
 figure failed_driver 1
-serves 0 status ' !  failed_no_memory +1' 'BAR1'
+serves 0 status 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
+	'revocations +1' ' !  failed_no_memory +1' 'BAR1'
 serves 0 restart 'unloaded' 'loaded, version'
 figure failed_no_memory 0
 serves 0 try-restart 'unloaded' 'loaded, version'
