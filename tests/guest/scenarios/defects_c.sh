@@ -11,6 +11,7 @@ declare -A breaks=(
 	[freed_before_dma_map]=read_freed_memory
 	[freed_in_dma_map]=race_dma_map
 	[freed_while_deregistering]=mapping_dead
+	[address_used_again]=aba_put
 	[released_while_revoking]=release_early
 	[no_memory_for_list]=left:live_persistent_pins
 	[released_in_callback]=KASAN:_slab-use-after-free
