@@ -172,7 +172,7 @@ row_freed_in_dma_map() {
 
 # The callback comes while another thread deregisters, which has begun already.
 row_freed_while_deregistering() {
-	hold stop
+	stop_at stop
 	start_steps
 	step alloc 0 0 0x100000
 	step reg 0
@@ -194,7 +194,7 @@ row_released_while_revoking() {
 	step alloc 0 0 0x100000
 	step reg 0
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
-	hold invalidate
+	stop_at invalidate
 	step '&free 0'
 	wait_held invalidate
 	say_step dereg 0
@@ -213,7 +213,7 @@ released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client relea
 # another registration, which must keep its pin.
 row_address_used_again() {
 	set_knob reuse 1
-	hold stop
+	stop_at stop
 	start_steps
 	step alloc 0 0 0x100000
 	step reg 0
