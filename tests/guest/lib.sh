@@ -119,7 +119,6 @@ load_rdma() {
 	ip address add "$ADDRESS/24" dev "$net"
 	ip link set "$net" up
 	rdma link add rxe0 type rxe netdev "$net"
-	# An e1000e takes two seconds to find its link.
 	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
 }
 
