@@ -55,17 +55,18 @@ check_gpuverbs_lint() {
 check_shell() {
 	in_copy shell '
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
-		shellcheck src/locate debian/rust-metadata build_release.sh .ci/run
+		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/nv_peer_mem init.d/status init.d/*.sh init.d/status.d/*.sh
+		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
 		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
+		shellcheck tests/host/mistakes/run'
 }
 
 check_checkpatch() {
 	in_copy checkpatch '
-		for file in $(find src tests/lab -name "*.[ch]"); do
+		for file in $(find src tests/lab tests/guest/defects -name "*.[ch]"); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
 		done'
 }

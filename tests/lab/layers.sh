@@ -164,12 +164,13 @@ guest_layers() {
 	prune_layers
 }
 
-# Of each kind of layer the 24 that were used last are kept, for two weeks.
+# What was used within a day is kept, for somebody may be using it. Of each kind of
+# layer 24 older ones are, for two weeks.
 prune_layers() {
 	local kind
 	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
 	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
-		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' |
+		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -mmin +1440 -printf '%T@ %p\n' |
 			sort -rn | tail -n +25 | cut -d' ' -f2 | xargs -r rm -rf
 	done
 }
