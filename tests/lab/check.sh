@@ -54,12 +54,12 @@ check_gpuverbs_lint() {
 
 check_shell() {
 	in_copy shell '
+		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
 		shellcheck tests/host/mistakes/run'
 }
