@@ -79,7 +79,8 @@ qemu_command() {
 		-device virtio-serial-pci
 		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
 	)
-	# A disk is one where the run has one (system.sh). Nobody wants it after a crash.
+	# Only whole systems have a disk (system.sh). Nobody wants it after a crash.
+	# shellcheck disable=SC2054 # QEMU's options have commas
 	[ ! -e "$run/disk" ] ||
 		qemu+=(-drive "if=none,id=disk,format=raw,cache=unsafe,file=$run/disk" -device virtio-blk-pci,drive=disk)
 }

@@ -58,7 +58,9 @@ check_shell() {
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
+			tests/guest/systems/machine/run tests/guest/systems/machine/openibd'
 }
 
 check_checkpatch() {

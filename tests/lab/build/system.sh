@@ -22,7 +22,7 @@ systemctl mask rdma-load-modules@.service modprobe@.service \
 	{dev-hugepages,dev-mqueue,run-lock,sys-kernel-tracing,sys-kernel-config}.mount \
 	sys-fs-fuse-connections.mount proc-sys-fs-binfmt_misc.automount \
 	systemd-ask-password-{console,wall}.path getty.target \
-	systemd-{creds,hostnamed,sysext,initctl,pcrextend,pcrlock}.socket *.timer
+	systemd-{creds,hostnamed,sysext,initctl,pcrextend,pcrlock}.socket timers.target
 
 # Of the rules those that make devices' nodes and load their drivers.
 cd /usr/lib/udev/rules.d
