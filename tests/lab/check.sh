@@ -56,8 +56,10 @@ check_shell() {
 	in_copy shell '
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
+		shellcheck dkms.conf src/dkms/* debian/*.prerm debian/*.postinst debian/*.postrm debian/postrm.d/*
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/packages/*.sh
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
 			tests/guest/systems/machine/run tests/guest/systems/machine/openibd'
