@@ -23,7 +23,7 @@ end_job() {
 	wait -n -p pid || rc=$?
 	cat "$results/${names[$pid]}"
 	if [ "$rc" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-	printf '%s\n' "$((SECONDS - begun[pid]))" >"$LAB_CACHE/log/${names[$pid]}.seconds"
+	printf '%s\n' "$((SECONDS - begun[$pid]))" >"$LAB_CACHE/log/${names[$pid]}.seconds"
 	unset "names[$pid]"
 }
 
