@@ -2,6 +2,9 @@
 #
 # make            builds nv_peer_mem.ko for the running kernel
 # make install    installs it (make modules_install is the same)
+# make marker, make marker_install
+#                 beside it a module called nvidia_peermem, for programs that look
+#                 for that name; installed as nv_peer_mem_marker.ko
 # make clean      removes what a build made
 # make demo, test, soak, check, matrix ...: see `tests/run help`
 #
@@ -28,12 +31,25 @@ modules modules_install clippy:
 
 install: modules_install
 
+# Modules of its own build, so that installing the one does not install the other.
+marker: modules
+	@settings=$$(src/locate 2>/dev/null) && eval "$$settings" && \
+	$(MAKE) -C "$$KDIR" M='$(CURDIR)/src/marker' $$NVPM_COMPILER \
+		KBUILD_EXTRA_SYMBOLS='$(CURDIR)/Module.symvers' modules
+
+# Under its own name it would stand in the way of NVIDIA's.
+marker_install: marker
+	@kver=$${KVER:-$$(uname -r)} && \
+	install -D -m 644 src/marker/nvidia_peermem.ko \
+		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko" && \
+	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
+
 clean:
-	$(RM) -r .*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers nvidia.symvers \
-		src/.*.cmd src/*.o src/*.d src/kunit/.*.cmd src/kunit/*.o src/bindings_generated.rs
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs $(foreach dir,. src src/kunit src/marker, \
+		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test soak check host matrix:
 	@tests/run $@
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install clean demo test soak check host matrix
+.PHONY: modules modules_install clippy install marker marker_install clean demo test soak check host matrix

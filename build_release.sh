@@ -3,7 +3,7 @@
 #
 # Makes the source packages of a release: a source rpm and, for Debian, the
 # upstream tarball. They are made from a fresh clone, so only from what is
-# committed. The tarball is the same, byte for byte, for the same commit.
+# committed. Both are the same, byte for byte, for the same commit.
 set -eu
 
 usage() {
@@ -74,8 +74,14 @@ if command -v rpmbuild >/dev/null; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
 	sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec >"$work/nvidia_peer_memory.spec"
-	rpmbuild -bs --quiet --define "_topdir $work/rpm" --define "_sourcedir $work" \
-		--define "_srcrpmdir $work/rpm" "$work/nvidia_peer_memory.spec" >"$work/rpm.log" 2>&1 || {
+	# The commit's time, and neither this machine's name nor this directory's: the
+	# source rpm holds the spec file with every macro expanded.
+	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+	export SOURCE_DATE_EPOCH
+	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
+	(cd "$work" && rpmbuild -bs --quiet --define "_topdir rpm" --define "_sourcedir ." \
+		--define "_srcrpmdir rpm" --define "_buildhost localhost" \
+		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {
 		cat "$work/rpm.log" >&2
 		die "rpmbuild failed; the lines above say why."
 	}

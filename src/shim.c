@@ -20,6 +20,7 @@
 #include <nv-p2p.h>
 #include <rdma/peer_mem.h>
 
+#include "marker/marker.h"
 #include "shim.h"
 #ifdef NVPM_KUNIT
 #include <kunit/static_stub.h>
@@ -31,6 +32,9 @@
 MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
+
+const char nvpm_version[] = NVPM_VERSION;
+EXPORT_SYMBOL_GPL(nvpm_version);
 
 static int nvpm_switch_set(const char *text, const struct kernel_param *param)
 {

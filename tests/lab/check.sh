@@ -58,8 +58,12 @@ check_shell() {
 		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
+		shellcheck dkms.conf src/dkms/* debian/*.prerm debian/*.postinst debian/*.postrm debian/postrm.d/*
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/packages/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
+			tests/guest/systems/machine/run tests/guest/systems/machine/openibd
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
 		shellcheck tests/host/mistakes/run'
 }

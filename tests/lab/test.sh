@@ -61,11 +61,14 @@ test_main() {
 	for machine in $LAB_MACHINES; do
 		guest_layers "$machine"
 	done
+	(packages_layer)
 	guest_layers stock
 	hosttools_layer
 	new_dir tmp results
 	results=$reply
 	# shellcheck disable=SC2046 # lists of words
+	run_jobs run_system $(system_names)
+	# shellcheck disable=SC2046
 	run_jobs run_scenario $(test_runs)
 	run_jobs run_host "${HOST_CRATES[@]}"
 	run_jobs run_check "${CHECKS[@]}"

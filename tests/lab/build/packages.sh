@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The packages of this checkout in /packages, made as the README says; those of
+# an older version, to upgrade from, in /packages/old.
+set -euo pipefail
+kver=$1
+
+# A repository of what is to be released, an older version in the branch "old".
+make_repository() {
+	mkdir /tmp/repository
+	cp -a /in/. /tmp/repository/
+	cd /tmp/repository
+	rm build.sh
+	chown -R root:root .
+	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
+	git init --quiet --initial-branch=main
+	git config user.name lab
+	git config user.email lab@localhost
+	git add .
+	git commit --quiet -m "$version"
+	git checkout --quiet -b old
+	sed -i "s/^PACKAGE_VERSION=.*/PACKAGE_VERSION=\"1.9.0\"/" dkms.conf
+	sed -i "1s/(.*)/(1.9.0-1)/" debian/changelog
+	git commit --quiet -a -m 1.9.0
+	git checkout --quiet main
+}
+
+# source_packages OUT [BRANCH]
+source_packages() {
+	OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh
+}
+
+# binary_packages OUT: of the source packages there, also into OUT.
+binary_packages() {
+	cd "$1"
+	rpmbuild --rebuild --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
+	mv /tmp/rpm/RPMS/*/*.rpm .
+	rm -rf /tmp/rpm
+	tar xzf ./*.orig.tar.gz
+	(cd nvidia-peer-memory-*/ && dpkg-buildpackage -us -uc)
+	rm -rf nvidia-peer-memory-*/
+}
+
+make_repository
+source_packages /packages
+# Again, and later: the same bytes.
+sleep 1
+source_packages /tmp/again
+for file in /packages/*; do cmp "$file" "/tmp/again/${file##*/}"; done
+
+SECONDS=0
+binary_packages /packages
+echo "packages: built in $SECONDS s"
+source_packages /packages/old old
+binary_packages /packages/old
+ls -l /packages /packages/old

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Shows: the life of the Debian packages: an older version, an update that does
+# not compile, the update, removed, installed again, purged
+. /checkout/tests/packages/lib.sh
+
+conf=/etc/infiniband/nv_peer_mem.conf
+
+# debs DIR: those that are installed.
+debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
+
+# broken_update: the dkms package as version 1.9.5, with a mistake in it.
+broken_update() {
+	local dir=/tmp/broken
+	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
+	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-1.9.5"
+	sed -i "s/${version//./\\.}/1.9.5/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
+	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/main.rs"
+	dpkg-deb -b "$dir" /tmp/broken.deb
+}
+
+installed() {
+	check "$1: dkms has installed it for the kernel" grep -q "^nvidia-peer-memory/$1, $kver, .*: installed" <(dkms status)
+	check "$1: no other version is left in dkms" fails grep -v "^nvidia-peer-memory/$1," <(dkms status nvidia-peer-memory)
+	check "$1: the module is of this version" [ "$(module_version)" = "$1" ]
+	check "$1: modprobe finds all that it needs" loads nv_peer_mem
+}
+
+files >/tmp/before
+
+mapfile -t old < <(debs /packages/old)
+mapfile -t new < <(debs /packages)
+SECONDS=0
+check "the older version can be installed" saying dpkg -i "${old[@]}"
+note "dkms build $SECONDS s"
+installed 1.9.0
+check "NVIDIA's module keeps its name" grep -q '/nvidia-peermem\.ko' <(loads nvidia_peermem)
+check "the marker has another, and needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
+check "which is not the name that it shows" [ "$(modinfo -k "$kver" -F name nv_peer_mem_marker)" = nvidia_peermem ]
+check "the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
+check "systemd starts the service at boot" [ -e /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service ]
+check "so does SysV init" compgen -G '/etc/rc3.d/S*nv_peer_mem'
+check "there is a man page" man -w nv_peer_mem
+sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
+
+broken_update
+check "an update that does not compile is not installed" fails saying dpkg -i /tmp/broken.deb
+check "it is said why" says "nv_peer_mem 1.9.5 was not built; the lines above say why."
+check "and what is left" says "The module of an earlier version, if there was one, is still installed."
+check "the older module is still there" [ "$(module_version)" = 1.9.0 ]
+check "and can be loaded" loads nv_peer_mem
+check "also when dkms looks at it again" grep -q "^nvidia-peer-memory/1.9.0, $kver, .*: installed" <(dkms status)
+
+check "the next update can be installed" saying dpkg -i "${new[@]}"
+installed "$version"
+check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
+
+check "the packages can be removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
+check "the module is gone" fails module_file
+check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
+check "and be installed again" saying dpkg -i "${new[@]}"
+installed "$version"
+check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
+check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
+files >/tmp/after
+check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after

@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What each test of the packages begins with. They run natively in a copy of
+# the guest's root file system, with the guest's kernel as argument.
+set -euo pipefail
+
+kver=$1
+version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
+said=/tmp/said
+
+# What is running is the host's kernel; packages are to see the guest's.
+cat >/usr/local/bin/uname <<UNAME
+#!/bin/sh
+[ "\$*" != -r ] || { echo $kver; exit; }
+exec /usr/bin/uname "\$@"
+UNAME
+chmod +x /usr/local/bin/uname
+
+# note TEXT: shown with the test's result.
+note() { printf 'note %s\n' "$*"; }
+
+# check TEXT COMMAND...: the test ends where a check fails.
+check() {
+	local text=$1
+	shift
+	if "$@"; then
+		printf 'ok %s\n' "$text"
+	else
+		printf 'fail %s: %s\n' "$text" "$*"
+		exit 1
+	fi
+}
+
+# fails COMMAND...
+fails() { ! "$@"; }
+
+# saying COMMAND...: keeps what it says for `says`, and shows it.
+saying() {
+	local rc=0
+	"$@" >"$said" 2>&1 || rc=$?
+	cat "$said"
+	return "$rc"
+}
+
+# says TEXT: whether the last command said this, on however many lines.
+says() { tr -s ' \n' ' ' <"$said" | grep -qF -e "$1"; }
+
+# files: all there are, but for what a system writes about itself.
+files() {
+	find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /run -o -path /tmp -o -path /var/log \
+		-o -path /var/cache -o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \
+		-o -path /usr/local/bin/uname -o -path '/usr/lib/modules/*/modules.*' \) -prune -o -print | sort
+}
+
+# Of the module that modprobe would load.
+module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
+module_file() { modinfo -k "$kver" -n nv_peer_mem; }
+
+# loads NAME: that modprobe finds it and all that it needs.
+loads() { modprobe -S "$kver" --show-depends "$1"; }

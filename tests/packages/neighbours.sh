@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Shows: for a new kernel dkms builds the RDMA core and the driver first, and a
+# driver that is not for this kernel keeps nobody waiting
+. /checkout/tests/packages/lib.sh
+
+core=/lib/modules/$kver/updates/ib_core.ko
+driver=/lib/modules/$kver/updates/dkms/nvidia.ko
+
+# neighbour NAME FILE [LINE...]: a module that dkms knows, and has yet to install.
+neighbour() {
+	local dir=/usr/src/$1-1.0
+	mkdir "$dir"
+	mv "$2" "$dir/"
+	cat >"$dir/dkms.conf" <<-CONF
+		PACKAGE_NAME="$1"
+		PACKAGE_VERSION="1.0"
+		BUILT_MODULE_NAME[0]="$(basename "$2" .ko)"
+		DEST_MODULE_LOCATION[0]="/updates/dkms"
+		AUTOINSTALL="yes"
+		MAKE[0]="true"
+	CONF
+	printf '%s\n' "${@:3}" >>"$dir/dkms.conf"
+	dkms add "$1/1.0"
+}
+
+neighbour mlnx-ofed-kernel "$core" 'POST_INSTALL="tree"'
+# As MLNX_OFED does: a tree for each kernel.
+mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
+mv /usr/src/ofa_kernel/default /usr/src/mlnx-ofed-kernel-1.0/kernel
+ln -s "$(uname -m)/1.2.3-other" /usr/src/ofa_kernel/default
+cat >/usr/src/mlnx-ofed-kernel-1.0/tree <<TREE
+#!/bin/sh
+cp -a kernel /usr/src/ofa_kernel/$(uname -m)/$kver
+TREE
+chmod +x /usr/src/mlnx-ofed-kernel-1.0/tree
+neighbour nvidia "$driver" 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
+depmod "$kver"
+dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
+dkms add "nvidia-peer-memory/$version"
+
+# A driver that is not built for real-time kernels, and such a kernel.
+config=/usr/src/linux-headers-$kver/include/config/auto.conf
+cp "$config" /tmp/config
+echo CONFIG_PREEMPT_RT=y >>"$config"
+check "the kernel of no driver is installed" saying /etc/kernel/postinst.d/dkms "$kver"
+check "and it is said that it has none" says "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver"
+cp /tmp/config "$config"
+
+check "the kernel is installed" saying /etc/kernel/postinst.d/dkms "$kver"
+for name in mlnx-ofed-kernel nvidia nvidia-peer-memory; do
+	check "with $name" grep -q "^$name/.*, $kver, .*: installed" <(dkms status "$name")
+done
+check "the module's is the last" grep -q 'succeeded for module(s) .*nvidia-peer-memory\.' "$said"
+check "modprobe finds all that it needs" loads nv_peer_mem
