@@ -38,7 +38,8 @@ use super::{
         Monitor,
         GFP_KERNEL, //
     },
-    scatter::ScatterTable, //
+    scatter::ScatterTable,
+    stats, //
 };
 
 /// The pages of a region.
@@ -62,9 +63,15 @@ impl Pin {
 
 /// What a device's addresses come from; dropping it undoes them, and that is all it is for.
 #[expect(dead_code)]
-enum Mapping {
+enum Addresses {
     Driver(DriverMapping),
     Own(OwnMapping),
+}
+
+/// What makes a region reachable for a device.
+pub(crate) struct Mapping {
+    _addresses: Addresses,
+    _reachable: stats::Reachable,
 }
 
 /// What `dma_map` maps.
@@ -140,24 +147,29 @@ impl Region {
         device: Device,
         give: impl FnOnce(&ScatterTable),
     ) -> Result<(), Errno> {
-        let (mapping, table) = match self.mappable()? {
+        let (addresses, table) = match self.mappable()? {
             Source::Own(_) if !device.revocable() => return Err(Errno::OPNOTSUPP),
             Source::Own(extents) => {
                 let mapping = OwnMapping::new(device, extents)?;
                 let table = self.scatter(device, mapping.extents())?;
-                (Mapping::Own(mapping), table)
+                (Addresses::Own(mapping), table)
             }
             Source::Driver(pin) => {
                 let mapping = DriverMapping::new(device, pin)?;
                 let table = self.scatter(device, mapping.extents(&self.fixed().range)?)?;
-                (Mapping::Driver(mapping), table)
+                (Addresses::Driver(mapping), table)
             }
+        };
+        let mapping = Mapping {
+            _addresses: addresses,
+            _reachable: stats::Reachable::new(self.fixed().range.pinned()),
         };
         let mut state = self.lock();
         let late = state.life.mapped(mapping);
         if late.is_ok() {
             give(&table);
             state.table = Some(table);
+            stats::registered();
         }
         drop(state);
         // A mapping that came too late is undone here, outside of the lock.
@@ -228,6 +240,7 @@ impl Revoke for Region {
         match revocation {
             Revocation::Tell(ticket) => {
                 notify::invalidate(ticket);
+                stats::revoked();
                 let rest = self.lock().life.told();
                 drop(rest.mapping);
                 rest.pin.into_iter().for_each(Pin::forget);

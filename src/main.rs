@@ -4,9 +4,13 @@
 //!
 //! The crate's root: the module, its parameters, what it registers and when it withdraws it. A
 //! file knows only those below it: `main`, `peer`, `client`, then `p2p`, `region`, `extents`,
-//! `scatter` and `notify`, then `rt`, `abi` and `errno`.
+//! `scatter`, `notify` and `stats`, then `rt`, `abi` and `errno`.
 
-use kernel::prelude::*;
+use core::ffi::CStr;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 mod abi;
 mod client;
@@ -21,6 +25,7 @@ mod peer;
 mod region;
 mod rt;
 mod scatter;
+mod stats;
 
 use client::{
     Persistent,
@@ -42,8 +47,28 @@ module! {
 ///
 /// Fields drop in their order here.
 struct NvPeerMem {
+    _directory: Directory,
     _clients: Clients,
     _drain: Drain,
+}
+
+/// What an administrator reads in sysfs, while this lives.
+struct Directory;
+
+impl Directory {
+    /// `clients` says what was registered: a line for each, its name and how it pins.
+    fn new(clients: &'static CStr) -> Result<Self> {
+        // SAFETY: The text is there for ever; this is called once.
+        to_result(unsafe { abi::nvpm_sysfs_add(clients.as_ptr().cast()) })?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // SAFETY: `new` has added what is removed here, once.
+        unsafe { abi::nvpm_sysfs_remove() };
+    }
 }
 
 /// Dropped last: keeps the code in memory until no callback of the driver runs in it any more.
@@ -81,20 +106,26 @@ impl kernel::Module for NvPeerMem {
             true => Core::Legacy,
         };
         let persistent_first = parameters.persistent_api_support && p2p::has_persistent();
-        let clients = if persistent_first {
-            Clients::PersistentFirst {
+        let (clients, said) = if persistent_first {
+            let clients = Clients::PersistentFirst {
                 _persistent: register("nv_mem", core)?,
                 _revocable: register("nv_mem_revocable", core)?,
-            }
-        } else {
-            Clients::RevocableFirst {
+            };
+            (clients, c"nv_mem persistent\nnv_mem_revocable revocable")
+        } else if p2p::has_persistent() {
+            let clients = Clients::RevocableFirst {
                 _revocable: register("nv_mem", core)?,
-                _persistent: match p2p::has_persistent() {
-                    true => Some(register("nv_mem_nc", core)?),
-                    false => None,
-                },
-            }
+                _persistent: Some(register("nv_mem_nc", core)?),
+            };
+            (clients, c"nv_mem revocable\nnv_mem_nc persistent")
+        } else {
+            let clients = Clients::RevocableFirst {
+                _revocable: register("nv_mem", core)?,
+                _persistent: None,
+            };
+            (clients, c"nv_mem revocable")
         };
+        let directory = Directory::new(said)?;
         // Nothing can fail any more, so there is no region to be left behind by a module that goes.
         peer::open();
         pr_info!(
@@ -106,6 +137,7 @@ impl kernel::Module for NvPeerMem {
             }
         );
         Ok(Self {
+            _directory: directory,
             _clients: clients,
             _drain: Drain,
         })

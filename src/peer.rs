@@ -37,7 +37,8 @@ use super::{
         Ordering,
         GFP_KERNEL, //
     },
-    scatter::ScatterTable, //
+    scatter::ScatterTable,
+    stats, //
 };
 
 /// Whether the clients may claim memory: the core asks before it has returned from registering
@@ -210,7 +211,8 @@ unsafe extern "C" fn get_pages(
 ) -> c_int {
     // SAFETY: By this function's requirement.
     let region = unsafe { region(context) };
-    errno::to_c(region.and_then(|region| region.get_pages(ticket)))
+    let result = region.and_then(|region| region.get_pages(ticket));
+    errno::to_c(result.inspect_err(stats::failed))
 }
 
 /// Gives bus addresses for `device`.
@@ -236,7 +238,8 @@ unsafe extern "C" fn dma_map(
             *mapped = ours.entries() as c_int;
         }
     };
-    errno::to_c(region.and_then(|region| region.dma_map(device?, give)))
+    let result = region.and_then(|region| region.dma_map(device?, give));
+    errno::to_c(result.inspect_err(stats::failed))
 }
 
 /// Takes the bus addresses back.

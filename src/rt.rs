@@ -137,6 +137,12 @@ pub(crate) fn parameters() -> Parameters {
     }
 }
 
+/// Adds to what an administrator sees, modulo 2^64.
+pub(crate) fn count(figure: abi::nvpm_figure, by: u64) {
+    // SAFETY: The figure is one of those that there are; called in any context.
+    unsafe { abi::nvpm_count(figure, by) }
+}
+
 /// Whether NVIDIA's own client, which does what this module does, is loaded.
 pub(crate) fn rival_loaded() -> bool {
     // SAFETY: Takes no arguments; called from the module's initialisation, which may sleep.

@@ -37,6 +37,24 @@ struct nvpm_client {
 /* Fills in the extension, if the core's header has one. */
 void nvpm_client_extend(struct nvpm_client *client);
 
+/* What is counted, under /sys/module/nv_peer_mem/statistics. */
+enum nvpm_figure {
+	NVPM_REGIONS,
+	NVPM_BYTES,
+	NVPM_REGISTRATIONS,
+	NVPM_REVOCATIONS,
+	NVPM_FAILED_NO_MEMORY,
+	NVPM_FAILED_NOT_SUPPORTED,
+	NVPM_FAILED_FREED,
+	NVPM_FAILED_DRIVER,
+};
+
+/* Adds modulo 2^64, from any context. */
+void nvpm_count(enum nvpm_figure figure, u64 by);
+/* The directory in sysfs; @clients, what it says of them, stays the caller's. */
+int nvpm_sysfs_add(const char *clients);
+void nvpm_sysfs_remove(void);
+
 /* Whether nvidia_peermem is loaded. */
 bool nvpm_rival_loaded(void);
 void nvpm_pause(void);

@@ -10,8 +10,8 @@ server() { echo "$1" >/sys/module/ib_core/parameters/peer_generation; }
 # turn SWITCH 0|1
 turn() { echo "$1 $2" >"$CORE/switch"; }
 
-# hold POINT: tasks that come there stay. lift POINT: they go on.
-hold() { echo "$1 1" >"$CORE/hold"; }
+# stop_at POINT: tasks that come there stay. lift POINT: they go on.
+stop_at() { echo "$1 1" >"$CORE/hold"; }
 lift() { echo "$1 0" >"$CORE/hold"; }
 
 # held POINT: how many are there now.
@@ -37,7 +37,7 @@ register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 # when `driver` is lifted: the registration ends, and then the process.
 register_killed() {
 	local pid
-	hold driver
+	stop_at driver
 	gpuverbs register --offset 0 --length 1M >/dev/null 2>&1 &
 	pid=$!
 	wait_held driver

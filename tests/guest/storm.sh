@@ -9,7 +9,7 @@
 STRIKES=20
 
 # Registrations of one storm; between two of them everything must be clean.
-STORM_SIZE=500
+STORM_SIZE=2500
 
 # storms REGISTRATIONS
 storms() {

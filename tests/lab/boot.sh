@@ -79,6 +79,18 @@ qemu_command() {
 		-device virtio-serial-pci
 		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
 	)
+	# Only whole systems have a disk (system.sh). Nobody wants it after a crash.
+	# shellcheck disable=SC2054 # QEMU's options have commas
+	[ ! -e "$run/disk" ] ||
+		qemu+=(-drive "if=none,id=disk,format=raw,cache=unsafe,file=$run/disk" -device virtio-blk-pci,drive=disk)
+}
+
+# new_run NAME: a directory for a guest's run, in $run.
+new_run() {
+	new_dir run "$1"
+	run=$reply
+	mkfifo "$run/lab.in" "$run/lab.out"
+	: >"$run/said"
 }
 
 # run_guest NAME [WORDS]: boots a guest that runs the scenario NAME, shows what
@@ -86,13 +98,17 @@ qemu_command() {
 # Leaves the run's directory in $run (console, BAR) and what was said in
 # $run/said. Fails if the scenario failed or never ended.
 run_guest() {
-	local name=$1 words=${2-} pid rc=0
-	new_dir run "$name"
-	run=$reply
-	mkfifo "$run/lab.in" "$run/lab.out"
-	qemu_command "$run" "lab.scenario=$name $words"
-	setpriv --pdeathsig KILL "${qemu[@]}" -serial "file:$run/console" \
-		</dev/null >"$run/qemu.log" 2>&1 &
+	new_run "$1"
+	boot_guest "lab.scenario=$1 ${2-}"
+}
+
+# boot_guest WORDS: one boot. Succeeds if the scenario held; 2 if the guest went
+# down to be booted again.
+boot_guest() {
+	local pid rc=0
+	qemu_command "$run" "$1"
+	setpriv --pdeathsig KILL "${qemu[@]}" -serial chardev:console \
+		-chardev "file,id=console,path=$run/console,append=on" </dev/null >>"$run/qemu.log" 2>&1 &
 	pid=$!
 	converse || rc=$?
 	kill "$pid" 2>/dev/null || true
@@ -100,20 +116,23 @@ run_guest() {
 	return "$rc"
 }
 
-# converse: host's end of the conversation, until the guest says `end`.
+# converse: host's end of the conversation, until the guest says `end` or has
+# restarted, which ends QEMU.
 converse() {
-	local line part='' word rest ended=1 heard=$SECONDS limit=$LAB_TIMEOUT
+	local line part='' word rest ended=1 rebooting='' heard=$SECONDS limit=$LAB_TIMEOUT
 	# Checkers take their time.
 	[ "$machine" != checker ] || limit=$((limit * 2))
 	# Opened for both directions, or opening would wait for QEMU; so the pipe
 	# has no end when QEMU has gone, and that is looked at every second.
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
-	: >"$run/said"
 	while :; do
 		if ! IFS= read -rt 1 -u "$from" line; then
 			# What came of a line before the second was over belongs to it.
 			part+=$line
-			kill -0 "$pid" 2>/dev/null || break
+			if ! kill -0 "$pid" 2>/dev/null; then
+				if [ "$rebooting" ] && restarted; then ended=2; fi
+				break
+			fi
 			# Nobody is left to tell: this program was killed above us.
 			kill -0 $$ 2>/dev/null || break
 			[ $((SECONDS - heard)) -lt "$limit" ] || break
@@ -129,6 +148,7 @@ converse() {
 		fail) say "${scenario_label:-guest}" "fail: $rest" ;;
 		ok) [ -z "${LAB_VERBOSE-}" ] || say "${scenario_label:-guest}" "ok: $rest" ;;
 		ask) answer "$rest" >&"$to" ;;
+		reboot) rebooting=yes ;;
 		end)
 			finished "$rest" && ended=0
 			break
@@ -136,8 +156,16 @@ converse() {
 		esac
 	done
 	exec {to}>&- {from}>&-
-	grep -q '^end ' "$run/said" || printf 'fail the guest ended or hung before its scenario did\n' >>"$run/said"
+	[ "$ended" = 2 ] || grep -q '^end ' "$run/said" ||
+		printf 'fail the guest ended or hung before its scenario did\n' >>"$run/said"
 	return "$ended"
+}
+
+# restarted: whether the guest went down as a machine should: a panic ends QEMU
+# too, and nobody in the guest could tell.
+restarted() {
+	tail -n 3 "$run/console" | grep -q 'reboot: Restarting system' &&
+		! grep -E '^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)' "$run/console"
 }
 
 # finished "STATUS CHECKS": whether the scenario held, and every check that the

@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages status)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -54,18 +54,23 @@ check_gpuverbs_lint() {
 
 check_shell() {
 	in_copy shell '
+		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
+		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
 		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
 		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
 		shellcheck dkms.conf src/dkms/* debian/*.prerm debian/*.postinst debian/*.postrm debian/postrm.d/*
 		# Parts of one program: what one sets another uses.
 		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
 		shellcheck -e SC1091,SC2034,SC2154 tests/packages/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh'
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
+			tests/guest/systems/machine/run tests/guest/systems/machine/openibd
+		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
+		shellcheck tests/host/mistakes/run'
 }
 
 check_checkpatch() {
 	in_copy checkpatch '
-		for file in $(find src tests/lab -name "*.[ch]"); do
+		for file in $(find src tests/lab tests/guest/defects -name "*.[ch]"); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
 		done'
 }
@@ -77,6 +82,11 @@ check_version() {
 		[ -n "$version" ]
 		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
 		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+}
+
+# What the service says of machines that are made of files.
+check_status() {
+	in_copy status tests/status/run
 }
 
 # The simulated driver and the module, compiled with nv-p2p.h of each generation;

@@ -12,7 +12,9 @@
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
 #   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
+#   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
+#   service   service script and status
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
 # not depend on a kernel is made on $base alone, and so shared by all.
@@ -118,10 +120,24 @@ module_layer() {
 	stack=$reply:$stack
 }
 
+proprietary_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer proprietary "$stack" "a driver of the proprietary flavour" "$lab/proprietary"
+	stack=$reply:$stack
+}
+
 gpuverbs_layer() {
 	layer_network=
 	layer_args=()
 	layer gpuverbs "$base" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
+service_layer() {
+	layer_network=
+	layer_args=()
+	layer service "$base" "service" "$top/init.d" "$top/nv_peer_mem.conf"
 	stack=$reply:$stack
 }
 
@@ -142,16 +158,19 @@ guest_layers() {
 	ofed_layer
 	rival_layer
 	module_layer
+	proprietary_layer
 	gpuverbs_layer
+	service_layer
 	prune_layers
 }
 
-# Of each kind of layer the 24 that were used last are kept, for two weeks.
+# What was used within a day is kept, for somebody may be using it. Of each kind of
+# layer 24 older ones are, for two weeks.
 prune_layers() {
 	local kind
 	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
 	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
-		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -printf '%T@ %p\n' |
+		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -mmin +1440 -printf '%T@ %p\n' |
 			sort -rn | tail -n +25 | cut -d' ' -f2 | xargs -r rm -rf
 	done
 }

@@ -32,13 +32,19 @@ list_scenarios() {
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
 # everything seen, and the command that does the same again.
 run_scenario() {
-	local scenario_label=$1 name=${1%@*} started
+	local scenario_label=$1 name=${1%@*} started rc=0
 	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 	guest_layers "${1#*@}"
 	started=$SECONDS
-	if run_guest "$name" "lab.seed=$seed ${2-}"; then
+	run_guest "$name" "lab.seed=$seed ${2-}" || rc=$?
+	show_end "$1" "$rc" "${again:-scenario $1}"
+}
+
+# show_end LABEL STATUS AGAIN: what the run in $run came to.
+show_end() {
+	keep_console "$1"
+	if [ "$2" = 0 ]; then
 		say "$1" "passed, $(grep -c '^ok ' "$run/said") checks, $((SECONDS - started)) s, seed $seed"
-		keep_console "$1"
 		rm -rf "$run"
 		return 0
 	fi
@@ -49,9 +55,8 @@ run_scenario() {
 		printf -- '--- failed checks of %s ---\n' "$1"
 		grep '^fail ' "$run/said" || true
 	} >&2
-	keep_console "$1"
 	say "$1" "FAILED after $((SECONDS - started)) s; console: $LAB_CACHE/log/$1.console"
-	say "$1" "again: SEED=$seed tests/run ${again:-scenario $1}"
+	say "$1" "again: SEED=$seed tests/run $3"
 	rm -rf "$run"
 	return 1
 }

@@ -23,7 +23,7 @@ end_job() {
 	wait -n -p pid || rc=$?
 	cat "$results/${names[$pid]}"
 	if [ "$rc" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-	printf '%s\n' "$((SECONDS - begun[pid]))" >"$LAB_CACHE/log/${names[$pid]}.seconds"
+	printf '%s\n' "$((SECONDS - begun[$pid]))" >"$LAB_CACHE/log/${names[$pid]}.seconds"
 	unset "names[$pid]"
 }
 
@@ -61,11 +61,14 @@ test_main() {
 	for machine in $LAB_MACHINES; do
 		guest_layers "$machine"
 	done
+	(packages_layer)
 	guest_layers stock
 	hosttools_layer
 	new_dir tmp results
 	results=$reply
 	# shellcheck disable=SC2046 # lists of words
+	run_jobs run_system $(system_names)
+	# shellcheck disable=SC2046
 	run_jobs run_scenario $(test_runs)
 	run_jobs run_host "${HOST_CRATES[@]}"
 	run_jobs run_check "${CHECKS[@]}"

@@ -45,7 +45,7 @@ end_steps() {
 # ---- one row ---------------------------------------------------------------
 
 # What each knob of the doubles is at rest.
-KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms layout'
+KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms layout reuse'
 declare -A at_rest=()
 for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
 for knob in switch fail delay hold; do at_rest[$knob]=$(sed 's/ .*/ 0/' "$CORE/$knob"); done
@@ -172,7 +172,7 @@ row_freed_in_dma_map() {
 
 # The callback comes while another thread deregisters, which has begun already.
 row_freed_while_deregistering() {
-	hold stop
+	stop_at stop
 	start_steps
 	step alloc 0 0 0x100000
 	step reg 0
@@ -194,7 +194,7 @@ row_released_while_revoking() {
 	step alloc 0 0 0x100000
 	step reg 0
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
-	hold invalidate
+	stop_at invalidate
 	step '&free 0'
 	wait_held invalidate
 	say_step dereg 0
@@ -208,6 +208,26 @@ row_released_while_revoking() {
 
 # Whether a release has returned since then, or is under way.
 released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
+
+# The same, and before that thread goes on the driver gives the table's address to
+# another registration, which must keep its pin.
+row_address_used_again() {
+	set_knob reuse 1
+	stop_at stop
+	start_steps
+	step alloc 0 0 0x100000
+	step reg 0
+	step '&dereg 0'
+	wait_held stop
+	step free 0
+	step alloc 1 0x800000 0x100000
+	step reg 1
+	lift stop
+	step join
+	[ "$(nvidia_count live_pins)" = 1 ] || saw pin_lost
+	step dereg 1
+	end_steps
+}
 
 # A registration is ended by a process that did not make it: the driver does not
 # find the pin there, says nothing, and keeps the callback armed.

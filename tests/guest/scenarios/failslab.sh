@@ -29,7 +29,7 @@ for support in 1 0; do
 	# More pages than one chunk of a scatterlist has entries, none a neighbour
 	# of another: the second chunk can fail when the first is there.
 	echo descending >"$NVIDIA/layout"
-	starve "160 pages apart, persistent_api_support=$support" 10M
-	check "and then it works" gpuverbs register --offset 0 --length 10M
+	starve "132 pages apart, persistent_api_support=$support" 8448K
+	check "and then it works" gpuverbs register --offset 0 --length 8448K
 	unload_module
 done

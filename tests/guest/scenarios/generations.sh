@@ -12,7 +12,7 @@ turn late_tickets 1
 freed_at() {
 	local point=$1 expected=$2 pid
 	shift 2
-	hold "$point"
+	stop_at "$point"
 	echo 1 >"$NVIDIA/strike_hold"
 	echo after_get >"$NVIDIA/strike"
 	# It also looks for pins that may be gone: only its result counts.
@@ -63,8 +63,8 @@ both_end() {
 	late=$(core_count invalidations_late)
 	echo kthread >"$NVIDIA/free_from"
 	register_killed
-	hold invalidate
-	case $1 in g3a) hold unmap ;; *) hold stop ;; esac
+	stop_at invalidate
+	case $1 in g3a) stop_at unmap ;; *) stop_at stop ;; esac
 	lift driver
 	wait_held invalidate
 	case $1 in
@@ -73,7 +73,7 @@ both_end() {
 		wait_held stop
 		lift invalidate
 		wait_for "a callback that waits" core_is live_waits 1
-		hold unmap
+		stop_at unmap
 		lift stop
 		wait_for "the core's answer" core_is live_invalidations 0
 		wait_held unmap

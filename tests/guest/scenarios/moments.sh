@@ -32,6 +32,12 @@ moment() {
 	wait_for "everything to be given back" driver_at_rest
 }
 
+# freers: who frees. With persistent pins nobody is called back, whoever it is:
+# two kinds will do.
+freers() {
+	if [ "$support" = 0 ]; then echo kthread task close process; else echo kthread process; fi
+}
+
 # in_use CALLBACKS TEXT: while the device may use it.
 in_use() {
 	remember
@@ -59,7 +65,7 @@ for support in 0 1; do
 	else
 		say "this kernel has no ftrace: nothing can be freed inside the client's own mapping"
 	fi
-	for from in kthread task close process; do
+	for from in $(freers); do
 		echo "$from" >"$NVIDIA/strike_from"
 		for name in $moments; do
 			allowed=${endings[$name]}

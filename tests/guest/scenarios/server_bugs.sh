@@ -11,8 +11,8 @@ moved() { transfer_seen 0 8M 300001 "$@"; }
 freed_before_unmap() {
 	echo kthread >"$NVIDIA/free_from"
 	register_killed
-	hold invalidate
-	hold unmap
+	stop_at invalidate
+	stop_at unmap
 	lift driver
 	wait_held unmap
 	wait_held invalidate

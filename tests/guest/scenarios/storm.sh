@@ -3,4 +3,4 @@
 # Shows: processes that misbehave in every way leave nothing and harm nobody
 # Machines: checker
 . /lab/storm.sh
-storms "$(word registrations 2000)"
+storms "$(word registrations 10000)"

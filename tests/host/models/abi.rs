@@ -268,6 +268,16 @@ pub unsafe fn nvpm_ids_has(id: u64) -> bool {
     world().kernel.ids.has(id)
 }
 
+pub type nvpm_figure = usize;
+pub const NVPM_REGIONS: nvpm_figure = 0;
+pub const NVPM_BYTES: nvpm_figure = 1;
+pub const NVPM_REGISTRATIONS: nvpm_figure = 2;
+pub const NVPM_REVOCATIONS: nvpm_figure = 3;
+pub const NVPM_FAILED_NO_MEMORY: nvpm_figure = 4;
+pub const NVPM_FAILED_NOT_SUPPORTED: nvpm_figure = 5;
+pub const NVPM_FAILED_FREED: nvpm_figure = 6;
+pub const NVPM_FAILED_DRIVER: nvpm_figure = 7;
+
 pub unsafe fn nvpm_gate_enter(exclusive: bool) {
     world().kernel.gate.enter(exclusive);
 }

@@ -24,6 +24,7 @@ pub(crate) struct Kernel {
     pub(crate) gate: Gate,
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
+    figures: Cell<[u64; 8]>,
     live: Cell<u32>,
     atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
 }
@@ -36,6 +37,7 @@ impl Kernel {
             gate: Gate::new(),
             dma: Dma::new(),
             lists: Lists::new(),
+            figures: Cell::default(),
             live: Cell::new(0),
             atomics: RefCell::default(),
         }
@@ -52,6 +54,13 @@ impl Kernel {
 
     pub(crate) fn deallocate(&self) {
         self.live.set(self.live.get() - 1);
+    }
+
+    /// One of the figures in sysfs changes. No thread acts on one, so their order is not explored.
+    pub(crate) fn count(&self, figure: abi::nvpm_figure, by: u64) {
+        let mut figures = self.figures.get();
+        figures[figure] = figures[figure].wrapping_add(by);
+        self.figures.set(figures);
     }
 
     /// The module's memory is there, its statics are as they begin.
@@ -82,6 +91,10 @@ impl Kernel {
             "mappings for a device are left"
         );
         assert_eq!(self.live.get(), 0, "memory is left");
+        let figures = self.figures.get();
+        for gauge in [abi::NVPM_REGIONS, abi::NVPM_BYTES] {
+            assert_eq!(figures[gauge], 0, "a region that is gone is counted still");
+        }
     }
 }
 

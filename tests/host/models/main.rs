@@ -28,6 +28,8 @@ mod peer;
 mod region;
 #[path = "../../../src/scatter.rs"]
 mod scatter;
+#[path = "../../../src/stats.rs"]
+mod stats;
 
 mod abi;
 mod rt;

@@ -10,6 +10,7 @@ use std::{
 use loom::sync as model;
 
 use crate::{
+    abi,
     errno::Errno,
     world::{may_sleep, note, task, world},
 };
@@ -287,6 +288,11 @@ pub(crate) fn process() -> i32 {
 /// The calling thread.
 pub(crate) fn thread() -> i32 {
     task().thread
+}
+
+/// Adds to what an administrator sees.
+pub(crate) fn count(figure: abi::nvpm_figure, by: u64) {
+    world().kernel.count(figure, by);
 }
 
 /// Lets a moment pass.

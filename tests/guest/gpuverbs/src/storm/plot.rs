@@ -39,7 +39,7 @@ pub enum Words {
 
 /// How much to allocate.
 pub fn size(random: &mut Random) -> u64 {
-    let pages = random.weighted(&[(80, 4), (17, 24), (3, LARGEST / GPU_PAGE)]);
+    let pages = random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
     (1 + random.below(pages)) * GPU_PAGE
 }
 

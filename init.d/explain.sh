@@ -1,0 +1,62 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What to do when a module cannot be loaded: the kernel gives its reason in its
+# log, in words of its own, and modprobe one word of errno.
+
+# advice MODULE TEXT: what to do about MODULE, of which modprobe and the kernel
+# have said TEXT. The first line that fits counts: kernels say several things.
+advice() {
+	case $2 in
+	*"from proprietary module"*)
+		echo "The NVIDIA driver is the proprietary flavour, which the kernel does not let a Rust module use. Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart." ;;
+	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
+		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, restart and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
+	*"nvidia_peermem is loaded"*)
+		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf" ;;
+	*"refuses the client"*)
+		echo "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers." ;;
+	*"the values of this parameter are"*)
+		echo "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters." ;;
+	*"version magic"*)
+		echo "$1 was built for another kernel. Build it for this one: dkms autoinstall -k $(uname -r)" ;;
+	*"disagrees about version of symbol"*)
+		echo "The RDMA core or the NVIDIA driver was updated after the module was built. Build it again: $(rebuild)" ;;
+	*"Unknown symbol ib_register_peer_memory_client"* | *"Unknown symbol ib_unregister_peer_memory_client"*)
+		echo "The RDMA core that is loaded has no peer memory. Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough." ;;
+	*"Unknown symbol nvidia_p2p_"*)
+		echo "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (restart), then build the module for it: $(rebuild)" ;;
+	*"Unknown symbol"* | *"Exec format error"*)
+		echo "$1 was not built for this kernel. Build it again: $(rebuild)" ;;
+	*"No such device"*)
+		echo "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log." ;;
+	*"not found in directory"*)
+		case $1 in
+		nvidia) echo "There is no NVIDIA driver for kernel $(uname -r). Install NVIDIA's open kernel modules." ;;
+		*) echo "There is no $1 for kernel $(uname -r). Install MLNX_OFED or DOCA-OFED." ;;
+		esac ;;
+	*"annot allocate memory"*)
+		echo "The kernel has no memory left for the module: see free -m, then try again." ;;
+	esac
+}
+
+# rebuild: the command that builds the module anew for the running kernel.
+rebuild() {
+	version=$(modinfo -F version nv_peer_mem 2>/dev/null)
+	echo "dkms build --force nvidia-peer-memory/$version && dkms install --force nvidia-peer-memory/$version"
+}
+
+# why_not_installed: why there is no module for the running kernel, and what to do.
+why_not_installed() {
+	release=$(uname -r)
+	for config in "${NVPM_SYSROOT-}/boot/config-$release" "${NVPM_SYSROOT-}/lib/modules/$release/build/.config" \
+		"${NVPM_SYSROOT-}/lib/modules/$release/config"; do
+		[ -r "$config" ] || continue
+		if ! grep -q '^CONFIG_RUST=y' "$config"; then
+			echo "Kernel $release was built without CONFIG_RUST, so no Rust module can be loaded on it. Boot a kernel that has it (Ubuntu 24.04 and later, Fedora, Arch, Debian's 7.x from backports)."
+			return
+		fi
+		break
+	done
+	echo "Build it: dkms autoinstall -k $release; if that passes the kernel over, it says why."
+}

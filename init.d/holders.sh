@@ -1,0 +1,14 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Who may hold registrations of GPU memory: a registration lives no longer than
+# the open RDMA device that it was made through.
+
+# holders: the processes that have one open, as lines "PID NAME".
+holders() {
+	find "${NVPM_SYSROOT-}"/proc/[0-9]*/fd -lname '/dev/infiniband/uverbs*' 2>/dev/null |
+		while read -r fd; do
+			process=${fd%/fd/*}
+			name=$(cat "$process/comm" 2>/dev/null) && printf '%s %s\n' "${process##*/}" "$name"
+		done | sort -nu
+}

@@ -1,0 +1,59 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The NVIDIA driver, and NVIDIA's own module for the same purpose.
+
+driver_facts() {
+	open="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart."
+	if loaded nvidia; then
+		text_of /sys/module/nvidia/version || text=unknown
+		fact driver nvidia good "loaded, version $text"
+		# The kernel marks modules that are not under a free licence.
+		text_of /sys/module/nvidia/taint || text=
+		case $text in
+		*P*) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$open" ;;
+		*) fact driver flavour good open ;;
+		esac
+	elif driver=$(installed_driver); then
+		fact driver nvidia warn "not loaded; version $(modinfo -F version "$driver") is installed" \
+			"modprobe nvidia; if there is no GPU that it knows, the kernel's log says so."
+		case $(modinfo -F license "$driver") in
+		NVIDIA) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$open" ;;
+		*) fact driver flavour good open ;;
+		esac
+	else
+		fact driver nvidia bad "none for kernel $kernel" "$open"
+	fi
+	rival_facts
+}
+
+# installed_driver: the name of NVIDIA's module; Debian has names of its own.
+installed_driver() {
+	for name in nvidia nvidia-current-open nvidia-current; do
+		if modinfo -F license "$name" >/dev/null 2>&1; then
+			echo "$name"
+			return
+		fi
+	done
+	return 1
+}
+
+# rival_facts: nvidia_peermem registers the same memory, and only one can.
+rival_facts() {
+	if [ -e "$root/sys/module/$module/holders/nvidia_peermem" ]; then
+		fact driver nvidia_peermem good "a name only, for programs that look for it: it belongs to nv_peer_mem"
+		return
+	elif loaded nvidia_peermem; then
+		fact driver nvidia_peermem bad "loaded: it serves the same memory, and only one module can" \
+			"modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf && $service restart"
+		return
+	fi
+	file=$(grep -lsE '^[[:space:]]*nvidia[-_]peermem' "$root"/etc/modules-load.d/*.conf \
+		"$root"/usr/lib/modules-load.d/*.conf "$root/etc/modules" | head -n 1)
+	if [ -n "$file" ]; then
+		fact driver nvidia_peermem warn "not loaded now, but ${file#"$root"} loads it on boot" \
+			"Take nvidia-peermem out of that file: only one module can serve GPU memory."
+	else
+		fact driver nvidia_peermem good "not loaded, so it does not compete"
+	fi
+}

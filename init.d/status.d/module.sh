@@ -1,0 +1,63 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The module: loaded, installed, with which parameters, and again after a boot.
+
+module_facts() {
+	installed=$(modinfo -F version "$module" 2>/dev/null) || installed=
+	if loaded "$module"; then
+		module_loaded_facts
+	elif [ -n "$installed" ]; then
+		fact module state bad "not loaded" "$service start; if that fails, it says why."
+		fact module installed good "version $installed for kernel $kernel"
+	else
+		fact module state bad "not loaded, and not installed for kernel $kernel" "$(why_not_installed)"
+	fi
+	for file in "$root/sys/module/$module/parameters/"*; do
+		[ -r "$file" ] || continue
+		base "$file"
+		text_of "${file#"$root"}"
+		fact module "$base" none "$text"
+	done
+	boot_fact
+}
+
+module_loaded_facts() {
+	text_of "/sys/module/$module/version" || text=unknown
+	if [ ! -d "$root/sys/module/$module/statistics" ]; then
+		fact module state warn "loaded, version $text, and not the one that belongs to this service" \
+			"$service restart; if that loads the same one again, remove the other package: modinfo $module says which file it is."
+	elif [ -n "$installed" ] && [ "$text" != "$installed" ]; then
+		fact module state warn "loaded, version $text; version $installed is installed" "$service restart"
+	else
+		fact module state good "loaded, version $text"
+	fi
+	if [ -z "$installed" ]; then
+		fact module installed bad "not for kernel $kernel: it is gone after a restart" "$(why_not_installed)"
+	fi
+}
+
+boot_fact() {
+	if ! wanted_on_boot; then
+		fact module "on boot" none "no: ONBOOT=no in $conf"
+		return
+	fi
+	for link in "$root"/etc/systemd/system/*.wants/nv_peer_mem.service \
+		"$root"/etc/rc[2345].d/S*nv_peer_mem "$root"/etc/rc.d/rc[2345].d/S*nv_peer_mem; do
+		if [ -e "$link" ] || [ -L "$link" ]; then
+			fact module "on boot" good "loaded"
+			return
+		fi
+	done
+	fact module "on boot" warn "not loaded: the service is not enabled" "$(enable_command)"
+}
+
+enable_command() {
+	if [ -d "$root/run/systemd/system" ]; then
+		echo "systemctl enable nv_peer_mem"
+	elif [ -e "$root/etc/debian_version" ]; then
+		echo "update-rc.d nv_peer_mem defaults"
+	else
+		echo "chkconfig --add nv_peer_mem"
+	fi
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What an administrator reads under /sys/module/nv_peer_mem/statistics: the
+ * clients, the kind of RDMA core that they are for, and figures.
+ *
+ * Removing the directory waits for whoever reads one of its files; a file that
+ * is still open after that gives ENODEV. So nothing of this runs when the
+ * module is gone.
+ */
+#include <linux/atomic.h>
+#include <linux/kobject.h>
+#include <linux/module.h>
+#include <linux/sysfs.h>
+
+#include "shim.h"
+
+struct nvpm_file {
+	struct kobj_attribute attribute;
+	atomic64_t value;
+};
+
+static ssize_t nvpm_figure_show(struct kobject *dir,
+				struct kobj_attribute *attribute, char *buf)
+{
+	struct nvpm_file *file = container_of(attribute, struct nvpm_file, attribute);
+
+	return sysfs_emit(buf, "%llu\n", (u64)atomic64_read(&file->value));
+}
+
+#define NVPM_FIGURE(figure, file)					\
+	[figure] = {							\
+		.attribute = __ATTR(file, 0444, nvpm_figure_show, NULL)	\
+	}
+
+static struct nvpm_file nvpm_figures[] = {
+	NVPM_FIGURE(NVPM_REGIONS, regions),
+	NVPM_FIGURE(NVPM_BYTES, bytes),
+	NVPM_FIGURE(NVPM_REGISTRATIONS, registrations),
+	NVPM_FIGURE(NVPM_REVOCATIONS, revocations),
+	NVPM_FIGURE(NVPM_FAILED_NO_MEMORY, failed_no_memory),
+	NVPM_FIGURE(NVPM_FAILED_NOT_SUPPORTED, failed_not_supported),
+	NVPM_FIGURE(NVPM_FAILED_FREED, failed_freed),
+	NVPM_FIGURE(NVPM_FAILED_DRIVER, failed_driver),
+};
+
+void nvpm_count(enum nvpm_figure figure, u64 by)
+{
+	atomic64_add(by, &nvpm_figures[figure].value);
+}
+
+/* Which of the three kinds of peer_mem.h the module was compiled with. */
+#ifdef NVPM_CORE_EX
+#define NVPM_CORE_API "MLNX_OFED 5.4 and later, DOCA-OFED, distributions' kernels"
+#elif defined(NVPM_CORE_PRIVATE_DATA)
+#define NVPM_CORE_API "MLNX_OFED 4.1 to 5.0 (4.9 LTS)"
+#else
+#define NVPM_CORE_API "MLNX_OFED 4.0, or 5.1 to 5.4-2"
+#endif
+
+static ssize_t core_api_show(struct kobject *dir,
+			     struct kobj_attribute *attribute, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", NVPM_CORE_API);
+}
+
+static struct kobj_attribute nvpm_core_api = __ATTR_RO(core_api);
+
+static const char *nvpm_clients_text;
+
+static ssize_t clients_show(struct kobject *dir,
+			    struct kobj_attribute *attribute, char *buf)
+{
+	return sysfs_emit(buf, "%s\n", nvpm_clients_text);
+}
+
+static struct kobj_attribute nvpm_clients = __ATTR_RO(clients);
+
+static struct attribute *nvpm_attributes[] = {
+	&nvpm_clients.attr,
+	&nvpm_core_api.attr,
+	&nvpm_figures[NVPM_REGIONS].attribute.attr,
+	&nvpm_figures[NVPM_BYTES].attribute.attr,
+	&nvpm_figures[NVPM_REGISTRATIONS].attribute.attr,
+	&nvpm_figures[NVPM_REVOCATIONS].attribute.attr,
+	&nvpm_figures[NVPM_FAILED_NO_MEMORY].attribute.attr,
+	&nvpm_figures[NVPM_FAILED_NOT_SUPPORTED].attribute.attr,
+	&nvpm_figures[NVPM_FAILED_FREED].attribute.attr,
+	&nvpm_figures[NVPM_FAILED_DRIVER].attribute.attr,
+	NULL
+};
+
+static const struct attribute_group nvpm_group = {
+	.attrs = nvpm_attributes,
+};
+
+static struct kobject *nvpm_directory;
+
+int nvpm_sysfs_add(const char *clients)
+{
+	int ret;
+
+	nvpm_clients_text = clients;
+	nvpm_directory = kobject_create_and_add("statistics", &THIS_MODULE->mkobj.kobj);
+	if (!nvpm_directory)
+		return -ENOMEM;
+	ret = sysfs_create_group(nvpm_directory, &nvpm_group);
+	if (ret)
+		kobject_put(nvpm_directory);
+	return ret;
+}
+
+void nvpm_sysfs_remove(void)
+{
+	kobject_put(nvpm_directory);
+}

@@ -1,0 +1,141 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
+service=/etc/init.d/nv_peer_mem
+statistics=/sys/module/nv_peer_mem/statistics
+options=/etc/modprobe.d/lab.conf
+file=$(modinfo -n nv_peer_mem)
+
+# serves EXIT_CODE VERB [PATTERN...]: what the service does, and says.
+serves() {
+	local expected=$1 rc=0 pattern
+	shift
+	"$service" "$1" >/tmp/said 2>&1 || rc=$?
+	cat /tmp/said
+	equal "$1: exit code" "$expected" "$rc"
+	for pattern in "${@:2}"; do
+		check "$1: it says '$pattern'" grep -qE -- "$pattern" /tmp/said
+	done
+}
+
+# figure NAME EXPECTED
+figure() { equal "statistics: $1" "$2" "$(cat "$statistics/$1")"; }
+
+# unload_core: the RDMA core, whosever it is.
+unload_core() {
+	local name
+	for name in ib_uverbs ib_uverbs_support ib_core; do
+		[ ! -d "/sys/module/$name" ] || rmmod "$name"
+	done
+}
+
+# Nothing is loaded yet: what is needed comes along.
+serves 3 status 'not running' 'not loaded' 'nv_peer_mem start'
+echo 'options nv_peer_mem persistent_api_support=2' >"$options"
+serves 1 start 'the values of this parameter are 0 and 1' 'grep -r nv_peer_mem /etc/modprobe.d'
+rm "$options"
+for needed in ib_uverbs nvidia; do
+	check "$needed was loaded" test -d "/sys/module/$needed"
+done
+
+mv "$file" "$file.away"
+serves 5 start 'no module for kernel' 'dkms autoinstall -k'
+serves 3 status 'not installed for kernel'
+case $file in
+*.xz) xz -dc "$file.away" ;;
+*) cat "$file.away" ;;
+esac | sed 's/vermagic=[0-9]/vermagic=X/' >/tmp/nv_peer_mem.ko
+case $file in
+*.xz) xz -c --check=crc32 /tmp/nv_peer_mem.ko >"$file" ;;
+*) cp /tmp/nv_peer_mem.ko "$file" ;;
+esac
+serves 1 start "version magic 'X" 'built for another kernel'
+mv "$file.away" "$file"
+
+rmmod nvidia
+insmod /lib/nv_peer_mem/proprietary/nvidia.ko
+serves 1 start 'from proprietary module nvidia' 'open kernel modules'
+serves 3 status '!!  flavour +proprietary'
+rmmod nvidia
+
+modprobe nvidia-peermem
+serves 1 start 'nvidia_peermem is loaded' 'modprobe -r nvidia_peermem'
+serves 3 status '!!  nvidia_peermem'
+rmmod nvidia_peermem
+
+# The kernel's own RDMA core, which has no peer memory.
+unload_core
+own=/lib/modules/$(uname -r)/kernel/drivers/infiniband/core
+for name in ib_core ib_uverbs_support ib_uverbs; do
+	[ ! -e "$own/$name.ko.xz" ] || insmod "$own/$name.ko.xz"
+done
+serves 1 start 'Unknown symbol ib_register_peer_memory_client' 'Install MLNX_OFED'
+serves 3 status '!!  peer memory'
+unload_core
+
+# Now everything is right.
+load_rdma
+serves 0 start 'loaded, version'
+serves 0 start 'loaded already'
+wait_for "the GPU" test -c /dev/nvidia-lab
+serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
+	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' 'ok  flavour +open' \
+	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'rxe0 +0000:.*, software over' \
+	'ok  rxe0 +same root complex'
+"$service" status --json >/tmp/json
+check "status for machines" grep -qx '  "state": "running",' /tmp/json
+
+# The marker is not installed here, and that is no reason not to serve.
+sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf
+serves 0 restart 'loaded, version' 'MARKER=yes, but the marker cannot be loaded'
+sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
+
+# A registration holds the module; whoever holds it is named.
+hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
+figure regions 2
+figure bytes $((2 * 5 * 65536))
+serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs\)"
+serves 1 restart 'registrations of GPU memory: 2'
+serves 0 status 'regions +2' "process $held +gpuverbs"
+check "the registrations end" ended_well
+figure regions 0
+figure bytes 0
+figure registrations 2
+figure revocations 0
+
+# An open file of a directory that goes.
+exec 8<"$statistics/regions"
+serves 0 stop 'unloaded'
+check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'
+exec 8<&-
+serves 0 stop 'not loaded'
+rmmod nvidia
+modprobe nvidia
+wait_for "the GPU" test -c /dev/nvidia-lab
+
+# Revoked registrations, and failed ones by their cause.
+echo 'options nv_peer_mem persistent_api_support=0' >"$options"
+serves 0 start 'loaded, version'
+check "freed while registered" gpuverbs revoke --from 0 --to 8M --length 300001
+figure revocations 1
+figure regions 0
+figure bytes 0
+register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+for failure in ENOMEM:no_memory ENOTSUPP:not_supported EBUSY:driver; do
+	echo "get_pages ${failure%:*} 1" >"$NVIDIA/fail"
+	expected=${failure%:*}
+	check "a registration fails: $failure" register "${expected/ENOTSUPP/EOPNOTSUPP}"
+	figure "failed_${failure#*:}" 1
+done
+check "memory that is not the GPU's" gpuverbs probe --parts hole:64K --expect EFAULT
+figure failed_freed 0
+figure failed_driver 1
+serves 0 status 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
+	'revocations +1' ' !  failed_no_memory +1' 'BAR1'
+serves 0 restart 'unloaded' 'loaded, version'
+figure failed_no_memory 0
+serves 0 try-restart 'unloaded' 'loaded, version'
+serves 0 stop 'unloaded'
+serves 0 try-restart
+serves 2 nonsense 'Usage:'
+rm "$options"

@@ -1,0 +1,52 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: which program sees the module on which RDMA core, with the marker and without
+# Prepared: deb
+
+# Each program's own test of today, under its name.
+any() { for file; do [ ! -e "$file" ] || return 0; done; return 1; }
+peermem=/sys/module/nvidia_peermem/version
+nccl_2_8() { any "$PEERS/nv_mem/version"; }
+nccl_2_18() { any "$PEERS/nv_mem/version" "$PEERS/nvidia-peermem/version"; }
+nccl_2_22() { any "$PEERS/nv_mem/version" "$PEERS/nv_mem_nc/version"; }
+nccl() { any "$PEERS/nv_mem/version" "$PEERS/nv_mem_nc/version" "$peermem"; }
+nccl_gin() { any "$peermem"; }
+ucx() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+ucc() { any "$PEERS/nv_mem/version" "$peermem" /sys/module/nv_peer_mem/version; }
+nvshmem() { any "$PEERS/nv_mem/version" "$PEERS/nvidia-peermem/version" "$peermem"; }
+libfabric() { grep -q ib_register_peer_memory_client /proc/kallsyms && rdma link show | grep -qE 'mlx|bnxt_re|roce'; }
+gpu_operator() { lsmod | grep -qE '^nvidia_peermem\s'; }
+
+# seen TEXT PROGRAM...: that these see it, and no other does.
+seen() {
+	local program seeing=''
+	for program in nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator; do
+		! "$program" || seeing+="$program "
+	done
+	equal "$1" "${*:2}" "${seeing% }"
+}
+
+marker() {
+	sed -i '/MARKER=/d' "$conf"
+	echo "MARKER=$1" >>"$conf"
+	run service nv_peer_mem restart
+	equal "restarted with MARKER=$1" 0 "$code"
+}
+
+boot_1() {
+	# libfabric looks at the device's name, too.
+	rdma dev set rxe0 name roce0
+	run service nv_peer_mem stop
+	seen "not loaded: seen by" libfabric
+	run service nv_peer_mem start
+	seen "with memory_peers: seen by" nccl_2_8 nccl_2_18 nccl_2_22 nccl ucx ucc nvshmem libfabric
+	marker yes
+	seen "with memory_peers and the marker: seen by" \
+		nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
+	run service nv_peer_mem stop
+	echo 0 >/sys/module/ib_core/parameters/peer_sysfs
+	run service nv_peer_mem start
+	seen "without memory_peers, with the marker: seen by" nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
+	marker no
+	seen "without memory_peers: seen by" ucx ucc libfabric
+}

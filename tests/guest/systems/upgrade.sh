@@ -1,0 +1,23 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: a newer kernel, whose own hooks have had dkms build the module for it
+# Kernels: older newer
+# Prepared: deb newer_kernel
+
+there() {
+	check "the boot has loaded the module" loaded
+	equal "it is the one that dkms has built for $(uname -r)" "/lib/modules/$(uname -r)/updates/dkms" \
+		"$(dirname "$(modinfo -n nv_peer_mem)")"
+	serves
+}
+
+boot_1() {
+	uname -r >/root/older
+	there
+}
+
+boot_2() {
+	check "another kernel runs" test "$(cat /root/older)" != "$(uname -r)"
+	check "dkms ran when it was installed" grep -q "nvidia-peer-memory.*$(uname -r)" /root/kernel.log
+	there
+}

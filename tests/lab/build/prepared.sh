@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# prepared.sh WORD KVER NEWER_KVER: does to a system what
+# tests/guest/systems/prepare/WORD.sh says, as if it ran kernel KVER. The packages
+# are in /in/packages.
+set -euo pipefail
+# shellcheck disable=SC2034 # for what is run
+kver=$2 newer_kver=$3
+mkdir /tmp/bin
+cat >/tmp/bin/uname <<UNAME
+#!/bin/sh
+case " \$* " in
+*" -r "*) echo $kver ;;
+*) exec /usr/bin/uname "\$@" ;;
+esac
+UNAME
+chmod 755 /tmp/bin/uname
+PATH=/tmp/bin:$PATH
+
+# shellcheck disable=SC1090 # named by the scenario
+. "/in/$1.sh"

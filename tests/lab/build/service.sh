@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The service, where the packages put it.
+set -euo pipefail
+lib=/usr/lib/nvidia-peer-memory
+install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem
+install -D -m 644 -t /etc/infiniband /in/nv_peer_mem.conf
+install -D -m 755 -t "$lib" /in/init.d/status
+install -D -m 644 -t "$lib" /in/init.d/*.sh
+install -D -m 644 -t "$lib/status.d" /in/init.d/status.d/*

@@ -1,0 +1,20 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# What the kernel says when it refuses a module, and what is to be done then.
+symbols="modprobe: ERROR: could not insert 'nv_peer_mem': Unknown symbol in module, or unknown parameter (see dmesg)"
+advises "open kernel modules" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol nvidia_p2p_put_pages (err -2) nv_peer_mem: module using GPL-only symbols uses symbols nvidia_p2p_get_pages from proprietary module nvidia."
+advises "mokutil --import" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Key was rejected by service"
+advises "mokutil --import" nv_peer_mem "Loading of module with unavailable key is rejected"
+advises "mokutil --import" nv_peer_mem "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
+advises "modprobe -r nvidia_peermem" nv_peer_mem "nv_peer_mem: nvidia_peermem is loaded, which serves the same memory: unload it"
+advises "memory_peers" nv_peer_mem "nv_peer_mem: the RDMA core refuses the client 'nv_mem' (error 22)"
+advises "/etc/modprobe.d" nv_peer_mem "nv_peer_mem: persistent_api_support=2: the values of this parameter are 0 and 1"
+advises "dkms autoinstall -k $KERNEL" nv_peer_mem "nv_peer_mem: version magic '1 SMP' should be '2 SMP'"
+advises "dkms build --force nvidia-peer-memory/2.0.0" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Invalid argument nv_peer_mem: disagrees about version of symbol ib_register_peer_memory_client nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err -22)"
+advises "MLNX_OFED" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err -2)"
+advises "does not have this function" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol nvidia_p2p_get_pages_persistent (err -2)"
+advises "was not built for this kernel" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol _RNvNtCs1_6kernel5print11call_printk (err -2)"
+advises "finds no GPU" nvidia "modprobe: ERROR: could not insert 'nvidia': No such device"
+advises "no NVIDIA driver for kernel $KERNEL" nvidia "modprobe: FATAL: Module nvidia not found in directory /lib/modules/$KERNEL"
+advises "no ib_uverbs for kernel $KERNEL" ib_uverbs "modprobe: FATAL: Module ib_uverbs not found in directory /lib/modules/$KERNEL"
+advises "free -m" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Cannot allocate memory"

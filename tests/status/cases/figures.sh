@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# What is registered, by whom, and what has failed.
+figures=/sys/module/nv_peer_mem/statistics
+put $figures/regions 2
+put $figures/bytes 18446744073709551615
+put $figures/revocations 7
+for pid in 41 42; do
+	put /proc/$pid/comm "program \"$pid\""
+	mkdir -p "$root/proc/$pid/fd"
+	ln -s /dev/null "$root/proc/$pid/fd/3"
+done
+ln -s /dev/infiniband/uverbs0 "$root/proc/42/fd/4"
+look 0
+only_these ''
+says use regions none 2
+says use bytes none 18446744073709551615
+says use revocations none 7
+says use "process 42" none 'program "42" has an RDMA device open'
+if grep -q "process 41" "$scratch/facts"; then fail "process 41 has no RDMA device open"; else ok; fi
+put $figures/failed_no_memory 1
+put $figures/failed_not_supported 2
+put $figures/failed_freed 3
+put $figures/failed_driver 4
+look 0
+only_these failed_no_memory,failed_not_supported,failed_freed,failed_driver
+says use failed_no_memory warn 1 BAR1
+says use failed_not_supported warn 2 dmesg
+says use failed_freed warn 3 "correct the program"
+says use failed_driver warn 4 NVRM

@@ -1,0 +1,128 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# A machine as its files show it, below $root: what `status` reads. new_machine
+# makes a good one, the other functions change it.
+
+KERNEL=7.3.4-test
+
+# put FILE TEXT: a file below $root.
+put() {
+	mkdir -p "$root${1%/*}"
+	printf '%s\n' "$2" >"$root$1"
+}
+
+# gone PATH...: below $root.
+gone() { for path; do rm -rf "${root:?}$path"; done; }
+
+# module NAME FIELD=VALUE...: installed, as modinfo tells it.
+module() {
+	local name=$1
+	shift
+	mkdir -p "$root/modinfo"
+	printf '%s\n' "$@" >"$root/modinfo/$name"
+}
+
+# pci PATH VENDOR CLASS NODE: a PCI device at the end of a path of bridges.
+pci() {
+	local name=${1##*/}
+	put "/sys/devices/$1/vendor" "$2"
+	put "/sys/devices/$1/class" "$3"
+	put "/sys/devices/$1/numa_node" "$4"
+	head -c 256 /dev/zero >"$root/sys/devices/$1/config"
+	mkdir -p "$root/sys/bus/pci/devices"
+	ln -sfn "../../../devices/$1" "$root/sys/bus/pci/devices/$name"
+}
+
+# bridges NODE PATH...: each with an ACS register behind another capability, off.
+bridges() {
+	local node=$1 path
+	shift
+	for path; do
+		pci "$path" 0x8086 0x060400 "$node"
+		acs "${path##*/}" 0
+	done
+}
+
+# acs PCI CONTROL: the register's value; capability 1 comes first in the list.
+acs() {
+	{
+		head -c 256 /dev/zero
+		printf '\001\000\001\024' # at 0x100, the next at 0x140
+		head -c 60 /dev/zero
+		printf '\015\000\001\000\137\000'
+		# shellcheck disable=SC2059 # the number is the format
+		printf "\\$(printf %03o "$2")\\000"
+		head -c 3768 /dev/zero
+	} >"$root/sys/bus/pci/devices/$1/config"
+}
+
+# gpu PATH NODE
+gpu() {
+	pci "$1" 0x10de 0x030200 "$2"
+	mkdir -p "$root/sys/bus/pci/drivers/nvidia"
+	ln -sfn "$root/sys/bus/pci/drivers/nvidia" "$root/sys/devices/$1/driver"
+}
+
+# nic NAME PATH NODE
+nic() {
+	pci "$2" 0x15b3 0x020700 "$3"
+	mkdir -p "$root/sys/class/infiniband/$1"
+	ln -sfn "../../../bus/pci/devices/${2##*/}" "$root/sys/class/infiniband/$1/device"
+}
+
+# iommu PCI TYPE
+iommu() {
+	put "/sys/kernel/iommu_groups/7/type" "$2"
+	ln -sfn "$root/sys/kernel/iommu_groups/7" "$(readlink -f "$root/sys/bus/pci/devices/$1")/iommu_group"
+}
+
+# loaded_module: nv_peer_mem as it shows itself.
+loaded_module() {
+	local figure
+	put /sys/module/nv_peer_mem/version 2.0.0
+	put /sys/module/nv_peer_mem/parameters/persistent_api_support 1
+	put /sys/module/nv_peer_mem/parameters/peerdirect_support 0
+	put /sys/module/nv_peer_mem/statistics/core_api "MLNX_OFED 5.4 and later"
+	put /sys/module/nv_peer_mem/statistics/clients $'nv_mem persistent\nnv_mem_revocable revocable'
+	for figure in regions bytes registrations revocations failed_no_memory \
+		failed_not_supported failed_freed failed_driver; do
+		put "/sys/module/nv_peer_mem/statistics/$figure" 0
+	done
+	put /sys/kernel/mm/memory_peers/nv_mem/version 2.0.0
+	put /sys/kernel/mm/memory_peers/nv_mem_revocable/version 2.0.0
+}
+
+# new_machine: everything is as it should be; one GPU and one RDMA device under
+# one switch, and the marker that all programs find.
+new_machine() {
+	rm -rf "${root:?}"
+	loaded_module
+	module nv_peer_mem version=2.0.0 signer="DKMS module signing key"
+	module nvidia version=590.1 license="Dual MIT/GPL"
+	put /sys/module/nvidia/version 590.1
+	put /sys/module/nvidia/taint OE
+	put /sys/module/nv_peer_mem/holders/nvidia_peermem/refcnt 0
+	put /sys/module/nvidia_peermem/version 2.0.0
+	put /proc/modules "nvidia_peermem 16384 0 - Live 0x0"
+	put /proc/kallsyms "0000000000000000 T ib_register_peer_memory_client	[ib_core]"
+	put /sys/module/ib_core/refcnt 3
+	put /etc/infiniband/nv_peer_mem.conf "ONBOOT=yes"
+	put /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service "[Unit]"
+	put "/boot/config-$KERNEL" CONFIG_RUST=y
+	put /sys/kernel/security/lockdown "[none] integrity confidentiality"
+	put /sys/module/module/parameters/sig_enforce N
+	secure_boot 0
+	local switch=pci0000:00/0000:00:01.0/0000:01:00.0
+	bridges 0 pci0000:00/0000:00:01.0 "$switch" "$switch/0000:02:00.0" "$switch/0000:02:01.0"
+	gpu "$switch/0000:02:00.0/0000:03:00.0" 0
+	nic mlx5_0 "$switch/0000:02:01.0/0000:04:00.0" 0
+}
+
+# secure_boot 0|1: four bytes of attributes, then the value.
+secure_boot() {
+	local variables=/sys/firmware/efi/efivars
+	mkdir -p "$root$variables"
+	# shellcheck disable=SC2059 # the number is the format
+	printf "\\006\\000\\000\\000\\00$1" >"$root$variables/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+}
