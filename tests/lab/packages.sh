@@ -50,22 +50,23 @@ metadata_layer() {
 	stack=${stack%%:*}:$reply:${stack#*:}
 }
 
-# run_package NAME: one line when it passes; when it does not, everything seen.
+# run_package NAME or package-NAME: one line when it passes; when it does not, everything seen.
 run_package() {
-	local started log=$LAB_CACHE/log/package-$1.log scratch rc=0
+	local name=${1#package-} started log scratch rc=0
+	log=$LAB_CACHE/log/package-$name.log
 	packages_layer
-	[ "$1" != metadata ] || metadata_layer
+	[ "$name" != metadata ] || metadata_layer
 	started=$SECONDS
-	new_dir tmp "package-$1"
+	new_dir tmp "package-$name"
 	scratch=$reply
 	local binds=("$top:/checkout:ro")
-	in_layers "$stack" "$scratch" "/checkout/tests/packages/$1.sh" "$kver" >"$log" 2>&1 || rc=$?
+	in_layers "$stack" "$scratch" "/checkout/tests/packages/$name.sh" "$kver" >"$log" 2>&1 || rc=$?
 	rm -rf "$scratch"
 	if [ "$rc" = 0 ] && grep -q '^ok ' "$log"; then
-		say "package $1" "passed, $(grep -c '^ok ' "$log") checks, $((SECONDS - started)) s$(sed -n 's/^note /, /p' "$log" | tr -d '\n')"
+		say "package $name" "passed, $(grep -c '^ok ' "$log") checks, $((SECONDS - started)) s$(sed -n 's/^note /, /p' "$log" | tr -d '\n')"
 	else
 		tail -n 60 "$log" >&2
-		say "package $1" "FAILED; whole output: $log"
+		say "package $name" "FAILED; whole output: $log"
 		return 1
 	fi
 }

@@ -69,6 +69,8 @@ test_main() {
 	# shellcheck disable=SC2046 # lists of words
 	run_jobs run_system $(system_names)
 	# shellcheck disable=SC2046
+	run_jobs run_package $(package_names | sed 's/^/package-/')
+	# shellcheck disable=SC2046
 	run_jobs run_scenario $(test_runs)
 	run_jobs run_host "${HOST_CRATES[@]}"
 	run_jobs run_check "${CHECKS[@]}"

@@ -38,7 +38,9 @@ installed 1.9.0
 check "NVIDIA's module keeps its name" grep -q '/nvidia-peermem\.ko' <(loads nvidia_peermem)
 check "the marker has another, and needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 check "which is not the name that it shows" [ "$(modinfo -k "$kver" -F name nv_peer_mem_marker)" = nvidia_peermem ]
-check "the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
+check "the service's script can be run" saying /etc/init.d/nv_peer_mem stop
+saying /etc/init.d/nv_peer_mem status || true
+check "and finds its other parts" says "nv_peer_mem: unknown"
 check "systemd starts the service at boot" [ -e /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service ]
 check "so does SysV init" compgen -G '/etc/rc3.d/S*nv_peer_mem'
 check "there is a man page" man -w nv_peer_mem
