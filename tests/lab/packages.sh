@@ -9,14 +9,14 @@ package_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/nv_peer_me
 	"$top/README.md" "$top/LICENSE" "$top/LICENSES" "$top/.gitignore"
 	"$top/src" "$top/init.d" "$top/docs" "$top/debian" "$top/rpm")
 
-# packages_layer: the guest's stack without the module, with what packages are
+# packages_layer: the guest's stack without module and service, with what packages are
 # made with and the packages themselves, in $stack. $packages is the layer that
 # has them, in /packages and, of an older version, in /packages/old.
 packages_layer() {
 	local kernel
 	guest_layers
 	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
-	stack=$(tr : '\n' <<<"$stack" | grep -v '^module-' | paste -sd:)
+	stack=$(tr : '\n' <<<"$stack" | grep -v -e '^module-' -e '^service-' | paste -sd:)
 	layer_network=yes
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
