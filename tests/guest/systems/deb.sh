@@ -41,6 +41,8 @@ boot_1() {
 	driver_reloaded
 	run systemctl restart openibd
 	equal "openibd restarts" 0 "$code"
+	# Its restart takes the unit along, and does not wait for it.
+	wait_for "the unit" systemctl is-active nv_peer_mem
 	all_agree "after that" active 0
 	run /etc/init.d/nv_peer_mem stop
 	all_agree "stopped by its script" inactive 3
