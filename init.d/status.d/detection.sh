@@ -11,36 +11,43 @@ detection_facts() {
 	fi
 	nv_mem=$peers/nv_mem/version
 	other_name=/sys/module/nvidia_peermem/version
-	looks_for "NCCL, up to 2.22" "$nv_mem"
-	looks_for "NCCL, newer" "$nv_mem" "$peers/nv_mem_nc/version" "$other_name"
-	looks_for "NCCL GIN, GDAKI" "$other_name"
-	looks_for "UCX" "$nv_mem" "$other_name" /sys/module/nv_peer_mem/version
-	looks_for "UCC" "$nv_mem" "$other_name" /sys/module/nv_peer_mem/version
-	looks_for "NVSHMEM" "$nv_mem" "$peers/nvidia-peermem/version" "$other_name"
+	marker=$(marker_advice)
+	looks_for "NCCL, up to 2.22" "It knows no other sign, and this RDMA core does not give it: update NCCL.${marker:+ $marker}" "$nv_mem"
+	looks_for "NCCL, newer" "$marker" "$nv_mem" "$peers/nv_mem_nc/version" "$other_name"
+	looks_for "NCCL GIN, GDAKI" "$marker" "$other_name"
+	looks_for "UCX" "$marker" "$nv_mem" "$other_name" /sys/module/nv_peer_mem/version
+	looks_for "UCC" "$marker" "$nv_mem" "$other_name" /sys/module/nv_peer_mem/version
+	looks_for "NVSHMEM" "$marker" "$nv_mem" "$peers/nvidia-peermem/version" "$other_name"
 	libfabric_fact
 	if grep -q '^nvidia_peermem ' "$root/proc/modules" 2>/dev/null; then
 		fact detection gpu-operator good "yes: a module nvidia_peermem is loaded"
 	else
-		fact detection gpu-operator warn "no: it wants a module nvidia_peermem in lsmod" "$(mend)"
+		fact detection gpu-operator warn "no: it wants a module nvidia_peermem in lsmod" "$marker"
 	fi
 }
 
-# looks_for PROGRAM FILE...: any of the files is enough for it.
+# looks_for PROGRAM ADVICE FILE...: any of the files is enough for it.
 looks_for() {
-	program=$1
-	shift
+	program=$1 todo=$2
+	shift 2
 	for file; do
 		if [ -r "$root$file" ]; then
 			fact detection "$program" good "yes: $file"
 			return
 		fi
 	done
-	fact detection "$program" warn "no: it looks for $*" "$(mend)"
+	fact detection "$program" warn "no: it looks for $*" "$todo"
 }
 
-# mend: what makes a program find what it looks for.
-mend() {
-	echo "Set MARKER=yes in $conf, then $service restart: that adds a module of the name nvidia_peermem."
+# marker_advice: how a program finds a module called nvidia_peermem, if there is none.
+marker_advice() {
+	if [ -r "$root$other_name" ]; then
+		return
+	elif marker_wanted; then
+		echo "$service restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
+	else
+		echo "Set MARKER=yes in $conf, then $service restart: that adds a module of the name nvidia_peermem."
+	fi
 }
 
 # libfabric also wants a name for the device that it knows the maker by.

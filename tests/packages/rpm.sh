@@ -37,11 +37,15 @@ life() {
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
 	check "$1: the packages can be erased" erase
-	# rpm keeps what somebody has edited.
+	# rpm keeps what somebody has edited, and so its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
+	rmdir /etc/infiniband
 	files >/tmp/after
 	check "$1: nothing else is left, nothing is missing" diff /tmp/before /tmp/after
 }
+
+# As on any system that is made of rpm packages.
+mkdir -p /usr/share/licenses
 
 life kmod
 life dkms

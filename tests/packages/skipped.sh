@@ -67,7 +67,7 @@ depmod "$kver"
 passed_over "no NVIDIA driver for kernel $kver: install the open one"
 objcopy --dump-section .modinfo=/tmp/modinfo /tmp/away
 # As long as before, so that nothing moves.
-sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=1234|' /tmp/modinfo >/tmp/closed
+sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|' /tmp/modinfo >/tmp/closed
 [ "$(stat -c %s /tmp/modinfo)" = "$(stat -c %s /tmp/closed)" ]
 objcopy --update-section .modinfo=/tmp/closed /tmp/away "$driver"
 depmod "$kver"

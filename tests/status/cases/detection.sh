@@ -21,10 +21,17 @@ says detection UCX good /sys/module/nv_peer_mem/version
 says detection UCC good /sys/module/nv_peer_mem/version
 says "RDMA core" "client nv_mem" none persistent
 
+put /etc/infiniband/nv_peer_mem.conf "MARKER=yes"
+look 0
+says detection "NCCL, newer" warn "no: it looks for" "says why"
+
 new_machine
+put /etc/infiniband/nv_peer_mem.conf "MARKER=yes"
 gone /sys/kernel/mm
 look 0
 only_these "NCCL, up to 2.22"
+says detection "NCCL, up to 2.22" warn "no: it looks for" "update NCCL."
+if grep -q "MARKER=" "$scratch/facts"; then fail "a marker is advised that is there"; else ok; fi
 says detection "NCCL, newer" good /sys/module/nvidia_peermem/version
 says detection NVSHMEM good /sys/module/nvidia_peermem/version
 
