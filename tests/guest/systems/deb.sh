@@ -19,6 +19,7 @@ not_while_in_use() {
 	hold_memory
 	run service nv_peer_mem stop
 	check "stop is refused while a program has memory registered" loaded
+	wait_for "the unit" systemctl is-active nv_peer_mem
 	run /etc/init.d/nv_peer_mem stop
 	check "and says so" test "$code" = 1 -a -n "$(grep 'in use' /tmp/said)"
 	check "the program goes on, and ends well" ended_well
@@ -26,11 +27,11 @@ not_while_in_use() {
 
 # The order in which a driver is replaced.
 driver_reloaded() {
-	run service nv_peer_mem stop
+	run systemctl stop nv_peer_mem
 	all_agree "stopped" inactive 3
 	check "then the NVIDIA driver can go" rmmod nvidia
 	modprobe nvidia
-	run service nv_peer_mem start
+	run systemctl start nv_peer_mem
 	all_agree "started again" active 0
 	serves
 }
@@ -41,6 +42,8 @@ boot_1() {
 	driver_reloaded
 	run systemctl restart openibd
 	equal "openibd restarts" 0 "$code"
+	# Its restart takes the unit along, and does not wait for it.
+	wait_for "the unit" systemctl is-active nv_peer_mem
 	all_agree "after that" active 0
 	run /etc/init.d/nv_peer_mem stop
 	all_agree "stopped by its script" inactive 3

@@ -29,23 +29,23 @@ seen() {
 marker() {
 	sed -i '/MARKER=/d' "$conf"
 	echo "MARKER=$1" >>"$conf"
-	run service nv_peer_mem restart
+	run systemctl restart nv_peer_mem
 	equal "restarted with MARKER=$1" 0 "$code"
 }
 
 boot_1() {
 	# libfabric looks at the device's name, too.
 	rdma dev set rxe0 name roce0
-	run service nv_peer_mem stop
+	run systemctl stop nv_peer_mem
 	seen "not loaded: seen by" libfabric
-	run service nv_peer_mem start
+	run systemctl start nv_peer_mem
 	seen "with memory_peers: seen by" nccl_2_8 nccl_2_18 nccl_2_22 nccl ucx ucc nvshmem libfabric
 	marker yes
 	seen "with memory_peers and the marker: seen by" \
 		nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
-	run service nv_peer_mem stop
+	run systemctl stop nv_peer_mem
 	echo 0 >/sys/module/ib_core/parameters/peer_sysfs
-	run service nv_peer_mem start
+	run systemctl start nv_peer_mem
 	seen "without memory_peers, with the marker: seen by" nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
 	marker no
 	seen "without memory_peers: seen by" ucx ucc libfabric

@@ -18,6 +18,7 @@ erase() {
 	check "erasing is refused while a program has memory registered" test "$code" != 0
 	check "and says so" grep -q 'in use' /tmp/said
 	check "the program goes on, and ends well" ended_well
+	equal "both packages stay" "${#packages[@]}" "$(rpm -qa 'nvidia_peer_memory*' | wc -l)"
 	run rpm -e "${packages[@]}"
 	equal "then erasing works" 0 "$code"
 	check "the module is unloaded" eval '! loaded'
