@@ -47,6 +47,7 @@ host_command() {
 		;;
 	tests/host/mistakes)
 		printf '%s\n' 'rm -f tests/host/Cargo.lock
+		export CARGO_TARGET_DIR=/var/cache/host-target
 		tests/host/mistakes/run | sed "s/^/host: /"'
 		;;
 	*)
