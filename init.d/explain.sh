@@ -4,12 +4,15 @@
 # What to do when a module cannot be loaded: the kernel gives its reason in its
 # log, in words of its own, and modprobe one word of errno.
 
+install_driver="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart."
+install_core="Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
+
 # advice MODULE TEXT: what to do about MODULE, of which modprobe and the kernel
 # have said TEXT. The first line that fits counts: kernels say several things.
 advice() {
 	case $2 in
 	*"from proprietary module"*)
-		echo "The NVIDIA driver is the proprietary flavour, which the kernel does not let a Rust module use. Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart." ;;
+		echo "The NVIDIA driver is the proprietary flavour, which the kernel does not let a Rust module use. $install_driver" ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
 		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, restart and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
 	*"nvidia_peermem is loaded"*)
@@ -23,7 +26,7 @@ advice() {
 	*"disagrees about version of symbol"*)
 		echo "The RDMA core or the NVIDIA driver was updated after the module was built. Build it again: $(rebuild)" ;;
 	*"Unknown symbol ib_register_peer_memory_client"* | *"Unknown symbol ib_unregister_peer_memory_client"*)
-		echo "The RDMA core that is loaded has no peer memory. Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough." ;;
+		echo "The RDMA core that is loaded has no peer memory. $install_core" ;;
 	*"Unknown symbol nvidia_p2p_"*)
 		echo "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (restart), then build the module for it: $(rebuild)" ;;
 	*"Unknown symbol"* | *"Exec format error"*)

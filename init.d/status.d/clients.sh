@@ -5,7 +5,6 @@
 
 client_facts() {
 	core_fact
-	figures=/sys/module/$module/statistics
 	[ -d "$root$figures" ] || return 0
 	api_fact
 	while read -r name mode; do
@@ -23,7 +22,7 @@ core_fact() {
 		fact "RDMA core" "peer memory" good "yes, in $core${ofed:+, $ofed}"
 	elif loaded ib_core; then
 		fact "RDMA core" "peer memory" bad "no: the one that is loaded does not have it" \
-			"Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
+			"$install_core"
 	else
 		fact "RDMA core" "peer memory" none "not loaded yet; $service start loads it"
 	fi

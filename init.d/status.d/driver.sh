@@ -4,25 +4,24 @@
 # The NVIDIA driver, and NVIDIA's own module for the same purpose.
 
 driver_facts() {
-	open="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart."
 	if loaded nvidia; then
 		text_of /sys/module/nvidia/version || text=unknown
 		fact driver nvidia good "loaded, version $text"
 		# The kernel marks modules that are not under a free licence.
 		text_of /sys/module/nvidia/taint || text=
 		case $text in
-		*P*) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$open" ;;
+		*P*) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$install_driver" ;;
 		*) fact driver flavour good open ;;
 		esac
 	elif driver=$(installed_driver); then
 		fact driver nvidia warn "not loaded; version $(modinfo -F version "$driver") is installed" \
 			"modprobe nvidia; if there is no GPU that it knows, the kernel's log says so."
 		case $(modinfo -F license "$driver") in
-		NVIDIA) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$open" ;;
+		NVIDIA) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$install_driver" ;;
 		*) fact driver flavour good open ;;
 		esac
 	else
-		fact driver nvidia bad "none for kernel $kernel" "$open"
+		fact driver nvidia bad "none for kernel $kernel" "$install_driver"
 	fi
 	rival_facts
 }

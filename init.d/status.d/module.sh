@@ -24,7 +24,7 @@ module_facts() {
 
 module_loaded_facts() {
 	text_of "/sys/module/$module/version" || text=unknown
-	if [ ! -d "$root/sys/module/$module/statistics" ]; then
+	if [ ! -d "$root$figures" ]; then
 		fact module state warn "loaded, version $text, and not the one that belongs to this service" \
 			"$service restart; if that loads the same one again, remove the other package: modinfo $module says which file it is."
 	elif [ -n "$installed" ] && [ "$text" != "$installed" ]; then

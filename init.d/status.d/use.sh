@@ -5,7 +5,6 @@
 # module keeps.
 
 use_facts() {
-	figures=/sys/module/$module/statistics
 	[ -d "$root$figures" ] || return 0
 	for figure in regions bytes registrations revocations; do
 		text_of "$figures/$figure" && fact use "$figure" none "$text"

@@ -20,8 +20,6 @@ load_module_for() {
 	insmod "/lib/nv_peer_mem/driver-$generation/nv_peer_mem.ko" "$@"
 }
 
-driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
-
 # struck MOMENT OPTION...: a registration whose memory goes at MOMENT. How it
 # ended is in $result.
 struck() {

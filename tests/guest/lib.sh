@@ -152,6 +152,9 @@ perftest() {
 # result COLUMN: a column of the line of figures in /tmp/client.
 result() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
 
+# register RESULT: a registration that must end like that.
+register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+
 # peer NAME FILE: a figure that the RDMA core keeps about a client.
 peer() { cat "$PEERS/$1/$2"; }
 
@@ -226,6 +229,9 @@ ended_well() {
 live_gauges() {
 	awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters"
 }
+
+# driver_at_rest: nothing is allocated, pinned or mapped any more.
+driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
 
 # What checkers and watchdogs of the kernel begin their reports with.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'

@@ -28,10 +28,8 @@ in_client() { awk -v op="$1" '$2 == op { found = 1 } END { exit !found }' "$CORE
 
 # at_rest: nothing is pinned, mapped or registered any more.
 at_rest() {
-	[ -z "$(live_gauges "$NVIDIA")" ] && core_is live_umems 0 && core_is live_invalidations 0
+	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }
-
-register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 
 # register_killed: a process that is killed inside its registration. It goes on
 # when `driver` is lifted: the registration ends, and then the process.

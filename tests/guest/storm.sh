@@ -24,8 +24,6 @@ storms() {
 	done
 }
 
-driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
-
 # one_storm PERSISTENT STRIKES SEED REGISTRATIONS
 one_storm() {
 	local options=(--seed "$3" --registrations "$4") started=$SECONDS before

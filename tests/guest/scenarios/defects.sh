@@ -6,6 +6,8 @@ load_gpu
 load_rdma
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
+# Things go wrong here, that is what it is about: a row goes on to its end.
+set +e
 for row in $(rows); do
 	try "$row"
 	equal "$row_name: held" '' "$seen"

@@ -5,7 +5,6 @@
 load_driver 590
 load_rdma
 equal "the driver's generation" 590 "$(cat /sys/module/nvidia/version)"
-register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 
 load_module_for 590 persistent_api_support=1
 check "pinned: write" transfer_seen 0 8M 300001 31 --shift 4096

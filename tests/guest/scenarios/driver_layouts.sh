@@ -5,7 +5,6 @@
 . /lab/driver.sh
 load_gpu
 load_rdma
-register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 
 # claims KNOB VALUE EXPECTED TEXT: with new objects that claim to be that.
 claims() {

@@ -5,7 +5,6 @@
 load_gpu
 load_rdma
 fail_next() { echo "$1 $2 1" >"$NVIDIA/fail"; }
-register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 load_module
 fail_next get_pages_persistent ENOMEM
 check "no room in BAR1 is ENOMEM" register ENOMEM

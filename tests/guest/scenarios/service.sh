@@ -120,7 +120,6 @@ check "freed while registered" gpuverbs revoke --from 0 --to 8M --length 300001
 figure revocations 1
 figure regions 0
 figure bytes 0
-register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 for failure in ENOMEM:no_memory ENOTSUPP:not_supported EBUSY:driver; do
 	echo "get_pages ${failure%:*} 1" >"$NVIDIA/fail"
 	expected=${failure%:*}
