@@ -204,11 +204,13 @@ hold() {
 	until_holding
 }
 
-until_holding() {
+until_holding() { until_said holding; }
+
+until_said() {
 	local line
 	while read -r -u "$from_held" line; do
 		printf '%s\n' "$line" | tee -a /tmp/held
-		[ "$line" != holding ] || return 0
+		[ "$line" != "$1" ] || return 0
 	done
 	return 1
 }

@@ -25,6 +25,10 @@ LAB_GUEST_MB=2048
 # A guest that says nothing for this long (seconds) is taken for hung.
 LAB_TIMEOUT=${LAB_TIMEOUT:-240}
 
+# A guest's network: by default one that ends at its own machine (hosts.sh has another).
+guest_net=user,restrict=on
+guest_mac=52:54:00:12:34:56
+
 # boot_layer: $initramfs and $vmlinux of the kernel on top of the stack.
 boot_layer() {
 	layer_network=
@@ -75,7 +79,7 @@ qemu_command() {
 		-device virtio-9p-pci,fsdev=guest,mount_tag=guest
 		-object "memory-backend-file,id=bar,mem-path=$run/bar,size=${LAB_GPU_MB}M,share=on"
 		-device ivshmem-plain,memdev=bar
-		-netdev user,id=net,restrict=on -device e1000e,netdev=net
+		-netdev "$guest_net,id=net" -device "e1000e,netdev=net,mac=$guest_mac"
 		-device virtio-serial-pci
 		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
 	)
@@ -89,6 +93,10 @@ qemu_command() {
 new_run() {
 	new_dir run "$1"
 	run=$reply
+	furnish_run
+}
+
+furnish_run() {
 	mkfifo "$run/lab.in" "$run/lab.out"
 	: >"$run/said"
 }
@@ -110,6 +118,7 @@ boot_guest() {
 	setpriv --pdeathsig KILL "${qemu[@]}" -serial chardev:console \
 		-chardev "file,id=console,path=$run/console,append=on" </dev/null >>"$run/qemu.log" 2>&1 &
 	pid=$!
+	printf '%s\n' "$pid" >"$run/pid"
 	converse || rc=$?
 	kill "$pid" 2>/dev/null || true
 	wait "$pid" 2>/dev/null || true
@@ -131,6 +140,7 @@ converse() {
 			part+=$line
 			if ! kill -0 "$pid" 2>/dev/null; then
 				if [ "$rebooting" ] && restarted; then ended=2; fi
+				if killed; then ended=0; fi
 				break
 			fi
 			# Nobody is left to tell: this program was killed above us.
@@ -147,7 +157,10 @@ converse() {
 		say) say "${scenario_label:-guest}" "$rest" ;;
 		fail) say "${scenario_label:-guest}" "fail: $rest" ;;
 		ok) [ -z "${LAB_VERBOSE-}" ] || say "${scenario_label:-guest}" "ok: $rest" ;;
-		ask) answer "$rest" >&"$to" ;;
+		ask)
+			answer "$rest" >&"$to"
+			heard=$SECONDS
+			;;
 		reboot) rebooting=yes ;;
 		end)
 			finished "$rest" && ended=0
@@ -156,7 +169,7 @@ converse() {
 		esac
 	done
 	exec {to}>&- {from}>&-
-	[ "$ended" = 2 ] || grep -q '^end ' "$run/said" ||
+	[ "$ended" != 1 ] || grep -q '^end ' "$run/said" ||
 		printf 'fail the guest ended or hung before its scenario did\n' >>"$run/said"
 	return "$ended"
 }
@@ -167,6 +180,10 @@ restarted() {
 	tail -n 3 "$run/console" | grep -q 'reboot: Restarting system' &&
 		! grep -E '^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)' "$run/console"
 }
+
+# killed: whether the guest was killed because another one asked for that (hosts.sh),
+# and held until then.
+killed() { [ -e "$run/killed" ] && ! grep -q '^fail ' "$run/said"; }
 
 # finished "STATUS CHECKS": whether the scenario held, and every check that the
 # guest counted was heard of.
@@ -181,10 +198,12 @@ finished() {
 
 # answer QUESTION: one line back to the guest.
 answer() {
-	local question offset length seed
-	read -r question offset length seed <<<"$1"
+	local question words
+	read -r question words <<<"$1"
 	case $question in
-	pattern) compare_bar "$offset" "$length" "$seed" ;;
+	# shellcheck disable=SC2086 # a list of words
+	pattern) compare_bar $words ;;
+	tell | hear | kill) "host_$question" "$words" ;;
 	*) printf 'no: the host does not know what "%s" is\n' "$question" ;;
 	esac
 }

@@ -15,6 +15,8 @@
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
 #   service   service script and status
+#   openmpi   Open MPI and ssh, for two guests
+#   hosts     programs that run on two guests
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
 # not depend on a kernel is made on $base alone, and so shared by all.
@@ -139,6 +141,18 @@ service_layer() {
 	layer_args=()
 	layer service "$base" "service" "$top/init.d" "$top/nv_peer_mem.conf"
 	stack=$reply:$stack
+}
+
+# hosts_layers: what two guests at a time need beside guest_layers.
+hosts_layers() {
+	local openmpi
+	layer_network=yes
+	layer_args=()
+	layer openmpi "$base" "Open MPI and ssh"
+	openmpi=$reply
+	layer_network=
+	layer hosts "$openmpi:$base" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$openmpi:$stack
 }
 
 # guest_layers [MACHINE]: everything that a guest boots with, on the machine

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Guest scenarios: tests/guest/scenarios/NAME.sh, each in a guest of its own.
-
 #
 # A scenario's line "# Machines: stock iommu checker" (without it: stock) says
-# on which it is to be run; NAME@MACHINE is one such run.
+# on which it is to be run; NAME@MACHINE is one such run. A line "# Hosts: 2" says
+# that it wants two guests at once (hosts.sh).
 
 scenario_file() { printf '%s\n' "$top/tests/guest/scenarios/$1.sh"; }
 
@@ -32,6 +32,14 @@ list_scenarios() {
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
 # everything seen, and the command that does the same again.
 run_scenario() {
+	if grep -q '^# Hosts: 2$' "$(scenario_file "${1%@*}")"; then
+		run_hosts "$@"
+	else
+		run_alone "$@"
+	fi
+}
+
+run_alone() {
 	local scenario_label=$1 name=${1%@*} started rc=0
 	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 	guest_layers "${1#*@}"

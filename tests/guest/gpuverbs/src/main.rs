@@ -10,6 +10,7 @@
 mod args;
 mod buffer;
 mod emit;
+mod endpoint;
 mod errno;
 mod expect;
 mod failure;
@@ -45,6 +46,7 @@ use failure::Failure;
 const COMMANDS: &[Command] = &[
     register::COMMAND,
     transfer::COMMAND,
+    endpoint::COMMAND,
     revoke::COMMAND,
     probe::COMMAND,
     trespass::COMMAND,

@@ -559,6 +559,32 @@ impl Cq {
             _ => Err(io::Error::from_raw_os_error(sys::EIO as i32)),
         }
     }
+
+    /// Waits until all these requests have completed, or one has failed.
+    fn wait(&self, requests: &[u64], timeout: Duration) -> Result<Outcome, Failure> {
+        let mut outstanding = requests.to_vec();
+        let mut received = None;
+        let deadline = Instant::now() + timeout;
+        loop {
+            match self.poll().map_err(Failure::unmet("ibv_poll_cq()"))? {
+                Some(completion) => {
+                    outstanding.retain(|id| *id != completion.id);
+                    let outcome = Outcome::Completed(completion.status);
+                    if completion.id == RECEIVE {
+                        received = Some(outcome);
+                    } else if !outcome.is_success() {
+                        // The receiving side has no more to say about it.
+                        return Ok(outcome);
+                    }
+                    if outstanding.is_empty() {
+                        return Ok(received.unwrap_or(outcome));
+                    }
+                }
+                None if Instant::now() >= deadline => return Ok(Outcome::TimedOut),
+                None => thread::sleep(Duration::from_micros(50)),
+            }
+        }
+    }
 }
 
 impl Drop for Cq {
@@ -686,6 +712,25 @@ impl fmt::Display for Operation {
     }
 }
 
+/// Where a queue pair is, for whoever connects to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    pub gid: [u8; 16],
+    pub qp: u32,
+    pub first_packet: u32,
+}
+
+/// How long a queue pair waits for an answer before it sends again. An emulated
+/// guest is slow, and a packet sent again for no reason only makes it slower.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// About a second (4.096 us << 18), and 7 retries: rdma_rxe takes that for
+    /// ever, so only our own deadline ends it.
+    Endless,
+    /// Six retries of two seconds: the transport gives up before our deadline.
+    Seconds,
+}
+
 /// A reliable queue pair.
 struct Qp {
     qp: NonNull<sys::ibv_qp>,
@@ -719,9 +764,15 @@ impl Qp {
         unsafe { (*self.qp.as_ptr()).qp_num }
     }
 
-    /// From RESET to RTS. `own` and `other` are the first packet numbers of
-    /// what goes out and of what comes in.
-    fn connect(&self, port: &Port, peer: u32, own: u32, other: u32) -> io::Result<()> {
+    /// From RESET to RTS. `first_packet` is the number of the first packet that
+    /// goes out.
+    fn connect(
+        &self,
+        port: &Port,
+        first_packet: u32,
+        peer: &Address,
+        patience: Patience,
+    ) -> io::Result<()> {
         self.modify(sys::ibv_qp_state_IBV_QPS_INIT, |attr| {
             attr.pkey_index = 0;
             attr.port_num = PORT;
@@ -731,15 +782,15 @@ impl Qp {
                 | sys::ibv_qp_attr_mask_IBV_QP_ACCESS_FLAGS
         })?;
         self.modify(sys::ibv_qp_state_IBV_QPS_RTR, |attr| {
-            // RoCE always has a global route: the peer is this very port.
+            // RoCE always has a global route.
             attr.ah_attr.is_global = 1;
             attr.ah_attr.port_num = PORT;
-            attr.ah_attr.grh.dgid = sys::ibv_gid { raw: port.gid };
+            attr.ah_attr.grh.dgid = sys::ibv_gid { raw: peer.gid };
             attr.ah_attr.grh.sgid_index = port.gid_index;
             attr.ah_attr.grh.hop_limit = 64;
             attr.path_mtu = port.mtu;
-            attr.dest_qp_num = peer;
-            attr.rq_psn = other;
+            attr.dest_qp_num = peer.qp;
+            attr.rq_psn = peer.first_packet;
             attr.max_dest_rd_atomic = 1;
             // 0.64 ms
             attr.min_rnr_timer = 12;
@@ -751,14 +802,13 @@ impl Qp {
                 | sys::ibv_qp_attr_mask_IBV_QP_MIN_RNR_TIMER
         })?;
         self.modify(sys::ibv_qp_state_IBV_QPS_RTS, |attr| {
-            // 4.096 us << 18, about a second: an emulated guest is slow, and
-            // a packet sent again for no reason only makes it slower. With
-            // seven retries the transport gives up before our own deadline.
-            attr.timeout = 18;
-            attr.retry_cnt = 7;
+            (attr.timeout, attr.retry_cnt) = match patience {
+                Patience::Endless => (18, 7),
+                Patience::Seconds => (19, 6),
+            };
             // 7 would mean for ever; the receive is posted before the send.
             attr.rnr_retry = 6;
-            attr.sq_psn = own;
+            attr.sq_psn = first_packet;
             attr.max_rd_atomic = 1;
             sys::ibv_qp_attr_mask_IBV_QP_TIMEOUT
                 | sys::ibv_qp_attr_mask_IBV_QP_RETRY_CNT
@@ -851,11 +901,29 @@ impl Pair {
         let cq = Cq::create(&pd.device, 8).map_err(Failure::unmet("ibv_create_cq()"))?;
         let create = || Qp::create(pd, &cq).map_err(Failure::unmet("ibv_create_qp()"));
         let (source, target) = (create()?, create()?);
+        // The peer is this very port.
+        let address = |qp: &Qp, first_packet| Address {
+            gid: port.gid,
+            qp: qp.number(),
+            first_packet,
+        };
         // Any two numbers of 24 bits; different ones show up a mix-up.
         let (from_source, from_target) = (0x10_0000, 0x20_0000);
         source
-            .connect(port, target.number(), from_source, from_target)
-            .and_then(|()| target.connect(port, source.number(), from_target, from_source))
+            .connect(
+                port,
+                from_source,
+                &address(&target, from_target),
+                Patience::Endless,
+            )
+            .and_then(|()| {
+                target.connect(
+                    port,
+                    from_target,
+                    &address(&source, from_source),
+                    Patience::Endless,
+                )
+            })
             .map_err(Failure::unmet(
                 "connecting two queue pairs with ibv_modify_qp()",
             ))?;
@@ -882,7 +950,7 @@ impl Pair {
         self.source
             .post(REQUEST, opcode, source, Some(target))
             .map_err(Failure::unmet("posting a write"))?;
-        self.wait(&[REQUEST])
+        self.cq.wait(&[REQUEST], self.timeout)
     }
 
     /// Fills all of `target` from whatever is at `source`, and waits.
@@ -891,7 +959,7 @@ impl Pair {
         self.target
             .post(REQUEST, opcode, target, Some(source))
             .map_err(Failure::unmet("posting a read"))?;
-        self.wait(&[REQUEST])
+        self.cq.wait(&[REQUEST], self.timeout)
     }
 
     fn send(&self, source: &Mr, target: &Mr) -> Result<Outcome, Failure> {
@@ -901,33 +969,85 @@ impl Pair {
             .and_then(|()| self.source.post(REQUEST, opcode, source, None))
             .map_err(Failure::unmet("posting a send"))?;
         // It is over when both sides are done, unless it failed.
-        self.wait(&[REQUEST, RECEIVE])
+        self.cq.wait(&[REQUEST, RECEIVE], self.timeout)
+    }
+}
+
+/// One queue pair, connected to one of another machine. An error leaves it
+/// unusable.
+pub struct Link {
+    qp: Qp,
+    address: Address,
+    cq: Rc<Cq>,
+    timeout: Duration,
+}
+
+impl Link {
+    pub fn create(pd: &Arc<Pd>, port: &Port) -> Result<Self, Failure> {
+        let cq = Cq::create(&pd.device, 2).map_err(Failure::unmet("ibv_create_cq()"))?;
+        let qp = Qp::create(pd, &cq).map_err(Failure::unmet("ibv_create_qp()"))?;
+        let address = Address {
+            gid: port.gid,
+            qp: qp.number(),
+            // Any 24 bits.
+            first_packet: 0x30_0000,
+        };
+        Ok(Self {
+            qp,
+            address,
+            cq,
+            timeout: port.timeout,
+        })
     }
 
-    /// Waits until all these requests have completed, or one has failed.
-    fn wait(&self, requests: &[u64]) -> Result<Outcome, Failure> {
-        let mut outstanding = requests.to_vec();
-        let mut received = None;
-        let deadline = Instant::now() + self.timeout;
-        loop {
-            match self.cq.poll().map_err(Failure::unmet("ibv_poll_cq()"))? {
-                Some(completion) => {
-                    outstanding.retain(|id| *id != completion.id);
-                    let outcome = Outcome::Completed(completion.status);
-                    if completion.id == RECEIVE {
-                        received = Some(outcome);
-                    } else if !outcome.is_success() {
-                        // The receiving side has no more to say about it.
-                        return Ok(outcome);
-                    }
-                    if outstanding.is_empty() {
-                        return Ok(received.unwrap_or(outcome));
-                    }
-                }
-                None if Instant::now() >= deadline => return Ok(Outcome::TimedOut),
-                None => thread::sleep(Duration::from_micros(50)),
-            }
-        }
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    pub fn connect(&self, port: &Port, peer: &Address) -> Result<(), Failure> {
+        self.qp
+            .connect(port, self.address.first_packet, peer, Patience::Seconds)
+            .map_err(Failure::unmet(
+                "connecting to another machine with ibv_modify_qp()",
+            ))
+    }
+
+    pub fn write(&self, source: &Mr, target: Remote) -> Result<Outcome, Failure> {
+        let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_WRITE;
+        self.request("a write", opcode, source, Some(target))
+    }
+
+    pub fn read(&self, source: Remote, target: &Mr) -> Result<Outcome, Failure> {
+        let opcode = sys::ibv_wr_opcode_IBV_WR_RDMA_READ;
+        self.request("a read", opcode, target, Some(source))
+    }
+
+    pub fn send(&self, source: &Mr) -> Result<Outcome, Failure> {
+        self.request("a send", sys::ibv_wr_opcode_IBV_WR_SEND, source, None)
+    }
+
+    fn request(
+        &self,
+        what: &str,
+        opcode: sys::ibv_wr_opcode,
+        local: &Mr,
+        remote: Option<Remote>,
+    ) -> Result<Outcome, Failure> {
+        self.qp
+            .post(REQUEST, opcode, local, remote)
+            .map_err(Failure::unmet(format_args!("posting {what}")))?;
+        self.cq.wait(&[REQUEST], self.timeout)
+    }
+
+    /// Before the other side sends.
+    pub fn post_receive(&self, target: &Mr) -> Result<(), Failure> {
+        self.qp
+            .post_receive(RECEIVE, target)
+            .map_err(Failure::unmet("posting a receive"))
+    }
+
+    pub fn received(&self) -> Result<Outcome, Failure> {
+        self.cq.wait(&[RECEIVE], self.timeout)
     }
 }
 

@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What scenarios of two hosts are written with. Both hosts run the same one, and
+# what is different stands behind `left` or `right`; they meet by what they tell
+# each other (tests/lab/hosts.sh has the other end).
+
+HOST=$(word host '')
+case $HOST in
+left) ADDRESS=192.168.7.1 OTHER=right OTHER_ADDRESS=192.168.7.2 ;;
+right) ADDRESS=192.168.7.2 OTHER=left OTHER_ADDRESS=192.168.7.1 ;;
+esac
+hostname "$HOST"
+printf '%s %s\n' "$ADDRESS" "$HOST" "$OTHER_ADDRESS" "$OTHER" >>/etc/hosts
+
+# left COMMAND..., right COMMAND...: on one of the two.
+left() { [ "$HOST" != left ] || "$@"; }
+right() { [ "$HOST" != right ] || "$@"; }
+
+# tell KEY VALUE, hear KEY: each key is told once, by one host to the other. Who
+# hears waits, and fails if the other host has ended.
+tell() { ask tell "$*" >/dev/null; }
+hear() {
+	local answer
+	answer=$(ask hear "$1")
+	[ "$answer" != gone ] || return 1
+	printf '%s\n' "${answer#said }"
+}
+
+# meet NAME: goes on when both have come here.
+meet() {
+	tell "$1-$HOST" here
+	hear "$1-$OTHER" >/dev/null
+}
+
+# cut_power HOST: the other host's, at once.
+cut_power() { ask kill "$1" >/dev/null; }
+
+# in_gpu OFFSET LENGTH SEED: whether the pattern is there, seen from outside.
+in_gpu() { [ "$(ask pattern "$1" "$2" "$3")" = yes ]; }
+
+# both_up: the other host answers.
+both_up() {
+	meet up
+	wait_for "the other host" busybox ping -c 1 -W 1 "$OTHER_ADDRESS"
+}
+
+# join OFFSET LENGTH OPTION...: an endpoint of gpuverbs on each host, connected to
+# the other's, each with that piece of its GPU's memory.
+joined=0
+join() {
+	joined=$((joined + 1))
+	hold gpuverbs endpoint --offset "$1" --length "$2" "${@:3}"
+	tell "endpoint-$joined-$HOST" "$(said endpoint)"
+	order connect "$(hear "endpoint-$joined-$OTHER")"
+	meet "joined-$joined"
+}
+
+# part: the endpoints end, after both hosts came here.
+part() {
+	meet "parted-$joined"
+	check "its end of connection $joined ends well" ended_well
+}
+
+# order WORD...: to the endpoint here; begin_order: without waiting for its end.
+order() { begin_order "$@" && until_holding; }
+begin_order() {
+	: >/tmp/held
+	echo "$*" >&"$to_held"
+}
+
+# said KEY: what the endpoint said to its last order.
+said() { sed -n "s/^$1=//p" /tmp/held; }
