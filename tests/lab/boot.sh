@@ -201,20 +201,20 @@ answer() {
 	local question words
 	read -r question words <<<"$1"
 	case $question in
-	# shellcheck disable=SC2086 # a list of words
-	pattern) compare_bar $words ;;
+	pattern) compare_bar "$words" ;;
 	tell | hear | kill) "host_$question" "$words" ;;
 	*) printf 'no: the host does not know what "%s" is\n' "$question" ;;
 	esac
 }
 
-# compare_bar OFFSET LENGTH SEED: whether the bytes in the file behind the
+# compare_bar "OFFSET LENGTH SEED": whether the bytes in the file behind the
 # GPU's BAR are the pattern that SEED makes: seen from outside the guest.
 compare_bar() {
-	local scratch=$run/pattern
+	local offset length seed scratch=$run/pattern
+	read -r offset length seed <<<"$1"
 	mkdir -p "$scratch"
-	if in_layers "$stack" "$scratch" gpuverbs pattern --seed "$3" --length "$2" |
-		cmp -s - <(tail -c "+$(($1 + 1))" "$run/bar" | head -c "$2"); then
+	if in_layers "$stack" "$scratch" gpuverbs pattern --seed "$seed" --length "$length" |
+		cmp -s - <(tail -c "+$((offset + 1))" "$run/bar" | head -c "$length"); then
 		printf 'yes\n'
 	else
 		printf 'no\n'

@@ -70,7 +70,7 @@ check_shell() {
 
 check_checkpatch() {
 	in_copy checkpatch '
-		for file in $(find src tests/lab tests/guest/defects -name "*.[ch]"); do
+		for file in $(find src tests/lab tests/guest/defects tests/guest/hosts -name "*.[ch]"); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
 		done'
 }

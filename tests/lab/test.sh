@@ -63,6 +63,7 @@ test_main() {
 	done
 	(packages_layer)
 	guest_layers stock
+	(hosts_layers)
 	hosttools_layer
 	new_dir tmp results
 	results=$reply

@@ -14,7 +14,6 @@
  */
 #include <fcntl.h>
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,26 +25,18 @@
 static int rank;
 static void *slot[SLOTS];
 
-static void allocate(int length, uint64_t seed)
+static void fill(int length, uint64_t seed)
 {
 	int i;
 
 	for (i = 0; i < SLOTS; i++) {
-		slot[i] = gpu_alloc(i * SLOT, length);
+		gpu_show(slot[i], SLOT);
 		poison(slot[i], length);
 	}
 	if (rank == 0)
 		pattern_put(slot[0], length, seed);
 	for (i = 0; i < SLOTS; i++)
-		gpu_hide(slot[i], length);
-}
-
-static void release(int length)
-{
-	int i;
-
-	for (i = 0; i < SLOTS; i++)
-		gpu_free(slot[i], length);
+		gpu_hide(slot[i], SLOT);
 }
 
 static void messages(int length)
@@ -96,17 +87,18 @@ int main(int argc, char **argv)
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	for (i = 0; i < SLOTS; i++)
+		slot[i] = gpu_alloc(i * SLOT, SLOT);
 	for (i = 3; i < argc; i++) {
 		length = atoi(argv[i]);
-		allocate(length, strtoull(argv[1], NULL, 0) + i - 3);
+		fill(length, strtoull(argv[1], NULL, 0));
 		messages(length);
 		one_sided(length);
 		MPI_Barrier(MPI_COMM_WORLD);
-		printf("rank %d: %d bytes each way\n", rank, length);
-		fflush(stdout);
 		hold(argv[2]);
-		release(length);
 	}
+	for (i = 0; i < SLOTS; i++)
+		gpu_free(slot[i], SLOT);
 	MPI_Finalize();
 	return 0;
 }

@@ -6,3 +6,4 @@ set -euo pipefail
 cd /in/hosts
 flags=(-std=gnu11 -O2 -Wall -Wextra -Werror -I/in)
 OMPI_CC=gcc-14 mpicc "${flags[@]}" -o /usr/local/bin/gpumpi gpumpi.c gpu.c
+gcc-14 "${flags[@]}" -o /usr/local/bin/gpusync gpusync.c gpu.c -lrdmacm -libverbs
