@@ -33,7 +33,9 @@ boot_host() {
 	run=$pair/$1
 	mkdir "$run"
 	furnish_run
-	plug_in "$1" && boot_guest "lab.host=$1 $3" || rc=$?
+	# Of its own: the shell would remark on a guest that was killed.
+	{ plug_in "$1" && boot_guest "lab.host=$1 $3"; } 2>"$run/errors" || rc=$?
+	[ "$rc" = 0 ] || cat "$run/errors" >&2
 	: >"$pair/$1.over"
 	show_end "$2-$1" "$rc" "scenario $2"
 }

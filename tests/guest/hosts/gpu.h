@@ -24,6 +24,6 @@ void gpu_show(void *memory, size_t length);
 void pattern_put(void *memory, size_t length, uint64_t seed);
 void poison(void *memory, size_t length);
 
-void die(const char *what) __attribute__((noreturn));
+_Noreturn void die(const char *what);
 
 #endif

@@ -9,8 +9,8 @@ both_up
 check "without the module GPU memory is refused" gpuverbs register --offset 0 --length 64K --expect EFAULT
 load_module
 
-# 3 MiB and some bytes, from the middle of a page on.
-length=3145745
+# A MiB and some bytes, from the middle of a page on.
+length=1100001
 join 0 "$length" --shift 12345
 
 received() { cat "/sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts"; }
@@ -30,6 +30,7 @@ meet offered
 left order read
 left equal "read from the other GPU" IBV_WC_SUCCESS "$(said status)"
 left check "the read's bytes are in this GPU" in_gpu 12345 "$length" 2
+meet read
 
 # receive_sent: a receive, and word to the other host once it is there.
 receive_sent() {

@@ -12,7 +12,8 @@ meet ssh
 
 # UCX without CUDA takes GPU memory for memory of the host, and copies what it
 # finds cheaper to copy: told not to, it registers everything with the device.
-# Its connections are made over TCP: its UD does not work on rdma_rxe.
+# Its connections are made over TCP: its UD does not get through rdma_rxe, with
+# memory of the host neither.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)
