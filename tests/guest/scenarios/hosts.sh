@@ -11,11 +11,10 @@ load_module
 
 # A MiB and some bytes, from the middle of a page on.
 length=1100001
+received() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts; }
+before=$(received)
 join 0 "$length" --shift 12345
 
-received() { cat "/sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts"; }
-
-before=$(received)
 left order put 1
 left order write
 left equal "write to the other GPU" IBV_WC_SUCCESS "$(said status)"
