@@ -81,3 +81,14 @@ void poison(void *memory, size_t length)
 {
 	memset(memory, 0xa5, rounded(length));
 }
+
+void hold(const char *file)
+{
+	int fd = open(file, O_CREAT | O_EXCL | O_WRONLY, 0644);
+
+	if (fd < 0)
+		die(file);
+	close(fd);
+	while (access(file, F_OK) == 0)
+		usleep(10000);
+}

@@ -24,6 +24,9 @@ void gpu_show(void *memory, size_t length);
 void pattern_put(void *memory, size_t length, uint64_t seed);
 void poison(void *memory, size_t length);
 
+/* Makes the file, and waits until somebody removes it. */
+void hold(const char *file);
+
 _Noreturn void die(const char *what);
 
 #endif

@@ -12,10 +12,8 @@
  *	rank 0: 0 the source  1 what came back  2 what MPI_Get fetched
  *	rank 1: 0 what came   1 what MPI_Put brought
  */
-#include <fcntl.h>
 #include <mpi.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "gpu.h"
 
@@ -68,17 +66,6 @@ static void one_sided(int length)
 			window);
 	MPI_Win_fence(0, window);
 	MPI_Win_free(&window);
-}
-
-static void hold(const char *file)
-{
-	int fd = open(file, O_CREAT | O_EXCL | O_WRONLY, 0644);
-
-	if (fd < 0)
-		die(file);
-	close(fd);
-	while (access(file, F_OK) == 0)
-		usleep(10000);
 }
 
 int main(int argc, char **argv)

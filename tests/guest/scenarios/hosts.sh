@@ -46,53 +46,65 @@ equal "send between the GPUs" IBV_WC_SUCCESS "$(said status)"
 left check "the bytes sent are in this GPU" in_gpu 12345 "$length" 3
 part
 
-# between_gpus PROGRAM OPTION...: a perftest program, server on the right.
-between_gpus() {
-	local program=$1 options=(-d rxe0 -F "${@:2}" --mmap=/dev/nvidia-lab --mmap-offset=0) server
-	if [ "$HOST" = right ]; then
-		"$program" "${options[@]}" >/tmp/client 2>&1 &
-		server=$!
-		wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "'
-		tell "$program" listens
-		wait "$server"
-	else
-		hear "$program"
-		"$program" "${options[@]}" "$OTHER_ADDRESS" >/tmp/client 2>&1
-	fi
+# Each host's program has bytes of its own to move, and is held when it has.
+seed=21 other_seed=12
+[ "$HOST" = left ] || seed=12 other_seed=21
+gpuverbs pattern --seed "$seed" --length 65536 | od -An -v -tx4 -w4 | sed 's/ */0x/' | paste -sd, >/tmp/payload
+
+# begin PROGRAM OPTION...: a perftest program, server on the right.
+begin() {
+	local program=$1 options=(-d rxe0 -F "${@:2}" --mmap=/dev/nvidia-lab --mmap-offset=0 --payload_file_path=/tmp/payload)
+	[ "$HOST" = right ] || { hear "$program" && options+=("$OTHER_ADDRESS"); }
+	HOLD=/run/holding LD_PRELOAD=/usr/local/lib/lab-hold.so "$program" "${options[@]}" >/tmp/perftest 2>&1 &
+	begun=$!
+	right wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "'
+	right tell "$program" listens
+	wait_for "the end of its transfers" test -e /run/holding
 }
-for words in "ib_write_bw -n 50 -s 65536" "ib_read_bw -n 50 -s 65536" "ib_send_lat -n 50 -s 4096"; do
-	read -r program options <<<"$words"
+end() {
+	rm /run/holding
+	wait "$begun"
+}
+
+# What arrives is behind what leaves, but for what is read.
+for words in "ib_write_bw 65536 right 65536" "ib_read_bw 65536 left 0" "ib_send_lat 4096 both 4096"; do
+	read -r program size where offset <<<"$words"
 	before=$(peer nv_mem num_alloc_mrs)
-	# shellcheck disable=SC2086 # a list of words
-	check "$program" between_gpus "$program" $options
-	cat /tmp/client
+	begin "$program" -n 50 -s "$size"
+	if [ "$where" = "$HOST" ] || [ "$where" = both ]; then
+		check "$program: the other GPU's bytes are in this one" in_gpu "$offset" "$size" "$other_seed"
+	fi
 	equal "$program registered GPU memory here" $((before + 1)) "$(peer nv_mem num_alloc_mrs)"
+	check "$program ends well" end
+	cat /tmp/perftest
 done
 unload_module
 
 # Memory that is freed on the right while the left one writes into it.
 load_module persistent_api_support=0
-join 0 1M
 stream_until_refused() {
 	order put 4
 	begin_order stream
 	until_said streaming
-	tell streaming yes
+	tell "streaming-$1" yes
 	until_holding
 }
 free_and_use_again() {
-	hear streaming
-	order free
+	hear "streaming-$1"
+	order "$1"
 	order allocate
 	order put 5
 }
-left stream_until_refused
-right free_and_use_again
-left equal "the writer of memory that was freed" IBV_WC_REM_ACCESS_ERR "$(said status)"
-meet refused
-right check "no byte of it came to the memory's next owner" in_gpu 0 $((1 << 20)) 5
-right equal "revocations" 1 "$(peer nv_mem num_free_callbacks)"
-part
+for by in free munmap; do
+	join 0 1M
+	left stream_until_refused "$by"
+	right free_and_use_again "$by"
+	left equal "the writer of memory that was freed by $by" IBV_WC_REM_ACCESS_ERR "$(said status)"
+	meet "refused-$by"
+	right check "no byte of it came to the memory's next owner" in_gpu 0 $((1 << 20)) 5
+	part
+done
+right equal "revocations" 2 "$(peer nv_mem num_free_callbacks)"
 
 # Both write, and the right machine dies of it; nothing is asked of it afterwards.
 right check_clean

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::gpu::FreeBy;
 use crate::machine::{self, Machine};
 use crate::output;
-use crate::pattern::{Pattern, POISON};
+use crate::pattern::Pattern;
 use crate::verbs::{Address, Link, Mr, Outcome, Pd, Port, Remote, PORT_OPTIONS};
 
 pub const COMMAND: Command = Command {
@@ -106,13 +106,9 @@ impl Endpoint {
             }
             ["check", seed] => {
                 let bytes = self.pattern(seed)?;
-                self.check(&bytes)
-            }
-            ["poison"] => {
-                self.buffer.poison();
+                self.check(&bytes);
                 Ok(())
             }
-            ["check-poison"] => self.check(&vec![POISON; self.buffer.length()]),
             ["write"] => say(self.link.write(self.region()?, self.other()?)?),
             ["read"] => say(self.link.read(self.other()?, self.region()?)?),
             ["send"] => say(self.link.send(self.region()?)?),
@@ -161,7 +157,7 @@ impl Endpoint {
         Ok(())
     }
 
-    fn check(&self, bytes: &[u8]) -> Result<(), Failure> {
+    fn check(&self, bytes: &[u8]) {
         match self.buffer.check(bytes) {
             Ok(()) => output::value("result", "ok"),
             Err(mismatch) => {
@@ -169,7 +165,6 @@ impl Endpoint {
                 eprintln!("gpuverbs: {mismatch}");
             }
         }
-        Ok(())
     }
 
     fn pattern(&self, seed: &str) -> Result<Vec<u8>, Failure> {
