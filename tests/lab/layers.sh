@@ -14,6 +14,7 @@
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
+#   cuda      libcuda and libcudart over the simulated GPU
 #   service   service script and status
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
@@ -134,6 +135,13 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
+cuda_layer() {
+	layer_network=
+	layer_args=()
+	layer cuda "$base" "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
+}
+
 service_layer() {
 	layer_network=
 	layer_args=()
@@ -160,6 +168,7 @@ guest_layers() {
 	module_layer
 	proprietary_layer
 	gpuverbs_layer
+	cuda_layer
 	service_layer
 	prune_layers
 }
