@@ -15,6 +15,8 @@
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
 #   cuda      libcuda and libcudart over the simulated GPU
+#   programs  programs of others for CUDA memory
+#   clients   our own, and the examples
 #   service   service script and status
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
@@ -139,7 +141,24 @@ cuda_layer() {
 	layer_network=
 	layer_args=()
 	layer cuda "$base" "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
-	stack=$reply:$stack
+	cuda_stack=$reply:$base
+}
+
+programs_layer() {
+	layer_network=yes
+	layer_args=()
+	layer programs "$cuda_stack" "programs for CUDA memory (a minute or two)"
+	cuda_stack=$reply:$cuda_stack
+}
+
+# It goes, with what it stands on, below the layers of a kernel: those have
+# packages of their own, which dpkg must know in the end.
+clients_layer() {
+	layer_network=
+	layer_args=()
+	layer clients "$cuda_stack" "the lab's own programs for CUDA memory, and the examples" \
+		"$top/tests/guest/clients" "$top/examples" "$lab/nvidia/lab_gpu.h"
+	stack=${stack%"$base"}$reply:$cuda_stack
 }
 
 service_layer() {
@@ -169,6 +188,8 @@ guest_layers() {
 	proprietary_layer
 	gpuverbs_layer
 	cuda_layer
+	programs_layer
+	clients_layer
 	service_layer
 	prune_layers
 }

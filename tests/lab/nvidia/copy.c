@@ -31,22 +31,19 @@ static void sim_copy_piece(void *to, const void *from, size_t n)
 }
 
 /* Between @buffer and the frames at @va. gpu->lock is held. */
-static int sim_copy_frames(struct sim_alloc *alloc, u64 va, void *buffer,
-			   size_t n, bool write)
+static void sim_copy_frames(struct sim_alloc *alloc, u64 va, void *buffer,
+			    size_t n, bool write)
 {
 	u64 at = va - alloc->va;
 	size_t part;
 	void *p;
 
-	if (n > alloc->size - at)
-		return -EINVAL;
 	for (; n; n -= part, at += part, buffer += part) {
 		p = alloc->gpu->kva + at % SIM_PAGE_SIZE +
 		    ((u64)alloc->frame[at >> SIM_PAGE_SHIFT] << SIM_PAGE_SHIFT);
 		part = min(n, SIM_PAGE_SIZE - at % SIM_PAGE_SIZE);
 		sim_copy_piece(write ? p : buffer, write ? buffer : p, part);
 	}
-	return 0;
 }
 
 static int sim_copy_cpu(u64 va, void *buffer, size_t n, bool write)
@@ -58,18 +55,24 @@ static int sim_copy_cpu(u64 va, void *buffer, size_t n, bool write)
 	return left ? -EFAULT : 0;
 }
 
+/* As far as one allocation goes, then the next one. */
 static int sim_copy_one(struct sim_gpu *gpu, u64 va, void *buffer, size_t n,
 			bool write)
 {
 	struct sim_alloc *alloc;
-	int ret = 0;
+	size_t part;
 
-	mutex_lock(&gpu->lock);
-	alloc = sim_alloc_find(gpu, va);
-	if (alloc && gpu->present)
-		ret = sim_copy_frames(alloc, va, buffer, n, write);
-	mutex_unlock(&gpu->lock);
-	return alloc ? ret : sim_copy_cpu(va, buffer, n, write);
+	for (; n; n -= part, va += part, buffer += part) {
+		mutex_lock(&gpu->lock);
+		alloc = gpu->present ? sim_alloc_find(gpu, va) : NULL;
+		part = alloc ? min(n, alloc->va + alloc->size - va) : n;
+		if (alloc)
+			sim_copy_frames(alloc, va, buffer, part, write);
+		mutex_unlock(&gpu->lock);
+		if (!alloc && sim_copy_cpu(va, buffer, n, write))
+			return -EFAULT;
+	}
+	return 0;
 }
 
 long sim_copy(struct sim_gpu *gpu, const struct lab_gpu_copy *copy)

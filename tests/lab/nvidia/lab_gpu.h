@@ -67,8 +67,7 @@ struct lab_gpu_query {
  * struct lab_gpu_copy - what the copy engine of a GPU does
  * @to: where to, GPU memory of this process or memory of the CPU
  * @from: where from, likewise
- * @size: how many bytes, all in one allocation where it is of the GPU; 4 or 8
- *        that are aligned are moved as one
+ * @size: how many bytes; 4 or 8 that are aligned are moved as one
  */
 struct lab_gpu_copy {
 	__u64 to;
@@ -84,7 +83,7 @@ enum {
 	LAB_GPU_QUERY = _IOWR('G', 2, struct lab_gpu_query),
 	/* 0x4703. Waits for one strike that this thread is to make, and makes it. */
 	LAB_GPU_STRIKER = _IO('G', 3),
-	/* 0x40184704. EFAULT: memory of neither; EINVAL: past its end. */
+	/* 0x40184704. EFAULT: not all of it is memory that is there. */
 	LAB_GPU_COPY = _IOW('G', 4, struct lab_gpu_copy),
 };
 

@@ -260,10 +260,12 @@ pub extern "C" fn cuMemMap(
             .ok_or(sys::CUDA_ERROR_INVALID_VALUE)?;
         whole(&[address, size])?;
         ensure(flags == 0 && size > 0, sys::CUDA_ERROR_INVALID_VALUE)?;
+        let offset = offset as u64;
         ensure(
-            offset == 0 && size == physical.size,
-            sys::CUDA_ERROR_NOT_SUPPORTED,
+            offset <= physical.size && size <= physical.size - offset,
+            sys::CUDA_ERROR_INVALID_VALUE,
         )?;
+        ensure(size == physical.size, sys::CUDA_ERROR_NOT_SUPPORTED)?;
         let (start, length) = around(&vmm.reserved, address, |size| *size)
             .map(|(start, &length)| (start, length))
             .ok_or(sys::CUDA_ERROR_INVALID_VALUE)?;
