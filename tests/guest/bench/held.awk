@@ -11,8 +11,15 @@ function field(name, text) {
 	return text
 }
 
+# number TEXT: of a hexadecimal number with 0x before it.
+function number(text, value, i) {
+	for (i = 3; i <= length(text); i++)
+		value = value * 16 + index("123456789abcdef", substr(text, i, 1))
+	return value
+}
+
 function pages(bytes, pfn, count) {
-	pfn = strtonum(field("pfn"))
+	pfn = number(field("pfn"))
 	for (count = 2 ^ field("order"); count > 0; count--) {
 		if (bytes) size["page " pfn++] = bytes
 		else delete size["page " pfn++]

@@ -6,17 +6,30 @@
 # driver's calls that are made inside of them, and is not freed again.
 TRACING=/sys/kernel/tracing
 
+# A probe costs what it measures, so that they are there only while memory is.
 prepare_held() {
-	local op
 	mount -t tracefs tracefs "$TRACING" 2>/dev/null || [ -e "$TRACING/trace" ]
 	echo 0 >"$TRACING/tracing_on"
 	echo 16384 >"$TRACING/buffer_size_kb"
+}
+
+set_probes() {
+	local op
 	for op in acquire get_pages dma_map get_page_size dma_unmap put_pages release; do
 		tell_trace "peer_call_$op" traceon traceoff
 	done
 	for op in get_pages put_pages get_pages_persistent put_pages_persistent dma_map_pages dma_unmap_pages; do
 		tell_trace "nvidia_p2p_$op" traceoff traceon
 	done
+}
+
+clear_probes() {
+	local op
+	find "$TRACING/events/lab" -name trigger | while read -r op; do
+		sed 's/:.*//; s/^/!/' "$op" | grep -v '^!#' >/tmp/triggers || continue
+		cat /tmp/triggers >"$op"
+	done
+	echo >"$TRACING/kprobe_events"
 }
 
 # tell_trace FUNCTION AT_ENTRY AT_RETURN
@@ -39,11 +52,13 @@ watch_allocations() {
 
 # held SIZE: bytes.
 held() {
+	set_probes
 	echo >"$TRACING/trace"
 	watch_allocations 1
-	hold gpuverbs measure --length "$1" --hold >/dev/null
+	hold gpuverbs measure --way "$way" --length "$1" --hold >/dev/null
 	watch_allocations 0
 	awk -f /lab/bench/held.awk "$TRACING/trace"
+	clear_probes
 	ended_well || fail "holding a registration of $1"
 }
 

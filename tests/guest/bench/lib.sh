@@ -33,12 +33,20 @@ prepare_bench() {
 	prepare_held
 }
 
-# load_measured MODULE MODE
+# load_measured MODULE MODE: with the client of that mode first in line for what
+# is registered then, in the way of --way. Versions of nvidia-peermem without the
+# parameter say so and ignore it: their clients are in the order of the revocable.
 load_measured() {
 	module=$1 mode=$2
 	case $mode in
-	persistent) modprobe "$module" ;;
-	revocable) modprobe "$module" persistent_api_support=0 ;;
+	persistent)
+		modprobe "$module"
+		way=fixed
+		;;
+	revocable)
+		modprobe "$module" persistent_api_support=0
+		way=revocable
+		;;
 	esac
 }
 
@@ -53,7 +61,7 @@ bytes() { numfmt --from=iec "$1"; }
 measured() {
 	local members=$1 result
 	shift
-	result=$(gpuverbs measure "$@") || {
+	result=$(gpuverbs measure --way "$way" "$@") || {
 		fail "measuring $module, $mode: $members"
 		return
 	}

@@ -39,9 +39,11 @@ struct Subject {
 }
 
 impl Subject {
+    /// At an address that suits pages of up to 2 MiB, as those of a GPU's large
+    /// allocations do.
     fn allocate(&self) -> Result<GpuMemory, Failure> {
         self.gpu
-            .allocate(sys::LAB_GPU_UNBACKED as u64, self.length as u64)
+            .allocate(sys::LAB_GPU_UNBACKED as u64, self.length.max(2 << 20) as u64)
             .map_err(Failure::unmet(format_args!(
                 "allocating {} bytes of GPU memory without bytes behind it",
                 self.length
