@@ -24,6 +24,16 @@ enum {
 	LAB_GPU_PAGE_SIZE = 0x10000,
 };
 
+enum {
+	/*
+	 * As "where": an allocation of any size up to 128 GiB that has bus
+	 * addresses, but no memory behind them. For measuring what a
+	 * registration costs; whoever touches it gets SIGBUS, and nothing must
+	 * be transferred to or from it.
+	 */
+	LAB_GPU_UNBACKED = 0x10000000000,
+};
+
 /**
  * struct lab_gpu_free - free an allocation
  * @addr: the address that mmap() returned, in the process that called it
