@@ -14,6 +14,9 @@
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
+#   cuda      libcuda and libcudart over the simulated GPU
+#   programs  programs of others for CUDA memory
+#   clients   our own, and the examples
 #   service   service script and status
 #   openmpi   Open MPI and ssh, for two guests
 #   hosts     programs that run on two guests
@@ -136,6 +139,30 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
+cuda_layer() {
+	layer_network=
+	layer_args=()
+	layer cuda "$base" "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
+	cuda_stack=$reply:$base
+}
+
+programs_layer() {
+	layer_network=yes
+	layer_args=()
+	layer programs "$cuda_stack" "programs for CUDA memory (a minute or two)"
+	cuda_stack=$reply:$cuda_stack
+}
+
+# It goes, with what it stands on, below the layers of a kernel: those have
+# packages of their own, which dpkg must know in the end.
+clients_layer() {
+	layer_network=
+	layer_args=()
+	layer clients "$cuda_stack" "the lab's own programs for CUDA memory, and the examples" \
+		"$top/tests/guest/clients" "$top/examples" "$lab/nvidia/lab_gpu.h"
+	stack=${stack%"$base"}$reply:$cuda_stack
+}
+
 service_layer() {
 	layer_network=
 	layer_args=()
@@ -174,6 +201,9 @@ guest_layers() {
 	module_layer
 	proprietary_layer
 	gpuverbs_layer
+	cuda_layer
+	programs_layer
+	clients_layer
 	service_layer
 	prune_layers
 }

@@ -43,7 +43,8 @@ static int sim_get_lookup(const struct sim_get *get, struct sim_pin *pin)
 
 	mutex_lock(&gpu->lock);
 	alloc = sim_alloc_find(gpu, get->va);
-	if (!alloc || get->length > alloc->va + alloc->size - get->va) {
+	if (!alloc || alloc->no_p2p ||
+	    get->length > alloc->va + alloc->size - get->va) {
 		ret = -EINVAL;
 		goto out;
 	}

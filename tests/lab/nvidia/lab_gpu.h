@@ -8,11 +8,18 @@
  *             "where" is the offset in the GPU's memory at which the allocation
  *             starts; a multiple of LAB_GPU_PAGE_SIZE. The address that comes
  *             back is the GPU virtual address. The descriptor may be closed.
+ *             With PROT_NONE only the GPU knows the address: whatever the CPU
+ *             does there is SIGSEGV.
+ *             Instead of an offset: LAB_GPU_ANYWHERE, where there is room.
+ *             Added to an offset: LAB_GPU_AGAIN, a further address of the
+ *             memory of this process that starts there; the memory goes with
+ *             the last address. Added to either: LAB_GPU_NO_P2P, which nobody
+ *             may pin.
  *   free      munmap() of the whole mapping, exit, or LAB_GPU_FREE, which
  *             frees the memory under a mapping that stays: touching it after
  *             that is SIGBUS.
  *
- * Usable from user space and by bindgen; both structures are free of holes.
+ * Usable from user space and by bindgen; no structure has holes.
  */
 #ifndef LAB_GPU_H
 #define LAB_GPU_H
@@ -31,8 +38,12 @@ enum {
 	 * registration costs; whoever touches it gets SIGBUS, and nothing must
 	 * be transferred to or from it.
 	 */
-	LAB_GPU_UNBACKED = 0x10000000000,
+	LAB_GPU_UNBACKED = 0x80000000000,
 };
+
+#define LAB_GPU_ANYWHERE	0x10000000000
+#define LAB_GPU_AGAIN		0x20000000000
+#define LAB_GPU_NO_P2P		0x40000000000
 
 /**
  * struct lab_gpu_free - free an allocation
@@ -62,6 +73,18 @@ struct lab_gpu_query {
 	__u32 persistent_pins;
 };
 
+/**
+ * struct lab_gpu_copy - what the copy engine of a GPU does
+ * @to: where to, GPU memory of this process or memory of the CPU
+ * @from: where from, likewise
+ * @size: how many bytes; 4 or 8 that are aligned are moved as one
+ */
+struct lab_gpu_copy {
+	__u64 to;
+	__u64 from;
+	__u64 size;
+};
+
 /* Constants of an enum, so that bindgen can see their values. */
 enum {
 	/* 0x40084701. EINVAL: no allocation of this process starts there. */
@@ -70,6 +93,8 @@ enum {
 	LAB_GPU_QUERY = _IOWR('G', 2, struct lab_gpu_query),
 	/* 0x4703. Waits for one strike that this thread is to make, and makes it. */
 	LAB_GPU_STRIKER = _IO('G', 3),
+	/* 0x40184704. EFAULT: not all of it is memory that is there. */
+	LAB_GPU_COPY = _IOW('G', 4, struct lab_gpu_copy),
 };
 
 #endif

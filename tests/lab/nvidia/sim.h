@@ -125,7 +125,7 @@ struct sim_alloc {
 	pid_t tgid;
 	u64 va;
 	u64 size;
-	u64 offset;		/* as given to mmap */
+	u64 offset;		/* as given to mmap, or of the first page */
 	u32 npages;
 	u32 *frame;		/* page -> frame in the BAR */
 	u32 *bar1;		/* page -> how many pins map it */
@@ -141,6 +141,10 @@ struct sim_alloc {
 	u32 npins;
 	u32 npersistent;
 	struct list_head pins;	/* revocable ones, in the order of arming */
+
+	struct sim_alloc *first;	/* whose frames these are, if not its own */
+	u32 lent;		/* how many others map its frames */
+	bool no_p2p;		/* never to be pinned */
 
 	struct file *device;	/* keeps f_mapping, and this module, alive */
 	struct file *handle;	/* last fput frees, see vidmem.c */
@@ -158,6 +162,12 @@ void sim_alloc_settle(struct sim_alloc *alloc);
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page);
 int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n);
 void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n);
+
+/* ---- copy.c: the copy engine ------------------------------------------- */
+
+struct lab_gpu_copy;
+
+long sim_copy(struct sim_gpu *gpu, const struct lab_gpu_copy *copy);
 
 /* ---- apilock.c -------------------------------------------------------- */
 

@@ -146,19 +146,32 @@ static int sim_take_unbacked(struct sim_alloc *alloc)
 	return 0;
 }
 
+/* The first of @n free frames in a row, or where they would be too few. */
+static u32 sim_room(const struct sim_gpu *gpu, u32 n)
+{
+	u32 first = 0, f;
+
+	for (f = 0; f < gpu->nframes && f - first < n; f++)
+		if (gpu->owner[f])
+			first = f + 1;
+	return first;
+}
+
 static void sim_release_frames(struct sim_alloc *alloc, u32 n)
 {
 	if (alloc->unbacked)
 		return;
+	sim_add(SIM_LIVE_FRAMES, -(s64)n);
 	while (n--)
 		alloc->gpu->owner[alloc->frame[n]] = NULL;
 }
 
-static int sim_take_frames(struct sim_alloc *alloc)
+static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 {
 	struct sim_gpu *gpu = alloc->gpu;
 	u32 layout = READ_ONCE(sim_knobs.layout);
-	u32 hint = alloc->offset >> SIM_PAGE_SHIFT;
+	u32 hint = anywhere ? sim_room(gpu, alloc->npages) :
+			      alloc->offset >> SIM_PAGE_SHIFT;
 	u32 i, run = 0;
 	int ret;
 
@@ -172,7 +185,29 @@ static int sim_take_frames(struct sim_alloc *alloc)
 			return ret;
 		}
 		gpu->owner[alloc->frame[i]] = alloc;
+		sim_add(SIM_LIVE_FRAMES, 1);
 	}
+	if (anywhere)
+		alloc->offset = (u64)alloc->frame[0] << SIM_PAGE_SHIFT;
+	return 0;
+}
+
+/* The frames of what this process has allocated at the same offset. */
+static int sim_borrow_frames(struct sim_alloc *alloc)
+{
+	struct sim_alloc *first = NULL;
+
+	if (alloc->offset < alloc->gpu->size)
+		first = alloc->gpu->owner[alloc->offset >> SIM_PAGE_SHIFT];
+	if (!first || first->tgid != alloc->tgid || first->unmapped ||
+	    first->state != SIM_ALLOC_LIVE || first->npages != alloc->npages ||
+	    (u64)first->frame[0] << SIM_PAGE_SHIFT != alloc->offset)
+		return -EINVAL;
+	memcpy(alloc->frame, first->frame,
+	       alloc->npages * sizeof(*alloc->frame));
+	sim_alloc_get(first);
+	alloc->first = first;
+	first->lent++;
 	return 0;
 }
 
@@ -257,6 +292,8 @@ static void sim_alloc_destroy(struct kref *ref)
 	kvfree(alloc->frame);
 	if (alloc->device)
 		fput(alloc->device);
+	if (alloc->first)
+		sim_alloc_put(alloc->first);
 	kfree(alloc);
 }
 
@@ -315,31 +352,44 @@ struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys)
 	return alloc;
 }
 
-/* Give the frames back if nothing holds them. The API lock is held. */
-void sim_alloc_settle(struct sim_alloc *alloc)
+static void sim_scrub(struct sim_alloc *alloc)
 {
 	struct sim_gpu *gpu = alloc->gpu;
-	bool last;
 	u32 i;
-
-	mutex_lock(&gpu->lock);
-	last = alloc->state == SIM_ALLOC_GONE && !alloc->npersistent &&
-	       !list_empty(&alloc->node);
-	mutex_unlock(&gpu->lock);
-	if (!last)
-		return;
 
 	for (i = 0; !alloc->unbacked && i < alloc->npages && READ_ONCE(gpu->present); i++)
 		memset(gpu->kva + ((u64)alloc->frame[i] << SIM_PAGE_SHIFT),
 		       SIM_SCRUB, SIM_PAGE_SIZE);
+}
+
+/* Give the frames back if nothing holds them. The API lock is held. */
+void sim_alloc_settle(struct sim_alloc *alloc)
+{
+	struct sim_alloc *first = alloc->first;
+	struct sim_gpu *gpu = alloc->gpu;
+	bool last;
 
 	mutex_lock(&gpu->lock);
-	sim_release_frames(alloc, alloc->npages);
+	last = alloc->state == SIM_ALLOC_GONE && !alloc->npersistent &&
+	       !alloc->lent && !list_empty(&alloc->node);
+	mutex_unlock(&gpu->lock);
+	if (!last)
+		return;
+
+	if (!first)
+		sim_scrub(alloc);
+
+	mutex_lock(&gpu->lock);
 	list_del_init(&alloc->node);
+	if (first)
+		first->lent--;
+	else
+		sim_release_frames(alloc, alloc->npages);
 	mutex_unlock(&gpu->lock);
 	if (alloc->orphan)
 		sim_add(SIM_LIVE_ORPHANS, -1);
-	sim_add(SIM_LIVE_FRAMES, -(s64)alloc->npages);
+	if (first)
+		sim_alloc_settle(first);
 	sim_alloc_put(alloc);
 }
 
@@ -492,10 +542,34 @@ static struct sim_gpu *sim_file_gpu(struct file *file)
 	return container_of(file->private_data, struct sim_gpu, misc);
 }
 
+/* With a reference for the list, and one for the handle. */
+static int sim_alloc_add(struct sim_alloc *alloc, u64 where)
+{
+	struct sim_gpu *gpu = alloc->gpu;
+	int ret;
+
+	mutex_lock(&gpu->lock);
+	if (!gpu->present)
+		ret = -ENODEV;
+	else if (where & LAB_GPU_AGAIN)
+		ret = sim_borrow_frames(alloc);
+	else
+		ret = sim_take_frames(alloc, where & LAB_GPU_ANYWHERE);
+	if (!ret) {
+		sim_alloc_get(alloc);
+		list_add_tail(&alloc->node, &gpu->allocs);
+		alloc->vmas = 1;
+	}
+	mutex_unlock(&gpu->lock);
+	return ret;
+}
+
 static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 {
+	const u64 flags = LAB_GPU_ANYWHERE | LAB_GPU_AGAIN | LAB_GPU_NO_P2P;
 	struct sim_gpu *gpu = sim_file_gpu(file);
-	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 where = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 offset = where & ~flags;
 	u64 size = round_up(vma->vm_end - vma->vm_start, SIM_PAGE_SIZE);
 	struct sim_alloc *alloc;
 	int ret;
@@ -512,6 +586,7 @@ static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 	alloc = sim_alloc_new(gpu, vma->vm_start, offset, size);
 	if (!alloc)
 		return -ENOMEM;
+	alloc->no_p2p = where & LAB_GPU_NO_P2P;
 	alloc->device = get_file(file);
 	alloc->handle = anon_inode_getfile("[nvidia-lab]", &sim_handle_fops,
 					   alloc, O_RDWR);
@@ -521,23 +596,15 @@ static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 		return ret;
 	}
 
-	mutex_lock(&gpu->lock);
-	ret = gpu->present ? sim_take_frames(alloc) : -ENODEV;
-	if (!ret) {
-		/* This list holds a reference, and so does the handle. */
-		sim_alloc_get(alloc);
-		list_add_tail(&alloc->node, &gpu->allocs);
-		alloc->vmas = 1;
-	}
-	mutex_unlock(&gpu->lock);
+	ret = sim_alloc_add(alloc, where);
 	if (ret) {
 		fput(alloc->handle);
 		return ret;
 	}
 	sim_add(SIM_LIVE_ALLOCATIONS, 1);
-	sim_add(SIM_LIVE_FRAMES, alloc->npages);
 	sim_add(SIM_ALLOCATIONS, 1);
 
+	vma->vm_pgoff = alloc->offset >> PAGE_SHIFT;
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND |
 			  VM_DONTDUMP);
 	vma->vm_private_data = alloc;
@@ -593,6 +660,15 @@ static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 	return 0;
 }
 
+static long sim_ioctl_copy(struct sim_gpu *gpu, void __user *argp)
+{
+	struct lab_gpu_copy arg;
+
+	if (copy_from_user(&arg, argp, sizeof(arg)))
+		return -EFAULT;
+	return sim_copy(gpu, &arg);
+}
+
 static long sim_ioctl_query(struct sim_gpu *gpu, void __user *argp)
 {
 	struct lab_gpu_query arg;
@@ -632,6 +708,8 @@ static long sim_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return sim_striker();
 	case LAB_GPU_QUERY:
 		return sim_ioctl_query(gpu, (void __user *)arg);
+	case LAB_GPU_COPY:
+		return sim_ioctl_copy(gpu, (void __user *)arg);
 	default:
 		return -ENOTTY;
 	}

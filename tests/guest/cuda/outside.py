@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Writes the bytes of a file by RDMA from one CUDA buffer to another, says where that is in
+the GPU's memory, and waits there: for the host to look into the file behind the BAR."""
+import fcntl
+import struct
+import sys
+
+from lab import *
+from rdma import *
+
+# lab_gpu.h
+LAB_GPU_QUERY = 0xC0304702
+
+
+def bar_offset(address):
+    with open("/dev/nvidia-lab", "r+b", buffering=0) as gpu:
+        query = struct.pack("=QQQQQII", address, 0, 0, 0, 0, 0, 0)
+        start, _, offset = struct.unpack("=16xQQQ8x", fcntl.ioctl(gpu, LAB_GPU_QUERY, query))
+    return offset + address - start
+
+
+with open(sys.argv[1], "rb") as file:
+    data = file.read()
+context()
+source, target = alloc(len(data)), alloc(len(data))
+put(source, data)
+call("cuMemsetD8_v2", target, 0, len(data))
+hca = Hca()
+from_, to = hca.register(source, len(data)), hca.register(target, len(data))
+if hca.pair().write(from_, source, len(data), to.rkey, target):
+    sys.exit("the write failed")
+print(f"target_offset={bar_offset(target)}")
+hold()
+for thing in (from_, to, hca):
+    thing.close()

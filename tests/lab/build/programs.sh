@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Programs of others that use RDMA with CUDA memory: what Debian has of them,
+# and perftest from Debian's source, which has it without CUDA.
+set -euo pipefail
+sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
+apt-get update
+apt-get install --yes --no-install-recommends libibumad-dev libpci-dev libucx-dev python3-pyverbs
+
+# Of the same version as Debian's program, whose name has a suffix for this one.
+mkdir /tmp/build
+cd /tmp/build
+apt-get source --tar-only --download-only "perftest=$(dpkg-query -W -f '${Version}' perftest)"
+tar -xf perftest_*.orig.tar.gz --strip-components=1
+./configure CC=gcc-14 CUDA_H_PATH=/usr/local/cuda/include/cuda.h
+make -j2
+for program in ib_{write,read,send}_{bw,lat}; do
+	install -D -m 755 "$program" "/usr/local/bin/$program-cuda"
+done
+rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /etc/apt/sources.list.d/source.list
