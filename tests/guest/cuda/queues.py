@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What libgdsync has in GPU memory: buffers, and the queues and doorbells of a network card. The
+word says which part; `objects` takes the clients that serve what can be revoked, and what cannot."""
+import errno
+import os
+import struct
+
+from lab import *
+from rdma import *
+
+PEERS = "/sys/kernel/mm/memory_peers/"
+MIB = 1 << 20
+# Of what can and what cannot be revoked, in the words of the RDMA core's file.
+REVOCABLE, FIXED = "revocable", "fixed"
+
+
+class Umem:
+    """A driver's use of GPU memory: what the lab's RDMA core has it for is in peer_consumer.c."""
+
+    def __init__(self, way, address, length):
+        self.file = os.open(CORE + "umem", os.O_RDWR)
+        try:
+            os.write(self.file, f"register {address} {length} {way}".encode())
+        except OSError:
+            os.close(self.file)
+            raise
+
+    def revoked(self):
+        os.lseek(self.file, 0, os.SEEK_SET)
+        return "revoked 1" in os.read(self.file, 4096).decode()
+
+    def close(self):
+        os.write(self.file, b"deregister")
+        os.close(self.file)
+
+
+def refusal(*what):
+    """The errno that registering ends with; 0 if it does not."""
+    try:
+        Umem(*what).close()
+    except OSError as found:
+        return found.errno
+    return 0
+
+
+def served(*what):
+    """The registrations that each client has served during this one."""
+    def counts():
+        for name in sorted(os.listdir(PEERS)):
+            with open(f"{PEERS}{name}/num_alloc_mrs") as file:
+                yield name, int(file.read())
+    before = dict(counts())
+    umem = Umem(*what)
+    return umem, [name for name, count in counts() if count > before[name]]
+
+
+def not_without_a_client():
+    for way in (REVOCABLE, FIXED):
+        equal(f"{way} memory", errno.EFAULT, refusal(way, alloc(4096), 4096))
+
+
+def objects():
+    may_go, must_stay = sys.argv[2:]
+    # As in libgdsync they are small and lie together, all in one page of the GPU.
+    queue, completions, doorbell = alloc(32768), alloc(4096), alloc(8)
+    equal("all of them lie in one page", {queue // 65536}, {at // 65536 for at in (queue, completions, doorbell)})
+    owned = []
+    for name, address, length in (("a send queue", queue, 32768), ("a completion queue", completions, 4096),
+                                  ("a doorbell", doorbell, 8)):
+        umem, clients = served(FIXED, address, length)
+        equal(f"{name} is served by", [must_stay], clients)
+        owned.append(umem)
+    umem, clients = served(REVOCABLE, queue, 32768)
+    equal("what can be revoked is served by", [may_go], clients)
+    umem.close()
+    equal("pins of queues are persistent", (3, 0), (counter("live_persistent_pins"), counter("live_pins")))
+    freed_under(owned, (queue, completions, doorbell))
+
+
+def freed_under(owned, buffers):
+    """The network card works on with what the program frees."""
+    fired = counter("callbacks_fired")
+    for buffer in buffers:
+        free(buffer)
+    equal("freed: nothing is revoked", (fired, [False] * 3), (counter("callbacks_fired"), [umem.revoked() for umem in owned]))
+    equal("freed: the memory stays", 1, counter("live_orphans"))
+    for umem in owned:
+        umem.close()
+    equal("it goes with the last of them", (0, 0), (counter("live_orphans"), counter("live_persistent_pins")))
+
+
+def never_revocable():
+    """The driver has no persistent pins to give, as with some GPUs."""
+    address = alloc(2 * MIB)
+    with open(NVIDIA + "fail", "w") as file:
+        file.write("get_pages_persistent ENOTSUPP 1 0")
+    umem, clients = served(REVOCABLE, address, 2 * MIB)
+    equal("what can be revoked is pinned revocably, by", sys.argv[2:], clients)
+    equal("what cannot is refused", errno.EOPNOTSUPP, refusal(FIXED, address, 2 * MIB))
+    equal("and nothing of it is left", (1, 0), (counter("live_pins"), counter("live_persistent_pins")))
+    free(address)
+    check("freed: what can be revoked is", umem.revoked())
+    umem.close()
+    with open(NVIDIA + "fail", "w") as file:
+        file.write("clear")
+
+
+def word(address):
+    return struct.unpack("<I", get(address, 4))[0]
+
+
+def stream():
+    """The GPU waits for what a network card writes into its memory, and goes on by itself."""
+    hca = Hca()
+    pair = hca.pair()
+    source, target, flags = alloc(3 * MIB), alloc(3 * MIB), alloc(4096)
+    data = pattern(21, 3 * MIB)
+    put(source, data)
+    call("cuMemsetD8_v2", target, 0, 3 * MIB)
+    call("cuMemsetD8_v2", flags, 0, 4096)
+    put(flags + 8, struct.pack("<I", 1))
+    from_, to, both = (hca.register(*what) for what in ((source, 3 * MIB), (target, 3 * MIB), (flags, 4096)))
+    arrived, copied, ready = flags, flags + 4, flags + 8
+
+    waiting = result(ctypes.c_void_p, "cuStreamCreate", 0)
+    place = alloc(3 * MIB)
+    call("cuStreamWaitValue32_v2", ctypes.c_void_p(waiting), arrived, 1, 0)
+    call("cuMemcpyDtoDAsync_v2", place, target, 3 * MIB, ctypes.c_void_p(waiting))
+    call("cuStreamWriteValue32_v2", ctypes.c_void_p(waiting), copied, 7, 0)
+    equal("the stream waits", ("CUDA_ERROR_NOT_READY", 0), (error("cuStreamQuery", ctypes.c_void_p(waiting)), word(copied)))
+    equal("the data are written", 0, pair.write(from_, source, 3 * MIB, to.rkey, target))
+    equal("it waits for the flag", ("CUDA_ERROR_NOT_READY", 0), (error("cuStreamQuery", ctypes.c_void_p(waiting)), word(copied)))
+    equal("the flag is written", 0, pair.write(both, ready, 4, both.rkey, arrived))
+    call("cuStreamSynchronize", ctypes.c_void_p(waiting))
+    same("the stream has copied what came before the flag", data, get(place, 3 * MIB))
+    equal("the stream has written its own", 7, word(copied))
+    call("cuStreamDestroy_v2", ctypes.c_void_p(waiting))
+    for thing in (from_, to, both, hca):
+        thing.close()
+
+
+parts = {part.__name__: part for part in (not_without_a_client, objects, never_revocable, stream)}
+context()
+parts[sys.argv[1]]()
