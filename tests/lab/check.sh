@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint shell checkpatch version generations build_messages status)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint shell checkpatch version generations build_messages status)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -28,7 +28,9 @@ check_rustfmt() {
 	in_copy rustfmt '
 		rustfmt --check src/main.rs
 		(cd tests/host && cargo fmt --check)
-		(cd tests/guest/gpuverbs && cargo fmt --check)'
+		for crate in tests/guest/gpuverbs tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
+			(cd "$crate" && cargo fmt --check)
+		done'
 }
 
 # The kernel's own lints: a warning is a failure.
@@ -52,6 +54,16 @@ check_gpuverbs_lint() {
 		cargo clippy --offline --all-targets -- -D warnings'
 }
 
+# And the tests of those parts of it that need no GPU.
+check_cuda_lint() {
+	in_copy cuda-lint '
+		for crate in tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
+			(cd "$crate" && cargo clippy --offline --all-targets -- -D warnings)
+		done
+		cd tests/lab/cuda/driver
+		cargo test --offline'
+}
+
 check_shell() {
 	in_copy shell '
 		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
@@ -70,7 +82,9 @@ check_shell() {
 
 check_checkpatch() {
 	in_copy checkpatch '
-		for file in $(find src tests/lab tests/guest/defects tests/guest/hosts -name "*.[ch]"); do
+		# The names of CUDA are not the style of the kernel.
+		for file in $(find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
+			-path tests/lab/cuda/include -prune -o -name "*.[ch]" -print); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
 		done'
 }

@@ -18,10 +18,12 @@
 
 #include "lab_gpu.h"
 
+#define BUFFERS	16
+
 static struct buffer {
 	void *address;
 	size_t size;
-} buffers[16];
+} buffers[BUFFERS];
 
 static void *gpu_alloc(size_t size)
 {
@@ -29,7 +31,7 @@ static void *gpu_alloc(size_t size)
 	int fd;
 
 	while (b->address)
-		if (++b == buffers + sizeof(buffers) / sizeof(*buffers))
+		if (++b == buffers + BUFFERS)
 			abort();
 	fd = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
@@ -47,40 +49,49 @@ static void *gpu_alloc(size_t size)
 
 int posix_memalign(void **memory, size_t alignment, size_t size)
 {
-	int (*real)(void **, size_t, size_t) = dlsym(RTLD_NEXT, "posix_memalign");
+	int (*next)(void **memory, size_t alignment, size_t size);
 
-	if (alignment % (size_t)getpagesize())
-		return real(memory, alignment, size);
+	if (alignment % (size_t)getpagesize()) {
+		next = dlsym(RTLD_NEXT, "posix_memalign");
+		return next(memory, alignment, size);
+	}
 	*memory = gpu_alloc(size);
 	return *memory ? 0 : ENOMEM;
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-	void *(*real)(size_t, size_t) = dlsym(RTLD_NEXT, "memalign");
+	void *(*next)(size_t alignment, size_t size);
 
-	return alignment % (size_t)getpagesize() ? real(alignment, size) : gpu_alloc(size);
+	if (alignment % (size_t)getpagesize() == 0)
+		return gpu_alloc(size);
+	next = dlsym(RTLD_NEXT, "memalign");
+	return next(alignment, size);
 }
 
 void *malloc(size_t size)
 {
-	extern void *__libc_malloc(size_t);
-	const char *wanted = size ? getenv("GPU_MALLOC") : NULL;
+	const char *wanted = getenv("GPU_MALLOC");
+	void *(*next)(size_t size);
 
-	return wanted && (size_t)atol(wanted) == size ? gpu_alloc(size) : __libc_malloc(size);
+	if (size && wanted && (size_t)atol(wanted) == size)
+		return gpu_alloc(size);
+	next = dlsym(RTLD_NEXT, "malloc");
+	return next(size);
 }
 
 void free(void *memory)
 {
-	extern void __libc_free(void *);
-	struct buffer *b;
+	struct buffer *b = buffers;
+	void (*next)(void *memory);
 
-	for (b = buffers; b < buffers + sizeof(buffers) / sizeof(*buffers); b++) {
-		if (!memory || b->address != memory)
-			continue;
+	while (b < buffers + BUFFERS && (!memory || b->address != memory))
+		b++;
+	if (b < buffers + BUFFERS) {
 		b->address = NULL;
 		munmap(memory, b->size);
 		return;
 	}
-	__libc_free(memory);
+	next = dlsym(RTLD_NEXT, "free");
+	next(memory);
 }

@@ -22,7 +22,7 @@ static size_t size_of_buffer;
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
-	CUresult (*real)(CUdeviceptr *, size_t) = dlsym(RTLD_NEXT, "cuMemAlloc_v2");
+	CUresult (*real)(CUdeviceptr *address, size_t size) = dlsym(RTLD_NEXT, "cuMemAlloc_v2");
 	FILE *file = fopen(getenv("GPU_FILL"), "r");
 	void *bytes = malloc(size);
 	CUresult result = real(address, size);
@@ -40,7 +40,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 
 CUresult cuMemFree(CUdeviceptr address)
 {
-	CUresult (*real)(CUdeviceptr) = dlsym(RTLD_NEXT, "cuMemFree_v2");
+	CUresult (*real)(CUdeviceptr address) = dlsym(RTLD_NEXT, "cuMemFree_v2");
 	FILE *file = fopen(getenv("GPU_DUMP"), "w");
 	void *bytes = malloc(size_of_buffer);
 

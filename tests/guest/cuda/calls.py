@@ -156,7 +156,14 @@ def stream_order():
     call("cuStreamAddCallback", stream, function, 0x77, 0)
     call("cuStreamSynchronize", stream)
     equal("a callback", [(0, 0x77)], called)
+    put(flag, bytes(64))
+    call("cuStreamWaitValue32_v2", stream, flag, 7, 1)
+    call("cuStreamWriteValue32_v2", stream, flag + 4, 2, 0)
     call("cuStreamDestroy_v2", stream)
+    equal("let go of, it still has to wait", 0, word(flag + 4))
+    put(flag, (7).to_bytes(4, "little"))
+    call("cuCtxSynchronize")
+    equal("and does all that it was given", 2, word(flag + 4))
     equal("a stream that is gone", "CUDA_ERROR_INVALID_HANDLE", error("cuStreamQuery", stream))
     free(flag)
     free(target)
@@ -198,9 +205,11 @@ def streams_of_a_context_that_ends():
     stream = result(ctypes.c_void_p, "cuStreamCreate", 0)
     flag = alloc(4)
     put(flag, bytes(4))
-    call("cuStreamWaitValue32_v2", stream, flag, 1, 1)
+    for made in (stream, result(ctypes.c_void_p, "cuStreamCreate", 1)):
+        call("cuStreamWaitValue32_v2", made, flag, 1, 1)
+    call("cuStreamDestroy_v2", made)
     call("cuCtxDestroy_v2", end)
-    ok("a context ends under a stream that waits")
+    ok("a context ends under streams that wait")
 
 
 def virtual_memory():

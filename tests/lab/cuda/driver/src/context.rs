@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::gpu;
 use crate::handles::{self, Handles};
 use crate::sys::{self, CUcontext, CUdevice, CUresult};
-use crate::{answer, device, ensure, locked, memory, required, stream};
+use crate::{answer, device, ensure, host, locked, memory, required, stream};
 
 pub struct Context {
     pub handle: u64,
@@ -78,6 +78,7 @@ fn destroy(handle: u64) {
     if let Some(context) = CONTEXTS.remove(handle) {
         stream::end_all_of(&context);
         memory::free_all_of(handle);
+        host::free_all_of(handle);
     }
 }
 

@@ -72,7 +72,7 @@ fn allocate(place: Option<&mut *mut c_void>, size: usize, flags: u32) -> Result 
     // SAFETY: not of no bytes.
     let memory = unsafe { alloc::alloc_zeroed(layout(size as u64)?) };
     ensure(!memory.is_null(), sys::CUDA_ERROR_OUT_OF_MEMORY)?;
-    add(memory as u64, size as u64, flags, true)?;
+    add(memory.expose_provenance() as u64, size as u64, flags, true)?;
     *place = memory.cast();
     Ok(())
 }
@@ -86,6 +86,24 @@ fn remove(address: u64, ours: bool, error: CUresult) -> Result<Host> {
         error,
     )?;
     host.remove(&address).ok_or(error)
+}
+
+fn release(address: u64, range: &Host) {
+    if let (true, Ok(layout)) = (range.ours, layout(range.size)) {
+        let memory = ptr::with_exposed_provenance_mut::<u8>(address as usize);
+        // SAFETY: allocated by allocate() with the same layout, and just forgotten.
+        unsafe { alloc::dealloc(memory, layout) };
+    }
+}
+
+/// What a context that ends has left.
+pub fn free_all_of(context: u64) {
+    locked(&HOST).retain(|&address, range| {
+        if range.context == context {
+            release(address, range);
+        }
+        range.context != context
+    });
 }
 
 #[no_mangle]
@@ -106,8 +124,7 @@ pub extern "C" fn cuMemAllocHost_v2(address: Option<&mut *mut c_void>, size: usi
 pub extern "C" fn cuMemFreeHost(address: *mut c_void) -> CUresult {
     answer(|| {
         let range = remove(address as u64, true, sys::CUDA_ERROR_INVALID_VALUE)?;
-        // SAFETY: allocated above with the same layout, and just forgotten.
-        unsafe { alloc::dealloc(address.cast(), layout(range.size)?) };
+        release(address as u64, &range);
         Ok(())
     })
 }

@@ -43,6 +43,8 @@ pub struct Buffer {
 
 struct Block {
     size: u64,
+    /// Small buffers may be added to it.
+    shared: bool,
     context: u64,
     /// Sizes of the buffers in it, by their addresses.
     used: BTreeMap<u64, u64>,
@@ -121,13 +123,14 @@ impl Block {
 }
 
 impl Memory {
-    fn new_block(&mut self, context: &Context, size: u64) -> Result<u64> {
+    fn new_block(&mut self, context: &Context, size: u64, shared: bool) -> Result<u64> {
         let gpu = gpu()?;
         let start = space::take(size, BLOCK, |address| {
             gpu.map(address, size, Where::Fresh { p2p: true }, false)
         })?;
         let block = Block {
             size,
+            shared,
             context: context.handle,
             used: BTreeMap::new(),
         };
@@ -136,20 +139,17 @@ impl Memory {
     }
 
     fn allocate(&mut self, context: &Context, size: u64) -> Result<u64> {
-        let shared = (size <= SHARED_MAX)
-            .then(|| {
-                self.blocks.iter().find_map(|(&start, block)| {
-                    let ours = block.context == context.handle && block.size == BLOCK;
-                    Some((start, block.room(start, size).filter(|_| ours)?))
-                })
-            })
-            .flatten();
-        let (start, address) = match shared {
+        let shared = size <= SHARED_MAX;
+        let room = self.blocks.iter().find_map(|(&start, block)| {
+            let fits = shared && block.shared && block.context == context.handle;
+            Some((start, block.room(start, size).filter(|_| fits)?))
+        });
+        let (start, address) = match room {
             Some(found) => found,
             None => {
                 let whole = size.checked_next_multiple_of(BLOCK);
                 let whole = whole.ok_or(sys::CUDA_ERROR_OUT_OF_MEMORY)?;
-                let start = self.new_block(context, whole)?;
+                let start = self.new_block(context, whole, shared)?;
                 (start, start)
             }
         };
@@ -256,6 +256,7 @@ mod tests {
     fn rooms_in_a_block() {
         let mut block = Block {
             size: BLOCK,
+            shared: true,
             context: 1,
             used: BTreeMap::new(),
         };

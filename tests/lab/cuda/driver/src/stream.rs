@@ -45,7 +45,8 @@ struct State {
     closing: bool,
 }
 
-/// Those that programs have made.
+/// Those that programs have made, and those that they have let go of before all
+/// was done.
 static STREAMS: Handles<Stream> = Handles::new();
 
 impl Stream {
@@ -103,6 +104,7 @@ impl Stream {
                 self.changed.notify_all();
             } else if state.closing || self.stopped() {
                 state.worker = false;
+                STREAMS.remove(self.handle);
                 self.changed.notify_all();
                 return;
             } else {
@@ -143,8 +145,16 @@ pub fn find(stream: CUstream) -> Result<Arc<Stream>> {
     match stream as u64 {
         0 | 1 => Ok(Arc::clone(&context::current()?.default_stream)),
         2 => Err(sys::CUDA_ERROR_NOT_SUPPORTED),
-        handle => STREAMS.get(handle).ok_or(sys::CUDA_ERROR_INVALID_HANDLE),
+        handle => find_made(handle),
     }
+}
+
+/// One that the program has made, and not let go of.
+fn find_made(handle: u64) -> Result<Arc<Stream>> {
+    STREAMS
+        .get(handle)
+        .filter(|stream| !locked(&stream.state).closing)
+        .ok_or(sys::CUDA_ERROR_INVALID_HANDLE)
 }
 
 /// The streams of a context but for its default stream.
@@ -207,12 +217,12 @@ pub fn end_all_of(context: &Context) {
     let mut streams = others_of(context.handle);
     streams.push(Arc::clone(&context.default_stream));
     for stream in &streams {
-        STREAMS.remove(stream.handle);
         stream.tell_to_stop();
     }
     event::wake_all();
     for stream in streams {
         stream.join();
+        STREAMS.remove(stream.handle);
     }
 }
 
@@ -237,10 +247,12 @@ pub extern "C" fn cuStreamCreate(stream: Option<&mut CUstream>, flags: u32) -> C
 pub extern "C" fn cuStreamDestroy_v2(stream: CUstream) -> CUresult {
     answer(|| {
         gpu()?;
-        let stream = STREAMS
-            .remove(stream as u64)
-            .ok_or(sys::CUDA_ERROR_INVALID_HANDLE)?;
-        locked(&stream.state).closing = true;
+        let stream = find_made(stream as u64)?;
+        let mut state = locked(&stream.state);
+        state.closing = true;
+        if !state.worker {
+            STREAMS.remove(stream.handle);
+        }
         stream.changed.notify_all();
         Ok(())
     })
