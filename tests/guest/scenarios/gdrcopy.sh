@@ -5,16 +5,14 @@
 . /lab/consumers.sh
 modprobe cpumap
 wait_for "its device" test -c /dev/cpumap
-cuda cpu_map not_without_a_client
-cuda cpu_map foreign
+cuda cpu_map not_without_a_client foreign
 
 load_module persistent_api_support=0
-cuda cpu_map sharing
-cuda cpu_map revocation
+cuda cpu_map sharing revocation
 
 # The host sees the same bytes in the file behind the GPU's BAR.
 gpuverbs pattern --seed 31 --length 1000001 >/tmp/pattern
-check "written by the CPU, read by RDMA" hold python3 -B /lab/cuda/cpu_map.py held /tmp/pattern
+check "written by the CPU, read by RDMA" hold python3 -B /lab/cuda/cpu_map.py held
 for how in written read; do
 	offset=$(sed -n "s/^$how=//p" /tmp/held)
 	equal "what was $how, seen from outside" yes "$(ask pattern "$offset" 1000001 31)"

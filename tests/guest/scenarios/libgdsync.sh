@@ -7,14 +7,11 @@ service=/etc/init.d/nv_peer_mem
 cuda queues not_without_a_client
 
 load_module
-cuda queues stream
-cuda queues objects nv_mem nv_mem
-cuda queues never_revocable nv_mem_revocable
+cuda queues stream objects=nv_mem,nv_mem without_persistent_pins=nv_mem_revocable
 unload_module
 
 load_module persistent_api_support=0
-cuda queues objects nv_mem nv_mem_nc
-cuda queues never_revocable nv_mem
+cuda queues objects=nv_mem,nv_mem_nc without_persistent_pins=nv_mem
 unload_module
 
 # As its README has it: what uses the driver goes first, then the driver is loaded again.
