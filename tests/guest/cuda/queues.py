@@ -13,6 +13,9 @@ MIB = 1 << 20
 # Of what can and what cannot be revoked, in the words of the RDMA core's file.
 REVOCABLE, FIXED = "revocable", "fixed"
 
+# cuda.h
+CU_STREAM_NON_BLOCKING = 1
+
 
 class Umem:
     """A driver's use of GPU memory: what the lab's RDMA core has it for is in peer_consumer.c."""
@@ -122,19 +125,21 @@ def stream():
     from_, to, both = (hca.register(*what) for what in ((source, 3 * MIB), (target, 3 * MIB), (flags, 4096)))
     arrived, copied, ready = flags, flags + 4, flags + 8
 
-    waiting = result(ctypes.c_void_p, "cuStreamCreate", 0)
+    # One that the copies of number() do not wait for.
+    waiting = ctypes.c_void_p(result(ctypes.c_void_p, "cuStreamCreate", CU_STREAM_NON_BLOCKING))
     place = alloc(3 * MIB)
-    call("cuStreamWaitValue32_v2", ctypes.c_void_p(waiting), arrived, 1, 0)
-    call("cuMemcpyDtoDAsync_v2", place, target, 3 * MIB, ctypes.c_void_p(waiting))
-    call("cuStreamWriteValue32_v2", ctypes.c_void_p(waiting), copied, 7, 0)
-    equal("the stream waits", ("CUDA_ERROR_NOT_READY", 0), (error("cuStreamQuery", ctypes.c_void_p(waiting)), number(copied)))
+    call("cuStreamWaitValue32_v2", waiting, arrived, 1, 0)
+    call("cuMemcpyDtoDAsync_v2", place, target, 3 * MIB, waiting)
+    call("cuStreamWriteValue32_v2", waiting, copied, 7, 0)
+    waits = ("CUDA_ERROR_NOT_READY", 0)
+    equal("the stream waits", waits, (error("cuStreamQuery", waiting), number(copied)))
     equal("the data are written", 0, pair.write(from_, source, 3 * MIB, to.rkey, target))
-    equal("it waits for the flag", ("CUDA_ERROR_NOT_READY", 0), (error("cuStreamQuery", ctypes.c_void_p(waiting)), number(copied)))
+    equal("it waits for the flag", waits, (error("cuStreamQuery", waiting), number(copied)))
     equal("the flag is written", 0, pair.write(both, ready, 4, both.rkey, arrived))
-    call("cuStreamSynchronize", ctypes.c_void_p(waiting))
+    call("cuStreamSynchronize", waiting)
     same("the stream has copied what came before the flag", data, get(place, 3 * MIB))
     equal("the stream has written its own", 7, number(copied))
-    call("cuStreamDestroy_v2", ctypes.c_void_p(waiting))
+    call("cuStreamDestroy_v2", waiting)
     for thing in (from_, to, both, hca):
         thing.close()
     for address in (source, target, flags, place):
