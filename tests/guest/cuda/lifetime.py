@@ -149,12 +149,14 @@ def holding(hca):
 
 
 def two_processes(_):
-    """The same address in both, and memory of each."""
+    """The same address in both, and memory of each. Two processes end with registrations of
+    theirs; how many callbacks that makes is the second word."""
     def start(seed, *words):
         process = subprocess.Popen([sys.executable, __file__, "holding", str(seed), *words], text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return process, process.stdout.readline()
 
+    fired = counter("callbacks_fired")
     (one, first), (two, second) = start(11), start(12)
     check("the same address", first == second and first.startswith("holding 0x"))
     equal("pins of both", 2, pins())
@@ -166,6 +168,7 @@ def two_processes(_):
     three, _ = start(13, "leave")
     three.communicate("\n")
     equal("nothing is left by exit", (0, 0, 0), (pins(), counter("live_allocations"), counter("live_orphans")))
+    equal("revoked", int(sys.argv[2]), counter("callbacks_fired") - fired)
 
 
 parts = {part.__name__: part for part in (not_without_a_client, what_may_be_registered, neighbours, revocation,

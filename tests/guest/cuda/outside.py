@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Writes the bytes of a file by RDMA from one CUDA buffer to another, says where that is in
-the GPU's memory, and waits there: for the host to look into the file behind the BAR."""
+"""Copies the bytes of a file to a CUDA buffer and writes them by RDMA to another one, says
+where both are in the GPU's memory, and waits: for the host to look into the file behind
+the BAR."""
 import fcntl
 import struct
 import sys
@@ -29,6 +30,7 @@ hca = Hca()
 from_, to = hca.register(source, len(data)), hca.register(target, len(data))
 if hca.pair().write(from_, source, len(data), to.rkey, target):
     sys.exit("the write failed")
+print(f"source_offset={bar_offset(source)}")
 print(f"target_offset={bar_offset(target)}")
 hold()
 for thing in (from_, to, hca):

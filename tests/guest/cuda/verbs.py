@@ -68,6 +68,11 @@ def again(hca):
     same("nothing was written then", data[:1000], get(target, 1000))
     equal("another range is refused", errno.EOPNOTSUPP,
           hca.reregister(to, e.IBV_REREG_MR_CHANGE_TRANSLATION, address=address, length=SIZE))
+    try:
+        MR(hca.pd, 4096, ALL).rereg(e.IBV_REREG_MR_CHANGE_ACCESS, access=ALL)
+        fail("rdma-core can register again by now: use that in Hca.reregister")
+    except PyverbsRDMAError as found:
+        equal("rdma-core itself has no such call, for memory of the CPU either", errno.EOPNOTSUPP, found.error_code)
     equal("the registrations are the same ones", regions, counter("live_umems", CORE))
     for thing in (from_, to, other):
         thing.close()

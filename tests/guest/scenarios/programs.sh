@@ -101,6 +101,9 @@ pingpong ibv_uc_pingpong -c -s 65537
 pingpong ibv_ud_pingpong -c -s 1024
 pingpong ibv_srq_pingpong -c -s 65537
 
+# The software HCA has no XRC, with any memory.
+without "ibv_xsrq_pingpong" "XRC" ibv_xsrq_pingpong -d rxe0 -g "$gid"
+
 before=$(registrations)
 export GPU_MALLOC=5003
 moved rping -s -a "$ADDRESS" -V -C 10 -S "$GPU_MALLOC" &
@@ -122,8 +125,10 @@ cuda verbs
 # The host sees the same bytes in the file behind the GPU's BAR.
 gpuverbs pattern --seed 3 --length 3000001 >/tmp/pattern
 check "RDMA between CUDA buffers" hold python3 -B /lab/cuda/outside.py /tmp/pattern
-offset=$(sed -n 's/^target_offset=//p' /tmp/held)
-equal "RDMA between CUDA buffers: seen from outside" yes "$(ask pattern "$offset" 3000001 3)"
+for end in source target; do
+	offset=$(sed -n "s/^${end}_offset=//p" /tmp/held)
+	equal "RDMA between CUDA buffers: the $end, seen from outside" yes "$(ask pattern "$offset" 3000001 3)"
+done
 check "RDMA between CUDA buffers: ended well" ended_well
 
 # ---- the examples --------------------------------------------------------------------

@@ -8,10 +8,11 @@ sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/sourc
 apt-get update
 apt-get install --yes --no-install-recommends libibumad-dev libpci-dev libucx-dev python3-pyverbs
 
-# Of the same version as Debian's program, whose name has a suffix for this one.
+# The tar alone: it has a configure that was made already. Debian's own programs
+# are there too, so these get a suffix.
 mkdir /tmp/build
 cd /tmp/build
-apt-get source --tar-only --download-only "perftest=$(dpkg-query -W -f '${Version}' perftest)"
+apt-get source --tar-only --download-only perftest
 tar -xf perftest_*.orig.tar.gz --strip-components=1
 ./configure CC=gcc-14 CUDA_H_PATH=/usr/local/cuda/include/cuda.h
 make -j2
