@@ -58,8 +58,9 @@ unload_module
 
 load_module persistent_api_support=0
 check "revoked: it is not received" eval '! exchange as_it_was free /tmp/contents.3'
-equal "revoked: the receiver" 'received: success received: local QP operation error' "$(grep received: /tmp/receiver | paste -sd' ')"
-equal "revoked: the sender" 'sent: success sent: remote operation error' "$(grep sent: /tmp/sender | paste -sd' ')"
+statuses() { grep -E '^(sent|received): ' "/tmp/$1" | paste -sd' '; }
+equal "revoked: the receiver" 'received: success received: local QP operation error' "$(statuses receiver)"
+equal "revoked: the sender" 'sent: success sent: remote operation error' "$(statuses sender)"
 check "revoked: the bytes of the other buffer" cmp /tmp/contents.1 /tmp/got.1
 check "revoked: who has the address now keeps his bytes" cmp /tmp/contents.3 /tmp/got.2
 unload_module

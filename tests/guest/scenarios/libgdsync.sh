@@ -19,7 +19,7 @@ modprobe cpumap
 check "the service starts" "$service" start
 check "the driver cannot go before" eval '! modprobe -r nvidia 2>/dev/null'
 hold python3 -B /lab/cuda/outside.py /etc/hostname
-check "the service does not stop under a registration" eval '! "$service" stop'
+check "the service does not stop under a registration" eval "! $service stop"
 check "the registration ends" ended_well
 modprobe -r cpumap
 for command in "$service stop" "modprobe -r nvidia" "modprobe nvidia" "$service start"; do
