@@ -18,6 +18,15 @@ LAB_ACCEL=${LAB_ACCEL:-tcg}
 # spins for another one that does not run, and everything takes twice as long.
 LAB_THREADS=${LAB_THREADS-}
 
+# LAB_CLOCK: what the guest's time is.
+#   host           the host's
+#   instructions   a nanosecond for each instruction that its processors execute,
+#                  and no time at all while they wait: for measurements
+LAB_CLOCK=${LAB_CLOCK:-host}
+
+# The guest's processors.
+LAB_CPUS=${LAB_CPUS:-2}
+
 # Megabytes of simulated GPU memory, and of the guest's own.
 LAB_GPU_MB=128
 LAB_GUEST_MB=2048
@@ -42,7 +51,7 @@ boot_layer() {
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
 	local run=$1 words="lab.machine=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
-	local accel=$LAB_ACCEL
+	local accel=$LAB_ACCEL clock=()
 	case $machine in
 	iommu)
 		# Before the devices that it translates for. Interrupts are left
@@ -63,15 +72,24 @@ qemu_command() {
 		;;
 	*) die "LAB_ACCEL=$LAB_ACCEL is not known: tcg (the default) or kvm." ;;
 	esac
+	case $LAB_CLOCK in
+	host) words="tsc=unstable clocksource=hpet $words" ;;
+	instructions)
+		[ "$LAB_ACCEL" = tcg ] || die "instructions can be counted in emulation only: leave LAB_ACCEL out."
+		clock=(-icount "shift=0,sleep=off")
+		words="tsc=reliable clocksource=tsc $words"
+		;;
+	*) die "LAB_CLOCK=$LAB_CLOCK is not known: host (the default) or instructions." ;;
+	esac
 	truncate -s "${LAB_GPU_MB}M" "$run/bar"
 	# no_timer_check: on a busy host the emulated timer may come too late for
 	# the kernel's patience at boot, which ends in a panic.
 	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
-		-machine q35 -accel "$accel" -cpu "$cpu" -smp 2 -m "$LAB_GUEST_MB"
+		-machine q35 -accel "$accel" -cpu "$cpu" -smp "$LAB_CPUS" "${clock[@]}" -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
-		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr tsc=unstable clocksource=hpet no_timer_check $words"
+		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr no_timer_check $words"
 		"${iommu[@]}"
 		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
 		-device virtio-9p-pci,fsdev=layers,mount_tag=layers

@@ -13,6 +13,7 @@
 #   rival     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
+#   cpumap    another client of the NVIDIA driver, which maps for the CPU
 #   gpuverbs  the lab's own verbs client
 #   cuda      libcuda and libcudart over the simulated GPU
 #   programs  programs of others for CUDA memory
@@ -132,6 +133,13 @@ proprietary_layer() {
 	stack=$reply:$stack
 }
 
+cpumap_layer() {
+	layer_network=
+	layer_args=("$kver")
+	layer cpumap "$stack" "a second client of the NVIDIA driver" "$lab/cpumap"
+	stack=$reply:$stack
+}
+
 gpuverbs_layer() {
 	layer_network=
 	layer_args=()
@@ -200,6 +208,7 @@ guest_layers() {
 	rival_layer
 	module_layer
 	proprietary_layer
+	cpumap_layer
 	gpuverbs_layer
 	cuda_layer
 	programs_layer

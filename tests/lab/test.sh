@@ -46,12 +46,13 @@ longest_first() {
 	done | sort -srn -k 1,1 | cut -d' ' -f2
 }
 
-# test_runs: every scenario on every machine that it names, but for the soak.
+# test_runs: every scenario on every machine that it names, but for those that
+# have a command of their own ("# Apart: COMMAND").
 test_runs() {
 	local file name
 	for file in "$top"/tests/guest/scenarios/*.sh; do
 		name=$(basename "$file" .sh)
-		[ "$name" = soak ] || runs_of "$name"
+		grep -q '^# Apart: ' "$file" || runs_of "$name"
 	done
 }
 

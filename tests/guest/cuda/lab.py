@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What the programs here share: CUDA by ctypes, counted checks, the lab's counters."""
 import ctypes
+import fcntl
 import random
+import struct
 import sys
 
 NVIDIA = "/sys/kernel/debug/nvidia_lab/"
 CORE = "/sys/kernel/debug/peer_mem_lab/"
+
+# lab_gpu.h
+LAB_GPU_QUERY = 0xC0304702
 
 
 class CudaError(Exception):
@@ -79,6 +84,14 @@ def pattern(seed, length):
 
 def attribute(kind, number, address):
     return result(kind, "cuPointerGetAttribute", number, address)
+
+
+def bar_offset(address):
+    """Where it lies in the GPU's memory, as the host sees that."""
+    with open("/dev/nvidia-lab", "r+b", buffering=0) as gpu:
+        query = struct.pack("=QQQQQII", address, 0, 0, 0, 0, 0, 0)
+        start, _, offset = struct.unpack("=16xQQQ8x", fcntl.ioctl(gpu, LAB_GPU_QUERY, query))
+    return offset + address - start
 
 
 def counter(name, where=NVIDIA):

@@ -2,23 +2,10 @@
 """Copies the bytes of a file to a CUDA buffer and writes them by RDMA to another one, says
 where both are in the GPU's memory, and waits: for the host to look into the file behind
 the BAR."""
-import fcntl
-import struct
 import sys
 
 from lab import *
 from rdma import *
-
-# lab_gpu.h
-LAB_GPU_QUERY = 0xC0304702
-
-
-def bar_offset(address):
-    with open("/dev/nvidia-lab", "r+b", buffering=0) as gpu:
-        query = struct.pack("=QQQQQII", address, 0, 0, 0, 0, 0, 0)
-        start, _, offset = struct.unpack("=16xQQQ8x", fcntl.ioctl(gpu, LAB_GPU_QUERY, query))
-    return offset + address - start
-
 
 with open(sys.argv[1], "rb") as file:
     data = file.read()

@@ -61,15 +61,17 @@ static int sim_copy_one(struct sim_gpu *gpu, u64 va, void *buffer, size_t n,
 {
 	struct sim_alloc *alloc;
 	size_t part;
+	bool backed;
 
 	for (; n; n -= part, va += part, buffer += part) {
 		mutex_lock(&gpu->lock);
 		alloc = gpu->present ? sim_alloc_find(gpu, va) : NULL;
 		part = alloc ? min(n, alloc->va + alloc->size - va) : n;
-		if (alloc)
+		backed = alloc && !alloc->unbacked;
+		if (backed)
 			sim_copy_frames(alloc, va, buffer, part, write);
 		mutex_unlock(&gpu->lock);
-		if (!alloc && sim_copy_cpu(va, buffer, n, write))
+		if (!backed && sim_copy_cpu(va, buffer, part, write))
 			return -EFAULT;
 	}
 	return 0;

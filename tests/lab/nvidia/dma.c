@@ -44,7 +44,7 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 	struct sim_pin *pin;
 	int ret;
 
-	sim_enter(SIM_DMA_MAP_PAGES);
+	CLASS(sim_call, call)(SIM_DMA_MAP_PAGES);
 	if (!peer || !page_table || !dma_mapping) {
 		sim_violation(SIM_BAD_NULL, "dma_map_pages with a NULL %s, from %pS",
 			      !peer ? "device" : !page_table ? "page table" :
@@ -108,7 +108,7 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 	struct sim_mapping *m;
 	int ret;
 
-	sim_enter(SIM_DMA_UNMAP_PAGES);
+	CLASS(sim_call, call)(SIM_DMA_UNMAP_PAGES);
 	if (!peer || !page_table || !dma_mapping) {
 		sim_violation(SIM_BAD_NULL, "dma_unmap_pages with a NULL %s, from %pS",
 			      !peer ? "device" : !page_table ? "page table" :

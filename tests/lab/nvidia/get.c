@@ -31,6 +31,7 @@ struct sim_get {
 	void *data;
 	bool persistent;
 	void *caller;
+	const struct sim_call *call;
 };
 
 /* The memory is there, is the caller's, and fits into BAR1. */
@@ -139,6 +140,7 @@ static int sim_get_pages(const struct sim_get *get)
 	if (ret)
 		goto early;
 	ret = sim_get_lookup(get, pin);
+	sim_spend_call(get->call);
 	sim_api_unlock();
 	if (ret)
 		goto early;
@@ -173,6 +175,7 @@ static int sim_get_pages(const struct sim_get *get)
 	sim_strike(SIM_STRIKE_BEFORE_GET_RETURNS, alloc);
 	sim_strike(SIM_STRIKE_AFTER_GET, alloc);
 	sim_alloc_put(alloc);
+	sim_spend_all(get->call, get->length >> SIM_PAGE_SHIFT);
 	return 0;
 
 late:
@@ -203,7 +206,8 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 		.caller = SIM_CALLER,
 	};
 
-	sim_enter(SIM_GET_PAGES);
+	CLASS(sim_call, call)(SIM_GET_PAGES);
+	get.call = &call;
 	if (p2p_token || va_space)
 		return -EINVAL;
 	get.persistent = SIM_OLD && !free_callback;
@@ -228,7 +232,8 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 		.caller = SIM_CALLER,
 	};
 
-	sim_enter(SIM_GET_PAGES_PERSISTENT);
+	CLASS(sim_call, call)(SIM_GET_PAGES_PERSISTENT);
+	get.call = &call;
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
 	/* Only for GPUs on a coherent link; unknown bits are let through. */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)

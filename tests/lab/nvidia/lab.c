@@ -50,7 +50,7 @@ static DEFINE_SPINLOCK(sim_spin);	/* everything below but the counters */
 
 /* ---- counters ---------------------------------------------------------- */
 
-static const char * const sim_export_names[SIM_EXPORTS] = {
+const char * const sim_clock_names[SIM_CLOCKS] = {
 	[SIM_GET_PAGES] = "nvidia_p2p_get_pages",
 	[SIM_PUT_PAGES] = "nvidia_p2p_put_pages",
 	[SIM_GET_PAGES_PERSISTENT] = "nvidia_p2p_get_pages_persistent",
@@ -65,6 +65,7 @@ static const char * const sim_export_names[SIM_EXPORTS] = {
 	[SIM_UNREGISTER_RSYNC_DRIVER] = "nvidia_p2p_unregister_rsync_driver",
 	[SIM_GET_RSYNC_REGISTERS] = "nvidia_p2p_get_rsync_registers",
 	[SIM_PUT_RSYNC_REGISTERS] = "nvidia_p2p_put_rsync_registers",
+	[SIM_FREE_CALLBACK] = "free_callback",
 };
 
 static const char * const sim_counter_names[SIM_COUNTERS] = {
@@ -92,13 +93,13 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_REVOKED_IN_GET] = "revoked_in_get",
 	[SIM_FAILURES_INJECTED] = "failures_injected",
 	[SIM_STRIKES] = "strikes",
+	[SIM_COSTS_EXCEEDED] = "costs_exceeded",
 	[SIM_VIOLATIONS] = "violations",
 	[SIM_PAGE_TABLES_QUARANTINED] = "page_tables_quarantined",
 	[SIM_DMA_MAPPINGS_QUARANTINED] = "dma_mappings_quarantined",
 };
 
 static atomic64_t sim_counters[SIM_COUNTERS];
-static atomic64_t sim_calls[SIM_EXPORTS];
 
 void sim_add(enum sim_counter which, s64 n)
 {
@@ -110,13 +111,6 @@ s64 sim_read(enum sim_counter which)
 	return atomic64_read(&sim_counters[which]);
 }
 
-/* Every export starts here. All of them may sleep. */
-void sim_enter(enum sim_export which)
-{
-	might_sleep();
-	atomic64_inc(&sim_calls[which]);
-}
-
 static int counters_show(struct seq_file *s, void *unused)
 {
 	int i;
@@ -124,8 +118,8 @@ static int counters_show(struct seq_file *s, void *unused)
 	for (i = 0; i < SIM_COUNTERS; i++)
 		seq_printf(s, "%s %lld\n", sim_counter_names[i], sim_read(i));
 	for (i = 0; i < SIM_EXPORTS; i++)
-		seq_printf(s, "calls_%s %lld\n", sim_export_names[i],
-			   (s64)atomic64_read(&sim_calls[i]));
+		seq_printf(s, "calls_%s %lld\n", sim_clock_names[i],
+			   sim_clock_calls(i));
 	sim_strike_show_counters(s);
 	return 0;
 }
@@ -267,7 +261,7 @@ static int fail_show(struct seq_file *s, void *unused)
 	spin_lock(&sim_spin);
 	for (i = 0; i < SIM_EXPORTS; i++)
 		if (sim_failures[i].error)
-			seq_printf(s, "%s %d %u %u\n", sim_export_names[i],
+			seq_printf(s, "%s %d %u %u\n", sim_clock_names[i],
 				   -sim_failures[i].error,
 				   sim_failures[i].skip + 1,
 				   sim_failures[i].count);
@@ -304,7 +298,7 @@ static int sim_which_export(const char *word)
 	if (!strncmp(word, prefix, n))
 		word += n;
 	for (int i = 0; i < SIM_EXPORTS; i++)
-		if (!strcmp(word, sim_export_names[i] + n))
+		if (!strcmp(word, sim_clock_names[i] + n))
 			return i;
 	return -EINVAL;
 }
@@ -500,6 +494,7 @@ int sim_lab_init(void)
 	struct sim_knobs *k = &sim_knobs;
 
 	sim_dir = dir;
+	sim_clock_init(dir);
 	sim_set_seed(sim_seed);
 
 	debugfs_create_file("counters", 0444, dir, NULL, &counters_fops);

@@ -31,6 +31,16 @@ enum {
 	LAB_GPU_PAGE_SIZE = 0x10000,
 };
 
+enum {
+	/*
+	 * As "where": an allocation of any size up to 128 GiB that has bus
+	 * addresses, but no memory behind them. For measuring what a
+	 * registration costs; whoever touches it gets SIGBUS, and nothing must
+	 * be transferred to or from it.
+	 */
+	LAB_GPU_UNBACKED = 0x80000000000,
+};
+
 #define LAB_GPU_ANYWHERE	0x10000000000
 #define LAB_GPU_AGAIN		0x20000000000
 #define LAB_GPU_NO_P2P		0x40000000000

@@ -23,6 +23,8 @@
 #include "sim.h"
 
 bool sim_own_dma = IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_ARGS);
+module_param_named(own_dma, sim_own_dma, bool, 0444);
+MODULE_PARM_DESC(own_dma, "see GPU memory that clients map by themselves; 0 for measurements");
 
 #ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
 
@@ -154,8 +156,11 @@ static int sim_divert_start(struct ftrace_ops *ops, void *from)
 
 int sim_own_dma_init(void)
 {
-	int ret = sim_divert_start(&sim_diversions[0], dma_map_resource);
+	int ret;
 
+	if (!sim_own_dma)
+		return 0;
+	ret = sim_divert_start(&sim_diversions[0], dma_map_resource);
 	if (ret)
 		return ret;
 	ret = sim_divert_start(&sim_diversions[1], dma_unmap_resource);
@@ -167,6 +172,8 @@ int sim_own_dma_init(void)
 /* No module that maps GPU memory is left, so nobody is in here any more. */
 void sim_own_dma_exit(void)
 {
+	if (!sim_own_dma)
+		return;
 	unregister_ftrace_function(&sim_diversions[1]);
 	unregister_ftrace_function(&sim_diversions[0]);
 }
@@ -175,6 +182,7 @@ void sim_own_dma_exit(void)
 
 int sim_own_dma_init(void)
 {
+	sim_own_dma = false;
 	return 0;
 }
 

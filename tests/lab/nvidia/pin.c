@@ -420,8 +420,12 @@ void sim_pin_revoke_all(struct sim_alloc *alloc)
 		sim_add(SIM_CALLBACKS_FIRED, 1);
 		sim_add(SIM_LIVE_CALLBACKS_RUNNING, 1);
 		WRITE_ONCE(alloc->telling, true);
-		if (callback)
+		if (callback) {
+			struct sim_call call = sim_clock_start(SIM_FREE_CALLBACK);
+
 			callback(pin->data);
+			sim_clock_stop(&call);
+		}
 		WRITE_ONCE(alloc->telling, false);
 		sim_add(SIM_LIVE_CALLBACKS_RUNNING, -1);
 

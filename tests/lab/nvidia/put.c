@@ -99,7 +99,8 @@ static struct sim_alloc *sim_put_locked(struct sim_pin *pin, const void *table,
 	return NULL;
 }
 
-static int sim_put(struct nvidia_p2p_page_table *table, struct sim_pin *before,
+static int sim_put(const struct sim_call *call,
+		   struct nvidia_p2p_page_table *table, struct sim_pin *before,
 		   u64 va, void *caller)
 {
 	struct sim_alloc *alloc;
@@ -113,11 +114,14 @@ static int sim_put(struct nvidia_p2p_page_table *table, struct sim_pin *before,
 	/* The address may mean something else by now, as in the real driver. */
 	pin = sim_pin_find(&sim_gpu, table);
 	alloc = sim_put_locked(pin, table, before, va, caller);
+	sim_spend_call(call);
 	sim_api_unlock();
 
 	sim_strike(SIM_STRIKE_AFTER_PUT, alloc);
-	if (alloc)
+	if (alloc) {
+		sim_spend_all(call, pin->entries);
 		sim_alloc_put(alloc);
+	}
 	sim_pin_drop(pin);
 	return 0;
 }
@@ -134,8 +138,8 @@ static void sim_put_device(struct sim_pin *pin)
 	mutex_unlock(&pin->gpu->lock);
 }
 
-static int sim_put_persistent(const char *what, struct sim_pin *pin, u64 va,
-			      void *caller)
+static int sim_put_persistent(const struct sim_call *call, const char *what,
+			      struct sim_pin *pin, u64 va, void *caller)
 {
 	struct sim_alloc *alloc;
 	int ret;
@@ -152,6 +156,7 @@ static int sim_put_persistent(const char *what, struct sim_pin *pin, u64 va,
 		sim_put_device(pin);
 		sim_pin_release(pin, SIM_PIN_PUT);
 		sim_alloc_settle(alloc);
+		sim_spend_call(call);
 	} else {
 		sim_violation(SIM_BAD_DOUBLE_PUT,
 			      "%s of page table %p by two tasks at once, from %pS",
@@ -161,6 +166,7 @@ static int sim_put_persistent(const char *what, struct sim_pin *pin, u64 va,
 	sim_api_unlock();
 	if (alloc) {
 		sim_strike(SIM_STRIKE_AFTER_PUT, alloc);
+		sim_spend_all(call, pin->entries);
 		sim_alloc_put(alloc);
 	}
 	return ret;
@@ -174,7 +180,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 	struct sim_pin *pin;
 	int ret;
 
-	sim_enter(SIM_PUT_PAGES);
+	CLASS(sim_call, call)(SIM_PUT_PAGES);
 	if (!page_table)
 		return 0;
 	ret = sim_fail(SIM_PUT_PAGES);
@@ -184,10 +190,10 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 	pin = sim_pin_find(&sim_gpu, page_table);
 	sim_put_reads(pin, page_table, SIM_CALLER);
 	if (!pin || !pin->persistent) {
-		ret = sim_put(page_table, pin, virtual_address, SIM_CALLER);
+		ret = sim_put(&call, page_table, pin, virtual_address, SIM_CALLER);
 	} else if (SIM_OLD) {
-		ret = sim_put_persistent("put_pages", pin, virtual_address,
-					 SIM_CALLER);
+		ret = sim_put_persistent(&call, "put_pages", pin,
+					 virtual_address, SIM_CALLER);
 	} else {
 		sim_violation(SIM_BAD_TABLE_KIND,
 			      "put_pages of persistent page table %p, from %pS",
@@ -207,7 +213,7 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 	struct sim_pin *pin;
 	int ret = -EINVAL;
 
-	sim_enter(SIM_PUT_PAGES_PERSISTENT);
+	CLASS(sim_call, call)(SIM_PUT_PAGES_PERSISTENT);
 	if (flags)
 		return -EINVAL;
 	if (!page_table)
@@ -228,8 +234,8 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 		if (ret)
 			sim_put_device(pin);
 		else
-			ret = sim_put_persistent(what, pin, virtual_address,
-						 SIM_CALLER);
+			ret = sim_put_persistent(&call, what, pin,
+						 virtual_address, SIM_CALLER);
 	}
 	sim_pin_drop(pin);
 	return ret;

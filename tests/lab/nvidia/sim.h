@@ -31,6 +31,7 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include <linux/cleanup.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -60,6 +61,14 @@
 
 /* Who has called an export: in the exports themselves. */
 #define SIM_CALLER		__builtin_return_address(0)
+
+/*
+ * Where the bus addresses of allocations without memory begin, and how large one
+ * may be: with holes as large as its parts it ends below 2^39, which every IOMMU
+ * reaches. Nothing of the guest's is there.
+ */
+#define SIM_UNBACKED		(1ULL << 38)
+#define SIM_UNBACKED_MAX	(1ULL << 37)
 
 /* BAR1 space that the resource manager never gives to third parties. */
 #define SIM_BAR1_RESERVE	(36UL << 20)
@@ -122,6 +131,7 @@ struct sim_alloc {
 	u32 *bar1;		/* page -> how many pins map it */
 
 	enum sim_alloc_state state;
+	bool unbacked;		/* bus addresses alone: no frames, no bytes */
 	bool unmapped;		/* its address means nothing any more */
 	bool queued;		/* another task frees it */
 	bool free_in_close;	/* whatever free_from says */
@@ -301,7 +311,10 @@ enum sim_export {
 	SIM_UNREGISTER_RSYNC_DRIVER,
 	SIM_GET_RSYNC_REGISTERS,
 	SIM_PUT_RSYNC_REGISTERS,
-	SIM_EXPORTS
+	SIM_EXPORTS,
+	/* What else has a clock: a client's free callback. */
+	SIM_FREE_CALLBACK = SIM_EXPORTS,
+	SIM_CLOCKS
 };
 
 enum sim_counter {
@@ -332,6 +345,7 @@ enum sim_counter {
 	SIM_REVOKED_IN_GET,
 	SIM_FAILURES_INJECTED,
 	SIM_STRIKES,
+	SIM_COSTS_EXCEEDED,
 	SIM_VIOLATIONS,
 	/* sizes */
 	SIM_PAGE_TABLES_QUARANTINED,
@@ -403,17 +417,40 @@ struct sim_knobs {
 	u32 dma_contiguous;
 	u32 reuse;
 	u32 verify;
+	u32 costs;
 };
 
 extern struct sim_knobs sim_knobs;
+extern const char * const sim_clock_names[SIM_CLOCKS];
 
 int sim_lab_init(void);
 void sim_lab_exit(void);
-void sim_enter(enum sim_export which);
 int sim_fail(enum sim_export which);
 void sim_add(enum sim_counter which, s64 n);
 s64 sim_read(enum sim_counter which);
 u32 sim_random(void);
 __printf(2, 3) void sim_violation(enum sim_offence what, const char *fmt, ...);
+
+/* ---- clock.c ------------------------------------------------------------ */
+
+/* One call on the clock, until the end of its scope. */
+struct sim_call {
+	int which;
+	u64 began;
+	u64 began_ns;	/* 0: it costs what it costs */
+};
+
+struct dentry;
+
+struct sim_call sim_enter(enum sim_export which);
+struct sim_call sim_clock_start(int which);
+void sim_clock_stop(struct sim_call *call);
+void sim_spend_call(const struct sim_call *call);
+void sim_spend_all(const struct sim_call *call, u32 pages);
+s64 sim_clock_calls(int which);
+void sim_clock_init(struct dentry *dir);
+
+DEFINE_CLASS(sim_call, struct sim_call, sim_clock_stop(&_T), sim_enter(which),
+	     enum sim_export which)
 
 #endif

@@ -19,7 +19,7 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	struct sim_pin *pin;
 	int ret;
 
-	sim_enter(SIM_FREE_PAGE_TABLE);
+	CLASS(sim_call, call)(SIM_FREE_PAGE_TABLE);
 	ret = sim_fail(SIM_FREE_PAGE_TABLE);
 	pin = sim_pin_find(&sim_gpu, page_table);
 	if (pin ? READ_ONCE(pin->state) == SIM_PIN_PUT :
@@ -38,7 +38,7 @@ int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping)
 	struct sim_mapping *m;
 	int ret;
 
-	sim_enter(SIM_FREE_DMA_MAPPING);
+	CLASS(sim_call, call)(SIM_FREE_DMA_MAPPING);
 	ret = sim_fail(SIM_FREE_DMA_MAPPING);
 	m = sim_mapping_find(&sim_gpu, dma_mapping);
 	if (m ? READ_ONCE(m->pin->state) == SIM_PIN_PUT :
@@ -55,14 +55,14 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_free_dma_mapping);
 int nvidia_p2p_init_mapping(u64 p2p_token, struct nvidia_p2p_params *params,
 			    void (*destroy_callback)(void *data), void *data)
 {
-	sim_enter(SIM_INIT_MAPPING);
+	CLASS(sim_call, call)(SIM_INIT_MAPPING);
 	return -ENOTSUPP;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_init_mapping);
 
 int nvidia_p2p_destroy_mapping(u64 p2p_token)
 {
-	sim_enter(SIM_DESTROY_MAPPING);
+	CLASS(sim_call, call)(SIM_DESTROY_MAPPING);
 	return -ENOTSUPP;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_destroy_mapping);
@@ -76,7 +76,7 @@ int nvidia_p2p_register_rsync_driver(struct nvidia_p2p_rsync_driver *driver,
 {
 	int ret;
 
-	sim_enter(SIM_REGISTER_RSYNC_DRIVER);
+	CLASS(sim_call, call)(SIM_REGISTER_RSYNC_DRIVER);
 	ret = sim_fail(SIM_REGISTER_RSYNC_DRIVER);
 	if (ret)
 		return ret;
@@ -103,7 +103,7 @@ void nvidia_p2p_unregister_rsync_driver(struct nvidia_p2p_rsync_driver *driver,
 {
 	bool mine;
 
-	sim_enter(SIM_UNREGISTER_RSYNC_DRIVER);
+	CLASS(sim_call, call)(SIM_UNREGISTER_RSYNC_DRIVER);
 	spin_lock(&rsync_lock);
 	mine = driver && rsync_driver == driver && rsync_data == data;
 	if (mine) {
@@ -121,14 +121,14 @@ EXPORT_SYMBOL_GPL(nvidia_p2p_unregister_rsync_driver);
 
 int nvidia_p2p_get_rsync_registers(struct nvidia_p2p_rsync_reg_info **reg_info)
 {
-	sim_enter(SIM_GET_RSYNC_REGISTERS);
+	CLASS(sim_call, call)(SIM_GET_RSYNC_REGISTERS);
 	return -ENODEV;
 }
 EXPORT_SYMBOL_GPL(nvidia_p2p_get_rsync_registers);
 
 void nvidia_p2p_put_rsync_registers(struct nvidia_p2p_rsync_reg_info *reg_info)
 {
-	sim_enter(SIM_PUT_RSYNC_REGISTERS);
+	CLASS(sim_call, call)(SIM_PUT_RSYNC_REGISTERS);
 	if (reg_info)
 		sim_violation(SIM_BAD_RSYNC,
 			      "put_rsync_registers of what nobody can have got, from %pS",

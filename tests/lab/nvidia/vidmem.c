@@ -109,6 +109,43 @@ static int sim_pick(const struct sim_gpu *gpu, u32 layout, u32 hint,
 	return 0;
 }
 
+/*
+ * The frame of a page of an allocation that no memory is behind: counted from
+ * SIM_UNBACKED, and nobody's, so that others may have the same.
+ */
+static int sim_pick_unbacked(u32 layout, const struct sim_alloc *alloc, u32 page)
+{
+	const u32 per_hole = SZ_2M >> SIM_PAGE_SHIFT;
+
+	switch (layout) {
+	case SIM_CONTIGUOUS:
+		return page;
+	case SIM_DESCENDING:
+		return alloc->npages - 1 - page;
+	case SIM_HOLES64K:
+		return 2 * page;
+	case SIM_HOLES2M:
+		return page + round_down(page, per_hole);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int sim_take_unbacked(struct sim_alloc *alloc)
+{
+	u32 layout = READ_ONCE(sim_knobs.layout);
+	int frame;
+	u32 i;
+
+	for (i = 0; i < alloc->npages; i++) {
+		frame = sim_pick_unbacked(layout, alloc, i);
+		if (frame < 0)
+			return frame;
+		alloc->frame[i] = frame;
+	}
+	return 0;
+}
+
 /* The first of @n free frames in a row, or where they would be too few. */
 static u32 sim_room(const struct sim_gpu *gpu, u32 n)
 {
@@ -122,6 +159,9 @@ static u32 sim_room(const struct sim_gpu *gpu, u32 n)
 
 static void sim_release_frames(struct sim_alloc *alloc, u32 n)
 {
+	if (alloc->unbacked)
+		return;
+	sim_add(SIM_LIVE_FRAMES, -(s64)n);
 	while (n--)
 		alloc->gpu->owner[alloc->frame[n]] = NULL;
 }
@@ -135,6 +175,8 @@ static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 	u32 i, run = 0;
 	int ret;
 
+	if (alloc->unbacked)
+		return sim_take_unbacked(alloc);
 	for (i = 0; i < alloc->npages; i++) {
 		ret = sim_pick(gpu, layout, hint, alloc, i, &run,
 			       &alloc->frame[i]);
@@ -143,10 +185,10 @@ static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 			return ret;
 		}
 		gpu->owner[alloc->frame[i]] = alloc;
+		sim_add(SIM_LIVE_FRAMES, 1);
 	}
 	if (anywhere)
 		alloc->offset = (u64)alloc->frame[0] << SIM_PAGE_SHIFT;
-	sim_add(SIM_LIVE_FRAMES, alloc->npages);
 	return 0;
 }
 
@@ -171,7 +213,9 @@ static int sim_borrow_frames(struct sim_alloc *alloc)
 
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page)
 {
-	return alloc->gpu->bar + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
+	phys_addr_t base = alloc->unbacked ? SIM_UNBACKED : alloc->gpu->bar;
+
+	return base + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
 /* ---- room in BAR1 ------------------------------------------------------ */
@@ -228,6 +272,7 @@ static struct sim_alloc *sim_alloc_new(struct sim_gpu *gpu, u64 va, u64 offset,
 	alloc->va = va;
 	alloc->offset = offset;
 	alloc->size = size;
+	alloc->unbacked = offset == LAB_GPU_UNBACKED;
 	alloc->npages = size >> SIM_PAGE_SHIFT;
 	alloc->frame = kvcalloc(alloc->npages, sizeof(*alloc->frame),
 				GFP_KERNEL);
@@ -312,7 +357,7 @@ static void sim_scrub(struct sim_alloc *alloc)
 	struct sim_gpu *gpu = alloc->gpu;
 	u32 i;
 
-	for (i = 0; i < alloc->npages && READ_ONCE(gpu->present); i++)
+	for (i = 0; !alloc->unbacked && i < alloc->npages && READ_ONCE(gpu->present); i++)
 		memset(gpu->kva + ((u64)alloc->frame[i] << SIM_PAGE_SHIFT),
 		       SIM_SCRUB, SIM_PAGE_SIZE);
 }
@@ -336,12 +381,10 @@ void sim_alloc_settle(struct sim_alloc *alloc)
 
 	mutex_lock(&gpu->lock);
 	list_del_init(&alloc->node);
-	if (first) {
+	if (first)
 		first->lent--;
-	} else {
+	else
 		sim_release_frames(alloc, alloc->npages);
-		sim_add(SIM_LIVE_FRAMES, -(s64)alloc->npages);
-	}
 	mutex_unlock(&gpu->lock);
 	if (alloc->orphan)
 		sim_add(SIM_LIVE_ORPHANS, -1);
@@ -475,7 +518,7 @@ static vm_fault_t sim_vma_fault(struct vm_fault *vmf)
 	unsigned long pfn;
 
 	mutex_lock(&alloc->gpu->lock);
-	if (alloc->state != SIM_ALLOC_GONE) {
+	if (alloc->state != SIM_ALLOC_GONE && !alloc->unbacked) {
 		pfn = PHYS_PFN(sim_alloc_phys(alloc, page));
 		do {
 			ret = vmf_insert_pfn(vma, addr, pfn++);
@@ -534,9 +577,10 @@ static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (!IS_ALIGNED(offset, SIM_PAGE_SIZE) ||
-	    !IS_ALIGNED(vma->vm_start, SIM_PAGE_SIZE) || offset >= gpu->size)
+	    !IS_ALIGNED(vma->vm_start, SIM_PAGE_SIZE) ||
+	    (offset >= gpu->size && offset != LAB_GPU_UNBACKED))
 		return -EINVAL;
-	if (size > gpu->size)
+	if (size > (offset == LAB_GPU_UNBACKED ? SIM_UNBACKED_MAX : gpu->size))
 		return -ENOMEM;
 
 	alloc = sim_alloc_new(gpu, vma->vm_start, offset, size);

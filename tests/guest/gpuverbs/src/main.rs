@@ -9,6 +9,8 @@
 
 mod args;
 mod buffer;
+mod clocks;
+mod consumer;
 mod emit;
 mod endpoint;
 mod errno;
@@ -20,6 +22,7 @@ mod inherit;
 #[allow(unsafe_code)]
 mod layout;
 mod machine;
+mod measure;
 mod output;
 mod pattern;
 mod probe;
@@ -53,6 +56,7 @@ const COMMANDS: &[Command] = &[
     inherit::COMMAND,
     starve::COMMAND,
     storm::COMMAND,
+    measure::COMMAND,
     emit::COMMAND,
 ];
 

@@ -10,6 +10,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
+#include <linux/timex.h>
 #include <rdma/ib_umem.h>
 
 #include "peer_server.h"
@@ -30,6 +31,7 @@ struct peer_call {
 	enum peer_op op;
 	int preempt;
 	int locks;
+	u64 began;
 };
 
 static DEFINE_SPINLOCK(peer_calls_lock);
@@ -43,10 +45,12 @@ static void peer_call_begin(struct peer_call *call)
 	spin_lock(&peer_calls_lock);
 	list_add(&call->entry, &peer_calls);
 	spin_unlock(&peer_calls_lock);
+	call->began = get_cycles();
 }
 
 static void peer_call_end(struct peer_call *call, long ret)
 {
+	peer_clock(call->op, get_cycles() - call->began);
 	spin_lock(&peer_calls_lock);
 	list_del(&call->entry);
 	spin_unlock(&peer_calls_lock);

@@ -4,6 +4,7 @@
  * earlier servers see peer_g2.c.
  */
 #include <linux/preempt.h>
+#include <linux/timex.h>
 #include <rdma/ib_umem.h>
 
 #include "peer_server.h"
@@ -149,6 +150,7 @@ static bool peer_ticket_possible(struct peer_client *client, u64 ticket)
 /* What clients get as their invalidate callback. */
 int peer_invalidate(void *handle, u64 core_context)
 {
+	u64 began = get_cycles();
 	struct peer_client *client = peer_client_enter(handle);
 
 	peer_count(PEER_INVALIDATIONS, 1);
@@ -179,5 +181,6 @@ int peer_invalidate(void *handle, u64 core_context)
 	peer_count(PEER_LIVE_INVALIDATIONS, -1);
 out:
 	peer_client_leave(client);
+	peer_clock(PEER_INVALIDATE, get_cycles() - began);
 	return 0;
 }

@@ -50,6 +50,7 @@ static const char *const peer_switch_names[PEER_SWITCHES] = {
 	[PEER_OTHER_DEVICE] = "other_device",
 	[PEER_SHORT_SEGMENTS] = "short_segments",
 	[PEER_ANY_MEMORY] = "any_memory",
+	[PEER_LIGHT] = "light",
 	[PEER_DROP_INVAL] = "no_inval_supp",
 	[PEER_LATE_TICKETS] = "late_tickets",
 	[PEER_B2_STOP_INVERTED] = "b2_stop_inverted",

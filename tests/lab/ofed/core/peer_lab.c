@@ -78,6 +78,7 @@ static const char *const peer_violation_names[PEER_VIOLATIONS] = {
 };
 
 static atomic64_t peer_op_counts[PEER_OPS];
+static atomic64_t peer_op_ticks[PEER_OPS];
 static atomic64_t peer_counters[PEER_COUNTERS];
 
 const char *peer_op_name(enum peer_op op)
@@ -89,6 +90,24 @@ void peer_count(enum peer_counter which, s64 by)
 {
 	atomic64_add(by, &peer_counters[which]);
 }
+
+/* What a call has taken, in ticks of get_cycles(). */
+void peer_clock(enum peer_op op, u64 ticks)
+{
+	atomic64_add(ticks, &peer_op_ticks[op]);
+}
+
+static int clocks_show(struct seq_file *m, void *unused)
+{
+	int i;
+
+	for (i = 0; i < PEER_OPS; i++)
+		seq_printf(m, "%s %lld %lld\n", peer_op_names[i],
+			   atomic64_read(&peer_op_counts[i]),
+			   atomic64_read(&peer_op_ticks[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(clocks);
 
 static int counters_show(struct seq_file *m, void *unused)
 {
@@ -223,10 +242,12 @@ void ib_peer_init(void)
 {
 	peer_dir = debugfs_create_dir("peer_mem_lab", NULL);
 	debugfs_create_file("calls", 0444, peer_dir, NULL, &calls_fops);
+	debugfs_create_file("clocks", 0444, peer_dir, NULL, &clocks_fops);
 	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
 	debugfs_create_file("trace", 0444, peer_dir, NULL, &trace_fops);
 	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);
 	peer_knobs_create(peer_dir);
+	peer_consumer_create(peer_dir);
 }
 
 void ib_peer_exit(void)

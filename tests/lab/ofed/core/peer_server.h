@@ -125,6 +125,7 @@ enum peer_switch {
 	PEER_OTHER_DEVICE,
 	PEER_SHORT_SEGMENTS,
 	PEER_ANY_MEMORY,
+	PEER_LIGHT,
 	PEER_DROP_INVAL,
 	PEER_LATE_TICKETS,
 	PEER_B2_STOP_INVERTED,
@@ -224,6 +225,7 @@ struct peer_umem {
 	struct sg_table table;		/* the client's */
 	int nmap;			/* how many entries it said, up to G3a */
 	struct sg_table table_seen;
+	bool borrowed;			/* the driver has the client's list itself */
 	u32 table_sum;
 
 	atomic_t in_flight;		/* invalidations that have found it */
@@ -303,6 +305,7 @@ int peer_sysfs_squat(const char *name);
 
 /* peer_lab.c */
 void peer_count(enum peer_counter which, s64 by);
+void peer_clock(enum peer_op op, u64 ticks);
 void peer_trace(struct peer_client *client, enum peer_op op, u64 id, long ret);
 __printf(3, 4)
 void peer_violation(struct peer_client *client, enum peer_violation kind,
@@ -315,5 +318,8 @@ void peer_knobs_create(struct dentry *dir);
 void peer_delay(enum peer_point point);
 int peer_fail(enum peer_point point);
 bool peer_switched(enum peer_switch which);
+
+/* peer_consumer.c */
+void peer_consumer_create(struct dentry *dir);
 
 #endif

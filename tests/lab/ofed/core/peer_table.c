@@ -229,11 +229,30 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	return 0;
 }
 
+/*
+ * Gives the driver the client's own list, as real servers do: for measurements,
+ * where what this double looks at would count as the core's work.
+ */
+static int peer_table_borrow(struct peer_umem *p, unsigned long page_size)
+{
+	struct peer_trim trim = peer_table_trim(p, page_size);
+
+	/* These would have to be cut off in the client's list. */
+	if (trim.head || trim.tail)
+		return -EOPNOTSUPP;
+	p->borrowed = true;
+	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
+	p->umem->sgt_append.sgt = p->table;
+	return 0;
+}
+
 /* Checks what dma_map left, and gives the driver its table. */
 int peer_table_check(struct peer_umem *p, unsigned long page_size)
 {
 	struct peer_trim trim;
 
+	if (peer_switched(PEER_LIGHT))
+		return peer_table_borrow(p, page_size);
 	if (!peer_table_check_shape(p)) {
 		/* Not to be walked later either. */
 		p->table_seen.sgl = NULL;
@@ -257,6 +276,8 @@ void peer_table_check_mapped(struct peer_umem *p)
 	unsigned int i;
 	size_t run;
 
+	if (p->borrowed)
+		return;
 	for_each_sg(table->sgl, sg, table->orig_nents, i) {
 		run = peer_device_resolve(p->device, sg_dma_address(sg),
 					  sg->length, &phys);
@@ -278,7 +299,7 @@ void peer_table_verify(struct peer_umem *p)
 {
 	const struct sg_table *now = &p->table, *then = &p->table_seen;
 
-	if (!then->sgl)
+	if (!then->sgl || p->borrowed)
 		return;
 	if ((!now->sgl || !memcmp(now, then, sizeof(*now))) &&
 	    peer_table_hash(then) == p->table_sum)
@@ -289,6 +310,7 @@ void peer_table_verify(struct peer_umem *p)
 
 void peer_table_free(struct peer_umem *p)
 {
-	sg_free_table(&p->umem->sgt_append.sgt);
+	if (!p->borrowed)
+		sg_free_table(&p->umem->sgt_append.sgt);
 	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
 }

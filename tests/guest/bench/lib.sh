@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Measurements, each reported to the host as a line "figure {JSON}" (tests/lab/bench.sh).
+. /lab/bench/held.sh
+
+# What is compared, by its name for modprobe.
+MODULES='nv_peer_mem nvidia-peermem'
+
+# What is registered, and the rounds of which each figure is the median.
+SIZES=$(word sizes 64K,1M,16M,256M,4G,64G | tr , ' ')
+rounds() {
+	case $1 in
+	64K | 1M) echo 21 ;;
+	16M) echo 11 ;;
+	256M) echo 5 ;;
+	4G) echo 3 ;;
+	*) echo 1 ;;
+	esac
+}
+
+# prepare_bench: the doubles as light as they can be: what they look at would
+# count as the cost of the core and of the driver.
+prepare_bench() {
+	modprobe nvidia own_dma=0
+	wait_for "the GPU" test -c /dev/nvidia-lab
+	load_rdma
+	echo 0 >"$NVIDIA/verify"
+	echo 0 >"$NVIDIA/quarantine_max"
+	# Room for anything: what does not fit is another test's.
+	echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
+	echo light 1 >"$CORE/switch"
+	prepare_held
+}
+
+# load_measured MODULE MODE: with the client of that mode first in line for what
+# is registered then, in the way of --way. Versions of nvidia-peermem without the
+# parameter say so and ignore it: their clients are in the order of the revocable.
+load_measured() {
+	module=$1 mode=$2
+	case $mode in
+	persistent)
+		modprobe "$module"
+		way=fixed
+		;;
+	revocable)
+		modprobe "$module" persistent_api_support=0
+		way=revocable
+		;;
+	esac
+}
+
+# figure MEMBERS: one line for the host, MEMBERS of a JSON object in it.
+figure() {
+	report figure "{\"machine\":\"$MACHINE\",\"module\":\"$module\",\"mode\":\"$mode\",$1}"
+}
+
+bytes() { numfmt --from=iec "$1"; }
+
+# measured MEMBERS OPTION...: MEMBERS and what was measured.
+measured() {
+	local members=$1 result
+	shift
+	result=$(gpuverbs measure --way "$way" "$@") || {
+		fail "measuring $module, $mode: $members"
+		return
+	}
+	figure "$members,$result"
+}
+
+# figure_costs SIZE: registration and deregistration, with the simulated driver's
+# own costs and with those that are published of real ones.
+figure_costs() {
+	local costs
+	for costs in 0 1; do
+		echo "$costs" >"$NVIDIA/costs"
+		measured "\"figure\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"published\":$costs" \
+			--length "$1" --times "$(rounds "$1")"
+	done
+	echo 0 >"$NVIDIA/costs"
+}
+
+# figure_revoked SIZE: what freeing memory takes that is registered.
+figure_revoked() {
+	measured "\"figure\":\"revoked\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
+		--free --length "$1" --times "$(rounds "$1")"
+}
+
+# figure_held SIZE: bytes of kernel memory that the module holds for a registration.
+figure_held() {
+	figure "\"figure\":\"held\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"bytes\":$(held "$1")"
+}
+
+# figure_threads N: registrations of 1 MiB by so many threads.
+figure_threads() {
+	local costs
+	for costs in 0 1; do
+		echo "$costs" >"$NVIDIA/costs"
+		measured "\"figure\":\"threads\",\"published\":$costs" --length 1M --cycles 200 --threads "$1"
+	done
+}
+
+# figure_module MODULE: the module's file, the memory that its code and data take,
+# and how long the kernel takes to load it.
+figure_module() {
+	local module=$1 mode=persistent file name
+	file=/tmp/$module.ko
+	name=${module//-/_}
+	cp "$(modinfo -n "$module")" "$file"
+	trace_loading insmod "$file"
+	figure "\"figure\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading"
+	rmmod "$module"
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A driver's use of peer memory without a device: registrations that nothing is
+ * ever transferred through.
+ *
+ * The file "umem" in debugfs holds one registration for each time that it is
+ * open. What is written is one command:
+ *
+ *   register ADDRESS LENGTH WAY    of this process' memory. WAY is revocable, as
+ *                                  mlx5 does for memory regions, or fixed, as it
+ *                                  does for what its hardware owns: queues,
+ *                                  doorbells, DevX.
+ *   deregister
+ *   repeat ADDRESS LENGTH WAY N    both, N times
+ *
+ * and what is read is the outcome, "name number" on each line: ticks of
+ * get_cycles() for both, entries of the scatterlist, and the page size that a
+ * device would work with. The end of a region that was revoked is still to be
+ * deregistered.
+ */
+#include <linux/debugfs.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/timex.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+#include <rdma/ib_umem.h>
+#include <rdma/ib_verbs.h>
+
+#include "core_priv.h"
+#include "peer_server.h"
+
+/* What mlx5 can do: pages from 4 KiB to 2 GiB. */
+#define PEER_PAGE_SIZES GENMASK(31, 12)
+
+/* How many devices are looked for. */
+#define PEER_DEVICES 16
+
+struct peer_consumer {
+	struct mutex lock;	/* all of this */
+	struct ib_device *device;
+	struct ib_umem *umem;
+	bool revoked;
+	u64 register_ticks;
+	u64 deregister_ticks;
+	unsigned int entries;
+	unsigned long page_size;
+};
+
+struct peer_range {
+	unsigned long address;
+	size_t length;
+	bool revocable;
+};
+
+static struct ib_device *peer_any_device(void)
+{
+	struct ib_device *device = NULL;
+	u32 i;
+
+	for (i = 0; i < PEER_DEVICES && !device; i++)
+		device = ib_device_get_by_index(&init_net, i);
+	return device;
+}
+
+static void peer_consumer_invalidate(struct ib_umem *umem, void *priv)
+{
+	struct peer_consumer *c = priv;
+
+	WRITE_ONCE(c->revoked, true);
+}
+
+static int peer_consumer_begin(struct peer_consumer *c, const struct peer_range *range)
+{
+	u64 began = get_cycles();
+	struct ib_umem *umem;
+	int err;
+
+	umem = ib_umem_get_peer(c->device, range->address, range->length,
+				IB_ACCESS_LOCAL_WRITE,
+				range->revocable ? IB_PEER_MEM_INVAL_SUPP : 0);
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	c->page_size = ib_umem_find_best_pgsz(umem, PEER_PAGE_SIZES, range->address);
+	c->entries = umem->sgt_append.sgt.nents;
+	c->revoked = false;
+	err = ib_umem_activate_invalidation_notifier(umem, peer_consumer_invalidate, c);
+	if (err) {
+		ib_umem_stop_invalidation_notifier(umem);
+		ib_umem_release(umem);
+		return err;
+	}
+	c->umem = umem;
+	c->register_ticks += get_cycles() - began;
+	return 0;
+}
+
+static void peer_consumer_end(struct peer_consumer *c)
+{
+	u64 began = get_cycles();
+
+	ib_umem_stop_invalidation_notifier(c->umem);
+	ib_umem_release(c->umem);
+	c->umem = NULL;
+	c->deregister_ticks += get_cycles() - began;
+}
+
+static int peer_consumer_register(struct peer_consumer *c, const struct peer_range *range)
+{
+	int err;
+
+	if (c->umem)
+		return -EBUSY;
+	c->device = peer_any_device();
+	if (!c->device)
+		return -ENODEV;
+	c->register_ticks = 0;
+	c->deregister_ticks = 0;
+	err = peer_consumer_begin(c, range);
+	if (err)
+		ib_device_put(c->device);
+	return err;
+}
+
+static int peer_consumer_deregister(struct peer_consumer *c)
+{
+	if (!c->umem)
+		return -EINVAL;
+	peer_consumer_end(c);
+	ib_device_put(c->device);
+	return 0;
+}
+
+static int peer_consumer_repeat(struct peer_consumer *c, const struct peer_range *range,
+				unsigned int cycles)
+{
+	int err = peer_consumer_register(c, range);
+
+	while (!err && --cycles) {
+		peer_consumer_end(c);
+		err = peer_consumer_begin(c, range);
+		if (err)
+			ib_device_put(c->device);
+	}
+	return err ?: peer_consumer_deregister(c);
+}
+
+static int peer_consumer_obey(struct peer_consumer *c, const char *text)
+{
+	struct peer_range range;
+	unsigned int cycles;
+	char verb[16], way[16];
+	int words;
+
+	words = sscanf(text, "%15s %lu %zu %15s %u", verb, &range.address,
+		       &range.length, way, &cycles);
+	if (words == 1 && !strcmp(verb, "deregister"))
+		return peer_consumer_deregister(c);
+	if (words < 4)
+		return -EINVAL;
+	range.revocable = !strcmp(way, "revocable");
+	if (!range.revocable && strcmp(way, "fixed"))
+		return -EINVAL;
+	if (words == 4 && !strcmp(verb, "register"))
+		return peer_consumer_register(c, &range);
+	if (words == 5 && !strcmp(verb, "repeat") && cycles)
+		return peer_consumer_repeat(c, &range, cycles);
+	return -EINVAL;
+}
+
+static int umem_show(struct seq_file *m, void *unused)
+{
+	struct peer_consumer *c = m->private;
+
+	mutex_lock(&c->lock);
+	seq_printf(m, "register_ticks %llu\n", c->register_ticks);
+	seq_printf(m, "deregister_ticks %llu\n", c->deregister_ticks);
+	seq_printf(m, "entries %u\n", c->entries);
+	seq_printf(m, "page_size %lu\n", c->page_size);
+	seq_printf(m, "revoked %d\n", READ_ONCE(c->revoked));
+	mutex_unlock(&c->lock);
+	return 0;
+}
+
+static ssize_t umem_write(struct file *file, const char __user *buf, size_t count,
+			  loff_t *pos)
+{
+	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
+	char text[96];
+	int err;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buf, count))
+		return -EFAULT;
+	text[count] = 0;
+	mutex_lock(&c->lock);
+	err = peer_consumer_obey(c, text);
+	mutex_unlock(&c->lock);
+	return err ?: count;
+}
+
+static int umem_open(struct inode *inode, struct file *file)
+{
+	struct peer_consumer *c = kzalloc_obj(*c);
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	mutex_init(&c->lock);
+	err = single_open(file, umem_show, c);
+	if (err)
+		kfree(c);
+	return err;
+}
+
+static int umem_release(struct inode *inode, struct file *file)
+{
+	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
+
+	if (c->umem)
+		peer_consumer_deregister(c);
+	kfree(c);
+	return single_release(inode, file);
+}
+
+static const struct file_operations umem_fops = {
+	.owner = THIS_MODULE,
+	.open = umem_open,
+	.read = seq_read,
+	.llseek = seq_lseek,
+	.write = umem_write,
+	.release = umem_release,
+};
+
+void peer_consumer_create(struct dentry *dir)
+{
+	debugfs_create_file("umem", 0600, dir, NULL, &umem_fops);
+}
