@@ -10,8 +10,6 @@ use super::{
     errno::Errno,
     extents::{
         longest_segment,
-        merge,
-        segments,
         Extent,
         Range, //
     },
@@ -38,7 +36,10 @@ use super::{
         Monitor,
         GFP_KERNEL, //
     },
-    scatter::ScatterTable,
+    scatter::{
+        self,
+        ScatterTable, //
+    },
     stats, //
 };
 
@@ -130,8 +131,7 @@ impl Region {
                 None
             }
         };
-        drop(state);
-        self.notify();
+        self.notify(state);
         drop(unwanted);
     }
 
@@ -147,19 +147,22 @@ impl Region {
         device: Device,
         give: impl FnOnce(&ScatterTable),
     ) -> Result<(), Errno> {
-        let (addresses, table) = match self.mappable()? {
+        let source = self.mappable()?;
+        let mut table = self.builder(device)?;
+        let addresses = match source {
             Source::Own(_) if !device.revocable() => return Err(Errno::OPNOTSUPP),
             Source::Own(extents) => {
                 let mapping = OwnMapping::new(device, extents)?;
-                let table = self.scatter(device, mapping.extents())?;
-                (Addresses::Own(mapping), table)
+                mapping.extents(|extent| table.extent(extent))?;
+                Addresses::Own(mapping)
             }
             Source::Driver(pin) => {
                 let mapping = DriverMapping::new(device, pin)?;
-                let table = self.scatter(device, mapping.extents(&self.fixed().range)?)?;
-                (Addresses::Driver(mapping), table)
+                mapping.extents(&self.fixed().range, |extent| table.extent(extent))?;
+                Addresses::Driver(mapping)
             }
         };
+        let table = table.finish()?;
         let mapping = Mapping {
             _addresses: addresses,
             _reachable: stats::Reachable::new(self.fixed().range.pinned()),
@@ -183,17 +186,13 @@ impl Region {
         state.source.take().ok_or(Errno::INVAL)
     }
 
-    /// A scatterlist of the bus addresses that the core shall see: whole pages of the kernel that
-    /// cover the user's range, neighbours merged.
-    fn scatter(
-        &self,
-        device: Device,
-        extents: impl Iterator<Item = Extent> + Clone,
-    ) -> Result<ScatterTable, Errno> {
+    /// For a scatterlist of the bus addresses that the core shall see: whole pages of the kernel
+    /// that cover the user's range.
+    fn builder(&self, device: Device) -> Result<scatter::Builder, Errno> {
         let page = rt::page_size();
         let window = self.fixed().range.window(page).ok_or(Errno::INVAL)?;
         let longest = longest_segment(device.max_segment(), page);
-        ScatterTable::new(segments(merge(extents), window, longest), window.len)
+        Ok(scatter::Builder::new(window, longest))
     }
 
     /// The core uses the addresses no more. The pin stays until [`Self::release`], which comes
@@ -202,8 +201,9 @@ impl Region {
         let mapping = self.lock().life.unmap();
         if let Some(mapping) = mapping {
             drop(mapping);
-            self.lock().life.unmapped();
-            self.notify();
+            let mut state = self.lock();
+            state.life.unmapped();
+            self.notify(state);
         }
     }
 
@@ -244,8 +244,9 @@ impl Revoke for Region {
                 let rest = self.lock().life.told();
                 drop(rest.mapping);
                 rest.pin.into_iter().for_each(Pin::forget);
-                self.lock().life.revoked();
-                self.notify();
+                let mut state = self.lock();
+                state.life.revoked();
+                self.notify(state);
             }
             Revocation::Forget(pin) => pin.forget(),
             Revocation::Wait | Revocation::Nothing => {}

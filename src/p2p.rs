@@ -17,7 +17,7 @@ use super::{
     abi,
     errno::Errno,
     extents::{
-        merge,
+        runs,
         Extent,
         Range,
         GPU_PAGE, //
@@ -71,15 +71,16 @@ impl NoPin {
 struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
 impl PageTable {
-    /// The pages, as extents of physical addresses.
+    /// Gives the pages to `each`, as extents of physical addresses, neighbours merged.
     ///
     /// # Safety
     ///
-    /// The driver must not free the table while the result is in use.
+    /// The driver must not free the table meanwhile.
     unsafe fn extents(
         &self,
         range: &Range,
-    ) -> Result<impl Iterator<Item = Extent> + Clone + '_, Errno> {
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         // SAFETY: By the type's invariant and this function's requirement the table is alive.
         let table = unsafe { self.0.as_ref() };
         // SAFETY: A reference is a valid pointer.
@@ -97,11 +98,8 @@ impl PageTable {
         // SAFETY: The driver's `pages` has `entries` pointers, each to a page, for as long as the
         // table is alive.
         let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
-        Ok(pages.iter().map(move |&entry| Extent {
-            // SAFETY: As above.
-            start: unsafe { (*entry).physical_address },
-            len: page,
-        }))
+        // SAFETY: As above.
+        runs(pages, page, |&entry| unsafe { (*entry).physical_address }, each)
     }
 }
 
@@ -117,8 +115,15 @@ impl PageTable {
             complain!("GPU memory behind a coherent link cannot be revoked; load the module with persistent_api_support=1\n");
             return Err(Errno::OPNOTSUPP);
         }
+        // Mostly there is one, and that is known only when all pages have been looked at.
+        let mut extents = KVVec::with_capacity(1, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
         // SAFETY: By this function's requirement.
-        collect(unsafe { self.extents(range) }?)
+        unsafe {
+            self.extents(range, |extent| {
+                extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)
+            })
+        }?;
+        fitting(extents)
     }
 }
 
@@ -311,14 +316,15 @@ impl Drop for Gate {
     }
 }
 
-/// Copies extents, merged, into memory that is allocated once at the right size.
-fn collect(pages: impl Iterator<Item = Extent> + Clone) -> Addresses {
-    let runs = merge(pages.clone()).count();
-    let mut extents = KVVec::with_capacity(runs, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
-    for extent in merge(pages) {
-        extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+/// The extents in memory that is no larger than they are.
+fn fitting(extents: KVVec<Extent>) -> Addresses {
+    if extents.len() == extents.capacity() {
+        return Ok(extents);
     }
-    Ok(extents)
+    let mut copy = KVVec::with_capacity(extents.len(), GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+    copy.extend_from_slice(&extents, GFP_KERNEL)
+        .map_err(|_| Errno::NOMEM)?;
+    Ok(copy)
 }
 
 /// A number under which the free callback finds its target. It is never used again, so a callback
@@ -479,11 +485,13 @@ impl DriverMapping {
         })
     }
 
-    /// The bus addresses that the device shall use for `range`.
+    /// Gives the bus addresses that the device shall use for `range` to `each`, neighbours merged.
+    #[inline(never)] // All registers for the one loop that a large region needs.
     pub(crate) fn extents(
         &self,
         range: &Range,
-    ) -> Result<impl Iterator<Item = Extent> + Clone + '_, Errno> {
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         // SAFETY: By the type's invariant the mapping is alive.
         let mapping = unsafe { self.mapping.as_ref() };
         // SAFETY: A reference is a valid pointer.
@@ -501,9 +509,7 @@ impl DriverMapping {
         // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping is
         // alive.
         let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
-        Ok(addresses
-            .iter()
-            .map(move |&start| Extent { start, len: page }))
+        runs(addresses, page, |&address| address, each)
     }
 }
 
@@ -556,9 +562,12 @@ impl OwnMapping {
         Ok(mapping)
     }
 
-    /// The bus addresses that the device shall use.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + Clone + '_ {
-        self.extents.iter().copied()
+    /// Gives the bus addresses that the device shall use to `each`.
+    pub(crate) fn extents(
+        &self,
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        self.extents.iter().copied().try_for_each(each)
     }
 }
 
