@@ -162,8 +162,6 @@ pub(crate) struct PersistentPin {
 
 // SAFETY: The driver puts a persistent pin from any task, and nothing changes its table meanwhile.
 unsafe impl Send for PersistentPin {}
-// SAFETY: As above; and nothing in it is changed through a shared reference.
-unsafe impl Sync for PersistentPin {}
 
 impl PersistentPin {
     /// Pins `range` of the calling process.
@@ -452,37 +450,59 @@ impl Device {
     }
 }
 
-/// A mapping that the driver made of a persistent pin.
+/// A persistent pin that the driver has mapped for a device.
 ///
 /// # Invariants
 ///
-/// `mapping` came from the driver for `device` and `pin` and has not been unmapped.
+/// `mapping` was made of `pin`; fields drop in their order here.
 pub(crate) struct DriverMapping {
+    mapping: Mapping,
+    pin: PersistentPin,
+}
+
+/// What the driver has to undo.
+///
+/// # Invariants
+///
+/// `mapping` came from the driver for `device` and `table` and has not been unmapped; the pages of
+/// `table` stay pinned for as long as this lives.
+struct Mapping {
     device: Device,
-    pin: Arc<PersistentPin>,
+    table: PageTable,
     mapping: NonNull<abi::nvidia_p2p_dma_mapping>,
 }
 
 // SAFETY: The driver unmaps from any task, and nothing changes the mapping meanwhile.
-unsafe impl Send for DriverMapping {}
+unsafe impl Send for Mapping {}
 
 impl DriverMapping {
-    /// Maps the pages of `pin` for `device`.
-    pub(crate) fn new(device: Device, pin: Arc<PersistentPin>) -> Result<Self, Errno> {
+    /// Maps the pages of `pin` for `device`; a pin that cannot be mapped comes back.
+    pub(crate) fn new(device: Device, pin: PersistentPin) -> Result<Self, (Errno, PersistentPin)> {
         let mut mapping = core::ptr::null_mut();
         // SAFETY: The device is there by the invariant of its type, the pages while there is `pin`;
         // `mapping` is valid for the driver to store a pointer.
         let ret = unsafe {
             abi::nvidia_p2p_dma_map_pages(device.pci.as_ptr(), pin.table.0.as_ptr(), &mut mapping)
         };
-        Errno::check(ret)?;
-        let mapping = NonNull::new(mapping).ok_or(Errno::IO)?;
-        // INVARIANT: The driver has just returned it.
-        Ok(Self {
+        let mapping = match (Errno::check(ret), NonNull::new(mapping)) {
+            (Err(errno), _) => return Err((errno, pin)),
+            (Ok(()), None) => return Err((Errno::IO, pin)),
+            (Ok(()), Some(mapping)) => mapping,
+        };
+        // INVARIANT: The driver has just returned it, and the pin stays with it.
+        let mapping = Mapping {
             device,
-            pin,
+            table: pin.table,
             mapping,
-        })
+        };
+        Ok(Self { mapping, pin })
+    }
+
+    /// Unmaps the pages, which stay pinned.
+    pub(crate) fn unmap(self) -> PersistentPin {
+        let Self { mapping, pin } = self;
+        drop(mapping);
+        pin
     }
 
     /// Gives the bus addresses that the device shall use for `range` to `each`, neighbours merged.
@@ -492,8 +512,8 @@ impl DriverMapping {
         range: &Range,
         each: impl FnMut(Extent) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
-        // SAFETY: By the type's invariant the mapping is alive.
-        let mapping = unsafe { self.mapping.as_ref() };
+        // SAFETY: By the invariant of `Mapping` it is alive.
+        let mapping = unsafe { self.mapping.mapping.as_ref() };
         // SAFETY: A reference is a valid pointer.
         if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
             complain!(
@@ -513,13 +533,13 @@ impl DriverMapping {
     }
 }
 
-impl Drop for DriverMapping {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the mapping is there to be unmapped, once.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(
                 self.device.pci.as_ptr(),
-                self.pin.table.0.as_ptr(),
+                self.table.0.as_ptr(),
                 self.mapping.as_ptr(),
             )
         };
