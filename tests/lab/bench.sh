@@ -8,8 +8,8 @@ bench_main() {
 	mkdir -p "$out"
 	: >"$out/figures"
 	bench_guest bench@stock 1
-	[ "${ONLY-}" ] || bench_guest bench@iommu 1
-	[ "${ONLY-}" ] || bench_guest bench_threads@stock 4
+	bench_guest bench@iommu 1
+	bench_guest bench_threads@stock 4
 }
 
 # bench_guest NAME@MACHINE CPUS: one guest's figures, added to $out/figures.

@@ -36,7 +36,7 @@ run_scenario() {
 	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 	guest_layers "${1#*@}"
 	started=$SECONDS
-	run_guest "$name" "lab.seed=$seed ${LAB_WORDS-} ${2-}" || rc=$?
+	run_guest "$name" "lab.seed=$seed ${2-}" || rc=$?
 	show_end "$1" "$rc" "${again:-scenario $1}"
 }
 
