@@ -56,9 +56,9 @@ impl Table {
     }
 }
 
-/// Everything, of both modes.
+/// Everything, of both modes; what matters most first.
 pub fn all(run: &Run) -> Vec<Table> {
-    let mut tables = Vec::new();
+    let mut tables = vec![in_short(run)];
     for mode in Mode::BOTH {
         tables.extend(Layout::ALL.map(|layout| registrations(run, mode, layout)));
         tables.push(with_iommu(run, mode));
@@ -91,61 +91,92 @@ pub fn bounds(verdicts: &[[Verdict; 2]]) -> Table {
     }
 }
 
+/// Both halves of a registration together, of the memory that most programs have.
+fn in_short(run: &Run) -> Table {
+    let of = |mode| Kept::new(mode, Layout::Contiguous, Machine::Stock);
+    let rows = Mode::BOTH.map(|mode| rows(run, metrics::SHORT, Some(mode.name()), of(mode)));
+    Table {
+        title: "In short: register and deregister, contiguous memory".to_owned(),
+        header: sizes(run),
+        rows: rows.concat(),
+        numbers: true,
+    }
+}
+
 /// Registrations without an IOMMU: a row for each figure, a column for each size.
 fn registrations(run: &Run, mode: Mode, layout: Layout) -> Table {
-    let rows = metrics::ALL
-        .iter()
-        .map(|metric| row(run, metric, metric.label, mode, layout, Machine::Stock));
+    let of = Kept::new(mode, layout, Machine::Stock);
     Table {
         title: format!("{} mode, {}", capital(mode.name()), layout.name()),
         header: sizes(run),
-        rows: rows.filter(|row| measured(row)).collect(),
+        rows: rows(run, metrics::ALL, None, of),
         numbers: true,
     }
 }
 
-/// The same behind an IOMMU, in short.
+/// Both halves together behind an IOMMU.
 fn with_iommu(run: &Run, mode: Mode) -> Table {
-    let mut rows = Vec::new();
-    for layout in Layout::ALL {
-        for metric in metrics::SHORT {
-            let label = format!("{}: {}", layout.short(), metric.label);
-            rows.push(row(run, metric, &label, mode, layout, Machine::Iommu));
-        }
-    }
-    rows.retain(|row| measured(row));
+    let of = |layout| Kept::new(mode, layout, Machine::Iommu);
+    let rows =
+        Layout::ALL.map(|layout| rows(run, metrics::SHORT, Some(layout.short()), of(layout)));
+    let mode = capital(mode.name());
     Table {
-        title: format!(
-            "{} mode, with an IOMMU, register and deregister",
-            capital(mode.name())
-        ),
+        title: format!("{mode} mode, with an IOMMU, register and deregister"),
         header: sizes(run),
-        rows,
+        rows: rows.concat(),
         numbers: true,
     }
 }
 
-fn row(
-    run: &Run,
-    metric: &Metric,
-    label: &str,
+/// What is the same in a row.
+#[derive(Clone, Copy)]
+struct Kept {
     mode: Mode,
     layout: Layout,
     machine: Machine,
-) -> Vec<String> {
-    let cells = run.sizes.iter().map(|&size| {
-        cell(
-            run,
-            metric,
-            Case {
-                machine,
-                mode,
-                layout,
-                size,
-            },
-        )
-    });
-    [label.to_owned()].into_iter().chain(cells).collect()
+}
+
+impl Kept {
+    fn new(mode: Mode, layout: Layout, machine: Machine) -> Self {
+        Self {
+            mode,
+            layout,
+            machine,
+        }
+    }
+
+    fn with(self, size: u64) -> Case {
+        let Self {
+            mode,
+            layout,
+            machine,
+        } = self;
+        Case {
+            machine,
+            mode,
+            layout,
+            size,
+        }
+    }
+}
+
+/// A row for each metric of which anything was measured, called after `name`, too.
+fn rows(run: &Run, metrics: &[Metric], name: Option<&str>, of: Kept) -> Vec<Vec<String>> {
+    let label = |metric: &Metric| match name {
+        Some(name) => format!("{name}: {}", metric.label),
+        None => metric.label.to_owned(),
+    };
+    metrics
+        .iter()
+        .map(|metric| {
+            let cells = run
+                .sizes
+                .iter()
+                .map(|&size| cell(run, metric, of.with(size)));
+            [label(metric)].into_iter().chain(cells).collect()
+        })
+        .filter(|row: &Vec<String>| measured(row))
+        .collect()
 }
 
 fn measured(row: &[String]) -> bool {
