@@ -15,6 +15,7 @@
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   gpuverbs  the lab's own verbs client
 #   service   service script and status
+#   bench     what reports measurements, compiled on benchtools: its crates
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
 # not depend on a kernel is made on $base alone, and so shared by all.
@@ -139,6 +140,19 @@ service_layer() {
 	layer_args=()
 	layer service "$base" "service" "$top/init.d" "$top/nv_peer_mem.conf"
 	stack=$reply:$stack
+}
+
+# Beside the others: the program's own stack is left in $bench_stack, that with the
+# crates in $benchtools_stack.
+bench_layer() {
+	base_layer
+	layer_network=yes
+	layer_args=()
+	layer benchtools "$base" "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
+	benchtools_stack=$reply:$base
+	layer_network=
+	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
+	bench_stack=$reply:$base
 }
 
 # guest_layers [MACHINE]: everything that a guest boots with, on the machine
