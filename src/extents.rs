@@ -158,7 +158,8 @@ impl Cut {
     ) -> Result<(), E> {
         let longest = u64::from(self.longest);
         // Nearly all are within the window, and not too long.
-        if self.skip == 0 && extent.len <= self.left && extent.len <= longest {
+        let easy = 1..=self.left.min(longest);
+        if self.skip == 0 && easy.contains(&extent.len) {
             self.left -= extent.len;
             let segment = Segment {
                 start: extent.start,
