@@ -32,7 +32,7 @@ macro_rules! opaque {
         )*
     };
 }
-opaque!(device, pci_dev, scatterlist);
+opaque!(device, pci_dev);
 
 include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
 

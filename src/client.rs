@@ -10,8 +10,6 @@ use super::{
     errno::Errno,
     extents::{
         longest_segment,
-        merge,
-        segments,
         Extent,
         Range, //
     },
@@ -35,17 +33,19 @@ use super::{
         self,
         Arc,
         KVVec,
-        Monitor,
-        GFP_KERNEL, //
+        Monitor, //
     },
-    scatter::ScatterTable,
+    scatter::{
+        self,
+        ScatterTable, //
+    },
     stats, //
 };
 
-/// The pages of a region.
+/// How the pages of a region are pinned.
 pub(crate) enum Pin {
-    /// Kept until we put them.
-    Persistent(Arc<PersistentPin>),
+    /// Kept until we put them: the pin itself is what `dma_map` maps, or the mapping has it.
+    Persistent,
     /// Kept until we put them or the driver takes them back.
     Revocable(RevocablePin<Region>),
 }
@@ -55,31 +55,70 @@ impl Pin {
     fn forget(self) {
         match self {
             // The driver never takes these back by itself.
-            Self::Persistent(pin) => drop(pin),
+            Self::Persistent => {}
             Self::Revocable(pin) => pin.forget(),
         }
     }
 }
 
-/// What a device's addresses come from; dropping it undoes them, and that is all it is for.
-#[expect(dead_code)]
+/// What `dma_map` maps.
+enum Source {
+    /// Pages that the driver maps.
+    Driver(PersistentPin),
+    /// Physical addresses that we map.
+    Own(KVVec<Extent>),
+}
+
+/// What a device's addresses come from; dropping it undoes them.
 enum Addresses {
     Driver(DriverMapping),
     Own(OwnMapping),
 }
 
-/// What makes a region reachable for a device.
-pub(crate) struct Mapping {
-    _addresses: Addresses,
-    _reachable: stats::Reachable,
+impl Addresses {
+    /// Maps `source` for `device`, and puts the addresses into the scatterlist. On failure what is
+    /// still pinned comes back.
+    fn new(
+        source: Source,
+        device: Device,
+        range: &Range,
+        table: &mut scatter::Builder,
+    ) -> Result<Self, (Errno, Option<Source>)> {
+        match source {
+            Source::Driver(pin) => {
+                let mapping = DriverMapping::new(device, pin)
+                    .map_err(|(errno, pin)| (errno, Some(Source::Driver(pin))))?;
+                match mapping.extents(range, |extent| table.extent(extent)) {
+                    Ok(()) => Ok(Self::Driver(mapping)),
+                    Err(errno) => Err((errno, Self::Driver(mapping).undo())),
+                }
+            }
+            Source::Own(_) if !device.revocable() => Err((Errno::OPNOTSUPP, None)),
+            Source::Own(extents) => OwnMapping::new(device, extents)
+                .and_then(|mapping| {
+                    mapping.extents(|extent| table.extent(extent))?;
+                    Ok(Self::Own(mapping))
+                })
+                .map_err(|errno| (errno, None)),
+        }
+    }
+
+    /// Undoes the mapping; what is still pinned then comes back.
+    fn undo(self) -> Option<Source> {
+        match self {
+            Self::Driver(mapping) => Some(Source::Driver(mapping.unmap())),
+            Self::Own(mapping) => {
+                drop(mapping);
+                None
+            }
+        }
+    }
 }
 
-/// What `dma_map` maps.
-enum Source {
-    /// Pages that the driver maps.
-    Driver(Arc<PersistentPin>),
-    /// Physical addresses that we map.
-    Own(KVVec<Extent>),
+/// What makes a region reachable for a device.
+pub(crate) struct Mapping {
+    addresses: Addresses,
+    _reachable: stats::Reachable,
 }
 
 /// The part of a region that never changes.
@@ -92,7 +131,8 @@ pub(crate) struct Fixed {
 /// The part of a region that does.
 pub(crate) struct State {
     life: Life<Pin, Mapping>,
-    /// What `dma_map` uses up. The core calls it once for a region.
+    /// What `dma_map` uses up, which the core calls once for a region. A persistent pin comes back
+    /// to here and stays until `release`.
     source: Option<Source>,
     /// What `dma_map` leaves behind: the core frees nothing of it.
     table: Option<ScatterTable>,
@@ -130,8 +170,7 @@ impl Region {
                 None
             }
         };
-        drop(state);
-        self.notify();
+        self.notify(state);
         drop(unwanted);
     }
 
@@ -147,22 +186,21 @@ impl Region {
         device: Device,
         give: impl FnOnce(&ScatterTable),
     ) -> Result<(), Errno> {
-        let (addresses, table) = match self.mappable()? {
-            Source::Own(_) if !device.revocable() => return Err(Errno::OPNOTSUPP),
-            Source::Own(extents) => {
-                let mapping = OwnMapping::new(device, extents)?;
-                let table = self.scatter(device, mapping.extents())?;
-                (Addresses::Own(mapping), table)
-            }
-            Source::Driver(pin) => {
-                let mapping = DriverMapping::new(device, pin)?;
-                let table = self.scatter(device, mapping.extents(&self.fixed().range)?)?;
-                (Addresses::Driver(mapping), table)
-            }
-        };
+        let mut table = self.builder(device)?;
+        let source = self.mappable()?;
+        let range = &self.fixed().range;
+        let mapped = Addresses::new(source, device, range, &mut table)
+            .and_then(|addresses| match table.finish() {
+                Ok(table) => Ok((addresses, table)),
+                Err(errno) => Err((errno, addresses.undo())),
+            });
+        let (addresses, table) = mapped.map_err(|(errno, pinned)| {
+            self.lock().source = pinned;
+            errno
+        })?;
         let mapping = Mapping {
-            _addresses: addresses,
-            _reachable: stats::Reachable::new(self.fixed().range.pinned()),
+            addresses,
+            _reachable: stats::Reachable::new(range.pinned()),
         };
         let mut state = self.lock();
         let late = state.life.mapped(mapping);
@@ -183,17 +221,13 @@ impl Region {
         state.source.take().ok_or(Errno::INVAL)
     }
 
-    /// A scatterlist of the bus addresses that the core shall see: whole pages of the kernel that
-    /// cover the user's range, neighbours merged.
-    fn scatter(
-        &self,
-        device: Device,
-        extents: impl Iterator<Item = Extent> + Clone,
-    ) -> Result<ScatterTable, Errno> {
+    /// For a scatterlist of the bus addresses that the core shall see: whole pages of the kernel
+    /// that cover the user's range.
+    fn builder(&self, device: Device) -> Result<scatter::Builder, Errno> {
         let page = rt::page_size();
         let window = self.fixed().range.window(page).ok_or(Errno::INVAL)?;
         let longest = longest_segment(device.max_segment(), page);
-        ScatterTable::new(segments(merge(extents), window, longest), window.len)
+        Ok(scatter::Builder::new(window, longest))
     }
 
     /// The core uses the addresses no more. The pin stays until [`Self::release`], which comes
@@ -201,9 +235,11 @@ impl Region {
     pub(crate) fn dma_unmap(&self) {
         let mapping = self.lock().life.unmap();
         if let Some(mapping) = mapping {
-            drop(mapping);
-            self.lock().life.unmapped();
-            self.notify();
+            let pinned = mapping.addresses.undo();
+            let mut state = self.lock();
+            state.source = pinned;
+            state.life.unmapped();
+            self.notify(state);
         }
     }
 
@@ -219,10 +255,11 @@ impl Region {
                 None => self.wait(&mut state),
             }
         };
-        let table = state.table.take();
+        let (table, source) = (state.table.take(), state.source.take());
         drop(state);
         drop(rest.mapping);
         drop(rest.pin);
+        drop(source);
         drop(table);
     }
 }
@@ -244,8 +281,9 @@ impl Revoke for Region {
                 let rest = self.lock().life.told();
                 drop(rest.mapping);
                 rest.pin.into_iter().for_each(Pin::forget);
-                self.lock().life.revoked();
-                self.notify();
+                let mut state = self.lock();
+                state.life.revoked();
+                self.notify(state);
             }
             Revocation::Forget(pin) => pin.forget(),
             Revocation::Wait | Revocation::Nothing => {}
@@ -282,12 +320,12 @@ impl Client for Persistent {
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         let pin = match PersistentPin::new(&range) {
-            Ok(pin) => Arc::new(pin, GFP_KERNEL).map_err(|_| Errno::NOMEM),
+            Ok(pin) => Ok(pin),
             // The core asks the next client: the revocable one may be able to.
             Err(NoPin::NotGpuMemory | NoPin::NotInThisWay) => return None,
             Err(NoPin::Failed(errno)) => Err(errno),
         };
-        region.settle(pin.map(|pin| (Pin::Persistent(pin.clone()), Source::Driver(pin))));
+        region.settle(pin.map(|pin| (Pin::Persistent, Source::Driver(pin))));
         Some(region)
     }
 }

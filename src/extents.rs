@@ -84,116 +84,124 @@ impl Range {
     }
 }
 
-/// Merges neighbours: yields the maximal contiguous runs of what `inner` yields, in order.
-#[derive(Clone)]
-pub(crate) struct Merge<I> {
-    inner: I,
-    held: Option<Extent>,
-}
-
-/// Merges the neighbours among `extents`.
-pub(crate) fn merge<I: Iterator<Item = Extent>>(extents: I) -> Merge<I> {
-    Merge {
-        inner: extents,
-        held: None,
-    }
-}
-
-impl<I: Iterator<Item = Extent>> Iterator for Merge<I> {
-    type Item = Extent;
-
-    fn next(&mut self) -> Option<Extent> {
-        loop {
-            let Some(next) = self.inner.next() else {
-                return self.held.take();
-            };
-            let Some(held) = &mut self.held else {
-                self.held = Some(next);
-                continue;
-            };
-            match joined(*held, next) {
-                Some(both) => *held = both,
-                None => return self.held.replace(next),
-            }
+/// Gives the maximal contiguous runs of `pages`, of `page` bytes each (not zero), whose addresses
+/// `address` tells, to `each`, in order, until that fails.
+#[inline]
+pub(crate) fn runs<T, E>(
+    pages: &[T],
+    page: u64,
+    address: impl Fn(&T) -> u64,
+    mut each: impl FnMut(Extent) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut addresses = pages.iter().map(address);
+    let Some(mut start) = addresses.next() else {
+        return Ok(());
+    };
+    let mut end = start.wrapping_add(page);
+    // Every page of every region passes here, so this does no more with one than to see whether it
+    // is the one that is expected.
+    for address in addresses {
+        // The end of the bus and its beginning are no neighbours.
+        if address == end && end > start {
+            end = end.wrapping_add(page);
+            continue;
         }
+        each(Extent {
+            start,
+            len: end.wrapping_sub(start),
+        })?;
+        start = address;
+        end = start.wrapping_add(page);
     }
+    each(Extent {
+        start,
+        len: end.wrapping_sub(start),
+    })
 }
 
-/// `a` followed by `b`, if they touch.
-fn joined(a: Extent, b: Extent) -> Option<Extent> {
-    if a.start.checked_add(a.len)? != b.start {
-        return None;
-    }
-    Some(Extent {
-        start: a.start,
-        len: a.len.checked_add(b.len)?,
-    })
+/// A piece of an extent that fits an entry of a scatterlist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// First byte.
+    pub(crate) start: u64,
+    /// Number of bytes.
+    pub(crate) len: u32,
 }
 
 /// Cuts extents down to a window of the bytes that they hold, counted through all of them, and
 /// into segments no longer than the device takes.
-#[derive(Clone)]
-pub(crate) struct Segments<I> {
-    inner: I,
+pub(crate) struct Cut {
     /// Bytes still to skip.
     skip: u64,
-    /// Bytes still to yield.
+    /// Bytes still to give.
     left: u64,
-    /// What is left of the extent being cut.
-    rest: Extent,
-    longest: u64,
+    longest: u32,
 }
 
-/// The segments of `extents` that hold the bytes of `window`, each of at most `longest` bytes
-/// (not zero).
-pub(crate) fn segments<I: Iterator<Item = Extent>>(
-    extents: I,
-    window: Extent,
-    longest: u64,
-) -> Segments<I> {
-    Segments {
-        inner: extents,
-        skip: window.start,
-        left: window.len,
-        rest: Extent { start: 0, len: 0 },
-        longest,
+impl Cut {
+    /// For the bytes of `window`, in segments of at most `longest` bytes (not zero).
+    pub(crate) fn new(window: Extent, longest: u32) -> Self {
+        Self {
+            skip: window.start,
+            left: window.len,
+            longest,
+        }
     }
-}
 
-impl<I: Iterator<Item = Extent>> Iterator for Segments<I> {
-    type Item = Extent;
-
-    fn next(&mut self) -> Option<Extent> {
-        if self.left == 0 {
-            return None;
-        }
-        while self.rest.len == 0 {
-            let extent = self.inner.next()?;
-            let skipped = extent.len.min(self.skip);
-            self.skip -= skipped;
-            self.rest = Extent {
-                start: extent.start.wrapping_add(skipped),
-                len: extent.len - skipped,
+    /// Gives the segments of `extent`, which follows those before, to `each`, until that fails; and
+    /// with each, whether there is more of the window behind it.
+    #[inline]
+    pub(crate) fn extent<E>(
+        &mut self,
+        extent: Extent,
+        mut each: impl FnMut(Segment, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let longest = u64::from(self.longest);
+        // Nearly all are within the window, and not too long.
+        let easy = 1..=self.left.min(longest);
+        if self.skip == 0 && easy.contains(&extent.len) {
+            self.left -= extent.len;
+            let segment = Segment {
+                start: extent.start,
+                // Lossless: it is not longer than the longest.
+                len: extent.len as u32,
             };
+            return each(segment, self.left > 0);
         }
-        let len = self.rest.len.min(self.left).min(self.longest);
-        let segment = Extent {
-            start: self.rest.start,
-            len,
-        };
-        self.rest = Extent {
-            // Wraps only when nothing is left: an extent may end at the end of the bus.
-            start: segment.start.wrapping_add(len),
-            len: self.rest.len - len,
-        };
-        self.left -= len;
-        Some(segment)
+        self.parts(extent, each)
+    }
+
+    #[inline(never)]
+    fn parts<E>(
+        &mut self,
+        extent: Extent,
+        mut each: impl FnMut(Segment, bool) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let skipped = extent.len.min(self.skip);
+        self.skip -= skipped;
+        // Where an extent ends at the end of the bus this wraps, but only when nothing is left.
+        let mut start = extent.start.wrapping_add(skipped);
+        let mut rest = (extent.len - skipped).min(self.left);
+        self.left -= rest;
+        while rest > 0 {
+            // Lossless, as above.
+            let len = rest.min(u64::from(self.longest)) as u32;
+            rest -= u64::from(len);
+            each(Segment { start, len }, rest > 0 || self.left > 0)?;
+            start = start.wrapping_add(u64::from(len));
+        }
+        Ok(())
+    }
+
+    /// Bytes of the window that no extent has had yet.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 }
 
 /// The longest segment for a device that takes `device_limit` bytes, in whole pages of `page`
-/// bytes (a power of two): a scatterlist counts in 32 bits.
-pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u64 {
-    let limit = u64::from(device_limit);
-    (limit - limit % page).max(page)
+/// bytes (a power of two, of 32 bits).
+pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
+    let page = u32::try_from(page).unwrap_or(u32::MAX);
+    (device_limit - device_limit % page).max(page)
 }

@@ -17,7 +17,7 @@ use super::{
     abi,
     errno::Errno,
     extents::{
-        merge,
+        runs,
         Extent,
         Range,
         GPU_PAGE, //
@@ -71,15 +71,16 @@ impl NoPin {
 struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
 impl PageTable {
-    /// The pages, as extents of physical addresses.
+    /// Gives the pages to `each`, as extents of physical addresses, neighbours merged.
     ///
     /// # Safety
     ///
-    /// The driver must not free the table while the result is in use.
+    /// The driver must not free the table meanwhile.
     unsafe fn extents(
         &self,
         range: &Range,
-    ) -> Result<impl Iterator<Item = Extent> + Clone + '_, Errno> {
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         // SAFETY: By the type's invariant and this function's requirement the table is alive.
         let table = unsafe { self.0.as_ref() };
         // SAFETY: A reference is a valid pointer.
@@ -97,11 +98,8 @@ impl PageTable {
         // SAFETY: The driver's `pages` has `entries` pointers, each to a page, for as long as the
         // table is alive.
         let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
-        Ok(pages.iter().map(move |&entry| Extent {
-            // SAFETY: As above.
-            start: unsafe { (*entry).physical_address },
-            len: page,
-        }))
+        // SAFETY: As above.
+        runs(pages, page, |&entry| unsafe { (*entry).physical_address }, each)
     }
 }
 
@@ -117,8 +115,15 @@ impl PageTable {
             complain!("GPU memory behind a coherent link cannot be revoked; load the module with persistent_api_support=1\n");
             return Err(Errno::OPNOTSUPP);
         }
+        // Mostly there is one, and that is known only when all pages have been looked at.
+        let mut extents = KVVec::with_capacity(1, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
         // SAFETY: By this function's requirement.
-        collect(unsafe { self.extents(range) }?)
+        unsafe {
+            self.extents(range, |extent| {
+                extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)
+            })
+        }?;
+        fitting(extents)
     }
 }
 
@@ -157,8 +162,6 @@ pub(crate) struct PersistentPin {
 
 // SAFETY: The driver puts a persistent pin from any task, and nothing changes its table meanwhile.
 unsafe impl Send for PersistentPin {}
-// SAFETY: As above; and nothing in it is changed through a shared reference.
-unsafe impl Sync for PersistentPin {}
 
 impl PersistentPin {
     /// Pins `range` of the calling process.
@@ -311,14 +314,15 @@ impl Drop for Gate {
     }
 }
 
-/// Copies extents, merged, into memory that is allocated once at the right size.
-fn collect(pages: impl Iterator<Item = Extent> + Clone) -> Addresses {
-    let runs = merge(pages.clone()).count();
-    let mut extents = KVVec::with_capacity(runs, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
-    for extent in merge(pages) {
-        extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+/// The extents in memory that is no larger than they are.
+fn fitting(extents: KVVec<Extent>) -> Addresses {
+    if extents.len() == extents.capacity() {
+        return Ok(extents);
     }
-    Ok(extents)
+    let mut copy = KVVec::with_capacity(extents.len(), GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+    copy.extend_from_slice(&extents, GFP_KERNEL)
+        .map_err(|_| Errno::NOMEM)?;
+    Ok(copy)
 }
 
 /// A number under which the free callback finds its target. It is never used again, so a callback
@@ -446,46 +450,70 @@ impl Device {
     }
 }
 
-/// A mapping that the driver made of a persistent pin.
+/// A persistent pin that the driver has mapped for a device.
 ///
 /// # Invariants
 ///
-/// `mapping` came from the driver for `device` and `pin` and has not been unmapped.
+/// `mapping` was made of `pin`; fields drop in their order here.
 pub(crate) struct DriverMapping {
+    mapping: Mapping,
+    pin: PersistentPin,
+}
+
+/// What the driver has to undo.
+///
+/// # Invariants
+///
+/// `mapping` came from the driver for `device` and `table` and has not been unmapped; the pages of
+/// `table` stay pinned for as long as this lives.
+struct Mapping {
     device: Device,
-    pin: Arc<PersistentPin>,
+    table: PageTable,
     mapping: NonNull<abi::nvidia_p2p_dma_mapping>,
 }
 
 // SAFETY: The driver unmaps from any task, and nothing changes the mapping meanwhile.
-unsafe impl Send for DriverMapping {}
+unsafe impl Send for Mapping {}
 
 impl DriverMapping {
-    /// Maps the pages of `pin` for `device`.
-    pub(crate) fn new(device: Device, pin: Arc<PersistentPin>) -> Result<Self, Errno> {
+    /// Maps the pages of `pin` for `device`; a pin that cannot be mapped comes back.
+    pub(crate) fn new(device: Device, pin: PersistentPin) -> Result<Self, (Errno, PersistentPin)> {
         let mut mapping = core::ptr::null_mut();
         // SAFETY: The device is there by the invariant of its type, the pages while there is `pin`;
         // `mapping` is valid for the driver to store a pointer.
         let ret = unsafe {
             abi::nvidia_p2p_dma_map_pages(device.pci.as_ptr(), pin.table.0.as_ptr(), &mut mapping)
         };
-        Errno::check(ret)?;
-        let mapping = NonNull::new(mapping).ok_or(Errno::IO)?;
-        // INVARIANT: The driver has just returned it.
-        Ok(Self {
+        let mapping = match (Errno::check(ret), NonNull::new(mapping)) {
+            (Err(errno), _) => return Err((errno, pin)),
+            (Ok(()), None) => return Err((Errno::IO, pin)),
+            (Ok(()), Some(mapping)) => mapping,
+        };
+        // INVARIANT: The driver has just returned it, and the pin stays with it.
+        let mapping = Mapping {
             device,
-            pin,
+            table: pin.table,
             mapping,
-        })
+        };
+        Ok(Self { mapping, pin })
     }
 
-    /// The bus addresses that the device shall use for `range`.
+    /// Unmaps the pages, which stay pinned.
+    pub(crate) fn unmap(self) -> PersistentPin {
+        let Self { mapping, pin } = self;
+        drop(mapping);
+        pin
+    }
+
+    /// Gives the bus addresses that the device shall use for `range` to `each`, neighbours merged.
+    #[inline(never)] // All registers for the one loop that a large region needs.
     pub(crate) fn extents(
         &self,
         range: &Range,
-    ) -> Result<impl Iterator<Item = Extent> + Clone + '_, Errno> {
-        // SAFETY: By the type's invariant the mapping is alive.
-        let mapping = unsafe { self.mapping.as_ref() };
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        // SAFETY: By the invariant of `Mapping` it is alive.
+        let mapping = unsafe { self.mapping.mapping.as_ref() };
         // SAFETY: A reference is a valid pointer.
         if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
             complain!(
@@ -501,19 +529,17 @@ impl DriverMapping {
         // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping is
         // alive.
         let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
-        Ok(addresses
-            .iter()
-            .map(move |&start| Extent { start, len: page }))
+        runs(addresses, page, |&address| address, each)
     }
 }
 
-impl Drop for DriverMapping {
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the mapping is there to be unmapped, once.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(
                 self.device.pci.as_ptr(),
-                self.pin.table.0.as_ptr(),
+                self.table.0.as_ptr(),
                 self.mapping.as_ptr(),
             )
         };
@@ -556,9 +582,12 @@ impl OwnMapping {
         Ok(mapping)
     }
 
-    /// The bus addresses that the device shall use.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> + Clone + '_ {
-        self.extents.iter().copied()
+    /// Gives the bus addresses that the device shall use to `each`.
+    pub(crate) fn extents(
+        &self,
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        self.extents.iter().copied().try_for_each(each)
     }
 }
 

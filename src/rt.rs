@@ -3,6 +3,11 @@
 //! The ground that the module stands on: what it takes from the kernel crate, and from C where
 //! the crate has nothing, in one place. Differences between kernel versions live here.
 
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+
 use super::{
     abi,
     errno::Errno, //
@@ -62,19 +67,46 @@ pub(crate) fn may_complain() -> bool {
 #[pin_data]
 pub(crate) struct Monitor<S, T> {
     #[pin]
-    state: SpinLock<T>,
+    state: SpinLock<Watched<T>>,
     #[pin]
     changed: CondVar,
     // Last, so that it is dropped last: it may hold what keeps this code in memory.
     fixed: S,
 }
 
-impl<S, T> Monitor<S, T> {
+/// A state, and whether anybody has ever waited for it to change.
+struct Watched<T> {
+    state: T,
+    awaited: bool,
+}
+
+/// The state of a [`Monitor`], for as long as this lives. Nobody sleeps meanwhile.
+pub(crate) struct Held<'a, T>(Guard<'a, Watched<T>, SpinLockBackend>);
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.state
+    }
+}
+
+impl<T: Unpin> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0.state
+    }
+}
+
+impl<S, T: Unpin> Monitor<S, T> {
     /// Shares what never changes and the first state.
     pub(crate) fn new(fixed: S, state: T) -> Result<Arc<Self>, Errno> {
+        let watched = Watched {
+            state,
+            awaited: false,
+        };
         Arc::pin_init(
             pin_init!(Self {
-                state <- new_spinlock!(state, "nv_peer_mem::Monitor::state"),
+                state <- new_spinlock!(watched, "nv_peer_mem::Monitor::state"),
                 changed <- new_condvar!("nv_peer_mem::Monitor::changed"),
                 fixed,
             }),
@@ -88,19 +120,25 @@ impl<S, T> Monitor<S, T> {
         &self.fixed
     }
 
-    /// The state, for as long as the guard lives. Nobody sleeps meanwhile.
-    pub(crate) fn lock(&self) -> Guard<'_, T, SpinLockBackend> {
-        self.state.lock()
+    /// The state.
+    pub(crate) fn lock(&self) -> Held<'_, T> {
+        Held(self.state.lock())
     }
 
     /// Lets go of the lock until somebody calls [`Self::notify`].
-    pub(crate) fn wait(&self, guard: &mut Guard<'_, T, SpinLockBackend>) {
-        self.changed.wait(guard);
+    pub(crate) fn wait(&self, held: &mut Held<'_, T>) {
+        held.0.awaited = true;
+        self.changed.wait(&mut held.0);
     }
 
-    /// Wakes all who wait for the state to change.
-    pub(crate) fn notify(&self) {
-        self.changed.notify_all();
+    /// Lets go of the lock and wakes all who wait for the state to change. Mostly nobody does, and
+    /// that costs nothing.
+    pub(crate) fn notify(&self, held: Held<'_, T>) {
+        let awaited = held.0.awaited;
+        drop(held);
+        if awaited {
+            self.changed.notify_all();
+        }
     }
 }
 

@@ -13,7 +13,6 @@
 #include <linux/pci.h>
 #include <linux/ratelimit.h>
 #include <linux/rwsem.h>
-#include <linux/scatterlist.h>
 #include <linux/sizes.h>
 #include <linux/xarray.h>
 
@@ -206,24 +205,6 @@ void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
 {
 	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_unmap, dev, addr, len);
 	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
-}
-
-int nvpm_sg_alloc(struct sg_table *table, u32 entries)
-{
-	int ret = sg_alloc_table(table, entries, GFP_KERNEL);
-
-	/* A failure half way leaves counts of entries that are not there. */
-	if (ret)
-		memset(table, 0, sizeof(*table));
-	return ret;
-}
-
-struct scatterlist *nvpm_sg_fill(struct scatterlist *sg, u64 addr, u32 len)
-{
-	sg_set_page(sg, NULL, len, 0);
-	sg_dma_address(sg) = addr;
-	sg_dma_len(sg) = len;
-	return sg_next(sg);
 }
 
 #ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API

@@ -79,9 +79,21 @@ u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
 
-int nvpm_sg_alloc(struct sg_table *table, u32 entries);
-/* Fills the entry at @sg and returns the one after it, NULL after the last. */
-struct scatterlist *nvpm_sg_fill(struct scatterlist *sg, u64 addr, u32 len);
+/* sglist.c: a scatterlist that grows. Zeros are an empty one. */
+struct nvpm_sg_list {
+	struct sg_table table;	/* for the RDMA core, when the list is finished */
+	struct scatterlist *next;	/* free entry, with @room of them */
+	u32 room;
+	u32 first;	/* entries of the first array */
+	u32 size;	/* ... of the last one */
+};
+
+/* Makes room at @next. Whether @more than one entry will come is a hint. */
+int nvpm_sg_grow(struct nvpm_sg_list *list, bool more);
+/* Marks the end, after one entry at least. */
+void nvpm_sg_finish(struct nvpm_sg_list *list);
+/* Also of a list that is not finished. */
+void nvpm_sg_free(struct nvpm_sg_list *list);
 
 /* Whether the driver's header has pages that are pinned until they are put. */
 bool nvpm_has_persistent(void);

@@ -19,7 +19,8 @@ impl Monitor<(), Waiters> {
     fn stand(&self) {
         let mut waiters = self.lock();
         waiters.waiting += 1;
-        self.notify();
+        self.notify(waiters);
+        let mut waiters = self.lock();
         while !waiters.may_go {
             self.wait(&mut waiters);
         }
@@ -63,8 +64,7 @@ mod tests {
             monitor.wait(&mut waiters);
         }
         waiters.may_go = true;
-        drop(waiters);
-        monitor.notify();
+        monitor.notify(waiters);
         drop(threads);
         let gone = monitor.lock().gone;
         assert_eq!(gone, THREADS);

@@ -4,7 +4,7 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint shell checkpatch version generations build_messages status)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch version generations build_messages status)
 
 # in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
 # a copy of the checkout that it may litter.
@@ -62,6 +62,17 @@ check_cuda_lint() {
 		done
 		cd tests/lab/cuda/driver
 		cargo test --offline'
+}
+
+# What reports measurements, with the crates that it depends on.
+check_bench_program() {
+	bench_layer
+	stack=$benchtools_stack
+	in_copy bench-program '
+		cd tests/bench
+		cargo fmt --check
+		cargo clippy --all-targets -- -D warnings
+		cargo test'
 }
 
 check_shell() {

@@ -21,6 +21,7 @@
 #   service   service script and status
 #   openmpi   Open MPI and ssh, for two guests
 #   hosts     programs that run on two guests
+#   bench     what reports measurements, compiled on benchtools: its crates
 #
 # Every function leaves the stack of layers up to its own in $stack. What does
 # not depend on a kernel is made on $base alone, and so shared by all.
@@ -188,6 +189,19 @@ hosts_layers() {
 	layer_network=
 	layer hosts "$openmpi:$base" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$openmpi:$stack
+}
+
+# Beside the others: the program's own stack is left in $bench_stack, that with the
+# crates in $benchtools_stack.
+bench_layer() {
+	base_layer
+	layer_network=yes
+	layer_args=()
+	layer benchtools "$base" "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
+	benchtools_stack=$reply:$base
+	layer_network=
+	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
+	bench_stack=$reply:$base
 }
 
 # guest_layers [MACHINE]: everything that a guest boots with, on the machine

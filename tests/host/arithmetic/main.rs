@@ -19,8 +19,8 @@ mod units;
 
 mod any_errno;
 mod longest_segment;
-mod merge;
 mod pipeline;
 mod range;
+mod runs;
 mod segments;
 mod window;

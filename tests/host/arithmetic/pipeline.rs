@@ -5,10 +5,10 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use crate::{
-    extents::{longest_segment, merge, segments, Extent, Range, GPU_PAGE},
+    extents::{longest_segment, Extent, Range, GPU_PAGE},
     numbers::{of_any_size, PAGES},
     random,
-    units::{put_together, take_apart},
+    units::{cut, merged, put_together, take_apart},
 };
 
 /// A registration, and what it meets.
@@ -87,7 +87,9 @@ impl Registration {
             .window(page)
             .expect("the page is not larger than the GPU's");
         let longest = longest_segment(self.limit, page);
-        let all: Vec<Extent> = segments(merge(list.iter().copied()), window, longest).collect();
+        let addresses: Vec<u64> = list.iter().map(|extent| extent.start).collect();
+        let all = cut(&merged(&addresses, GPU_PAGE), window, longest);
+        let longest = u64::from(longest);
 
         let pages = take_apart(&list, page);
         let first = (window.start / page) as usize;
@@ -113,14 +115,13 @@ fn more_than_four_gigabytes_in_one_piece() {
     let len = (8 << 30) + GPU_PAGE;
     let user = Range::new(3 * GPU_PAGE + 1, len - 2).unwrap();
     assert_eq!(user.pinned(), len);
-    let pages = (0..len / GPU_PAGE).map(|at| Extent {
-        start: (1 << 40) + at * GPU_PAGE,
-        len: GPU_PAGE,
-    });
+    let pages: Vec<u64> = (0..len / GPU_PAGE)
+        .map(|at| (1 << 40) + at * GPU_PAGE)
+        .collect();
     for page in &PAGES[..3] {
         let window = user.window(*page).unwrap();
         let longest = longest_segment(u32::MAX, *page);
-        let found: Vec<Extent> = segments(merge(pages.clone()), window, longest).collect();
+        let found = cut(&merged(&pages, GPU_PAGE), window, longest);
         let mut next = 1 << 40;
         for segment in &found {
             assert_eq!(segment.start, next);
@@ -137,11 +138,9 @@ fn more_than_four_gigabytes_in_one_piece() {
 fn fewer_pages_than_the_window() {
     let user = Range::new(0, 4 * GPU_PAGE).unwrap();
     let window = user.window(4096).unwrap();
-    let pages = (0..3).map(|at| Extent {
-        start: at * GPU_PAGE,
-        len: GPU_PAGE,
-    });
-    let sum: u64 = segments(merge(pages), window, 1 << 20)
+    let pages = [0, 1, 2].map(|at| at * GPU_PAGE);
+    let sum: u64 = cut(&merged(&pages, GPU_PAGE), window, 1 << 20)
+        .iter()
         .map(|segment| segment.len)
         .sum();
     assert_eq!(sum, 3 * GPU_PAGE);

@@ -1,9 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The slow way to merge and cut extents: take them apart into units of one size (a byte, or a
+//! What the module makes of lists, as lists; and the slow way to merge and cut extents: take them apart into units of one size (a byte, or a
 //! page), and put them together again one by one.
 
-use crate::extents::Extent;
+use std::convert::Infallible;
+
+use crate::extents::{runs, Cut, Extent};
+
+/// The runs of pages of `page` bytes.
+pub(crate) fn merged(addresses: &[u64], page: u64) -> Vec<Extent> {
+    let mut found = Vec::new();
+    let each = |extent| {
+        found.push(extent);
+        Ok::<(), Infallible>(())
+    };
+    runs(addresses, page, |&address| address, each).unwrap();
+    found
+}
+
+/// The segments of `extents`, each of at most `longest` bytes.
+pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Extent> {
+    let mut found = Vec::new();
+    let mut cut = Cut::new(window, longest);
+    for extent in extents {
+        cut.extent(*extent, |segment, more| {
+            found.push((segment, more));
+            Ok::<(), Infallible>(())
+        })
+        .unwrap();
+    }
+    let bytes: u64 = found.iter().map(|(segment, _)| u64::from(segment.len)).sum();
+    assert_eq!(cut.left(), window.len - bytes);
+    // There is more behind all of them but the one that ends the window.
+    let (last, others) = match found.split_last() {
+        Some((last, others)) => (last.1, others),
+        None => (cut.left() > 0, &[][..]),
+    };
+    assert!(others.iter().all(|(_, more)| *more));
+    assert_eq!(last, cut.left() > 0);
+    found
+        .into_iter()
+        .map(|(segment, _)| Extent {
+            start: segment.start,
+            len: segment.len.into(),
+        })
+        .collect()
+}
 
 /// The first byte of each unit of `extents`, in order. Addresses are in a type in which the end
 /// of the bus is a number like any other.

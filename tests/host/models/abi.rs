@@ -28,9 +28,9 @@ pub struct pci_dev {
 /// An entry of a scatterlist.
 #[derive(Clone, Copy, Default)]
 pub struct scatterlist {
-    address: u64,
-    len: u32,
-    last: bool,
+    pub dma_address: u64,
+    pub length: u32,
+    pub page_link: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -50,6 +50,23 @@ impl Default for sg_table {
     }
 }
 
+/// A scatterlist that is being made.
+pub struct nvpm_sg_list {
+    pub table: sg_table,
+    pub next: *mut scatterlist,
+    pub room: u32,
+}
+
+impl Default for nvpm_sg_list {
+    fn default() -> Self {
+        Self {
+            table: sg_table::default(),
+            next: null_mut(),
+            room: 0,
+        }
+    }
+}
+
 /// Addresses and lengths of a table's entries.
 pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
     assert_eq!(table.nents, table.orig_nents);
@@ -60,7 +77,7 @@ pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
     (0..table.nents as usize)
         // SAFETY: The list is alive, as just checked, and has so many entries.
         .map(|at| unsafe { *table.sgl.add(at) })
-        .map(|entry| (entry.address, entry.len.into()))
+        .map(|entry| (entry.dma_address, entry.length.into()))
         .collect()
 }
 
@@ -331,47 +348,35 @@ pub unsafe fn nvpm_dma_unmap(device: *mut device, address: u64, len: usize) {
         .unmap(device as usize, address, len as u64);
 }
 
-pub unsafe fn nvpm_sg_alloc(table: *mut sg_table, count: u32) -> c_int {
+/// Entries of the one array that a list has here.
+const LIST_ROOM: u32 = 16;
+
+pub unsafe fn nvpm_sg_grow(list: *mut nvpm_sg_list, _more: bool) -> c_int {
     may_sleep("allocating a scatterlist");
-    let Some(sgl) = world().kernel.lists.add(count) else {
+    // SAFETY: The caller's pointer is valid.
+    let list = unsafe { &mut *list };
+    assert!(list.table.sgl.is_null(), "no list is that long here");
+    let Some(sgl) = world().kernel.lists.add(LIST_ROOM) else {
         return -12;
     };
-    let new = sg_table {
-        sgl,
-        nents: count,
-        orig_nents: count,
-    };
-    // SAFETY: The caller's pointer is valid.
-    unsafe { *table = new };
+    list.table.sgl = sgl;
+    list.next = sgl;
+    list.room = LIST_ROOM;
     0
 }
 
-pub unsafe fn nvpm_sg_fill(entry: *mut scatterlist, address: u64, len: u32) -> *mut scatterlist {
-    // SAFETY: The caller's pointer is to an entry that is alive.
-    unsafe {
-        (*entry).address = address;
-        (*entry).len = len;
-        match (*entry).last {
-            true => null_mut(),
-            false => entry.add(1),
-        }
-    }
-}
-
-pub unsafe fn sg_free_table(table: *mut sg_table) {
+pub unsafe fn nvpm_sg_finish(list: *mut nvpm_sg_list) {
     // SAFETY: The caller's pointer is valid.
-    let table = unsafe { &mut *table };
-    world().kernel.lists.remove(table.sgl);
-    *table = sg_table::default();
+    let list = unsafe { &mut *list };
+    list.table.orig_nents = list.table.nents;
 }
 
-/// The entries of a scatterlist, of which the last says so.
-pub fn new_list(count: u32) -> Box<[scatterlist]> {
-    let mut list = vec![scatterlist::default(); count as usize];
-    if let Some(last) = list.last_mut() {
-        last.last = true;
+pub unsafe fn nvpm_sg_free(list: *mut nvpm_sg_list) {
+    // SAFETY: The caller's pointer is valid.
+    let list = unsafe { &mut *list };
+    if !list.table.sgl.is_null() {
+        world().kernel.lists.remove(list.table.sgl);
     }
-    list.into()
 }
 
 // The RDMA core.

@@ -366,7 +366,7 @@ impl Lists {
         if !world().kernel.allocate() {
             return None;
         }
-        let mut list = abi::new_list(count);
+        let mut list = vec![abi::scatterlist::default(); count as usize].into_boxed_slice();
         let first = list.as_mut_ptr();
         self.0.lock().unwrap().push((list, true));
         Some(first)

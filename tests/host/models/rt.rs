@@ -141,6 +141,19 @@ impl<T> KVVec<T> {
         self.0.push(value);
         Ok(())
     }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}
+
+impl<T: Clone> KVVec<T> {
+    pub(crate) fn extend_from_slice(&mut self, slice: &[T], flags: Flags) -> Result<(), AllocError> {
+        let mut flags = Some(flags);
+        slice
+            .iter()
+            .try_for_each(|value| self.push(value.clone(), flags.take().unwrap_or(GFP_KERNEL)))
+    }
 }
 
 impl<T> Deref for KVVec<T> {
@@ -188,7 +201,8 @@ impl<S, T> Monitor<S, T> {
         *guard = Guard::spinning(self.changed.wait(lock).unwrap());
     }
 
-    pub(crate) fn notify(&self) {
+    pub(crate) fn notify(&self, guard: Guard<'_, T>) {
+        drop(guard);
         self.changed.notify_all();
     }
 }

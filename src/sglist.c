@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A scatterlist that is made in one pass: how many entries it will have is not
+ * known before the last one. It is a chain of arrays, as sg_alloc_table() makes
+ * them, that begins small.
+ */
+#include <linux/minmax.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+
+#include "shim.h"
+
+/* The first array of a list that is not to have one entry alone. Later ones double. */
+#define NVPM_SG_FEW 16
+
+/* Entries of the array that comes after one of @before. */
+static u32 nvpm_sg_next_size(u32 before)
+{
+	return clamp(2 * before, 2 * NVPM_SG_FEW, SG_MAX_SINGLE_ALLOC);
+}
+
+int nvpm_sg_grow(struct nvpm_sg_list *list, bool more)
+{
+	struct scatterlist *array, *last = list->next - 1;
+	bool first = !list->table.sgl;
+	u32 size;
+
+	if (first)
+		size = more ? NVPM_SG_FEW : 1;
+	else
+		size = nvpm_sg_next_size(list->size);
+	array = kmalloc_array(size, sizeof(*array), GFP_KERNEL);
+	if (!array)
+		return -ENOMEM;
+	/* No link, for those who look for one there. */
+	array[size - 1].page_link = 0;
+	list->next = array;
+	list->room = size;
+	list->size = size;
+	if (first) {
+		list->table.sgl = array;
+		list->first = size;
+		return 0;
+	}
+	/* What was the last entry makes room for the link. */
+	*list->next++ = *last;
+	list->room--;
+	sg_chain(last, 1, array);
+	return 0;
+}
+
+void nvpm_sg_finish(struct nvpm_sg_list *list)
+{
+	sg_mark_end(list->next - 1);
+	list->table.orig_nents = list->table.nents;
+}
+
+void nvpm_sg_free(struct nvpm_sg_list *list)
+{
+	struct scatterlist *next, *last, *array = list->table.sgl;
+	u32 size = list->first;
+
+	for (; array; array = next) {
+		last = &array[size - 1];
+		next = sg_is_chain(last) ? sg_chain_ptr(last) : NULL;
+		kfree(array);
+		size = nvpm_sg_next_size(size);
+	}
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What was promised, and whether it was met. Each bound is judged for both modes, by
+//! the worst of the registrations that it speaks of, with and without an IOMMU.
+//! Worst-case fragmented memory has a bound of its own: the other ratios are of
+//! memory that is contiguous or in chunks of 2 MiB.
+
+use crate::figures::{Layout, Machine, Mode, Module};
+use crate::metrics::{self, Metric};
+use crate::numbers;
+use crate::reasons;
+use crate::run::{Case, Run};
+
+const GIB: u64 = 1 << 30;
+
+/// What one scatterlist entry is to hold, and what nvidia-peermem's holds.
+const ENTRY: u64 = 4 * GIB;
+const THEIR_ENTRY: u64 = 64 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    PinCalls,
+    Published,
+    Module1M,
+    Module4G,
+    Entries,
+    Held,
+    Fragmented,
+    Throughput,
+}
+
+/// How a bound stands.
+#[derive(Debug)]
+pub struct Verdict {
+    pub bound: Bound,
+    pub mode: Mode,
+    /// Nothing if it was not measured.
+    pub met: Option<bool>,
+    /// The figure, and of which registration it is.
+    pub measured: String,
+    pub worst_at: String,
+    /// What of several figures is over.
+    pub over: Vec<String>,
+}
+
+impl Bound {
+    pub const ALL: [Self; 8] = [
+        Self::PinCalls,
+        Self::Published,
+        Self::Module1M,
+        Self::Module4G,
+        Self::Entries,
+        Self::Held,
+        Self::Fragmented,
+        Self::Throughput,
+    ];
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::PinCalls => "driver pin calls per registration",
+            Self::Published => {
+                "total register+deregister, published driver costs, 64 KiB to 256 MiB"
+            }
+            Self::Module1M => "module-only instructions, register+deregister, 1 MiB",
+            Self::Module4G => "module-only instructions, 4 GiB contiguous",
+            Self::Entries => "scatterlist entries, contiguous",
+            Self::Held => "kernel memory held, 4 GiB contiguous",
+            Self::Fragmented => "worst-case fragmented memory, every figure",
+            Self::Throughput => "throughput, 4 threads against 1 (module-only part)",
+        }
+    }
+
+    pub fn limit(self) -> &'static str {
+        match self {
+            Self::PinCalls => "1 against 2",
+            Self::Published => "0.55",
+            Self::Module1M => "0.8",
+            Self::Module4G => "0.2",
+            Self::Entries => "1 per 4 GiB, against 1 per 64 KiB",
+            Self::Held => "0.01",
+            Self::Fragmented => "1.05",
+            Self::Throughput => "no worse than the original's scaling",
+        }
+    }
+
+    fn judge(self, run: &Run, mode: Mode) -> Verdict {
+        const ORDINARY: &[Layout] = &[Layout::Contiguous, Layout::Holes2m];
+        const CONTIGUOUS: &[Layout] = &[Layout::Contiguous];
+        let over = |limit, metric, layouts, sizes| {
+            worst(run, &metric, &cases(run, mode, layouts, sizes))
+                .map(|worst| self.at_most(limit, mode, worst))
+        };
+        let verdict = match self {
+            Self::PinCalls => pin_calls(run, mode),
+            Self::Published => over(0.55, metrics::PUBLISHED, ORDINARY, (64 << 10, 256 << 20)),
+            Self::Module1M => over(0.8, metrics::MODULE, ORDINARY, (1 << 20, 1 << 20)),
+            Self::Module4G => over(0.2, metrics::MODULE, CONTIGUOUS, (4 * GIB, 4 * GIB)),
+            Self::Entries => entries(run, mode),
+            Self::Held => over(0.01, metrics::HELD, CONTIGUOUS, (4 * GIB, 4 * GIB)),
+            Self::Fragmented => fragmented(run, mode),
+            Self::Throughput => scaling(run, mode),
+        };
+        verdict.unwrap_or_else(|| Verdict {
+            bound: self,
+            mode,
+            met: None,
+            measured: String::new(),
+            worst_at: String::new(),
+            over: Vec::new(),
+        })
+    }
+
+    fn at_most(self, limit: f64, mode: Mode, (ratio, case): (f64, Case)) -> Verdict {
+        Verdict {
+            bound: self,
+            mode,
+            met: Some(ratio <= limit),
+            measured: exact_ratio(ratio, limit),
+            worst_at: place(case),
+            over: Vec::new(),
+        }
+    }
+}
+
+impl Verdict {
+    /// "met: 0.47 (64 KiB, contiguous, without IOMMU)"
+    pub fn text(&self) -> String {
+        match self.met {
+            None => "not measured".to_owned(),
+            Some(met) => format!(
+                "{}: {} ({})",
+                if met { "met" } else { "MISSED" },
+                self.measured,
+                self.worst_at
+            ),
+        }
+    }
+
+    /// Why it was missed, as far as that is known.
+    pub fn reason(&self) -> &'static str {
+        reasons::of(self.bound, self.mode).unwrap_or("no reason is known yet; profile it.")
+    }
+}
+
+/// Every bound, for both modes.
+pub fn judge(run: &Run) -> Vec<[Verdict; 2]> {
+    Bound::ALL
+        .into_iter()
+        .map(|bound| Mode::BOTH.map(|mode| bound.judge(run, mode)))
+        .collect()
+}
+
+/// All measured registrations of these layouts, of sizes from the one to the other.
+fn cases(run: &Run, mode: Mode, layouts: &[Layout], (from, to): (u64, u64)) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for machine in Machine::BOTH {
+        for &layout in layouts {
+            for &size in run.sizes.iter().filter(|size| (from..=to).contains(*size)) {
+                cases.push(Case {
+                    machine,
+                    mode,
+                    layout,
+                    size,
+                });
+            }
+        }
+    }
+    cases
+}
+
+/// The largest burden, and the first registration that it is of.
+fn worst(run: &Run, metric: &Metric, cases: &[Case]) -> Option<(f64, Case)> {
+    cases
+        .iter()
+        .rev()
+        .filter_map(|&case| metric.burden(run, case).map(|burden| (burden, case)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn place(case: Case) -> String {
+    format!(
+        "{}, {}, {}",
+        numbers::size(case.size),
+        case.layout.short(),
+        case.machine.name()
+    )
+}
+
+/// With more digits where two would hide on which side of the limit it is.
+fn exact_ratio(ratio: f64, limit: f64) -> String {
+    let text = numbers::ratio(ratio);
+    let rounded: f64 = text.parse().unwrap_or(ratio);
+    if (rounded <= limit) == (ratio <= limit) {
+        text
+    } else {
+        format!("{ratio:.5}")
+    }
+}
+
+fn pin_calls(run: &Run, mode: Mode) -> Option<Verdict> {
+    let calls = |case, module| (metrics::PINS.value)(run, case, module);
+    let (ours, theirs, case) = cases(run, mode, &Layout::ALL, (0, u64::MAX))
+        .into_iter()
+        .rev()
+        .filter_map(|case| {
+            Some((
+                calls(case, Module::Ours)?,
+                calls(case, Module::Theirs)?,
+                case,
+            ))
+        })
+        .max_by_key(|(ours, theirs, _)| (*ours, u64::MAX - theirs))?;
+    Some(Verdict {
+        bound: Bound::PinCalls,
+        mode,
+        met: Some(ours <= 1 && 2 * ours <= theirs),
+        measured: format!("{ours} against {theirs}"),
+        worst_at: place(case),
+        over: Vec::new(),
+    })
+}
+
+fn entries(run: &Run, mode: Mode) -> Option<Verdict> {
+    let entries = |case, module| (metrics::ENTRIES.value)(run, case, module);
+    let allowed = |case: Case| case.size.div_ceil(ENTRY);
+    let excess = |ours: u64, case| ours as f64 / allowed(case) as f64;
+    let (ours, theirs, case) = cases(run, mode, &[Layout::Contiguous], (0, u64::MAX))
+        .into_iter()
+        .rev()
+        .filter_map(|case| {
+            Some((
+                entries(case, Module::Ours)?,
+                entries(case, Module::Theirs)?,
+                case,
+            ))
+        })
+        .max_by(|a, b| excess(a.0, a.2).total_cmp(&excess(b.0, b.2)))?;
+    Some(Verdict {
+        bound: Bound::Entries,
+        mode,
+        met: Some(ours <= allowed(case)),
+        measured: format!(
+            "{ours} ({} allowed), against {theirs} ({} expected)",
+            allowed(case),
+            case.size.div_ceil(THEIR_ENTRY)
+        ),
+        worst_at: place(case),
+        over: Vec::new(),
+    })
+}
+
+fn fragmented(run: &Run, mode: Mode) -> Option<Verdict> {
+    const LIMIT: f64 = 1.05;
+    let cases = cases(run, mode, &[Layout::Holes64k], (0, u64::MAX));
+    let mut worsts: Vec<(&Metric, f64, Case)> = metrics::ALL
+        .iter()
+        .filter_map(|metric| worst(run, metric, &cases).map(|(ratio, case)| (metric, ratio, case)))
+        .collect();
+    worsts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let &(metric, ratio, case) = worsts.first()?;
+    let over = worsts
+        .iter()
+        .filter(|(_, ratio, _)| *ratio > LIMIT)
+        .map(|(metric, ratio, case)| {
+            format!(
+                "{} {} ({})",
+                metric.label,
+                exact_ratio(*ratio, LIMIT),
+                place(*case)
+            )
+        })
+        .collect();
+    Some(Verdict {
+        over,
+        worst_at: format!("{}, {}", metric.label, place(case)),
+        ..Bound::Fragmented.at_most(LIMIT, mode, (ratio, case))
+    })
+}
+
+fn scaling(run: &Run, mode: Mode) -> Option<Verdict> {
+    let scaling = |module| {
+        let rate = |threads| metrics::module_throughput(run.threads(module, mode, 0, threads)?);
+        Some(rate(4)? / rate(1)?)
+    };
+    let [ours, theirs] = [scaling(Module::Ours)?, scaling(Module::Theirs)?];
+    Some(Verdict {
+        bound: Bound::Throughput,
+        mode,
+        met: Some(ours >= theirs),
+        measured: format!("{ours:.3} against {theirs:.3}"),
+        worst_at: "1 MiB, contiguous, without IOMMU".to_owned(),
+        over: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures;
+    use crate::run::samples::{self, CASE};
+    use std::collections::BTreeMap;
+
+    fn verdict(run: &Run, bound: Bound) -> Verdict {
+        bound.judge(run, Mode::Revocable)
+    }
+
+    fn module_costs(ours: u64, theirs: u64) -> Run {
+        let costs = |value| [("register_module", value), ("deregister_module", 0)];
+        samples::run(CASE, [&costs(ours), &costs(theirs)])
+    }
+
+    #[test]
+    fn a_bound_that_is_just_met_and_one_that_is_just_missed() {
+        assert_eq!(
+            verdict(&module_costs(8000, 10000), Bound::Module1M).met,
+            Some(true)
+        );
+        let missed = verdict(&module_costs(8001, 10000), Bound::Module1M);
+        assert_eq!(missed.met, Some(false));
+        assert_eq!(missed.measured, "0.80010");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_neither() {
+        let run = module_costs(1, 2);
+        assert_eq!(verdict(&run, Bound::Module4G).met, None);
+        assert_eq!(Bound::Module1M.judge(&run, Mode::Persistent).met, None);
+    }
+
+    #[test]
+    fn the_worst_registration_decides() {
+        let mut run = module_costs(1, 10);
+        let case = Case {
+            machine: Machine::Iommu,
+            layout: Layout::Holes2m,
+            ..CASE
+        };
+        let costs = |value| [("register_module", value), ("deregister_module", 0)];
+        run.figures
+            .extend(samples::run(case, [&costs(9), &costs(10)]).figures);
+        let verdict = verdict(&run, Bound::Module1M);
+        assert_eq!(
+            (verdict.met, verdict.measured.as_str()),
+            (Some(false), "0.90")
+        );
+        assert_eq!(verdict.worst_at, "1 MiB, 2 MiB chunks, with IOMMU");
+    }
+
+    #[test]
+    fn one_pin_against_two() {
+        let pins = |ours, theirs| {
+            let calls = |n| [("calls_nvidia_p2p_get_pages", n)];
+            verdict(
+                &samples::run(CASE, [&calls(ours), &calls(theirs)]),
+                Bound::PinCalls,
+            )
+        };
+        assert_eq!(pins(1, 2).met, Some(true));
+        assert_eq!(pins(2, 2).met, Some(false));
+        assert_eq!(pins(1, 1).met, Some(false));
+    }
+
+    #[test]
+    fn an_entry_for_each_4_gib_begun() {
+        let entries = |size, ours| {
+            let case = Case { size, ..CASE };
+            let run = samples::run(case, [&[("entries", ours)], &[("entries", size >> 16)]]);
+            verdict(&run, Bound::Entries).met
+        };
+        assert_eq!(entries(1 << 20, 1), Some(true));
+        assert_eq!(entries(4 << 30, 1), Some(true));
+        assert_eq!(entries(4 << 30, 2), Some(false));
+        assert_eq!(entries(64 << 30, 16), Some(true));
+    }
+
+    #[test]
+    fn fragmented_memory_names_what_is_over() {
+        let case = Case {
+            layout: Layout::Holes64k,
+            ..CASE
+        };
+        let ours = [
+            ("register_total", 106),
+            ("deregister_total", 105),
+            ("page_size", 50),
+        ];
+        let theirs = [
+            ("register_total", 100),
+            ("deregister_total", 100),
+            ("page_size", 100),
+        ];
+        let verdict = verdict(&samples::run(case, [&ours, &theirs]), Bound::Fragmented);
+        assert_eq!(verdict.met, Some(false));
+        assert_eq!(verdict.measured, "2.00");
+        assert_eq!(verdict.over.len(), 3, "{:?}", verdict.over);
+        assert!(verdict.over[0].starts_with("best HCA page size 2.00"));
+    }
+
+    #[test]
+    fn scaling_against_scaling() {
+        let line = |module: &str, threads: u64, ticks: u64| {
+            format!(
+                r#"{{"machine":"stock","module":"{module}","mode":"revocable","figure":"threads","published":0,
+                "threads":{threads},"registrations":{threads}00,"elapsed":1,"module_ticks":{ticks}}}"#
+            )
+        };
+        let run = |ours, theirs| {
+            let lines = [
+                line("nv_peer_mem", 1, 100),
+                line("nv_peer_mem", 4, ours),
+                line("nvidia-peermem", 1, 1000),
+                line("nvidia-peermem", 4, theirs),
+            ];
+            Run {
+                method: String::new(),
+                facts: BTreeMap::new(),
+                sizes: Vec::new(),
+                figures: lines
+                    .iter()
+                    .map(|line| figures::parse(line).unwrap())
+                    .collect(),
+            }
+        };
+        assert_eq!(verdict(&run(400, 4000), Bound::Throughput).met, Some(true));
+        assert_eq!(verdict(&run(500, 4000), Bound::Throughput).met, Some(false));
+    }
+}
