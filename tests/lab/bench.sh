@@ -87,7 +87,7 @@ bench_report() {
 	facts+=("nv_peer_mem=$(version_of nv_peer_mem)" "nvidia-peermem=$(version_of nvidia-peermem)")
 	guests=$(IFS=, && printf '%s' "$*")
 	# Two runs with the same of these should agree.
-	facts+=("inputs=$(printf '%s\n' "$stack" "$(hash_of "$top/tests/guest")" | sha256sum | cut -c 1-12)")
+	facts+=("inputs=$(printf '%s\n' "$stack" "$guests $LAB_SIZES" "$(hash_of "$top/tests/guest")" | sha256sum | cut -c 1-12)")
 	bench_program "$LAB_BENCH:/bench" -- report /bench "$guests" "$(sizes_in_bytes)" "${facts[@]}"
 }
 
