@@ -5,7 +5,7 @@
 use crate::run::Run;
 
 /// What two runs of the same may differ by.
-pub const BOUND: f64 = 0.01;
+const BOUND: f64 = 0.01;
 
 /// How many of those that differ by more are shown.
 const SHOWN: usize = 5;
