@@ -15,7 +15,7 @@ LAB_BENCH=${LAB_BENCH:-$LAB_CACHE/bench}
 # bench_main [GUEST...]: measures, all guests or these, and reports.
 # bench_main --docs: writes the last results into docs/performance.md.
 bench_main() {
-	local measured=0
+	local measured=0 guest
 	mkdir -p "$LAB_BENCH"
 	bench_layer
 	if [ "${1-}" = --docs ]; then
@@ -23,9 +23,12 @@ bench_main() {
 		return
 	fi
 	[ $# -gt 0 ] || set -- "${BENCH_GUESTS[@]}"
+	for guest; do
+		[[ " ${BENCH_GUESTS[*]} " == *" $guest "* ]] || die "there is no '$guest' to measure, only: ${BENCH_GUESTS[*]}."
+	done
 	: >"$LAB_BENCH/figures"
 	each bench_guest "$@" || measured=1
-	bench_report || measured=1
+	bench_report "$@" || measured=1
 	say bench "results.json and plots (*.svg) are in $LAB_BENCH"
 	return "$measured"
 }
@@ -77,13 +80,15 @@ version_of() {
 	rm -rf "$scratch"
 }
 
+# bench_report GUEST...: of what these have said.
 bench_report() {
-	local facts=("date=$(date -u +%F)" "kernel=$kver" "sizes=$LAB_SIZES")
+	local guests facts=("date=$(date -u +%F)" "kernel=$kver" "sizes=$LAB_SIZES")
 	facts+=("qemu=$(qemu-system-x86_64 --version | sed -n 's/.*version \([0-9.]*\).*/\1/p')")
 	facts+=("nv_peer_mem=$(version_of nv_peer_mem)" "nvidia-peermem=$(version_of nvidia-peermem)")
+	guests=$(IFS=, && printf '%s' "$*")
 	# Two runs with the same of these should agree.
-	facts+=("inputs=$(printf '%s\n' "$stack" "$(hash_of "$top/tests/guest")" | sha256sum | cut -c 1-12)")
-	bench_program "$LAB_BENCH:/bench" -- report /bench "$(sizes_in_bytes)" "${facts[@]}"
+	facts+=("inputs=$(printf '%s\n' "$stack" "$guests $LAB_SIZES" "$(hash_of "$top/tests/guest")" | sha256sum | cut -c 1-12)")
+	bench_program "$LAB_BENCH:/bench" -- report /bench "$guests" "$(sizes_in_bytes)" "${facts[@]}"
 }
 
 bench_docs() {

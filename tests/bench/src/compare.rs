@@ -5,16 +5,17 @@
 use crate::run::Run;
 
 /// What two runs of the same may differ by.
-pub const BOUND: f64 = 0.01;
+const BOUND: f64 = 0.01;
 
-#[derive(Debug, Default, PartialEq)]
+/// How many of those that differ by more are shown.
+const SHOWN: usize = 5;
+
+#[derive(Debug, Default)]
 pub struct Difference {
     pub compared: usize,
     pub equal: usize,
-    pub beyond: usize,
-    /// The largest, of the larger value, and where it is.
-    pub largest: f64,
-    pub of: String,
+    /// What differs, the largest first: by which part of the larger value, and what it is.
+    pub differ: Vec<(f64, String)>,
 }
 
 /// Of everything that is in both.
@@ -28,24 +29,17 @@ pub fn compare(now: &Run, before: &Run) -> Difference {
             let Some(&old) = old.values.get(name) else {
                 continue;
             };
-            difference.count(relative(value, old), || {
-                format!("{name}: {old}, then {value}; {}", figure.subject)
-            });
+            difference.compared += 1;
+            if value == old {
+                difference.equal += 1;
+            } else {
+                let what = format!("{name}: {old}, then {value}; {}", figure.subject);
+                difference.differ.push((relative(value, old), what));
+            }
         }
     }
+    difference.differ.sort_by(|a, b| b.0.total_cmp(&a.0));
     difference
-}
-
-impl Difference {
-    fn count(&mut self, relative: f64, place: impl Fn() -> String) {
-        self.compared += 1;
-        self.equal += usize::from(relative == 0.0);
-        self.beyond += usize::from(relative > BOUND);
-        if relative > self.largest {
-            self.largest = relative;
-            self.of = place();
-        }
-    }
 }
 
 fn relative(a: u64, b: u64) -> f64 {
@@ -55,27 +49,24 @@ fn relative(a: u64, b: u64) -> f64 {
 /// What to print of it.
 pub fn text(now: &Run, before: &Run) -> String {
     let difference = compare(now, before);
+    let beyond = difference.differ.iter().filter(|(by, _)| *by > BOUND);
     let mut text = format!(
         "Against the run of {}: {} of {} figures are equal, {} differ by more than 1 %.",
         before.fact("date"),
         difference.equal,
         difference.compared,
-        difference.beyond,
+        beyond.clone().count(),
     );
-    if difference.largest > 0.0 {
-        let met = if difference.largest <= BOUND {
-            "met"
-        } else {
-            "MISSED"
-        };
-        text += &format!(
-            "\nLargest difference: {:.2} % (at most 1 %: {met}), {}.",
-            difference.largest * 100.0,
-            difference.of
-        );
+    if let Some((by, what)) = difference.differ.first() {
+        let met = if *by <= BOUND { "met" } else { "MISSED" };
+        let percent = by * 100.0;
+        text += &format!("\nLargest difference: {percent:.2} % (at most 1 %: {met}), {what}.");
+    }
+    for (by, what) in beyond.skip(1).take(SHOWN) {
+        text += &format!("\n                    {:.2} %, {what}.", by * 100.0);
     }
     if now.fact("inputs") != before.fact("inputs") {
-        text += "\nModules or lab have changed between the two: they need not agree.";
+        text += "\nModules, lab or sizes have changed between the two: they need not agree.";
     }
     text
 }
@@ -91,11 +82,16 @@ mod tests {
         let before = samples::run(CASE, [&[("a", 100), ("b", 1000), ("old", 1)], &[("a", 0)]]);
         let difference = compare(&now, &before);
         assert_eq!(
-            (difference.compared, difference.equal, difference.beyond),
-            (6, 4, 0)
+            (
+                difference.compared,
+                difference.equal,
+                difference.differ.len()
+            ),
+            (6, 4, 2)
         );
-        assert!((difference.largest - 0.005).abs() < 1e-9);
-        assert!(difference.of.starts_with("b: 1000, then 995; nv_peer_mem"));
+        let (by, what) = &difference.differ[0];
+        assert!((by - 0.005).abs() < 1e-9);
+        assert!(what.starts_with("b: 1000, then 995; nv_peer_mem"));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use crate::bounds::Verdict;
+use crate::bounds::{self, Verdict};
+use crate::figures::Machine;
 use crate::plots;
 use crate::run::Run;
 use crate::tables;
@@ -20,16 +21,18 @@ pub fn replace(document: &str, measured: &str) -> Result<String, String> {
     Ok(format!("{before}{BEGIN}{measured}{END}{after}"))
 }
 
-pub fn measured(run: &Run, verdicts: &[[Verdict; 2]], plots_in: &str) -> String {
-    let mut text = format!(
-        "\n{}\n\n## Bounds\n\n{}\n",
-        machine(run),
-        tables::bounds(verdicts).for_markdown()
-    );
-    for line in remarks(verdicts) {
-        let _ = write!(text, "\n* {line}");
+pub fn measured(run: &Run, plots_in: &str) -> String {
+    let mut text = format!("\n{}\n", machine(run));
+    for machine in Machine::BOTH {
+        let verdicts = bounds::judge(run, machine);
+        let table = tables::bounds(machine, &verdicts);
+        let _ = write!(text, "\n## {}\n\n{}\n", table.title, table.for_markdown());
+        for remark in remarks(&verdicts) {
+            let _ = write!(text, "\n* {remark}");
+        }
+        text.push('\n');
     }
-    text += "\n\n## Plots\n";
+    text += "\n## Plots\n";
     for (file, alt) in plots::FILES {
         let _ = write!(text, "\n![{alt}]({plots_in}/{file})\n");
     }
@@ -71,7 +74,7 @@ pub fn remarks(verdicts: &[[Verdict; 2]]) -> Vec<String> {
         for verdict in missed().filter(|verdict| !verdict.over.is_empty()) {
             remarks.push(format!(
                 "Over, {}: {}.",
-                verdict.mode.name(),
+                verdict.whose.mode.name(),
                 verdict.over.join("; ")
             ));
         }

@@ -23,16 +23,17 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::figures::Machine;
 use crate::run::Run;
 
 const USAGE: &str = "Usage:
   bench-report watch GUEST SIZES FILE    how far GUEST has come, whose words are in FILE
-  bench-report report DIR SIZES NAME=VALUE...
+  bench-report report DIR GUESTS SIZES NAME=VALUE...
                                          of DIR/figures: prints the report; writes
                                          DIR/results.json and plots
   bench-report docs DIR DOCUMENT PLOTS   of DIR/results.json: the measured part of
                                          DOCUMENT, and its plots into PLOTS beside it
-SIZES are bytes, with commas between them.";
+GUESTS and SIZES (bytes) have commas between them.";
 
 type Done = Result<(), Box<dyn Error>>;
 
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
         ["watch", guest, sizes, said] => watch(guest, sizes, said),
-        ["report", dir, sizes, facts @ ..] => report(Path::new(dir), sizes, facts),
+        ["report", dir, guests, sizes, facts @ ..] => report(Path::new(dir), guests, sizes, facts),
         ["docs", dir, document, plots] => docs(Path::new(dir), Path::new(document), plots),
         _ => Err(USAGE.into()),
     };
@@ -68,7 +69,7 @@ fn watch(guest: &str, sizes: &str, said: &str) -> Done {
     Ok(watch::watch(guest, expected.len(), Path::new(said))?)
 }
 
-fn report(dir: &Path, sizes: &str, facts: &[&str]) -> Done {
+fn report(dir: &Path, guests: &str, sizes: &str, facts: &[&str]) -> Done {
     let facts: BTreeMap<String, String> = facts
         .iter()
         .filter_map(|fact| fact.split_once('='))
@@ -82,7 +83,8 @@ fn report(dir: &Path, sizes: &str, facts: &[&str]) -> Done {
     }
     fs::write(&results, serde_json::to_string_pretty(&run)? + "\n")?;
     plots::draw(&run, dir)?;
-    let missing = plan::missing(&run, &parse_sizes(sizes)?);
+    let guests: Vec<&str> = guests.split(',').collect();
+    let missing = plan::missing(&run, &guests, &parse_sizes(sizes)?);
     for subject in missing.iter().take(5) {
         println!("not measured: {subject} ({:?})", subject.kind);
     }
@@ -99,20 +101,24 @@ fn report(dir: &Path, sizes: &str, facts: &[&str]) -> Done {
 }
 
 fn print(run: &Run) {
-    let verdicts = bounds::judge(run);
     println!("\n{}", document::machine(run));
     println!("A tick of the guest's clock is an instruction; costs are instructions, or microseconds of 1000 of them.");
-    for table in tables::all(run).iter().chain([&tables::bounds(&verdicts)]) {
+    for table in tables::all(run) {
         println!("\n{}\n{}", table.title, table.for_terminal());
     }
-    for remark in document::remarks(&verdicts) {
-        println!("{remark}");
+    for machine in Machine::BOTH {
+        let verdicts = bounds::judge(run, machine);
+        let table = tables::bounds(machine, &verdicts);
+        println!("\n{}\n{}", table.title, table.for_terminal());
+        for remark in document::remarks(&verdicts) {
+            println!("{remark}");
+        }
     }
 }
 
 fn docs(dir: &Path, document: &Path, plots: &str) -> Done {
     let run = load(&dir.join("results.json"))?;
-    let missing = plan::missing(&run, &plan::SIZES);
+    let missing = plan::missing(&run, &plan::GUESTS, &plan::SIZES);
     if !missing.is_empty() {
         return Err(format!(
             "the last run was not complete: {} figures are missing",
@@ -120,7 +126,7 @@ fn docs(dir: &Path, document: &Path, plots: &str) -> Done {
         )
         .into());
     }
-    let measured = document::measured(&run, &bounds::judge(&run), plots);
+    let measured = document::measured(&run, plots);
     fs::write(
         document,
         document::replace(&fs::read_to_string(document)?, &measured)?,

@@ -160,7 +160,15 @@ pub const ALL: &[Metric] = &[
 ];
 
 /// In short: both halves together.
-pub const SHORT: &[Metric] = &[MODULE, TOTAL, PUBLISHED, ENTRIES, PAGE_SIZE, HELD, REVOKE_TOTAL];
+pub const SHORT: &[Metric] = &[
+    MODULE,
+    TOTAL,
+    PUBLISHED,
+    ENTRIES,
+    PAGE_SIZE,
+    HELD,
+    REVOKE_TOTAL,
+];
 
 /// Registrations each second, by the guest's clock, of a figure of threads.
 pub fn throughput(figure: &Figure) -> Option<f64> {

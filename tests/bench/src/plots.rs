@@ -3,6 +3,7 @@
 //! SVG plots: three panels each, one for each layout of the memory.
 
 use std::error::Error;
+use std::fs;
 use std::path::Path;
 
 use plotters::coord::Shift;
@@ -18,6 +19,8 @@ use crate::tables::{capital, THROUGHPUTS};
 
 type Drawn = Result<(), Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+const LICENSE: &str = "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->\n";
 
 const PANEL: (u32, u32) = (430, 400);
 
@@ -192,8 +195,8 @@ fn threads(run: &Run, file: &Path) -> Drawn {
     )
 }
 
-/// Panels beside each other with one scale, so that they can be compared. Those of
-/// nothing are left out.
+/// Panels beside each other; logarithmic ones with one scale, so that they can be
+/// compared. Those of nothing are left out.
 fn panels(file: &Path, title: &str, panels: &[Panel]) -> Drawn {
     let filled: Vec<&Panel> = panels
         .iter()
@@ -202,8 +205,14 @@ fn panels(file: &Path, title: &str, panels: &[Panel]) -> Drawn {
     if filled.is_empty() {
         return Ok(());
     }
-    let width = PANEL.0 * filled.len() as u32;
-    let root = SVGBackend::new(file, (width, PANEL.1)).into_drawing_area();
+    let mut svg = String::new();
+    draw_panels(&mut svg, title, &filled)?;
+    Ok(fs::write(file, format!("{LICENSE}{svg}"))?)
+}
+
+fn draw_panels(svg: &mut String, title: &str, panels: &[&Panel]) -> Drawn {
+    let width = PANEL.0 * panels.len() as u32;
+    let root = SVGBackend::with_string(svg, (width, PANEL.1)).into_drawing_area();
     root.fill(&WHITE)?;
     let body = root.titled(title, ("sans-serif", 20))?;
     let values = |panels: &[&Panel]| -> Vec<f64> {
@@ -212,8 +221,8 @@ fn panels(file: &Path, title: &str, panels: &[Panel]) -> Drawn {
             .flat_map(|line| line.points.iter().map(|(_, y)| *y))
             .collect()
     };
-    let shared = filled[0].1.logarithmic.then(|| values(&filled));
-    for (area, panel) in body.split_evenly((1, filled.len())).iter().zip(&filled) {
+    let shared = panels[0].1.logarithmic.then(|| values(panels));
+    for (area, panel) in body.split_evenly((1, panels.len())).iter().zip(panels) {
         let values = shared.clone().unwrap_or_else(|| values(&[panel]));
         draw_panel(area, panel, &values)?;
     }

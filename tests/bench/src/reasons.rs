@@ -2,15 +2,30 @@
 
 //! Why a bound is missed, as profiling has shown.
 
-use crate::bounds::Bound;
-use crate::figures::Mode;
+use crate::bounds::{Bound, Whose};
+use crate::figures::{Machine, Mode};
 
-/// Bound, mode (nothing: both), and one or two sentences.
-const REASONS: &[(Bound, Option<Mode>, &str)] = &[];
+/// Why a bound is missed, on this machine and in this mode, or on all and in both.
+struct Reason {
+    bound: Bound,
+    machine: Option<Machine>,
+    mode: Option<Mode>,
+    /// One or two sentences.
+    text: &'static str,
+}
 
-pub fn of(bound: Bound, mode: Mode) -> Option<&'static str> {
+/// The first that fits is told.
+const REASONS: &[Reason] = &[];
+
+pub fn of(bound: Bound, whose: Whose) -> Option<&'static str> {
     REASONS
         .iter()
-        .find(|(of, only, _)| *of == bound && only.is_none_or(|only| only == mode))
-        .map(|(_, _, reason)| *reason)
+        .find(|reason| {
+            reason.bound == bound
+                && reason
+                    .machine
+                    .is_none_or(|machine| machine == whose.machine)
+                && reason.mode.is_none_or(|mode| mode == whose.mode)
+        })
+        .map(|reason| reason.text)
 }

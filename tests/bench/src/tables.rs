@@ -69,7 +69,7 @@ pub fn all(run: &Run) -> Vec<Table> {
 }
 
 /// The bounds as they stand.
-pub fn bounds(verdicts: &[[Verdict; 2]]) -> Table {
+pub fn bounds(machine: Machine, verdicts: &[[Verdict; 2]]) -> Table {
     let row = |[persistent, revocable]: &[Verdict; 2]| {
         vec![
             persistent.bound.text().to_owned(),
@@ -79,7 +79,7 @@ pub fn bounds(verdicts: &[[Verdict; 2]]) -> Table {
         ]
     };
     Table {
-        title: "Bounds".to_owned(),
+        title: format!("Bounds, {}", machine.name()),
         header: words(&[
             "figure, ours / nvidia-peermem",
             "at most",
