@@ -10,7 +10,7 @@ use crate::figures::{self, Figure, Kind, Layout, Machine, Mode, Module, Subject}
 
 const METHOD: &str = "Each registration is made by a consumer of the RDMA core in a guest under QEMU whose clock \
     advances by one nanosecond for each instruction executed (-icount shift=0). Ticks are instructions. Each figure is \
-    the median of several rounds. 'module' is the time in the core's calls into the client without the driver's calls \
+    the least of several rounds. 'module' is the time in the core's calls into the client without the driver's calls \
     made inside of them. 'published' 1: the simulated driver's calls take what is published of real ones.";
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -52,13 +52,11 @@ watch_allocations() {
 
 # held SIZE: bytes.
 held() {
-	set_probes
 	echo >"$TRACING/trace"
 	watch_allocations 1
 	hold gpuverbs measure --way "$way" --length "$1" --hold >/dev/null
 	watch_allocations 0
 	awk -f /lab/bench/held.awk "$TRACING/trace"
-	clear_probes
 	ended_well || fail "holding a registration of $1"
 }
 

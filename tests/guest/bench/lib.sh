@@ -7,7 +7,10 @@
 # What is compared, by its name for modprobe.
 MODULES='nv_peer_mem nvidia-peermem'
 
-# What is registered, and the rounds of which each figure is the median.
+# How it lies on the bus.
+LAYOUTS='contiguous holes2m holes64k'
+
+# What is registered, and the rounds of which each figure is the least.
 SIZES=$(word sizes 64K,1M,16M,256M,4G,64G | tr , ' ')
 rounds() {
 	case $1 in

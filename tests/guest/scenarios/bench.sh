@@ -8,14 +8,21 @@ prepare_bench
 for module in $MODULES; do
 	for mode in persistent revocable; do
 		load_measured "$module" "$mode"
-		for layout in contiguous holes2m holes64k; do
+		for layout in $LAYOUTS; do
 			echo "$layout" >"$NVIDIA/layout"
 			for size in $SIZES; do
 				figure_costs "$size"
-				figure_held "$size"
 				[ "$mode" = persistent ] || figure_revoked "$size"
 			done
 		done
+		set_probes
+		for layout in $LAYOUTS; do
+			echo "$layout" >"$NVIDIA/layout"
+			for size in $SIZES; do
+				figure_held "$size"
+			done
+		done
+		clear_probes
 		rmmod "$module"
 	done
 	[ "$MACHINE" != stock ] || figure_module "$module"
