@@ -189,11 +189,12 @@ impl Region {
         let mut table = self.builder(device)?;
         let source = self.mappable()?;
         let range = &self.fixed().range;
-        let mapped = Addresses::new(source, device, range, &mut table)
-            .and_then(|addresses| match table.finish() {
+        let mapped = Addresses::new(source, device, range, &mut table).and_then(|addresses| {
+            match table.finish() {
                 Ok(table) => Ok((addresses, table)),
                 Err(errno) => Err((errno, addresses.undo())),
-            });
+            }
+        });
         let (addresses, table) = mapped.map_err(|(errno, pinned)| {
             self.lock().source = pinned;
             errno

@@ -98,8 +98,11 @@ impl PageTable {
         // SAFETY: The driver's `pages` has `entries` pointers, each to a page, for as long as the
         // table is alive.
         let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
-        // SAFETY: As above.
-        runs(pages, page, |&entry| unsafe { (*entry).physical_address }, each)
+        let address = |&entry: &*mut abi::nvidia_p2p_page| {
+            // SAFETY: As above.
+            unsafe { (*entry).physical_address }
+        };
+        runs(pages, page, address, each)
     }
 }
 

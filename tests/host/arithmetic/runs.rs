@@ -33,7 +33,11 @@ fn every_short_list() {
 #[test]
 fn long_lists() {
     let steps = vec(select(&[0, 1, 1, 1, 1, 2, 7]), 0..200_usize);
-    let lists = (any::<u32>(), select(&[4_u64 << 10, 64 << 10, 128 << 10]), steps);
+    let lists = (
+        any::<u32>(),
+        select(&[4_u64 << 10, 64 << 10, 128 << 10]),
+        steps,
+    );
     random::check(2_000, lists, |(first, page, steps)| {
         let mut place = u64::from(first);
         let addresses: Vec<u64> = steps
@@ -45,7 +49,9 @@ fn long_lists() {
             .collect();
         check(&addresses, page);
         // So that the last one ends with the bus.
-        let shift = addresses.last().map_or(0, |last| (last + page).wrapping_neg());
+        let shift = addresses
+            .last()
+            .map_or(0, |last| (last + page).wrapping_neg());
         let shifted: Vec<u64> = addresses.iter().map(|at| at.wrapping_add(shift)).collect();
         check(&shifted, page);
     });
@@ -62,20 +68,28 @@ fn not_around_the_end_of_the_bus() {
         start: last - page,
         len: 2 * page,
     };
-    assert_eq!(merged(&[last - page, last, 0, 0], page), [two, extent(0), extent(0)]);
+    assert_eq!(
+        merged(&[last - page, last, 0, 0], page),
+        [two, extent(0), extent(0)]
+    );
 }
 
 /// What fails ends it, and nothing comes after.
 #[test]
 fn a_failure_ends_it() {
     let mut seen = 0;
-    let result = crate::extents::runs(&[0_u64, 8, 16, 24], 1, |&at| at, |_| {
-        seen += 1;
-        if seen == 2 {
-            Err("enough")
-        } else {
-            Ok(())
-        }
-    });
+    let result = crate::extents::runs(
+        &[0_u64, 8, 16, 24],
+        1,
+        |&at| at,
+        |_| {
+            seen += 1;
+            if seen == 2 {
+                Err("enough")
+            } else {
+                Ok(())
+            }
+        },
+    );
     assert_eq!((result, seen), (Err("enough"), 2));
 }

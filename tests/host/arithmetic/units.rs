@@ -29,7 +29,10 @@ pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Exten
         })
         .unwrap();
     }
-    let bytes: u64 = found.iter().map(|(segment, _)| u64::from(segment.len)).sum();
+    let bytes: u64 = found
+        .iter()
+        .map(|(segment, _)| u64::from(segment.len))
+        .sum();
     assert_eq!(cut.left(), window.len - bytes);
     // There is more behind all of them but the one that ends the window.
     let (last, others) = match found.split_last() {

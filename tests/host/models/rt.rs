@@ -148,7 +148,11 @@ impl<T> KVVec<T> {
 }
 
 impl<T: Clone> KVVec<T> {
-    pub(crate) fn extend_from_slice(&mut self, slice: &[T], flags: Flags) -> Result<(), AllocError> {
+    pub(crate) fn extend_from_slice(
+        &mut self,
+        slice: &[T],
+        flags: Flags,
+    ) -> Result<(), AllocError> {
         let mut flags = Some(flags);
         slice
             .iter()

@@ -85,7 +85,10 @@ impl Clocks {
     }
 }
 
-fn difference(now: &BTreeMap<String, Clock>, then: &BTreeMap<String, Clock>) -> BTreeMap<String, Clock> {
+fn difference(
+    now: &BTreeMap<String, Clock>,
+    then: &BTreeMap<String, Clock>,
+) -> BTreeMap<String, Clock> {
     now.iter()
         .map(|(name, clock)| {
             let before = then.get(name).copied().unwrap_or_default();

@@ -3,9 +3,9 @@
 //! `measure`: what registrations of one size cost, as the members of a
 //! JSON object.
 
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Instant;
-use std::sync::{Arc, Barrier};
 
 use crate::args::{usage, Args, Command, Opt};
 use crate::clocks::{Clocks, Spent};
@@ -20,11 +20,26 @@ pub const COMMAND: Command = Command {
     summary: "Registers GPU memory without bytes behind it, and says what that cost",
     options: &[&[
         Opt::required("length", "SIZE", "how much to register"),
-        Opt::optional("times", "N", "measures N times and takes the least of each figure (default: 1)"),
+        Opt::optional(
+            "times",
+            "N",
+            "measures N times and takes the least of each figure (default: 1)",
+        ),
         Opt::flag("free", "frees the memory while it is registered"),
-        Opt::optional("threads", "N", "so many at once, each its own memory; with --cycles"),
-        Opt::optional("cycles", "N", "registers and deregisters N times in each thread"),
-        Opt::flag("hold", "registers once and waits for a line of input before the end"),
+        Opt::optional(
+            "threads",
+            "N",
+            "so many at once, each its own memory; with --cycles",
+        ),
+        Opt::optional(
+            "cycles",
+            "N",
+            "registers and deregisters N times in each thread",
+        ),
+        Opt::flag(
+            "hold",
+            "registers once and waits for a line of input before the end",
+        ),
         Opt::optional("way", "WAY", "revocable or fixed (default: revocable)"),
         gpu::OPTION,
     ]],
@@ -43,7 +58,10 @@ impl Subject {
     /// allocations do.
     fn allocate(&self) -> Result<GpuMemory, Failure> {
         self.gpu
-            .allocate(sys::LAB_GPU_UNBACKED as u64, self.length.max(2 << 20) as u64)
+            .allocate(
+                sys::LAB_GPU_UNBACKED as u64,
+                self.length.max(2 << 20) as u64,
+            )
             .map_err(Failure::unmet(format_args!(
                 "allocating {} bytes of GPU memory without bytes behind it",
                 self.length
@@ -70,8 +88,8 @@ fn outcome(consumer: &mut Consumer) -> Result<Outcome, Failure> {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
-    let length = usize::try_from(args.required("length")?)
-        .map_err(|_| usage("--length is too large"))?;
+    let length =
+        usize::try_from(args.required("length")?).map_err(|_| usage("--length is too large"))?;
     let times = args.number("times")?.unwrap_or(1).max(1);
     let threads = args.number("threads")?.unwrap_or(1);
     let subject = Subject {
@@ -172,7 +190,8 @@ fn together(subject: Subject, threads: u64, cycles: u64) -> Result<(), Failure> 
         .map(|_| {
             let (subject, start) = (Arc::clone(&subject), Arc::clone(&start));
             thread::spawn(move || -> Result<(), Failure> {
-                let prepared = Consumer::open().and_then(|consumer| Ok((consumer, subject.allocate()?)));
+                let prepared =
+                    Consumer::open().and_then(|consumer| Ok((consumer, subject.allocate()?)));
                 start.wait();
                 let (mut consumer, memory) = prepared?;
                 consumer
@@ -194,7 +213,10 @@ fn together(subject: Subject, threads: u64, cycles: u64) -> Result<(), Failure> 
     say(&[
         ("threads".to_owned(), threads),
         ("registrations".to_owned(), threads * cycles),
-        ("elapsed".to_owned(), u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)),
+        (
+            "elapsed".to_owned(),
+            u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+        ),
         ("module_ticks".to_owned(), spent.module),
         ("driver_ticks".to_owned(), spent.driver),
     ]);
