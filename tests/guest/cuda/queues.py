@@ -71,10 +71,10 @@ def objects(may_go, must_stay):
     for name, address, length in (("a send queue", queue, 32768), ("a completion queue", completions, 4096),
                                   ("a doorbell", doorbell, 8)):
         umem, clients = served(FIXED, address, length)
-        equal(f"{name} is served by", [must_stay], clients)
+        equal(f"{name} is served by {must_stay}", [must_stay], clients)
         owned.append(umem)
     umem, clients = served(REVOCABLE, queue, 32768)
-    equal("what can be revoked is served by", [may_go], clients)
+    equal(f"what can be revoked is served by {may_go}", [may_go], clients)
     umem.close()
     equal("pins of queues are persistent", (3, 0), (counter("live_persistent_pins"), counter("live_pins")))
     freed_under(owned, (queue, completions, doorbell))
@@ -99,7 +99,7 @@ def without_persistent_pins(client):
     with open(NVIDIA + "fail", "w") as file:
         file.write("get_pages_persistent ENOTSUPP 1 0")
     umem, clients = served(REVOCABLE, address, 2 * MIB)
-    equal("what can be revoked is pinned revocably, by", [client], clients)
+    equal(f"what can be revoked is pinned revocably, by {client}", [client], clients)
     equal("what cannot is refused: by the revocable client too", errno.EFAULT, refusal(FIXED, address, 2 * MIB))
     equal("and nothing of it is left", (1, 0), (counter("live_pins"), counter("live_persistent_pins")))
     free(address)
