@@ -112,7 +112,7 @@ fn read(path: &str) -> Result<BTreeMap<String, Clock>, Failure> {
 /// A line "name calls ticks".
 fn parse(line: &str) -> io::Result<(String, Clock)> {
     let mut words = line.split(' ');
-    let mut number = |text: Option<&str>| -> io::Result<u64> {
+    let number = |text: Option<&str>| -> io::Result<u64> {
         text.and_then(|text| text.parse().ok())
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     };

@@ -59,7 +59,7 @@ impl Subject {
     fn allocate(&self) -> Result<GpuMemory, Failure> {
         self.gpu
             .allocate(
-                sys::LAB_GPU_UNBACKED as u64,
+                sys::LAB_GPU_UNBACKED,
                 self.length.max(2 << 20) as u64,
             )
             .map_err(Failure::unmet(format_args!(
