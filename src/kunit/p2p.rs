@@ -241,10 +241,17 @@ mod dma {
 
 /// Extents of different lengths.
 fn extents() -> Addresses {
-    collect((1..=5).map(|number| Extent {
-        start: number << 32,
-        len: number * GPU_PAGE,
-    }))
+    let mut extents = KVVec::with_capacity(8, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+    for number in 1..=5 {
+        let extent = Extent {
+            start: number << 32,
+            len: number * GPU_PAGE,
+        };
+        extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+    }
+    let fitting = fitting(extents)?;
+    assert_eq!((fitting.len(), fitting.capacity()), (5, 5));
+    Ok(fitting)
 }
 
 #[kernel::macros::kunit_tests(nv_peer_mem_mapping)]
