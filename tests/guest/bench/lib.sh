@@ -99,7 +99,7 @@ figure_threads() {
 	local costs
 	for costs in 0 1; do
 		echo "$costs" >"$NVIDIA/costs"
-		measured "\"figure\":\"threads\",\"published\":$costs" --length 1M --cycles 200 --threads "$1"
+		measured "\"figure\":\"threads\",\"published\":$costs" --length 1M --cycles 1500 --threads "$1"
 	done
 }
 

@@ -58,10 +58,7 @@ impl Subject {
     /// allocations do.
     fn allocate(&self) -> Result<GpuMemory, Failure> {
         self.gpu
-            .allocate(
-                sys::LAB_GPU_UNBACKED,
-                self.length.max(2 << 20) as u64,
-            )
+            .allocate(sys::LAB_GPU_UNBACKED, self.length.max(2 << 20) as u64)
             .map_err(Failure::unmet(format_args!(
                 "allocating {} bytes of GPU memory without bytes behind it",
                 self.length
@@ -185,13 +182,17 @@ fn least(times: u64, measure: impl Fn() -> Result<Figures, Failure>) -> Result<(
 /// Several threads at once.
 fn together(subject: Subject, threads: u64, cycles: u64) -> Result<(), Failure> {
     let subject = Arc::new(subject);
+    // All are ready before the clock starts, and none begins before it does.
+    let ready = Arc::new(Barrier::new(threads as usize + 1));
     let start = Arc::new(Barrier::new(threads as usize + 1));
     let workers: Vec<_> = (0..threads)
         .map(|_| {
-            let (subject, start) = (Arc::clone(&subject), Arc::clone(&start));
+            let (ready, start) = (Arc::clone(&ready), Arc::clone(&start));
+            let subject = Arc::clone(&subject);
             thread::spawn(move || -> Result<(), Failure> {
                 let prepared =
                     Consumer::open().and_then(|consumer| Ok((consumer, subject.allocate()?)));
+                ready.wait();
                 start.wait();
                 let (mut consumer, memory) = prepared?;
                 consumer
@@ -200,9 +201,10 @@ fn together(subject: Subject, threads: u64, cycles: u64) -> Result<(), Failure> 
             })
         })
         .collect();
+    ready.wait();
     let before = Clocks::read()?;
-    start.wait();
     let began = Instant::now();
+    start.wait();
     for worker in workers {
         worker
             .join()
