@@ -104,8 +104,10 @@ wait_for() {
 	done
 }
 
+# load_gpu [PARAMETER=VALUE...]
+# shellcheck disable=SC2120 # measurements give one
 load_gpu() {
-	modprobe nvidia
+	modprobe nvidia "$@"
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 

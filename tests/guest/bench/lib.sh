@@ -25,8 +25,7 @@ rounds() {
 # prepare_bench: the doubles as light as they can be: what they look at would
 # count as the cost of the core and of the driver.
 prepare_bench() {
-	modprobe nvidia own_dma=0
-	wait_for "the GPU" test -c /dev/nvidia-lab
+	load_gpu own_dma=0
 	load_rdma
 	echo 0 >"$NVIDIA/verify"
 	echo 0 >"$NVIDIA/quarantine_max"
@@ -71,16 +70,22 @@ measured() {
 	figure "$members,$result"
 }
 
-# figure_costs SIZE: registration and deregistration, with the simulated driver's
-# own costs and with those that are published of real ones.
-figure_costs() {
-	local costs
+# measured_twice MEMBERS OPTION...: with the simulated driver's own costs, and with
+# those that are published of real ones.
+measured_twice() {
+	local members=$1 costs
+	shift
 	for costs in 0 1; do
 		echo "$costs" >"$NVIDIA/costs"
-		measured "\"figure\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"published\":$costs" \
-			--length "$1" --times "$(rounds "$1")"
+		measured "$members,\"published\":$costs" "$@"
 	done
 	echo 0 >"$NVIDIA/costs"
+}
+
+# figure_costs SIZE: registration and deregistration.
+figure_costs() {
+	measured_twice "\"figure\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
+		--length "$1" --times "$(rounds "$1")"
 }
 
 # figure_revoked SIZE: what freeing memory takes that is registered.
@@ -96,11 +101,7 @@ figure_held() {
 
 # figure_threads N: registrations of 1 MiB by so many threads.
 figure_threads() {
-	local costs
-	for costs in 0 1; do
-		echo "$costs" >"$NVIDIA/costs"
-		measured "\"figure\":\"threads\",\"published\":$costs" --length 1M --cycles 1500 --threads "$1"
-	done
+	measured_twice "\"figure\":\"threads\"" --length 1M --cycles 1500 --threads "$1"
 }
 
 # figure_module MODULE: the module's file, the memory that its code and data take,
