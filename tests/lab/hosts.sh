@@ -8,8 +8,8 @@
 
 # run_hosts NAME@MACHINE [WORDS]: as run_scenario, with a line for each guest.
 run_hosts() {
-	local name=${1%@*} pair host rc=0 guests=() started
-	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+	local name=${1%@*} pair host rc=0 guests=() started seed
+	seed=$(choose_seed)
 	guest_layers "${1#*@}"
 	hosts_layers
 	new_dir run "$name"

@@ -29,6 +29,9 @@ list_scenarios() {
 	done
 }
 
+# choose_seed: what a run's chance begins with; SEED replays another one's.
+choose_seed() { printf '%s\n' "${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; }
+
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
 # everything seen, and the command that does the same again.
 run_scenario() {
@@ -40,8 +43,8 @@ run_scenario() {
 }
 
 run_alone() {
-	local scenario_label=$1 name=${1%@*} started rc=0
-	local seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+	local scenario_label=$1 name=${1%@*} started rc=0 seed
+	seed=$(choose_seed)
 	guest_layers "${1#*@}"
 	started=$SECONDS
 	run_guest "$name" "lab.seed=$seed ${2-}" || rc=$?

@@ -118,7 +118,7 @@ boot_system() {
 # a shell of its own: what one chooses, a kernel for example, is not the next one's.
 run_system() (
 	scenario_label=$1 rc=0
-	seed=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+	seed=$(choose_seed)
 	prepare_system "$1"
 	started=$SECONDS
 	boot_system "$1" || rc=$?
