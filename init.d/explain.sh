@@ -16,7 +16,7 @@ advice() {
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
 		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, restart and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
 	*"nvidia_peermem is loaded"*)
-		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf" ;;
+		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf" ;;
 	*"refuses the client"*)
 		echo "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers." ;;
 	*"the values of this parameter are"*)

@@ -96,8 +96,8 @@ enum Clients {
 
 impl kernel::Module for NvPeerMem {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        if rt::rival_loaded() {
-            pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf)\n");
+        if rt::peermem_loaded() {
+            pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
         let parameters = rt::parameters();

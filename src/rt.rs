@@ -182,9 +182,9 @@ pub(crate) fn count(figure: abi::nvpm_figure, by: u64) {
 }
 
 /// Whether NVIDIA's own client, which does what this module does, is loaded.
-pub(crate) fn rival_loaded() -> bool {
+pub(crate) fn peermem_loaded() -> bool {
     // SAFETY: Takes no arguments; called from the module's initialisation, which may sleep.
-    unsafe { abi::nvpm_rival_loaded() }
+    unsafe { abi::nvpm_peermem_loaded() }
 }
 
 /// Lets a moment pass; for repeating what failed for lack of memory.

@@ -93,14 +93,14 @@ void nvpm_client_extend(struct nvpm_client *client)
 #endif
 }
 
-bool nvpm_rival_loaded(void)
+bool nvpm_peermem_loaded(void)
 {
 	/* The set of all modules is not exported, but each module is in it. */
-	struct kobject *rival = kset_find_obj(THIS_MODULE->mkobj.kobj.kset,
+	struct kobject *peermem = kset_find_obj(THIS_MODULE->mkobj.kobj.kset,
 					      "nvidia_peermem");
 
-	kobject_put(rival);
-	return rival;
+	kobject_put(peermem);
+	return peermem;
 }
 
 void nvpm_pause(void)

@@ -56,7 +56,7 @@ int nvpm_sysfs_add(const char *clients);
 void nvpm_sysfs_remove(void);
 
 /* Whether nvidia_peermem is loaded. */
-bool nvpm_rival_loaded(void);
+bool nvpm_peermem_loaded(void);
 void nvpm_pause(void);
 bool nvpm_may_complain(void);
 bool nvpm_module_get(void);

@@ -23,7 +23,7 @@ driver_facts() {
 	else
 		fact driver nvidia bad "none for kernel $kernel" "$install_driver"
 	fi
-	rival_facts
+	peermem_facts
 }
 
 # installed_driver: the name of NVIDIA's module; Debian has names of its own.
@@ -37,14 +37,14 @@ installed_driver() {
 	return 1
 }
 
-# rival_facts: nvidia_peermem registers the same memory, and only one can.
-rival_facts() {
+# peermem_facts: nvidia_peermem registers the same memory, and only one can.
+peermem_facts() {
 	if [ -e "$root/sys/module/$module/holders/nvidia_peermem" ]; then
 		fact driver nvidia_peermem good "a name only, for programs that look for it: it belongs to nv_peer_mem"
 		return
 	elif loaded nvidia_peermem; then
 		fact driver nvidia_peermem bad "loaded: it serves the same memory, and only one module can" \
-			"modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-rival.conf && $service restart"
+			"modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf && $service restart"
 		return
 	fi
 	file=$(grep -lsE '^[[:space:]]*nvidia[-_]peermem' "$root"/etc/modules-load.d/*.conf \

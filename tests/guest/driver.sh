@@ -4,8 +4,8 @@
 # What scenarios do with other generations of the simulated driver than the
 # installed one, and with threads that free memory in the middle of a call.
 
-# Preloaded, it gives a program a thread that makes strikes.
-STRIKER=/usr/local/lib/lab-striker.so
+# Preloaded, it gives a program a thread that frees GPU memory where told.
+INJECTOR=/usr/local/lib/lab-injector.so
 
 # load_driver GENERATION
 load_driver() {
@@ -20,17 +20,17 @@ load_module_for() {
 	insmod "/lib/nv_peer_mem/driver-$generation/nv_peer_mem.ko" "$@"
 }
 
-# struck MOMENT OPTION...: a registration whose memory goes at MOMENT. How it
+# register_losing POINT OPTION...: a registration whose memory goes at the injection point POINT. How it
 # ended is in $result.
-struck() {
-	echo "$1" >"$NVIDIA/strike"
+register_losing() {
+	echo "$1" >"$NVIDIA/inject"
 	shift
 	# Its own look at the pins may fail, when they are gone: only the result counts.
-	result=$(LD_PRELOAD=$STRIKER gpuverbs register --offset 0 --length 1M "$@" 2>/dev/null | sed -n 's/^result=//p') || true
-	wait_for "the strike's end" strikes_over
+	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M "$@" 2>/dev/null | sed -n 's/^result=//p') || true
+	wait_for "the end of injected frees" injections_over
 }
 
-strikes_over() { [ "$(nvidia_count live_strikes)" = 0 ]; }
+injections_over() { [ "$(nvidia_count live_injections)" = 0 ]; }
 
 # remember: the counters as they are. grown NAME: by how much one is higher now.
 remember() { cat "$NVIDIA/counters" >/tmp/before; }

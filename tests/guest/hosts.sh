@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What scenarios of two hosts are written with. Both hosts run the same one, and
-# what is different stands behind `left` or `right`; they meet by what they tell
+# what is different stands behind `left` or `right`; they barrier by what they tell
 # each other (tests/lab/hosts.sh has the other end).
 
 HOST=$(word host '')
@@ -27,8 +27,8 @@ hear() {
 	printf '%s\n' "${answer#said }"
 }
 
-# meet NAME: goes on when both have come here.
-meet() {
+# barrier NAME: goes on when both have come here.
+barrier() {
 	tell "$1-$HOST" here
 	hear "$1-$OTHER" >/dev/null
 }
@@ -41,7 +41,7 @@ in_gpu() { [ "$(ask pattern "$1" "$2" "$3")" = yes ]; }
 
 # both_up: the other host answers.
 both_up() {
-	meet up
+	barrier up
 	wait_for "the other host" busybox ping -c 1 -W 1 "$OTHER_ADDRESS"
 }
 
@@ -53,12 +53,12 @@ join() {
 	hold gpuverbs endpoint --offset "$1" --length "$2" "${@:3}"
 	tell "endpoint-$joined-$HOST" "$(said endpoint)"
 	order connect "$(hear "endpoint-$joined-$OTHER")"
-	meet "joined-$joined"
+	barrier "joined-$joined"
 }
 
 # part: the endpoints end, after both hosts came here.
 part() {
-	meet "parted-$joined"
+	barrier "parted-$joined"
 	check "its end of connection $joined ends well" ended_well
 }
 

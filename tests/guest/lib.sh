@@ -21,7 +21,7 @@ word() {
 	printf '%s\n' "${text:-$2}"
 }
 
-# stock, iommu or checker: tests/lab/boot.sh says what each is.
+# stock, iommu or debug: tests/lab/boot.sh says what each is.
 MACHINE=$(word machine stock)
 
 # Of everything that is left to chance: lab.seed= replays it.
@@ -273,6 +273,6 @@ check_clean() {
 		equal "no contract violation in ${double##*/}" '' "$(cat "$double/violations")"
 		equal "nothing left in ${double##*/}" '' "$(live_gauges "$double" | paste -sd' ')"
 	done
-	[ "$MACHINE" != checker ] || check "no memory is lost" kmemleak_silent
+	[ "$MACHINE" != debug ] || check "no memory is lost" kmemleak_silent
 	equal "no warning in the kernel's log" '' "$(kernel_reports | head -n 3)"
 }

@@ -11,7 +11,7 @@ check_machine() {
 		equal "an IOMMU is at work" dmar0 "$(ls /sys/class/iommu)"
 		check "it translates for the network card" grep -qxE 'DMA|DMA-FQ' "$(network_card)/iommu_group/type"
 		;;
-	checker)
+	debug)
 		equal "lockdep is on" 1 "$(awk '$1 == "debug_locks:" { print $2 }' /proc/lockdep_stats)"
 		equal "DMA-API debug is on" N "$(cat /sys/kernel/debug/dma-api/disabled)"
 		check "KASAN is on" grep -q ' kasan_report$' /proc/kallsyms

@@ -7,8 +7,8 @@
 # Guests are of three kinds, called machines:
 #   stock    a stock Debian kernel
 #   iommu    the same behind an IOMMU that translates the devices' addresses
-#   checker  our own kernel with KASAN, lockdep, kmemleak and the like
-LAB_MACHINES='stock iommu checker'
+#   debug    our own kernel with KASAN, lockdep, kmemleak and the like
+LAB_MACHINES='stock iommu debug'
 
 LAB_ACCEL=${LAB_ACCEL:-tcg}
 
@@ -59,7 +59,7 @@ qemu_command() {
 		iommu=(-device "intel-iommu,intremap=off,caching-mode=on")
 		words="intel_iommu=on iommu=nopt iommu.strict=1 $words"
 		;;
-	checker)
+	debug)
 		# Not the kernel's own suites, which run at each boot.
 		words="kunit.filter_glob=nv_peer_mem* $words"
 		;;
@@ -148,7 +148,7 @@ boot_guest() {
 converse() {
 	local line part='' word rest ended=1 rebooting='' heard=$SECONDS limit=$LAB_TIMEOUT
 	# Checkers take their time.
-	[ "$machine" != checker ] || limit=$((limit * 2))
+	[ "$machine" != debug ] || limit=$((limit * 2))
 	# Opened for both directions, or opening would wait for QEMU; so the pipe
 	# has no end when QEMU has gone, and that is looked at every second.
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"

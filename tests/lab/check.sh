@@ -40,12 +40,12 @@ check_clippy() {
 		! grep -E "^(warning|error)" /tmp/log'
 }
 
-# The module's tests in the kernel are compiled for the checker kernel alone.
+# The module's tests in the kernel are compiled for the debug kernel alone.
 check_kunit_clippy() {
 	in_copy no-kunit '
 		modinfo -k "$kver" -F name nv_peer_mem
 		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit' &&
-		guest_layers checker && check_clippy
+		guest_layers debug && check_clippy
 }
 
 check_gpuverbs_lint() {
@@ -88,7 +88,7 @@ check_shell() {
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
 			tests/guest/systems/machine/run tests/guest/systems/machine/openibd
 		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
-		shellcheck tests/host/mistakes/run'
+		shellcheck tests/host/mutants/run'
 }
 
 check_checkpatch() {

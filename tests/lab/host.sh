@@ -3,11 +3,11 @@
 # shellcheck disable=SC2016 # commands for the shell inside the layers
 #
 # The parts that need no kernel, tested by cargo: the module's own files
-# (tests/host), that their tests can fail (its mistakes), and the verbs client.
+# (tests/host), that their tests can fail (its mutants), and the verbs client.
 
 . "$lab/check.sh"
 
-HOST_CRATES=(tests/host tests/host/mistakes tests/guest/gpuverbs)
+HOST_CRATES=(tests/host tests/host/mutants tests/guest/gpuverbs)
 
 # Random tests repeat what they did with the same seed.
 HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
@@ -47,10 +47,10 @@ host_command() {
 			echo "host: Miri was NOT run: $(rustc --version) has no cargo miri here"
 		fi'
 		;;
-	tests/host/mistakes)
+	tests/host/mutants)
 		printf '%s\n' 'rm -f tests/host/Cargo.lock
 		export CARGO_TARGET_DIR=/var/cache/host-target
-		tests/host/mistakes/run | sed "s/^/host: /"'
+		tests/host/mutants/run | sed "s/^/host: /"'
 		;;
 	*)
 		printf '%s\n' "cd $1; cargo test --offline"

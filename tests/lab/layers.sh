@@ -6,11 +6,11 @@
 #   base      Debian with compilers, verbs programs and RDMA user space
 #   hosttools what the tests on the host need beside that
 #   kernel    the stock kernel, its headers and Rust metadata; or instead of it
-#   checker   a kernel with every checker on, compiled from the same source
+#   debug     a kernel with every checker on, compiled from the same source
 #   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia    the simulated NVIDIA driver, installed
 #   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
-#   rival     NVIDIA's nvidia-peermem, and what shows its defects
+#   reference     NVIDIA's nvidia-peermem, and what shows its defects
 #   module    nv_peer_mem.ko, built with the project's Makefile and installed
 #   proprietary  NVIDIA's other flavour, as the kernel sees it
 #   cpumap    another client of the NVIDIA driver, which maps for the CPU
@@ -77,12 +77,12 @@ kernel_layer() {
 }
 
 # Sets $kver to the release of the kernel that was made.
-checker_layer() {
+debug_layer() {
 	local kernel
 	layer_network=yes
 	layer_args=("$kpkg" "$kseries")
-	layer checker "$stack" "kernel $kseries with KASAN, lockdep and other checkers (10 to 30 minutes, once)" \
-		"$lab/checker/config"
+	layer debug "$stack" "kernel $kseries with KASAN, lockdep and other checkers (10 to 30 minutes, once)" \
+		"$lab/debug/config"
 	stack=$reply:$stack
 	kernel=$(echo "$LAB_CACHE/layers/$reply"/root/boot/vmlinux-*)
 	kver=${kernel##*/vmlinux-}
@@ -110,10 +110,10 @@ ofed_layer() {
 	stack=$reply:$stack
 }
 
-rival_layer() {
+reference_layer() {
 	layer_network=
 	layer_args=("$kver")
-	layer rival "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
+	layer reference "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
 }
 
@@ -205,7 +205,7 @@ bench_layer() {
 }
 
 # guest_layers [MACHINE]: everything that a guest boots with, on the machine
-# stock (the default), iommu or checker (boot.sh). What is there is used.
+# stock (the default), iommu or debug (boot.sh). What is there is used.
 guest_layers() {
 	machine=${1:-stock}
 	[[ " $LAB_MACHINES " == *" $machine "* ]] || die "there is no machine '$machine', only: $LAB_MACHINES."
@@ -213,13 +213,13 @@ guest_layers() {
 	list_archive "$base"
 	choose_kernel
 	case $machine in
-	checker) checker_layer ;;
+	debug) debug_layer ;;
 	*) kernel_layer ;;
 	esac
 	nvsource_layer
 	nvidia_layer
 	ofed_layer
-	rival_layer
+	reference_layer
 	module_layer
 	proprietary_layer
 	cpumap_layer

@@ -3,7 +3,7 @@
 #
 # Guest scenarios: tests/guest/scenarios/NAME.sh, each in a guest of its own.
 #
-# A scenario's line "# Machines: stock iommu checker" (without it: stock) says
+# A scenario's line "# Machines: stock iommu debug" (without it: stock) says
 # on which it is to be run; NAME@MACHINE is one such run. A line "# Hosts: 2" says
 # that it wants two guests at once (hosts.sh).
 
@@ -97,7 +97,7 @@ scenario_main() {
 	each run_scenario "${runs[@]}"
 }
 
-# soak_main [REGISTRATIONS]: the storm for hours, for every checker to see, with
+# soak_main [REGISTRATIONS]: the stress for hours, for every checker to see, with
 # the machine for itself.
 soak_main() {
 	local registrations=${1:-100000} again
@@ -106,7 +106,7 @@ soak_main() {
 	# It reports as it goes, but may be long about it.
 	LAB_TIMEOUT=$((LAB_TIMEOUT * 2))
 	LAB_THREADS=${LAB_THREADS:-multi}
-	run_scenario soak@checker "lab.registrations=$registrations"
+	run_scenario soak@debug "lab.registrations=$registrations"
 }
 
 # guest_shell: a guest at this terminal.

@@ -123,6 +123,6 @@ mod tests {
 
     #[test]
     fn no_plan_for_an_unknown_guest() {
-        assert!(of("bench@checker", &[65536]).is_none());
+        assert!(of("bench@debug", &[65536]).is_none());
     }
 }

@@ -12,7 +12,7 @@
 # persistent one has the RDMA device say that it cannot revoke.
 
 . /lab/server.sh
-. /lab/starve.sh
+. /lab/fault_injection.sh
 
 saw() { seen+="${seen:+ }$*"; }
 
@@ -45,7 +45,7 @@ end_steps() {
 # ---- one row ---------------------------------------------------------------
 
 # What each knob of the doubles is at rest.
-KNOBS='bar1_bytes page_table_version dma_mapping_version strike_wait_ms layout reuse'
+KNOBS='bar1_bytes page_table_version dma_mapping_version inject_wait_ms layout reuse'
 declare -A at_rest=()
 for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
 for knob in switch fail delay hold; do at_rest[$knob]=$(sed 's/ .*/ 0/' "$CORE/$knob"); done
@@ -56,7 +56,7 @@ reset_doubles() {
 	local knob
 	for knob in $KNOBS; do set_knob "$knob" "${at_rest[$knob]}"; done
 	for knob in switch fail delay hold; do echo "${at_rest[$knob]}" >"$CORE/$knob"; done
-	echo none >"$NVIDIA/strike"
+	echo none >"$NVIDIA/inject"
 	echo clear >"$NVIDIA/fail"
 	for double in "$NVIDIA" "$CORE"; do echo clear >"$double/violations"; done
 	server g3b
@@ -120,7 +120,7 @@ collect() {
 # Some defects only a kernel with checkers can provoke, or see.
 rows() {
 	compgen -A function row_
-	[ "$MACHINE" != checker ] || compgen -A function checker_row_
+	[ "$MACHINE" != debug ] || compgen -A function debug_row_
 }
 
 # try ROW
@@ -159,14 +159,14 @@ pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages registers ok; }
 # The callback comes after get_pages and before dma_map.
 row_freed_before_dma_map() {
 	pins_of_one
-	set_knob strike_wait_ms 2000
-	echo "before_get_returns $growth" >"$NVIDIA/strike"
+	set_knob inject_wait_ms 2000
+	echo "before_get_returns $growth" >"$NVIDIA/inject"
 	registers ok EFAULT
 }
 
 # The callback comes while the driver reads the table that dma_map gave it.
 row_freed_in_dma_map() {
-	echo in_dma_map >"$NVIDIA/strike"
+	echo in_dma_map >"$NVIDIA/inject"
 	registers ok EFAULT
 }
 
@@ -277,11 +277,11 @@ row_unpinned_under_lock() {
 	unload_it
 	server g3a
 	load_it
-	set_knob strike_wait_ms 2000
+	set_knob inject_wait_ms 2000
 	start_steps
 	step alloc 0 0 0x100000
 	step reg 0
-	echo before_put >"$NVIDIA/strike"
+	echo before_put >"$NVIDIA/inject"
 	step dereg 0
 	end_steps
 }
@@ -297,7 +297,7 @@ row_list_not_trimmed() {
 
 # The kernel has no memory for the second part of a long scatterlist. What it
 # leaves in the table must not keep the pin from being given back.
-checker_row_no_memory_for_list() {
+debug_row_no_memory_for_list() {
 	local total nth refused=0
 	let_memory_fail
 	turn no_inval_supp 1
@@ -323,7 +323,7 @@ checker_row_no_memory_for_list() {
 
 # MLNX_OFED 4.9 deregisters inside of the revocation: the region is released
 # before the callback is over.
-checker_row_released_in_callback() {
+debug_row_released_in_callback() {
 	unload_it
 	server g2
 	load_it peerdirect_support=1

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock checker
+# Machines: stock debug
 # Shows: none of the known defects of the modules before this one
 load_gpu
 load_rdma

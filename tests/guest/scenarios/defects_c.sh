@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock checker
+# Machines: stock debug
 # Shows: nvidia-peermem has those defects, so defects.sh would find them
 load_gpu
 load_rdma
@@ -33,11 +33,11 @@ declare -A breaks=(
 	[name_taken]=no_cause
 	[log_flood]=flood
 )
-# The checker kernel is for what KASAN alone can see. Which of a hundred
+# The debug kernel is for what KASAN alone can see. Which of a hundred
 # allocations leaks there (no_memory_for_list) varies, and is not asked for.
 case $MACHINE in
-checker)
-	rows=checker_row_released_in_callback
+debug)
+	rows=debug_row_released_in_callback
 	spoil "nvidia-peermem leaves pins behind, and KASAN's report turns lockdep off"
 	;;
 *) rows=$(compgen -A function row_) ;;

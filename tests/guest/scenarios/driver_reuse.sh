@@ -19,7 +19,7 @@ equal "registered" ok "$answer"
 
 # One thread deregisters. In its unpin the memory goes, and the page table with
 # it; and there it stays, with a key that opens nothing any more.
-echo before_put >"$NVIDIA/strike"
+echo before_put >"$NVIDIA/inject"
 echo before_put >"$NVIDIA/hold"
 step '&dereg 0'
 wait_for "the unpin" nvidia_is live_held 1

@@ -13,13 +13,13 @@ freed_at() {
 	local point=$1 expected=$2 pid
 	shift 2
 	stop_at "$point"
-	echo 1 >"$NVIDIA/strike_hold"
-	echo after_get >"$NVIDIA/strike"
+	echo 1 >"$NVIDIA/inject_hold"
+	echo after_get >"$NVIDIA/inject"
 	# It also looks for pins that may be gone: only its result counts.
 	gpuverbs register --offset 0 --length 1M >/tmp/registered 2>&1 &
 	pid=$!
 	wait_held "$point"
-	echo 0 >"$NVIDIA/strike_hold"
+	echo 0 >"$NVIDIA/inject_hold"
 	wait_for "the driver's callback" "$@"
 	lift "$point"
 	wait "$pid" || true
@@ -47,9 +47,9 @@ freed_early() {
 
 # freed_in_get: memory that goes inside the driver's call.
 freed_in_get() {
-	echo in_get_gap >"$NVIDIA/strike"
+	echo in_get_gap >"$NVIDIA/inject"
 	check "freed before it is pinned: EFAULT" register EFAULT
-	echo before_get_returns >"$NVIDIA/strike"
+	echo before_get_returns >"$NVIDIA/inject"
 	# The callback waits for the call, and then whoever comes first.
 	check "freed as it is pinned: an error, or revoked at once" \
 		eval 'register EFAULT || register EINVAL || register ok'

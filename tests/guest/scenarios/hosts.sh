@@ -18,18 +18,18 @@ join 0 "$length" --shift 12345
 left order put 1
 left order write
 left equal "write to the other GPU" IBV_WC_SUCCESS "$(said status)"
-meet written
+barrier written
 right check "the write's bytes are in this GPU" in_gpu 12345 "$length" 1
 right order check 1
 right equal "and nothing around them is touched" ok "$(said result)"
 right check "they came as packets" test $(($(received) - before)) -ge $((length / 4096))
 
 right order put 2
-meet offered
+barrier offered
 left order read
 left equal "read from the other GPU" IBV_WC_SUCCESS "$(said status)"
 left check "the read's bytes are in this GPU" in_gpu 12345 "$length" 2
-meet read
+barrier read
 
 # receive_sent: a receive, and word to the other host once it is there.
 receive_sent() {
@@ -100,7 +100,7 @@ for by in free munmap; do
 	left stream_until_refused "$by"
 	right free_and_use_again "$by"
 	left equal "the writer of memory that was freed by $by" IBV_WC_REM_ACCESS_ERR "$(said status)"
-	meet "refused-$by"
+	barrier "refused-$by"
 	right check "no byte of it came to the memory's next owner" in_gpu 0 $((1 << 20)) 5
 	part
 done
@@ -108,12 +108,12 @@ right equal "revocations" 2 "$(peer nv_mem num_free_callbacks)"
 
 # Both write, and the right machine dies of it; nothing is asked of it afterwards.
 right check_clean
-meet clean
+barrier clean
 right load_module
 join 0 1M
 begin_order stream
 until_said streaming
-meet both-write
+barrier both-write
 left cut_power right
 until_holding
 equal "the writer to a machine that died" IBV_WC_RETRY_EXC_ERR "$(said status)"

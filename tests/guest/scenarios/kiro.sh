@@ -33,12 +33,12 @@ both() {
 # there as the host sees it.
 put() {
 	right order put "$1"
-	meet "put-$1"
+	barrier "put-$1"
 }
 synced() {
 	left order sync
 	left check "the server's memory $1 is in this GPU" in_gpu 0 "$length" "$1"
-	meet "synced-$1"
+	barrier "synced-$1"
 }
 
 not_without_module() {
@@ -60,7 +60,7 @@ for kind in host gpu; do
 	left check "nothing comes before it is synced" in_gpu 0 "$length" "1$served"
 	synced "2$served"
 	check "the $kind memory's server and client end well" ended_well
-	meet "end-$kind"
+	barrier "end-$kind"
 done
 left equal "registrations of GPU memory" 2 "$(peer nv_mem num_alloc_mrs)"
 right equal "registrations of GPU memory" 1 "$(peer nv_mem num_alloc_mrs)"

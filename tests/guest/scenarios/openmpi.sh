@@ -8,7 +8,7 @@ load_rdma
 both_up
 mkdir -p /run/sshd
 /usr/sbin/sshd
-meet ssh
+barrier ssh
 
 # UCX without CUDA takes GPU memory for memory of the host, and copies what it
 # finds cheaper to copy: told not to, it registers everything with the device.
@@ -28,7 +28,7 @@ without_module() {
 	! job 100 && grep -E 'Assertion .* failed|Segmentation fault' /tmp/job
 }
 left check "without the module UCX gives up" without_module
-meet alone
+barrier alone
 right expect_log "for its registration was refused: EFAULT" 'rxe_reg_user_mr: returned err = -14'
 load_module
 
@@ -49,6 +49,6 @@ for length in "${lengths[@]}"; do
 	rm /run/holding
 done
 left check "the job ends well" wait "${job-}"
-meet over
+barrier over
 check "GPU memory was registered here" test "$(peer nv_mem num_alloc_mrs)" -gt 0
 equal "and is not any more" "$(peer nv_mem num_alloc_mrs)" "$(peer nv_mem num_dealloc_mrs)"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the same storms for hours: as many registrations as the host asks for
-# Machines: checker
+# Shows: the same stress for hours: as many registrations as the host asks for
+# Machines: debug
 # Apart: soak
-. /lab/storm.sh
-storms "$(word registrations 100000)"
+. /lab/stress.sh
+stress "$(word registrations 100000)"

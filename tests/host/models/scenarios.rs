@@ -5,10 +5,10 @@
 mod cast;
 
 mod answers;
+mod freed;
 mod memory;
 mod persistent;
 mod process;
 mod reuse;
-mod strike;
 mod unload;
 mod unpinning;

@@ -25,7 +25,7 @@ take() {
 	done >"$work/modules/$order"
 }
 take order virtio_pci 9pnet_virtio 9p overlay
-# The checker kernel has neither, and no guest with a disk.
+# The debug kernel has neither, and no guest with a disk.
 take disk-order virtio_blk ext4 || true
 
 mkdir -p /boot

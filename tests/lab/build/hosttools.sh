@@ -3,7 +3,7 @@
 #
 # What the tests on the host take from Debian beside the base: the crates that
 # they depend on, in place of a crate registry and compiled once, and the
-# programs that apply the mistakes and watch memory.
+# programs that apply the mutants and watch memory.
 set -euo pipefail
 
 apt-get update

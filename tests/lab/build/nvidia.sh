@@ -30,6 +30,6 @@ for generation in 515 590; do
 	install -D -m 644 -t "/usr/src/lab-nvidia/$generation" "$headers/nv-p2p.h" "/tmp/$generation/Module.symvers"
 done
 
-# Threads that free, for any program (striker.c).
+# Threads that free, for any program (injector.c).
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
-	-o /usr/local/lib/lab-striker.so /in/nvidia/striker.c
+	-o /usr/local/lib/lab-injector.so /in/nvidia/injector.c

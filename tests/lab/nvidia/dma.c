@@ -70,7 +70,7 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 	ret = sim_fail(SIM_DMA_MAP_PAGES);
 	if (ret)
 		goto out;
-	sim_strike_pin(SIM_STRIKE_IN_DMA_MAP, pin);
+	sim_inject_pin(SIM_INJECT_IN_DMA_MAP, pin);
 
 	/* Persistent ones are not in lockdep's order: see apilock.c. */
 	ret = sim_api_lock("dma_map_pages", !pin->persistent);
@@ -94,7 +94,7 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 	}
 	sim_api_unlock();
 	if (!ret)
-		sim_strike_pin(SIM_STRIKE_AFTER_DMA_MAP, pin);
+		sim_inject_pin(SIM_INJECT_AFTER_DMA_MAP, pin);
 out:
 	sim_pin_drop(pin);
 	return ret;
@@ -154,10 +154,10 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 		goto out;
 	}
 
-	sim_strike_pin(SIM_STRIKE_IN_DMA_UNMAP, m->pin);
+	sim_inject_pin(SIM_INJECT_IN_DMA_UNMAP, m->pin);
 	if (sim_mapping_unlink(m)) {
 		sim_mapping_release(m);
-		sim_strike_pin(SIM_STRIKE_AFTER_DMA_UNMAP, m->pin);
+		sim_inject_pin(SIM_INJECT_AFTER_DMA_UNMAP, m->pin);
 	} else if (sim_pin_alive(m->pin)) {
 		sim_add(SIM_DMA_UNMAP_AGAIN, 1);
 	} else {

@@ -154,7 +154,7 @@ static int sim_get_pages(const struct sim_get *get)
 
 	if (READ_ONCE(sim_knobs.get_gap_ms))
 		msleep(READ_ONCE(sim_knobs.get_gap_ms));
-	sim_strike(SIM_STRIKE_IN_GET_GAP, alloc);
+	sim_inject(SIM_INJECT_IN_GET_GAP, alloc);
 
 	if (get->persistent) {
 		pin->device_ref = true;
@@ -172,8 +172,8 @@ static int sim_get_pages(const struct sim_get *get)
 		}
 	}
 
-	sim_strike(SIM_STRIKE_BEFORE_GET_RETURNS, alloc);
-	sim_strike(SIM_STRIKE_AFTER_GET, alloc);
+	sim_inject(SIM_INJECT_BEFORE_GET_RETURNS, alloc);
+	sim_inject(SIM_INJECT_AFTER_GET, alloc);
 	sim_alloc_put(alloc);
 	sim_spend_all(get->call, get->length >> SIM_PAGE_SHIFT);
 	return 0;

@@ -12,11 +12,11 @@
  *              and count calls in all (1 if not given, 0 is for ever), fail.
  *              The export may be given without its nvidia_p2p_, the errno as a
  *              number or by name. "clear" ends all. Reading gives what is set.
- * strike       write "<moment> [nth]": memory is freed by another task at the
+ * inject       write "<point> [nth]": memory is freed by another task at the
  *              nth time that this point is passed. One at a time; reading gives
- *              what is still to come. "random <permille>": at any moment.
- * strike_from  which task frees then.
- * hold         write a moment: calls stay there, after its strike if one is due,
+ *              what is still to come. "random <permille>": at any point.
+ * inject_from  which task frees then.
+ * hold         write a point: calls stay there, after its injected free if one is due,
  *              until "none" is written.
  * layout       how the pages of allocations made from now on lie in the BAR.
  * seed         of all that is random. Writing starts it afresh.
@@ -38,8 +38,8 @@
 #include "sim.h"
 
 struct sim_knobs sim_knobs = {
-	.strike_from = SIM_FREE_FROM_KTHREAD,
-	.strike_wait_ms = 10000,
+	.inject_from = SIM_FREE_FROM_KTHREAD,
+	.inject_wait_ms = 10000,
 	.quarantine_max = 1024,
 	.page_size = NVIDIA_P2P_PAGE_SIZE_64KB,
 	.verify = 1,
@@ -81,7 +81,7 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_LIVE_CALLBACKS_RUNNING] = "live_callbacks_running",
 	[SIM_LIVE_DEVICE_REFS] = "live_device_refs",
 	[SIM_LIVE_BAR1_USED] = "live_bar1_used",
-	[SIM_LIVE_STRIKES] = "live_strikes",
+	[SIM_LIVE_INJECTIONS] = "live_injections",
 	[SIM_LIVE_HELD] = "live_held",
 	[SIM_LIVE_RSYNC_DRIVERS] = "live_rsync_drivers",
 	[SIM_ALLOCATIONS] = "allocations",
@@ -92,7 +92,7 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_DMA_UNMAP_AGAIN] = "dma_unmap_again",
 	[SIM_REVOKED_IN_GET] = "revoked_in_get",
 	[SIM_FAILURES_INJECTED] = "failures_injected",
-	[SIM_STRIKES] = "strikes",
+	[SIM_INJECTIONS] = "injections",
 	[SIM_COSTS_EXCEEDED] = "costs_exceeded",
 	[SIM_VIOLATIONS] = "violations",
 	[SIM_PAGE_TABLES_QUARANTINED] = "page_tables_quarantined",
@@ -120,7 +120,7 @@ static int counters_show(struct seq_file *s, void *unused)
 	for (i = 0; i < SIM_EXPORTS; i++)
 		seq_printf(s, "calls_%s %lld\n", sim_clock_names[i],
 			   sim_clock_calls(i));
-	sim_strike_show_counters(s);
+	sim_inject_show_counters(s);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
@@ -336,23 +336,23 @@ static ssize_t fail_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(fail);
 
-/* ---- strikes ----------------------------------------------------------- */
+/* ---- injected frees ----------------------------------------------------------- */
 
-static int strike_show(struct seq_file *s, void *unused)
+static int inject_show(struct seq_file *s, void *unused)
 {
-	sim_strike_show_plan(s);
+	sim_inject_show_plan(s);
 	return 0;
 }
 
-static ssize_t strike_write(struct file *file, const char __user *buf,
+static ssize_t inject_write(struct file *file, const char __user *buf,
 			    size_t size, loff_t *ppos)
 {
 	char line[64], *words = sim_line(line, sizeof(line), buf, size);
-	int ret = IS_ERR(words) ? PTR_ERR(words) : sim_strike_plan(words);
+	int ret = IS_ERR(words) ? PTR_ERR(words) : sim_inject_plan(words);
 
 	return ret ? ret : size;
 }
-DEFINE_SHOW_STORE_ATTRIBUTE(strike);
+DEFINE_SHOW_STORE_ATTRIBUTE(inject);
 
 static int hold_show(struct seq_file *s, void *unused)
 {
@@ -431,20 +431,20 @@ static ssize_t free_from_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(free_from);
 
-static int strike_from_show(struct seq_file *s, void *unused)
+static int inject_from_show(struct seq_file *s, void *unused)
 {
 	seq_printf(s, "%s\n",
-		   sim_free_from_names[READ_ONCE(sim_knobs.strike_from)]);
+		   sim_free_from_names[READ_ONCE(sim_knobs.inject_from)]);
 	return 0;
 }
 
-static ssize_t strike_from_write(struct file *file, const char __user *buf,
+static ssize_t inject_from_write(struct file *file, const char __user *buf,
 				 size_t size, loff_t *ppos)
 {
-	return sim_choose(&sim_knobs.strike_from, sim_free_from_names,
+	return sim_choose(&sim_knobs.inject_from, sim_free_from_names,
 			  SIM_FREE_FROMS, buf, size);
 }
-DEFINE_SHOW_STORE_ATTRIBUTE(strike_from);
+DEFINE_SHOW_STORE_ATTRIBUTE(inject_from);
 
 static struct rnd_state sim_rnd;
 static u64 sim_seed = 1;
@@ -500,25 +500,25 @@ int sim_lab_init(void)
 	debugfs_create_file("counters", 0444, dir, NULL, &counters_fops);
 	debugfs_create_file("violations", 0644, dir, NULL, &violations_fops);
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
-	debugfs_create_file("strike", 0644, dir, NULL, &strike_fops);
+	debugfs_create_file("inject", 0644, dir, NULL, &inject_fops);
 	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
 	debugfs_create_file("layout", 0644, dir, NULL, &layout_fops);
 	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
 	debugfs_create_file("free_from", 0644, dir, NULL, &free_from_fops);
-	debugfs_create_file("strike_from", 0644, dir, NULL, &strike_from_fops);
+	debugfs_create_file("inject_from", 0644, dir, NULL, &inject_from_fops);
 
-	/* Whether moments of a client's own mapping come (owndma.c). */
+	/* Whether injection points of a client's own mapping come (owndma.c). */
 	debugfs_create_bool("own_dma", 0444, dir, &sim_own_dma);
 	/* The size of BAR1, of which 36 MiB are never given out. */
 	debugfs_create_u64("bar1_bytes", 0644, dir, &k->bar1_bytes);
 	/* How long get_pages pauses between its two turns at the API lock. */
 	debugfs_create_u32("get_gap_ms", 0644, dir, &k->get_gap_ms);
-	/* How long a call that is struck waits for the free to be over. */
-	debugfs_create_u32("strike_wait_ms", 0644, dir, &k->strike_wait_ms);
-	/* How long a strike called after_ holds back. */
-	debugfs_create_u32("strike_delay_ms", 0644, dir, &k->strike_delay_ms);
-	/* Strikes hold back for as long as this is not 0. */
-	debugfs_create_u32("strike_hold", 0644, dir, &k->strike_hold);
+	/* How long a call at whose point memory is freed waits for the free to be over. */
+	debugfs_create_u32("inject_wait_ms", 0644, dir, &k->inject_wait_ms);
+	/* How long a free injected at an after_ point is delayed. */
+	debugfs_create_u32("inject_delay_ms", 0644, dir, &k->inject_delay_ms);
+	/* Injected frees are held back for as long as this is not 0. */
+	debugfs_create_u32("inject_hold", 0644, dir, &k->inject_hold);
 	/* How many freed tables, and how many mappings, are kept poisoned. */
 	debugfs_create_u32("quarantine_max", 0644, dir, &k->quarantine_max);
 	/* Versions that new tables and mappings bear; 0: the header's. */

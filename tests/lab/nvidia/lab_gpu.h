@@ -91,8 +91,8 @@ enum {
 	LAB_GPU_FREE = _IOW('G', 1, struct lab_gpu_free),
 	/* 0xc0304702. EINVAL: not memory of this process; ERANGE: index. */
 	LAB_GPU_QUERY = _IOWR('G', 2, struct lab_gpu_query),
-	/* 0x4703. Waits for one strike that this thread is to make, and makes it. */
-	LAB_GPU_STRIKER = _IO('G', 3),
+	/* 0x4703. Waits for one free that this thread is to inject, and does it. */
+	LAB_GPU_INJECTOR = _IO('G', 3),
 	/* 0x40184704. EFAULT: not all of it is memory that is there. */
 	LAB_GPU_COPY = _IOW('G', 4, struct lab_gpu_copy),
 };

@@ -6,10 +6,10 @@
  * copies the addresses and maps them with the kernel's dma_map_resource(). The
  * driver has no part in that; so that memory can be freed in the middle of it
  * all the same, both kernel functions are led through here with ftrace, as live
- * patches are. Mappings of GPU memory are counted, and strikes fall at the
- * moments called in_, before the real function, and after_, behind it.
+ * patches are. Mappings of GPU memory are counted, and frees can be injected at the
+ * points called in_, before the real function, and after_, behind it.
  *
- * A kernel without that part of ftrace does not get these moments: the file
+ * A kernel without that part of ftrace does not get these points: the file
  * "own_dma" says whether it has.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -73,7 +73,7 @@ static dma_addr_t sim_dma_map_resource(struct device *dev, phys_addr_t phys,
 		return sim_real_map(dev, phys, size, dir, attrs);
 
 	own = kzalloc_obj(*own, GFP_KERNEL | __GFP_NOFAIL);
-	sim_strike(SIM_STRIKE_IN_DMA_MAP, alloc);
+	sim_inject(SIM_INJECT_IN_DMA_MAP, alloc);
 	addr = sim_real_map(dev, phys, size, dir, attrs);
 	if (dma_mapping_error(dev, addr)) {
 		sim_alloc_put(alloc);
@@ -87,7 +87,7 @@ static dma_addr_t sim_dma_map_resource(struct device *dev, phys_addr_t phys,
 	list_add(&own->node, &sim_owns);
 	spin_unlock_irq(&sim_owns_lock);
 	sim_add(SIM_LIVE_OWN_MAPPINGS, 1);
-	sim_strike(SIM_STRIKE_AFTER_DMA_MAP, alloc);
+	sim_inject(SIM_INJECT_AFTER_DMA_MAP, alloc);
 	return addr;
 }
 
@@ -116,12 +116,12 @@ static void sim_dma_unmap_resource(struct device *dev, dma_addr_t addr,
 	struct sim_own *own = sim_own_take(dev, addr);
 
 	if (own)
-		sim_strike(SIM_STRIKE_IN_DMA_UNMAP, own->alloc);
+		sim_inject(SIM_INJECT_IN_DMA_UNMAP, own->alloc);
 	sim_real_unmap(dev, addr, size, dir, attrs);
 	if (!own)
 		return;
 	sim_add(SIM_LIVE_OWN_MAPPINGS, -1);
-	sim_strike(SIM_STRIKE_AFTER_DMA_UNMAP, own->alloc);
+	sim_inject(SIM_INJECT_AFTER_DMA_UNMAP, own->alloc);
 	sim_alloc_put(own->alloc);
 	kfree(own);
 }

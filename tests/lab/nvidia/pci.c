@@ -159,9 +159,9 @@ static int __init sim_init(void)
 	ret = sim_lab_init();
 	if (ret)
 		return ret;
-	ret = sim_strike_init();
+	ret = sim_inject_init();
 	if (ret)
-		goto no_strike;
+		goto no_inject;
 	ret = sim_own_dma_init();
 	if (ret)
 		goto no_own_dma;
@@ -178,8 +178,8 @@ no_driver:
 no_notifier:
 	sim_own_dma_exit();
 no_own_dma:
-	sim_strike_exit();
-no_strike:
+	sim_inject_exit();
+no_inject:
 	sim_lab_exit();
 	return ret;
 }
@@ -190,7 +190,7 @@ static void __exit sim_exit(void)
 	pci_unregister_driver(&sim_driver);
 	unregister_module_notifier(&sim_module_nb);
 	sim_own_dma_exit();
-	sim_strike_exit();
+	sim_inject_exit();
 	sim_quarantine_drain(&sim_gpu);
 	kvfree(sim_gpu.owner);
 	sim_lab_exit();

@@ -107,7 +107,7 @@ static int sim_put(const struct sim_call *call,
 	struct sim_pin *pin;
 	int ret;
 
-	sim_strike_pin(SIM_STRIKE_BEFORE_PUT, before);
+	sim_inject_pin(SIM_INJECT_BEFORE_PUT, before);
 	ret = sim_api_lock("put_pages", true);
 	if (ret)
 		return ret;
@@ -117,7 +117,7 @@ static int sim_put(const struct sim_call *call,
 	sim_spend_call(call);
 	sim_api_unlock();
 
-	sim_strike(SIM_STRIKE_AFTER_PUT, alloc);
+	sim_inject(SIM_INJECT_AFTER_PUT, alloc);
 	if (alloc) {
 		sim_spend_all(call, pin->entries);
 		sim_alloc_put(alloc);
@@ -144,7 +144,7 @@ static int sim_put_persistent(const struct sim_call *call, const char *what,
 	struct sim_alloc *alloc;
 	int ret;
 
-	sim_strike_pin(SIM_STRIKE_BEFORE_PUT, pin);
+	sim_inject_pin(SIM_INJECT_BEFORE_PUT, pin);
 	ret = sim_api_lock(what, true);
 	if (ret) {
 		sim_put_device(pin);
@@ -165,7 +165,7 @@ static int sim_put_persistent(const struct sim_call *call, const char *what,
 	}
 	sim_api_unlock();
 	if (alloc) {
-		sim_strike(SIM_STRIKE_AFTER_PUT, alloc);
+		sim_inject(SIM_INJECT_AFTER_PUT, alloc);
 		sim_spend_all(call, pin->entries);
 		sim_alloc_put(alloc);
 	}

@@ -25,7 +25,7 @@
  *   spinlocks    of lab.c: leaves.
  *
  * mmap_lock is taken outside of the API lock in one case only: when a knob,
- * "free_from" or "strike_from", says "close". Then nothing that a callback
+ * "free_from" or "inject_from", says "close". Then nothing that a callback
  * reaches may need the mmap_lock of the process that is unmapping.
  */
 #ifndef SIM_H
@@ -256,36 +256,36 @@ void sim_mapping_release(struct sim_mapping *m);
 
 void sim_quarantine_drain(struct sim_gpu *gpu);
 
-/* ---- strike.c: freeing from another task ------------------------------ */
+/* ---- inject.c: freeing from another task ------------------------------ */
 
-enum sim_moment {
-	SIM_STRIKE_NONE,
-	SIM_STRIKE_IN_GET_GAP,
-	SIM_STRIKE_BEFORE_GET_RETURNS,
-	SIM_STRIKE_AFTER_GET,
-	SIM_STRIKE_IN_DMA_MAP,
-	SIM_STRIKE_AFTER_DMA_MAP,
-	SIM_STRIKE_IN_DMA_UNMAP,
-	SIM_STRIKE_AFTER_DMA_UNMAP,
-	SIM_STRIKE_BEFORE_PUT,
-	SIM_STRIKE_AFTER_PUT,
-	SIM_MOMENTS
+enum sim_point {
+	SIM_INJECT_NONE,
+	SIM_INJECT_IN_GET_GAP,
+	SIM_INJECT_BEFORE_GET_RETURNS,
+	SIM_INJECT_AFTER_GET,
+	SIM_INJECT_IN_DMA_MAP,
+	SIM_INJECT_AFTER_DMA_MAP,
+	SIM_INJECT_IN_DMA_UNMAP,
+	SIM_INJECT_AFTER_DMA_UNMAP,
+	SIM_INJECT_BEFORE_PUT,
+	SIM_INJECT_AFTER_PUT,
+	SIM_POINTS
 };
 
 struct seq_file;
 
-int sim_strike_init(void);
-void sim_strike_exit(void);
-void sim_strike(enum sim_moment now, struct sim_alloc *alloc);
-void sim_strike_pin(enum sim_moment now, struct sim_pin *pin);
+int sim_inject_init(void);
+void sim_inject_exit(void);
+void sim_inject(enum sim_point now, struct sim_alloc *alloc);
+void sim_inject_pin(enum sim_point now, struct sim_pin *pin);
 void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait);
-void sim_strike_moot(struct sim_alloc *alloc);
-int sim_striker(void);
-int sim_strike_plan(const char *words);
-void sim_strike_show_plan(struct seq_file *s);
+void sim_inject_moot(struct sim_alloc *alloc);
+int sim_injector(void);
+int sim_inject_plan(const char *words);
+void sim_inject_show_plan(struct seq_file *s);
 int sim_hold_plan(const char *word);
 void sim_hold_show_plan(struct seq_file *s);
-void sim_strike_show_counters(struct seq_file *s);
+void sim_inject_show_counters(struct seq_file *s);
 
 /* ---- owndma.c: clients that map by themselves -------------------------- */
 
@@ -331,7 +331,7 @@ enum sim_counter {
 	SIM_LIVE_CALLBACKS_RUNNING,
 	SIM_LIVE_DEVICE_REFS,
 	SIM_LIVE_BAR1_USED,
-	SIM_LIVE_STRIKES,
+	SIM_LIVE_INJECTIONS,
 	SIM_LIVE_HELD,
 	SIM_LIVE_RSYNC_DRIVERS,
 	SIM_LIVE_END,
@@ -344,7 +344,7 @@ enum sim_counter {
 	SIM_DMA_UNMAP_AGAIN,
 	SIM_REVOKED_IN_GET,
 	SIM_FAILURES_INJECTED,
-	SIM_STRIKES,
+	SIM_INJECTIONS,
 	SIM_COSTS_EXCEEDED,
 	SIM_VIOLATIONS,
 	/* sizes */
@@ -403,11 +403,11 @@ struct sim_knobs {
 	u64 bar1_bytes;
 	u32 layout;
 	u32 free_from;
-	u32 strike_from;
+	u32 inject_from;
 	u32 get_gap_ms;
-	u32 strike_wait_ms;
-	u32 strike_delay_ms;
-	u32 strike_hold;
+	u32 inject_wait_ms;
+	u32 inject_delay_ms;
+	u32 inject_hold;
 	u32 quarantine_max;
 	u32 page_table_version;
 	u32 page_table_flags;

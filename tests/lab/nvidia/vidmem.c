@@ -28,7 +28,7 @@
  *   kthread  in a worker called nv_queue that has no address space, as the
  *            real driver does when closing was interrupted. munmap does not
  *            wait for it; LAB_GPU_FREE does.
- *   process  in a task of another process (strike.c), and else the same.
+ *   process  in a task of another process (inject.c), and else the same.
  *
  * The first of these hangs on a file of its own for each allocation: the last
  * fput() is deferred to a moment without locks, and holds on to this module.
@@ -433,7 +433,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 	sim_add(SIM_FREES, 1);
 	if (alloc->orphan)
 		sim_add(SIM_LIVE_ORPHANS, 1);
-	sim_strike_moot(alloc);
+	sim_inject_moot(alloc);
 	sim_alloc_settle(alloc);
 out:
 	sim_api_unlock();
@@ -704,8 +704,8 @@ static long sim_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	switch (cmd) {
 	case LAB_GPU_FREE:
 		return sim_ioctl_free(gpu, (void __user *)arg);
-	case LAB_GPU_STRIKER:
-		return sim_striker();
+	case LAB_GPU_INJECTOR:
+		return sim_injector();
 	case LAB_GPU_QUERY:
 		return sim_ioctl_query(gpu, (void __user *)arg);
 	case LAB_GPU_COPY:

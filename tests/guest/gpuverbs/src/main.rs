@@ -16,6 +16,7 @@ mod endpoint;
 mod errno;
 mod expect;
 mod failure;
+mod fault_injection;
 #[allow(unsafe_code)]
 mod gpu;
 mod inherit;
@@ -32,8 +33,7 @@ mod random;
 mod register;
 mod revoke;
 mod shortage;
-mod starve;
-mod storm;
+mod stress;
 mod sys;
 mod transfer;
 mod trespass;
@@ -54,8 +54,8 @@ const COMMANDS: &[Command] = &[
     probe::COMMAND,
     trespass::COMMAND,
     inherit::COMMAND,
-    starve::COMMAND,
-    storm::COMMAND,
+    fault_injection::COMMAND,
+    stress::COMMAND,
     measure::COMMAND,
     emit::COMMAND,
 ];

@@ -1,0 +1,6 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: processes that misbehave in every way leave nothing and harm nobody
+# Machines: debug
+. /lab/stress.sh
+stress "$(word registrations 10000)"

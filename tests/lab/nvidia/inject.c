@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Freeing from another task: at a point of the test's choice, or at random.
+ *
+ * GPU memory may be freed at any time, by any task. An injected free is one that is
+ * aimed at one point in a client's dealings with the driver. At the points
+ * called in_ and before_ the call at whose point memory is freed goes on when the memory is
+ * gone, or when the free itself waits: a client may well make its callback wait
+ * for this very call. At the points called after_ nothing is waited for; the
+ * free starts "inject_delay_ms" later, or when "inject_hold" is back at zero.
+ *
+ * "inject_from" says who frees:
+ *
+ *   kthread  a worker called nv_queue, as the real driver's, without an address
+ *            space
+ *   task     another thread of the process whose memory it is, like cudaFree
+ *   close    the same by munmap, holding the mmap_lock
+ *   process  a task of another process
+ *
+ * All but the first take a thread that waits in LAB_GPU_INJECTOR (injector.c).
+ * An injected free for which there is none stays outstanding, and is seen to.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/sched/task.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "sim.h"
+
+/* One free that another task owes. */
+struct sim_blow {
+	struct kref ref;
+	struct list_head node;		/* of outstanding, while it waits */
+	struct delayed_work work;
+	struct completion done;
+	struct sim_alloc *alloc;
+	u32 from;
+	bool after;			/* nobody waits for it */
+	u32 pause_us;
+	struct task_struct *task;	/* who frees, as soon as it does */
+};
+
+static struct workqueue_struct *nv_queue;
+
+/* Blows that wait for a injector, oldest first. */
+static LIST_HEAD(outstanding);
+static DEFINE_SPINLOCK(outstanding_lock);
+static DECLARE_WAIT_QUEUE_HEAD(injectors);
+
+/* ---- when ---------------------------------------------------------------- */
+
+static const char * const sim_point_names[SIM_POINTS] = {
+	[SIM_INJECT_NONE] = "none",
+	[SIM_INJECT_IN_GET_GAP] = "in_get_gap",
+	[SIM_INJECT_BEFORE_GET_RETURNS] = "before_get_returns",
+	[SIM_INJECT_AFTER_GET] = "after_get",
+	[SIM_INJECT_IN_DMA_MAP] = "in_dma_map",
+	[SIM_INJECT_AFTER_DMA_MAP] = "after_dma_map",
+	[SIM_INJECT_IN_DMA_UNMAP] = "in_dma_unmap",
+	[SIM_INJECT_AFTER_DMA_UNMAP] = "after_dma_unmap",
+	[SIM_INJECT_BEFORE_PUT] = "before_put",
+	[SIM_INJECT_AFTER_PUT] = "after_put",
+};
+
+static atomic64_t sim_injections[SIM_POINTS];
+
+static DEFINE_SPINLOCK(plan_lock);
+static DECLARE_WAIT_QUEUE_HEAD(held);
+static struct {
+	enum sim_point point;
+	u32 skip;
+	u32 permille;		/* of all passings of any point; 0: not at random */
+	enum sim_point hold;	/* calls stay here */
+} plan;
+
+/* Whether the memory goes now. */
+static bool sim_point_is(enum sim_point now)
+{
+	bool hit = false;
+
+	if (READ_ONCE(plan.permille))
+		return sim_random() % 1000 < READ_ONCE(plan.permille);
+	if (READ_ONCE(plan.point) != now)
+		return false;
+	spin_lock(&plan_lock);
+	if (plan.point == now) {
+		hit = !plan.skip;
+		if (hit)
+			WRITE_ONCE(plan.point, SIM_INJECT_NONE);
+		else
+			plan.skip--;
+	}
+	spin_unlock(&plan_lock);
+	return hit;
+}
+
+int sim_inject_plan(const char *words)
+{
+	unsigned int nth = 1, permille = 0;
+	char name[32];
+	int point = SIM_INJECT_NONE;
+
+	if (sscanf(words, "random %u", &permille) == 1) {
+		if (permille > 1000)
+			return -EINVAL;
+	} else {
+		if (sscanf(words, "%31s %u", name, &nth) < 1 || !nth)
+			return -EINVAL;
+		point = match_string(sim_point_names, SIM_POINTS, name);
+		if (point < 0)
+			return point;
+	}
+	spin_lock(&plan_lock);
+	plan.skip = nth - 1;
+	WRITE_ONCE(plan.point, point);
+	WRITE_ONCE(plan.permille, permille);
+	spin_unlock(&plan_lock);
+	return 0;
+}
+
+void sim_inject_show_plan(struct seq_file *s)
+{
+	spin_lock(&plan_lock);
+	if (plan.permille)
+		seq_printf(s, "random %u\n", plan.permille);
+	else
+		seq_printf(s, "%s %u\n", sim_point_names[plan.point],
+			   plan.skip + 1);
+	spin_unlock(&plan_lock);
+}
+
+int sim_hold_plan(const char *word)
+{
+	int point = match_string(sim_point_names, SIM_POINTS, word);
+
+	if (point < 0)
+		return point;
+	WRITE_ONCE(plan.hold, point);
+	wake_up_all(&held);
+	return 0;
+}
+
+void sim_hold_show_plan(struct seq_file *s)
+{
+	seq_printf(s, "%s\n", sim_point_names[READ_ONCE(plan.hold)]);
+}
+
+/* Stay here until the test says otherwise; for a minute, should it forget. */
+static void sim_hold(enum sim_point now)
+{
+	if (READ_ONCE(plan.hold) != now)
+		return;
+	sim_add(SIM_LIVE_HELD, 1);
+	if (!wait_event_timeout(held, READ_ONCE(plan.hold) != now, 60 * HZ))
+		pr_warn("a call was held at %s for a minute and goes on\n",
+			sim_point_names[now]);
+	sim_add(SIM_LIVE_HELD, -1);
+}
+
+void sim_inject_show_counters(struct seq_file *s)
+{
+	int i;
+
+	for (i = SIM_INJECT_NONE + 1; i < SIM_POINTS; i++)
+		seq_printf(s, "injected_%s %lld\n", sim_point_names[i],
+			   (s64)atomic64_read(&sim_injections[i]));
+}
+
+/* ---- who ----------------------------------------------------------------- */
+
+static void sim_blow_destroy(struct kref *ref)
+{
+	struct sim_blow *blow = container_of(ref, struct sim_blow, ref);
+
+	if (blow->task)
+		put_task_struct(blow->task);
+	kfree(blow);
+}
+
+/* The task that was to free is done with it, and with its reference. */
+static void sim_blow_end(struct sim_blow *blow)
+{
+	struct sim_alloc *alloc = blow->alloc;
+
+	complete(&blow->done);
+	sim_add(SIM_LIVE_INJECTIONS, -1);
+	/* May be what keeps this module: exit waits for this function. */
+	sim_alloc_put(alloc);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* Free what it is about. */
+static void sim_blow_land(struct sim_blow *blow)
+{
+	struct sim_alloc *alloc = blow->alloc;
+
+	/* Pairs with sim_blow_waits(): a task that is seen is referenced. */
+	smp_store_release(&blow->task, get_task_struct(current));
+	if (blow->from != SIM_FREE_FROM_CLOSE)
+		sim_alloc_free(alloc);
+	else if (sim_alloc_free_in_close(alloc))
+		vm_munmap(alloc->va, alloc->size);
+	sim_blow_end(blow);
+}
+
+/* The memory has gone by itself: nobody need free it any more. */
+void sim_inject_moot(struct sim_alloc *alloc)
+{
+	struct sim_blow *blow, *next;
+	LIST_HEAD(moot);
+
+	spin_lock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &outstanding, node)
+		if (blow->alloc == alloc)
+			list_move(&blow->node, &moot);
+	spin_unlock(&outstanding_lock);
+	list_for_each_entry_safe(blow, next, &moot, node) {
+		list_del_init(&blow->node);
+		sim_blow_end(blow);
+	}
+}
+
+static void sim_blow_work(struct work_struct *work)
+{
+	struct sim_blow *blow = container_of(to_delayed_work(work),
+					     struct sim_blow, work);
+	struct sim_alloc *alloc = blow->alloc;
+
+	if (blow->pause_us)
+		usleep_range(blow->pause_us, blow->pause_us + 50);
+	while (blow->after && READ_ONCE(sim_knobs.inject_hold))
+		msleep(20);
+	if (blow->from == SIM_FREE_FROM_KTHREAD) {
+		sim_blow_land(blow);
+		return;
+	}
+	sim_alloc_get(alloc);
+	spin_lock(&outstanding_lock);
+	list_add_tail(&blow->node, &outstanding);
+	spin_unlock(&outstanding_lock);
+	wake_up_all(&injectors);
+	/* Either it is seen on the list by the free, or the free here. */
+	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
+		sim_inject_moot(alloc);
+	sim_alloc_put(alloc);
+}
+
+/* The oldest blow that the calling task is the right one for. */
+static struct sim_blow *sim_blow_take(void)
+{
+	struct sim_blow *blow;
+	bool own;
+
+	spin_lock(&outstanding_lock);
+	list_for_each_entry(blow, &outstanding, node) {
+		own = blow->alloc->tgid == task_tgid_nr(current);
+		if (own != (blow->from == SIM_FREE_FROM_PROCESS)) {
+			list_del_init(&blow->node);
+			spin_unlock(&outstanding_lock);
+			return blow;
+		}
+	}
+	spin_unlock(&outstanding_lock);
+	return NULL;
+}
+
+/*
+ * LAB_GPU_INJECTOR. One blow for each call: what a munmap leaves to do is done on
+ * the way back to user space.
+ */
+int sim_injector(void)
+{
+	struct sim_blow *blow;
+	int ret = wait_event_interruptible(injectors, (blow = sim_blow_take()));
+
+	if (!ret)
+		sim_blow_land(blow);
+	return ret;
+}
+
+/* With a reference for the caller, and one for the task that is to free. */
+static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, u32 from)
+{
+	struct sim_blow *blow = kzalloc_obj(*blow, GFP_KERNEL | __GFP_NOFAIL);
+
+	kref_init(&blow->ref);
+	kref_get(&blow->ref);
+	INIT_LIST_HEAD(&blow->node);
+	INIT_DELAYED_WORK(&blow->work, sim_blow_work);
+	init_completion(&blow->done);
+	sim_alloc_get(alloc);
+	blow->alloc = alloc;
+	blow->from = from;
+	sim_add(SIM_LIVE_INJECTIONS, 1);
+	return blow;
+}
+
+/* ---- waiting for it ------------------------------------------------------ */
+
+/* Whether the one who frees sleeps in a client's callback. */
+static bool sim_blow_waits(const struct sim_blow *blow)
+{
+	/* Pairs with sim_blow_land(). */
+	struct task_struct *task = smp_load_acquire(&blow->task);
+
+	return task && READ_ONCE(blow->alloc->telling) &&
+	       READ_ONCE(task->__state) != TASK_RUNNING;
+}
+
+/*
+ * Until the memory is gone, or the free has been seen to wait two times in a
+ * row; at most "inject_wait_ms", which decides only if no injector comes.
+ */
+static void sim_blow_await(struct sim_blow *blow)
+{
+	unsigned long limit = jiffies +
+			      msecs_to_jiffies(READ_ONCE(sim_knobs.inject_wait_ms));
+	int seen = 0;
+
+	while (!wait_for_completion_timeout(&blow->done, 1)) {
+		seen = sim_blow_waits(blow) ? seen + 1 : 0;
+		if (seen == 2 || time_after(jiffies, limit))
+			break;
+	}
+}
+
+static void sim_inject_now(enum sim_point now, struct sim_alloc *alloc)
+{
+	bool wait = now != SIM_INJECT_AFTER_GET &&
+		    now != SIM_INJECT_AFTER_DMA_MAP &&
+		    now != SIM_INJECT_AFTER_DMA_UNMAP &&
+		    now != SIM_INJECT_AFTER_PUT;
+	struct sim_blow *blow;
+	u32 ms = 0;
+
+	blow = sim_blow_new(alloc, READ_ONCE(sim_knobs.inject_from));
+	sim_add(SIM_INJECTIONS, 1);
+	atomic64_inc(&sim_injections[now]);
+
+	blow->after = !wait;
+	if (!wait)
+		ms = READ_ONCE(sim_knobs.inject_delay_ms);
+	/* Long enough to meet whatever the client does next. */
+	if (!wait && READ_ONCE(plan.permille))
+		blow->pause_us = sim_random() % 4096;
+	queue_delayed_work(nv_queue, &blow->work, msecs_to_jiffies(ms));
+	if (wait)
+		sim_blow_await(blow);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* No lock may be held. @alloc is the caller's, or NULL. */
+void sim_inject(enum sim_point now, struct sim_alloc *alloc)
+{
+	if (alloc && sim_point_is(now))
+		sim_inject_now(now, alloc);
+	sim_hold(now);
+}
+
+/* For the allocation of a pin, which may be dead or NULL. */
+void sim_inject_pin(enum sim_point now, struct sim_pin *pin)
+{
+	struct sim_alloc *alloc = sim_pin_alloc(pin);
+
+	sim_inject(now, alloc);
+	if (alloc)
+		sim_alloc_put(alloc);
+}
+
+/* ---- frees that are not injected ------------------------------------------- */
+
+/* Have another task free it; "free_from" says which. */
+void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait)
+{
+	struct sim_blow *blow = sim_blow_new(alloc, from);
+
+	queue_delayed_work(nv_queue, &blow->work, 0);
+	if (wait)
+		wait_for_completion_killable(&blow->done);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+int sim_inject_init(void)
+{
+	nv_queue = alloc_workqueue("nv_queue", WQ_UNBOUND, 0);
+	return nv_queue ? 0 : -ENOMEM;
+}
+
+/* Whatever is outstanding holds memory, and that holds this module. */
+void sim_inject_exit(void)
+{
+	destroy_workqueue(nv_queue);
+}
