@@ -21,8 +21,8 @@ word() {
 	printf '%s\n' "${text:-$2}"
 }
 
-# stock, iommu or debug: tests/lab/boot.sh says what each is.
-MACHINE=$(word machine stock)
+# plain, iommu or debug: tests/lab/boot.sh says what each is.
+MACHINE=$(word machine plain)
 
 # Of everything that is left to chance: lab.seed= replays it.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))

@@ -1,13 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The Debian archive: which mirror, and which kernel it offers today.
+# The Debian archive: which mirror, and which kernels it offers today.
 
 # The release that the guest runs.
 LAB_RELEASE=trixie
-
-# The kernel series that the lab was run on.
-LAB_TESTED_SERIES='7.2 7.3'
 
 # The mirror: LAB_MIRROR, or the one this machine's own apt uses for Debian.
 find_mirror() {
@@ -33,8 +30,10 @@ write_sources() {
 	/usr/lib/apt/apt-helper download-file "$mirror/dists/$LAB_RELEASE/Release" \
 		"$1/probe" >/dev/null 2>&1 ||
 		die "the Debian mirror $mirror cannot be reached, and the cache in $LAB_CACHE lacks what this needs: check the network, or set LAB_MIRROR=URL."
-	printf 'deb %s %s main contrib\ndeb %s %s-backports main contrib\n' \
-		"$mirror" "$LAB_RELEASE" "$mirror" "$LAB_RELEASE" >"$1/sources.list"
+	local suite
+	for suite in $({ printf '%s\n' "$LAB_RELEASE" && machine_suites; } | sort -u); do
+		printf 'deb %s %s main contrib\n' "$mirror" "$suite"
+	done >"$1/sources.list"
 }
 
 # Packages of the archive as "name|version" lines, in $LAB_CACHE/archive.
@@ -64,34 +63,4 @@ list_archive() {
 # has PACKAGE VERSION: whether the archive has it.
 has() {
 	grep -qxF "$1|$2" "$archive"
-}
-
-# bootable_kernels: "release version series" of each 7.x kernel that has image,
-# headers and source of the same version, oldest first.
-bootable_kernels() {
-	local name version release series
-	while IFS='|' read -r name version; do
-		release=${name#linux-image-}
-		case $release in
-		*-cloud-amd64 | *-rt-amd64) continue ;;
-		7.*-amd64) ;;
-		*) continue ;;
-		esac
-		series=$(printf '%s' "$release" | cut -d. -f1,2)
-		has "linux-headers-$release" "$version" || continue
-		has "linux-source-$series" "$version" || continue
-		printf '%s %s %s\n' "$release" "$version" "$series"
-	done <"$archive"
-}
-
-# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries, of
-# the newest kernel or of LAB_KERNEL, a release or a series.
-choose_kernel() {
-	local kernels want=${LAB_KERNEL:-7}
-	kernels=$(bootable_kernels)
-	read -r kver kpkg kseries < <(awk -v want="$want" '
-		$1 == want || index($1, want ".") == 1 || index($1, want "+") == 1' <<<"$kernels" | tail -n 1) ||
-		die "the archive has no kernel '$want' with image, headers and source of one version. It has: $(cut -d' ' -f1 <<<"$kernels" | paste -sd' '). Choose one with LAB_KERNEL=, or look again with tests/run update."
-	[[ " $LAB_TESTED_SERIES " == *" $kseries "* ]] ||
-		say kernel "$kver: the lab was run on $LAB_TESTED_SERIES so far; trying."
 }

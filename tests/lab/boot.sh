@@ -4,11 +4,10 @@
 # A guest from QEMU's start to its end, and what host and guest say to each
 # other over a virtio serial port (tests/guest/lib.sh has the other end).
 #
-# Guests are of three kinds, called machines:
-#   stock    a stock Debian kernel
-#   iommu    the same behind an IOMMU that translates the devices' addresses
-#   debug    our own kernel with KASAN, lockdep, kmemleak and the like
-LAB_MACHINES='stock iommu debug'
+# A guest is a machine of the table `kernels`, and that is
+#   plain  nothing else
+#   iommu  behind an IOMMU that translates the devices' addresses
+#   debug  a kernel with KASAN, lockdep, kmemleak and the like
 
 LAB_ACCEL=${LAB_ACCEL:-tcg}
 
@@ -40,7 +39,6 @@ guest_mac=52:54:00:12:34:56
 
 # boot_layer: $initramfs and $vmlinux of the kernel on top of the stack.
 boot_layer() {
-	layer_network=
 	layer_args=("$kver")
 	layer boot "$stack" "initramfs" "$lab/initramfs-init"
 	initramfs=$LAB_CACHE/layers/$reply/root/boot/lab-initramfs
@@ -50,9 +48,9 @@ boot_layer() {
 # qemu_command RUN WORDS: the guest's command line in the array `qemu`, with
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
-	local run=$1 words="lab.machine=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
+	local run=$1 words="lab.machine=$machine_is lab.layers=$stack $2" cpu=max,la57=off iommu=()
 	local accel=$LAB_ACCEL clock=()
-	case $machine in
+	case $machine_is in
 	iommu)
 		# Before the devices that it translates for. Interrupts are left
 		# as they are on the other machines.
@@ -119,13 +117,13 @@ furnish_run() {
 	: >"$run/said"
 }
 
-# run_guest NAME [WORDS]: boots a guest that runs the scenario NAME, shows what
-# it says, answers what it asks. WORDS are more parameters for the kernel.
-# Leaves the run's directory in $run (console, BAR) and what was said in
-# $run/said. Fails if the scenario failed or never ended.
+# run_guest NAME [WORDS [SCENARIOS]]: boots a guest that runs the scenario NAME, or
+# SCENARIOS (names with commas: run_shared), shows what it says, answers what it asks. WORDS are
+# more parameters for the kernel. Leaves the run's directory in $run (console,
+# BAR) and what was said in $run/said. Fails if a scenario failed or never ended.
 run_guest() {
 	new_run "$1"
-	boot_guest "lab.scenario=$1 ${2-}"
+	boot_guest "lab.scenario=${3:-$1} ${2-}"
 }
 
 # boot_guest WORDS: one boot. Succeeds if the scenario held; 2 if the guest went
@@ -148,7 +146,9 @@ boot_guest() {
 converse() {
 	local line part='' word rest ended=1 rebooting='' heard=$SECONDS limit=$LAB_TIMEOUT
 	# Checkers take their time.
-	[ "$machine" != debug ] || limit=$((limit * 2))
+	[ "$machine_is" != debug ] || limit=$((limit * 2))
+	# Of a guest that others share: run_shared's list.
+	[ -n "${left+is}" ] || local left=()
 	# Opened for both directions, or opening would wait for QEMU; so the pipe
 	# has no end when QEMU has gone, and that is looked at every second.
 	exec {to}<>"$run/lab.in" {from}<>"$run/lab.out"
@@ -182,7 +182,10 @@ converse() {
 		reboot) rebooting=yes ;;
 		end)
 			finished "$rest" && ended=0
-			break
+			[ "$ended" = 0 ] && [ "${#left[@]}" -gt 0 ] || break
+			shared_passed
+			[ "${#left[@]}" -gt 0 ] || break
+			ended=1
 			;;
 		esac
 	done

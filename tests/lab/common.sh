@@ -54,7 +54,7 @@ with_dots() {
 
 prepare_cache() {
 	local free_kb
-	mkdir -p "$LAB_CACHE"/{layers,log,tmp,run} 2>/dev/null ||
+	mkdir -p "$LAB_CACHE"/{layers,log,tmp,run,results,last} 2>/dev/null ||
 		die "cannot write to $LAB_CACHE: choose another directory with LAB_CACHE=DIR."
 	free_kb=$(df -Pk "$LAB_CACHE" | awk 'NR == 2 { print $4 }')
 	# Enough for a run when the layers are there, for a build when not.
@@ -63,6 +63,7 @@ prepare_cache() {
 	[ "$free_kb" -ge $((need_gb * 1024 * 1024)) ] ||
 		die "the lab needs $need_gb GB free in $LAB_CACHE, only $((free_kb / 1024 / 1024)) GB are: make room or set LAB_CACHE=DIR."
 	remove_leftovers
+	prune_layers
 }
 
 # Directories of builds and runs that died: each holds a lock while it lives.

@@ -10,8 +10,7 @@
 run_hosts() {
 	local name=${1%@*} pair host rc=0 guests=() started seed
 	seed=$(choose_seed)
-	guest_layers "${1#*@}"
-	hosts_layers
+	layers_of "$1"
 	new_dir run "$name"
 	pair=$reply
 	mkdir "$pair/told"

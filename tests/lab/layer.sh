@@ -11,7 +11,12 @@
 
 # hash_of PATH...: a hash of the files' names and contents; directories whole.
 hash_of() {
-	local path
+	local path memo=
+	# Of a copy that nobody changes each is made once.
+	if [ "${LAB_FROZEN-}" ]; then
+		memo=$LAB_FROZEN/$(printf '%s\n' "$@" | sha256sum | cut -c 1-32)
+		! cat "$memo" 2>/dev/null || return 0
+	fi
 	for path; do
 		if [ -d "$path" ]; then
 			(cd "$path" && find . -type f -not -path './target/*' -print0 |
@@ -19,7 +24,8 @@ hash_of() {
 		else
 			sha256sum <"$path"
 		fi
-	done | sha256sum | cut -c 1-12
+	done | sha256sum | cut -c 1-12 | tee ${memo:+"$memo.$BASHPID"}
+	[ -z "$memo" ] || mv "$memo.$BASHPID" "$memo"
 }
 
 # in_layers STACK UPPER COMMAND...: runs COMMAND in a chroot made of the layers
@@ -72,7 +78,7 @@ make_layer() {
 	for input; do cp -a "$input" "$dir/in/"; done
 	cp "$lab/build/$name.sh" "$dir/in/build.sh"
 	local binds=("$dir/in:/in:ro") started=$SECONDS hint=
-	if [ -n "$layer_network" ]; then
+	if [ -n "${layer_network-}" ]; then
 		write_sources "$dir"
 		binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
 		hint=" If the archive has dropped what this wants, tests/run update looks again."
@@ -90,7 +96,7 @@ make_layer() {
 # it is there, by running build/NAME.sh inside it, with the directory /in
 # holding the INPUTs. Leaves the layer's full name in $reply. Words in the
 # array `layer_args` are given to the script and are part of the hash. A script
-# that fetches packages gets the mirror of today if `layer_network` is set.
+# that fetches packages gets the mirror of today where `layer_network` is set.
 layer() {
 	local name=$1 stack=$2 text=$3
 	shift 3

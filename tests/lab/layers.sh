@@ -3,28 +3,32 @@
 #
 # The lab's layers, from the bottom up: what each is made of.
 #
-#   base      Debian with compilers, verbs programs and RDMA user space
-#   hosttools what the tests on the host need beside that
-#   kernel    the stock kernel, its headers and Rust metadata; or instead of it
-#   debug     a kernel with every checker on, compiled from the same source
-#   nvsource  NVIDIA's own header and nvidia-peermem source, from Debian
-#   nvidia    the simulated NVIDIA driver, installed
-#   ofed      the RDMA core with peer memory, installed as MLNX_OFED does it
-#   reference     NVIDIA's nvidia-peermem, and what shows its defects
-#   module    nv_peer_mem.ko, built with the project's Makefile and installed
-#   proprietary  NVIDIA's other flavour, as the kernel sees it
-#   cpumap    another client of the NVIDIA driver, which maps for the CPU
-#   gpuverbs  the lab's own verbs client
-#   cuda      libcuda and libcudart over the simulated GPU
-#   programs  programs of others for CUDA memory
-#   clients   our own, and the examples
-#   service   service script and status
-#   openmpi   Open MPI and ssh, for two guests
-#   hosts     programs that run on two guests
-#   bench     what reports measurements, compiled on benchtools: its crates
+#   base        Debian with compilers, verbs programs and RDMA user space
+#   kernel      a kernel as Debian builds it, its headers and Rust metadata; or
+#   debug       one compiled by us from the same source, with every checker on
+#   boot        its initramfs
+#   nvsource    NVIDIA's own header and nvidia-peermem source, from Debian
+#   nvidia      the simulated NVIDIA driver, installed
+#   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
+#   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
+#               compared with, a second client of the driver, the closed flavour
+#   module      nv_peer_mem.ko, built with the project's Makefile and installed
+#   gpuverbs    the lab's own verbs client
+#   service     service script and status
 #
-# Every function leaves the stack of layers up to its own in $stack. What does
-# not depend on a kernel is made on $base alone, and so shared by all.
+# What only some guests want (a scenario's line "# Layers:"):
+#   generations drivers and RDMA cores of other generations, and the module for them
+#   cuda        libcuda and libcudart over the simulated GPU, and on top of them
+#   programs    programs of others for CUDA memory, and
+#   clients     our own, and the examples
+#   hosts       programs that run on two guests, on top of
+#   openmpi     Open MPI and ssh
+#
+# What no guest has: hosttools and benchtools, crates for programs that run on the
+# host; bench, what reports measurements; and those of packages.sh, system.sh.
+#
+# A function leaves the stack of layers up to its own in $stack. What does not
+# depend on a kernel is made on $base alone, and so shared by all.
 
 # make_base DIR PACKAGES: Debian in DIR/root. This text is part of the layer's hash.
 make_base() {
@@ -57,178 +61,125 @@ base_layer() {
 	say base "done in $((SECONDS - started)) s"
 }
 
+# on_base NAME TEXT INPUT...: a layer that knows no kernel. Its name is in $reply.
+on_base() {
+	layer_args=()
+	layer "$1" "$base" "${@:2}"
+}
+
+# on_stack NAME TEXT INPUT...: a layer for the kernel, above all that is there.
+on_stack() {
+	layer_args=("$kver")
+	layer "$1" "$stack" "${@:2}"
+	stack=$reply:$stack
+}
+
 # Beside the others: it leaves its stack in $host_stack.
 hosttools_layer() {
-	local stack
 	base_layer
-	layer_network=yes
-	layer_args=()
-	layer hosttools "$base" "crates for the tests on the host (two minutes)" \
+	layer_network=yes on_base hosttools "crates for the tests on the host (two minutes)" \
 		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
 	host_stack=$reply:$base
 }
 
-kernel_layer() {
-	layer_network=yes
-	layer_args=("$kver" "$kpkg" "$kseries")
-	layer kernel "$stack" "kernel $kver with Rust metadata (two minutes)" "$top/debian/rust-metadata"
-	stack=$reply:$stack
+# kernel_layers: the kernel of the machine's line, and what boots it.
+kernel_layers() {
+	base_layer
+	list_archive "$base"
+	choose_kernel
+	case $kpackages in
+	image)
+		layer_args=("$kver" "$kpkg" "$kseries" "$ksuite" "$kcompiler" "$kruntime")
+		layer_network=yes layer kernel "$base" "kernel $kver, ready for modules (three minutes)" "$top/debian/rust-metadata"
+		;;
+	source)
+		# One line of the table is one configuration.
+		layer_args=("$kpkg" "$kseries" "$kcompiler")
+		layer_network=yes layer "$machine" "$base" "kernel $kseries, compiled with $machine/config (10 to 30 minutes, once)" \
+			"$lab/$machine/config"
+		kver=$(basename "$LAB_CACHE/layers/$reply"/root/boot/vmlinux-*)
+		kver=${kver#vmlinux-}
+		;;
+	esac
+	stack=$reply:$base
 	boot_layer
 }
 
-# Sets $kver to the release of the kernel that was made.
-debug_layer() {
-	local kernel
-	layer_network=yes
-	layer_args=("$kpkg" "$kseries")
-	layer debug "$stack" "kernel $kseries with KASAN, lockdep and other checkers (10 to 30 minutes, once)" \
-		"$lab/debug/config"
+# driver_layers: above the kernel, its neighbours: NVIDIA's side and the RDMA core's.
+driver_layers() {
+	local nvsource
+	layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
 	stack=$reply:$stack
-	kernel=$(echo "$LAB_CACHE/layers/$reply"/root/boot/vmlinux-*)
-	kver=${kernel##*/vmlinux-}
-	boot_layer
-}
-
-nvsource_layer() {
-	layer_network=yes
-	layer_args=()
-	layer nvsource "$base" "NVIDIA's header from Debian (35 MB)"
-	stack=$reply:$stack
-}
-
-nvidia_layer() {
-	layer_network=
-	layer_args=("$kver")
-	layer nvidia "$stack" "simulated NVIDIA driver" "$lab/nvidia"
-	stack=$reply:$stack
-}
-
-ofed_layer() {
-	layer_network=
+	on_stack nvidia "simulated NVIDIA driver" "$lab/nvidia"
 	layer_args=("$kver" "$kseries")
 	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed"
-	stack=$reply:$stack
-}
-
-reference_layer() {
-	layer_network=
-	layer_args=("$kver")
-	layer reference "$stack" "nvidia-peermem, to be measured against" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
 }
 
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
-module_layer() {
-	layer_network=
-	layer_args=("$kver")
-	layer module "$stack" "nv_peer_mem.ko" "${module_sources[@]}"
-	stack=$reply:$stack
-}
-
-proprietary_layer() {
-	layer_network=
-	layer_args=("$kver")
-	layer proprietary "$stack" "a driver of the proprietary flavour" "$lab/proprietary"
-	stack=$reply:$stack
-}
-
-cpumap_layer() {
-	layer_network=
-	layer_args=("$kver")
-	layer cpumap "$stack" "a second client of the NVIDIA driver" "$lab/cpumap"
-	stack=$reply:$stack
-}
-
+# Above every layer that has packages of its own: dpkg must know those in the end.
 gpuverbs_layer() {
-	layer_network=
-	layer_args=()
-	layer gpuverbs "$base" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	on_base gpuverbs "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
-}
-
-cuda_layer() {
-	layer_network=
-	layer_args=()
-	layer cuda "$base" "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
-	cuda_stack=$reply:$base
-}
-
-programs_layer() {
-	layer_network=yes
-	layer_args=()
-	layer programs "$cuda_stack" "programs for CUDA memory (a minute or two)"
-	cuda_stack=$reply:$cuda_stack
-}
-
-# It goes, with what it stands on, below the layers of a kernel: those have
-# packages of their own, which dpkg must know in the end.
-clients_layer() {
-	layer_network=
-	layer_args=()
-	layer clients "$cuda_stack" "the lab's own programs for CUDA memory, and the examples" \
-		"$top/tests/guest/clients" "$top/examples" "$lab/nvidia/lab_gpu.h"
-	stack=${stack%"$base"}$reply:$cuda_stack
 }
 
 service_layer() {
-	layer_network=
-	layer_args=()
-	layer service "$base" "service" "$top/init.d" "$top/nv_peer_mem.conf"
+	on_base service "service" "$top/init.d" "$top/nv_peer_mem.conf"
 	stack=$reply:$stack
 }
 
-# hosts_layers: what two guests at a time need beside guest_layers.
-hosts_layers() {
+# extra_NAME: what a scenario's line "# Layers:" asks for. A kernel's packages come
+# after CUDA's programs, and Open MPI's after the kernel's: dpkg must know the last.
+extra_generations() {
+	on_stack generations "drivers and RDMA cores of other generations" "$lab/nvidia" "${module_sources[@]}"
+}
+
+extra_cuda() {
+	local cuda programs
+	on_base cuda "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
+	cuda=$reply:$base
+	layer_network=yes layer programs "$cuda" "programs for CUDA memory (a minute or two)"
+	programs=$reply:$cuda
+	layer clients "$programs" "the lab's own programs for CUDA memory, and the examples" \
+		"$top/tests/guest/clients" "$top/examples" "$lab/nvidia/lab_gpu.h"
+	stack=${stack%"$base"}$reply:$programs
+}
+
+extra_hosts() {
 	local openmpi
-	layer_network=yes
-	layer_args=()
-	layer openmpi "$base" "Open MPI and ssh"
-	openmpi=$reply
-	layer_network=
-	layer hosts "$openmpi:$base" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
-	stack=$reply:$openmpi:$stack
+	layer_network=yes on_base openmpi "Open MPI and ssh"
+	openmpi=$reply:$base
+	layer hosts "$openmpi" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:${openmpi%"$base"}$stack
+}
+
+# guest_layers [MACHINE [EXTRA...]]: all that a guest boots with, on that machine
+# (stock if none is named), and EXTRA ones. What is there is used.
+guest_layers() {
+	local extra
+	choose_machine "${1:-stock}"
+	kernel_layers
+	driver_layers
+	on_stack neighbours "modules beside ours" "$top/tests/guest/defects" "$lab/nvidia/lab_gpu.h" "$lab/cpumap" "$lab/proprietary"
+	on_stack module "nv_peer_mem.ko" "${module_sources[@]}"
+	for extra in $(printf '%s\n' "${@:2}" | sort -u); do
+		declare -F "extra_$extra" >/dev/null || die "there are no layers '$extra' to add."
+		"extra_$extra"
+	done
+	gpuverbs_layer
+	service_layer
 }
 
 # Beside the others: the program's own stack is left in $bench_stack, that with the
 # crates in $benchtools_stack.
 bench_layer() {
 	base_layer
-	layer_network=yes
-	layer_args=()
-	layer benchtools "$base" "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
+	layer_network=yes on_base benchtools "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
 	benchtools_stack=$reply:$base
-	layer_network=
 	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
 	bench_stack=$reply:$base
-}
-
-# guest_layers [MACHINE]: everything that a guest boots with, on the machine
-# stock (the default), iommu or debug (boot.sh). What is there is used.
-guest_layers() {
-	machine=${1:-stock}
-	[[ " $LAB_MACHINES " == *" $machine "* ]] || die "there is no machine '$machine', only: $LAB_MACHINES."
-	base_layer
-	list_archive "$base"
-	choose_kernel
-	case $machine in
-	debug) debug_layer ;;
-	*) kernel_layer ;;
-	esac
-	nvsource_layer
-	nvidia_layer
-	ofed_layer
-	reference_layer
-	module_layer
-	proprietary_layer
-	cpumap_layer
-	gpuverbs_layer
-	cuda_layer
-	programs_layer
-	clients_layer
-	service_layer
-	prune_layers
 }
 
 # What was used within a day is kept, for somebody may be using it. Of each kind of

@@ -14,19 +14,24 @@ package_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/nv_peer_me
 # has them, in /packages and, of an older version, in /packages/old.
 packages_layer() {
 	local kernel
-	guest_layers
+	guest_layers stock
 	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
 	stack=$(tr : '\n' <<<"$stack" | grep -v -e '^module-' -e '^service-' | paste -sd:)
-	layer_network=yes
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
-	layer packaging "$kernel" "Debian's tools for packages (a minute)"
+	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"
 	stack=$reply:$stack
-	layer_network=
 	layer_args=("$kver")
 	layer packages "$stack" "packages, deb and rpm" "${package_sources[@]}"
 	packages=$reply
 	stack=$packages:$stack
+}
+
+# key_package NAME: of all that its result depends on.
+key_package() {
+	packages_layer
+	[ "$1" != metadata ] || metadata_layer
+	key_of "$stack" "$(hash_of "$top")"
 }
 
 # The tests are in tests/packages; each begins with what it shows.
@@ -43,16 +48,15 @@ metadata_layer() {
 	mkdir -p "$src/abi"
 	cp -a "$top/src/dkms" "$top/src/locate" "$src/"
 	kernel=$(tr : '\n' <<<"$stack" | grep -v -e '^packages-' | paste -sd:)
-	layer_network=yes
 	layer_args=("$kver" "$kpkg" "$kseries")
-	layer metadata "$kernel" "Rust metadata as dkms has it made (three minutes)" \
+	layer_network=yes layer metadata "$kernel" "Rust metadata as dkms has it made (three minutes)" \
 		"$top/debian/rust-metadata" "$src"
 	stack=${stack%%:*}:$reply:${stack#*:}
 }
 
-# run_package NAME or package-NAME: one line when it passes; when it does not, everything seen.
+# run_package NAME: one line when it passes; when it does not, everything seen.
 run_package() {
-	local name=${1#package-} started log scratch rc=0
+	local name=$1 started log scratch rc=0
 	log=$LAB_CACHE/log/package-$name.log
 	packages_layer
 	[ "$name" != metadata ] || metadata_layer

@@ -1,41 +1,76 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Guest scenarios: tests/guest/scenarios/NAME.sh, each in a guest of its own.
+# Guest scenarios: tests/guest/scenarios/NAME.sh. What their first lines say:
 #
-# A scenario's line "# Machines: stock iommu debug" (without it: stock) says
-# on which it is to be run; NAME@MACHINE is one such run. A line "# Hosts: 2" says
-# that it wants two guests at once (hosts.sh).
+#   # Shows: TEXT           what it shows
+#   # Needs: plain iommu    it is run on each machine that is one of these (kernels;
+#                           without the line: plain); NAME@MACHINE is one such run
+#   # Layers: cuda          layers that not every guest has (layers.sh)
+#   # Hosts: 2              it wants two guests at once (hosts.sh)
+#   # Own guest: REASON     others may not run before or after it in the same guest
+#   # Apart: COMMAND        it belongs to that command, neither to `test` nor to `all`
+#   # Test:, # All:         jobs.sh
 
 scenario_file() { printf '%s\n' "$top/tests/guest/scenarios/$1.sh"; }
 
-scenario_machines() {
-	local machines
-	machines=$(sed -n 's/^# Machines: //p' "$(scenario_file "$1")")
-	printf '%s\n' "${machines:-stock}"
+# scenario_layers NAME: the extra ones, a line each.
+scenario_layers() {
+	header "$(scenario_file "$1")" Layers | tr ' ' '\n'
+	! has_header "$1" Hosts || echo hosts
 }
 
-# runs_of NAME: NAME@MACHINE for each of its machines.
+has_header() { grep -q "^# $2: " "$(scenario_file "$1")"; }
+
+# may_share NAME: whether it may run in a guest in which others run, too.
+may_share() { ! has_header "$1" 'Own guest' && ! has_header "$1" Hosts; }
+
+# runs_of NAME: NAME@MACHINE for each machine that is what it needs.
 runs_of() {
-	# shellcheck disable=SC2046 # a list of words
-	printf "$1@%s\n" $(scenario_machines "$1")
+	local need machine
+	need=$(header "$(scenario_file "$1")" Needs)
+	for need in ${need:-plain}; do
+		for machine in $(machines "$need"); do
+			! machine_runs "$machine" "$1" || printf '%s@%s\n' "$1" "$machine"
+		done
+	done
+}
+
+# layers_of NAME@MACHINE: those of its guest, in $stack.
+layers_of() {
+	# shellcheck disable=SC2046 # words
+	guest_layers "${1#*@}" $(scenario_layers "${1%@*}")
 }
 
 list_scenarios() {
 	local file name
 	for file in "$top"/tests/guest/scenarios/*.sh; do
 		name=$(basename "$file" .sh)
-		printf '  %-16s %-20s %s\n' "$name" "$(scenario_machines "$name")" "$(sed -n 's/^# Shows: //p' "$file")"
+		printf '  %-16s %-20s %s\n' "$name" "$(runs_of "$name" | sed 's/.*@//' | paste -sd' ')" "$(header "$file" Shows)"
 	done
 }
 
 # choose_seed: what a run's chance begins with; SEED replays another one's.
 choose_seed() { printf '%s\n' "${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; }
 
+# key_scenario NAME@MACHINE: of all that its result depends on: what the guest boots,
+# what it reads from the checkout, and how the emulator runs it.
+key_scenario() {
+	local file parts=()
+	layers_of "$1"
+	file=$(scenario_file "${1%@*}")
+	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems | sort)
+	# Some run others' files, too.
+	! grep -q /lab/scenarios/ "$file" || file=$(dirname "$file")
+	key_of "$machine" "$stack" "$initramfs" "$LAB_ACCEL $LAB_THREADS $LAB_CPUS $LAB_GPU_MB $LAB_GUEST_MB" \
+		"$(qemu-system-x86_64 --version | head -n 1)" \
+		"$(hash_of "$file" "${parts[@]}" "$lab"/{boot,scenario,hosts}.sh)"
+}
+
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
 # everything seen, and the command that does the same again.
 run_scenario() {
-	if grep -q '^# Hosts: 2$' "$(scenario_file "${1%@*}")"; then
+	if has_header "${1%@*}" Hosts; then
 		run_hosts "$@"
 	else
 		run_alone "$@"
@@ -45,10 +80,49 @@ run_scenario() {
 run_alone() {
 	local scenario_label=$1 name=${1%@*} started rc=0 seed
 	seed=$(choose_seed)
-	guest_layers "${1#*@}"
+	layers_of "$1"
 	started=$SECONDS
 	run_guest "$name" "lab.seed=$seed ${2-}" || rc=$?
 	show_end "$1" "$rc" "${again:-scenario $1}"
+}
+
+# run_shared NAME@MACHINE...: one after another in the same guest, each with modules
+# loaded anew. Where one fails the guest ends; that one is run once more, alone, so
+# that its failure is seen by itself; those behind it get another guest.
+run_shared() {
+	local run started seed name rc=0 left=() names
+	local -A keys=()
+	for name; do
+		job_key=$(key_scenario "$name")
+		unchanged "$name" || { left+=("$name") keys[$name]=$job_key; }
+	done
+	while [ "${#left[@]}" -gt 0 ]; do
+		seed=$(choose_seed)
+		layers_of "${left[0]}"
+		names=${left[*]%@*}
+		started=$SECONDS
+		run_guest shared "lab.seed=$seed" "${names// /,}" || true
+		# Those that passed have left the list.
+		[ "${#left[@]}" -gt 0 ] || break
+		rc=1
+		show_end "${left[0]}" 1 "scenario ${left[0]}" || true
+		record "${left[0]}" failed $((SECONDS - started)) 0
+		say "${left[0]}" "the same alone, to see whether it fails by itself:"
+		(run_alone "${left[0]}") || true
+		left=("${left[@]:1}")
+	done
+	return "$rc"
+}
+
+# shared_passed: the first in the list has passed, in the guest that goes on.
+shared_passed() {
+	local checks
+	checks=$(grep -c '^ok ' "$run/said")
+	say "${left[0]}" "passed, $checks checks, $((SECONDS - started)) s, seed $seed"
+	job_key=${keys[${left[0]}]} record "${left[0]}" passed $((SECONDS - started)) "$checks"
+	left=("${left[@]:1}")
+	started=$SECONDS
+	: >"$run/said"
 }
 
 # show_end LABEL STATUS AGAIN: what the run in $run came to.

@@ -12,9 +12,6 @@
 
 system_file() { printf '%s\n' "$top/tests/guest/systems/$1.sh"; }
 
-# system_header NAME WORD: what stands in its line "# WORD: ...".
-system_header() { sed -n "s/^# $2: //p" "$(system_file "$1")"; }
-
 system_names() {
 	local file
 	for file in "$top"/tests/guest/systems/*.sh; do
@@ -25,25 +22,14 @@ system_names() {
 # system_layers: as guest_layers, for a system on which nothing is installed yet.
 system_layers() {
 	local kernel_stack
-	machine=stock
-	base_layer
-	list_archive "$base"
-	choose_kernel
-	kernel_layer
+	choose_machine stock
+	kernel_layers
 	kernel_stack=$stack
-	nvsource_layer
-	nvidia_layer
-	ofed_layer
-	layer_network=yes
+	driver_layers
 	layer_args=()
-	layer system "$kernel_stack" "systemd, dkms and rpm" "$top/tests/guest/systems/machine/units"
+	layer_network=yes layer system "$kernel_stack" "systemd, dkms and rpm" "$top/tests/guest/systems/machine/units"
 	stack=$reply:$stack
 	gpuverbs_layer
-}
-
-# older_kernel: the newest one of the series before that of $kver.
-older_kernel() {
-	bootable_kernels | awk -v series="$kseries" '$3 == series { exit } { older = $1 } END { print older }'
 }
 
 # two_kernels: layers of a system with the older kernel in $stack; of what the
@@ -82,7 +68,6 @@ prepare() {
 		add_newer_kernel
 		inputs+=("$LAB_CACHE/layers/${newer##*:}/root/var/lib/dpkg/status")
 	fi
-	layer_network=
 	layer_args=("$1" "$kver" "${newer_kver-}")
 	layer prepared "$stack" "a system, prepared: $1" "${inputs[@]}"
 	stack=$reply:$stack
@@ -93,8 +78,8 @@ prepare_system() {
 	local word
 	packages_layer
 	system_layers
-	[ -z "$(system_header "$1" Kernels)" ] || two_kernels
-	for word in $(system_header "$1" Prepared); do
+	[ -z "$(header "$(system_file "$1")" Kernels)" ] || two_kernels
+	for word in $(header "$(system_file "$1")" Prepared); do
 		prepare "$word"
 	done
 }
@@ -114,6 +99,12 @@ boot_system() {
 	done
 }
 
+# key_system NAME: of all that its result depends on.
+key_system() {
+	prepare_system "$1"
+	key_of "$stack" "$(hash_of "$top/tests/guest" "$lab"/{boot,scenario,system}.sh)"
+}
+
 # run_system NAME: one line when it passes; when it does not, everything seen. In
 # a shell of its own: what one chooses, a kernel for example, is not the next one's.
 run_system() (
@@ -130,7 +121,7 @@ system_main() {
 	if [ $# -eq 0 ]; then
 		printf 'Whole systems (tests/run system NAME...):\n'
 		for name in $(system_names); do
-			printf '  %-16s %s\n' "$name" "$(system_header "$name" Shows)"
+			printf '  %-16s %s\n' "$name" "$(header "$(system_file "$name")" Shows)"
 		done
 		return
 	fi

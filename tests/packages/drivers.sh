@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the driver's symbols are found in compressed modules too, and their
-# versions on a kernel that checks them
+# Shows: the driver's symbols are found in compressed modules too, and their versions on a kernel that checks them
+# All: kernels that compress modules, or give symbols versions
 . /checkout/tests/packages/lib.sh
 
 driver=/lib/modules/$kver/updates/dkms/nvidia.ko

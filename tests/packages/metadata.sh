@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: Rust metadata that dkms had made (the layer `metadata`): what is built
-# with it, and when it is removed
+# Shows: Rust metadata that dkms had made (the layer `metadata`): what is built with it, and when it is removed
+# All: it makes the Rust metadata again, for minutes
 . /checkout/tests/packages/lib.sh
 
 tree=/usr/src/linux-rust-$kver

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: for a new kernel dkms builds the RDMA core and the driver first, and a
-# driver that is not for this kernel keeps nobody waiting
+# Shows: for a new kernel dkms builds the RDMA core and the driver first, and a driver that is not for this kernel keeps nobody waiting
+# All: dkms builds three packages, for a minute
 . /checkout/tests/packages/lib.sh
 
 core=/lib/modules/$kver/updates/ib_core.ko

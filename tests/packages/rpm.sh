@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the life of the rpm packages: with the module for one kernel, with
-# dkms, updated and erased
+# Shows: the life of the rpm packages: with the module for one kernel, with dkms, updated and erased
+# All: the same with rpm
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a kernel for which dkms cannot build the module is passed over, with
-# the reason, and without a failure that would stop the kernel's installation
+# Shows: a kernel for which dkms cannot build the module is passed over, with the reason, and without a failure that would stop the kernel's installation
+# Test: yes
 . /checkout/tests/packages/lib.sh
 
 dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb

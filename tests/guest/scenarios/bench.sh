@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock iommu
+# Needs: plain iommu
 # Apart: bench
 # Shows: what registrations cost, beside nvidia-peermem
 . /lab/bench/lib.sh
@@ -25,5 +25,5 @@ for module in $MODULES; do
 		clear_probes
 		rmmod "$module"
 	done
-	[ "$MACHINE" != stock ] || figure_module "$module"
+	[ "$MACHINE" != plain ] || figure_module "$module"
 done

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Machines: stock debug
+# Needs: plain debug
 # Shows: none of the known defects of the modules before this one
+# All: the debug kernel
+# Test: plain
 load_gpu
 load_rdma
 MODULE=nv_peer_mem

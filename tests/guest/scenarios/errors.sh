@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an error of the driver reaches the user as what it is
-# Machines: stock iommu
+# Test: plain
+# Needs: plain iommu
 load_gpu
 load_rdma
 fail_next() { echo "$1 $2 1" >"$NVIDIA/fail"; }

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
+# Own guest: it sleeps
+# All: it waits for minutes
 load_gpu
 load_rdma
 

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a process killed in mid-registration leaves nothing
-# Machines: stock iommu
+# Test: plain
+# Needs: plain iommu
 load_gpu
 load_rdma
 for support in 1 0; do

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: any range and any physical layout of GPU memory is registered right
-# Machines: stock iommu
+# All: without an IOMMU it shows less
+# Test: iommu
+# Needs: plain iommu
 load_gpu
 load_rdma
 for support in 1 0; do

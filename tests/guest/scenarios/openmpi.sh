@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: Open MPI over UCX, both Debian's, moves GPU memory between two machines
+# All: a second pair of guests, and a large package
 # Hosts: 2
 . /lab/hosts.sh
 load_gpu

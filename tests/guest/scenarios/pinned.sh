@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: by default GPU memory stays pinned until deregistration
-# Machines: stock iommu
+# All: behind an IOMMU straight and layouts show the same
+# Test: plain
+# Needs: plain iommu
 load_all
 for by in ioctl munmap; do
 	check "freed by $by" gpuverbs revoke --from 0 --to 8M --length 300001 --by "$by" --expect pinned

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Layers: cuda
 # Shows: programs of others on GPU memory: perftest with CUDA, UCX, pyverbs, rping, pingpongs; the examples
+# Test: plain
 . /lab/cuda.sh
 load_gpu
 load_rdma

@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory freed under a live registration: the next RDMA fails, no more
-# Machines: stock iommu
+# All: behind an IOMMU straight and layouts show the same
+# Test: plain
+# Needs: plain iommu
 load_gpu
 load_rdma
 load_module persistent_api_support=0

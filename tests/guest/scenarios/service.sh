@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
+# Own guest: it takes the installed module, core and driver away
+# Test: plain
 service=/etc/init.d/nv_peer_mem
 statistics=/sys/module/nv_peer_mem/statistics
 options=/etc/modprobe.d/lab.conf
@@ -67,7 +69,7 @@ rmmod nvidia_peermem
 unload_core
 own=/lib/modules/$(uname -r)/kernel/drivers/infiniband/core
 for name in ib_core ib_uverbs_support ib_uverbs; do
-	[ ! -e "$own/$name.ko.xz" ] || insmod "$own/$name.ko.xz"
+	for module in "$own/$name".ko*; do [ ! -e "$module" ] || insmod "$module"; done
 done
 serves 1 start 'Unknown symbol ib_register_peer_memory_client' 'Install MLNX_OFED'
 serves 3 status '!!  peer memory'

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
-# Machines: stock iommu
+# Test: plain iommu
+# Needs: plain iommu
 load_all
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
 equal "clients" "nv_mem nv_mem_revocable" "$(client_names)"

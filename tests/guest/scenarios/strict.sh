@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a scenario does fail when a contract is broken or something is left
+# Test: plain
 load_gpu
 load_rdma
 load_module persistent_api_support=0

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: ucx_info sees GPUDirect with the module and not without
+# All: two lines of the demonstration
 load_gpu
 load_rdma
 sees_gpu() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an update that does not compile leaves the module that was there
+# All: a failure of dkms, which package-deb shows outside of a guest
 # Prepared: deb broken_update
 
 boot_1() {

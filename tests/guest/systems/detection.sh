@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: which program sees the module on which RDMA core, with the marker and without
+# Test: yes
 # Prepared: deb
 
 # Each program's own test of today, under its name.

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: installed with rpm, for one kernel; booted; unloaded; erased
+# All: the same with rpm
 # Prepared: rpm
 
 boot_1() {

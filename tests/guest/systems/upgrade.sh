@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a newer kernel, whose own hooks have had dkms build the module for it
+# All: two kernels
 # Kernels: older newer
 # Prepared: deb newer_kernel
 

@@ -5,7 +5,7 @@
 # together no other way. Of it are kept: the kernel, its modules, what other
 # modules are compiled against, and clang for compiling them.
 set -euo pipefail
-version=$1 series=$2
+version=$1 series=$2 compiler=$3
 source=/tmp/source objects=/tmp/objects
 tarball=/usr/src/linux-source-$series.tar.xz
 
@@ -48,7 +48,7 @@ install_tree() {
 }
 
 apt-get update
-apt-get install -y --no-install-recommends clang lld llvm "linux-source-$series=$version"
+apt-get install -y --no-install-recommends "$compiler" lld llvm "linux-source-$series=$version"
 unpack
 configure
 kernel_make vmlinux modules modules_prepare

@@ -42,12 +42,6 @@ for generator in *; do
 	*) ln -s /dev/null "/etc/systemd/system-generators/$generator" ;;
 	esac
 done
-# depmod reads each module there is, for minutes when it is emulated. Drivers of
-# devices that no guest has are left out.
-for kernel in /usr/lib/modules/*/kernel; do
-	rm -rf "$kernel"/sound "$kernel"/drivers/{ata,comedi,gpu,hid,hwmon,iio,input,leds,md,media,mtd,platform,scsi,usb,video,watchdog} \
-		"$kernel"/drivers/net/{usb,wireless}
-done
 # QEMU's machine has them; nobody uses them.
 printf 'blacklist %s\n' ahci i2c_i801 lpc_ich >/etc/modprobe.d/lab.conf
 

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from
+# Debian's source against the lab's RDMA core and driver, and the client that does
+# verbs step by step to either module; a second client of the driver; and, where
+# only scenarios look, what stands for the driver's closed flavour.
+set -euo pipefail
+kver=$1
+tree=/usr/src/linux-rust-$kver
+modules=/lib/modules/$kver/updates/dkms
+ofed=/usr/src/ofa_kernel/default
+source=$(echo /usr/src/nvidia-*)
+# A kernel compiled by clang wants its modules compiled by clang.
+! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
+
+nm "$modules/nvidia.ko" |
+	sed -n 's/.* __ksymtab_\(nvidia_p2p_.*\)$/0x00000000\t\1\tnvidia\tEXPORT_SYMBOL_GPL\t/p' >/tmp/nvidia.symvers
+
+# build NAME DIR TO ARGUMENT...: the module NAME from DIR, installed into TO.
+build() {
+	make -C "$tree" M="$2" KBUILD_EXTRA_SYMBOLS="$ofed/Module.symvers /tmp/nvidia.symvers" "${@:4}" modules
+	install -D -m 644 -t "$3" "$2/$1.ko"
+}
+
+# The driver's own build finds out in conftest.h what the kernel can do; this file
+# asks for nothing of that but the RDMA core, which is given here.
+mkdir /tmp/peermem
+cp "$source/nvidia-peermem/nvidia-peermem.c" /tmp/peermem/
+: >/tmp/peermem/conftest.h
+cat >/tmp/peermem/Kbuild <<KBUILD
+obj-m := nvidia-peermem.o
+ccflags-y := -I$source/nvidia -I$ofed/include/rdma -I\$(src)
+ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"${source##*-}\\"
+KBUILD
+build nvidia-peermem /tmp/peermem "$modules"
+
+cp -a /in/cpumap /tmp/cpumap
+build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
+depmod "$kver"
+
+cp -a /in/proprietary /tmp/proprietary
+build nvidia /tmp/proprietary /lib/nv_peer_mem/proprietary
+
+gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -I/in \
+	-o /usr/local/bin/verbs-steps /in/defects/steps.c -libverbs
