@@ -4,19 +4,49 @@
 #
 # Static checks, with the guest's own tools: formatting, lints, style.
 
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch version generations build_messages status)
+CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
+	version generations build_messages status defects_table)
 
-# in_copy NAME COMMAND: runs a shell command in the lab's root file system, in
-# a copy of the checkout that it may litter.
+# check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
+# on the host or those of the bench beside it, all that a guest boots with, or that
+# with the debug kernel, too.
+check_layers() {
+	case $1 in
+	bench_program) echo bench ;;
+	clippy | checkpatch | generations | build_messages) echo guest ;;
+	kunit_clippy) echo debug ;;
+	*) echo base ;;
+	esac
+}
+
+# choose_stack LAYERS: leaves them in $stack, made where they are missing.
+choose_stack() {
+	kver='' kseries=''
+	case $1 in
+	base) base_layer ;;
+	host)
+		hosttools_layer
+		stack=$host_stack
+		;;
+	bench)
+		bench_layer
+		stack=$benchtools_stack
+		;;
+	guest | debug) guest_layers ;;
+	esac
+}
+
+# in_copy NAME COMMAND: runs a shell command in the root file system of $stack, in a
+# copy of the checkout that it may litter. In the copy the array `binds` may have
+# put there, files get new times where their contents change, and only there.
 in_copy() {
 	local scratch rc=0
 	new_dir tmp "$1"
 	scratch=$reply
-	local binds=("$top:/checkout:ro")
+	local binds=("${binds[@]}" "$top:/checkout:ro")
 	in_layers "$stack" "$scratch" bash -euo pipefail -c "
-		mkdir /tmp/copy
-		cd /checkout
-		tar -c --exclude=.git --exclude=target . | tar -x -C /tmp/copy
+		mkdir -p /tmp/copy
+		rsync --recursive --links --perms --checksum --delete --exclude=.git --exclude=target /checkout/ /tmp/copy/
 		cd /tmp/copy
 		kver=$kver series=$kseries
 		$2" || rc=$?
@@ -24,39 +54,57 @@ in_copy() {
 	return "$rc"
 }
 
+# in_kept_copy NAME COMMAND: the same in a copy that stays, with what cargo has
+# compiled in it, so that the next time only what has changed is compiled. Cargo goes
+# by times: those of checkouts, which may share the cache, would deceive it. The name
+# has the stack's hash, for cargo does not look at what the system has installed.
+in_kept_copy() {
+	local dir using rc=0
+	dir=$LAB_CACHE/cargo/$1-$(sha256sum <<<"$stack" | cut -c 1-12)
+	mkdir -p "$dir/copy"
+	exec {using}>"$dir/lock"
+	flock "$using"
+	touch "$dir"
+	find "$LAB_CACHE/cargo" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
+	local binds=("$dir/copy:/tmp/copy")
+	in_copy "$1" "$2" || rc=$?
+	exec {using}>&-
+	return "$rc"
+}
+
 check_rustfmt() {
 	in_copy rustfmt '
 		rustfmt --check src/main.rs
-		(cd tests/host && cargo fmt --check)
-		for crate in tests/guest/gpuverbs tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
+		for crate in tests/host tests/guest/gpuverbs tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
 			(cd "$crate" && cargo fmt --check)
 		done'
 }
 
-# The kernel's own lints: a warning is a failure.
+# The kernel's own lints: a warning is a failure. What was compiled before would not
+# be warned of again.
 check_clippy() {
 	in_copy clippy '
 		make clippy KVER="$kver" 2>&1 | tee /tmp/log
-		! grep -E "^(warning|error)" /tmp/log'
+		if grep -E "^(warning|error)" /tmp/log; then exit 1; fi'
 }
 
 # The module's tests in the kernel are compiled for the debug kernel alone.
 check_kunit_clippy() {
-	in_copy no-kunit '
-		modinfo -k "$kver" -F name nv_peer_mem
-		! xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" | grep -qa kunit' &&
-		guest_layers debug && check_clippy
+	local unpack='xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" >/tmp/module'
+	in_copy no-kunit "$unpack; if grep -a kunit /tmp/module; then exit 1; fi" || return 1
+	guest_layers debug
+	in_copy kunit "$unpack; grep -qa kunit /tmp/module" && check_clippy
 }
 
 check_gpuverbs_lint() {
-	in_copy gpuverbs-lint '
+	in_kept_copy gpuverbs_lint '
 		cd tests/guest/gpuverbs
 		cargo clippy --offline --all-targets -- -D warnings'
 }
 
 # And the tests of those parts of it that need no GPU.
 check_cuda_lint() {
-	in_copy cuda-lint '
+	in_kept_copy cuda_lint '
 		for crate in tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
 			(cd "$crate" && cargo clippy --offline --all-targets -- -D warnings)
 		done
@@ -66,29 +114,28 @@ check_cuda_lint() {
 
 # What reports measurements, with the crates that it depends on.
 check_bench_program() {
-	bench_layer
-	stack=$benchtools_stack
-	in_copy bench-program '
+	in_kept_copy bench_program '
+		export CARGO_TARGET_DIR=/tmp/copy/target
+		[ -d target ] || cp -a /var/cache/bench-target target
 		cd tests/bench
+		rm -f Cargo.lock
 		cargo fmt --check
 		cargo clippy --all-targets -- -D warnings
 		cargo test'
 }
 
+# Every file that says of itself that it is for the shell, or has its suffix.
 check_shell() {
 	in_copy shell '
-		shellcheck -e SC1091,SC2034,SC2154,SC2317 init.d/status init.d/*.sh init.d/status.d/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/status/run tests/status/*.sh tests/status/cases/*.sh tests/status/bin/*
-		shellcheck tests/run tests/lab/initramfs-init tests/lab/build/*.sh tests/lab/ofed/adapt tests/lab/ofed/build
-		shellcheck src/locate debian/rust-metadata build_release.sh init.d/nv_peer_mem .ci/run
-		shellcheck dkms.conf src/dkms/* debian/*.prerm debian/*.postinst debian/*.postrm debian/postrm.d/*
+		shell="^(#!.*[/ ](ba|da)?sh( |$)|# shellcheck shell=)"
+		{
+			find . -name target -prune -o -type f -name "*.sh" -print
+			grep -rlIE --exclude-dir=target "$shell" .
+		} | sort -u >/tmp/files
 		# Parts of one program: what one sets another uses.
-		shellcheck -e SC1091,SC2034,SC2154 tests/lab/lab tests/lab/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/packages/*.sh
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/systems/*.sh tests/guest/systems/*/*.sh \
-			tests/guest/systems/machine/run tests/guest/systems/machine/openibd
-		shellcheck -e SC1091,SC2034,SC2154 tests/guest/init tests/guest/scenario tests/guest/*.sh tests/guest/scenarios/*.sh tests/guest/defects/*.sh
-		shellcheck tests/host/mutants/run'
+		parts="^\./(init\.d|tests/(status|packages|guest|lab/lab|lab/[^/]*\.sh))(/|$)"
+		grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
+		grep -vE "$parts" /tmp/files | xargs shellcheck'
 }
 
 check_checkpatch() {
@@ -100,13 +147,13 @@ check_checkpatch() {
 		done'
 }
 
-# The version stands in one place; what must repeat it agrees.
+# The version stands in one place; what must repeat it agrees. Of the module
+# `generations` asks.
 check_version() {
 	in_copy version '
 		version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 		[ -n "$version" ]
-		[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = "$version" ]
-		head -n 1 debian/changelog | grep -qF "nvidia-peer-memory ($version-"'
+		head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"'
 }
 
 # What the service says of machines that are made of files.
@@ -115,18 +162,21 @@ check_status() {
 }
 
 # The simulated driver and the module, compiled with nv-p2p.h of each generation;
-# layout.c says where each must have its fields, the module's own header too.
+# layout.c says where each must have its fields, the module's own header too. And the
+# module has the version of dkms.conf.
 check_generations() {
 	in_copy generations '
 		double=tests/lab/nvidia
+		version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 		for headers in "$double"/generations/[0-9]*; do
 			make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
 			cp "$double/Module.symvers" "$headers/"
 			make KVER="$kver" NV_SRC="$headers"
+			[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
 			nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$(basename "$headers")"
 		done
 		grep cap_persistent_pages /tmp/uses-515
-		! grep cap_persistent_pages /tmp/uses-535
+		if grep cap_persistent_pages /tmp/uses-535; then exit 1; fi
 		grep get_pages_persistent /tmp/uses-535
 		make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
 }
@@ -179,9 +229,13 @@ reported() {
 
 # In a shell of its own: what one check chooses, a machine for example, is not
 # the next one's.
-run_check() { (reported "$1" "check_$1"); }
+run_check() {
+	(
+		choose_stack "$(check_layers "$1")"
+		reported "$1" "check_$1"
+	)
+}
 
 check_main() {
-	guest_layers
 	each run_check "${CHECKS[@]}"
 }
