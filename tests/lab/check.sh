@@ -5,7 +5,7 @@
 # Static checks, with the guest's own tools: formatting, lints, style.
 
 CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations build_messages status defects_table)
+	version generations build_messages status defects_table jobs_table)
 
 # check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
 # on the host or those of the bench beside it, all that a guest boots with, or that
@@ -234,6 +234,17 @@ run_check() {
 		choose_stack "$(check_layers "$1")"
 		reported "$1" "check_$1"
 	)
+}
+
+# key_check NAME: of all that its result depends on.
+key_check() {
+	choose_stack "$(check_layers "$1")"
+	key_of "$stack" "$(hash_of "$top")"
+}
+
+# check_jobs_table: docs/tests.md has the table of the jobs as they are.
+check_jobs_table() {
+	diff -u <(grep '^| ' "$top/docs/tests.md") <(jobs_main | grep '^| ')
 }
 
 check_main() {

@@ -69,6 +69,12 @@ run_host() {
 	return "$rc"
 }
 
+# key_host JOB: of all that its result depends on.
+key_host() {
+	choose_stack "$(host_layers "$1")"
+	key_of "$stack" "$(hash_of "$top")"
+}
+
 host_main() {
 	hosttools_layer
 	each run_host "${HOST_CRATES[@]}"

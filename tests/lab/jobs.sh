@@ -40,6 +40,48 @@ scenario_jobs() {
 	done
 }
 
+# What has no file of its own: name, where, what it shows, why in one of them alone.
+FACTS='
+host|all|the module between models of its neighbours, in every interleaving; the same under valgrind|all interleavings, for a minute; test has host_quick
+host_quick|test|the same models with two preemptions at most, and the arithmetic|part of host
+mutants|all|each mutant of the module is killed by the test that it names|a build for each; test has mutants_few
+mutants_few|test|some of the mutants|part of mutants
+gpuverbs|both|the verbs client of the lab: its own tests|
+rustfmt|both|Rust is formatted|
+clippy|both|the module has no lints|
+kunit_clippy|all|nor has it with the tests that run in the kernel|the debug kernel
+gpuverbs_lint|both|the verbs client has no lints|
+cuda_lint|both|nor have the double of CUDA and the examples|
+bench_program|all|the report of measurements: lints and tests|crates that nothing else needs
+shell|both|shell scripts have no lints|
+checkpatch|both|C is in the style of the kernel|
+version|both|the version is the same wherever it stands|
+generations|both|module and driver double compile with the header of each driver generation|
+build_messages|both|what a build lacks is named, with what to install|
+status|both|what the service reports of machines that are made of files|
+defects_table|both|what docs/defects.md cites is there|
+jobs_table|both|docs/tests.md is the table of the jobs as they are|
+harness|both|each way to fail does fail a run|
+'
+
+# fact NAME FIELD
+fact() { awk -F'|' -v name="$1" -v field="$2" '$1 == name { print $field; found = 1 } END { exit !found }' <<<"$FACTS"; }
+
+# fact_job KIND NAME LAYERS: a line of the list.
+fact_job() {
+	fact "$2" 2 >/dev/null || die "tests/lab/jobs.sh has no line about $1 $2."
+	job "$(fact "$2" 2)" "$1-$2" "$3" "$1" "$2" "$(fact "$2" 3)"
+}
+
+# guest_words LAYERS: what check.sh and host.sh call guest and debug is of a machine.
+guest_words() {
+	case $1 in
+	guest) echo guest:stock ;;
+	debug) echo guest:debug ;;
+	*) printf '%s\n' "$1" ;;
+	esac
+}
+
 other_jobs() {
 	local name file machine
 	for name in $(system_names); do
@@ -50,12 +92,8 @@ other_jobs() {
 		file=$top/tests/packages/$name.sh
 		job "$(where_of "$file" yes)" "package-$name" packages package "$name" "$(header "$file" Shows)"
 	done
-	for name in "${HOST_JOBS[@]}"; do
-		job "$(host_where "$name")" "host-$name" host host "$name" "$(host_text "$name")"
-	done
-	for name in "${CHECKS[@]}"; do
-		job "$(check_where "$name")" "check-$name" "$(check_layers "$name")" check "$name" "$(check_text "$name")"
-	done
+	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
+	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
 	for machine in $(kernel_table | awk '$8 == "compile" { print $1 }'); do
 		job all "compile@$machine" base compile "$machine" "the module compiles for it"
 	done
@@ -66,29 +104,24 @@ jobs_of() {
 	{ scenario_jobs && other_jobs; } | awk -F'|' -v command="$1" '$1 == "both" || $1 == command'
 }
 
-# reason_of NAME: why a job is in `all` alone.
+# reason_of NAME: why a job is in one of them alone.
 reason_of() {
 	case $1 in
-	*@7.* | *@[0-6].*) echo "another kernel" ;;
-	*@*) header "$(scenario_file "${1%@*}")" All ;;
+	host-* | check-*) fact "${1#*-}" 4 ;;
 	system-*) header "$(system_file "${1#system-}")" All ;;
 	package-*) header "$top/tests/packages/${1#package-}.sh" All ;;
-	host-*) host_why "${1#host-}" ;;
-	check-*) check_why "${1#check-}" ;;
+	compile@* | *@[0-9]*) echo "another kernel" ;;
+	*) header "$(scenario_file "${1%@*}")" All ;;
 	esac
 }
 
 # jobs_main: the table of docs/tests.md.
 jobs_main() {
-	local where name text why
-	printf '| job | in | what it shows | why in `all` alone |\n|---|---|---|---|\n'
+	local where name text
+	printf '| job | in | what it shows | why not in both |\n|---|---|---|---|\n'
 	{ scenario_jobs && other_jobs; } | LC_ALL=C sort -t'|' -k 2,2 |
 		while IFS='|' read -r where name _ _ _ text; do
-			why=
-			case $where in
-			all) why=$(reason_of "$name") ;;
-			test) why="part of another job there" ;;
-			esac
-			printf '| `%s` | %s | %s | %s |\n' "$name" "${where/both/test, all}" "$text" "$why"
+			printf '| `%s` | %s | %s | %s |\n' "$name" "${where/both/test, all}" "$text" \
+				"$([ "$where" = both ] || reason_of "$name")"
 		done
 }

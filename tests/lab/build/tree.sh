@@ -4,20 +4,17 @@
 # A kernel tree to compile against, /usr/src/matrix: Debian's headers with Rust
 # metadata where Debian's kernel has CONFIG_RUST, else its source configured so.
 set -euo pipefail
-series=$1 version=$2 release=$3
-source=/usr/src/linux-lab-$series
+kver=$1 version=$2 series=$3 suite=$4 compiler=$5
 
 apt-get update
-apt-get install -y --no-install-recommends -t trixie-backports \
-	"linux-source-$series=$version" "linux-headers-$release=$version"
+apt-get install -y --no-install-recommends -t "$suite" \
+	"linux-source-$series=$version" "linux-headers-$kver=$version" "$compiler"
 
-if grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$release/.config"; then
-	TMPDIR=/tmp /in/rust-metadata "$release"
-	ln -s "/usr/src/linux-rust-$release" /usr/src/matrix
-	mkdir "$source"
-	tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --wildcards \
-		'*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*'
+if grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config"; then
+	TMPDIR=/tmp /in/rust-metadata "$kver"
+	ln -s "/usr/src/linux-rust-$kver" /usr/src/matrix
 else
+	source=/usr/src/linux-lab-$series
 	mkdir "$source" /usr/src/matrix
 	# Drivers' code is not compiled; their Kconfig and Makefiles are read.
 	tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --anchored --wildcards \

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Compiles the module for a kernel that has no neighbours to link against here.
+# What was compiled is listed in /compiled.
+set -euo pipefail
+kver=$1
+nv_src=$(echo /usr/src/nvidia-[0-9]*)
+mkdir /tmp/build
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
+KBUILD_MODPOST_WARN=1 make -C /tmp/build KVER="$kver" KDIR=/usr/src/matrix NV_SRC="$nv_src"
+modinfo /tmp/build/nv_peer_mem.ko
+printf 'nv_peer_mem.ko for %s compiled, not linked\n' "$kver" >/compiled
