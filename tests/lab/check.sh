@@ -5,7 +5,7 @@
 # Static checks, with the guest's own tools: formatting, lints, style.
 
 CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations build_messages status defects_table jobs_table)
+	version generations build_messages status defects_table jobs_table harness)
 
 # check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
 # on the host or those of the bench beside it, all that a guest boots with, or that

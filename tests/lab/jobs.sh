@@ -117,11 +117,13 @@ reason_of() {
 
 # jobs_main: the table of docs/tests.md.
 jobs_main() {
-	local where name text
+	local where name text why
 	printf '| job | in | what it shows | why not in both |\n|---|---|---|---|\n'
 	{ scenario_jobs && other_jobs; } | LC_ALL=C sort -t'|' -k 2,2 |
 		while IFS='|' read -r where name _ _ _ text; do
-			printf '| `%s` | %s | %s | %s |\n' "$name" "${where/both/test, all}" "$text" \
-				"$([ "$where" = both ] || reason_of "$name")"
+			why=
+			[ "$where" = both ] || why=$(reason_of "$name")
+			[ "$where" = both ] || [ "$why" ] || die "$name says not why it is in $where alone (# All: REASON)."
+			printf '| `%s` | %s | %s | %s |\n' "$name" "${where/both/test, all}" "$text" "$why"
 		done
 }

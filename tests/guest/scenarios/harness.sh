@@ -1,0 +1,38 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: whatever a scenario leaves behind, or fails at, does fail it
+# Test: plain
+# Own guest: it runs scenarios itself
+load_all
+
+# ends_with STATUS TEXT COMMAND: a scenario of that one line, with a /tmp of its own.
+ends_with() {
+	mkdir -p /run/harness
+	printf '# Own guest: yes\n%s\n' "$3" >/run/harness/line.sh
+	# Its checks are not this scenario's: what it reports goes to a file.
+	unshare --mount bash -c '
+		mount -t tmpfs tmpfs /tmp
+		mount --bind /run/harness /lab/scenarios
+		exec bash /lab/run line 7>/run/harness/said' </dev/null
+	cat /run/harness/said
+	check "$2" grep -qE "^end $1 [1-9]" /run/harness/said
+	for double in "$NVIDIA" "$CORE"; do echo clear >"$double/violations"; done
+	dmesg -C
+	lsmod | grep -q '^nv_peer_mem ' || load_module
+}
+
+ends_with 0 "nothing is wrong" true
+ends_with 1 "a check fails" 'check "no" false'
+ends_with 1 "a command fails" false
+ends_with 1 "a variable is not set" 'echo "$nobody_has_set_this"'
+ends_with 1 "a value is another one" 'equal "numbers" 1 2'
+for text in 'BUG: made up' 'WARNING: made up' 'KASAN: made up' 'INFO: task made up blocked for more than 120 seconds'; do
+	ends_with 1 "the kernel's log has $text" "echo '<2>$text' >/dev/kmsg"
+done
+ends_with 1 "the kernel's log had a report, and was cleared" 'echo "<2>BUG: made up" >/dev/kmsg; clear_log'
+hold gpuverbs transfer --from 0 --to 8M --length 64K --seed 1 --hold
+ends_with 1 "memory stays registered" true
+check "it is released" ended_well
+echo 'b2_stop_inverted 1' >"$CORE/switch"
+ends_with 1 "a contract is broken" 'echo "driver 1" >"$CORE/fail"; gpuverbs register --offset 0 --length 64K --expect ENOMEM'
+echo 'b2_stop_inverted 0' >"$CORE/switch"
