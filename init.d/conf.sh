@@ -25,6 +25,6 @@ wanted_on_boot() {
 	case $value in
 	[Yy][Ee][Ss] | "") ;;
 	[Nn][Oo]) return 1 ;;
-	*) echo "$conf: ONBOOT=$value is neither yes nor no; taken for yes." >&2 ;;
+	*) echo "$conf: ONBOOT=$value is neither yes nor no; assuming yes." >&2 ;;
 	esac
 }

@@ -4,7 +4,7 @@
 # What to do when a module cannot be loaded: the kernel gives its reason in its
 # log, in words of its own, and modprobe one word of errno.
 
-install_driver="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and restart."
+install_driver="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and reboot."
 install_core="Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
 
 # advice MODULE TEXT: what to do about MODULE, of which modprobe and the kernel
@@ -14,7 +14,7 @@ advice() {
 	*"from proprietary module"*)
 		echo "The NVIDIA driver is the proprietary flavour, which the kernel does not let a Rust module use. $install_driver" ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
-		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, restart and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
+		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, reboot and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
 	*"nvidia_peermem is loaded"*)
 		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf" ;;
 	*"refuses the client"*)
@@ -28,7 +28,7 @@ advice() {
 	*"Unknown symbol ib_register_peer_memory_client"* | *"Unknown symbol ib_unregister_peer_memory_client"*)
 		echo "The RDMA core that is loaded has no peer memory. $install_core" ;;
 	*"Unknown symbol nvidia_p2p_"*)
-		echo "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (restart), then build the module for it: $(rebuild)" ;;
+		echo "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module for it: $(rebuild)" ;;
 	*"Unknown symbol"* | *"Exec format error"*)
 		echo "$1 was not built for this kernel. Build it again: $(rebuild)" ;;
 	*"No such device"*)
@@ -61,5 +61,5 @@ why_not_installed() {
 		fi
 		break
 	done
-	echo "Build it: dkms autoinstall -k $release; if that passes the kernel over, it says why."
+	echo "Build it: dkms autoinstall -k $release; if that skips the kernel, it says why."
 }

@@ -85,7 +85,7 @@ impl Range {
 }
 
 /// Gives the maximal contiguous runs of `pages`, of `page` bytes each (not zero), whose addresses
-/// `address` tells, to `each`, in order, until that fails.
+/// `address` returns, to `each`, in order, until that fails.
 #[inline]
 pub(crate) fn runs<T, E>(
     pages: &[T],

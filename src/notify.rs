@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Telling the RDMA core that a registration is revoked.
+//! Reporting to the RDMA core that a registration is revoked.
 //!
 //! The core gives its function for that, and the handle that goes with it, when the revocable
 //! client is registered. The driver's callback must find them without any context of its own, so
@@ -44,8 +44,8 @@ pub(crate) fn unset() {
     FUNCTION.store(null_mut(), Ordering::Release);
 }
 
-/// Tells the core that the registration with this ticket loses its memory. When this returns, the
-/// device does not use the memory any more.
+/// Reports to the core that the registration with this ticket loses its memory. When this returns,
+/// the device does not use the memory any more.
 pub(crate) fn invalidate(ticket: u64) {
     let function = FUNCTION.load(Ordering::Acquire);
     if function.is_null() {

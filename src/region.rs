@@ -49,7 +49,7 @@ enum Phase {
     Bound(Ticket),
     /// The device may use the addresses.
     Mapped(Ticket),
-    /// This thread is telling the core that the memory goes away, and undoing the mapping.
+    /// This thread is reporting to the core that the memory goes away, and undoing the mapping.
     Revoking(Thread),
     /// The driver has taken the memory back.
     Revoked,

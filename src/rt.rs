@@ -46,7 +46,7 @@ pub(crate) use kernel::{
     sync::Arc, //
 };
 
-/// Prints a warning unless there were too many of late: for paths that a user can take at will.
+/// Prints a warning, rate-limited: for paths that a user can take at will.
 macro_rules! complain {
     ($($arg:tt)*) => {
         if $crate::rt::may_complain() {
@@ -56,7 +56,7 @@ macro_rules! complain {
 }
 pub(crate) use complain;
 
-/// Whether one more line in the kernel's log is all right.
+/// Whether the rate limit lets one more line into the kernel's log.
 pub(crate) fn may_complain() -> bool {
     // SAFETY: Takes no arguments and may be called from any context.
     unsafe { abi::nvpm_may_complain() }
@@ -187,7 +187,7 @@ pub(crate) fn peermem_loaded() -> bool {
     unsafe { abi::nvpm_peermem_loaded() }
 }
 
-/// Lets a moment pass; for repeating what failed for lack of memory.
+/// Sleeps for a short time; for repeating what failed for lack of memory.
 pub(crate) fn pause() {
     // SAFETY: Takes no arguments; called where sleeping is allowed.
     unsafe { abi::nvpm_pause() }

@@ -112,7 +112,7 @@ static DEFINE_RATELIMIT_STATE(nvpm_complaints, 5 * HZ, 10);
 
 bool nvpm_may_complain(void)
 {
-	/* Under this name it says how many messages it has swallowed. */
+	/* Under this name it reports how many messages it has suppressed. */
 	return ___ratelimit(&nvpm_complaints, KBUILD_MODNAME);
 }
 

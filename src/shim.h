@@ -73,7 +73,7 @@ void nvpm_gate_leave(bool exclusive);
 
 /* The PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
-/* Whether the device's driver tells the core when a registration is complete. */
+/* Whether the device's driver reports to the core when a registration is complete. */
 bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);

@@ -45,13 +45,13 @@ api_fact() {
 	case $loaded_for:$ofed in
 	*:) fact "RDMA core" "built for" none "$built_for" ;;
 	0:*[A-Za-z]-4.[1-9]-* | 0:*[A-Za-z]-5.0-*)
-		fact "RDMA core" "built for" bad "$built_for: this older core passes the clients over" \
+		fact "RDMA core" "built for" bad "$built_for: this older core skips the clients" \
 			"echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && $service restart"
 		;;
 	0:* | 1:*[A-Za-z]-4.[1-9]-* | 1:*[A-Za-z]-5.0-*) fact "RDMA core" "built for" good "$built_for" ;;
 	*)
 		fact "RDMA core" "built for" warn "$built_for, but loaded for MLNX_OFED 4.1 to 5.0" \
-			"Take peerdirect_support=1 out of /etc/modprobe.d, or build the module again: $(rebuild). Then $service restart"
+			"Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: $(rebuild). Then $service restart"
 		;;
 	esac
 }

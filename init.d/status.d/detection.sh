@@ -12,7 +12,7 @@ detection_facts() {
 	nv_mem=$peers/nv_mem/version
 	other_name=/sys/module/nvidia_peermem/version
 	marker=$(marker_advice)
-	looks_for "NCCL, up to 2.22" "It knows no other sign, and this RDMA core does not give it: update NCCL.${marker:+ $marker}" "$nv_mem"
+	looks_for "NCCL, up to 2.22" "It looks for nothing else, and this RDMA core does not have it: update NCCL.${marker:+ $marker}" "$nv_mem"
 	looks_for "NCCL, newer" "$marker" "$nv_mem" "$peers/nv_mem_nc/version" "$other_name"
 	looks_for "NCCL GIN, GDAKI" "$marker" "$other_name"
 	looks_for "UCX" "$marker" "$nv_mem" "$other_name" /sys/module/nv_peer_mem/version
@@ -22,7 +22,7 @@ detection_facts() {
 	if grep -q '^nvidia_peermem ' "$root/proc/modules" 2>/dev/null; then
 		fact detection gpu-operator good "yes: a module nvidia_peermem is loaded"
 	else
-		fact detection gpu-operator warn "no: it wants a module nvidia_peermem in lsmod" "$marker"
+		fact detection gpu-operator warn "no: it looks for a module nvidia_peermem in lsmod" "$marker"
 	fi
 }
 
@@ -46,7 +46,7 @@ marker_advice() {
 	elif marker_wanted; then
 		echo "$service restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
 	else
-		echo "Set MARKER=yes in $conf, then $service restart: that adds a module of the name nvidia_peermem."
+		echo "Set MARKER=yes in $conf, then $service restart: that adds a module named nvidia_peermem."
 	fi
 }
 
@@ -66,5 +66,5 @@ libfabric_fact() {
 		esac
 	done
 	fact detection libfabric warn "no: no RDMA device has mlx, bnxt_re or roce in its name" \
-		"rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know mlx alone)."
+		"rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
 }

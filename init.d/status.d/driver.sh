@@ -10,14 +10,14 @@ driver_facts() {
 		# The kernel marks modules that are not under a free licence.
 		text_of /sys/module/nvidia/taint || text=
 		case $text in
-		*P*) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$install_driver" ;;
+		*P*) fact driver flavour bad "proprietary: the kernel does not let a Rust module use it" "$install_driver" ;;
 		*) fact driver flavour good open ;;
 		esac
 	elif driver=$(installed_driver); then
 		fact driver nvidia warn "not loaded; version $(modinfo -F version "$driver") is installed" \
-			"modprobe nvidia; if there is no GPU that it knows, the kernel's log says so."
+			"modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."
 		case $(modinfo -F license "$driver") in
-		NVIDIA) fact driver flavour bad "proprietary: the kernel lets no Rust module use it" "$install_driver" ;;
+		NVIDIA) fact driver flavour bad "proprietary: the kernel does not let a Rust module use it" "$install_driver" ;;
 		*) fact driver flavour good open ;;
 		esac
 	else
@@ -51,7 +51,7 @@ peermem_facts() {
 		"$root"/usr/lib/modules-load.d/*.conf "$root/etc/modules" | head -n 1)
 	if [ -n "$file" ]; then
 		fact driver nvidia_peermem warn "not loaded now, but ${file#"$root"} loads it on boot" \
-			"Take nvidia-peermem out of that file: only one module can serve GPU memory."
+			"Remove nvidia-peermem from that file: only one module can serve GPU memory."
 	else
 		fact driver nvidia_peermem good "not loaded, so it does not compete"
 	fi

@@ -33,7 +33,7 @@ module_loaded_facts() {
 		fact module state good "loaded, version $text"
 	fi
 	if [ -z "$installed" ]; then
-		fact module installed bad "not for kernel $kernel: it is gone after a restart" "$(why_not_installed)"
+		fact module installed bad "not for kernel $kernel: it will be gone after a reboot" "$(why_not_installed)"
 	fi
 }
 

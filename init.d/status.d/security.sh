@@ -15,15 +15,15 @@ security_facts() {
 	fi
 	text_of /sys/module/module/parameters/sig_enforce || text=
 	[ "$text" != Y ] || demanded=yes
-	fact security "signature demanded" none "$demanded"
+	fact security "signature required" none "$demanded"
 	signer=$(modinfo -F signer "$module" 2>/dev/null) || return 0
 	if [ -n "$signer" ]; then
 		fact security "module signed by" good "$signer"
 	elif [ "$demanded" = no ]; then
-		fact security "module signed by" none "nobody, which this kernel does not mind"
+		fact security "module signed by" none "nobody; this kernel does not require it"
 	else
 		fact security "module signed by" bad "nobody: this kernel does not load it" \
-			"Let dkms sign it with the key of this machine: mokutil --import /var/lib/dkms/mok.pub, restart and confirm, then dkms install --force nvidia-peer-memory/$(modinfo -F version "$module")"
+			"Let dkms sign it with the key of this machine: mokutil --import /var/lib/dkms/mok.pub, reboot and confirm, then dkms install --force nvidia-peer-memory/$(modinfo -F version "$module")"
 	fi
 }
 

@@ -14,6 +14,6 @@ BEGIN { mark["good"] = "ok"; mark["warn"] = " !"; mark["bad"] = "!!"; mark["none
 
 END {
 	printf "nv_peer_mem: %s; %s\n", state, \
-		to_do ? to_do " of the lines below want attention (!! does not work, ! works but could do better)" : "nothing wants attention"
+		to_do ? "lines that need attention: " to_do " (!! does not work, ! works but could do better)" : "nothing needs attention"
 	printf "%s", text
 }

@@ -77,8 +77,8 @@ function acs_fact(section, name,   where) {
 	if (where != "") {
 		first = where
 		sub(/ .*/, "", first)
-		fact(section, name " ACS", "warn", "redirect is on at " where ": data takes the way through the CPU", \
-			"For each of them, until the next restart: setpci -s " first " ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir=" first " on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.")
+		fact(section, name " ACS", "warn", "redirect is on at " where ": data is routed through the CPU", \
+			"For each of them, until the next reboot: setpci -s " first " ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir=" first " on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.")
 	} else if (unreadable)
 		fact(section, name " ACS", "warn", "unknown: only root can read it", "Run status as root.")
 	else
@@ -100,8 +100,8 @@ function nic_fact(i,   value) {
 	else if (value == "identity")
 		fact("RDMA devices", nic[i] " IOMMU", "good", "identity: addresses are not translated")
 	else
-		fact("RDMA devices", nic[i] " IOMMU", "warn", value ": addresses are translated, so data takes the way through the CPU", \
-			"Put iommu=pt on the kernel's command line and restart.")
+		fact("RDMA devices", nic[i] " IOMMU", "warn", value ": addresses are translated, so data is routed through the CPU", \
+			"Put iommu=pt on the kernel's command line and reboot.")
 }
 
 function gpu_fact(i,   section) {
@@ -112,7 +112,7 @@ function gpu_fact(i,   section) {
 		fact(section, "driver", "bad", "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why.")
 	else
 		fact(section, "driver", "bad", driver[i] ": the NVIDIA driver does not have this GPU", \
-			"Keep " driver[i] " from taking it (blacklist in /etc/modprobe.d) and restart.")
+			"Keep " driver[i] " from taking it (blacklist in /etc/modprobe.d) and reboot.")
 }
 
 # pair_facts(GPU): its distance to each RDMA device. That some of many are far
@@ -133,7 +133,7 @@ function pair_facts(g,   section, nearest, n) {
 		else if (distance <= 1)
 			fact(section, nic[n], "good", said)
 		else if (distance == 2)
-			fact(section, nic[n], "good", said, "Only NCCL needs to be told: NCCL_NET_GDR_LEVEL=PHB.")
+			fact(section, nic[n], "good", said, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB.")
 		else
 			fact(section, nic[n], "warn", said ", and no RDMA device is nearer", \
 				"Put an RDMA device into a slot of this GPU's root complex. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it.")
@@ -146,7 +146,7 @@ END {
 		fact("RDMA devices", "number", "bad", 0, "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there.")
 	for (i = 1; i <= nics; i++) nic_fact(i)
 	if (!gpus)
-		fact("GPUs", "number", "bad", 0, "lspci -d 10de: lists NVIDIA's devices; without any, look at slot, power and firmware.")
+		fact("GPUs", "number", "bad", 0, "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware.")
 	for (g = 1; g <= gpus; g++) {
 		gpu_fact(g)
 		pair_facts(g)

@@ -10,7 +10,7 @@ for ofed in 4.9-5.1.0.0 5.0-2.1.8.0; do
 	look 0
 	only_these "built for"
 	says "RDMA core" "peer memory" good "in ib_core, MLNX_OFED_LINUX-$ofed"
-	says "RDMA core" "built for" bad "passes the clients over" peerdirect_support=1
+	says "RDMA core" "built for" bad "skips the clients" peerdirect_support=1
 	put $parameter 1
 	look 0
 	only_these ''
@@ -20,7 +20,7 @@ for ofed in 5.8-1.0.1.1 24.10-4.1.4.0; do
 	put $parameter 1
 	look 0
 	only_these "built for"
-	says "RDMA core" "built for" warn "loaded for MLNX_OFED 4.1 to 5.0" "peerdirect_support=1 out"
+	says "RDMA core" "built for" warn "loaded for MLNX_OFED 4.1 to 5.0" "Remove peerdirect_support=1 from"
 	put $parameter 0
 	look 0
 	only_these ''

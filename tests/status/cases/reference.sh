@@ -8,4 +8,4 @@ says driver nvidia_peermem bad "only one module can" "modprobe -r nvidia_peermem
 gone /sys/module/nvidia_peermem
 put /etc/modules-load.d/gpu.conf nvidia-peermem
 look 0
-says driver nvidia_peermem warn "/etc/modules-load.d/gpu.conf loads it on boot" "Take nvidia-peermem out"
+says driver nvidia_peermem warn "/etc/modules-load.d/gpu.conf loads it on boot" "Remove nvidia-peermem from"

@@ -4,7 +4,7 @@
 module nv_peer_mem version=2.0.0
 look 0
 only_these ''
-says security "module signed by" none "nobody, which this kernel does not mind"
+says security "module signed by" none "nobody; this kernel does not require it"
 secure_boot 1
 put /sys/kernel/security/lockdown "none [integrity] confidentiality"
 look 0
@@ -17,7 +17,7 @@ put /sys/module/module/parameters/sig_enforce Y
 look 0
 only_these "module signed by"
 says security "Secure Boot" none "not started by UEFI"
-says security "signature demanded" none yes
+says security "signature required" none yes
 put /sys/firmware/efi/fw_platform_size 64
 look 0
 says security "Secure Boot" none "cannot be read"

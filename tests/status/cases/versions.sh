@@ -12,4 +12,4 @@ gone /modinfo/nv_peer_mem
 loaded_module
 look 0
 only_these installed
-says module installed bad "gone after a restart" dkms
+says module installed bad "gone after a reboot" dkms
