@@ -41,16 +41,53 @@ def allocation():
     first, second = alloc(100), alloc(5000)
     equal("small neighbours: distance", 512, second - first)
     equal("small neighbours: the driver knows one block", before + 1, counter("live_allocations"))
-    large = alloc(MIB + 1)
-    equal("a large buffer: a block of its own", before + 2, counter("live_allocations"))
-    equal("a large buffer: begins at 2 MiB", 0, large % (2 * MIB))
+    half = alloc(MIB + 1)
+    equal("more than half a block: behind them, 512 bytes apart", second + 5120, half)
+    equal("the driver still knows one block", before + 1, counter("live_allocations"))
+    other_half = alloc(MIB + 1)
+    equal("no room in it: another block", (before + 2, 0), (counter("live_allocations"), other_half % (2 * MIB)))
+    equal("what fits in the first goes there", half + MIB + 512, alloc(4096))
+    free(half + MIB + 512)
+    whole = alloc(2 * MIB)
+    equal("2 MiB: a whole block", (before + 3, 0), (counter("live_allocations"), whole % (2 * MIB)))
+    large = alloc(2 * MIB + 1)
+    equal("more than 2 MiB: begins at 2 MiB", (before + 4, 0), (counter("live_allocations"), large % (2 * MIB)))
+    last = alloc(2 * MIB - 512)
+    equal("nothing shares its blocks", (before + 5, 0), (counter("live_allocations"), last % (2 * MIB)))
     free(first)
-    equal("the first of two is gone", before + 2, counter("live_allocations"))
+    equal("the first of a block is gone", before + 5, counter("live_allocations"))
     equal("its address is the next one's", first, alloc(512))
     equal("freed twice", "CUDA_ERROR_INVALID_VALUE", (free(second), error("cuMemFree_v2", second))[1])
-    free(first)
-    free(large)
+    for address in (first, half, other_half, whole, large, last):
+        free(address)
     equal("all are gone", before, counter("live_allocations"))
+    one = alloc(4 * MIB)
+    equal("more than there are addresses", "CUDA_ERROR_OUT_OF_MEMORY",
+          error("cuMemAlloc_v2", place(), (1 << 64) - 4 * MIB))
+    free(one)
+
+
+def range_around(address):
+    start, size = U64(), U64()
+    call("cuMemGetAddressRange_v2", ctypes.byref(start), ctypes.byref(size), address)
+    return start.value, size.value
+
+
+def allocations_that_share():
+    """Whatever they share, each is a buffer of its own."""
+    one, other = alloc(3000), alloc(MIB + 1)
+    equal("they share a block", one + 3072, other)
+    for name, address, size in (("one", one, 3000), ("other", other, MIB + 1)):
+        equal(f"{name}: the range around its last byte", (address, size), range_around(address + size - 1))
+        equal(f"{name}: the attributes of its last byte", (address, size),
+              (attribute(U64, 11, address + size - 1), attribute(U64, 12, address + size - 1)))
+    equal("between them there is nothing", "CUDA_ERROR_NOT_FOUND",
+          error("cuMemGetAddressRange_v2", place(), place(), one + 3000))
+    check("each has a number of its own", attribute(U64, 7, one) != attribute(U64, 7, other))
+    call("cuPointerSetAttribute", ctypes.byref(U32(1)), 6, one)
+    equal("synchronous copies of one alone", (1, 0), (attribute(U32, 6, one), attribute(U32, 6, other)))
+    free(one)
+    free(other)
 
 
 def attributes():
@@ -106,19 +143,43 @@ def processes():
     equal("a child of fork has no CUDA", 1, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
+def in_thread(function):
+    """What a function answers in a new thread, which has no context."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(function()))
+    thread.start()
+    thread.join()
+    return answers[0]
+
+
+def a_context_that_is_gone(first, gone):
+    """It may be set current; what is done in it fails."""
+    equal("a context that is gone: set", "CUDA_SUCCESS", error("cuCtxSetCurrent", gone))
+    equal("it is current", gone, result(ctypes.c_void_p, "cuCtxGetCurrent"))
+    data = ctypes.create_string_buffer(8)
+    for name, arguments in (("cuMemAlloc_v2", (place(), 64)), ("cuCtxSynchronize", ()),
+                            ("cuMemcpyHtoD_v2", (0, data, 8)), ("cuStreamCreate", (place(), 0))):
+        equal(f"in it: {name}", "CUDA_ERROR_CONTEXT_IS_DESTROYED", error(name, *arguments))
+    equal("never a context", "CUDA_ERROR_INVALID_CONTEXT", error("cuCtxSetCurrent", gone + 1))
+    call("cuCtxSetCurrent", first)
+    call("cuCtxSynchronize")
+    ok("another takes its place")
+
+
 def contexts(first):
     before = counter("live_allocations")
     second = context()
     alloc(100), alloc(3 * MIB)
     equal("pushed by creation", second, result(ctypes.c_void_p, "cuCtxGetCurrent"))
-    thread_error = []
-    thread = threading.Thread(target=lambda: thread_error.append(error("cuCtxSynchronize")))
-    thread.start(), thread.join()
-    equal("another thread has none", ["CUDA_ERROR_INVALID_CONTEXT"], thread_error)
+    shared = alloc(100)
+    equal("another thread has none", "CUDA_ERROR_INVALID_CONTEXT", in_thread(lambda: error("cuCtxSynchronize")))
+    equal("but knows what memory is", 100, in_thread(lambda: attribute(U64, 12, shared)))
+    equal("and may free it", ("CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE"),
+          in_thread(lambda: (error("cuMemFree_v2", shared), error("cuMemFree_v2", shared))))
     call("cuCtxDestroy_v2", second)
     equal("memory goes with its context", before, counter("live_allocations"))
     equal("the one before is current", first, result(ctypes.c_void_p, "cuCtxGetCurrent"))
-    equal("a context that is gone", "CUDA_ERROR_INVALID_CONTEXT", error("cuCtxSetCurrent", second))
+    a_context_that_is_gone(first, second)
     primary = result(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", 0)
     equal("the primary one is shared", primary, result(ctypes.c_void_p, "cuDevicePrimaryCtxRetain", 0))
     call("cuCtxPushCurrent_v2", primary)
@@ -228,7 +289,8 @@ def virtual_memory():
     put(space + 3, data)
     same("written across two mappings", data, get(space + 3, len(data)))
     equal("where something is mapped", "CUDA_ERROR_INVALID_VALUE", error("cuMemMap", space, size, 0, two, 0))
-    equal("more than it is", "CUDA_ERROR_INVALID_VALUE", error("cuMemMap", space + 2 * size, 2 * size, 0, one, 0))
+    equal("more than it is", "CUDA_ERROR_NOT_SUPPORTED", error("cuMemMap", space + 2 * size, 2 * size, 0, one, 0))
+    equal("past its end", "CUDA_ERROR_NOT_SUPPORTED", error("cuMemMap", space + 2 * size, size, size, one, 0))
     large = result(U64, "cuMemCreate", 2 * size, prop, 0)
     equal("a part of it", "CUDA_ERROR_NOT_SUPPORTED", error("cuMemMap", space + 2 * size, size, 0, large, 0))
     call("cuMemRelease", large)
@@ -288,7 +350,7 @@ if sys.argv[1:] == ["touch"]:
     touch()
 before_and_after_init()
 first = context()
-for part in (allocation, attributes, copies, processes):
+for part in (allocation, allocations_that_share, attributes, copies, processes):
     part()
 contexts(first)
 for part in (stream_order, stream_waits, streams_of_a_context_that_ends, virtual_memory, by_name, not_supported,

@@ -45,11 +45,16 @@ def what_may_be_registered(hca):
 
 
 def neighbours(hca):
-    """A free of one does not end the registration of another, in either order."""
+    for size in (100, MIB + 1):
+        neighbours_of(hca, size)
+
+
+def neighbours_of(hca, size):
+    """A free of one does not end the registration of another."""
     fired = counter("callbacks_fired")
-    one, other = alloc(100), alloc(100)
-    equal("both are in one page", one // 65536, other // 65536)
-    mr, neighbour = hca.register(one, 100), hca.register(other, 100)
+    one, other = alloc(100), alloc(size)
+    equal(f"both are in one page, with {size} bytes", one // 65536, other // 65536)
+    mr, neighbour = hca.register(one, 100), hca.register(other, size)
     equal("pinned twice", 2, pins())
     free(one)
     equal("a neighbour lives: nothing is revoked", (fired, 2), (counter("callbacks_fired"), pins()))

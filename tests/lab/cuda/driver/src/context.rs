@@ -4,6 +4,7 @@
 //! works with.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
@@ -22,6 +23,10 @@ pub struct Context {
 }
 
 static CONTEXTS: Handles<Context> = Handles::new();
+
+/// Those that were destroyed. A thread may have one of them all the same, and what
+/// it does in it fails.
+static DESTROYED: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// The one that all parts of a program can share, and how many do.
 static PRIMARY: Mutex<Option<(u64, usize)>> = Mutex::new(None);
@@ -75,6 +80,7 @@ fn create(flags: u32, primary: bool) -> Result<Arc<Context>> {
 
 /// Whoever still uses its memory is told to stop before it returns.
 fn destroy(handle: u64) {
+    locked(&DESTROYED).insert(handle);
     if let Some(context) = CONTEXTS.remove(handle) {
         stream::end_all_of(&context);
         memory::free_all_of(handle);
@@ -136,19 +142,19 @@ pub extern "C" fn cuCtxPopCurrent_v2(context: Option<&mut CUcontext>) -> CUresul
     })
 }
 
-/// NULL takes the context of this thread away.
+/// NULL takes the context of this thread away. One that was destroyed is taken as
+/// well; only the next call that needs a context fails.
 #[no_mangle]
 pub extern "C" fn cuCtxSetCurrent(context: CUcontext) -> CUresult {
     answer(|| {
         gpu::gpu()?;
-        let handle = if context.is_null() {
-            None
-        } else {
-            Some(find(context)?.handle)
-        };
+        let handle = context as u64;
+        if handle != 0 && !locked(&DESTROYED).contains(&handle) {
+            find(context)?;
+        }
         STACK.with_borrow_mut(|stack| {
             stack.pop();
-            stack.extend(handle);
+            stack.extend((handle != 0).then_some(handle));
         });
         Ok(())
     })

@@ -2,10 +2,11 @@
 
 //! GPU memory that is allocated, and by whom.
 //!
-//! The driver is asked for blocks of whole 2 MiB. What is larger than half a
-//! block has blocks of its own; smaller buffers share one, at distances of 512
-//! bytes, so neighbours may have bytes in the same 64 KiB page. A block goes back
-//! to the driver, which revokes what is pinned of it, with the last buffer in it.
+//! The driver is asked for blocks of whole 2 MiB. Buffers of up to 2 MiB share
+//! them, each at the first multiple of 512 bytes where it fits, so neighbours may
+//! have bytes in the same 64 KiB page; what is larger has blocks of its own. A
+//! block goes back to the driver, which revokes what is pinned of it, with the
+//! last buffer in it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +19,6 @@ use crate::handles::around;
 use crate::sys::{self, CUdeviceptr, CUresult};
 use crate::{answer, ensure, locked, required, space, stream};
 
-/// The largest buffer that shares a block.
-const SHARED_MAX: u64 = BLOCK / 2;
-
 /// Where buffers in a block may begin.
 const STEP: u64 = 512;
 
@@ -30,8 +28,6 @@ pub struct Buffer {
     pub size: u64,
     /// Of memory that was mapped: none, for no context has it.
     pub context: Option<u64>,
-    /// As the driver mapped it: the buffer itself, or the block that it is in.
-    pub block: u64,
     /// Never that of another buffer in this process.
     pub id: u64,
     pub sync_memops: bool,
@@ -43,8 +39,6 @@ pub struct Buffer {
 
 struct Block {
     size: u64,
-    /// Small buffers may be added to it.
-    shared: bool,
     context: u64,
     /// Sizes of the buffers in it, by their addresses.
     used: BTreeMap<u64, u64>,
@@ -118,19 +112,18 @@ impl Block {
             }
             at = (used + length).next_multiple_of(STEP);
         }
-        (at + size <= start + self.size).then_some(at)
+        (size <= start + self.size - at).then_some(at)
     }
 }
 
 impl Memory {
-    fn new_block(&mut self, context: &Context, size: u64, shared: bool) -> Result<u64> {
+    fn new_block(&mut self, context: &Context, size: u64) -> Result<u64> {
         let gpu = gpu()?;
         let start = space::take(size, BLOCK, |address| {
             gpu.map(address, size, Where::Fresh { p2p: true }, false)
         })?;
         let block = Block {
             size,
-            shared,
             context: context.handle,
             used: BTreeMap::new(),
         };
@@ -138,18 +131,21 @@ impl Memory {
         Ok(start)
     }
 
+    /// The first block of a context with room for `size` bytes, and where in it.
+    fn room(&self, context: u64, size: u64) -> Option<(u64, u64)> {
+        self.blocks
+            .iter()
+            .filter(|(_, block)| block.context == context && block.size == BLOCK)
+            .find_map(|(&start, block)| Some((start, block.room(start, size)?)))
+    }
+
     fn allocate(&mut self, context: &Context, size: u64) -> Result<u64> {
-        let shared = size <= SHARED_MAX;
-        let room = self.blocks.iter().find_map(|(&start, block)| {
-            let fits = shared && block.shared && block.context == context.handle;
-            Some((start, block.room(start, size).filter(|_| fits)?))
-        });
-        let (start, address) = match room {
+        let (start, address) = match self.room(context.handle, size) {
             Some(found) => found,
             None => {
                 let whole = size.checked_next_multiple_of(BLOCK);
                 let whole = whole.ok_or(sys::CUDA_ERROR_OUT_OF_MEMORY)?;
-                let start = self.new_block(context, whole, shared)?;
+                let start = self.new_block(context, whole)?;
                 (start, start)
             }
         };
@@ -161,7 +157,6 @@ impl Memory {
             Buffer {
                 size,
                 context: Some(context.handle),
-                block: start,
                 id: fresh_id(),
                 sync_memops: false,
                 p2p: true,
@@ -172,14 +167,19 @@ impl Memory {
         Ok(address)
     }
 
-    fn free(&mut self, address: u64) -> Result {
-        let buffer = self
-            .buffers
+    /// The context of the buffer that begins there.
+    fn owner(&self, address: u64) -> Result<u64> {
+        self.buffers
             .get(&address)
-            .filter(|buffer| buffer.context.is_some())
-            .ok_or(sys::CUDA_ERROR_INVALID_VALUE)?;
-        let start = buffer.block;
+            .and_then(|buffer| buffer.context)
+            .ok_or(sys::CUDA_ERROR_INVALID_VALUE)
+    }
+
+    fn free(&mut self, address: u64) -> Result {
+        self.owner(address)?;
         self.buffers.remove(&address);
+        let start = around(&self.blocks, address, |block| block.size).map(|(start, _)| start);
+        let start = start.ok_or(sys::CUDA_ERROR_UNKNOWN)?;
         let Some(block) = self.blocks.get_mut(&start) else {
             return Err(sys::CUDA_ERROR_UNKNOWN);
         };
@@ -220,11 +220,16 @@ pub extern "C" fn cuMemAlloc_v2(address: Option<&mut CUdeviceptr>, size: usize) 
     })
 }
 
-/// Waits for the work of all streams first, as CUDA does.
+/// Waits for the work of all streams first, as CUDA does. The context is the
+/// buffer's: the thread needs none.
 #[no_mangle]
 pub extern "C" fn cuMemFree_v2(address: CUdeviceptr) -> CUresult {
     answer(|| {
-        stream::wait_for_all_of(&*context::current()?)?;
+        gpu()?;
+        let owner = memory().owner(address)?;
+        if let Some(context) = context::get(owner) {
+            stream::wait_for_all_of(&context)?;
+        }
         memory().free(address)
     })
 }
@@ -252,14 +257,41 @@ pub extern "C" fn cuMemGetAddressRange_v2(
 mod tests {
     use super::*;
 
+    fn block(size: u64, context: u64, used: &[(u64, u64)]) -> Block {
+        Block {
+            size,
+            context,
+            used: used.iter().copied().collect(),
+        }
+    }
+
+    #[test]
+    fn which_block_has_room() {
+        let memory = Memory {
+            blocks: BTreeMap::from([
+                (BLOCK, block(BLOCK, 1, &[(BLOCK, BLOCK)])),
+                (2 * BLOCK, block(2 * BLOCK, 1, &[(2 * BLOCK, BLOCK + 1)])),
+                (4 * BLOCK, block(BLOCK, 2, &[(4 * BLOCK, 1)])),
+                (5 * BLOCK, block(BLOCK, 1, &[(5 * BLOCK, BLOCK / 2 + 1)])),
+                (6 * BLOCK, block(BLOCK, 1, &[(6 * BLOCK, 100)])),
+            ]),
+            buffers: BTreeMap::new(),
+        };
+        let behind = 5 * BLOCK + BLOCK / 2 + STEP;
+        assert_eq!(memory.room(1, 1), Some((5 * BLOCK, behind)));
+        assert_eq!(
+            memory.room(1, BLOCK / 2 + 1),
+            Some((6 * BLOCK, 6 * BLOCK + STEP))
+        );
+        assert_eq!(memory.room(1, BLOCK), None);
+        assert_eq!(memory.room(1, u64::MAX), None);
+        assert_eq!(memory.room(2, 1), Some((4 * BLOCK, 4 * BLOCK + STEP)));
+        assert_eq!(memory.room(3, 1), None);
+    }
+
     #[test]
     fn rooms_in_a_block() {
-        let mut block = Block {
-            size: BLOCK,
-            shared: true,
-            context: 1,
-            used: BTreeMap::new(),
-        };
+        let mut block = block(BLOCK, 1, &[]);
         assert_eq!(block.room(BLOCK, 1), Some(BLOCK));
         block.used.insert(BLOCK, 1);
         assert_eq!(block.room(BLOCK, 1000), Some(BLOCK + 512));
@@ -268,6 +300,11 @@ mod tests {
         block.used.remove(&BLOCK);
         assert_eq!(block.room(BLOCK, 512), Some(BLOCK));
         assert_eq!(block.room(BLOCK, 513), Some(BLOCK + 1536));
-        assert_eq!(block.room(BLOCK, BLOCK), None);
+        assert_eq!(
+            block.room(BLOCK, BLOCK - 1536),
+            Some(BLOCK + 1536),
+            "up to the end"
+        );
+        assert_eq!(block.room(BLOCK, BLOCK - 1535), None);
     }
 }

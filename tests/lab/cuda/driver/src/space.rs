@@ -44,6 +44,9 @@ pub fn give(start: u64) {
 }
 
 fn gap(taken: &BTreeMap<u64, u64>, from: u64, size: u64, align: u64) -> Option<u64> {
+    if size > END {
+        return None;
+    }
     let mut start = from.next_multiple_of(align);
     for (&other, &length) in taken {
         if other + length <= start {
@@ -54,7 +57,7 @@ fn gap(taken: &BTreeMap<u64, u64>, from: u64, size: u64, align: u64) -> Option<u
         }
         start = (other + length).next_multiple_of(align);
     }
-    (size <= END && start <= END - size).then_some(start)
+    (start <= END - size).then_some(start)
 }
 
 #[cfg(test)]
@@ -72,5 +75,6 @@ mod tests {
         taken.insert(FIRST, BLOCK);
         assert_eq!(next(&taken, BLOCK), Some(FIRST + 2 * BLOCK));
         assert_eq!(next(&taken, END), None);
+        assert_eq!(next(&taken, u64::MAX), None);
     }
 }

@@ -242,7 +242,7 @@ pub extern "C" fn cuMemGetAllocationPropertiesFromHandle(
     })
 }
 
-/// A part of what was made cannot be mapped here.
+/// All of what was made: more than that CUDA does not map, and a part is not mapped here.
 #[no_mangle]
 pub extern "C" fn cuMemMap(
     address: CUdeviceptr,
@@ -260,12 +260,10 @@ pub extern "C" fn cuMemMap(
             .ok_or(sys::CUDA_ERROR_INVALID_VALUE)?;
         whole(&[address, size])?;
         ensure(flags == 0 && size > 0, sys::CUDA_ERROR_INVALID_VALUE)?;
-        let offset = offset as u64;
         ensure(
-            offset <= physical.size && size <= physical.size - offset,
-            sys::CUDA_ERROR_INVALID_VALUE,
+            offset == 0 && size == physical.size,
+            sys::CUDA_ERROR_NOT_SUPPORTED,
         )?;
-        ensure(size == physical.size, sys::CUDA_ERROR_NOT_SUPPORTED)?;
         let (start, length) = around(&vmm.reserved, address, |size| *size)
             .map(|(start, &length)| (start, length))
             .ok_or(sys::CUDA_ERROR_INVALID_VALUE)?;
@@ -284,7 +282,6 @@ pub extern "C" fn cuMemMap(
         let buffer = Buffer {
             size,
             context: None,
-            block: address,
             id: fresh_id(),
             sync_memops: false,
             p2p,
