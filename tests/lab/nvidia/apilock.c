@@ -22,19 +22,13 @@
 
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
-#include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/semaphore.h>
 
 #include "sim.h"
 
-static bool lockdep = true;
-module_param(lockdep, bool, 0444);
-MODULE_PARM_DESC(lockdep, "tell lockdep about the order of the API lock");
-
-static uint lock_timeout_ms = 30000;
-module_param(lock_timeout_ms, uint, 0644);
-MODULE_PARM_DESC(lock_timeout_ms, "how long a task may wait for the API lock");
+/* How long a task may wait for one owner of the API lock. */
+#define SIM_API_SECONDS 30
 
 static struct {
 	struct semaphore sem;
@@ -63,7 +57,6 @@ bool sim_api_is_mine(void)
 int sim_api_lock(const char *what, bool ordered)
 {
 	const char *what_for;
-	unsigned long timeout;
 	u32 turn;
 
 	if (sim_api_is_mine()) {
@@ -73,23 +66,20 @@ int sim_api_lock(const char *what, bool ordered)
 		return -EIO;
 	}
 
-	ordered = ordered && lockdep;
 	if (ordered)
 		lock_map_acquire(&api.map);
 
 	do {
 		turn = READ_ONCE(api.turn);
-		timeout = msecs_to_jiffies(READ_ONCE(lock_timeout_ms));
-		if (!down_timeout(&api.sem, timeout))
+		if (!down_timeout(&api.sem, SIM_API_SECONDS * HZ))
 			goto mine;
 		/* A queue that moves is only a busy one. */
 		what_for = READ_ONCE(api.owner_what);
 	} while (!what_for || turn != READ_ONCE(api.turn));
 
 	sim_violation(SIM_BAD_STALL,
-		      "%s waited %u ms for the API lock that task %d holds for %s: the free callback seems to wait for its caller",
-		      what, lock_timeout_ms, READ_ONCE(api.owner_pid),
-		      what_for);
+		      "%s waited %d s for the API lock that task %d holds for %s: the free callback seems to wait for its caller",
+		      what, SIM_API_SECONDS, READ_ONCE(api.owner_pid), what_for);
 	if (ordered)
 		lock_map_release(&api.map);
 	return -EIO;

@@ -142,10 +142,8 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 		ret = -EINVAL;
 		goto out;
 	}
-	if (!READ_ONCE(m->live)) {
-		sim_add(SIM_DMA_UNMAP_AGAIN, 1);
+	if (!READ_ONCE(m->live))
 		goto out;
-	}
 	if (m->peer != peer) {
 		sim_violation(SIM_BAD_MAPPING_OWNER,
 			      "dma_unmap_pages of DMA mapping %p for another device than it was made for, from %pS",
@@ -158,9 +156,7 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 	if (sim_mapping_unlink(m)) {
 		sim_mapping_release(m);
 		sim_inject_pin(SIM_INJECT_AFTER_DMA_UNMAP, m->pin);
-	} else if (sim_pin_alive(m->pin)) {
-		sim_add(SIM_DMA_UNMAP_AGAIN, 1);
-	} else {
+	} else if (!sim_pin_alive(m->pin)) {
 		sim_violation(SIM_BAD_RACE_DMA_UNMAP,
 			      "DMA mapping %p was revoked while dma_unmap_pages was using it, from %pS",
 			      dma_mapping, SIM_CALLER);

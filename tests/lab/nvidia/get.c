@@ -13,7 +13,6 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/mm.h>
@@ -22,7 +21,6 @@
 #include "sim.h"
 
 struct sim_get {
-	enum sim_export which;
 	const char *what;
 	u64 va;
 	u64 length;
@@ -133,7 +131,7 @@ static int sim_get_pages(const struct sim_get *get)
 	pin->caller = get->caller;
 	*get->table = pin->table;
 
-	ret = sim_fail(get->which);
+	ret = sim_fail(get->call->which);
 	if (ret)
 		goto early;
 	ret = sim_api_lock(get->what, true);
@@ -152,8 +150,6 @@ static int sim_get_pages(const struct sim_get *get)
 	if (ret)
 		goto late;
 
-	if (READ_ONCE(sim_knobs.get_gap_ms))
-		msleep(READ_ONCE(sim_knobs.get_gap_ms));
 	sim_inject(SIM_INJECT_IN_GET_GAP, alloc);
 
 	if (get->persistent) {
@@ -166,10 +162,8 @@ static int sim_get_pages(const struct sim_get *get)
 			goto late;
 		ret = sim_get_publish(pin);
 		sim_api_unlock();
-		if (ret) {
-			sim_add(SIM_REVOKED_IN_GET, 1);
+		if (ret)
 			goto late;
-		}
 	}
 
 	sim_inject(SIM_INJECT_BEFORE_GET_RETURNS, alloc);
@@ -195,22 +189,21 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 u64 length, struct nvidia_p2p_page_table **page_table,
 			 void (*free_callback)(void *data), void *data)
 {
+	CLASS(sim_call, call)(SIM_GET_PAGES);
 	struct sim_get get = {
-		.which = SIM_GET_PAGES,
+		.call = &call,
 		.what = "get_pages",
 		.va = virtual_address,
 		.length = length,
 		.table = page_table,
 		.callback = free_callback,
 		.data = data,
+		.persistent = SIM_OLD && !free_callback,
 		.caller = SIM_CALLER,
 	};
 
-	CLASS(sim_call, call)(SIM_GET_PAGES);
-	get.call = &call;
 	if (p2p_token || va_space)
 		return -EINVAL;
-	get.persistent = SIM_OLD && !free_callback;
 	if (!free_callback && !get.persistent)
 		return -EINVAL;
 	return sim_get_pages(&get);
@@ -222,8 +215,9 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 				    struct nvidia_p2p_page_table **page_table,
 				    u32 flags)
 {
+	CLASS(sim_call, call)(SIM_GET_PAGES_PERSISTENT);
 	struct sim_get get = {
-		.which = SIM_GET_PAGES_PERSISTENT,
+		.call = &call,
 		.what = "get_pages_persistent",
 		.va = virtual_address,
 		.length = length,
@@ -232,8 +226,6 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 		.caller = SIM_CALLER,
 	};
 
-	CLASS(sim_call, call)(SIM_GET_PAGES_PERSISTENT);
-	get.call = &call;
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
 	/* Only for GPUs on a coherent link; unknown bits are let through. */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)

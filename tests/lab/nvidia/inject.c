@@ -7,7 +7,7 @@
  * called in_ and before_ the call at whose point memory is freed goes on when the memory is
  * gone, or when the free itself waits: a client may well make its callback wait
  * for this very call. At the points called after_ nothing is waited for; the
- * free starts "inject_delay_ms" later, or when "inject_hold" is back at zero.
+ * free starts at once, or when "inject_hold" is back at zero.
  *
  * "inject_from" says who frees:
  *
@@ -39,7 +39,7 @@
 struct sim_blow {
 	struct kref ref;
 	struct list_head node;		/* of outstanding, while it waits */
-	struct delayed_work work;
+	struct work_struct work;
 	struct completion done;
 	struct sim_alloc *alloc;
 	u32 from;
@@ -57,7 +57,7 @@ static DECLARE_WAIT_QUEUE_HEAD(injectors);
 
 /* ---- when ---------------------------------------------------------------- */
 
-static const char * const sim_point_names[SIM_POINTS] = {
+const char * const sim_point_names[SIM_POINTS] = {
 	[SIM_INJECT_NONE] = "none",
 	[SIM_INJECT_IN_GET_GAP] = "in_get_gap",
 	[SIM_INJECT_BEFORE_GET_RETURNS] = "before_get_returns",
@@ -73,12 +73,11 @@ static const char * const sim_point_names[SIM_POINTS] = {
 static atomic64_t sim_injections[SIM_POINTS];
 
 static DEFINE_SPINLOCK(plan_lock);
-static DECLARE_WAIT_QUEUE_HEAD(held);
+DECLARE_WAIT_QUEUE_HEAD(sim_held);
 static struct {
 	enum sim_point point;
 	u32 skip;
 	u32 permille;		/* of all passings of any point; 0: not at random */
-	enum sim_point hold;	/* calls stay here */
 } plan;
 
 /* Whether the memory goes now. */
@@ -137,29 +136,13 @@ void sim_inject_show_plan(struct seq_file *s)
 	spin_unlock(&plan_lock);
 }
 
-int sim_hold_plan(const char *word)
-{
-	int point = match_string(sim_point_names, SIM_POINTS, word);
-
-	if (point < 0)
-		return point;
-	WRITE_ONCE(plan.hold, point);
-	wake_up_all(&held);
-	return 0;
-}
-
-void sim_hold_show_plan(struct seq_file *s)
-{
-	seq_printf(s, "%s\n", sim_point_names[READ_ONCE(plan.hold)]);
-}
-
 /* Stay here until the test says otherwise; for a minute, should it forget. */
 static void sim_hold(enum sim_point now)
 {
-	if (READ_ONCE(plan.hold) != now)
+	if (READ_ONCE(sim_knobs.hold) != now)
 		return;
 	sim_add(SIM_LIVE_HELD, 1);
-	if (!wait_event_timeout(held, READ_ONCE(plan.hold) != now, 60 * HZ))
+	if (!wait_event_timeout(sim_held, READ_ONCE(sim_knobs.hold) != now, 60 * HZ))
 		pr_warn("a call was held at %s for a minute and goes on\n",
 			sim_point_names[now]);
 	sim_add(SIM_LIVE_HELD, -1);
@@ -230,8 +213,7 @@ void sim_inject_moot(struct sim_alloc *alloc)
 
 static void sim_blow_work(struct work_struct *work)
 {
-	struct sim_blow *blow = container_of(to_delayed_work(work),
-					     struct sim_blow, work);
+	struct sim_blow *blow = container_of(work, struct sim_blow, work);
 	struct sim_alloc *alloc = blow->alloc;
 
 	if (blow->pause_us)
@@ -294,7 +276,7 @@ static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, u32 from)
 	kref_init(&blow->ref);
 	kref_get(&blow->ref);
 	INIT_LIST_HEAD(&blow->node);
-	INIT_DELAYED_WORK(&blow->work, sim_blow_work);
+	INIT_WORK(&blow->work, sim_blow_work);
 	init_completion(&blow->done);
 	sim_alloc_get(alloc);
 	blow->alloc = alloc;
@@ -339,19 +321,16 @@ static void sim_inject_now(enum sim_point now, struct sim_alloc *alloc)
 		    now != SIM_INJECT_AFTER_DMA_UNMAP &&
 		    now != SIM_INJECT_AFTER_PUT;
 	struct sim_blow *blow;
-	u32 ms = 0;
 
 	blow = sim_blow_new(alloc, READ_ONCE(sim_knobs.inject_from));
 	sim_add(SIM_INJECTIONS, 1);
 	atomic64_inc(&sim_injections[now]);
 
 	blow->after = !wait;
-	if (!wait)
-		ms = READ_ONCE(sim_knobs.inject_delay_ms);
 	/* Long enough to meet whatever the client does next. */
 	if (!wait && READ_ONCE(plan.permille))
 		blow->pause_us = sim_random() % 4096;
-	queue_delayed_work(nv_queue, &blow->work, msecs_to_jiffies(ms));
+	queue_work(nv_queue, &blow->work);
 	if (wait)
 		sim_blow_await(blow);
 	kref_put(&blow->ref, sim_blow_destroy);
@@ -382,7 +361,7 @@ void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait)
 {
 	struct sim_blow *blow = sim_blow_new(alloc, from);
 
-	queue_delayed_work(nv_queue, &blow->work, 0);
+	queue_work(nv_queue, &blow->work);
 	if (wait)
 		wait_for_completion_killable(&blow->done);
 	kref_put(&blow->ref, sim_blow_destroy);

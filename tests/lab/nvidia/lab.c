@@ -4,7 +4,7 @@
  *
  * counters     "name value" on each line. Names that start with live_ are of
  *              things that exist, and are 0 when nobody uses the GPU. The others
- *              are totals, but for the two quarantines, which are sizes.
+ *              are totals.
  * violations   "kind count text" on each line, where text is that of the first
  *              time. Empty if no client did anything wrong. Writing "clear"
  *              empties it.
@@ -25,15 +25,16 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ctype.h>
+#include <linux/cleanup.h>
 #include <linux/debugfs.h>
+#include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/prandom.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 
 #include "sim.h"
 
@@ -88,15 +89,9 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_FREES] = "frees",
 	[SIM_CALLBACKS_FIRED] = "callbacks_fired",
 	[SIM_PUT_NOT_FOUND] = "put_not_found",
-	[SIM_PUT_OTHER_TGID] = "put_other_tgid",
-	[SIM_DMA_UNMAP_AGAIN] = "dma_unmap_again",
-	[SIM_REVOKED_IN_GET] = "revoked_in_get",
-	[SIM_FAILURES_INJECTED] = "failures_injected",
 	[SIM_INJECTIONS] = "injections",
 	[SIM_COSTS_EXCEEDED] = "costs_exceeded",
 	[SIM_VIOLATIONS] = "violations",
-	[SIM_PAGE_TABLES_QUARANTINED] = "page_tables_quarantined",
-	[SIM_DMA_MAPPINGS_QUARANTINED] = "dma_mappings_quarantined",
 };
 
 static atomic64_t sim_counters[SIM_COUNTERS];
@@ -197,28 +192,14 @@ static int violations_show(struct seq_file *s, void *unused)
 	return 0;
 }
 
-/* ---- what a test writes ------------------------------------------------ */
-
-/* One line of at most @size - 1 characters, without the space around it. */
-static char *sim_line(char *line, size_t size, const char __user *buf,
-		      size_t count)
-{
-	if (count >= size)
-		return ERR_PTR(-EINVAL);
-	if (copy_from_user(line, buf, count))
-		return ERR_PTR(-EFAULT);
-	line[count] = '\0';
-	return strim(line);
-}
-
 static ssize_t violations_write(struct file *file, const char __user *buf,
 				size_t count, loff_t *ppos)
 {
-	char line[16], *word = sim_line(line, sizeof(line), buf, count);
+	char *word __free(kfree) = memdup_user_nul(buf, count);
 
 	if (IS_ERR(word))
 		return PTR_ERR(word);
-	if (strcmp(word, "clear"))
+	if (!sysfs_streq(word, "clear"))
 		return -EINVAL;
 	spin_lock(&sim_spin);
 	memset(sim_offences, 0, sizeof(sim_offences));
@@ -249,8 +230,6 @@ int sim_fail(enum sim_export which)
 			sim_failures[which].error = 0;
 	}
 	spin_unlock(&sim_spin);
-	if (ret)
-		sim_add(SIM_FAILURES_INJECTED, 1);
 	return ret;
 }
 
@@ -306,14 +285,14 @@ static int sim_which_export(const char *word)
 static ssize_t fail_write(struct file *file, const char __user *buf,
 			  size_t size, loff_t *ppos)
 {
-	char line[128], name[48], error[16];
-	char *words = sim_line(line, sizeof(line), buf, size);
+	char *words __free(kfree) = memdup_user_nul(buf, size);
+	char name[48], error[16];
 	unsigned int nth, count = 1;
 	int which, err;
 
 	if (IS_ERR(words))
 		return PTR_ERR(words);
-	if (!strcmp(words, "clear")) {
+	if (sysfs_streq(words, "clear")) {
 		spin_lock(&sim_spin);
 		memset(sim_failures, 0, sizeof(sim_failures));
 		spin_unlock(&sim_spin);
@@ -347,30 +326,14 @@ static int inject_show(struct seq_file *s, void *unused)
 static ssize_t inject_write(struct file *file, const char __user *buf,
 			    size_t size, loff_t *ppos)
 {
-	char line[64], *words = sim_line(line, sizeof(line), buf, size);
+	char *words __free(kfree) = memdup_user_nul(buf, size);
 	int ret = IS_ERR(words) ? PTR_ERR(words) : sim_inject_plan(words);
 
-	return ret ? ret : size;
+	return ret ?: size;
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(inject);
 
-static int hold_show(struct seq_file *s, void *unused)
-{
-	sim_hold_show_plan(s);
-	return 0;
-}
-
-static ssize_t hold_write(struct file *file, const char __user *buf,
-			  size_t size, loff_t *ppos)
-{
-	char line[32], *word = sim_line(line, sizeof(line), buf, size);
-	int ret = IS_ERR(word) ? PTR_ERR(word) : sim_hold_plan(word);
-
-	return ret ? ret : size;
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(hold);
-
-/* ---- layout, seed, who frees ------------------------------------------- */
+/* ---- one of several words ----------------------------------------------- */
 
 static const char * const sim_layout_names[SIM_LAYOUTS] = {
 	[SIM_CONTIGUOUS] = "contiguous",
@@ -387,64 +350,47 @@ static const char * const sim_free_from_names[SIM_FREE_FROMS] = {
 	[SIM_FREE_FROM_PROCESS] = "process",
 };
 
-static ssize_t sim_choose(u32 *knob, const char * const *names, size_t n,
-			  const char __user *buf, size_t size)
+struct sim_choice {
+	const char *file;
+	u32 *knob;
+	const char * const *names;
+	size_t n;
+};
+
+static const struct sim_choice sim_choices[] = {
+	{ "layout", &sim_knobs.layout, sim_layout_names, SIM_LAYOUTS },
+	{ "free_from", &sim_knobs.free_from, sim_free_from_names, SIM_FREE_FROMS },
+	{ "inject_from", &sim_knobs.inject_from, sim_free_from_names, SIM_FREE_FROMS },
+	{ "hold", &sim_knobs.hold, sim_point_names, SIM_POINTS },
+};
+
+static int choice_show(struct seq_file *s, void *unused)
 {
-	char line[32], *word = sim_line(line, sizeof(line), buf, size);
+	const struct sim_choice *choice = s->private;
+
+	seq_printf(s, "%s\n", choice->names[READ_ONCE(*choice->knob)]);
+	return 0;
+}
+
+static ssize_t choice_write(struct file *file, const char __user *buf,
+			    size_t size, loff_t *ppos)
+{
+	const struct sim_choice *choice = ((struct seq_file *)file->private_data)->private;
+	char *word __free(kfree) = memdup_user_nul(buf, size);
 	int i;
 
 	if (IS_ERR(word))
 		return PTR_ERR(word);
-	i = match_string(names, n, word);
+	i = __sysfs_match_string(choice->names, choice->n, word);
 	if (i < 0)
 		return i;
-	WRITE_ONCE(*knob, i);
+	WRITE_ONCE(*choice->knob, i);
+	wake_up_all(&sim_held);
 	return size;
 }
+DEFINE_SHOW_STORE_ATTRIBUTE(choice);
 
-static int layout_show(struct seq_file *s, void *unused)
-{
-	seq_printf(s, "%s\n", sim_layout_names[READ_ONCE(sim_knobs.layout)]);
-	return 0;
-}
-
-static ssize_t layout_write(struct file *file, const char __user *buf,
-			    size_t size, loff_t *ppos)
-{
-	return sim_choose(&sim_knobs.layout, sim_layout_names, SIM_LAYOUTS,
-			  buf, size);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(layout);
-
-static int free_from_show(struct seq_file *s, void *unused)
-{
-	seq_printf(s, "%s\n",
-		   sim_free_from_names[READ_ONCE(sim_knobs.free_from)]);
-	return 0;
-}
-
-static ssize_t free_from_write(struct file *file, const char __user *buf,
-			       size_t size, loff_t *ppos)
-{
-	return sim_choose(&sim_knobs.free_from, sim_free_from_names,
-			  SIM_FREE_FROMS, buf, size);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(free_from);
-
-static int inject_from_show(struct seq_file *s, void *unused)
-{
-	seq_printf(s, "%s\n",
-		   sim_free_from_names[READ_ONCE(sim_knobs.inject_from)]);
-	return 0;
-}
-
-static ssize_t inject_from_write(struct file *file, const char __user *buf,
-				 size_t size, loff_t *ppos)
-{
-	return sim_choose(&sim_knobs.inject_from, sim_free_from_names,
-			  SIM_FREE_FROMS, buf, size);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(inject_from);
+/* ---- the seed ----------------------------------------------------------- */
 
 static struct rnd_state sim_rnd;
 static u64 sim_seed = 1;
@@ -492,6 +438,7 @@ int sim_lab_init(void)
 {
 	struct dentry *dir = debugfs_create_dir("nvidia_lab", NULL);
 	struct sim_knobs *k = &sim_knobs;
+	int i;
 
 	sim_dir = dir;
 	sim_clock_init(dir);
@@ -501,22 +448,17 @@ int sim_lab_init(void)
 	debugfs_create_file("violations", 0644, dir, NULL, &violations_fops);
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
 	debugfs_create_file("inject", 0644, dir, NULL, &inject_fops);
-	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
-	debugfs_create_file("layout", 0644, dir, NULL, &layout_fops);
 	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
-	debugfs_create_file("free_from", 0644, dir, NULL, &free_from_fops);
-	debugfs_create_file("inject_from", 0644, dir, NULL, &inject_from_fops);
+	for (i = 0; i < ARRAY_SIZE(sim_choices); i++)
+		debugfs_create_file(sim_choices[i].file, 0644, dir,
+				    (void *)&sim_choices[i], &choice_fops);
 
 	/* Whether injection points of a client's own mapping come (owndma.c). */
 	debugfs_create_bool("own_dma", 0444, dir, &sim_own_dma);
 	/* The size of BAR1, of which 36 MiB are never given out. */
 	debugfs_create_u64("bar1_bytes", 0644, dir, &k->bar1_bytes);
-	/* How long get_pages pauses between its two turns at the API lock. */
-	debugfs_create_u32("get_gap_ms", 0644, dir, &k->get_gap_ms);
 	/* How long a call at whose point memory is freed waits for the free to be over. */
 	debugfs_create_u32("inject_wait_ms", 0644, dir, &k->inject_wait_ms);
-	/* How long a free injected at an after_ point is delayed. */
-	debugfs_create_u32("inject_delay_ms", 0644, dir, &k->inject_delay_ms);
 	/* Injected frees are held back for as long as this is not 0. */
 	debugfs_create_u32("inject_hold", 0644, dir, &k->inject_hold);
 	/* How many freed tables, and how many mappings, are kept poisoned. */

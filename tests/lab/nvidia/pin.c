@@ -120,7 +120,6 @@ static void sim_evict(struct sim_gpu *gpu, u32 max)
 		list_del_init(&m->node);
 		gpu->ndead_mappings--;
 		gpu->evicted = true;
-		sim_add(SIM_DMA_MAPPINGS_QUARANTINED, -1);
 		sim_mapping_inspect(m);
 		sim_mapping_drop(m);
 	}
@@ -129,7 +128,6 @@ static void sim_evict(struct sim_gpu *gpu, u32 max)
 		list_del_init(&pin->node);
 		gpu->ndead_pins--;
 		gpu->evicted = true;
-		sim_add(SIM_PAGE_TABLES_QUARANTINED, -1);
 		sim_pin_inspect(pin);
 		sim_pin_drop(pin);
 	}
@@ -387,7 +385,6 @@ void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how)
 	sim_add(pin->persistent ? SIM_LIVE_PERSISTENT_PINS : SIM_LIVE_PINS, -1);
 	list_move_tail(&pin->node, &gpu->dead_pins);
 	gpu->ndead_pins++;
-	sim_add(SIM_PAGE_TABLES_QUARANTINED, 1);
 	sim_evict(gpu, READ_ONCE(sim_knobs.quarantine_max));
 	mutex_unlock(&gpu->lock);
 	sim_alloc_put(alloc);
@@ -635,7 +632,6 @@ void sim_mapping_release(struct sim_mapping *m)
 	mutex_lock(&gpu->lock);
 	list_move_tail(&m->node, &gpu->dead_mappings);
 	gpu->ndead_mappings++;
-	sim_add(SIM_DMA_MAPPINGS_QUARANTINED, 1);
 	sim_evict(gpu, READ_ONCE(sim_knobs.quarantine_max));
 	mutex_unlock(&gpu->lock);
 }

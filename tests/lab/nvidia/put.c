@@ -89,10 +89,8 @@ static struct sim_alloc *sim_put_locked(struct sim_pin *pin, const void *table,
 		sim_pin_release(pin, SIM_PIN_PUT);
 		return alloc;
 	}
-	if (pin && sim_pin_alive(pin)) {
-		sim_add(SIM_PUT_OTHER_TGID, 1);
+	if (pin && sim_pin_alive(pin))
 		return NULL;
-	}
 	sim_missed_put("put_pages", table, pin, caller);
 	if (!pin || pin->state != SIM_PIN_PUT)
 		sim_add(SIM_PUT_NOT_FOUND, 1);

@@ -38,6 +38,7 @@
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/types.h>
+#include <linux/wait.h>
 
 #include <nv-p2p.h>
 
@@ -274,6 +275,9 @@ enum sim_point {
 
 struct seq_file;
 
+extern const char * const sim_point_names[SIM_POINTS];
+extern struct wait_queue_head sim_held;
+
 int sim_inject_init(void);
 void sim_inject_exit(void);
 void sim_inject(enum sim_point now, struct sim_alloc *alloc);
@@ -283,8 +287,6 @@ void sim_inject_moot(struct sim_alloc *alloc);
 int sim_injector(void);
 int sim_inject_plan(const char *words);
 void sim_inject_show_plan(struct seq_file *s);
-int sim_hold_plan(const char *word);
-void sim_hold_show_plan(struct seq_file *s);
 void sim_inject_show_counters(struct seq_file *s);
 
 /* ---- owndma.c: clients that map by themselves -------------------------- */
@@ -340,16 +342,9 @@ enum sim_counter {
 	SIM_FREES,
 	SIM_CALLBACKS_FIRED,
 	SIM_PUT_NOT_FOUND,
-	SIM_PUT_OTHER_TGID,
-	SIM_DMA_UNMAP_AGAIN,
-	SIM_REVOKED_IN_GET,
-	SIM_FAILURES_INJECTED,
 	SIM_INJECTIONS,
 	SIM_COSTS_EXCEEDED,
 	SIM_VIOLATIONS,
-	/* sizes */
-	SIM_PAGE_TABLES_QUARANTINED,
-	SIM_DMA_MAPPINGS_QUARANTINED,
 	SIM_COUNTERS
 };
 
@@ -404,10 +399,9 @@ struct sim_knobs {
 	u32 layout;
 	u32 free_from;
 	u32 inject_from;
-	u32 get_gap_ms;
 	u32 inject_wait_ms;
-	u32 inject_delay_ms;
 	u32 inject_hold;
+	u32 hold;		/* calls stay at this point */
 	u32 quarantine_max;
 	u32 page_table_version;
 	u32 page_table_flags;

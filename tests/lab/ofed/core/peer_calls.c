@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls into a client: each is counted, traced, and looked at afterwards for
+ * Calls into a client: each is counted, and looked at afterwards for
  * what a client must not do in it.
  */
 #include <linux/bitops.h>
@@ -27,7 +27,6 @@ struct peer_call {
 	struct task_struct *task;
 	struct peer_client *client;
 	struct peer_umem *umem;
-	u64 id;
 	enum peer_op op;
 	int preempt;
 	int locks;
@@ -48,13 +47,12 @@ static void peer_call_begin(struct peer_call *call)
 	call->began = get_cycles();
 }
 
-static void peer_call_end(struct peer_call *call, long ret)
+static void peer_call_end(struct peer_call *call)
 {
 	peer_clock(call->op, get_cycles() - call->began);
 	spin_lock(&peer_calls_lock);
 	list_del(&call->entry);
 	spin_unlock(&peer_calls_lock);
-	peer_trace(call->client, call->op, call->id, ret);
 	if (preempt_count() != call->preempt || irqs_disabled() ||
 	    lockdep_depth(current) != call->locks)
 		peer_violation(call->client, PEER_CONTEXT_LEAK,
@@ -123,7 +121,6 @@ static void peer_call_for(struct peer_call *call, struct peer_umem *p,
 {
 	call->client = p->client;
 	call->umem = p;
-	call->id = p->id;
 	call->op = op;
 	peer_call_begin(call);
 }
@@ -131,15 +128,13 @@ static void peer_call_for(struct peer_call *call, struct peer_umem *p,
 int peer_call_acquire(struct peer_client *client, unsigned long addr,
 		      size_t size, void **context)
 {
-	struct peer_call call = {
-		.client = client, .id = PEER_NO_ID, .op = PEER_ACQUIRE,
-	};
+	struct peer_call call = { .client = client, .op = PEER_ACQUIRE };
 	int ret;
 
 	*context = PEER_CONTEXT_POISON;
 	peer_call_begin(&call);
 	ret = client->ops->acquire(addr, size, NULL, NULL, context);
-	peer_call_end(&call, ret);
+	peer_call_end(&call);
 	if (ret <= 0)
 		return 0;
 	if (!*context || *context == PEER_CONTEXT_POISON) {
@@ -183,7 +178,7 @@ int peer_call_get_pages(struct peer_umem *p)
 	ret = p->client->ops->get_pages(umem->address, umem->length, 1, !umem->writable,
 					peer_is_g2(p->client) ? &p->table : NULL,
 					p->context, ticket);
-	peer_call_end(&call, ret);
+	peer_call_end(&call);
 	ret = peer_check_errno(&call, ret);
 	if (!ret)
 		peer_set_live(p, PEER_LIVE_GOT, true);
@@ -201,7 +196,7 @@ int peer_call_dma_map(struct peer_umem *p)
 	peer_assert_setup(p);
 	peer_call_for(&call, p, PEER_DMA_MAP);
 	ret = p->client->ops->dma_map(&p->table, p->context, p->dma_device, 0, nmap);
-	peer_call_end(&call, ret);
+	peer_call_end(&call);
 	ret = peer_check_errno(&call, ret);
 	if (ret)
 		return ret;
@@ -218,7 +213,7 @@ unsigned long peer_call_get_page_size(struct peer_umem *p)
 	peer_assert_setup(p);
 	peer_call_for(&call, p, PEER_GET_PAGE_SIZE);
 	ret = p->client->ops->get_page_size(p->context);
-	peer_call_end(&call, ret);
+	peer_call_end(&call);
 	return ret;
 }
 
@@ -229,7 +224,7 @@ void peer_call_dma_unmap(struct peer_umem *p)
 
 	peer_call_for(&call, p, PEER_DMA_UNMAP);
 	ret = p->client->ops->dma_unmap(&p->table, p->context, p->dma_device);
-	peer_call_end(&call, ret);
+	peer_call_end(&call);
 	peer_set_live(p, PEER_LIVE_MAPPED, false);
 	if (ret)
 		peer_violation(p->client, PEER_BAD_RETURN,
@@ -242,20 +237,18 @@ void peer_call_put_pages(struct peer_umem *p)
 
 	peer_call_for(&call, p, PEER_PUT_PAGES);
 	p->client->ops->put_pages(&p->table, p->context);
-	peer_call_end(&call, 0);
+	peer_call_end(&call);
 	peer_set_live(p, PEER_LIVE_GOT, false);
 }
 
-void peer_call_release(struct peer_client *client, u64 id, void *context)
+void peer_call_release(struct peer_client *client, void *context)
 {
-	struct peer_call call = {
-		.client = client, .id = id, .op = PEER_RELEASE,
-	};
+	struct peer_call call = { .client = client, .op = PEER_RELEASE };
 
 	if (client->ops->release) {
 		peer_call_begin(&call);
 		client->ops->release(context);
-		peer_call_end(&call, 0);
+		peer_call_end(&call);
 	}
 	peer_count(PEER_LIVE_CONTEXTS, -1);
 }

@@ -223,7 +223,6 @@ void *ib_register_peer_memory_client(const struct peer_memory_client *peer_clien
 	mutex_lock(&peer_memory_mutex);
 	if (peer_sysfs_add(client)) {
 		mutex_unlock(&peer_memory_mutex);
-		peer_trace(client, PEER_REGISTER, PEER_NO_ID, -EEXIST);
 		kobject_put(&client->kobj);
 		return NULL;
 	}
@@ -236,9 +235,6 @@ void *ib_register_peer_memory_client(const struct peer_memory_client *peer_clien
 	mutex_unlock(&peer_memory_mutex);
 
 	peer_count(PEER_LIVE_CLIENTS, 1);
-	peer_trace(client, PEER_REGISTER, PEER_NO_ID, 0);
-	/* From here on the client is asked, though it has no handle yet. */
-	peer_delay(PEER_AT_REGISTER);
 	return client;
 }
 EXPORT_SYMBOL(ib_register_peer_memory_client);
@@ -293,7 +289,6 @@ void ib_unregister_peer_memory_client(void *reg_handle)
 	mutex_unlock(&peer_memory_mutex);
 	WARN_ON(!xa_empty(&client->umems));
 	peer_count(PEER_LIVE_CLIENTS, -1);
-	peer_trace(client, PEER_UNREGISTER, PEER_NO_ID, 0);
 	kobject_put(&client->kobj);
 }
 EXPORT_SYMBOL(ib_unregister_peer_memory_client);

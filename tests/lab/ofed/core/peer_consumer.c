@@ -18,12 +18,13 @@
  * device would work with. The end of a region that was revoked is still to be
  * deregistered.
  */
+#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/timex.h>
-#include <linux/uaccess.h>
 #include <net/net_namespace.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
@@ -187,14 +188,11 @@ static ssize_t umem_write(struct file *file, const char __user *buf, size_t coun
 			  loff_t *pos)
 {
 	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
-	char text[96];
+	char *text __free(kfree) = memdup_user_nul(buf, count);
 	int err;
 
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, buf, count))
-		return -EFAULT;
-	text[count] = 0;
+	if (IS_ERR(text))
+		return PTR_ERR(text);
 	mutex_lock(&c->lock);
 	err = peer_consumer_obey(c, text);
 	mutex_unlock(&c->lock);

@@ -60,7 +60,7 @@ static int peer_g2_map(struct peer_umem *p, unsigned long *page_size)
 			       p->id);
 		err = -EINVAL;
 	} else {
-		peer_delay(PEER_AT_MAP);
+		peer_hold(PEER_AT_MAP);
 		err = peer_call_dma_map(p);
 	}
 	if (err)
@@ -102,7 +102,6 @@ int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *pri
 		p->invalidate_priv = priv;
 	}
 	peer_g2_unlock(client);
-	peer_trace(client, PEER_ACTIVATE, p->id, err);
 	return err;
 }
 
@@ -116,8 +115,7 @@ void peer_g2_begin_dereg(struct peer_umem *p)
 		wait_for_completion(&p->ended);
 		return;
 	}
-	peer_trace(p->client, PEER_STOP, p->id, p->state);
-	peer_delay(PEER_AT_STOP);
+	peer_hold(PEER_AT_STOP);
 }
 
 void peer_g2_dereg(struct peer_umem *p)
@@ -182,7 +180,7 @@ void peer_g2_invalidate(struct peer_client *client, u64 ticket)
 	struct peer_umem *p;
 
 	atomic64_inc(&client->stats.free_callbacks);
-	peer_delay(PEER_AT_INVALIDATE);
+	peer_hold(PEER_AT_INVALIDATE);
 	if (!peer_g2_lock_or_tell(client))
 		return;
 	p = xa_load(&client->umems, ticket);

@@ -127,7 +127,7 @@ static void peer_invalidate_ticket(struct peer_client *client, u64 ticket)
 			       "region %llu invalidated from inside an operation on it: real servers hang",
 			       p->id);
 	} else {
-		peer_delay(PEER_AT_INVALIDATE);
+		peer_hold(PEER_AT_INVALIDATE);
 		peer_umem_invalidate(p);
 	}
 	atomic_dec(&p->in_flight);
@@ -172,12 +172,10 @@ int peer_invalidate(void *handle, u64 core_context)
 		goto out;
 	}
 	peer_count(PEER_LIVE_INVALIDATIONS, 1);
-	peer_trace(client, PEER_INVALIDATE, core_context, 0);
 	if (peer_is_g2(client))
 		peer_g2_invalidate(client, core_context);
 	else
 		peer_invalidate_ticket(client, core_context);
-	peer_trace(client, PEER_INVALIDATE_DONE, core_context, 0);
 	peer_count(PEER_LIVE_INVALIDATIONS, -1);
 out:
 	peer_client_leave(client);

@@ -5,13 +5,14 @@
  * In every file a line is "NAME NUMBER", and what is read can be written; `hold`
  * has one number more to read.
  */
+#include <linux/bitops.h>
+#include <linux/cleanup.h>
 #include <linux/debugfs.h>
-#include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/module.h>
 #include <linux/seq_file.h>
+#include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/uaccess.h>
 #include <linux/wait.h>
 
 #include "peer_server.h"
@@ -20,7 +21,6 @@
 #define PEER_HOLD_SECONDS 60
 
 static const char *const peer_point_names[PEER_POINTS] = {
-	[PEER_AT_REGISTER] = "register",
 	[PEER_AT_UMEM] = "umem",
 	[PEER_AT_ID] = "id",
 	[PEER_AT_MAP] = "map",
@@ -28,16 +28,9 @@ static const char *const peer_point_names[PEER_POINTS] = {
 	[PEER_AT_INVALIDATE] = "invalidate",
 	[PEER_AT_STOP] = "stop",
 	[PEER_AT_UNMAP] = "unmap",
-	[PEER_AT_RELEASE] = "release",
 };
 
-/* At each point: milliseconds to wait, registrations still to fail, ... */
-static const unsigned long peer_delay_points = BIT(PEER_AT_REGISTER) |
-	BIT(PEER_AT_MAP) | BIT(PEER_AT_DRIVER) | BIT(PEER_AT_INVALIDATE) |
-	BIT(PEER_AT_STOP) | BIT(PEER_AT_UNMAP) | BIT(PEER_AT_RELEASE);
-static const unsigned long peer_fail_points = BIT(PEER_AT_UMEM) |
-	BIT(PEER_AT_ID) | BIT(PEER_AT_DRIVER);
-static atomic_t peer_delays[PEER_POINTS];
+/* At each point: registrations still to fail, ... */
 static atomic_t peer_fails[PEER_POINTS];
 
 /* ... and whether tasks are held until a test lets them go, and how many are. */
@@ -68,7 +61,7 @@ bool peer_switched(enum peer_switch which)
 }
 
 /* A test that forgets somebody fails, but does not hang. */
-static void peer_hold(enum peer_point point)
+void peer_hold(enum peer_point point)
 {
 	if (!atomic_read(&peer_holds[point]))
 		return;
@@ -80,147 +73,100 @@ static void peer_hold(enum peer_point point)
 	atomic_dec(&peer_held[point]);
 }
 
-void peer_delay(enum peer_point point)
-{
-	int ms = atomic_read(&peer_delays[point]);
-
-	if (ms)
-		msleep(ms);
-	peer_hold(point);
-}
-
 int peer_fail(enum peer_point point)
 {
-	if (atomic_dec_if_positive(&peer_fails[point]) < 0)
-		return 0;
-	peer_count(PEER_INJECTED_FAILURES, 1);
-	return -ENOMEM;
+	return atomic_dec_if_positive(&peer_fails[point]) < 0 ? 0 : -ENOMEM;
 }
 
-static void peer_names_show(struct seq_file *m, const char *const *names,
-			    unsigned long valid, atomic_t *values)
+/* A file: a number for each name that it knows. */
+struct peer_knob {
+	const char *file;
+	const char *const *names;
+	unsigned long valid;
+	atomic_t *values;
+	atomic_t *more;		/* to read, behind the number */
+};
+
+static const struct peer_knob peer_knobs[] = {
+	{
+		.file = "fail",
+		.names = peer_point_names,
+		.valid = BIT(PEER_AT_UMEM) | BIT(PEER_AT_ID) | BIT(PEER_AT_DRIVER),
+		.values = peer_fails,
+	}, {
+		.file = "hold",
+		.names = peer_point_names,
+		.valid = BIT(PEER_AT_MAP) | BIT(PEER_AT_DRIVER) |
+			 BIT(PEER_AT_INVALIDATE) | BIT(PEER_AT_STOP) |
+			 BIT(PEER_AT_UNMAP),
+		.values = peer_holds,
+		.more = peer_held,
+	}, {
+		.file = "switch",
+		.names = peer_switch_names,
+		.valid = BIT(PEER_SWITCHES) - 1,
+		.values = peer_switches,
+	},
+};
+
+static int knob_show(struct seq_file *m, void *unused)
 {
+	const struct peer_knob *knob = m->private;
 	int i;
 
-	for_each_set_bit(i, &valid, BITS_PER_LONG)
-		seq_printf(m, "%s %d\n", names[i], atomic_read(&values[i]));
+	for_each_set_bit(i, &knob->valid, BITS_PER_LONG) {
+		seq_printf(m, "%s %d", knob->names[i], atomic_read(&knob->values[i]));
+		if (knob->more)
+			seq_printf(m, " %d", atomic_read(&knob->more[i]));
+		seq_putc(m, '\n');
+	}
+	return 0;
 }
 
-static int peer_line_store(char *line, const char *const *names,
-			   unsigned long valid, atomic_t *values)
+static int peer_line_store(const struct peer_knob *knob, char *line)
 {
 	char *name = strsep(&line, " ");
 	int i, value;
 
 	if (!line || kstrtoint(strim(line), 10, &value) || value < 0)
 		return -EINVAL;
-	for_each_set_bit(i, &valid, BITS_PER_LONG) {
-		if (strcmp(name, names[i]))
+	for_each_set_bit(i, &knob->valid, BITS_PER_LONG) {
+		if (strcmp(name, knob->names[i]))
 			continue;
-		atomic_set(&values[i], value);
+		atomic_set(&knob->values[i], value);
 		return 0;
 	}
 	return -EINVAL;
 }
 
-static ssize_t peer_names_store(const char __user *buf, size_t count,
-				const char *const *names, unsigned long valid,
-				atomic_t *values)
+static ssize_t knob_write(struct file *file, const char __user *buf, size_t count,
+			  loff_t *pos)
 {
-	char text[256], *rest = text, *line;
-	int err;
+	const struct peer_knob *knob = ((struct seq_file *)file->private_data)->private;
+	char *text __free(kfree) = memdup_user_nul(buf, count);
+	char *rest = text, *line;
+	int err = 0;
 
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, buf, count))
-		return -EFAULT;
-	text[count] = 0;
-	while ((line = strsep(&rest, "\n"))) {
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	while (!err && (line = strsep(&rest, "\n"))) {
 		line = strim(line);
-		err = *line ? peer_line_store(line, names, valid, values) : 0;
-		if (err)
-			return err;
+		err = *line ? peer_line_store(knob, line) : 0;
 	}
-	return count;
-}
-
-static int delay_show(struct seq_file *m, void *unused)
-{
-	peer_names_show(m, peer_point_names, peer_delay_points, peer_delays);
-	return 0;
-}
-
-static ssize_t delay_write(struct file *file, const char __user *buf,
-			   size_t count, loff_t *pos)
-{
-	return peer_names_store(buf, count, peer_point_names, peer_delay_points,
-				peer_delays);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(delay);
-
-static int fail_show(struct seq_file *m, void *unused)
-{
-	peer_names_show(m, peer_point_names, peer_fail_points, peer_fails);
-	return 0;
-}
-
-static ssize_t fail_write(struct file *file, const char __user *buf,
-			  size_t count, loff_t *pos)
-{
-	return peer_names_store(buf, count, peer_point_names, peer_fail_points,
-				peer_fails);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(fail);
-
-static int hold_show(struct seq_file *m, void *unused)
-{
-	int i;
-
-	for_each_set_bit(i, &peer_delay_points, BITS_PER_LONG)
-		seq_printf(m, "%s %d %d\n", peer_point_names[i],
-			   atomic_read(&peer_holds[i]), atomic_read(&peer_held[i]));
-	return 0;
-}
-
-static ssize_t hold_write(struct file *file, const char __user *buf,
-			  size_t count, loff_t *pos)
-{
-	ssize_t ret = peer_names_store(buf, count, peer_point_names,
-				       peer_delay_points, peer_holds);
-
 	wake_up_all(&peer_hold_wait);
-	return ret;
+	return err ?: count;
 }
-DEFINE_SHOW_STORE_ATTRIBUTE(hold);
-
-static int switch_show(struct seq_file *m, void *unused)
-{
-	peer_names_show(m, peer_switch_names, BIT(PEER_SWITCHES) - 1, peer_switches);
-	return 0;
-}
-
-static ssize_t switch_write(struct file *file, const char __user *buf,
-			    size_t count, loff_t *pos)
-{
-	return peer_names_store(buf, count, peer_switch_names,
-				BIT(PEER_SWITCHES) - 1, peer_switches);
-}
-DEFINE_SHOW_STORE_ATTRIBUTE(switch);
+DEFINE_SHOW_STORE_ATTRIBUTE(knob);
 
 /* A name that another client has; the empty one ends that. */
 static ssize_t taken_name_write(struct file *file, const char __user *buf,
 				size_t count, loff_t *pos)
 {
-	char name[IB_PEER_MEMORY_NAME_MAX];
-	int err;
+	char *name __free(kfree) = memdup_user_nul(buf, count);
 
-	if (count >= sizeof(name))
-		return -EINVAL;
-	if (copy_from_user(name, buf, count))
-		return -EFAULT;
-	name[count] = 0;
-	err = peer_client_take_name(strim(name));
-	return err ?: count;
+	if (IS_ERR(name))
+		return PTR_ERR(name);
+	return peer_client_take_name(strim(name)) ?: count;
 }
 
 static const struct file_operations taken_name_fops = {
@@ -230,9 +176,10 @@ static const struct file_operations taken_name_fops = {
 
 void peer_knobs_create(struct dentry *dir)
 {
-	debugfs_create_file("delay", 0644, dir, NULL, &delay_fops);
-	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
-	debugfs_create_file("hold", 0644, dir, NULL, &hold_fops);
-	debugfs_create_file("switch", 0644, dir, NULL, &switch_fops);
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(peer_knobs); i++)
+		debugfs_create_file(peer_knobs[i].file, 0644, dir,
+				    (void *)&peer_knobs[i], &knob_fops);
 	debugfs_create_file("taken_name", 0200, dir, NULL, &taken_name_fops);
 }

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a test reads in debugfs: counters, violations, and the last calls.
+ * What a test reads in debugfs: counters, violations, and calls.
  */
 #include <linux/debugfs.h>
-#include <linux/sched.h>
-#include <linux/sched/clock.h>
 #include <linux/seq_file.h>
 #include <linux/spinlock.h>
 
 #include "peer_hooks.h"
 #include "peer_server.h"
-
-#define PEER_TRACE_LENGTH 256
 
 static struct dentry *peer_dir;
 
@@ -23,12 +19,7 @@ static const char *const peer_op_names[PEER_OPS] = {
 	[PEER_DMA_UNMAP] = "dma_unmap",
 	[PEER_PUT_PAGES] = "put_pages",
 	[PEER_RELEASE] = "release",
-	[PEER_REGISTER] = "register",
-	[PEER_UNREGISTER] = "unregister",
-	[PEER_ACTIVATE] = "activate",
-	[PEER_STOP] = "stop",
 	[PEER_INVALIDATE] = "invalidate",
-	[PEER_INVALIDATE_DONE] = "invalidate_done",
 };
 
 static const char *const peer_counter_names[PEER_COUNTERS] = {
@@ -47,8 +38,6 @@ static const char *const peer_counter_names[PEER_COUNTERS] = {
 	[PEER_REVOKED_UMEMS] = "revoked_umems",
 	[PEER_ENDED_IN_CALLBACK] = "ended_in_callback",
 	[PEER_SKIPPED_CLIENTS] = "skipped_clients",
-	[PEER_FAILED_REGISTRATIONS] = "failed_registrations",
-	[PEER_INJECTED_FAILURES] = "injected_failures",
 	[PEER_B2_UNLOCKS] = "b2_unlocks",
 	[PEER_B11_UNSTOPPED] = "b11_unstopped",
 	[PEER_B13_HANGS] = "b13_hangs",
@@ -91,9 +80,10 @@ void peer_count(enum peer_counter which, s64 by)
 	atomic64_add(by, &peer_counters[which]);
 }
 
-/* What a call has taken, in ticks of get_cycles(). */
+/* A call that is over has taken so many ticks of get_cycles(). */
 void peer_clock(enum peer_op op, u64 ticks)
 {
+	atomic64_inc(&peer_op_counts[op]);
 	atomic64_add(ticks, &peer_op_ticks[op]);
 }
 
@@ -123,62 +113,6 @@ static int counters_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(counters);
 
-/* One call, as the trace remembers it. */
-struct peer_event {
-	u64 time;
-	long ret;
-	enum peer_op op;
-	u64 id;
-	pid_t pid;
-	char comm[TASK_COMM_LEN];
-	char client[16];
-};
-
-static DEFINE_SPINLOCK(peer_lab_lock);
-static struct peer_event peer_events[PEER_TRACE_LENGTH];
-static unsigned int peer_events_total;
-
-void peer_trace(struct peer_client *client, enum peer_op op, u64 id, long ret)
-{
-	struct peer_event *event;
-	unsigned long flags;
-
-	atomic64_inc(&peer_op_counts[op]);
-	spin_lock_irqsave(&peer_lab_lock, flags);
-	event = &peer_events[peer_events_total++ % PEER_TRACE_LENGTH];
-	event->time = local_clock();
-	event->ret = ret;
-	event->op = op;
-	event->id = id;
-	event->pid = task_pid_nr(current);
-	strscpy(event->comm, current->comm);
-	strscpy(event->client, client->ops->name);
-	spin_unlock_irqrestore(&peer_lab_lock, flags);
-}
-
-static void peer_event_show(struct seq_file *m, const struct peer_event *event)
-{
-	seq_printf(m, "%llu %s %s ", event->time, event->client, peer_op_name(event->op));
-	if (event->id == PEER_NO_ID)
-		seq_puts(m, "-");
-	else
-		seq_printf(m, "%llu", event->id);
-	seq_printf(m, " %ld %s[%d]\n", event->ret, event->comm, event->pid);
-}
-
-static int trace_show(struct seq_file *m, void *unused)
-{
-	unsigned int i, end;
-
-	spin_lock_irq(&peer_lab_lock);
-	end = peer_events_total;
-	for (i = end > PEER_TRACE_LENGTH ? end - PEER_TRACE_LENGTH : 0; i != end; i++)
-		peer_event_show(m, &peer_events[i % PEER_TRACE_LENGTH]);
-	spin_unlock_irq(&peer_lab_lock);
-	return 0;
-}
-DEFINE_SHOW_ATTRIBUTE(trace);
-
 static int calls_show(struct seq_file *m, void *unused)
 {
 	peer_show_calls(m);
@@ -192,6 +126,7 @@ struct peer_offence {
 	char last[256];
 };
 
+static DEFINE_SPINLOCK(peer_lab_lock);
 static struct peer_offence peer_offences[PEER_VIOLATIONS];
 
 void peer_violation(struct peer_client *client, enum peer_violation kind,
@@ -244,7 +179,6 @@ void ib_peer_init(void)
 	debugfs_create_file("calls", 0444, peer_dir, NULL, &calls_fops);
 	debugfs_create_file("clocks", 0444, peer_dir, NULL, &clocks_fops);
 	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
-	debugfs_create_file("trace", 0444, peer_dir, NULL, &trace_fops);
 	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);
 	peer_knobs_create(peer_dir);
 	peer_consumer_create(peer_dir);

@@ -48,12 +48,7 @@ enum peer_op {
 	PEER_DMA_UNMAP,
 	PEER_PUT_PAGES,
 	PEER_RELEASE,
-	PEER_REGISTER,
-	PEER_UNREGISTER,
-	PEER_ACTIVATE,
-	PEER_STOP,
 	PEER_INVALIDATE,
-	PEER_INVALIDATE_DONE,
 	PEER_OPS
 };
 
@@ -73,8 +68,6 @@ enum peer_counter {
 	PEER_REVOKED_UMEMS,
 	PEER_ENDED_IN_CALLBACK,
 	PEER_SKIPPED_CLIENTS,
-	PEER_FAILED_REGISTRATIONS,
-	PEER_INJECTED_FAILURES,
 	PEER_B2_UNLOCKS,
 	PEER_B11_UNSTOPPED,
 	PEER_B13_HANGS,
@@ -107,7 +100,6 @@ enum peer_violation {
 
 /* Moments at which the lab can make a call wait or fail. */
 enum peer_point {
-	PEER_AT_REGISTER,
 	PEER_AT_UMEM,
 	PEER_AT_ID,
 	PEER_AT_MAP,
@@ -115,7 +107,6 @@ enum peer_point {
 	PEER_AT_INVALIDATE,
 	PEER_AT_STOP,
 	PEER_AT_UNMAP,
-	PEER_AT_RELEASE,
 	PEER_POINTS
 };
 
@@ -279,7 +270,7 @@ int peer_call_dma_map(struct peer_umem *p);
 unsigned long peer_call_get_page_size(struct peer_umem *p);
 void peer_call_dma_unmap(struct peer_umem *p);
 void peer_call_put_pages(struct peer_umem *p);
-void peer_call_release(struct peer_client *client, u64 id, void *context);
+void peer_call_release(struct peer_client *client, void *context);
 void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live);
 bool peer_in_call(struct peer_umem *p);
 bool peer_describe_call(struct peer_umem *p, char *text, size_t size);
@@ -306,7 +297,6 @@ int peer_sysfs_squat(const char *name);
 /* peer_lab.c */
 void peer_count(enum peer_counter which, s64 by);
 void peer_clock(enum peer_op op, u64 ticks);
-void peer_trace(struct peer_client *client, enum peer_op op, u64 id, long ret);
 __printf(3, 4)
 void peer_violation(struct peer_client *client, enum peer_violation kind,
 		    const char *format, ...);
@@ -315,7 +305,7 @@ const char *peer_op_name(enum peer_op op);
 /* peer_knobs.c */
 struct dentry;
 void peer_knobs_create(struct dentry *dir);
-void peer_delay(enum peer_point point);
+void peer_hold(enum peer_point point);
 int peer_fail(enum peer_point point);
 bool peer_switched(enum peer_switch which);
 

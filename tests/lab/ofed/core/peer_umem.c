@@ -74,7 +74,7 @@ void peer_umem_unmap(struct peer_umem *p)
 {
 	unsigned int nents = p->table_seen.nents;
 
-	peer_delay(PEER_AT_UNMAP);
+	peer_hold(PEER_AT_UNMAP);
 	peer_table_verify(p);
 	peer_call_dma_unmap(p);
 	peer_call_put_pages(p);
@@ -132,10 +132,9 @@ static void peer_umem_forget_id(struct peer_umem *p)
 /* The client's end: no new invalidation can find the region any more. */
 void peer_umem_release(struct peer_umem *p)
 {
-	peer_delay(PEER_AT_RELEASE);
 	if (p->client->unmaps)
 		peer_table_verify(p);
-	peer_call_release(p->client, p->id, p->context);
+	peer_call_release(p->client, p->context);
 	if (p->client->ops->release && atomic_read(&p->in_flight))
 		peer_violation(p->client, PEER_RELEASE_EARLY,
 			       "release of region %llu returned while an invalidation of it was in flight: real servers follow a NULL pointer",
@@ -221,7 +220,7 @@ static int peer_umem_map(struct peer_umem *p)
 	err = peer_call_get_pages(p);
 	if (err)
 		return err;
-	peer_delay(PEER_AT_MAP);
+	peer_hold(PEER_AT_MAP);
 	peer_set_phase(p, PEER_MAPPING);
 	err = peer_call_dma_map(p);
 	if (err)
@@ -286,7 +285,7 @@ int ib_peer_umem_get(struct ib_umem *umem, int access, int err)
 		return err;
 	p = peer_umem_new(umem, client, context);
 	if (!p) {
-		peer_call_release(client, PEER_NO_ID, context);
+		peer_call_release(client, context);
 		peer_client_put(client);
 		err = -ENOMEM;
 	} else {
@@ -295,9 +294,7 @@ int ib_peer_umem_get(struct ib_umem *umem, int access, int err)
 		if (err)
 			peer_umem_end(p);
 	}
-	if (err)
-		peer_count(PEER_FAILED_REGISTRATIONS, 1);
-	else
+	if (!err)
 		peer_count(PEER_LIVE_PINNED_PAGES, ib_umem_num_pages(umem));
 	return err;
 }
@@ -314,7 +311,7 @@ EXPORT_SYMBOL(ib_umem_get_peer);
 
 int ib_umem_peer_driver_step(struct ib_umem *umem)
 {
-	peer_delay(PEER_AT_DRIVER);
+	peer_hold(PEER_AT_DRIVER);
 	return peer_fail(PEER_AT_DRIVER);
 }
 EXPORT_SYMBOL(ib_umem_peer_driver_step);
@@ -336,7 +333,6 @@ int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
 	if (peer_switched(PEER_B13_NEVER_ACTIVATES)) {
 		p->b13_stuck = true;
 	} else {
-		peer_trace(p->client, PEER_ACTIVATE, p->id, 0);
 		p->invalidate = func;
 		p->invalidate_priv = priv;
 	}
@@ -379,7 +375,6 @@ static void peer_umem_stop(struct peer_umem *p)
 	bool mapped = p->state == PEER_MAPPED;
 
 	lockdep_assert_held(&p->mapping_lock);
-	peer_trace(p->client, PEER_STOP, p->id, p->state);
 	p->setup_held = false;
 	p->invalidate = NULL;
 	if (p->client->generation == PEER_G3A) {
@@ -392,7 +387,7 @@ static void peer_umem_stop(struct peer_umem *p)
 	if (p->client->unmaps) {
 		p->state = PEER_UNMAPPED;
 		peer_unlock(p);
-		peer_delay(PEER_AT_STOP);
+		peer_hold(PEER_AT_STOP);
 		if (mapped)
 			peer_umem_unmap(p);
 	} else {

@@ -2,9 +2,9 @@
 /*
  * rxe with peer memory: an MR whose memory can be taken away.
  *
- * rxe's "DMA" is the CPU copying through the pages of the MR. Copies from and
- * to peer memory run in an SRCU read section and look at mr->peer_revoked
- * first; whoever revokes sets that and waits for the copies under way.
+ * rxe's "DMA" is the CPU copying through the pages of the MR. Copies run in an
+ * SRCU read section and look at mr->peer_revoked first; whoever revokes peer
+ * memory sets that and waits for the copies under way.
  */
 #include <linux/srcu.h>
 #include <rdma/ib_umem.h>
@@ -63,60 +63,36 @@ void rxe_peer_dereg(struct rxe_mr *mr)
 	ib_umem_stop_invalidation_notifier(mr->umem);
 }
 
+static bool rxe_peer_gone(const struct rxe_mr *mr)
+{
+	return mr && READ_ONCE(mr->peer_revoked);
+}
+
 int rxe_mr_copy(struct rxe_mr *mr, u64 iova, void *addr, unsigned int length,
 		enum rxe_mr_copy_dir dir)
 {
-	int idx, err = -EFAULT;
-
-	if (!mr || !mr->is_peer)
-		return rxe_stock_mr_copy(mr, iova, addr, length, dir);
-	idx = srcu_read_lock(&rxe_peer_srcu);
-	if (!READ_ONCE(mr->peer_revoked))
-		err = rxe_stock_mr_copy(mr, iova, addr, length, dir);
-	srcu_read_unlock(&rxe_peer_srcu, idx);
-	return err;
+	guard(srcu)(&rxe_peer_srcu);
+	return rxe_peer_gone(mr) ? -EFAULT : rxe_stock_mr_copy(mr, iova, addr, length, dir);
 }
 
 int rxe_flush_pmem_iova(struct rxe_mr *mr, u64 iova, unsigned int length)
 {
-	int idx, err = -EFAULT;
-
-	if (!mr || !mr->is_peer)
-		return rxe_stock_flush_pmem_iova(mr, iova, length);
-	idx = srcu_read_lock(&rxe_peer_srcu);
-	if (!READ_ONCE(mr->peer_revoked))
-		err = rxe_stock_flush_pmem_iova(mr, iova, length);
-	srcu_read_unlock(&rxe_peer_srcu, idx);
-	return err;
+	guard(srcu)(&rxe_peer_srcu);
+	return rxe_peer_gone(mr) ? -EFAULT : rxe_stock_flush_pmem_iova(mr, iova, length);
 }
 
 enum resp_states rxe_mr_do_atomic_op(struct rxe_mr *mr, u64 iova, int opcode,
 				     u64 compare, u64 swap_add, u64 *orig_val)
 {
-	enum resp_states state = RESPST_ERR_RKEY_VIOLATION;
-	int idx;
-
-	if (!mr->is_peer)
-		return rxe_stock_mr_do_atomic_op(mr, iova, opcode, compare,
-						 swap_add, orig_val);
-	idx = srcu_read_lock(&rxe_peer_srcu);
-	if (!READ_ONCE(mr->peer_revoked))
-		state = rxe_stock_mr_do_atomic_op(mr, iova, opcode, compare,
-						  swap_add, orig_val);
-	srcu_read_unlock(&rxe_peer_srcu, idx);
-	return state;
+	guard(srcu)(&rxe_peer_srcu);
+	if (rxe_peer_gone(mr))
+		return RESPST_ERR_RKEY_VIOLATION;
+	return rxe_stock_mr_do_atomic_op(mr, iova, opcode, compare, swap_add, orig_val);
 }
 
 enum resp_states rxe_mr_do_atomic_write(struct rxe_mr *mr, u64 iova, u64 value)
 {
-	enum resp_states state = RESPST_ERR_RKEY_VIOLATION;
-	int idx;
-
-	if (!mr->is_peer)
-		return rxe_stock_mr_do_atomic_write(mr, iova, value);
-	idx = srcu_read_lock(&rxe_peer_srcu);
-	if (!READ_ONCE(mr->peer_revoked))
-		state = rxe_stock_mr_do_atomic_write(mr, iova, value);
-	srcu_read_unlock(&rxe_peer_srcu, idx);
-	return state;
+	guard(srcu)(&rxe_peer_srcu);
+	return rxe_peer_gone(mr) ? RESPST_ERR_RKEY_VIOLATION :
+				   rxe_stock_mr_do_atomic_write(mr, iova, value);
 }
