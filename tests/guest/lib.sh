@@ -163,9 +163,22 @@ peer() { cat "$PEERS/$1/$2"; }
 # client_names: the registered clients, in alphabetical order.
 client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
 
+# Lines of ours in the kernel's log, which nobody clears: kernel_reports must see it all.
+MARK='lab: looked at from here on'
+KNOWN='lab: reports up to here are known'
+
+# log_after LINE: the log behind the last such line, or all of it.
+log_after() { dmesg | tac | sed "/$1\$/,\$d" | tac; }
+
+# mark_log: expect_log looks at what comes from now on.
+mark_log() { echo "$MARK" >/dev/kmsg; }
+
+# know_reports: what has been reported so far was looked at, and is no failure.
+know_reports() { echo "$KNOWN" >/dev/kmsg; }
+
 # expect_log TEXT PATTERN: that the kernel's log has a line like that.
 expect_log() {
-	dmesg >/tmp/log
+	log_after "$MARK" >/tmp/log
 	check "$1" grep -qE "$2" /tmp/log
 }
 
@@ -249,7 +262,7 @@ REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak:
 REPORTS+='|INFO: task .* blocked|lockup'
 
 # kernel_reports: such lines of the kernel's log, but for what it says at boot.
-kernel_reports() { dmesg | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated|debugging enabled)'; }
+kernel_reports() { log_after "$KNOWN" | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated|debugging enabled)'; }
 
 # kmemleak_silent: whether nothing has been lost. An object counts as lost when
 # two scans in a row have found no pointer to it and it is some seconds old.

@@ -86,7 +86,7 @@ unload_module
 
 # B9: a core that refuses a name that is taken, and does not say so.
 for name in nv_mem nv_mem_revocable; do
-	dmesg -C
+	mark_log
 	echo "$name" >"$CORE/taken_name"
 	check "B9: with $name taken the module does not load" eval '! load_module 2>/dev/null'
 	expect_log "B9: and says so" "nv_peer_mem: .*$name"
