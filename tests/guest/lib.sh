@@ -104,6 +104,13 @@ wait_for() {
 	done
 }
 
+# seed_driver: what the simulated driver leaves to chance, such as layouts, is a
+# function of $SEED from here on. A scenario that uses chance says so.
+seed_driver() {
+	echo "$SEED" >"$NVIDIA/seed"
+	say "seed $SEED"
+}
+
 # load_gpu [PARAMETER=VALUE...]
 # shellcheck disable=SC2120 # measurements give one
 load_gpu() {

@@ -4,6 +4,7 @@
 . /lab/server.sh
 load_gpu
 load_rdma
+seed_driver
 moved() { transfer_seen 0 8M 300001 "$@"; }
 
 # freed_before_unmap: the deregistration has come as far as dma_unmap, and is held
