@@ -252,12 +252,12 @@ deregister_in_child() {
 	take alloc 0 0 0x100000
 	take reg 0
 	take child dereg 0
-	happened put_other_tgid
 }
 
 row_deregistered_by_child() {
 	deregister_in_child
 	take free 0
+	happened callbacks_fired
 	end_steps
 }
 
@@ -265,6 +265,7 @@ row_unloaded_after_child() {
 	deregister_in_child
 	unload_it || true
 	take free 0
+	happened callbacks_fired
 	end_steps
 }
 
