@@ -3,7 +3,7 @@
 #
 # What scenarios with CUDA memory share.
 
-# cuda NAME WORD...: a program of /lab/cuda, whose checks are counted.
+# cuda NAME WORD...: a program of /lab/cuda, whose checks are counted. It has some.
 cuda() {
 	local word rest rc=0
 	python3 -B "/lab/cuda/$1.py" "${@:2}" >/tmp/said 2>&1 || rc=$?
@@ -14,6 +14,7 @@ cuda() {
 		fail) fail "$*: $rest" ;;
 		esac
 	done </tmp/said
+	check "$*: checks were made" grep -qE '^(ok|fail) ' /tmp/said
 	equal "$*: came to its end" 0 "$rc"
 }
 

@@ -20,14 +20,33 @@ load_module_for() {
 	insmod "/lib/nv_peer_mem/driver-$generation/nv_peer_mem.ko" "$@"
 }
 
-# register_losing POINT OPTION...: a registration whose memory goes at the injection point POINT. How it
-# ended is in $result.
+# How a registration may end that loses its memory at such a point: refused, because
+# the memory is not there any more; or made, and then revoked or ended. Where
+# both are possible it depends on who comes first.
+declare -A endings=(
+	[in_get_gap]='EFAULT'
+	[before_get_returns]='EFAULT ok'
+	[after_get]='EFAULT ok'
+	[in_dma_map]='EFAULT'
+	[after_dma_map]='EFAULT ok'
+	[in_dma_unmap]='ok'
+	[after_dma_unmap]='ok'
+	[before_put]='ok'
+	[after_put]='ok'
+)
+
+# register_losing TEXT POINT ENDINGS: a registration whose memory goes, once, at the
+# injection point POINT ends in one of ENDINGS.
 register_losing() {
-	echo "$1" >"$NVIDIA/inject"
-	shift
+	local text="$1, freed at $2" result
+	remember
+	echo "$2" >"$NVIDIA/inject"
 	# Its own look at the pins may fail, when they are gone: only the result counts.
-	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M "$@" 2>/dev/null | sed -n 's/^result=//p') || true
+	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p') || true
 	wait_for "the end of injected frees" injections_over
+	check "$text: ended with ${result:-nothing}" grep -qwF -- "${result:-nothing}" <<<"$3"
+	equal "$text: injected once" 1 "$(grown "injected_$2")"
+	wait_for "everything to be given back" driver_at_rest
 }
 
 injections_over() { [ "$(nvidia_count live_injections)" = 0 ]; }

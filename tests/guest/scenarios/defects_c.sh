@@ -48,6 +48,6 @@ for row in $rows; do
 	try "$row"
 	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
 	# What the kernel said belongs to the row, and not to what is left at the end.
-	dmesg -C
+	know_reports
 done
 unload_it

@@ -51,4 +51,4 @@ shown "the memory's next owner" untouched test "$(status reuse_intact)$revoked" 
 unload_module
 left=$(live_gauges "$NVIDIA"; live_gauges "$CORE")
 shown "objects left in driver and RDMA core" 0 test -z "$left"
-shown "violations of a contract" 0 test -z "$(cat "$NVIDIA/violations" "$CORE/violations")"
+shown "violations of a contract" 0 test -z "$(violations "$NVIDIA" "$CORE")"

@@ -6,6 +6,7 @@
 . /lab/driver.sh
 load_gpu
 load_rdma
+seed_driver
 
 # claims KNOB VALUE EXPECTED TEXT: with new objects that claim to be that.
 claims() {

@@ -4,6 +4,7 @@
 # Shows: the module works with every generation of the peer-memory API, built for it
 # All: drivers and RDMA cores of other generations are built for it
 . /lab/server.sh
+. /lab/driver.sh
 load_gpu
 load_rdma
 # Tickets that do not fit into 32 bits, or begin at 0 again, after the first few.
@@ -47,14 +48,12 @@ freed_early() {
 	esac
 }
 
-# freed_in_get: memory that goes inside the driver's call.
+# freed_in_get GENERATION: memory that goes inside the driver's call.
 freed_in_get() {
-	echo in_get_gap >"$NVIDIA/inject"
-	check "freed before it is pinned: EFAULT" register EFAULT
-	echo before_get_returns >"$NVIDIA/inject"
-	# The callback waits for the call, and then whoever comes first.
-	check "freed as it is pinned: an error, or revoked at once" \
-		eval 'register EFAULT || register EINVAL || register ok'
+	register_losing "$1" in_get_gap EFAULT
+	# The callback waits for the call, and then whoever comes first: an error, or
+	# revoked at once.
+	register_losing "$1" before_get_returns "EFAULT EINVAL ok"
 	wait_for "the end of it" at_rest
 }
 
@@ -119,7 +118,7 @@ try() {
 	done
 	case $generation in g2*) ended=$((ended + 2)) ;; esac
 	equal "$generation: regions that ended inside the callback" "$ended" "$(core_count ended_in_callback)"
-	freed_in_get
+	freed_in_get "$generation"
 	freed_early "$generation"
 	both_end "$generation"
 	check "$generation: and then it works" register ok

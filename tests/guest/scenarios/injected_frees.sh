@@ -5,33 +5,8 @@
 . /lab/driver.sh
 load_gpu
 load_rdma
-
-# How a registration may end that loses its memory at such a point: refused, because
-# the memory is not there any more; or made, and then revoked or ended. Where
-# both are possible it depends on who comes first.
-declare -A endings=(
-	[in_get_gap]='EFAULT'
-	[before_get_returns]='EFAULT ok'
-	[after_get]='EFAULT ok'
-	[in_dma_map]='EFAULT'
-	[after_dma_map]='EFAULT ok'
-	[in_dma_unmap]='ok'
-	[after_dma_unmap]='ok'
-	[before_put]='ok'
-	[after_put]='ok'
-)
-get_points='in_get_gap before_get_returns after_get'
-put_points='before_put after_put'
-map_points='in_dma_map after_dma_map in_dma_unmap after_dma_unmap'
-
-# freed_at POINT ENDINGS TEXT
-freed_at() {
-	remember
-	register_losing "$1"
-	check "$3, $1: ended with ${result:-nothing}" grep -qw -- "$result" <<<"$2"
-	equal "$3, $1: injected once" 1 "$(grown "injected_$1")"
-	wait_for "everything to be given back" driver_at_rest
-}
+# By way of ftrace. The driver itself maps what is persistent.
+equal "memory can be freed inside the client's own mapping" Y "$(cat "$NVIDIA/own_dma")"
 
 # freers: who frees. With persistent pins nobody is called back, whoever it is:
 # two kinds will do.
@@ -59,19 +34,12 @@ LD_PRELOAD=$INJECTOR sleep infinity &
 foreign=$!
 for support in 0 1; do
 	load_module "persistent_api_support=$support"
-	points="$get_points $put_points"
-	# The driver itself maps what is persistent; the rest takes a kernel with ftrace.
-	if [ "$support" = 1 ] || [ "$(cat "$NVIDIA/own_dma")" = Y ]; then
-		points+=" $map_points"
-	else
-		say "this kernel has no ftrace: nothing can be freed inside the client's own mapping"
-	fi
 	for from in $(freers); do
 		echo "$from" >"$NVIDIA/inject_from"
-		for name in $points; do
-			allowed=${endings[$name]}
+		for point in "${!endings[@]}"; do
+			allowed=${endings[$point]}
 			[ "$support" = 0 ] || allowed=ok
-			freed_at "$name" "$allowed" "persistent_api_support=$support, freed by $from"
+			register_losing "persistent_api_support=$support, by $from" "$point" "$allowed"
 		done
 		in_use $((1 - support)) "persistent_api_support=$support, freed by $from"
 		check "persistent_api_support=$support, freed by $from: and then it works" \

@@ -6,6 +6,7 @@
 # Needs: plain iommu
 load_gpu
 load_rdma
+seed_driver
 for support in 1 0; do
 	load_module persistent_api_support=$support
 	seed=1

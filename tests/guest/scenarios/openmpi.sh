@@ -7,6 +7,7 @@
 load_gpu
 load_rdma
 both_up
+left say "seed $SEED"
 mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh

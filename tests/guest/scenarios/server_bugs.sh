@@ -5,6 +5,7 @@
 . /lab/server.sh
 load_gpu
 load_rdma
+seed_driver
 moved() { transfer_seen 0 8M 300001 "$@"; }
 
 # freed_before_unmap: the deregistration has come as far as dma_unmap, and is held
@@ -87,7 +88,7 @@ unload_module
 
 # B9: a core that refuses a name that is taken, and does not say so.
 for name in nv_mem nv_mem_revocable; do
-	dmesg -C
+	mark_log
 	echo "$name" >"$CORE/taken_name"
 	check "B9: with $name taken the module does not load" eval '! load_module 2>/dev/null'
 	expect_log "B9: and says so" "nv_peer_mem: .*$name"

@@ -6,6 +6,7 @@
 . /lab/server.sh
 load_gpu
 load_rdma
+seed_driver
 moved() { gpuverbs transfer --from 0 --to 16M --length 3M+17 "$@"; }
 for support in 1 0; do
 	load_module persistent_api_support=$support

@@ -6,13 +6,11 @@ load_gpu
 load_rdma
 load_module persistent_api_support=0
 # A client's registrations are in use: what check_clean looks at must show it.
-coproc HOLD { exec gpuverbs transfer --from 0 --to 8M --length 64K --seed 1 --hold; }
-pid=$HOLD_PID out=${HOLD[0]}
-until read -r -u "$out" line && [ "$line" = holding ]; do :; done
+hold gpuverbs transfer --from 0 --to 8M --length 64K --seed 1 --hold
 check "the driver's live pins show" test -n "$(live_gauges "$NVIDIA")"
 check "the core's live regions show" test -n "$(live_gauges "$CORE")"
-kill "$pid"
-wait "$pid" || true
+kill "$held"
+ended_well || true
 # An old server's hang, which the double reports instead of hanging.
 echo 'b2_stop_inverted 1' >"$CORE/switch"
 echo 'driver 1' >"$CORE/fail"
