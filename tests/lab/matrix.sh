@@ -15,7 +15,8 @@ release_of_series() {
 	sed -n "s/^linux-headers-\($1[.0-9]*+deb[0-9]*-amd64\)|$2\$/\1/p" "$archive" | head -n 1
 }
 
-# matrix_series SERIES VERSION: builds in layers of their own, kept like all.
+# matrix_series SERIES VERSION: builds in layers of their own, kept like all: each
+# line says when it was built.
 matrix_series() {
 	local series=$1 version=$2 release tree
 	release=$(release_of_series "$series" "$version")
@@ -36,16 +37,18 @@ matrix_series() {
 }
 
 matrix_main() {
-	local base guest_stack nvsource series version rc=0 table=$LAB_CACHE/log/matrix
+	local base guest_stack nvsource series version found rc=0 table=$LAB_CACHE/log/matrix
 	guest_layers
 	guest_stack=$stack
 	base=$(tr : '\n' <<<"$stack" | grep '^base-')
 	nvsource=$(echo "$LAB_CACHE/layers/$(tr : '\n' <<<"$stack" | grep '^nvsource-')"/root/usr/src/nvidia-*)
+	found=$(series_of_archive)
+	[ "$found" ] || die "the archive has no kernel source: tests/run update looks again."
 	: >"$table"
 	while read -r series version; do
 		(matrix_series "$series" "$version") | tee -a "$table" || rc=1
-	done < <(series_of_archive)
-	printf '\n  %-8s %-32s %s\n' kernel module result
-	sed -n 's/^result //p' "$table" | awk -F'|' '{ printf "  %-8s %-32s %s\n", $1, $2, $3 }'
+	done <<<"$found"
+	printf '\n  %-8s %-32s %-22s %s\n' kernel module result 'built (UTC)'
+	sed -n 's/^result //p' "$table" | awk -F'|' '{ printf "  %-8s %-32s %-22s %s\n", $1, $2, $3, $4 }'
 	[ "$rc" -eq 0 ] || die "not every series compiles: see above."
 }

@@ -2,11 +2,11 @@
 # shellcheck shell=bash
 #
 # Compiles the module, and before it the lab's modules if the kernel has them,
-# for one kernel tree. What was built is listed in /matrix.
+# for one kernel tree. What was built, and when, is listed in /matrix.
 set -euo pipefail
 series=$1 release=$2 tree=$3
 nv_src=$(echo /in/nvidia-[0-9]*)
-built() { printf 'result %s|%s|%s\n' "$series" "$1" "$2" | tee -a /matrix; }
+built() { printf 'result %s|%s|%s|%s\n' "$series" "$1" "$2" "$(date -u '+%F %H:%M')" | tee -a /matrix; }
 
 mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
