@@ -64,7 +64,7 @@ hosttools_layer() {
 	layer_network=yes
 	layer_args=()
 	layer hosttools "$base" "crates for the tests on the host (two minutes)" \
-		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
+		"$lab/build/crates.sh" "$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
 	host_stack=$reply:$base
 }
 
@@ -197,7 +197,8 @@ bench_layer() {
 	base_layer
 	layer_network=yes
 	layer_args=()
-	layer benchtools "$base" "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
+	layer benchtools "$base" "crates for the report of measurements (a minute or two)" \
+		"$lab/build/crates.sh" "$top/tests/bench/Cargo.toml"
 	benchtools_stack=$reply:$base
 	layer_network=
 	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
