@@ -78,7 +78,7 @@ on_stack() {
 hosttools_layer() {
 	base_layer
 	layer_network=yes on_base hosttools "crates for the tests on the host (two minutes)" \
-		"$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
+		"$lab/build/crates.sh" "$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
 	host_stack=$reply:$base
 }
 
@@ -176,7 +176,8 @@ guest_layers() {
 # crates in $benchtools_stack.
 bench_layer() {
 	base_layer
-	layer_network=yes on_base benchtools "crates for the report of measurements (a minute or two)" "$top/tests/bench/Cargo.toml"
+	layer_network=yes on_base benchtools "crates for the report of measurements (a minute or two)" \
+		"$lab/build/crates.sh" "$top/tests/bench/Cargo.toml"
 	benchtools_stack=$reply:$base
 	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
 	bench_stack=$reply:$base

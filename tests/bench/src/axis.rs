@@ -37,7 +37,7 @@ impl Axis {
         }
     }
 
-    /// The axis of figures: from a power of ten, or from nothing.
+    /// The axis of values: from a power of ten, or from nothing.
     pub fn of_values(logarithmic: bool, values: &[f64]) -> Self {
         let (low, high) = ends(values);
         let (range, ticks) = if logarithmic {

@@ -5,7 +5,7 @@
 //! Worst-case fragmented memory has a bound of its own: the other ratios are of
 //! memory that is contiguous or in chunks of 2 MiB.
 
-use crate::figures::{Layout, Machine, Mode, Module};
+use crate::measurements::{Layout, Machine, Mode, Module};
 use crate::metrics::{self, Metric};
 use crate::numbers;
 use crate::reasons;
@@ -16,6 +16,9 @@ const GIB: u64 = 1 << 30;
 /// What one scatterlist entry is to hold, and what nvidia-peermem's holds.
 const ENTRY: u64 = 4 * GIB;
 const THEIR_ENTRY: u64 = 64 << 10;
+
+/// How much worse than nvidia-peermem's any metric of the worst layout may be.
+const FRAGMENTED: f64 = 1.05;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -43,11 +46,19 @@ pub struct Verdict {
     pub whose: Whose,
     /// Nothing if it was not measured.
     pub met: Option<bool>,
-    /// The figure, and of which registration it is.
+    /// The value, and of which registration it is.
     pub measured: String,
     pub worst_at: String,
-    /// What of several figures is over.
-    pub over: Vec<String>,
+    /// Which of several metrics are over.
+    pub over: Vec<Over>,
+}
+
+/// One of several metrics that a bound is for, with its worst registration.
+#[derive(Debug)]
+pub struct Over {
+    pub metric: &'static str,
+    ratio: f64,
+    case: Case,
 }
 
 impl Bound {
@@ -72,7 +83,7 @@ impl Bound {
             Self::Module4G => "module-only instructions, 4 GiB contiguous",
             Self::Entries => "scatterlist entries, contiguous",
             Self::Held => "kernel memory held, 4 GiB contiguous",
-            Self::Fragmented => "worst-case fragmented memory, every figure",
+            Self::Fragmented => "worst-case fragmented memory, every metric",
             Self::Throughput => "throughput, 4 threads against 1 (module-only part)",
         }
     }
@@ -143,9 +154,47 @@ impl Verdict {
         }
     }
 
-    /// Why it was missed, as far as that is known.
-    pub fn reason(&self) -> &'static str {
-        reasons::of(self.bound, self.whose).unwrap_or("no reason is known yet; profile it.")
+    /// Why it was missed: one reason, or one for each metric that is over. An error is what
+    /// no reason is known for.
+    pub fn reasons(&self) -> Vec<Result<&'static str, String>> {
+        if self.met != Some(false) {
+            return Vec::new();
+        }
+        let reason = |metric| {
+            reasons::of(self.bound, self.whose, metric).ok_or_else(|| self.unexplained(metric))
+        };
+        if self.over.is_empty() {
+            return vec![reason(None)];
+        }
+        let mut reasons = Vec::new();
+        for over in &self.over {
+            let reason = reason(Some(over.metric));
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        reasons
+    }
+
+    fn unexplained(&self, metric: Option<&str>) -> String {
+        format!(
+            "no reason is known for {}, {}, {} mode",
+            metric.unwrap_or(self.bound.text()),
+            self.whose.machine.name(),
+            self.whose.mode.name()
+        )
+    }
+}
+
+impl Over {
+    /// "register, module alone 1.65 (64 KiB, 64 KiB chunks)"
+    pub fn text(&self) -> String {
+        format!(
+            "{} {} ({})",
+            self.metric,
+            exact_ratio(self.ratio, FRAGMENTED),
+            place(self.case)
+        )
     }
 }
 
@@ -199,18 +248,20 @@ fn exact_ratio(ratio: f64, limit: f64) -> String {
     }
 }
 
+/// Ours and nvidia-peermem's, of all registrations that are known of both; the last first, so
+/// that of equal ones the first is the largest.
+fn both(run: &Run, metric: &Metric, cases: &[Case]) -> Vec<(u64, u64, Case)> {
+    let values = |&case: &Case| {
+        let [ours, theirs] = Module::BOTH.map(|module| (metric.value)(run, case, module));
+        Some((ours?, theirs?, case))
+    };
+    cases.iter().rev().filter_map(values).collect()
+}
+
 fn pin_calls(run: &Run, whose: Whose) -> Option<Verdict> {
-    let calls = |case, module| (metrics::PINS.value)(run, case, module);
-    let (ours, theirs, case) = cases(run, whose, &Layout::ALL, (0, u64::MAX))
+    let cases = cases(run, whose, &Layout::ALL, (0, u64::MAX));
+    let (ours, theirs, case) = both(run, &metrics::PINS, &cases)
         .into_iter()
-        .rev()
-        .filter_map(|case| {
-            Some((
-                calls(case, Module::Ours)?,
-                calls(case, Module::Theirs)?,
-                case,
-            ))
-        })
         .max_by_key(|(ours, theirs, _)| (*ours, u64::MAX - theirs))?;
     Some(Verdict {
         bound: Bound::PinCalls,
@@ -223,19 +274,11 @@ fn pin_calls(run: &Run, whose: Whose) -> Option<Verdict> {
 }
 
 fn entries(run: &Run, whose: Whose) -> Option<Verdict> {
-    let entries = |case, module| (metrics::ENTRIES.value)(run, case, module);
     let allowed = |case: Case| case.size.div_ceil(ENTRY);
     let excess = |ours: u64, case| ours as f64 / allowed(case) as f64;
-    let (ours, theirs, case) = cases(run, whose, &[Layout::Contiguous], (0, u64::MAX))
+    let cases = cases(run, whose, &[Layout::Contiguous], (0, u64::MAX));
+    let (ours, theirs, case) = both(run, &metrics::ENTRIES, &cases)
         .into_iter()
-        .rev()
-        .filter_map(|case| {
-            Some((
-                entries(case, Module::Ours)?,
-                entries(case, Module::Theirs)?,
-                case,
-            ))
-        })
         .max_by(|a, b| excess(a.0, a.2).total_cmp(&excess(b.0, b.2)))?;
     Some(Verdict {
         bound: Bound::Entries,
@@ -252,30 +295,29 @@ fn entries(run: &Run, whose: Whose) -> Option<Verdict> {
 }
 
 fn fragmented(run: &Run, whose: Whose) -> Option<Verdict> {
-    const LIMIT: f64 = 1.05;
     let cases = cases(run, whose, &[Layout::Holes64k], (0, u64::MAX));
-    let mut worsts: Vec<(&Metric, f64, Case)> = metrics::ALL
+    let mut worsts: Vec<Over> = metrics::ALL
         .iter()
-        .filter_map(|metric| worst(run, metric, &cases).map(|(ratio, case)| (metric, ratio, case)))
-        .collect();
-    worsts.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let &(metric, ratio, case) = worsts.first()?;
-    let over = worsts
-        .iter()
-        .filter(|(_, ratio, _)| *ratio > LIMIT)
-        .map(|(metric, ratio, case)| {
-            format!(
-                "{} {} ({})",
-                metric.label,
-                exact_ratio(*ratio, LIMIT),
-                place(*case)
-            )
+        .filter_map(|metric| {
+            let (ratio, case) = worst(run, metric, &cases)?;
+            Some(Over {
+                metric: metric.label,
+                ratio,
+                case,
+            })
         })
         .collect();
+    worsts.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
+    let &Over {
+        metric,
+        ratio,
+        case,
+    } = worsts.first()?;
+    worsts.retain(|worst| worst.ratio > FRAGMENTED);
     Some(Verdict {
-        over,
-        worst_at: format!("{}, {}", metric.label, place(case)),
-        ..Bound::Fragmented.at_most(LIMIT, whose, (ratio, case))
+        over: worsts,
+        worst_at: format!("{metric}, {}", place(case)),
+        ..Bound::Fragmented.at_most(FRAGMENTED, whose, (ratio, case))
     })
 }
 
@@ -299,7 +341,7 @@ fn scaling(run: &Run, whose: Whose) -> Option<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures;
+    use crate::measurements;
     use crate::run::samples::{self, CASE};
     use std::collections::BTreeMap;
 
@@ -354,8 +396,8 @@ mod tests {
             ..CASE
         };
         let costs = |value| [("register_module", value), ("deregister_module", 0)];
-        run.figures
-            .extend(samples::run(case, [&costs(9), &costs(10)]).figures);
+        run.measurements
+            .extend(samples::run(case, [&costs(9), &costs(10)]).measurements);
         let verdict = verdict(&run, Bound::Module1M);
         assert_eq!(
             (verdict.met, verdict.measured.as_str()),
@@ -411,14 +453,50 @@ mod tests {
         assert_eq!(verdict.met, Some(false));
         assert_eq!(verdict.measured, "2.00");
         assert_eq!(verdict.over.len(), 3, "{:?}", verdict.over);
-        assert!(verdict.over[0].starts_with("best HCA page size 2.00"));
+        assert!(verdict.over[0]
+            .text()
+            .starts_with("best HCA page size 2.00"));
+    }
+
+    #[test]
+    fn what_is_missed_without_a_known_reason_is_an_error() {
+        let missed = verdict(&module_costs(9, 10), Bound::Module1M);
+        assert!(matches!(missed.reasons()[..], [Ok(_)]), "{missed:?}");
+        let missed = Verdict {
+            bound: Bound::PinCalls,
+            ..missed
+        };
+        assert!(matches!(missed.reasons()[..], [Err(_)]), "{missed:?}");
+        let met = verdict(&module_costs(1, 10), Bound::Module1M);
+        assert!(met.reasons().is_empty());
+    }
+
+    #[test]
+    fn each_metric_that_is_over_wants_a_reason() {
+        let case = Case {
+            layout: Layout::Holes64k,
+            ..CASE
+        };
+        let costs = |register, entries, deregister| {
+            [
+                ("register_module", register),
+                ("entries", entries),
+                ("deregister_module", deregister),
+            ]
+        };
+        let [ours, theirs] = [costs(4, 3, 2), costs(1, 1, 1)];
+        let verdict = verdict(&samples::run(case, [&ours, &theirs]), Bound::Fragmented);
+        let reasons = verdict.reasons();
+        assert_eq!((verdict.over.len(), reasons.len()), (3, 2), "{reasons:?}");
+        let expected = "no reason is known for scatterlist entries, without IOMMU, revocable mode";
+        assert!(reasons.contains(&Err(expected.to_owned())), "{reasons:?}");
     }
 
     #[test]
     fn scaling_against_scaling() {
         let line = |module: &str, threads: u64, ticks: u64| {
             format!(
-                r#"{{"machine":"stock","module":"{module}","mode":"revocable","figure":"threads","published":0,
+                r#"{{"machine":"stock","module":"{module}","mode":"revocable","kind":"threads","published":0,
                 "threads":{threads},"registrations":{threads}00,"elapsed":1,"module_ticks":{ticks}}}"#
             )
         };
@@ -433,9 +511,9 @@ mod tests {
                 method: String::new(),
                 facts: BTreeMap::new(),
                 sizes: Vec::new(),
-                figures: lines
+                measurements: lines
                     .iter()
-                    .map(|line| figures::parse(line).unwrap())
+                    .map(|line| measurements::parse(line).unwrap())
                     .collect(),
             }
         };

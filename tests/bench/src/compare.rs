@@ -21,11 +21,11 @@ pub struct Difference {
 /// Of everything that is in both.
 pub fn compare(now: &Run, before: &Run) -> Difference {
     let mut difference = Difference::default();
-    for figure in &now.figures {
-        let Some(old) = before.of(&figure.subject) else {
+    for measurement in &now.measurements {
+        let Some(old) = before.of(&measurement.subject) else {
             continue;
         };
-        for (name, &value) in &figure.values {
+        for (name, &value) in &measurement.values {
             let Some(&old) = old.values.get(name) else {
                 continue;
             };
@@ -33,7 +33,7 @@ pub fn compare(now: &Run, before: &Run) -> Difference {
             if value == old {
                 difference.equal += 1;
             } else {
-                let what = format!("{name}: {old}, then {value}; {}", figure.subject);
+                let what = format!("{name}: {old}, then {value}; {}", measurement.subject);
                 difference.differ.push((relative(value, old), what));
             }
         }
@@ -51,7 +51,7 @@ pub fn text(now: &Run, before: &Run) -> String {
     let difference = compare(now, before);
     let beyond = difference.differ.iter().filter(|(by, _)| *by > BOUND);
     let mut text = format!(
-        "Against the run of {}: {} of {} figures are equal, {} differ by more than 1 %.",
+        "Against the run of {}: {} of {} values are equal, {} differ by more than 1 %.",
         before.fact("date"),
         difference.equal,
         difference.compared,

@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The measured part of docs/performance.md: what stands between two markers.
+//! docs/performance/results.md, written whole: what a run has measured, in tables and plots.
 
 use std::fmt::Write;
 
 use crate::bounds::{self, Verdict};
-use crate::figures::Machine;
+use crate::measurements::Machine;
 use crate::plots;
 use crate::run::Run;
 use crate::tables;
 
-const BEGIN: &str = "<!-- measured: begin (written by tests/run bench --docs) -->\n";
-const END: &str = "<!-- measured: end -->\n";
+const HEAD: &str = "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->
+<!-- Written by tests/run bench --docs: do not edit. -->
+# What registrations cost, as measured
 
-/// The document with another measured part.
-pub fn replace(document: &str, measured: &str) -> Result<String, String> {
-    let lacks = |marker: &str| format!("the document lacks the line {}", marker.trim_end());
-    let (before, rest) = document.split_once(BEGIN).ok_or_else(|| lacks(BEGIN))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| lacks(END))?;
-    Ok(format!("{before}{BEGIN}{measured}{END}{after}"))
-}
+How this is measured, and what it does not show: [performance.md](../performance.md).
+";
 
-pub fn measured(run: &Run, plots_in: &str) -> String {
-    let mut text = format!("\n{}\n", machine(run));
+/// The document; its plots are beside it.
+pub fn results(run: &Run) -> String {
+    let mut text = format!("{HEAD}\n{}\n", machine(run));
     for machine in Machine::BOTH {
         let verdicts = bounds::judge(run, machine);
         let table = tables::bounds(machine, &verdicts);
@@ -34,13 +31,12 @@ pub fn measured(run: &Run, plots_in: &str) -> String {
     }
     text += "\n## Plots\n";
     for (file, alt) in plots::FILES {
-        let _ = write!(text, "\n![{alt}]({plots_in}/{file})\n");
+        let _ = write!(text, "\n![{alt}]({file})\n");
     }
-    text += "\n## All figures\n";
+    text += "\n## All metrics\n";
     for table in tables::all(run) {
         let _ = write!(text, "\n### {}\n\n{}\n", table.title, table.for_markdown());
     }
-    text.push('\n');
     text
 }
 
@@ -56,48 +52,70 @@ pub fn machine(run: &Run) -> String {
     )
 }
 
-/// What there is to say of the bounds that are missed.
+/// What there is to say of the bounds that are missed: once where it is the same for both modes.
 pub fn remarks(verdicts: &[[Verdict; 2]]) -> Vec<String> {
     let mut remarks = Vec::new();
     for both in verdicts {
-        let missed = || both.iter().filter(|verdict| verdict.met == Some(false));
-        let mut reasons: Vec<&str> = missed().map(Verdict::reason).collect();
-        reasons.dedup();
-        if reasons.is_empty() {
-            continue;
-        }
-        remarks.push(format!(
-            "Missed: {}: {}",
-            both[0].bound.text(),
-            reasons.join(" ")
-        ));
-        for verdict in missed().filter(|verdict| !verdict.over.is_empty()) {
-            remarks.push(format!(
-                "Over, {}: {}.",
-                verdict.whose.mode.name(),
-                verdict.over.join("; ")
-            ));
+        let missed: Vec<(&Verdict, String)> = both
+            .iter()
+            .filter(|verdict| verdict.met == Some(false))
+            .map(|verdict| (verdict, reason(verdict)))
+            .collect();
+        match missed.as_slice() {
+            [(one, reason), (_, other)] if reason == other => {
+                remarks.push(remark(one, "both modes", reason));
+            }
+            each => remarks.extend(each.iter().map(|(verdict, reason)| {
+                remark(
+                    verdict,
+                    &format!("{} mode", verdict.whose.mode.name()),
+                    reason,
+                )
+            })),
         }
     }
     remarks
 }
 
+fn remark(verdict: &Verdict, modes: &str, reason: &str) -> String {
+    format!("Missed in {modes}: {}. {reason}", verdict.bound.text())
+}
+
+/// What is over, if there are several metrics, and why.
+fn reason(verdict: &Verdict) -> String {
+    let over: Vec<String> = verdict.over.iter().map(|over| over.text()).collect();
+    let over = (!over.is_empty()).then(|| format!("Over: {}.", over.join("; ")));
+    let reasons = verdict
+        .reasons()
+        .into_iter()
+        .map(|reason| reason.map_or_else(|unknown| format!("ERROR: {unknown}."), str::to_owned));
+    over.into_iter()
+        .chain(reasons)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::samples::{self, CASE};
 
     #[test]
-    fn only_what_is_between_the_markers_changes() {
-        let document = format!("above\n{BEGIN}old\n{END}below\n");
-        let new = replace(&document, "new\n").unwrap();
-        assert_eq!(new, format!("above\n{BEGIN}new\n{END}below\n"));
-        assert_eq!(replace(&new, "old\n").unwrap(), document);
+    fn a_missed_bound_is_remarked_with_its_reason() {
+        let costs = |value| [("register_module", value), ("deregister_module", 0)];
+        let run = samples::run(CASE, [&costs(9), &costs(10)]);
+        let remarks = remarks(&bounds::judge(&run, CASE.machine));
+        assert_eq!(remarks.len(), 1, "{remarks:?}");
+        assert!(remarks[0].starts_with("Missed in revocable mode: module-only instructions"));
     }
 
     #[test]
-    fn a_document_without_markers_is_left_alone() {
-        assert!(replace("text\n", "new")
-            .unwrap_err()
-            .contains("measured: begin"));
+    fn the_document_is_whole() {
+        let run = samples::run(CASE, [&[("entries", 1)], &[("entries", 16)]]);
+        let text = results(&run);
+        assert!(text.starts_with("<!-- SPDX"));
+        for heading in ["## Bounds, without IOMMU", "## Plots", "## All metrics"] {
+            assert!(text.contains(&format!("\n{heading}\n")), "{heading}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 //! What is compared of a registration, and the ratio of ours to nvidia-peermem's.
 
-use crate::figures::{Figure, Module};
+use crate::measurements::{Measurement, Module};
 use crate::numbers;
 use crate::run::{Case, Run};
 
@@ -62,14 +62,14 @@ fn published(run: &Run, case: Case, module: Module, names: &[&str]) -> Option<u6
 
 fn calls(run: &Run, case: Case, module: Module, functions: &[&str]) -> Option<u64> {
     run.costs(case, module, 0)
-        .map(|figure: &Figure| figure.calls(functions))
+        .map(|measurement: &Measurement| measurement.calls(functions))
 }
 
-const REGISTER_MODULE: Metric = cost("register, module alone", |run, case, module| {
+pub const REGISTER_MODULE: Metric = cost("register, module alone", |run, case, module| {
     simulated(run, case, module, &["register_module"])
 });
 
-const DEREGISTER_MODULE: Metric = cost("deregister, module alone", |run, case, module| {
+pub const DEREGISTER_MODULE: Metric = cost("deregister, module alone", |run, case, module| {
     simulated(run, case, module, &["deregister_module"])
 });
 
@@ -119,11 +119,11 @@ pub const HELD: Metric = cost("kernel memory held, bytes", |run, case, module| {
     run.held(case, module)
 });
 
-const REVOKE_MODULE: Metric = cost("freed to revoked, module alone", |run, case, module| {
+pub const REVOKE_MODULE: Metric = cost("freed to revoked, module alone", |run, case, module| {
     run.revoked(case, module)?.sum(&["revoke_module"])
 });
 
-const REVOKE_TOTAL: Metric = cost("freed to revoked, total", |run, case, module| {
+pub const REVOKE_TOTAL: Metric = cost("freed to revoked, total", |run, case, module| {
     run.revoked(case, module)?.sum(&["revoke_total"])
 });
 
@@ -170,16 +170,19 @@ pub const SHORT: &[Metric] = &[
     REVOKE_TOTAL,
 ];
 
-/// Registrations each second, by the guest's clock, of a figure of threads.
-pub fn throughput(figure: &Figure) -> Option<f64> {
-    rate(figure.sum(&["registrations"])?, figure.sum(&["elapsed"])?)
+/// Registrations each second, by the guest's clock, of a measurement of threads.
+pub fn throughput(measurement: &Measurement) -> Option<f64> {
+    rate(
+        measurement.sum(&["registrations"])?,
+        measurement.sum(&["elapsed"])?,
+    )
 }
 
 /// What they would be if nothing took time but the module: each thread spends its
 /// share of the ticks there.
-pub fn module_throughput(figure: &Figure) -> Option<f64> {
-    let share = figure.sum(&["module_ticks"])? / figure.subject.threads?.max(1);
-    rate(figure.sum(&["registrations"])?, share)
+pub fn module_throughput(measurement: &Measurement) -> Option<f64> {
+    let share = measurement.sum(&["module_ticks"])? / measurement.subject.threads?.max(1);
+    rate(measurement.sum(&["registrations"])?, share)
 }
 
 fn rate(times: u64, ns: u64) -> Option<f64> {
@@ -189,7 +192,7 @@ fn rate(times: u64, ns: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures;
+    use crate::measurements;
     use crate::run::samples;
 
     #[test]
@@ -220,12 +223,12 @@ mod tests {
 
     #[test]
     fn throughput_of_threads_that_share_the_time() {
-        let figure = figures::parse(
-            r#"{"machine":"stock","module":"nv_peer_mem","mode":"revocable","figure":"threads","published":0,
+        let measurement = measurements::parse(
+            r#"{"machine":"stock","module":"nv_peer_mem","mode":"revocable","kind":"threads","published":0,
             "threads":4,"registrations":800,"elapsed":1000000,"module_ticks":400000,"driver_ticks":7}"#,
         )
         .unwrap();
-        assert_eq!(throughput(&figure), Some(8e5));
-        assert_eq!(module_throughput(&figure), Some(8e6));
+        assert_eq!(throughput(&measurement), Some(8e5));
+        assert_eq!(module_throughput(&measurement), Some(8e6));
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The figures that a guest is expected to say (tests/guest/scenarios/bench*.sh).
+//! The measurements that a guest is expected to say (tests/guest/scenarios/bench*.sh).
 
-use crate::figures::{Kind, Layout, Machine, Mode, Module, Subject};
+use crate::measurements::{Kind, Layout, Machine, Mode, Module, Subject};
 use crate::run::Run;
 
 const THREADS: [u64; 3] = [1, 2, 4];

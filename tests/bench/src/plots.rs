@@ -11,7 +11,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use crate::axis::Axis;
-use crate::figures::{Layout, Machine, Mode, Module};
+use crate::measurements::{Layout, Machine, Mode, Module};
 use crate::metrics::{self, Metric};
 use crate::numbers;
 use crate::run::{Case, Run};
@@ -104,7 +104,7 @@ fn costs(run: &Run, mode: Mode, file: &Path) -> Drawn {
     panels(file, &title, &by_layout(run, "ns (instructions)", lines))
 }
 
-/// A figure against size, of both modes.
+/// A metric against size, of both modes.
 fn by_mode(run: &Run, metric: &Metric, unit: &'static str, file: &Path) -> Drawn {
     let lines = |layout| {
         let mut lines = Vec::new();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A run: all of its figures and what they were measured with. This is the JSON file.
+//! A run: all of its measurements and what they were measured with. This is the JSON file.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figures::{self, Figure, Kind, Layout, Machine, Mode, Module, Subject};
+use crate::measurements::{self, Kind, Layout, Machine, Measurement, Mode, Module, Subject};
 
 const METHOD: &str = "Each registration is made by a consumer of the RDMA core in a guest under QEMU whose clock \
-    advances by one nanosecond for each instruction executed (-icount shift=0). Ticks are instructions. Each figure is \
-    the least of several rounds. 'module' is the time in the core's calls into the client without the driver's calls \
+    advances by one nanosecond for each instruction executed (-icount shift=0). Ticks are instructions. Each value is \
+    the minimum of several rounds. 'module' is the time in the core's calls into the client without the driver's calls \
     made inside of them. 'published' 1: the simulated driver's calls take what is published of real ones.";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct Run {
     /// Date, versions and the like.
     pub facts: BTreeMap<String, String>,
     pub sizes: Vec<u64>,
-    pub figures: Vec<Figure>,
+    pub measurements: Vec<Measurement>,
 }
 
 /// A kind of registration.
@@ -47,17 +47,17 @@ impl Case {
 }
 
 impl Run {
-    /// The run of these lines, and what is wrong with those that are not figures.
+    /// The run of these lines, and what is wrong with those that are not measurements.
     pub fn new(facts: BTreeMap<String, String>, lines: &str) -> (Self, Vec<String>) {
-        let mut figures = Vec::new();
+        let mut measurements = Vec::new();
         let mut faults = Vec::new();
         for line in lines.lines() {
-            match figures::parse(line) {
-                Ok(figure) => figures.push(figure),
+            match measurements::parse(line) {
+                Ok(measurement) => measurements.push(measurement),
                 Err(fault) => faults.push(fault),
             }
         }
-        let mut sizes: Vec<u64> = figures.iter().filter_map(|f| f.subject.size).collect();
+        let mut sizes: Vec<u64> = measurements.iter().filter_map(|f| f.subject.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let method = METHOD.to_owned();
@@ -66,7 +66,7 @@ impl Run {
                 method,
                 facts,
                 sizes,
-                figures,
+                measurements,
             },
             faults,
         )
@@ -76,13 +76,13 @@ impl Run {
         self.facts.get(name).map_or("unknown", String::as_str)
     }
 
-    pub fn of(&self, subject: &Subject) -> Option<&Figure> {
-        self.figures
+    pub fn of(&self, subject: &Subject) -> Option<&Measurement> {
+        self.measurements
             .iter()
-            .find(|figure| figure.subject == *subject)
+            .find(|measurement| measurement.subject == *subject)
     }
 
-    pub fn costs(&self, case: Case, module: Module, published: u64) -> Option<&Figure> {
+    pub fn costs(&self, case: Case, module: Module, published: u64) -> Option<&Measurement> {
         let mut subject = case.subject(module, Kind::Costs);
         subject.published = Some(published);
         self.of(&subject)
@@ -95,7 +95,7 @@ impl Run {
             .copied()
     }
 
-    pub fn revoked(&self, case: Case, module: Module) -> Option<&Figure> {
+    pub fn revoked(&self, case: Case, module: Module) -> Option<&Measurement> {
         self.of(&case.subject(module, Kind::Revoked))
     }
 
@@ -105,7 +105,7 @@ impl Run {
         mode: Mode,
         published: u64,
         threads: u64,
-    ) -> Option<&Figure> {
+    ) -> Option<&Measurement> {
         self.of(&Subject {
             machine: Machine::Stock,
             module,
@@ -118,14 +118,14 @@ impl Run {
         })
     }
 
-    pub fn module(&self, module: Module) -> Option<&Figure> {
-        self.figures
+    pub fn module(&self, module: Module) -> Option<&Measurement> {
+        self.measurements
             .iter()
             .find(|f| f.subject.kind == Kind::Module && f.subject.module == module)
     }
 }
 
-impl Figure {
+impl Measurement {
     /// The sum of values, if all are there.
     pub fn sum(&self, names: &[&str]) -> Option<u64> {
         names
@@ -154,7 +154,7 @@ pub mod samples {
 
     /// A run of two modules whose costs are as given, of one registration.
     pub fn run(case: Case, values: [&[(&str, u64)]; 2]) -> Run {
-        let mut figures = Vec::new();
+        let mut measurements = Vec::new();
         for (module, values) in Module::BOTH.into_iter().zip(values) {
             for published in [0, 1] {
                 let mut subject = case.subject(module, Kind::Costs);
@@ -162,7 +162,7 @@ pub mod samples {
                 let values = values
                     .iter()
                     .map(|(name, value)| ((*name).to_owned(), *value));
-                figures.push(Figure {
+                measurements.push(Measurement {
                     subject,
                     values: values.collect(),
                 });
@@ -172,7 +172,7 @@ pub mod samples {
             method: String::new(),
             facts: BTreeMap::new(),
             sizes: vec![case.size],
-            figures,
+            measurements,
         }
     }
 
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn a_sum_wants_all_of_its_parts() {
         let run = samples::run(samples::CASE, [&[("a", 1), ("b", 2)], &[]]);
-        let figure = run.costs(samples::CASE, Module::Ours, 1).unwrap();
-        assert_eq!(figure.sum(&["a", "b"]), Some(3));
-        assert_eq!(figure.sum(&["a", "c"]), None);
+        let measurement = run.costs(samples::CASE, Module::Ours, 1).unwrap();
+        assert_eq!(measurement.sum(&["a", "b"]), Some(3));
+        assert_eq!(measurement.sum(&["a", "c"]), None);
     }
 
     #[test]
@@ -205,15 +205,15 @@ mod tests {
             ("entries", 8),
         ];
         let run = samples::run(samples::CASE, [values, &[]]);
-        let figure = run.costs(samples::CASE, Module::Ours, 0).unwrap();
-        assert_eq!(figure.calls(&["nvidia_p2p_get_pages"]), 3);
-        assert_eq!(figure.calls(&[""]), 7);
+        let measurement = run.costs(samples::CASE, Module::Ours, 0).unwrap();
+        assert_eq!(measurement.calls(&["nvidia_p2p_get_pages"]), 3);
+        assert_eq!(measurement.calls(&[""]), 7);
     }
 
     #[test]
-    fn lines_that_are_no_figures_are_faults() {
+    fn lines_that_are_no_measurements_are_faults() {
         let (run, faults) = Run::new(BTreeMap::new(), "nonsense\n");
-        assert!(run.figures.is_empty());
+        assert!(run.measurements.is_empty());
         assert_eq!(faults.len(), 1);
     }
 }

@@ -6,7 +6,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
 use comfy_table::{CellAlignment, ContentArrangement};
 
 use crate::bounds::Verdict;
-use crate::figures::{Figure, Layout, Machine, Mode, Module};
+use crate::measurements::{Layout, Machine, Measurement, Mode, Module};
 use crate::metrics::{self, Metric};
 use crate::numbers;
 use crate::run::{Case, Run};
@@ -81,7 +81,7 @@ pub fn bounds(machine: Machine, verdicts: &[[Verdict; 2]]) -> Table {
     Table {
         title: format!("Bounds, {}", machine.name()),
         header: words(&[
-            "figure, ours / nvidia-peermem",
+            "metric, ours / nvidia-peermem",
             "at most",
             "persistent",
             "revocable",
@@ -103,7 +103,7 @@ fn in_short(run: &Run) -> Table {
     }
 }
 
-/// Registrations without an IOMMU: a row for each figure, a column for each size.
+/// Registrations without an IOMMU: a row for each metric, a column for each size.
 fn registrations(run: &Run, mode: Mode, layout: Layout) -> Table {
     let of = Kept::new(mode, layout, Machine::Stock);
     Table {
@@ -231,9 +231,9 @@ fn threads(run: &Run) -> Table {
     }
 }
 
-type Rate = fn(&Figure) -> Option<f64>;
+type Rate = fn(&Measurement) -> Option<f64>;
 
-/// Label, whether with published costs, and the rate of a figure.
+/// Label, whether with published costs, and the rate of a measurement.
 pub const THROUGHPUTS: [(&str, u64, Rate); 3] = [
     ("total", 0, metrics::throughput),
     ("module alone", 0, metrics::module_throughput),

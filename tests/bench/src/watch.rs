@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::figures;
+use crate::measurements;
 
 /// How often what the guest says is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -31,7 +31,7 @@ pub fn watch(guest: &str, expected: usize, said: &Path) -> io::Result<()> {
             continue;
         }
         match line.trim_end().split_once(' ') {
-            Some(("figure", figure)) => progress.figure(figure),
+            Some(("metrics", line)) => progress.measurement(line),
             Some(("end", _)) => break,
             _ => {}
         }
@@ -46,7 +46,7 @@ struct Progress {
     bar: Option<ProgressBar>,
     guest: String,
     expected: usize,
-    figures: usize,
+    measurements: usize,
     what: String,
     began: Instant,
     printed: Instant,
@@ -62,20 +62,20 @@ impl Progress {
             bar,
             guest: guest.to_owned(),
             expected,
-            figures: 0,
+            measurements: 0,
             what: String::new(),
             began: Instant::now(),
             printed: Instant::now(),
         })
     }
 
-    fn figure(&mut self, line: &str) {
-        self.figures += 1;
-        if let Ok(figure) = figures::parse(line) {
-            self.what = figure.subject.to_string();
+    fn measurement(&mut self, line: &str) {
+        self.measurements += 1;
+        if let Ok(measurement) = measurements::parse(line) {
+            self.what = measurement.subject.to_string();
         }
         if let Some(bar) = &self.bar {
-            bar.set_position(self.figures as u64);
+            bar.set_position(self.measurements as u64);
             bar.set_message(self.what.clone());
         }
     }
@@ -88,9 +88,9 @@ impl Progress {
 
     fn print(&mut self) {
         println!(
-            "[{}] … {} of {} figures, {} s{}{}",
+            "[{}] … {} of {} measurements, {} s{}{}",
             self.guest,
-            self.figures,
+            self.measurements,
             self.expected,
             self.began.elapsed().as_secs(),
             if self.what.is_empty() { "" } else { ": " },
@@ -109,7 +109,7 @@ impl Progress {
 
 fn bar(guest: &str, expected: usize) -> io::Result<ProgressBar> {
     let style = ProgressStyle::with_template(
-        "[{prefix}] {bar:24} {pos} of {len} figures, {elapsed} {wide_msg}",
+        "[{prefix}] {bar:24} {pos} of {len} measurements, {elapsed} {wide_msg}",
     )
     .map_err(io::Error::other)?
     .progress_chars("##.");

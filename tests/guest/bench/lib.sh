@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Measurements, each reported to the host as a line "figure {JSON}" (tests/lab/bench.sh).
+# Measurements, each reported to the host as a line "metrics {JSON}" (tests/lab/bench.sh).
 . /lab/bench/held.sh
 
 # What is compared, by its name for modprobe.
@@ -10,7 +10,7 @@ MODULES='nv_peer_mem nvidia-peermem'
 # How it lies on the bus.
 LAYOUTS='contiguous holes2m holes64k'
 
-# What is registered, and the rounds of which each figure is the least.
+# What is registered, and the rounds of which each value is the minimum.
 SIZES=$(word sizes 64K,1M,16M,256M,4G,64G | tr , ' ')
 rounds() {
 	case $1 in
@@ -52,9 +52,9 @@ load_measured() {
 	esac
 }
 
-# figure MEMBERS: one line for the host, MEMBERS of a JSON object in it.
-figure() {
-	report figure "{\"machine\":\"$MACHINE\",\"module\":\"$module\",\"mode\":\"$mode\",$1}"
+# metrics MEMBERS: one line for the host, MEMBERS of a JSON object in it.
+metrics() {
+	report metrics "{\"machine\":\"$MACHINE\",\"module\":\"$module\",\"mode\":\"$mode\",$1}"
 }
 
 bytes() { numfmt --from=iec "$1"; }
@@ -67,7 +67,7 @@ measured() {
 		fail "measuring $module, $mode: $members"
 		return
 	}
-	figure "$members,$result"
+	metrics "$members,$result"
 }
 
 # measured_twice MEMBERS OPTION...: with the simulated driver's own costs, and with
@@ -82,36 +82,39 @@ measured_twice() {
 	echo 0 >"$NVIDIA/costs"
 }
 
-# figure_costs SIZE: registration and deregistration.
-figure_costs() {
-	measured_twice "\"figure\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
+# measure_costs SIZE: registration and deregistration.
+measure_costs() {
+	measured_twice "\"kind\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
 		--length "$1" --times "$(rounds "$1")"
 }
 
-# figure_revoked SIZE: what freeing memory takes that is registered.
-figure_revoked() {
-	measured "\"figure\":\"revoked\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
+# measure_revoked SIZE: what freeing memory takes that is registered.
+measure_revoked() {
+	measured "\"kind\":\"revoked\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
 		--free --length "$1" --times "$(rounds "$1")"
 }
 
-# figure_held SIZE: bytes of kernel memory that the module holds for a registration.
-figure_held() {
-	figure "\"figure\":\"held\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"bytes\":$(held "$1")"
+# measure_held SIZE: bytes of kernel memory that the module holds for a registration.
+measure_held() {
+	metrics "\"kind\":\"held\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"bytes\":$(held "$1")"
 }
 
-# figure_threads N: registrations of 1 MiB by so many threads.
-figure_threads() {
-	measured_twice "\"figure\":\"threads\"" --length 1M --cycles 1500 --threads "$1"
+# measure_threads N: registrations of 1 MiB by so many threads.
+measure_threads() {
+	measured_twice "\"kind\":\"threads\"" --length 1M --cycles 1500 --threads "$1"
 }
 
-# figure_module MODULE: the module's file, the memory that its code and data take,
-# and how long the kernel takes to load it.
-figure_module() {
+# measure_module MODULE: the module's file, the memory that its code and data take,
+# and how long the kernel takes to load it. Of either the plain file without debug
+# information: installing compresses one of the two, which the kernel would
+# decompress while it is loading it.
+measure_module() {
 	local module=$1 mode=persistent file name
 	file=/tmp/$module.ko
 	name=${module//-/_}
-	cp "$(modinfo -n "$module")" "$file"
+	xz -dcf <"$(modinfo -n "$module")" >"$file"
+	strip --strip-debug "$file"
 	trace_loading insmod "$file"
-	figure "\"figure\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading"
+	metrics "\"kind\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading"
 	rmmod "$module"
 }

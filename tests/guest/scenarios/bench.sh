@@ -11,19 +11,19 @@ for module in $MODULES; do
 		for layout in $LAYOUTS; do
 			echo "$layout" >"$NVIDIA/layout"
 			for size in $SIZES; do
-				figure_costs "$size"
-				[ "$mode" = persistent ] || figure_revoked "$size"
+				measure_costs "$size"
+				[ "$mode" = persistent ] || measure_revoked "$size"
 			done
 		done
 		set_probes
 		for layout in $LAYOUTS; do
 			echo "$layout" >"$NVIDIA/layout"
 			for size in $SIZES; do
-				figure_held "$size"
+				measure_held "$size"
 			done
 		done
 		clear_probes
 		rmmod "$module"
 	done
-	[ "$MACHINE" != plain ] || figure_module "$module"
+	[ "$MACHINE" != plain ] || measure_module "$module"
 done

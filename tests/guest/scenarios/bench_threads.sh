@@ -9,7 +9,7 @@ for module in $MODULES; do
 	for mode in persistent revocable; do
 		load_measured "$module" "$mode"
 		for threads in 1 2 4; do
-			figure_threads "$threads"
+			measure_threads "$threads"
 		done
 		rmmod "$module"
 	done

@@ -1,29 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The crates that the report of measurements depends on: Debian's, in place of a
-# crate registry, and compiled once.
+# The crates that the report of measurements depends on, compiled once.
 set -euo pipefail
+# shellcheck source=SCRIPTDIR/crates.sh
+. /in/crates.sh
 
-apt-get update
-apt-get install --yes --no-install-recommends librust-comfy-table-dev librust-indicatif-dev \
-	librust-plotters-dev librust-serde-derive-dev librust-serde-dev librust-serde-json-dev
-rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
-
-mkdir -p /root/.cargo
-cat >/root/.cargo/config.toml <<'CONFIG'
-[source.crates-io]
-replace-with = "debian"
-
-[source.debian]
-directory = "/usr/share/cargo/registry"
-
-[net]
-offline = true
-
-[build]
-target-dir = "/var/cache/bench-target"
-CONFIG
+install_packages librust-comfy-table-dev librust-indicatif-dev librust-plotters-dev \
+	librust-serde-derive-dev librust-serde-dev librust-serde-json-dev
+use_debian_crates /var/cache/bench-target
 
 # The dependencies alone, in each way that the program is compiled in.
 mkdir -p /tmp/bench/src

@@ -2,28 +2,14 @@
 # shellcheck shell=bash
 #
 # What the tests on the host take from Debian beside the base: the crates that
-# they depend on, in place of a crate registry and compiled once, and the
-# programs that apply the mutants and watch memory.
+# they depend on, compiled once, and the programs that apply the mutants and
+# watch memory.
 set -euo pipefail
+# shellcheck source=SCRIPTDIR/crates.sh
+. /in/crates.sh
 
-apt-get update
-apt-get install --yes --no-install-recommends librust-loom-dev librust-proptest-dev patch valgrind
-rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
-
-mkdir -p /root/.cargo
-cat >/root/.cargo/config.toml <<'CONFIG'
-[source.crates-io]
-replace-with = "debian"
-
-[source.debian]
-directory = "/usr/share/cargo/registry"
-
-[net]
-offline = true
-
-[build]
-target-dir = "/var/cache/host-target"
-CONFIG
+install_packages librust-loom-dev librust-proptest-dev patch valgrind
+use_debian_crates /var/cache/host-target
 
 # The dependencies alone: tests without tests.
 mkdir -p /tmp/host/models /tmp/host/arithmetic

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # The kernel's Rust metadata once more, made as dkms has it made before it
-# builds the module. What was said is in /metadata.
+# builds the module. What was said, and when, is in /metadata.
 set -euo pipefail
 kver=$1 version=$2 series=$3
 install -D -m 755 -t /usr/lib/nvidia-peer-memory /in/rust-metadata
@@ -14,6 +14,7 @@ rm -rf "/usr/src/linux-rust-$kver"
 SECONDS=0
 TMPDIR=/tmp /in/src/dkms/prepare "$kver"
 echo "$SECONDS" >/metadata/seconds
+date -u '+%F %H:%M UTC' >/metadata/made
 /in/src/dkms/prepare "$kver" >/metadata/second
 
 apt-get purge -y "linux-source-$series"

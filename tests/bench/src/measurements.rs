@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What was measured: figures as the guests say them, one JSON object each.
+//! What was measured: metrics as the guests report them, one JSON object each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,13 +51,12 @@ pub enum Kind {
     Module,
 }
 
-/// What a figure is of. Only the members that its kind has are there.
+/// What a measurement is of. Only the members that its kind has are there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subject {
     pub machine: Machine,
     pub module: Module,
     pub mode: Mode,
-    #[serde(rename = "figure")]
     pub kind: Kind,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
@@ -72,7 +71,7 @@ pub struct Subject {
 
 /// What was measured of a subject, by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct Measurement {
     #[serde(flatten)]
     pub subject: Subject,
     #[serde(flatten)]
@@ -151,9 +150,9 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The figure in a line, or the line and what is wrong with it.
-pub fn parse(line: &str) -> Result<Figure, String> {
-    serde_json::from_str(line).map_err(|err| format!("not a figure ({err}): {line}"))
+/// The measurement in a line, or the line and what is wrong with it.
+pub fn parse(line: &str) -> Result<Measurement, String> {
+    serde_json::from_str(line).map_err(|err| format!("not a measurement ({err}): {line}"))
 }
 
 #[cfg(test)]
@@ -162,26 +161,26 @@ mod tests {
 
     #[test]
     fn subject_and_values_of_a_line() {
-        let figure = parse(
-            r#"{"machine":"iommu","module":"nvidia-peermem","mode":"revocable","figure":"costs",
+        let measurement = parse(
+            r#"{"machine":"iommu","module":"nvidia-peermem","mode":"revocable","kind":"costs",
             "layout":"holes2m","size":65536,"published":0,"entries":1,"register_total":23347}"#,
         )
         .unwrap();
-        assert_eq!(figure.subject.module, Module::Theirs);
-        assert_eq!(figure.subject.layout, Some(Layout::Holes2m));
-        assert_eq!(figure.subject.threads, None);
-        assert_eq!(figure.values.len(), 2);
-        assert_eq!(figure.values["register_total"], 23347);
+        assert_eq!(measurement.subject.module, Module::Theirs);
+        assert_eq!(measurement.subject.layout, Some(Layout::Holes2m));
+        assert_eq!(measurement.subject.threads, None);
+        assert_eq!(measurement.values.len(), 2);
+        assert_eq!(measurement.values["register_total"], 23347);
     }
 
     #[test]
-    fn a_figure_survives_being_written() {
-        let line = r#"{"machine":"stock","module":"nv_peer_mem","mode":"persistent","figure":"module","core":57344,"file":307604}"#;
+    fn a_measurement_survives_being_written() {
+        let line = r#"{"machine":"stock","module":"nv_peer_mem","mode":"persistent","kind":"module","core":57344,"file":307604}"#;
         assert_eq!(serde_json::to_string(&parse(line).unwrap()).unwrap(), line);
     }
 
     #[test]
-    fn what_is_no_figure_is_shown() {
+    fn what_is_no_measurement_is_shown() {
         let line = r#"{"machine":"stock","bytes":}"#;
         assert!(parse(line).unwrap_err().ends_with(line));
     }
