@@ -69,7 +69,7 @@ bench_guest() {
 	*) LAB_CPUS=1 ;;
 	esac
 	LAB_CLOCK=instructions
-	guest_layers "${1#*@}"
+	layers_of "$1"
 	new_run "${1%@*}"
 	bench_program "$run/said:/said:ro" -- watch "$1" "$(sizes_in_bytes)" /said &
 	watcher=$!

@@ -37,6 +37,6 @@ serves() { check "GPU memory registers, and a device reaches it" transfer_seen 0
 nothing_left() {
 	equal "nothing is left of it" '' "$(find /etc /usr/lib /usr/src /var/lib/dkms \
 		\( -name '*nv_peer_mem*' -o -name '*nvidia[-_]peer[-_]memory*' \) \
-		-not -path '/usr/lib/nv_peer_mem*' -not -path '/usr/src/lab-nvidia*' | paste -sd' ')"
+		-not -path '/usr/lib/nv_peer_mem*' | paste -sd' ')"
 	check "no module is left for any kernel" eval '! find /lib/modules -name "nv_peer_mem*" | grep .'
 }
