@@ -52,8 +52,15 @@ with_dots() {
 	return "$rc"
 }
 
+# What a container may lack though its user is root.
+check_rights() {
+	unshare --mount --pid --fork sh -c 'mount -t tmpfs tmpfs /mnt' 2>/dev/null ||
+		die "mounting is not allowed here, though this is root: in a container it wants --privileged (or CAP_SYS_ADMIN, and no seccomp or AppArmor profile that forbids it)."
+}
+
 prepare_cache() {
 	local free_kb
+	check_rights
 	mkdir -p "$LAB_CACHE"/{layers,log,tmp,run,results,last} 2>/dev/null ||
 		die "cannot write to $LAB_CACHE: choose another directory with LAB_CACHE=DIR."
 	free_kb=$(df -Pk "$LAB_CACHE" | awk 'NR == 2 { print $4 }')

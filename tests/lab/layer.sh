@@ -86,6 +86,8 @@ make_layer() {
 	with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
 		bash -eu /in/build.sh "${layer_args[@]}" || {
 		show_log "$LAB_CACHE/log/$name.log"
+		! grep -q 'No space left on device' "$LAB_CACHE/log/$name.log" ||
+			hint=" There is no space left: make room in $LAB_CACHE, in memory (/tmp of a build is there), or set LAB_CACHE=DIR."
 		die "building the layer '$name' failed; nothing of it is kept.$hint"
 	}
 	finish_layer "$dir" "$full"
