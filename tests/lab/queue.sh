@@ -222,35 +222,43 @@ freeze() {
 	exec bash "$reply/copy/tests/lab/lab" "$@"
 }
 
-# queue_main test|all [--fresh|--last]
+# queue_main test|all [--last|--fresh] [--only PATTERN]
 queue_main() {
-	local queue=$1 begun=$SECONDS failed passed jobs=() planned=() units=() outputs records
+	local queue=$1 only='' begun=$SECONDS failed passed jobs=() planned=() units=() outputs records
 	local -A unit_layers=() unit_seconds=() unit_command=() unit_state=() unit_begun=() running=()
+	local words=("$@")
 	shift
-	case ${1-} in
-	'') ;;
-	--last)
-		last_main "$queue"
-		return
-		;;
-	--fresh) export LAB_FRESH=yes ;;
-	*) die "'$1' is no option of $queue, only: --fresh, --last." ;;
-	esac
-	[ "${LAB_FROZEN-}" ] || freeze "$queue" "$@"
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--last)
+			last_main "$queue"
+			return
+			;;
+		--fresh) export LAB_FRESH=yes ;;
+		--only)
+			only=${2-}
+			[ "$only" ] || die "--only wants a pattern: the jobs whose names match it (tests/run jobs lists them)."
+			shift
+			;;
+		*) die "'$1' is no option of $queue, only: --last, --fresh, --only PATTERN." ;;
+		esac
+		shift
+	done
+	[ "${LAB_FROZEN-}" ] || freeze "${words[@]}"
 	LAB_JOBS=${LAB_JOBS:-$(default_slots)}
 	new_dir tmp outputs
 	outputs=$reply records=$reply/records
 	: >"$records"
 	jobs_of "$queue" >"$outputs/jobs" || die "the jobs could not be listed."
-	mapfile -t jobs <"$outputs/jobs"
-	[ "${#jobs[@]}" -gt 0 ] || die "there are no jobs."
+	mapfile -t jobs < <(awk -F'|' -v only="$only" '$2 ~ only' "$outputs/jobs")
+	[ "${#jobs[@]}" -gt 0 ] || die "there are no jobs${only:+ whose name matches '$only'}."
 	plan
 	[ "${#planned[@]}" = "${#jobs[@]}" ] || die "${#jobs[@]} jobs are listed, ${#planned[@]} planned."
 	say "$queue" "${#jobs[@]} jobs, $LAB_JOBS at a time; $(last_time)"
 	run_units
 	passed=$(grep -c ' passed ' "$records") || true
 	failed=$((${#planned[@]} - passed))
-	keep_last "$queue" $((SECONDS - begun)) "$passed" "$failed"
+	keep_last "$queue${only:+-only}" $((SECONDS - begun)) "$passed" "$failed"
 	end_of_run
 }
 
@@ -266,7 +274,7 @@ last_time() {
 
 # end_of_run: the closing lines. A job that has left no record has failed.
 end_of_run() {
-	local name last=$LAB_CACHE/last/$queue
+	local name last=$LAB_CACHE/last/$queue${only:+-only}
 	for name in "${planned[@]}"; do
 		grep -q "^$name passed " "$records" || say "$queue" "failed: $name"
 	done
