@@ -11,11 +11,12 @@
 
 # hash_of PATH...: a hash of the files' names and contents; directories whole.
 hash_of() {
-	local path memo=
+	local path memo='' new=''
 	# Of a copy that nobody changes each is made once.
 	if [ "${LAB_FROZEN-}" ]; then
 		memo=$LAB_FROZEN/$(printf '%s\n' "$@" | sha256sum | cut -c 1-32)
 		! cat "$memo" 2>/dev/null || return 0
+		new=$memo.$BASHPID
 	fi
 	for path; do
 		if [ -d "$path" ]; then
@@ -24,8 +25,8 @@ hash_of() {
 		else
 			sha256sum <"$path"
 		fi
-	done | sha256sum | cut -c 1-12 | tee ${memo:+"$memo.$BASHPID"}
-	[ -z "$memo" ] || mv "$memo.$BASHPID" "$memo"
+	done | sha256sum | cut -c 1-12 | tee ${new:+"$new"}
+	[ -z "$memo" ] || mv "$new" "$memo"
 }
 
 # in_layers STACK UPPER COMMAND...: runs COMMAND in a chroot made of the layers
