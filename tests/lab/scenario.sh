@@ -108,7 +108,7 @@ run_shared() {
 		show_end "${left[0]}" 1 "scenario ${left[0]}" || true
 		record "${left[0]}" failed $((SECONDS - started)) 0
 		say "${left[0]}" "the same alone, to see whether it fails by itself:"
-		(run_alone "${left[0]}") || true
+		(name=${left[0]} left=() && run_alone "$name") || true
 		left=("${left[@]:1}")
 	done
 	return "$rc"
