@@ -29,10 +29,12 @@ ends_with 1 "a value is another one" 'equal "numbers" 1 2'
 for text in 'BUG: made up' 'WARNING: made up' 'KASAN: made up' 'INFO: task made up blocked for more than 120 seconds'; do
 	ends_with 1 "the kernel's log has $text" "echo '<2>$text' >/dev/kmsg"
 done
-ends_with 1 "the kernel's log had a report, and was cleared" 'echo "<2>BUG: made up" >/dev/kmsg; clear_log'
+ends_with 1 "the kernel's log has a report, and then a mark" 'echo "<2>BUG: made up" >/dev/kmsg; mark_log'
 hold gpuverbs transfer --from 0 --to 8M --length 64K --seed 1 --hold
 ends_with 1 "memory stays registered" true
 check "it is released" ended_well
+unload_module
+load_module persistent_api_support=0
 echo 'b2_stop_inverted 1' >"$CORE/switch"
 ends_with 1 "a contract is broken" 'echo "driver 1" >"$CORE/fail"; gpuverbs register --offset 0 --length 64K --expect ENOMEM'
 echo 'b2_stop_inverted 0' >"$CORE/switch"
