@@ -9,9 +9,6 @@ import threading
 
 from lab import *
 
-U32, U64, I32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
-MIB = 1 << 20
-
 
 def touch():
     """In a process of its own, which the kernel ends."""

@@ -13,7 +13,6 @@ from rdma import *
 # cpumap.h
 CPUMAP_PIN = 0x40104D01
 
-MIB = 1 << 20
 SIZE = 2 * MIB
 
 
@@ -86,7 +85,7 @@ def sharing(hca):
     for order in ORDERS:
         text = " and ".join(order)
         address, map_, mr = both(hca, order)
-        equal(f"{text}: pinned twice", 2, counter("live_pins") + counter("live_persistent_pins"))
+        equal(f"{text}: pinned twice", 2, pins())
         other = alloc(SIZE)
         far, pair = hca.register(other, SIZE), hca.pair()
         map_.put(pattern(2, length), 77)
@@ -119,34 +118,29 @@ def one_ends(hca, text, order, address, map_, mr):
         map_.put(pattern(5, 4096))
         same(f"{text}: deregistered, the CPU goes on", pattern(5, 4096), get(address, 4096))
         map_.close()
-    equal(f"{text}: one pin is left, of the other buffer", 1, counter("live_pins") + counter("live_persistent_pins"))
+    equal(f"{text}: one pin is left, of the other buffer", 1, pins())
 
 
 def revocation(hca):
     for order in ORDERS:
         text = " and ".join(order)
         address, map_, mr = both(hca, order)
-        source = alloc(SIZE)
-        from_ = hca.register(source, SIZE)
-        put(source, pattern(6, 4096))
-        equal(f"{text}: written before", 0, hca.pair().write(from_, source, 4096, mr.rkey, address))
+        source = Source(hca, 6)
+        equal(f"{text}: written before", 0, source.write(mr, address))
         same(f"{text}: and read", pattern(6, 4096), map_.get(4096))
         fired = counter("callbacks_fired")
         free(address)
         equal(f"{text}: one free revokes both", fired + 2, counter("callbacks_fired"))
         equal(f"{text}: a pin is left, of the other buffer", 1, counter("live_pins"))
-        heir = alloc(SIZE)
-        put(heir, b"heir" * 1024)
+        heir = next_owner(SIZE)
         equal(f"{text}: its memory and its address are another's", address, heir)
         equal(f"{text}: not read by the CPU after", errno.EFAULT, map_.error())
-        equal(f"{text}: not written by RDMA after", e.IBV_WC_REM_ACCESS_ERR,
-              hca.pair().write(from_, source, 4096, mr.rkey, address))
-        same(f"{text}: who has it now keeps it", b"heir" * 1024, get(heir, 4096))
+        equal(f"{text}: not written by RDMA after", e.IBV_WC_REM_ACCESS_ERR, source.write(mr, address))
+        untouched(f"{text}: who has it now keeps it", heir)
         equal(f"{text}: who has it now may be mapped and registered", (0, 0), (pin_error(heir), hca.error(heir, SIZE)))
-        for thing in (map_, mr, from_):
+        for thing in (map_, mr, source):
             thing.close()
         free(heir)
-        free(source)
 
 
 def persistence(hca):
@@ -154,21 +148,17 @@ def persistence(hca):
     for order in ORDERS:
         text = " and ".join(order)
         address, map_, mr = both(hca, order)
-        source = alloc(SIZE)
-        from_ = hca.register(source, SIZE)
-        put(source, pattern(7, 4096))
+        source = Source(hca, 7)
         fired = counter("callbacks_fired")
         free(address)
         equal(f"{text}: the mapping alone is revoked", fired + 1, counter("callbacks_fired"))
         equal(f"{text}: not read by the CPU after", errno.EFAULT, map_.error())
-        heir = alloc(SIZE)
-        put(heir, b"heir" * 1024)
-        equal(f"{text}: written by RDMA after", 0, hca.pair().write(from_, source, 4096, mr.rkey, address))
-        same(f"{text}: not to who has the address now", b"heir" * 1024, get(heir, 4096))
-        for thing in (map_, mr, from_):
+        heir = next_owner(SIZE)
+        equal(f"{text}: written by RDMA after", 0, source.write(mr, address))
+        untouched(f"{text}: not to who has the address now", heir)
+        for thing in (map_, mr, source):
             thing.close()
         free(heir)
-        free(source)
         equal(f"{text}: nothing is left", 0, counter("live_orphans"))
 
 

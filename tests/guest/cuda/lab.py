@@ -9,6 +9,9 @@ import sys
 NVIDIA = "/sys/kernel/debug/nvidia_lab/"
 CORE = "/sys/kernel/debug/peer_mem_lab/"
 
+MIB = 1 << 20
+U32, U64, I32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
+
 # lab_gpu.h
 LAB_GPU_QUERY = 0xC0304702
 
@@ -25,7 +28,7 @@ cuda = ctypes.CDLL("libcuda.so.1")
 
 def plain(value):
     """An address as a 64-bit word, and not as the C int that ctypes makes of it."""
-    return ctypes.c_uint64(value) if isinstance(value, int) else value
+    return U64(value) if isinstance(value, int) else value
 
 
 def call(name, *arguments):
@@ -51,7 +54,7 @@ def error(name, *arguments):
 
 
 def place():
-    return ctypes.byref(ctypes.c_uint64())
+    return ctypes.byref(U64())
 
 
 def context():
@@ -60,7 +63,7 @@ def context():
 
 
 def alloc(size):
-    return result(ctypes.c_uint64, "cuMemAlloc_v2", size)
+    return result(U64, "cuMemAlloc_v2", size)
 
 
 def free(address):
@@ -82,6 +85,18 @@ def pattern(seed, length):
     return random.Random(seed).randbytes(length)
 
 
+def next_owner(size):
+    """The next buffer, where one was freed."""
+    address = alloc(size)
+    put(address, b"next" * 1024)
+    return address
+
+
+def untouched(text, address):
+    """What next_owner() wrote is still there."""
+    same(text, b"next" * 1024, get(address, 4096))
+
+
 def attribute(kind, number, address):
     return result(kind, "cuPointerGetAttribute", number, address)
 
@@ -97,6 +112,10 @@ def bar_offset(address):
 def counter(name, where=NVIDIA):
     with open(where + "counters") as file:
         return int(dict(line.split() for line in file)[name])
+
+
+def pins():
+    return counter("live_pins") + counter("live_persistent_pins")
 
 
 def ok(text):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """CUDA memory that is registered, and what ends it. The word says which part."""
-import ctypes
 import errno
 import os
 import signal
@@ -9,13 +8,6 @@ import sys
 
 from lab import *
 from rdma import *
-
-MIB = 1 << 20
-U32, U64 = ctypes.c_uint32, ctypes.c_uint64
-
-
-def pins():
-    return counter("live_pins") + counter("live_persistent_pins")
 
 
 def made(size, p2p):
@@ -73,24 +65,20 @@ def neighbours_of(hca, size):
 
 def revoked_at(hca, text, end):
     """A write before, to what `end` takes away, and one after."""
-    source = alloc(2 * MIB)
-    put(source, pattern(8, 4096))
-    from_ = hca.register(source, 4096)
+    source = Source(hca, 8)
     target, take_away = end()
     to, pair = hca.register(target, 2 * MIB), hca.pair()
-    equal(f"{text}: written before", 0, pair.write(from_, source, 4096, to.rkey, target))
+    equal(f"{text}: written before", 0, source.write(to, target, pair))
     before = counter("callbacks_fired")
     take_away()
     equal(f"{text}: revoked", (before + 1, 1), (counter("callbacks_fired"), pins()))
-    heir = alloc(2 * MIB)
-    put(heir, b"heir" * 1024)
+    heir = next_owner(2 * MIB)
     equal(f"{text}: its memory and its address are another's", target, heir)
-    check(f"{text}: not written after", pair.write(from_, source, 4096, to.rkey, target) != 0)
-    same(f"{text}: who has it now keeps it", b"heir" * 1024, get(heir, 4096))
-    for thing in (from_, to):
-        thing.close()
+    check(f"{text}: not written after", source.write(to, target, pair) != 0)
+    untouched(f"{text}: who has it now keeps it", heir)
+    to.close()
     free(heir)
-    free(source)
+    source.close()
 
 
 def revocation(hca):
@@ -121,21 +109,18 @@ def revocation(hca):
 def persistence(hca):
     """Pinned memory stays where it is until the registration ends."""
     frames = counter("live_frames")
-    source, target = alloc(2 * MIB), alloc(2 * MIB)
-    put(source, pattern(9, 4096))
-    from_, to = hca.register(source, 4096), hca.register(target, 2 * MIB)
+    source, target = Source(hca, 9), alloc(2 * MIB)
+    to = hca.register(target, 2 * MIB)
     free(target)
     equal("freed, and still there", 1, counter("live_orphans"))
-    heir = alloc(2 * MIB)
-    put(heir, b"heir" * 1024)
+    heir = next_owner(2 * MIB)
     equal("its address is another's", target, heir)
-    equal("written after", 0, hca.pair().write(from_, source, 4096, to.rkey, target))
-    same("to the old memory, not to the new", b"heir" * 1024, get(heir, 4096))
+    equal("written after", 0, source.write(to, target))
+    untouched("to the old memory, not to the new", heir)
     to.close()
     equal("gone with the registration", 0, counter("live_orphans"))
-    from_.close()
     free(heir)
-    free(source)
+    source.close()
     equal("no memory is lost", frames, counter("live_frames"))
 
 

@@ -9,7 +9,6 @@ from lab import *
 from rdma import *
 
 PEERS = "/sys/kernel/mm/memory_peers/"
-MIB = 1 << 20
 # Of what can and what cannot be revoked, in the words of the RDMA core's file.
 REVOCABLE, FIXED = "revocable", "fixed"
 

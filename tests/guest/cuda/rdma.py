@@ -15,6 +15,8 @@ from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import RecvWR, SGE, SendWR
 import pyverbs.enums as e
 
+from lab import MIB, alloc, free, pattern, put
+
 ALL = (e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
        | e.IBV_ACCESS_REMOTE_ATOMIC | e.IBV_ACCESS_MW_BIND)
 
@@ -64,6 +66,23 @@ class Hca:
             pair.close()
         self.pd.close()
         self.context.close()
+
+
+class Source:
+    """A registered buffer with a pattern at its beginning, which RDMA writes elsewhere."""
+
+    def __init__(self, hca, seed):
+        self.hca, self.address = hca, alloc(2 * MIB)
+        put(self.address, pattern(seed, 4096))
+        self.region = hca.register(self.address, 2 * MIB)
+
+    def write(self, region, address, pair=None):
+        """The completion's status."""
+        return (pair or self.hca.pair()).write(self.region, self.address, 4096, region.rkey, address)
+
+    def close(self):
+        self.region.close()
+        free(self.address)
 
 
 class Pair:
