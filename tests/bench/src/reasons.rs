@@ -54,8 +54,9 @@ const REASONS: &[Reason] = &[
         machine: None,
         mode: Mode::Revocable,
         metrics: &[],
-        text: "What it costs in persistent mode; and the module maps the pages itself, which nvidia-peermem leaves to \
-               the driver (where a revocation may meet it), and enters the region into a table of ids.",
+        text: "As in persistent mode, what a registration costs whatever its size. Besides, the module maps the pages \
+               itself, which nvidia-peermem leaves to the driver (where a revocation may meet it), and enters the \
+               region into a table of ids.",
     },
     Reason {
         bound: Bound::Module4G,
