@@ -375,8 +375,8 @@ static int choice_show(struct seq_file *s, void *unused)
 static ssize_t choice_write(struct file *file, const char __user *buf,
 			    size_t size, loff_t *ppos)
 {
-	const struct sim_choice *choice = ((struct seq_file *)file->private_data)->private;
 	char *word __free(kfree) = memdup_user_nul(buf, size);
+	const struct sim_choice *choice = ((struct seq_file *)file->private_data)->private;
 	int i;
 
 	if (IS_ERR(word))
