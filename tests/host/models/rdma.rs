@@ -169,6 +169,17 @@ impl Registration {
         Ok(())
     }
 
+    /// A failure leaves nothing pinned.
+    fn map(&self, request: Request) -> Result<(), i32> {
+        self.get_pages(request)?;
+        self.dma_map().inspect_err(|_| self.put_pages())
+    }
+
+    fn unmap(&self) {
+        self.dma_unmap();
+        self.put_pages();
+    }
+
     fn dma_unmap(&self) {
         note("dma_unmap");
         let dma_unmap = self
@@ -378,15 +389,15 @@ impl Rdma {
 
 /// G3: what it does under its mapping lock.
 impl Rdma {
+    /// G3a unmaps under its lock; those since let go of it first.
+    fn lock_for_unmapping<T>(&self, lock: T) -> Option<T> {
+        (self.kind == Kind::G3a).then_some(lock)
+    }
+
     fn register_locked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
         let mut state = new.state.lock().unwrap();
         self.add_ticket(new);
-        let result = new.get_pages(request).and_then(|()| {
-            new.dma_map().inspect_err(|_| {
-                new.put_pages();
-            })
-        });
-        if let Err(errno) = result {
+        if let Err(errno) = new.map(request) {
             self.drop_ticket(new);
             drop(state);
             new.release();
@@ -396,15 +407,9 @@ impl Rdma {
         if request.device_fails {
             note("the device fails");
             state.mapped = false;
-            if self.kind == Kind::G3b {
-                drop(state);
-                new.dma_unmap();
-                new.put_pages();
-            } else {
-                new.dma_unmap();
-                new.put_pages();
-                drop(state);
-            }
+            let state = self.lock_for_unmapping(state);
+            new.unmap();
+            drop(state);
             self.drop_ticket(new);
             new.release();
             return Err(EINVAL);
@@ -419,19 +424,11 @@ impl Rdma {
         let mut state = old.state.lock().unwrap();
         state.active = false;
         let mapped = std::mem::take(&mut state.mapped);
-        if self.kind == Kind::G3b {
-            drop(state);
-            if mapped {
-                old.dma_unmap();
-                old.put_pages();
-            }
-        } else {
-            if mapped {
-                old.dma_unmap();
-                old.put_pages();
-            }
-            drop(state);
+        let state = self.lock_for_unmapping(state);
+        if mapped {
+            old.unmap();
         }
+        drop(state);
         self.drop_ticket(old);
         old.release();
     }
@@ -455,8 +452,7 @@ impl Rdma {
         still_there();
         if std::mem::take(&mut state.mapped) {
             if self.kind == Kind::G3a {
-                registration.dma_unmap();
-                registration.put_pages();
+                registration.unmap();
             } else {
                 // As the core does it: it forgets the table, which is the client's.
                 registration.table.set(sg_table::default());
@@ -470,12 +466,7 @@ impl Rdma {
 impl Rdma {
     fn register_unlocked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
         self.add_ticket(new);
-        let result = new.get_pages(request).and_then(|()| {
-            new.dma_map().inspect_err(|_| {
-                new.put_pages();
-            })
-        });
-        if let Err(errno) = result {
+        if let Err(errno) = new.map(request) {
             self.drop_ticket(new);
             new.release();
             return Err(errno);
@@ -485,8 +476,7 @@ impl Rdma {
         }
         note("is not activated");
         self.drop_ticket(new);
-        new.dma_unmap();
-        new.put_pages();
+        new.unmap();
         new.release();
         Err(EINVAL)
     }
@@ -521,8 +511,7 @@ impl Rdma {
             self.drop_ticket(old);
             old.client.ticket_gone.notify_all();
         }
-        old.dma_unmap();
-        old.put_pages();
+        old.unmap();
         old.release();
     }
 
@@ -555,8 +544,7 @@ impl Rdma {
         }
         registration.switch_off();
         self.drop_ticket(&registration);
-        registration.dma_unmap();
-        registration.put_pages();
+        registration.unmap();
         registration.release();
         registration.state.lock().unwrap().over = true;
         registration.deregistered.notify_all();

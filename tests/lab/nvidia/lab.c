@@ -89,6 +89,7 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_FREES] = "frees",
 	[SIM_CALLBACKS_FIRED] = "callbacks_fired",
 	[SIM_PUT_NOT_FOUND] = "put_not_found",
+	[SIM_FAILURES_INJECTED] = "failures_injected",
 	[SIM_INJECTIONS] = "injections",
 	[SIM_COSTS_EXCEEDED] = "costs_exceeded",
 	[SIM_VIOLATIONS] = "violations",
@@ -230,6 +231,8 @@ int sim_fail(enum sim_export which)
 			sim_failures[which].error = 0;
 	}
 	spin_unlock(&sim_spin);
+	if (ret)
+		sim_add(SIM_FAILURES_INJECTED, 1);
 	return ret;
 }
 
@@ -375,8 +378,8 @@ static int choice_show(struct seq_file *s, void *unused)
 static ssize_t choice_write(struct file *file, const char __user *buf,
 			    size_t size, loff_t *ppos)
 {
-	const struct sim_choice *choice = ((struct seq_file *)file->private_data)->private;
 	char *word __free(kfree) = memdup_user_nul(buf, size);
+	const struct sim_choice *choice = ((struct seq_file *)file->private_data)->private;
 	int i;
 
 	if (IS_ERR(word))

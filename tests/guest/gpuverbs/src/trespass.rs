@@ -12,7 +12,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use crate::args::{Args, Command, Opt};
+use crate::args::{Args, Command};
 use crate::buffer::{Buffer, Ends, ENDS_OPTIONS};
 use crate::failure::Failure;
 use crate::gpu::FreeBy;
@@ -25,18 +25,12 @@ use crate::verbs::{Mr, Operation, Outcome, Pair, Pd, Port, Remote, PORT_OPTIONS}
 pub const COMMAND: Command = Command {
     name: "trespass",
     summary: "Frees registered GPU memory, and tries to reach its next owner's bytes there",
-    options: &[
-        ENDS_OPTIONS,
-        &[Opt::optional(
-            "guesses",
-            "N",
-            "keys to try on either side of the known ones (default: 4)",
-        )],
-        machine::OPTIONS,
-        PORT_OPTIONS,
-    ],
+    options: &[ENDS_OPTIONS, machine::OPTIONS, PORT_OPTIONS],
     run,
 };
+
+/// How many keys are tried on either side of the known ones.
+const GUESSES: u32 = 4;
 
 fn run(args: &Args) -> Result<(), Failure> {
     let (mut ours, theirs) =
@@ -91,7 +85,6 @@ fn reside(args: &Args, intruder: &UnixStream) -> Result<(), Failure> {
 
 fn intrude(args: &Args, resident: &mut UnixStream) -> Result<(), Failure> {
     let ends = Ends::parse(args)?;
-    let guesses = u32::try_from(args.number("guesses")?.unwrap_or(4)).unwrap_or(u32::MAX);
     let machine = Machine::open(args)?;
     let pd = Pd::allocate(&machine.device)?;
     let mut own = Buffer::allocate(&machine.gpu, ends.from)?;
@@ -117,7 +110,7 @@ fn intrude(args: &Args, resident: &mut UnixStream) -> Result<(), Failure> {
         rkey: u32::from_ne_bytes(rkey),
     };
 
-    let tried = intruder.tries_stale_region()? + intruder.tries_keys(home, guesses)?;
+    let tried = intruder.tries_stale_region()? + intruder.tries_keys(home)?;
     output::value("refused", tried);
     let poison = vec![POISON; own.length()];
     own.check(&poison)
@@ -165,9 +158,9 @@ impl Intruder {
     }
 
     /// Keys that were overheard or guessed, with either process's address.
-    fn tries_keys(&self, home: Remote, guesses: u32) -> Result<u32, Failure> {
+    fn tries_keys(&self, home: Remote) -> Result<u32, Failure> {
         let mut tried = 0;
-        for rkey in keys_around(self.stale.remote().rkey, home.rkey, guesses) {
+        for rkey in keys_around(self.stale.remote().rkey, home.rkey, GUESSES) {
             if rkey == self.own_region.remote().rkey {
                 continue;
             }

@@ -10,7 +10,7 @@ use crate::{
     p2p,
     peer::{self, Core, Registration as Client},
     rdma::{Kind, Registration, Request},
-    world::world,
+    world::{spawn, world},
 };
 
 /// The module as `main.rs` loads it, and lets it go: first its clients, then the last callback.
@@ -119,4 +119,32 @@ pub(crate) fn register(request: Request) -> Result<Rc<Registration>, i32> {
 
 pub(crate) fn deregister(registration: &Registration) {
     world().rdma.deregister(registration);
+}
+
+/// Deregisters what could be registered.
+pub(crate) fn end(registered: Result<Rc<Registration>, i32>) {
+    if let Ok(registration) = registered {
+        deregister(&registration);
+    }
+}
+
+/// `module` with the first page at `A` registered.
+pub(crate) fn registered(module: Module) -> (Module, Rc<Registration>) {
+    allocate(A);
+    (module, register(page(A)).unwrap())
+}
+
+/// Does `work` while another thread frees the memory at `A`.
+pub(crate) fn while_freed<T>(work: impl FnOnce() -> T) -> T {
+    let freeing = spawn("free", OWNER, || free(A));
+    let result = work();
+    freeing.join().unwrap();
+    result
+}
+
+/// Registers while another thread frees the memory; then deregisters what could be registered.
+pub(crate) fn register_while_freed(module: Module, request: Request) {
+    allocate(A);
+    end(while_freed(|| register(request)));
+    module.unload();
 }

@@ -9,17 +9,8 @@ use crate::{
     world::{spawn, world},
 };
 
-/// Registers while another thread frees the memory; then deregisters what could be registered.
 fn free_during(registration: Request) {
-    let module = Module::revocable();
-    allocate(A);
-    let freeing = spawn("free", OWNER, || free(A));
-    let registered = register(registration);
-    freeing.join().unwrap();
-    if let Ok(registration) = registered {
-        deregister(&registration);
-    }
-    module.unload();
+    register_while_freed(Module::revocable(), registration);
 }
 
 #[test]
@@ -63,12 +54,8 @@ fn registration_whose_second_page_cannot_be_mapped() {
 #[test]
 fn deregistration() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
-        let freeing = spawn("free", OWNER, || free(A));
-        deregister(&registration);
-        freeing.join().unwrap();
+        let (module, registration) = registered(Module::revocable());
+        while_freed(|| deregister(&registration));
         module.unload();
     });
 }
@@ -79,17 +66,9 @@ fn two_registrations() {
     explore(UpTo(3), || {
         let module = Module::revocable();
         allocate(A);
-        let second = spawn("second", OWNER, || {
-            if let Ok(registration) = register(page(A)) {
-                deregister(&registration);
-            }
-        });
-        let freeing = spawn("free", OWNER, || free(A));
-        if let Ok(registration) = register(page(A)) {
-            deregister(&registration);
-        }
+        let second = spawn("second", OWNER, || end(register(page(A))));
+        while_freed(|| end(register(page(A))));
         second.join().unwrap();
-        freeing.join().unwrap();
         module.unload();
     });
 }

@@ -11,7 +11,7 @@ use super::cast::*;
 use crate::{
     explore::{count, explored, Preemptions, Preemptions::*},
     rdma::KINDS,
-    world::{spawn, world},
+    world::world,
 };
 
 const ENOMEM: i32 = -12;
@@ -53,9 +53,7 @@ fn alone(module: Module, begin: &dyn Fn()) -> bool {
     let registered = register(two_pages(A));
     let failed = !world().faults.allocation.is_set();
     assert_eq!(registered.as_ref().err(), failed.then_some(&ENOMEM));
-    if let Ok(registration) = registered {
-        deregister(&registration);
-    }
+    end(registered);
     module.unload();
     failed
 }
@@ -74,15 +72,8 @@ fn persistent() {
 fn while_the_memory_is_freed() {
     at_each_allocation(UpTo(4), |begin| {
         let module = Module::revocable();
-        allocate(A);
         begin();
-        let freeing = spawn("free", OWNER, || free(A));
-        let registered = register(page(A));
-        freeing.join().unwrap();
-        if let Ok(registration) = registered {
-            deregister(&registration);
-        }
-        module.unload();
+        register_while_freed(module, page(A));
         !world().faults.allocation.is_set()
     });
 }

@@ -6,20 +6,12 @@ use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
     rdma::Request,
-    world::{spawn, world},
+    world::world,
 };
 
-/// Registers while another thread frees the memory: either there was none, or it stays.
+/// Either there was no memory to register, or it stays.
 fn free_during(registration: Request) {
-    let module = Module::persistent();
-    allocate(A);
-    let freeing = spawn("free", OWNER, || free(A));
-    let registered = register(registration);
-    freeing.join().unwrap();
-    if let Ok(registration) = registered {
-        deregister(&registration);
-    }
-    module.unload();
+    register_while_freed(Module::persistent(), registration);
 }
 
 #[test]
@@ -50,9 +42,7 @@ fn revocable_instead() {
         allocate(A);
         let registration = register(page(A)).expect("the revocable client serves it");
         assert!(world().driver.is_armed());
-        let freeing = spawn("free", OWNER, || free(A));
-        deregister(&registration);
-        freeing.join().unwrap();
+        while_freed(|| deregister(&registration));
         module.unload();
     });
 }
@@ -62,19 +52,15 @@ fn revocable_instead() {
 #[test]
 fn beside_a_revocable_registration_of_the_same_memory() {
     explore(UpTo(4), || {
-        let module = Module::revocable();
-        allocate(A);
-        let revocable = register(page(A)).unwrap();
-        let freeing = spawn("free", OWNER, || free(A));
-        let queue = register(Request {
-            cannot_be_revoked: true,
-            ..page(A)
+        let (module, revocable) = registered(Module::revocable());
+        while_freed(|| {
+            let queue = register(Request {
+                cannot_be_revoked: true,
+                ..page(A)
+            });
+            deregister(&revocable);
+            end(queue);
         });
-        deregister(&revocable);
-        if let Ok(queue) = queue {
-            deregister(&queue);
-        }
-        freeing.join().unwrap();
         module.unload();
     });
 }

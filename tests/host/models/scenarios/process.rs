@@ -6,33 +6,25 @@
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
-    world::{as_process, spawn, world},
+    world::{as_process, world},
 };
 
 #[test]
 fn deregisters_then_the_memory_is_freed() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
         assert!(world().driver.is_armed());
-        let freeing = spawn("free", OWNER, || free(A));
         // The module must not go before the callback has come.
-        module.unload();
-        freeing.join().unwrap();
+        while_freed(|| module.unload());
     });
 }
 
 #[test]
 fn deregisters_while_the_memory_is_freed() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
-        let freeing = spawn("free", OWNER, || free(A));
-        as_process(OTHER, || deregister(&registration));
-        freeing.join().unwrap();
+        let (module, registration) = registered(Module::revocable());
+        while_freed(|| as_process(OTHER, || deregister(&registration)));
         module.unload();
     });
 }
@@ -41,12 +33,8 @@ fn deregisters_while_the_memory_is_freed() {
 #[test]
 fn deregisters_what_is_never_revoked() {
     explore(Any, || {
-        let module = Module::persistent();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
-        let freeing = spawn("free", OWNER, || free(A));
-        as_process(OTHER, || deregister(&registration));
-        freeing.join().unwrap();
+        let (module, registration) = registered(Module::persistent());
+        while_freed(|| as_process(OTHER, || deregister(&registration)));
         module.unload();
     });
 }

@@ -3,20 +3,26 @@
 //! A new pin gets the page table's address of an old one, which somebody is about to unpin: the
 //! driver knows pins by that address.
 
+use std::rc::Rc;
+
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
+    rdma::Registration,
     world::{spawn, world},
 };
+
+/// What is registered at `A`, and memory at `B` to register.
+fn pinned() -> (Module, Rc<Registration>) {
+    world().faults.reuse_tables.set(true);
+    allocate(B);
+    registered(Module::revocable())
+}
 
 #[test]
 fn by_a_new_registration() {
     explore(UpTo(3), || {
-        let module = Module::revocable();
-        allocate(A);
-        allocate(B);
-        world().faults.reuse_tables.set(true);
-        let old = register(page(A)).unwrap();
+        let (module, old) = pinned();
         let deregistering = spawn("old", OWNER, move || deregister(&old));
         let registering = spawn("new", OWNER, || register(page(B)).unwrap());
         free(A);
@@ -35,19 +41,13 @@ fn by_a_new_registration() {
 #[test]
 fn by_a_registration_that_is_revoked_too() {
     explore(UpTo(3), || {
-        let module = Module::revocable();
-        allocate(A);
-        allocate(B);
-        world().faults.reuse_tables.set(true);
-        let old = register(page(A)).unwrap();
+        let (module, old) = pinned();
         let deregistering = spawn("old", OWNER, move || deregister(&old));
         let registering = spawn("new", OWNER, || register(page(B)));
         free(A);
         free(B);
         deregistering.join().unwrap();
-        if let Ok(new) = registering.join().unwrap() {
-            deregister(&new);
-        }
+        end(registering.join().unwrap());
         module.unload();
     });
 }

@@ -12,9 +12,7 @@ use crate::{
 #[test]
 fn during_deregistration() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         let deregistering = spawn("dereg", OWNER, move || deregister(&registration));
         module.unload();
         deregistering.join().unwrap();
@@ -25,14 +23,10 @@ fn during_deregistration() {
 #[test]
 fn during_deregistration_and_a_callback() {
     explore(UpTo(4), || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         let deregistering = spawn("dereg", OWNER, move || deregister(&registration));
-        let freeing = spawn("free", OWNER, || free(A));
-        module.unload();
+        while_freed(|| module.unload());
         deregistering.join().unwrap();
-        freeing.join().unwrap();
     });
 }
 
@@ -42,11 +36,7 @@ fn during_registration() {
     explore(Any, || {
         let module = Module::revocable();
         allocate(A);
-        let registering = spawn("reg", OWNER, || {
-            if let Ok(registration) = register(page(A)) {
-                deregister(&registration);
-            }
-        });
+        let registering = spawn("reg", OWNER, || end(register(page(A))));
         module.unload();
         registering.join().unwrap();
         free(A);
@@ -57,15 +47,11 @@ fn during_registration() {
 #[test]
 fn when_the_driver_has_no_memory() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         world().faults.put.set(0);
         deregister(&registration);
         world().faults.get.set(0);
-        let freeing = spawn("free", OWNER, || free(A));
-        module.unload();
-        freeing.join().unwrap();
+        while_freed(|| module.unload());
     });
 }
 

@@ -5,34 +5,26 @@
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
-    world::{spawn, world},
+    world::world,
 };
 
 #[test]
 fn fails_then_the_memory_is_freed() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         world().faults.put.set(0);
         deregister(&registration);
         assert!(world().driver.is_armed());
-        let freeing = spawn("free", OWNER, || free(A));
-        module.unload();
-        freeing.join().unwrap();
+        while_freed(|| module.unload());
     });
 }
 
 #[test]
 fn fails_while_the_memory_is_freed() {
     explore(Any, || {
-        let module = Module::revocable();
-        allocate(A);
-        let registration = register(page(A)).unwrap();
+        let (module, registration) = registered(Module::revocable());
         world().faults.put.set(0);
-        let freeing = spawn("free", OWNER, || free(A));
-        deregister(&registration);
-        freeing.join().unwrap();
+        while_freed(|| deregister(&registration));
         module.unload();
     });
 }

@@ -187,8 +187,8 @@ static int umem_show(struct seq_file *m, void *unused)
 static ssize_t umem_write(struct file *file, const char __user *buf, size_t count,
 			  loff_t *pos)
 {
-	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
 	char *text __free(kfree) = memdup_user_nul(buf, count);
+	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
 	int err;
 
 	if (IS_ERR(text))

@@ -142,8 +142,8 @@ static int peer_line_store(const struct peer_knob *knob, char *line)
 static ssize_t knob_write(struct file *file, const char __user *buf, size_t count,
 			  loff_t *pos)
 {
-	const struct peer_knob *knob = ((struct seq_file *)file->private_data)->private;
 	char *text __free(kfree) = memdup_user_nul(buf, count);
+	const struct peer_knob *knob = ((struct seq_file *)file->private_data)->private;
 	char *rest = text, *line;
 	int err = 0;
 
