@@ -3,7 +3,7 @@
 # Shows: ucx_info sees GPUDirect with the module and not without
 load_gpu
 load_rdma
-sees_gpu() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+sees_gpu() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 check "not without" eval '! sees_gpu'
 load_module
 check "with" sees_gpu
