@@ -161,6 +161,10 @@ check_status() {
 	in_copy status tests/status/run
 }
 
+check_defects_table() {
+	in_copy defects_table tests/lab/defects_table
+}
+
 # The simulated driver and the module, compiled with nv-p2p.h of each generation;
 # layout.c says where each must have its fields, the module's own header too. And the
 # module has the version of dkms.conf.

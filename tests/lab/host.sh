@@ -7,65 +7,103 @@
 
 . "$lab/check.sh"
 
-HOST_CRATES=(tests/host tests/host/mutants tests/guest/gpuverbs)
+# Each is done by run_host: the tests and the mutants whole or in part, and the verbs client.
+HOST_JOBS=(host host_quick mutants mutants_few gpuverbs)
 
 # Random tests repeat what they did with the same seed.
-HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+HOST_SEED=${HOST_SEED:-${SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}}
 
-# The lines that begin with "host: " are shown on the screen. A lock file that
-# cargo left in the checkout names other versions than Debian has.
-host_command() {
+# What the tests on the host begin with. A lock file that cargo left in the checkout
+# names other versions than Debian has. The layer has compiled the crates.
+host_begins='
+	export CARGO_TARGET_DIR=/tmp/copy/target
+	[ -d target ] || cp -a /var/cache/host-target target
+	cd tests/host
+	rm -f Cargo.lock'
+
+# Lines that begin with "host: " are shown on the screen.
+host_tests='
+	# No interleaving, no proof.
+	add_up() {
+		awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3); if (!\$(NF - 3)) none++ }
+			END { printf \"%d interleavings in %d models\", sum, models; exit !models || none }" "$1"
+	}
+	cargo clippy --all-targets -- -D warnings
+	cargo test -- --show-output | tee /tmp/log
+	explored=$(add_up /tmp/log)
+	echo "host: random tests with HOST_SEED=$HOST_SEED"'
+
+host_valgrind='
+	# The stacks of loom and those of the threads, of 2 MiB, may lie beside each other: a
+	# step from one to the other must not pass for a large frame, whose bytes are new.
+	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
+	LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || {
+		cat /tmp/log
+		exit 1
+	}
+	explored=$(add_up /tmp/log)
+	grep "^==.* ERROR SUMMARY: 0 errors" /tmp/log
+	echo "host: valgrind has watched memory in $explored"'
+
+host_miri='
+	if cargo miri --version; then
+		cargo miri test --test arithmetic
+		echo "host: Miri has run the arithmetic"
+	else
+		echo "host: Miri was NOT run: $(rustc --version) has no cargo miri here"
+	fi'
+
+host_host() {
+	in_kept_copy host "$host_begins
+		export HOST_SEED=$HOST_SEED
+		$host_tests
+		echo \"host: explored \$explored\"
+		$host_valgrind
+		$host_miri"
+}
+
+# Every model, with fewer preemptions.
+host_host_quick() {
+	in_kept_copy host "$host_begins
+		export HOST_SEED=$HOST_SEED LOOM_MAX_PREEMPTIONS=2
+		$host_tests
+		echo \"host: explored \$explored, with two preemptions at most\""
+}
+
+# mutants [NAME...]
+mutants() {
+	in_kept_copy mutants "$host_begins
+		mutants/run $* | sed 's/^/host: /'"
+}
+
+host_mutants() { mutants; }
+
+# A test each of all that finds mutants, and the defects that cost most.
+host_mutants_few() {
+	mutants range-wraps-around refusal-is-not-mine release-leaks-the-pin \
+		release-waits-for-nobody unpins-after-the-callback no-drain
+}
+
+host_gpuverbs() {
+	in_kept_copy gpuverbs 'cd tests/guest/gpuverbs; cargo test --offline'
+}
+
+# host_layers JOB: as check_layers.
+host_layers() {
 	case $1 in
-	tests/host)
-		printf '%s\n' "export HOST_SEED=$HOST_SEED" '
-		cd tests/host
-		rm -f Cargo.lock
-		# Newer than what the layer was compiled from, or cargo takes that.
-		touch models/main.rs arithmetic/main.rs
-		cargo clippy --all-targets -- -D warnings
-		add_up() {
-			awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3) }
-				END { printf \"%d interleavings in %d models\", sum, models }" "$1"
-		}
-		cargo test -- --show-output | tee /tmp/log
-		# No model means no proof.
-		grep -q ": explored [1-9][0-9]* interleavings" /tmp/log
-		echo "host: explored $(add_up /tmp/log)"
-		# The stacks of loom and those of the threads, of 2 MiB, may lie beside each other: a
-		# step from one to the other must not pass for a large frame, whose bytes are new.
-		export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --max-stackframe=1000000 --error-exitcode=9"
-		LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || {
-			cat /tmp/log
-			exit 1
-		}
-		echo "host: valgrind has watched memory in $(add_up /tmp/log)"
-		echo "host: random tests with HOST_SEED=$HOST_SEED"
-		if cargo miri --version; then
-			cargo miri test --test arithmetic
-			echo "host: Miri has run the arithmetic"
-		else
-			echo "host: Miri was NOT run: $(rustc --version) has no cargo miri here"
-		fi'
-		;;
-	tests/host/mutants)
-		printf '%s\n' 'rm -f tests/host/Cargo.lock
-		export CARGO_TARGET_DIR=/var/cache/host-target
-		tests/host/mutants/run | sed "s/^/host: /"'
-		;;
-	*)
-		printf '%s\n' "cd $1; cargo test --offline"
-		;;
+	gpuverbs) echo base ;;
+	*) echo host ;;
 	esac
 }
 
-# run_host CRATE: cargo's tests of one crate.
+# run_host JOB
 run_host() {
-	# The copy is made in the layers for the host; it knows no kernel.
-	local stack=$host_stack kver='' kseries='' rc=0
-	local name=tests-${1#tests/}
-	name=${name//\//-}
-	reported "$name" in_copy "$name" "$(host_command "$1")" || rc=1
-	sed -n "s/^host: /[$name] /p" "$LAB_CACHE/log/$name.log"
+	local rc=0
+	(
+		choose_stack "$(host_layers "$1")"
+		reported "$1" "host_$1"
+	) || rc=1
+	sed -n "s/^host: /[$1] /p" "$LAB_CACHE/log/$1.log"
 	return "$rc"
 }
 
@@ -76,6 +114,5 @@ key_host() {
 }
 
 host_main() {
-	hosttools_layer
-	each run_host "${HOST_CRATES[@]}"
+	each run_host host mutants gpuverbs
 }

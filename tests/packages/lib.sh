@@ -44,7 +44,7 @@ saying() {
 }
 
 # says TEXT: whether the last command said this, on however many lines.
-says() { tr -s ' \n' ' ' <"$said" | grep -qF -e "$1"; }
+says() { grep -qF -e "$1" <<<"$(tr -s ' \n' ' ' <"$said")"; }
 
 # files: all there are, but for what a system writes about itself.
 files() {

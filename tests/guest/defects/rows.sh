@@ -415,7 +415,7 @@ row_persistent_not_supported() {
 row_wrong_parameter() {
 	unload_it
 	! load_it peerdirect_support=7 2>/dev/null || saw accepted
-	log_of_row | grep -qE 'peerdirect_support.* 0 (and|or) 1\b' || saw no_right_values
+	grep -qE 'peerdirect_support.* 0 (and|or) 1\b' <<<"$(log_of_row)" || saw no_right_values
 }
 
 row_name_taken() {
@@ -424,7 +424,7 @@ row_name_taken() {
 	case $MODULE in nv_peer_mem) other=nvidia-peermem ;; *) other=nv_peer_mem ;; esac
 	modprobe "$other" || saw "no_$other"
 	! load_it 2>/dev/null || saw accepted
-	log_of_row | grep -qE "modprobe -r (nvidia_peermem|nv_peer_mem)" || saw no_cause
+	grep -qE "modprobe -r (nvidia_peermem|nv_peer_mem)" <<<"$(log_of_row)" || saw no_cause
 	rmmod "$other"
 }
 

@@ -4,7 +4,7 @@
 # All: two lines of the demonstration
 load_gpu
 load_rdma
-sees_gpu() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+sees_gpu() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 check "not without" eval '! sees_gpu'
 load_module
 check "with" sees_gpu

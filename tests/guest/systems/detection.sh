@@ -23,11 +23,11 @@ nccl_2_18() { any "$PEERS/nv_mem/version" "$PEERS/nvidia-peermem/version"; }
 nccl_2_22() { any "$PEERS/nv_mem/version" "$PEERS/nv_mem_nc/version"; }
 nccl() { any "$PEERS/nv_mem/version" "$PEERS/nv_mem_nc/version" "$peermem"; }
 nccl_gin() { any "$peermem"; }
-ucx() { ucx_info -d 2>/dev/null | grep -qE 'memory types:.*cuda'; }
+ucx() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 ucc() { any "$PEERS/nv_mem/version" "$peermem" /sys/module/nv_peer_mem/version; }
 nvshmem() { any "$PEERS/nv_mem/version" "$PEERS/nvidia-peermem/version" "$peermem"; }
-libfabric() { grep -q ib_register_peer_memory_client /proc/kallsyms && rdma link show | grep -qE 'mlx|bnxt_re|roce'; }
-gpu_operator() { lsmod | grep -qE '^nvidia_peermem\s'; }
+libfabric() { grep -q ib_register_peer_memory_client /proc/kallsyms && grep -qE 'mlx|bnxt_re|roce' <<<"$(rdma link show)"; }
+gpu_operator() { grep -qE '^nvidia_peermem\s' <<<"$(lsmod)"; }
 
 # seen TEXT PROGRAM...: that these see it, and no other does.
 seen() {
