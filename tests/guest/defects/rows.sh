@@ -37,6 +37,12 @@ step() {
 	hear_step
 }
 
+# take WORDS...: a step that must succeed, or the row is not about what it says.
+take() {
+	step "$@"
+	[ "$answer" = ok ] || { saw "$1:$answer" && return 1; }
+}
+
 end_steps() {
 	exec {steps_in}>&- {steps_out}<&-
 	wait "$steps_pid" 2>/dev/null || true
@@ -111,7 +117,7 @@ complaints_of_row() {
 collect() {
 	local tries=50 word
 	until [ -z "$(left_by_row)" ] || [ $((tries -= 1)) = 0 ]; do sleep 0.1; done
-	for word in $(cut -d' ' -f1 "$NVIDIA/violations" "$CORE/violations") \
+	for word in $(violations "$NVIDIA" "$CORE" | cut -d' ' -f1) \
 		$(left_by_row) $(complaints_of_row); do
 		saw "$word"
 	done
@@ -133,6 +139,14 @@ try() {
 	"$1"
 	collect
 	reset_doubles
+}
+
+# happened COUNTER: what the row is about did happen, once, as a counter of the doubles
+# has it.
+happened() {
+	local times
+	times=$(($(sed -n "s/^$1 //p" "$NVIDIA/counters" "$CORE/counters") - before[$1]))
+	[ "$times" = 1 ] || saw "$1:$times"
 }
 
 # registers RESULT...: a registration must end in one of these.
@@ -162,31 +176,33 @@ row_freed_before_dma_map() {
 	set_knob inject_wait_ms 2000
 	echo "before_get_returns $growth" >"$NVIDIA/inject"
 	registers ok EFAULT
+	happened injected_before_get_returns
 }
 
 # The callback comes while the driver reads the table that dma_map gave it.
 row_freed_in_dma_map() {
 	echo in_dma_map >"$NVIDIA/inject"
 	registers ok EFAULT
+	happened injected_in_dma_map
 }
 
 # A thread begins to deregister and is stopped; then the memory is freed.
 free_in_deregistration() {
 	stop_at stop
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
+	take alloc 0 0 0x100000
+	take reg 0
 	step '&dereg 0'
 	wait_held stop
-	step free 0
+	take free 0
+	happened callbacks_fired
 }
 
 # The callback comes while another thread deregisters, which has begun already.
 row_freed_while_deregistering() {
 	free_in_deregistration
 	lift stop
-	step join
-	[ "$answer" = ok ] || saw "dereg:$answer"
+	take join
 	end_steps
 }
 
@@ -196,8 +212,8 @@ row_released_while_revoking() {
 	local releases
 	releases=$(core_count calls_release)
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
+	take alloc 0 0 0x100000
+	take reg 0
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	stop_at invalidate
 	step '&free 0'
@@ -207,7 +223,8 @@ row_released_while_revoking() {
 	lift invalidate
 	hear_step
 	[ "$answer" = ok ] || saw "dereg:$answer"
-	step join
+	take join
+	happened callbacks_fired
 	end_steps
 }
 
@@ -219,55 +236,59 @@ released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client relea
 row_address_used_again() {
 	set_knob reuse 1
 	free_in_deregistration
-	step alloc 1 0x800000 0x100000
-	step reg 1
+	take alloc 1 0x800000 0x100000
+	take reg 1
 	lift stop
-	step join
+	take join
 	[ "$(nvidia_count live_pins)" = 1 ] || saw pin_lost
-	step dereg 1
+	take dereg 1
 	end_steps
 }
 
 # A registration is ended by a process that did not make it: the driver does not
 # find the pin there, says nothing, and keeps the callback armed.
-row_deregistered_by_child() {
+deregister_in_child() {
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
-	step child dereg 0
-	step free 0
+	take alloc 0 0 0x100000
+	take reg 0
+	take child dereg 0
+}
+
+row_deregistered_by_child() {
+	deregister_in_child
+	take free 0
+	happened callbacks_fired
 	end_steps
 }
 
 row_unloaded_after_child() {
-	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
-	step child dereg 0
+	deregister_in_child
 	unload_it || true
-	step free 0
+	take free 0
+	happened callbacks_fired
 	end_steps
 }
 
 # The driver refuses to unpin: the callback stays armed.
-row_unpin_refused() {
+refuse_to_unpin() {
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
-	[ "$answer" != ok ] || step dereg 0
-	step free 0
+	take alloc 0 0 0x100000
+	# Who unpins in between, to look, is refused there, and has no registration.
+	! take reg 0 || take dereg 0
+	happened failures_injected
+}
+
+row_unpin_refused() {
+	refuse_to_unpin
+	take free 0
 	end_steps
 }
 
 row_unloaded_after_unpin_refused() {
-	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
-	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
-	[ "$answer" != ok ] || step dereg 0
+	refuse_to_unpin
 	unload_it || true
-	step free 0
+	take free 0
 	end_steps
 }
 
@@ -279,10 +300,11 @@ row_unpinned_under_lock() {
 	load_it
 	set_knob inject_wait_ms 2000
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
+	take alloc 0 0 0x100000
+	take reg 0
 	echo before_put >"$NVIDIA/inject"
-	step dereg 0
+	take dereg 0
+	happened injected_before_put
 	end_steps
 }
 
@@ -303,21 +325,26 @@ debug_row_no_memory_for_list() {
 	turn no_inval_supp 1
 	set_knob layout descending
 	start_steps
-	step alloc 0 0 0xa00000
+	take alloc 0 0 0xa00000
 	step reg 0 1000000
 	total=${answer#after }
-	step dereg 0
+	if [ "$total" = "$answer" ]; then
+		saw "reg:$answer"
+		end_steps
+		return
+	fi
+	take dereg 0
 	# The list is among the last things that a registration makes.
 	for ((nth = total; nth > total - 100; nth--)); do
 		step reg 0 "$nth"
 		case $answer in
-		ok | after*) step dereg 0 ;;
+		ok | after*) take dereg 0 ;;
 		ENOMEM) refused=$((refused + 1)) ;;
 		*) saw "errno:$answer" && break ;;
 		esac
 	done
 	[ "$refused" -gt 0 ] || saw no_allocation_failed
-	step free 0
+	take free 0
 	end_steps
 }
 
@@ -328,10 +355,11 @@ debug_row_released_in_callback() {
 	server g2
 	load_it peerdirect_support=1
 	start_steps
-	step alloc 0 0 0x100000
-	step reg 0
-	step free 0
-	step dereg 0
+	take alloc 0 0 0x100000
+	take reg 0
+	take free 0
+	happened ended_in_callback
+	take dereg 0
 	end_steps
 	unload_it
 	server g3b
@@ -358,7 +386,7 @@ row_entry_for_each_page() {
 row_no_room_in_bar1() {
 	set_knob bar1_bytes $((37 << 20))
 	start_steps
-	step alloc 0 0 0x200000
+	take alloc 0 0 0x200000
 	step reg 0
 	[ "$answer" = ENOMEM ] || saw "errno:$answer"
 	end_steps
@@ -379,6 +407,7 @@ row_persistent_not_supported() {
 	turn no_inval_supp 1
 	echo 'get_pages_persistent ENOTSUPP 1' >"$NVIDIA/fail"
 	registers EFAULT EOPNOTSUPP
+	happened failures_injected
 }
 
 # ---- what the administrator is told ----------------------------------------
@@ -393,7 +422,7 @@ row_name_taken() {
 	local other
 	unload_it
 	case $MODULE in nv_peer_mem) other=nvidia-peermem ;; *) other=nv_peer_mem ;; esac
-	modprobe "$other"
+	modprobe "$other" || saw "no_$other"
 	! load_it 2>/dev/null || saw accepted
 	log_of_row | grep -qE "modprobe -r (nvidia_peermem|nv_peer_mem)" || saw no_cause
 	rmmod "$other"
@@ -404,9 +433,8 @@ row_name_taken() {
 row_log_flood() {
 	local most
 	turn null_device 1
-	for errno in EOPNOTSUPP EINVAL; do
-		gpuverbs register --offset 0 --length 64K --cycles 200 --expect "$errno" >/dev/null 2>&1 && break
-	done
+	gpuverbs register --offset 0 --length 64K --cycles 200 --expect EOPNOTSUPP,EINVAL >/dev/null 2>&1 ||
+		saw not_refused
 	# The log's own time decides, in windows from the first line on.
 	most=$(log_of_row | awk -F'[][]' '
 		/nv_peer_mem: |nvidia-peermem / {
@@ -414,6 +442,6 @@ row_log_flood() {
 			if (++lines[int(($2 - start) / 5)] > most) most = lines[int(($2 - start) / 5)]
 		}
 		END { print most + 0 }')
+	[ "$most" -gt 0 ] || saw silent
 	[ "$most" -le 10 ] || saw "flood:$most"
-	echo clear >"$NVIDIA/violations"
 }
