@@ -3,7 +3,18 @@
 # Shows: which program sees the module on which RDMA core, with the marker and without
 # Prepared: deb
 
-# Each program's own test of today, under its name.
+# UCX is asked itself: Debian's ucx_info. The others are not here; each function is what
+# its source asks for, in the file and at the version or commit that is named:
+#   nccl_2_8      NVIDIA/nccl v2.8.4-1, src/transport/net_ib.cc
+#   nccl_2_18     NVIDIA/nccl v2.18.5-1, src/transport/net_ib.cc
+#   nccl_2_22     NVIDIA/nccl v2.22.3-1, src/transport/net_ib.cc
+#   nccl          NVIDIA/nccl ebd1e929, src/transport/net_ib/gdr.cc
+#   nccl_gin      the same, for its GPU-initiated networking
+#   ucc           openucx/ucc d92cc7af, src/components/tl/mlx5/tl_mlx5_context.c
+#   nvshmem       NVIDIA/nvshmem 0edd7a3d, src/modules/transport/common/transport_ib_common.cpp
+#   libfabric     ofiwg/libfabric 32dfaf9d, prov/verbs/include/linux/verbs_osd.h; the names of
+#                 devices in prov/verbs/src/verbs_info.c, which up to 2.1.0 had mlx alone
+#   gpu_operator  NVIDIA/gpu-operator 92f404ce, cmd/nvidia-validator/main.go
 any() { for file; do [ ! -e "$file" ] || return 0; done; return 1; }
 peermem=/sys/module/nvidia_peermem/version
 nccl_2_8() { any "$PEERS/nv_mem/version"; }
