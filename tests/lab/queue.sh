@@ -164,6 +164,13 @@ overdue() {
 	done
 }
 
+# step_of UNIT: of layers, where they are.
+step_of() {
+	case $1 in
+	layers-*) tail -n 1 "$outputs/$1" | tr -d '\r' | sed 's/\[\([^]]*\)\].* s: */\1: /' | cut -c 1-60 | sed 's/^/: /' ;;
+	esac
+}
+
 # progress: what is done, what runs, and how long the rest may take.
 progress() {
 	local name seconds left=0 now=''
@@ -173,7 +180,7 @@ progress() {
 		running)
 			seconds=$((SECONDS - unit_begun[$name]))
 			[ "$seconds" -gt "${unit_seconds[$name]}" ] || left=$((left + unit_seconds[$name] - seconds))
-			now+="${now:+, }$name ($seconds s)"
+			now+="${now:+, }$name ($seconds s$(step_of "$name"))"
 			;;
 		esac
 	done
