@@ -28,3 +28,8 @@ offline = true
 target-dir = "$1"
 CONFIG
 }
+
+# forget_stub DIR PACKAGE: what stood for PACKAGE in DIR while its dependencies were
+# compiled. Cargo compares times: it would take that, which has no tests, for
+# a PACKAGE whose files are older.
+forget_stub() { rm -rf "$1"/*/.fingerprint/"$2"-*; }
