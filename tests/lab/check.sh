@@ -218,12 +218,13 @@ check_build_messages() {
 }
 
 # reported NAME COMMAND...: one line when COMMAND succeeds, its output when not.
-# Tests that cargo ran are counted.
+# Tests that cargo ran are counted; where it found none something is wrong.
 reported() {
-	local name=$1 log=$LAB_CACHE/log/$1.log
+	local name=$1 log=$LAB_CACHE/log/$1.log tests
 	shift
-	if "$@" >"$log" 2>&1; then
-		say "$name" "passed$(awk '/^test result:/ { n += $4 } END { if (n) print ", " n " tests" }' "$log")"
+	if "$@" >"$log" 2>&1 &&
+		tests=$(awk '/^test result:/ { found = 1; n += $4 } END { if (n) print ", " n " tests"; exit found && !n }' "$log"); then
+		say "$name" "passed$tests"
 	else
 		tail -n 60 "$log" >&2
 		say "$name" "FAILED; whole output: $log"
