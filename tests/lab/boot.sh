@@ -182,7 +182,7 @@ converse() {
 		reboot) rebooting=yes ;;
 		end)
 			finished "$rest" && ended=0
-			[ "$ended" = 0 ] && [ "${#left[@]}" -gt 0 ] || break
+			if [ "$ended" != 0 ] || [ "${#left[@]}" = 0 ]; then break; fi
 			shared_passed
 			[ "${#left[@]}" -gt 0 ] || break
 			ended=1

@@ -124,6 +124,7 @@ jobs_main() {
 			why=
 			[ "$where" = both ] || why=$(reason_of "$name")
 			[ "$where" = both ] || [ "$why" ] || die "$name says not why it is in $where alone (# All: REASON)."
+			# shellcheck disable=SC2016 # quotes of Markdown
 			printf '| `%s` | %s | %s | %s |\n' "$name" "${where/both/test, all}" "$text" "$why"
 		done
 }

@@ -6,6 +6,7 @@
 kernel_table() { grep -v '^#' "$lab/kernels"; }
 
 # machines [IS]: the names of those that guests can boot, or of those that are IS.
+# shellcheck disable=SC2120 # the other files give it
 machines() { kernel_table | awk -v is="${1-}" '$8 != "compile" && (is == "" || $7 == is) { print $1 }'; }
 
 # machine_suites: all suites that kernels come from.
@@ -24,7 +25,7 @@ choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
 	read -r machine kwant ksuite kpackages kcompiler kruntime machine_is _ \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
-		die "there is no machine '$1', only: $(machines | paste -sd' ')."
+		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
 }
 
 # bootable_kernels: "release version series" of each kernel that has image,

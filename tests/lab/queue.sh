@@ -55,7 +55,7 @@ add_layers() {
 	[ -z "${unit_state[layers-$1]-}" ] || return 0
 	before=$(prerequisite "$1")
 	[ -z "$before" ] || add_layers "$before"
-	# shellcheck disable=SC2086 # words
+	# shellcheck disable=SC2046 # words
 	add_unit "layers-$1" "$before" 0 "prepare_${1%%:*}" $(tr : ' ' <<<"$1" | cut -s -d' ' -f2-)
 }
 
@@ -83,6 +83,7 @@ plan() {
 	for key in "${!shared[@]}"; do
 		word=${shared[$key]}
 		name=${key#guest:}
+		# shellcheck disable=SC2086 # words
 		add_unit "guest-${name/ /-}" "${key% *}" "$(seconds_of $word)" run_shared $word
 	done
 }
@@ -119,7 +120,7 @@ ready() {
 		[ "${unit_state[$name]}" = waiting ] || continue
 		layers=${unit_layers[$name]}
 		case ${layers:+${unit_state[layers-$layers]}} in
-		'' | done)
+		'' | 'done')
 			reply=$name
 			return 0
 			;;
@@ -144,7 +145,7 @@ end_unit() {
 	local name=${running[$1]}
 	unset "running[$1]"
 	cat "$outputs/$name"
-	unit_state[$name]=done
+	unit_state[$name]='done'
 	if [ "$2" != 0 ]; then unit_state[$name]=failed; fi
 }
 
@@ -257,7 +258,7 @@ queue_main() {
 	outputs=$reply records=$reply/records
 	: >"$records"
 	jobs_of "$queue" >"$outputs/jobs" || die "the jobs could not be listed."
-	mapfile -t jobs < <(awk -F'|' -v only="$only" '$2 ~ only' "$outputs/jobs")
+	mapfile -t jobs < <(awk -F"|" -v only="$only" "\$2 ~ only" "$outputs/jobs")
 	[ "${#jobs[@]}" -gt 0 ] || die "there are no jobs${only:+ whose name matches '$only'}."
 	plan
 	[ "${#planned[@]}" = "${#jobs[@]}" ] || die "${#jobs[@]} jobs are listed, ${#planned[@]} planned."

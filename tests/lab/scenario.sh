@@ -108,10 +108,16 @@ run_shared() {
 		show_end "${left[0]}" 1 "scenario ${left[0]}" || true
 		record "${left[0]}" failed $((SECONDS - started)) 0
 		say "${left[0]}" "the same alone, to see whether it fails by itself:"
-		(name=${left[0]} left=() && run_alone "$name") || true
+		again_alone "${left[0]}" || true
 		left=("${left[@]:1}")
 	done
 	return "$rc"
+}
+
+# again_alone NAME@MACHINE: in a guest of its own.
+again_alone() {
+	local left=()
+	run_alone "$1"
 }
 
 # shared_passed: the first in the list has passed, in the guest that goes on.

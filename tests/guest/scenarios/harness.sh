@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: whatever a scenario leaves behind, or fails at, does fail it
 # Test: plain
+# shellcheck disable=SC2016 # lines for another shell
 # Own guest: it runs scenarios itself
 load_all
 
