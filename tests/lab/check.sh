@@ -132,10 +132,12 @@ check_shell() {
 			find . -name target -prune -o -type f -name "*.sh" -print
 			grep -rlIE --exclude-dir=target "$shell" .
 		} | sort -u >/tmp/files
-		# Parts of one program: what one sets another uses.
-		parts="^\./(init\.d|tests/(status|packages|guest|lab/lab|lab/[^/]*\.sh))(/|$)"
-		grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
-		grep -vE "$parts" /tmp/files | xargs shellcheck'
+		# Parts of one program: what one sets another uses, and in the service calls.
+		service="^\./init\.d/"
+		parts="^\./tests/(status/|packages/|guest/|lab/lab$|lab/[^/]*\.sh$)"
+		grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
+		grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
+		grep -vE "$service|$parts" /tmp/files | xargs shellcheck'
 }
 
 check_checkpatch() {
