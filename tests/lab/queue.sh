@@ -75,6 +75,7 @@ plan() {
 			shared[$key ${shared_number[$key]-0}]+=" $word"
 		else
 			add_unit "$name" "$layers" "$(expected_seconds "$name")" run_job "$name" "$function" "$word"
+			if [ "$function" = scenario ] && has_header "${word%@*}" Sleeps; then unit_sleeps[$name]=yes; fi
 		fi
 	done < <(for line in "${jobs[@]}"; do
 		name=${line#*|}
@@ -131,6 +132,15 @@ ready() {
 		esac
 	done
 	return 1
+}
+
+# busy: how many units run that do something; those that sleep take no place.
+busy() {
+	local name number=0
+	for name in "${running[@]}"; do
+		[ "${unit_sleeps[$name]-}" ] || number=$((number + 1))
+	done
+	printf '%d\n' "$number"
 }
 
 start() {
@@ -194,7 +204,7 @@ run_units() {
 	local pid rc ticker
 	tick
 	while :; do
-		while [ "${#running[@]}" -lt "$LAB_JOBS" ] && ready; do start "$reply"; done
+		while [ "$(busy)" -lt "$LAB_JOBS" ] && ready; do start "$reply"; done
 		[ "${#running[@]}" -gt 0 ] || break
 		rc=0
 		wait -n -p pid || rc=$?
@@ -233,7 +243,7 @@ freeze() {
 # queue_main test|all [--last|--fresh] [--only PATTERN]
 queue_main() {
 	local queue=$1 only='' begun=$SECONDS failed passed jobs=() planned=() units=() outputs records
-	local -A unit_layers=() unit_seconds=() unit_command=() unit_state=() unit_begun=() running=()
+	local -A unit_layers=() unit_seconds=() unit_command=() unit_state=() unit_begun=() unit_sleeps=() running=()
 	local words=("$@")
 	shift
 	while [ $# -gt 0 ]; do

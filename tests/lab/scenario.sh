@@ -9,6 +9,7 @@
 #   # Layers: cuda          layers that not every guest has (layers.sh)
 #   # Hosts: 2              it wants two guests at once (hosts.sh)
 #   # Own guest: REASON     others may not run before or after it in the same guest
+#   # Sleeps: REASON         it waits most of its time, and keeps no processor busy
 #   # Apart: COMMAND        it belongs to that command, neither to `test` nor to `all`
 #   # Test:, # All:         jobs.sh
 
