@@ -246,7 +246,7 @@ run_check() {
 # key_check NAME: of all that its result depends on.
 key_check() {
 	choose_stack "$(check_layers "$1")"
-	key_of "$stack" "$(hash_of "$top")"
+	key_of "$1" "$stack" "$(hash_of "$top")"
 }
 
 # check_jobs_table: docs/tests.md has the table of the jobs as they are.

@@ -110,7 +110,7 @@ run_host() {
 # key_host JOB: of all that its result depends on.
 key_host() {
 	choose_stack "$(host_layers "$1")"
-	key_of "$stack" "$(hash_of "$top")"
+	key_of "$1" "$stack" "$(hash_of "$top")"
 }
 
 host_main() {

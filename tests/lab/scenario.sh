@@ -55,17 +55,22 @@ list_scenarios() {
 choose_seed() { printf '%s\n' "${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; }
 
 # key_scenario NAME@MACHINE: of all that its result depends on: what the guest boots,
-# what it reads from the checkout, and how the emulator runs it.
+# what it reads from the checkout, how the emulator runs it, and who listens.
 key_scenario() {
 	local file parts=()
 	layers_of "$1"
 	file=$(scenario_file "${1%@*}")
 	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems | sort)
 	# Some run others' files, too.
-	! grep -q /lab/scenarios/ "$file" || file=$(dirname "$file")
-	key_of "$machine" "$stack" "$initramfs" "$LAB_ACCEL $LAB_THREADS $LAB_CPUS $LAB_GPU_MB $LAB_GUEST_MB" \
-		"$(qemu-system-x86_64 --version | head -n 1)" \
-		"$(hash_of "$file" "${parts[@]}" "$lab"/{boot,scenario,hosts}.sh)"
+	if grep -q /lab/scenarios/ "$file"; then file=$(dirname "$file"); fi
+	key_of "$1" "$stack" "$(hash_of "$file" "${parts[@]}")" "$(emulator)"
+}
+
+# emulator: how guests are run and listened to, for keys.
+emulator() {
+	printf '%s\n' "$initramfs" "$LAB_ACCEL $LAB_THREADS $LAB_CLOCK $LAB_CPUS $LAB_GPU_MB $LAB_GUEST_MB" \
+		"$(qemu-system-x86_64 --version | head -n 1)"
+	declare -f qemu_command converse restarted killed finished answer compare_bar plug_in host_tell host_hear host_kill
 }
 
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,

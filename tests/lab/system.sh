@@ -102,7 +102,7 @@ boot_system() {
 # key_system NAME: of all that its result depends on.
 key_system() {
 	prepare_system "$1"
-	key_of "$stack" "$(hash_of "$top/tests/guest" "$lab"/{boot,scenario,system}.sh)"
+	key_of "$1" "$stack" "$(hash_of "$top/tests/guest")" "$(emulator)" "$(declare -f boot_system)"
 }
 
 # run_system NAME: one line when it passes; when it does not, everything seen. In
