@@ -110,7 +110,8 @@ run_host() {
 # key_host JOB: of all that its result depends on.
 key_host() {
 	choose_stack "$(host_layers "$1")"
-	key_of "$1" "$stack" "$(hash_of "$top")"
+	key_of "$1" "$stack" "$(hash_of "$top/src" "$top/tests/host" "$top/tests/guest/gpuverbs" \
+		"$lab/nvidia/lab_gpu.h" "$lab"/{host,check}.sh)"
 }
 
 host_main() {

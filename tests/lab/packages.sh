@@ -31,7 +31,7 @@ packages_layer() {
 key_package() {
 	packages_layer
 	[ "$1" != metadata ] || metadata_layer
-	key_of "$1" "$stack" "$(hash_of "$top")"
+	key_of "$1" "$stack" "$(hash_of "$top/tests/packages")"
 }
 
 # The tests are in tests/packages; each begins with what it shows.
