@@ -43,4 +43,4 @@ cp -a /in/proprietary /tmp/proprietary
 build nvidia /tmp/proprietary /lib/nv_peer_mem/proprietary
 
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -I/in \
-	-o /usr/local/bin/verbs-steps /in/defects/steps.c -libverbs
+	-o /usr/local/bin/verbs-steps /in/steps.c -libverbs
