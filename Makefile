@@ -6,7 +6,7 @@
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
 # make clean      removes what a build made
-# make demo, test, soak, bench, check, matrix ...: see `tests/run help`
+# make demo, test, all-tests, soak, bench, check, matrix ...: see `tests/run help`
 #
 # What a build needs is looked for, and what was found is printed. To choose:
 #   KVER=        kernel release                   (default: uname -r)
@@ -48,8 +48,8 @@ clean:
 	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs $(foreach dir,. src src/kunit src/marker, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
-demo test soak bench check host matrix:
-	@tests/run $@
+demo test all-tests soak bench check host matrix:
+	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install marker marker_install clean demo test soak bench check host matrix
+.PHONY: modules modules_install clippy install marker marker_install clean demo test all-tests soak bench check host matrix
