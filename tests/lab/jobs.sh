@@ -56,7 +56,7 @@ bench_program|all|the report of measurements: lints and tests|crates that nothin
 shell|both|shell scripts have no lints|
 checkpatch|both|C is in the style of the kernel|
 version|both|the version is the same wherever it stands|
-generations|both|module and driver double compile with the header of each driver generation|
+generations|all|module and driver double compile with the header of each driver generation|six generations are compiled; the module layer and system-detection have one
 build_messages|both|what a build lacks is named, with what to install|
 status|both|what the service reports of machines that are made of files|
 defects_table|both|what docs/defects.md cites is there|

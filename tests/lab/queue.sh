@@ -269,7 +269,7 @@ queue_main() {
 	: >"$records"
 	jobs_of "$queue" >"$outputs/jobs" || die "the jobs could not be listed."
 	mapfile -t jobs < <(awk -F"|" -v only="$only" "\$2 ~ only" "$outputs/jobs")
-	[ "${#jobs[@]}" -gt 0 ] || die "there are no jobs${only:+ whose name matches '$only'}."
+	[ "${#jobs[@]}" -gt 0 ] || die "there are no jobs${only:+ whose name matches $only}."
 	plan
 	[ "${#planned[@]}" = "${#jobs[@]}" ] || die "${#jobs[@]} jobs are listed, ${#planned[@]} planned."
 	say "$queue" "${#jobs[@]} jobs, $LAB_JOBS at a time; $(last_time)"
