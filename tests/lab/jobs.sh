@@ -15,7 +15,7 @@
 header() { sed -n "s/^# $2: //p" "$1"; }
 
 # job WHERE NAME LAYERS FUNCTION WORD TEXT: a line of the list. WHERE is test, all
-# or both; LAYERS what must be there before it begins (prepare_LAYERS of queue.sh).
+# or both; LAYERS what must be there before it begins (queue.sh).
 job() { printf '%s|%s|%s|%s|%s|%s\n' "$@"; }
 
 # where_of FILE NEED: whether it is in `test` too.

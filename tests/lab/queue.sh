@@ -20,15 +20,15 @@ SHARE_SECONDS=100
 
 # ---- what is made first ----------------------------------------------------
 
-prepare_base() {
+lay_base() {
 	base_layer
 	list_archive "$base"
 }
-prepare_host() { hosttools_layer; }
-prepare_bench() { bench_layer; }
-prepare_guest() { guest_layers "$1" ${2:+${2//+/ }}; }
-prepare_packages() { packages_layer; }
-prepare_system() { system_layers; }
+lay_host() { hosttools_layer; }
+lay_bench() { bench_layer; }
+lay_guest() { guest_layers "$1" ${2:+${2//+/ }}; }
+lay_packages() { packages_layer; }
+lay_system() { system_layers; }
 
 # prerequisite LAYERS: what must be there before these.
 prerequisite() {
@@ -56,7 +56,7 @@ add_layers() {
 	before=$(prerequisite "$1")
 	[ -z "$before" ] || add_layers "$before"
 	# shellcheck disable=SC2046 # words
-	add_unit "layers-$1" "$before" 0 "prepare_${1%%:*}" $(tr : ' ' <<<"$1" | cut -s -d' ' -f2-)
+	add_unit "layers-$1" "$before" 0 "lay_${1%%:*}" $(tr : ' ' <<<"$1" | cut -s -d' ' -f2-)
 }
 
 # plan: units of the jobs in the array `jobs`.
