@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
 # Own guest: it takes the installed module, core and driver away
-# Test: plain
+# All: it loads and unloads everything, for minutes; system-detection and check-status have what users see of it
 service=/etc/init.d/nv_peer_mem
 statistics=/sys/module/nv_peer_mem/statistics
 options=/etc/modprobe.d/lab.conf
