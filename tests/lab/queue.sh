@@ -99,7 +99,8 @@ seconds_of() {
 # run_job NAME KIND WORD: a job that has its unit to itself.
 run_job() {
 	local said rc=0 job_key begun=$SECONDS
-	job_key=$("key_$2" "$3")
+	# Behind what is said of layers that are made for this job alone.
+	job_key=$("key_$2" "$3" | tail -n 1)
 	! unchanged "$1" || return 0
 	new_dir tmp said
 	said=$reply/said

@@ -33,7 +33,8 @@ key_of() { printf '%s\n' "$@" | sha256sum | cut -c 1-20; }
 # expected_seconds NAME: how long it took the last time; a guess for a new one.
 expected_seconds() {
 	local seconds
-	read -r _ seconds _ 2>/dev/null <"$LAB_CACHE/results/$1" || seconds=20
+	read -r _ seconds _ 2>/dev/null <"$LAB_CACHE/results/$1" || seconds=
+	[[ $seconds =~ ^[0-9]+$ ]] || seconds=20
 	printf '%s\n' "$seconds"
 }
 
