@@ -175,7 +175,12 @@ MARK='lab: looked at from here on'
 KNOWN='lab: reports up to here are known'
 
 # log_after LINE: the log behind the last such line, or all of it.
-log_after() { dmesg | tac | sed "/$1\$/,\$d" | tac; }
+log_after() {
+	dmesg | awk -v mark="$1" '
+		substr($0, length($0) - length(mark) + 1) == mark { lines = 0; next }
+		{ text[lines++] = $0 }
+		END { for (i = 0; i < lines; i++) print text[i] }'
+}
 
 # mark_log: expect_log looks at what comes from now on.
 mark_log() { echo "$MARK" >/dev/kmsg; }
@@ -270,7 +275,9 @@ REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak:
 REPORTS+='|INFO: task .* blocked|lockup'
 
 # kernel_reports: such lines of the kernel's log, but for what it says at boot.
-kernel_reports() { log_after "$KNOWN" | grep -E "$REPORTS" | grep -vE 'DMA-API: (preallocated|debugging enabled)'; }
+kernel_reports() {
+	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
+}
 
 # kmemleak_silent: whether nothing has been lost. An object counts as lost when
 # two scans in a row have found no pointer to it and it is some seconds old.

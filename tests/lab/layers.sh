@@ -18,9 +18,8 @@
 #
 # What only some guests want (a scenario's line "# Layers:"):
 #   generations drivers and RDMA cores of other generations, and the module for them
-#   cuda        libcuda and libcudart over the simulated GPU, and on top of them
-#   programs    programs of others for CUDA memory, and
-#   clients     our own, and the examples
+#   cuda        libcuda and libcudart over the simulated GPU, with the examples, and
+#   programs    programs of others for CUDA memory, and our own
 #   hosts       programs that run on two guests, on top of
 #   openmpi     Open MPI and ssh
 #
@@ -137,14 +136,22 @@ extra_generations() {
 }
 
 extra_cuda() {
-	local cuda programs
+	local cuda
+	case $stack in *:cuda-*) return 0 ;; esac
 	on_base cuda "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
 	cuda=$reply:$base
-	layer_network=yes layer programs "$cuda" "programs for CUDA memory (a minute or two)"
-	programs=$reply:$cuda
-	layer clients "$programs" "the lab's own programs for CUDA memory, and the examples" \
-		"$top/tests/guest/clients" "$top/examples" "$lab/nvidia/lab_gpu.h"
-	stack=${stack%"$base"}$reply:$programs
+	layer examples "$cuda" "the examples" "$top/examples"
+	stack=${stack%"$base"}$reply:$cuda
+}
+
+extra_programs() {
+	local below programs
+	extra_cuda
+	below=examples-${stack##*:examples-}
+	layer_network=yes layer programs "$below" "programs for CUDA memory (a minute or two)"
+	programs=$reply:$below
+	layer clients "$programs" "the lab's own programs for CUDA memory" "$top/tests/guest/clients" "$lab/nvidia/lab_gpu.h"
+	stack=${stack%"$below"}$reply:$programs
 }
 
 extra_hosts() {

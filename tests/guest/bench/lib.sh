@@ -105,15 +105,13 @@ measure_threads() {
 }
 
 # measure_module MODULE: the module's file, the memory that its code and data take,
-# and how long the kernel takes to load it. Of either the plain file without debug
-# information: installing compresses one of the two, which the kernel would
-# decompress while it is loading it.
+# and how long the kernel takes to load it. Of either the file without debug
+# information, which the one has and the other has not.
 measure_module() {
 	local module=$1 mode=persistent file name
 	file=/tmp/$module.ko
 	name=${module//-/_}
-	xz -dcf <"$(modinfo -n "$module")" >"$file"
-	strip --strip-debug "$file"
+	strip --strip-debug -o "$file" "$(modinfo -n "$module")"
 	trace_loading insmod "$file"
 	metrics "\"kind\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading"
 	rmmod "$module"

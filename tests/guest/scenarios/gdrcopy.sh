@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: cuda
+# Layers: programs
 # Apart: scenario consumers
 # Shows: what gdrcopy does beside nv_peer_mem: the CPU maps the memory that is registered
 . /lab/consumers.sh

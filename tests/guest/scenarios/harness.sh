@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: whatever a scenario leaves behind, or fails at, does fail it
-# Test: plain
+# All: check-harness shows the same for the lab's own side
 # shellcheck disable=SC2016 # lines for another shell
 # Own guest: it runs scenarios itself
 load_gpu

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: cuda
+# Layers: programs
 # Apart: scenario consumers
 # Shows: what ib_gpudirect did: its README's program, as it was and without ioctl and flag
 . /lab/consumers.sh

@@ -9,3 +9,6 @@ cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
 cd /tmp/build
 make KVER="$kver"
 make KVER="$kver" install
+# Guests load it again and again, and unpacking is slow there.
+find "/lib/modules/$kver" -name 'nv_peer_mem.ko.xz' -exec xz -d {} +
+depmod "$kver"

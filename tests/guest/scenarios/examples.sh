@@ -1,0 +1,18 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Layers: cuda
+# Shows: the examples: what they say without the module, and that with it they register CUDA memory
+# Test: plain
+load_gpu
+load_rdma
+for language in c rust; do
+	check "example in $language: fails without the module" eval "! register_gpu-$language >/tmp/out 2>&1"
+	cat /tmp/out
+	check "example in $language: says what to look for" grep -q 'ibv_reg_mr: Bad address.*: is nv_peer_mem loaded?' /tmp/out
+done
+load_module
+for language in c rust; do
+	before=$(peer nv_mem num_alloc_mrs)
+	check "example in $language" "register_gpu-$language" rxe0
+	equal "example in $language: registrations" $((before + 1)) "$(peer nv_mem num_alloc_mrs)"
+done
