@@ -87,7 +87,7 @@ qemu_command() {
 		qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot
 		-machine q35 -accel "$accel" -cpu "$cpu" -smp "$LAB_CPUS" "${clock[@]}" -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
-		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off nokaslr no_timer_check $words"
+		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr no_timer_check $words"
 		"${iommu[@]}"
 		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
 		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
