@@ -19,6 +19,13 @@ machine_runs() {
 		END { exit !found }'
 }
 
+# first_with_kernel MACHINE: the first machine of the table with the same kernel.
+first_with_kernel() {
+	kernel_table | awk -v name="$1" '
+		{ kernel[$1] = $2 " " $3 " " $4 " " $5 " " $6; if (!(kernel[$1] in first)) first[kernel[$1]] = $1 }
+		END { print first[kernel[name]] }'
+}
+
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
 # $kcompiler, $kruntime and $machine_is.
 choose_machine() {

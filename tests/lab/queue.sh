@@ -32,9 +32,15 @@ lay_system() { system_layers; }
 
 # prerequisite LAYERS: what must be there before these.
 prerequisite() {
+	local first
 	case $1 in
 	base) ;;
 	guest:*:*) printf '%s\n' "${1%:*}" ;;
+	guest:*)
+		# Not at the same time as another that makes the same layers.
+		first=$(first_with_kernel "${1#guest:}")
+		if [ "$first" = "${1#guest:}" ]; then echo base; else echo "guest:$first"; fi
+		;;
 	packages) echo guest:stock ;;
 	system) echo packages ;;
 	*) echo base ;;
