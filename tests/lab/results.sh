@@ -34,7 +34,7 @@ key_of() { printf '%s\n' "$@" | sha256sum | cut -c 1-20; }
 expected_seconds() {
 	local seconds
 	read -r _ seconds _ 2>/dev/null <"$LAB_CACHE/results/$1" || seconds=
-	[[ $seconds =~ ^[0-9]+$ ]] || seconds=20
+	[[ $seconds =~ ^[0-9]+$ ]] || seconds=35
 	printf '%s\n' "$seconds"
 }
 
