@@ -5,6 +5,8 @@
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
+# make ready      what releases have for machines without Rust (docs/grounds.md)
+# make bindings   src/abi/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, soak, bench, check, matrix ...: see `tests/run help`
 #
@@ -13,29 +15,19 @@
 #   KDIR=        its headers, with Rust metadata  (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (/usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
+#   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/grounds.md)
+#   RUSTC=       for `free`                       (rustc, rustc-1.99 ... rustc-1.78)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
 
-export KVER KDIR OFA_KERNEL NV_SRC
-
-# The key that the kernel's own modules are signed with is not to be had: whoever
-# needs signatures signs with a key of their own, as dkms does.
-modules_install: private INSTALL := INSTALL_MOD_DIR=extra CONFIG_MODULE_SIG_ALL=
+export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC
 
 modules modules_install clippy:
-	@settings=$$(src/locate) && eval "$$settings" && \
-	$(MAKE) -C "$$KDIR" M='$(CURDIR)' $$NVPM_COMPILER NVPM_INCLUDES="$$NVPM_INCLUDES" NVPM_CORE="$$NVPM_CORE" \
-		NVPM_TARGET="$$NVPM_TARGET" KBUILD_EXTRA_SYMBOLS="$$NVPM_SYMBOLS" \
-		$(if $(filter clippy,$@),CLIPPY=1 CLIPPY_CONF_DIR='$(CURDIR)') \
-		$(INSTALL) $(if $(filter clippy,$@),modules,$@)$(if $(INSTALL), && \
-	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$KVER")
+	@MAKE='$(MAKE)' src/build $@
 
 install: modules_install
 
-# Modules of its own build, so that installing the one does not install the other.
 marker: modules
-	@settings=$$(src/locate 2>/dev/null) && eval "$$settings" && \
-	$(MAKE) -C "$$KDIR" M='$(CURDIR)/src/marker' $$NVPM_COMPILER \
-		KBUILD_EXTRA_SYMBOLS='$(CURDIR)/Module.symvers' modules
+	@MAKE='$(MAKE)' src/build marker
 
 # Under its own name it would stand in the way of NVIDIA's.
 marker_install: marker
@@ -44,12 +36,22 @@ marker_install: marker
 		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko" && \
 	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
 
+ready:
+	@mkdir -p src/ready
+	src/rt/free/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
+
+bindings:
+	@MAKE='$(MAKE)' NVPM_GROUND=kernel src/build modules
+	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/abi/bindings.rs
+	rustfmt src/abi/bindings.rs
+
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs $(foreach dir,. src src/kunit src/marker, \
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/rt/free.build src/ready/free.build \
+		$(foreach dir,. src src/kunit src/marker src/rt, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests soak bench check host matrix:
 	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install marker marker_install clean demo test all-tests soak bench check host matrix
+.PHONY: modules modules_install clippy install marker marker_install ready bindings clean demo test all-tests soak bench check host matrix

@@ -2,6 +2,9 @@
 
 //! The C side: bindgen's view of `peer_mem.h`, `nv-p2p.h` and `shim.h` (see `abi/bindings.h`),
 //! and assertions that its layouts are those that the neighbours were compiled with.
+//!
+//! On the ground *free* that view was made before, and is `abi/bindings.rs`: C asserts there that
+//! this kernel's structures are the same.
 
 #![allow(
     clippy::all,
@@ -34,7 +37,10 @@ macro_rules! opaque {
 }
 opaque!(device, pci_dev);
 
+#[cfg(not(nvpm_free))]
 include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
+#[cfg(nvpm_free)]
+include!("abi/bindings.rs");
 
 // The same figures stand in shim.c: bindgen's compiler and the kernel's must agree on them, and
 // both with the contract.

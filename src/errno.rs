@@ -17,6 +17,8 @@ impl Errno {
     pub(crate) const NOMEM: Self = Self(12);
     /// Bad address: the memory is not there (any more).
     pub(crate) const FAULT: Self = Self(14);
+    /// Somebody else has it.
+    pub(crate) const BUSY: Self = Self(16);
     /// Invalid argument.
     pub(crate) const INVAL: Self = Self(22);
     /// Operation not supported.

@@ -6,11 +6,9 @@
 //! file knows only those below it: `main`, `peer`, `client`, then `p2p`, `region`, `extents`,
 //! `scatter`, `notify` and `stats`, then `rt`, `abi` and `errno`.
 
+#![cfg_attr(nvpm_free, no_std)]
+
 use core::ffi::CStr;
-use kernel::{
-    error::to_result,
-    prelude::*, //
-};
 
 mod abi;
 mod client;
@@ -32,16 +30,17 @@ use client::{
     Region,
     Revocable, //
 };
+use errno::Errno;
 use peer::{
     Core,
     Registration, //
 };
+use rt::{
+    pr_err,
+    pr_info, //
+};
 
-module! {
-    type: NvPeerMem,
-    name: "nv_peer_mem",
-    license: "Dual BSD/GPL",
-}
+rt::module!(NvPeerMem);
 
 /// The module while it is loaded: its clients, in the order in which the core asks them.
 ///
@@ -57,9 +56,9 @@ struct Directory;
 
 impl Directory {
     /// `clients` says what was registered: a line for each, its name and how it pins.
-    fn new(clients: &'static CStr) -> Result<Self> {
+    fn new(clients: &'static CStr) -> Result<Self, Errno> {
         // SAFETY: The text is there for ever; this is called once.
-        to_result(unsafe { abi::nvpm_sysfs_add(clients.as_ptr().cast()) })?;
+        Errno::check(unsafe { abi::nvpm_sysfs_add(clients.as_ptr().cast()) })?;
         Ok(Self)
     }
 }
@@ -94,11 +93,11 @@ enum Clients {
     },
 }
 
-impl kernel::Module for NvPeerMem {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
+impl rt::Module for NvPeerMem {
+    fn load() -> Result<Self, Errno> {
         if rt::peermem_loaded() {
             pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
-            return Err(EBUSY);
+            return Err(Errno::BUSY);
         }
         let parameters = rt::parameters();
         let core = match parameters.peerdirect_support {
@@ -145,13 +144,12 @@ impl kernel::Module for NvPeerMem {
 }
 
 /// Registers a client, and says what is in the way if the core refuses.
-fn register<C: client::Client>(name: &str, core: Core) -> Result<Registration<C>> {
-    Registration::new(name, core).map_err(|errno| {
+fn register<C: client::Client>(name: &str, core: Core) -> Result<Registration<C>, Errno> {
+    Registration::new(name, core).inspect_err(|errno| {
         pr_err!(
             "the RDMA core refuses the client '{}' (error {}): another module may have registered that name (ls /sys/kernel/mm/memory_peers): unload it\n",
             name,
             errno.number()
         );
-        Error::from_errno(errno.to_c())
     })
 }

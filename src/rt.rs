@@ -1,50 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The ground that the module stands on: what it takes from the kernel crate, and from C where
-//! the crate has nothing, in one place. Differences between kernel versions live here.
-
-use core::ops::{
-    Deref,
-    DerefMut, //
-};
+//! The ground that the module stands on, in one place: what is taken from the kernel, and from C.
+//!
+//! There are two, and all that is above them is the same on both: `rt/kernel.rs` is made of the
+//! kernel crate; `rt/free.rs` of `core` and C alone, for kernels that have no Rust and beside a
+//! driver whose licence rules the kernel crate out (docs/grounds.md).
 
 use super::{
     abi,
     errno::Errno, //
 };
-use kernel::{
-    new_condvar,
-    new_spinlock,
-    prelude::{
-        pin_data,
-        pin_init,
-        InPlaceInit, //
-    },
-    sync::{
-        lock::{
-            spinlock::SpinLockBackend,
-            Guard, //
-        },
-        CondVar,
-        SpinLock, //
-    }, //
-};
+
+#[cfg(nvpm_free)]
+mod free;
+#[cfg(nvpm_free)]
+pub(crate) use free::*;
+
+// Not called `kernel`: that is the crate.
+#[cfg(not(nvpm_free))]
+#[path = "rt/kernel.rs"]
+mod ground;
+#[cfg(not(nvpm_free))]
+pub(crate) use ground::*;
 
 pub(crate) use core::sync::atomic::{
     AtomicBool,
     AtomicPtr,
     Ordering, //
 };
-pub(crate) use kernel::{
-    alloc::flags::GFP_KERNEL,
-    ffi,
-    prelude::{
-        pr_warn,
-        KBox,
-        KVVec, //
-    },
-    sync::Arc, //
-};
+
+/// What is there from loading the module to unloading it.
+pub(crate) trait Module: Sized + Send + Sync + 'static {
+    /// Makes it; an error ends the loading.
+    fn load() -> Result<Self, Errno>;
+}
 
 /// Prints a warning, rate-limited: for paths that a user can take at will.
 macro_rules! complain {
@@ -62,100 +51,10 @@ pub(crate) fn may_complain() -> bool {
     unsafe { abi::nvpm_may_complain() }
 }
 
-/// Something that threads share: a part that never changes, and a state behind a lock, whose
-/// changes threads can wait for.
-#[pin_data]
-pub(crate) struct Monitor<S, T> {
-    #[pin]
-    state: SpinLock<Watched<T>>,
-    #[pin]
-    changed: CondVar,
-    // Last, so that it is dropped last: it may hold what keeps this code in memory.
-    fixed: S,
-}
-
 /// A state, and whether anybody has ever waited for it to change.
 struct Watched<T> {
     state: T,
     awaited: bool,
-}
-
-/// The state of a [`Monitor`], for as long as this lives. Nobody sleeps meanwhile.
-pub(crate) struct Held<'a, T>(Guard<'a, Watched<T>, SpinLockBackend>);
-
-impl<T> Deref for Held<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0.state
-    }
-}
-
-impl<T: Unpin> DerefMut for Held<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0.state
-    }
-}
-
-impl<S, T: Unpin> Monitor<S, T> {
-    /// Shares what never changes and the first state.
-    pub(crate) fn new(fixed: S, state: T) -> Result<Arc<Self>, Errno> {
-        let watched = Watched {
-            state,
-            awaited: false,
-        };
-        Arc::pin_init(
-            pin_init!(Self {
-                state <- new_spinlock!(watched, "nv_peer_mem::Monitor::state"),
-                changed <- new_condvar!("nv_peer_mem::Monitor::changed"),
-                fixed,
-            }),
-            GFP_KERNEL,
-        )
-        .map_err(|_| Errno::NOMEM)
-    }
-
-    /// The part that never changes.
-    pub(crate) fn fixed(&self) -> &S {
-        &self.fixed
-    }
-
-    /// The state.
-    pub(crate) fn lock(&self) -> Held<'_, T> {
-        Held(self.state.lock())
-    }
-
-    /// Lets go of the lock until somebody calls [`Self::notify`].
-    pub(crate) fn wait(&self, held: &mut Held<'_, T>) {
-        held.0.awaited = true;
-        self.changed.wait(&mut held.0);
-    }
-
-    /// Lets go of the lock and wakes all who wait for the state to change. Mostly nobody does, and
-    /// that costs nothing.
-    pub(crate) fn notify(&self, held: Held<'_, T>) {
-        let awaited = held.0.awaited;
-        drop(held);
-        if awaited {
-            self.changed.notify_all();
-        }
-    }
-}
-
-/// Bytes of a page of the kernel.
-pub(crate) fn page_size() -> u64 {
-    // Lossless: `usize` has at most 64 bits.
-    kernel::page::PAGE_SIZE as u64
-}
-
-/// The calling process, as the NVIDIA driver tells processes apart.
-pub(crate) fn process() -> i32 {
-    kernel::current!().group_leader().pid()
-}
-
-/// The calling thread.
-pub(crate) fn thread() -> i32 {
-    kernel::current!().pid()
 }
 
 /// The module's parameters, as they were when it was loaded.

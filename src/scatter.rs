@@ -73,7 +73,6 @@ impl ScatterTable {
         let entry = abi::scatterlist {
             length: segment.len,
             dma_address: segment.start,
-            #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
             dma_length: segment.len,
             ..Default::default()
         };

@@ -4,7 +4,7 @@
  * known before the last one. It is a chain of arrays, as sg_alloc_table() makes
  * them, that begins small.
  */
-#include <linux/minmax.h>
+#include <linux/kernel.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
@@ -16,7 +16,7 @@
 /* Entries of the array that comes after one of @before. */
 static u32 nvpm_sg_next_size(u32 before)
 {
-	return clamp(2 * before, 2 * NVPM_SG_FEW, SG_MAX_SINGLE_ALLOC);
+	return clamp_t(u32, 2 * before, 2 * NVPM_SG_FEW, SG_MAX_SINGLE_ALLOC);
 }
 
 int nvpm_sg_grow(struct nvpm_sg_list *list, bool more)

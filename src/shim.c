@@ -14,11 +14,13 @@
 #include <linux/ratelimit.h>
 #include <linux/rwsem.h>
 #include <linux/sizes.h>
-#include <linux/xarray.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
 
 #include <nv-p2p.h>
 #include <rdma/peer_mem.h>
 
+#include "compat.h"
 #include "marker/marker.h"
 #include "shim.h"
 #ifdef NVPM_KUNIT
@@ -32,8 +34,12 @@ MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
 
+/* What Rust stands on in this module: docs/grounds.md. */
+MODULE_INFO(ground, NVPM_GROUND);
+
 const char nvpm_version[] = NVPM_VERSION;
-EXPORT_SYMBOL_GPL(nvpm_version);
+/* Not _GPL: a module beside a proprietary driver may have no such symbol. */
+EXPORT_SYMBOL(nvpm_version);
 
 static int nvpm_switch_set(const char *text, const struct kernel_param *param)
 {
@@ -95,12 +101,19 @@ void nvpm_client_extend(struct nvpm_client *client)
 
 bool nvpm_peermem_loaded(void)
 {
-	/* The set of all modules is not exported, but each module is in it. */
-	struct kobject *peermem = kset_find_obj(THIS_MODULE->mkobj.kobj.kset,
-					      "nvidia_peermem");
+	/*
+	 * The set of all modules is not exported, but each module is in it; and
+	 * kset_find_obj() is for GPL modules only.
+	 */
+	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
+	struct kobject *module;
+	bool found = false;
 
-	kobject_put(peermem);
-	return peermem;
+	spin_lock(&modules->list_lock);
+	list_for_each_entry(module, &modules->list, entry)
+		found |= !strcmp(kobject_name(module) ?: "", "nvidia_peermem");
+	spin_unlock(&modules->list_lock);
+	return found;
 }
 
 void nvpm_pause(void)
@@ -133,7 +146,7 @@ void nvpm_module_put(void)
 	module_put(THIS_MODULE);
 }
 
-static DEFINE_XARRAY(nvpm_ids);
+static NVPM_DEFINE_TABLE(nvpm_ids);
 static atomic64_t nvpm_last_id;
 
 u64 nvpm_ids_add(const void *object)
@@ -142,17 +155,17 @@ u64 nvpm_ids_add(const void *object)
 
 	/* A 32-bit kernel would run out of indexes; there is no driver for one. */
 	BUILD_BUG_ON(sizeof(unsigned long) < sizeof(u64));
-	return xa_err(xa_store(&nvpm_ids, id, (void *)object, GFP_KERNEL)) ? 0 : id;
+	return nvpm_table_store(&nvpm_ids, id, (void *)object) ? 0 : id;
 }
 
 void *nvpm_ids_take(u64 id)
 {
-	return xa_erase(&nvpm_ids, id);
+	return nvpm_table_erase(&nvpm_ids, id);
 }
 
 bool nvpm_ids_has(u64 id)
 {
-	return xa_load(&nvpm_ids, id);
+	return nvpm_table_load(&nvpm_ids, id);
 }
 
 static DECLARE_RWSEM(nvpm_gate);

@@ -6,12 +6,18 @@
  * Removing the directory waits for whoever reads one of its files; a file that
  * is still open after that gives ENODEV. So nothing of this runs when the
  * module is gone.
+ *
+ * sysfs_emit(), sysfs_create_group() and kobject_create_and_add() are for GPL
+ * modules only, which a module beside a proprietary driver cannot be.
  */
 #include <linux/atomic.h>
+#include <linux/completion.h>
+#include <linux/kernel.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
 #include <linux/sysfs.h>
 
+#include "compat.h"
 #include "shim.h"
 
 struct nvpm_file {
@@ -24,7 +30,7 @@ static ssize_t nvpm_figure_show(struct kobject *dir,
 {
 	struct nvpm_file *file = container_of(attribute, struct nvpm_file, attribute);
 
-	return sysfs_emit(buf, "%llu\n", (u64)atomic64_read(&file->value));
+	return scnprintf(buf, PAGE_SIZE, "%llu\n", (u64)atomic64_read(&file->value));
 }
 
 #define NVPM_FIGURE(figure, file)					\
@@ -60,7 +66,7 @@ void nvpm_count(enum nvpm_figure figure, u64 by)
 static ssize_t core_api_show(struct kobject *dir,
 			     struct kobj_attribute *attribute, char *buf)
 {
-	return sysfs_emit(buf, "%s\n", NVPM_CORE_API);
+	return scnprintf(buf, PAGE_SIZE, "%s\n", NVPM_CORE_API);
 }
 
 static struct kobj_attribute nvpm_core_api = __ATTR_RO(core_api);
@@ -70,14 +76,23 @@ static const char *nvpm_clients_text;
 static ssize_t clients_show(struct kobject *dir,
 			    struct kobj_attribute *attribute, char *buf)
 {
-	return sysfs_emit(buf, "%s\n", nvpm_clients_text);
+	return scnprintf(buf, PAGE_SIZE, "%s\n", nvpm_clients_text);
 }
 
 static struct kobj_attribute nvpm_clients = __ATTR_RO(clients);
 
+static ssize_t ground_show(struct kobject *dir,
+			   struct kobj_attribute *attribute, char *buf)
+{
+	return scnprintf(buf, PAGE_SIZE, "%s\n", NVPM_GROUND);
+}
+
+static struct kobj_attribute nvpm_ground = __ATTR_RO(ground);
+
 static struct attribute *nvpm_attributes[] = {
 	&nvpm_clients.attr,
 	&nvpm_core_api.attr,
+	&nvpm_ground.attr,
 	&nvpm_figures[NVPM_REGIONS].attribute.attr,
 	&nvpm_figures[NVPM_BYTES].attribute.attr,
 	&nvpm_figures[NVPM_REGISTRATIONS].attribute.attr,
@@ -93,23 +108,46 @@ static const struct attribute_group nvpm_group = {
 	.attrs = nvpm_attributes,
 };
 
-static struct kobject *nvpm_directory;
+static ssize_t nvpm_show(struct kobject *dir, struct attribute *attribute, char *buf)
+{
+	struct kobj_attribute *file = container_of(attribute, struct kobj_attribute, attr);
+
+	return file->show(dir, file, buf);
+}
+
+static const struct sysfs_ops nvpm_ops = {
+	.show = nvpm_show,
+};
+
+static DECLARE_COMPLETION(nvpm_directory_gone);
+
+static void nvpm_directory_release(struct kobject *dir)
+{
+	complete(&nvpm_directory_gone);
+}
+
+static struct kobj_type nvpm_directory_type = {
+	.release = nvpm_directory_release,
+	.sysfs_ops = &nvpm_ops,
+	NVPM_FILES(nvpm_group),
+};
+
+static struct kobject nvpm_directory;
 
 int nvpm_sysfs_add(const char *clients)
 {
 	int ret;
 
 	nvpm_clients_text = clients;
-	nvpm_directory = kobject_create_and_add("statistics", &THIS_MODULE->mkobj.kobj);
-	if (!nvpm_directory)
-		return -ENOMEM;
-	ret = sysfs_create_group(nvpm_directory, &nvpm_group);
+	kobject_init(&nvpm_directory, &nvpm_directory_type);
+	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)
-		kobject_put(nvpm_directory);
+		nvpm_sysfs_remove();
 	return ret;
 }
 
 void nvpm_sysfs_remove(void)
 {
-	kobject_put(nvpm_directory);
+	kobject_put(&nvpm_directory);
+	wait_for_completion(&nvpm_directory_gone);
 }

@@ -3,6 +3,7 @@
 #include <linux/scatterlist.h>
 #include <nv-p2p.h>
 #include <rdma/peer_mem.h>
+#include "../rt/free.h"
 #include "../shim.h"
 #ifdef NVPM_KUNIT
 #include "../kunit/helpers.h"

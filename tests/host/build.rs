@@ -1,8 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Gives the module's files the version that their own build gives them.
+//! Gives the module's files the version that their own build gives them, and compiles the C half of
+//! the ground *free* for the host.
+
+use std::{env, process::Command};
+
+/// Runs a command that must succeed.
+fn run(command: &mut Command) {
+    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(status.success(), "{command:?}: {status}");
+}
 
 fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=host");
-    println!("cargo:rerun-if-changed=build.rs");
+    let out = env::var("OUT_DIR").unwrap();
+    let mut objects = Vec::new();
+    for (source, name) in [("../../src/rt/free.c", "free"), ("free/kernel.c", "kernel")] {
+        let object = format!("{out}/{name}.o");
+        run(Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-sign-compare"])
+            .args(["-Ifree/include", "-Ifree/include/linux", "-I../../src/abi/core"])
+            .args(["-c", source, "-o", &object]));
+        objects.push(object);
+    }
+    run(Command::new("ar").args(["rcs", &format!("{out}/libfree.a")]).args(&objects));
+    println!("cargo:rustc-link-search=native={out}");
+    for source in ["build.rs", "free", "../../src/rt", "../../src/shim.h", "../../src/abi"] {
+        println!("cargo:rerun-if-changed={source}");
+    }
 }

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What kernels from 4.18 on lack or call otherwise. Version numbers stand in this
+ * file alone.
+ */
+#ifndef NVPM_COMPAT_H
+#define NVPM_COMPAT_H
+
+#include <linux/kobject.h>
+#include <linux/radix-tree.h>
+#include <linux/spinlock.h>
+#include <linux/version.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 20, 0)
+#include <linux/xarray.h>
+#endif
+
+#ifndef static_assert /* 5.1 */
+#define static_assert(condition) _Static_assert(condition, #condition)
+#endif
+
+/* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 2, 0)
+#define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
+#else
+#define NVPM_FILES(group) .default_attrs = (group).attrs
+#endif
+
+/* A table of pointers under numbers; no number is stored twice. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 20, 0)
+#define NVPM_DEFINE_TABLE(name) DEFINE_XARRAY(name)
+
+static inline int nvpm_table_store(struct xarray *table, unsigned long number, void *object)
+{
+	return xa_err(xa_store(table, number, object, GFP_KERNEL));
+}
+
+static inline void *nvpm_table_load(struct xarray *table, unsigned long number)
+{
+	return xa_load(table, number);
+}
+
+static inline void *nvpm_table_erase(struct xarray *table, unsigned long number)
+{
+	return xa_erase(table, number);
+}
+#else
+struct nvpm_table {
+	spinlock_t lock;
+	struct radix_tree_root tree;
+};
+
+#define NVPM_DEFINE_TABLE(name) struct nvpm_table name = {		\
+	.lock = __SPIN_LOCK_UNLOCKED(name.lock),			\
+	.tree = RADIX_TREE_INIT(name.tree, GFP_ATOMIC),			\
+}
+
+static inline int nvpm_table_store(struct nvpm_table *table, unsigned long number, void *object)
+{
+	int ret = radix_tree_preload(GFP_KERNEL);
+
+	if (ret)
+		return ret;
+	spin_lock(&table->lock);
+	ret = radix_tree_insert(&table->tree, number, object);
+	spin_unlock(&table->lock);
+	radix_tree_preload_end();
+	return ret;
+}
+
+static inline void *nvpm_table_load(struct nvpm_table *table, unsigned long number)
+{
+	void *object;
+
+	spin_lock(&table->lock);
+	object = radix_tree_lookup(&table->tree, number);
+	spin_unlock(&table->lock);
+	return object;
+}
+
+static inline void *nvpm_table_erase(struct nvpm_table *table, unsigned long number)
+{
+	void *object;
+
+	spin_lock(&table->lock);
+	object = radix_tree_delete(&table->tree, number);
+	spin_unlock(&table->lock);
+	return object;
+}
+#endif
+
+#endif

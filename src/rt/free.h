@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the ground "free" has of the kernel: functions and macros of every kernel,
+ * for every module.
+ */
+#ifndef NVPM_FREE_H
+#define NVPM_FREE_H
+
+#include <linux/types.h>
+
+/* Made of Rust: the module's beginning, 0 or a negative error number, and its end. */
+int nvpm_load(void);
+void nvpm_unload(void);
+
+/* @len bytes of text for the log, of the kernel's level 0 (worst) to 7. */
+void nvpm_print(int level, const u8 *text, size_t len);
+/* BUG(), which does not return. */
+void nvpm_bug(void);
+
+/* Memory aligned to 8 bytes, or NULL; sleeps. The latter is of pages if it is large. */
+void *nvpm_alloc(size_t size);
+void nvpm_free(void *object);
+void *nvpm_valloc(size_t size);
+void nvpm_vfree(void *array);
+
+/*
+ * Such memory for an object of @size bytes with a number of owners, which is one at
+ * first, a lock, and a queue of those who wait.
+ */
+void *nvpm_shared_new(size_t size);
+void nvpm_shared_get(void *object);
+/* Whether that was the last owner, who then frees the memory. */
+bool nvpm_shared_put(void *object);
+void nvpm_shared_free(void *object);
+void nvpm_shared_lock(void *object);
+void nvpm_shared_unlock(void *object);
+/* Lets go of the lock until nvpm_shared_wake() or for no reason, and takes it again. */
+void nvpm_shared_wait(void *object);
+void nvpm_shared_wake(void *object);
+
+extern const u64 nvpm_page_size;
+/* The calling process and thread, by their numbers outside of all containers. */
+s32 nvpm_process(void);
+s32 nvpm_thread(void);
+
+#endif

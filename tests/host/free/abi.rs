@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The C side: the module's own view of it.
+
+#![allow(
+    clippy::all,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals
+)]
+
+use super::rt::ffi;
+
+pub struct device;
+pub struct pci_dev;
+
+include!("../../../src/abi/bindings.rs");

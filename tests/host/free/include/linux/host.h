@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What src/rt/free.c includes of the kernel, made of the C library and POSIX threads
+ * for tests on the host. Where the kernel forbids something, this ends the program.
+ */
+#ifndef HOST_H
+#define HOST_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <valgrind/helgrind.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef unsigned int uint;
+typedef uint64_t dma_addr_t;
+
+#define static_assert(condition) _Static_assert(condition, #condition)
+#define container_of(pointer, type, member) \
+	((type *)((char *)(pointer) - offsetof(type, member)))
+#define ARCH_KMALLOC_MINALIGN 8
+#define PAGE_SIZE 4096UL
+
+/* The module's beginning and end are called by name. */
+#define __init __attribute__((unused))
+#define __exit __attribute__((unused))
+#define MODULE_LICENSE(text)
+#define module_init(function) int (*host_init)(void) = function
+#define module_exit(function) void (*host_exit)(void) = function
+
+#define KBUILD_MODNAME "nv_peer_mem"
+#define KERN_EMERG "<0>"
+#define KERN_ALERT "<1>"
+#define KERN_CRIT "<2>"
+#define KERN_ERR "<3>"
+#define KERN_WARNING "<4>"
+#define KERN_NOTICE "<5>"
+#define KERN_INFO "<6>"
+#define KERN_DEBUG "<7>"
+#define printk host_printk
+void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define BUG() host_bug()
+void host_bug(void);
+
+/* Memory, which is counted, and of which the next allocations can be made to fail. */
+#define GFP_KERNEL 0
+void *host_alloc(size_t size);
+void host_free(void *memory);
+#define kmalloc(size, flags) host_alloc(size)
+#define kvmalloc(size, flags) host_alloc(size)
+#define kfree host_free
+#define kvfree host_free
+
+typedef struct {
+	uint count;
+} refcount_t;
+
+static inline void refcount_set(refcount_t *refs, uint count)
+{
+	__atomic_store_n(&refs->count, count, __ATOMIC_RELAXED);
+}
+
+static inline void refcount_inc(refcount_t *refs)
+{
+	if (!__atomic_fetch_add(&refs->count, 1, __ATOMIC_RELAXED))
+		host_bug();
+}
+
+static inline bool refcount_dec_and_test(refcount_t *refs)
+{
+	uint before;
+
+	/* For a checker that knows locks, not atomic operations. */
+	ANNOTATE_HAPPENS_BEFORE(refs);
+	before = __atomic_fetch_sub(&refs->count, 1, __ATOMIC_ACQ_REL);
+	if (!before)
+		host_bug();
+	if (before != 1)
+		return false;
+	ANNOTATE_HAPPENS_AFTER(refs);
+	return true;
+}
+
+typedef struct {
+	pthread_mutex_t mutex;
+} spinlock_t;
+
+void spin_lock_init(spinlock_t *lock);
+void spin_lock(spinlock_t *lock);
+void spin_unlock(spinlock_t *lock);
+
+typedef struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t woken;
+	u64 times;
+} wait_queue_head_t;
+
+struct host_wait {
+	wait_queue_head_t *queue;
+	u64 times;
+};
+
+#define TASK_UNINTERRUPTIBLE 2
+#define DEFINE_WAIT(name) struct host_wait name = { NULL, 0 }
+void init_waitqueue_head(wait_queue_head_t *queue);
+void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state);
+void schedule(void);
+void finish_wait(wait_queue_head_t *queue, struct host_wait *wait);
+void wake_up_all(wait_queue_head_t *queue);
+
+#define current NULL
+#define task_tgid_nr(task) 4711
+#define task_pid_nr(task) 4712
+
+struct scatterlist {
+	unsigned long page_link;
+	uint offset;
+	uint length;
+	dma_addr_t dma_address;
+	uint dma_length;
+	uint dma_flags;
+};
+
+struct sg_table {
+	struct scatterlist *sgl;
+	uint nents;
+	uint orig_nents;
+};
+
+#endif
