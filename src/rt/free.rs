@@ -3,6 +3,7 @@
 //! The ground *free*: nothing but `core`, and functions of C that every kernel gives to every
 //! module (`free.c`).
 
+pub(crate) mod ffi;
 mod load;
 mod log;
 mod memory;
@@ -33,18 +34,6 @@ use super::{
     Watched, //
 };
 use crate::abi;
-
-/// C's types, as the kernel has them: its `char` is unsigned, its `long` as wide as a pointer.
-#[allow(non_camel_case_types)]
-pub(crate) mod ffi {
-    pub(crate) use core::ffi::c_void;
-    pub(crate) type c_char = u8;
-    pub(crate) type c_uchar = u8;
-    pub(crate) type c_int = i32;
-    pub(crate) type c_uint = u32;
-    pub(crate) type c_ulong = usize;
-    pub(crate) type c_ulonglong = u64;
-}
 
 /// Bytes of a page of the kernel.
 pub(crate) fn page_size() -> u64 {

@@ -7,7 +7,9 @@ use std::{env, process::Command};
 
 /// Runs a command that must succeed.
 fn run(command: &mut Command) {
-    let status = command.status().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let status = command
+        .status()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(status.success(), "{command:?}: {status}");
 }
 
@@ -18,14 +20,34 @@ fn main() {
     for (source, name) in [("../../src/rt/free.c", "free"), ("free/kernel.c", "kernel")] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
-            .args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-sign-compare"])
-            .args(["-Ifree/include", "-Ifree/include/linux", "-I../../src/abi/core"])
+            .args([
+                "-std=gnu11",
+                "-O1",
+                "-g",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-Wno-sign-compare",
+            ])
+            .args([
+                "-Ifree/include",
+                "-Ifree/include/linux",
+                "-I../../src/abi/core",
+            ])
             .args(["-c", source, "-o", &object]));
         objects.push(object);
     }
-    run(Command::new("ar").args(["rcs", &format!("{out}/libfree.a")]).args(&objects));
+    run(Command::new("ar")
+        .args(["rcs", &format!("{out}/libfree.a")])
+        .args(&objects));
     println!("cargo:rustc-link-search=native={out}");
-    for source in ["build.rs", "free", "../../src/rt", "../../src/shim.h", "../../src/abi"] {
+    for source in [
+        "build.rs",
+        "free",
+        "../../src/rt",
+        "../../src/shim.h",
+        "../../src/abi",
+    ] {
         println!("cargo:rerun-if-changed={source}");
     }
 }

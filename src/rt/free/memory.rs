@@ -151,7 +151,11 @@ impl<T: Copy> KVVec<T> {
         let memory = unsafe { abi::nvpm_valloc(bytes) };
         let start = NonNull::new(memory.cast::<T>()).ok_or(AllocError)?;
         // SAFETY: By the type's invariant these elements are written; the new memory is larger.
-        unsafe { start.as_ptr().copy_from_nonoverlapping(self.start.as_ptr(), self.len) };
+        unsafe {
+            start
+                .as_ptr()
+                .copy_from_nonoverlapping(self.start.as_ptr(), self.len)
+        };
         // INVARIANT: As allocated and copied. The old memory goes with what is replaced.
         *self = Self {
             start,

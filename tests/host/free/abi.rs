@@ -12,7 +12,9 @@
 
 use super::rt::ffi;
 
-pub struct device;
-pub struct pci_dev;
+#[repr(C)]
+pub struct device([u8; 0]);
+#[repr(C)]
+pub struct pci_dev([u8; 0]);
 
 include!("../../../src/abi/bindings.rs");

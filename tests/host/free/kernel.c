@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The kernel of the host's tests: what include/linux/host.h declares. */
 #include <stdarg.h>
+#include <time.h>
 
 #include "host.h"
 
-/* Threads of the tests look at these, each at its own. */
+/* Each thread has its own. */
 static __thread char host_log[1024];
 static __thread struct host_wait *host_waiting;
 static __thread uint host_locks;
-static long host_live;
 static __thread long host_fail_at;
 
 const char *host_said(void)
@@ -25,15 +25,10 @@ void host_printk(const char *format, ...)
 	va_end(rest);
 }
 
-void host_bug(void)
+void host_bug(const char *why)
 {
+	fprintf(stderr, "host: %s\n", why);
 	abort();
-}
-
-/* Pieces of memory that nobody has freed. */
-long host_live_memory(void)
-{
-	return __atomic_load_n(&host_live, __ATOMIC_RELAXED);
 }
 
 /* The @number-th allocation of this thread from now on fails; 0: none does. */
@@ -45,18 +40,14 @@ void host_fail(long number)
 void *host_alloc(size_t size)
 {
 	if (host_locks)
-		host_bug(); /* it may sleep */
+		host_bug("memory is allocated under a lock");
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
-	__atomic_fetch_add(&host_live, 1, __ATOMIC_RELAXED);
 	return malloc(size);
 }
 
 void host_free(void *memory)
 {
-	if (!memory)
-		return;
-	__atomic_fetch_sub(&host_live, 1, __ATOMIC_RELAXED);
 	free(memory);
 }
 
@@ -72,7 +63,7 @@ void spin_lock_init(spinlock_t *lock)
 void spin_lock(spinlock_t *lock)
 {
 	if (pthread_mutex_lock(&lock->mutex))
-		host_bug();
+		host_bug("a lock is taken twice");
 	host_locks++;
 }
 
@@ -80,7 +71,7 @@ void spin_unlock(spinlock_t *lock)
 {
 	host_locks--;
 	if (pthread_mutex_unlock(&lock->mutex))
-		host_bug();
+		host_bug("a lock is let go that is not held");
 }
 
 void init_waitqueue_head(wait_queue_head_t *queue)
@@ -93,7 +84,9 @@ void init_waitqueue_head(wait_queue_head_t *queue)
 void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state)
 {
 	if (state != TASK_UNINTERRUPTIBLE)
-		host_bug();
+		host_bug("a signal would end the waiting");
+	if (!host_locks)
+		host_bug("in the queue only when the lock is gone: a notification can be lost");
 	pthread_mutex_lock(&queue->mutex);
 	wait->queue = queue;
 	wait->times = queue->times;
@@ -104,21 +97,23 @@ void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state
 void schedule(void)
 {
 	struct host_wait *wait = host_waiting;
+	struct timespec limit;
 
 	if (host_locks)
-		host_bug();
-	if (!wait)
-		return;
+		host_bug("a thread sleeps that holds a lock");
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += 60;
 	pthread_mutex_lock(&wait->queue->mutex);
 	while (wait->times == wait->queue->times)
-		pthread_cond_wait(&wait->queue->woken, &wait->queue->mutex);
+		if (pthread_cond_timedwait(&wait->queue->woken, &wait->queue->mutex, &limit))
+			host_bug("nobody wakes a thread that waits");
 	pthread_mutex_unlock(&wait->queue->mutex);
 }
 
 void finish_wait(wait_queue_head_t *queue, struct host_wait *wait)
 {
 	if (wait->queue != queue)
-		host_bug();
+		host_bug("in another queue");
 	host_waiting = NULL;
 }
 

@@ -17,7 +17,10 @@ extern "C" {
 /// What this thread has printed last.
 pub(crate) fn said() -> String {
     // SAFETY: A text of this thread's.
-    unsafe { CStr::from_ptr(host_said()) }.to_str().unwrap().to_owned()
+    unsafe { CStr::from_ptr(host_said()) }
+        .to_str()
+        .unwrap()
+        .to_owned()
 }
 
 /// The allocation of this thread with that number, the next being 1, fails; with 0 none.

@@ -2,7 +2,10 @@
 
 //! The module's beginning and its end, and its lines in the log.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::{
+    hint::black_box,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use crate::{
     errno::Errno,
@@ -43,8 +46,14 @@ fn is_there_from_loading_to_unloading() {
 
 #[test]
 fn says_with_the_level_whose_line_it_is() {
-    rt::pr_err!("{} of {}\n", 3, "GPU");
+    // Unknown to the compiler, which would make one piece of them.
+    let (number, what) = black_box((3, "GPU"));
+    rt::pr_err!("{number} of {what}\n");
     assert_eq!(said(), "<3>nv_peer_mem: 3 of GPU\n");
+    rt::pr_warn!("memory\n");
+    assert_eq!(said(), "<4>nv_peer_mem: memory\n");
+    rt::pr_info!("memory\n");
+    assert_eq!(said(), "<6>nv_peer_mem: memory\n");
 }
 
 #[test]

@@ -15,7 +15,9 @@ use crate::{
 #[test]
 fn a_box_has_its_object_and_drops_it_once() {
     let live = AtomicUsize::new(0);
-    let one = KBox::new((Counted::new(&live), 7_u64), GFP_KERNEL).ok().unwrap();
+    let one = KBox::new((Counted::new(&live), 7_u64), GFP_KERNEL)
+        .ok()
+        .unwrap();
     let place = ptr::from_ref(&*one);
     assert_eq!(one.1, 7);
     let moved = one;
@@ -56,27 +58,44 @@ fn an_array_grows_and_keeps_what_is_in_it() {
 
 #[test]
 fn an_array_takes_a_slice() {
-    for (capacity, before, more) in [(0, 0, 0), (0, 0, 5), (8, 3, 5), (8, 3, 6), (3, 3, 0), (1, 1, 400)] {
+    for (capacity, before, more) in [
+        (0, 0, 0),
+        (0, 0, 5),
+        (8, 3, 5),
+        (8, 3, 6),
+        (3, 3, 0),
+        (1, 1, 400),
+    ] {
         let mut array = KVVec::with_capacity(capacity, GFP_KERNEL).unwrap();
         let all = numbers(before + more);
         array.extend_from_slice(&all[..before], GFP_KERNEL).unwrap();
         assert_eq!(array.capacity(), capacity, "there was room");
         array.extend_from_slice(&all[before..], GFP_KERNEL).unwrap();
         assert_eq!(*array, all);
-        assert_eq!(array.capacity(), capacity.max(before + more), "no more than it needs");
+        assert_eq!(
+            array.capacity(),
+            capacity.max(before + more),
+            "no more than it needs"
+        );
     }
 }
 
 #[test]
 fn without_memory_an_array_stays_as_it_is() {
     fail(1);
-    assert_eq!(KVVec::<u64>::with_capacity(1, GFP_KERNEL).err(), Some(AllocError));
+    assert_eq!(
+        KVVec::<u64>::with_capacity(1, GFP_KERNEL).err(),
+        Some(AllocError)
+    );
     let mut array = KVVec::with_capacity(1, GFP_KERNEL).unwrap();
     array.push(1_u64, GFP_KERNEL).unwrap();
     fail(1);
     assert_eq!(array.push(2, GFP_KERNEL), Err(AllocError));
     fail(1);
-    assert_eq!(array.extend_from_slice(&[2, 3], GFP_KERNEL), Err(AllocError));
+    assert_eq!(
+        array.extend_from_slice(&[2, 3], GFP_KERNEL),
+        Err(AllocError)
+    );
     assert_eq!(*array, [1]);
     array.extend_from_slice(&[2, 3], GFP_KERNEL).unwrap();
     assert_eq!(*array, [1, 2, 3]);
@@ -85,6 +104,9 @@ fn without_memory_an_array_stays_as_it_is() {
 #[test]
 fn no_array_is_larger_than_memory() {
     for capacity in [usize::MAX, usize::MAX / 8 + 1] {
-        assert_eq!(KVVec::<u64>::with_capacity(capacity, GFP_KERNEL).err(), Some(AllocError));
+        assert_eq!(
+            KVVec::<u64>::with_capacity(capacity, GFP_KERNEL).err(),
+            Some(AllocError)
+        );
     }
 }

@@ -4,6 +4,8 @@
 
 use crate::errno::Errno;
 
+#[path = "../../../src/rt/free/ffi.rs"]
+pub(crate) mod ffi;
 #[path = "../../../src/rt/free/load.rs"]
 mod load;
 #[path = "../../../src/rt/free/log.rs"]
@@ -14,20 +16,9 @@ mod memory;
 mod shared;
 
 pub(crate) use load::{module, Loaded};
-pub(crate) use log::{pr_err, print};
+pub(crate) use log::{pr_err, pr_info, pr_warn, print};
 pub(crate) use memory::{AllocError, KBox, KVVec, GFP_KERNEL};
 pub(crate) use shared::{Arc, Monitor};
-
-/// C's types, as the kernel has them.
-#[allow(non_camel_case_types)]
-pub(crate) mod ffi {
-    pub(crate) use core::ffi::c_void;
-    pub(crate) type c_char = u8;
-    pub(crate) type c_int = i32;
-    pub(crate) type c_uint = u32;
-    pub(crate) type c_ulong = usize;
-    pub(crate) type c_ulonglong = u64;
-}
 
 pub(crate) trait Module: Sized + Send + Sync + 'static {
     fn load() -> Result<Self, Errno>;

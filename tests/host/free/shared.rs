@@ -75,8 +75,8 @@ fn one_thread_at_a_time_sees_the_state() {
 
 #[test]
 fn owners_come_and_go_on_all_threads() {
-    let live = Box::leak(Box::new(AtomicUsize::new(0)));
-    let monitor = Monitor::new(Counted::new(live), vec![0_u8; 64]).unwrap();
+    static LIVE: AtomicUsize = AtomicUsize::new(0);
+    let monitor = Monitor::new(Counted::new(&LIVE), vec![0_u8; 64]).unwrap();
     let threads = (0..THREADS).map(|number| {
         let monitor = monitor.clone();
         thread::spawn(move || {
@@ -92,7 +92,7 @@ fn owners_come_and_go_on_all_threads() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert_eq!(live.load(Ordering::Relaxed), 0);
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
 }
 
 /// Threads that wait, that were let go, and whether they may.

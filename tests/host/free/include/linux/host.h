@@ -47,10 +47,10 @@ typedef uint64_t dma_addr_t;
 #define KERN_DEBUG "<7>"
 #define printk host_printk
 void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
-#define BUG() host_bug()
-void host_bug(void);
+#define BUG() host_bug("BUG()")
+void host_bug(const char *why) __attribute__((noreturn));
 
-/* Memory, which is counted, and of which the next allocations can be made to fail. */
+/* Memory, of which an allocation can be made to fail. */
 #define GFP_KERNEL 0
 void *host_alloc(size_t size);
 void host_free(void *memory);
@@ -71,7 +71,7 @@ static inline void refcount_set(refcount_t *refs, uint count)
 static inline void refcount_inc(refcount_t *refs)
 {
 	if (!__atomic_fetch_add(&refs->count, 1, __ATOMIC_RELAXED))
-		host_bug();
+		host_bug("one owner more, of none");
 }
 
 static inline bool refcount_dec_and_test(refcount_t *refs)
@@ -82,7 +82,7 @@ static inline bool refcount_dec_and_test(refcount_t *refs)
 	ANNOTATE_HAPPENS_BEFORE(refs);
 	before = __atomic_fetch_sub(&refs->count, 1, __ATOMIC_ACQ_REL);
 	if (!before)
-		host_bug();
+		host_bug("one owner less, of none");
 	if (before != 1)
 		return false;
 	ANNOTATE_HAPPENS_AFTER(refs);
