@@ -4,7 +4,7 @@
 # What to do when a module cannot be loaded: the kernel gives its reason in its
 # log, in words of its own, and modprobe one word of errno.
 
-install_driver="Install NVIDIA's open kernel modules (nvidia-open-kernel-dkms on Debian, nvidia-open on others) and reboot."
+install_driver="Install NVIDIA's kernel modules, the open or the proprietary ones (nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
 install_core="Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
 
 # advice MODULE TEXT: what to do about MODULE, of which modprobe and the kernel
@@ -12,7 +12,7 @@ install_core="Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd
 advice() {
 	case $2 in
 	*"from proprietary module"*)
-		echo "The NVIDIA driver is the proprietary flavour, which the kernel does not let a Rust module use. $install_driver" ;;
+		echo "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, without them: $(rebuild)" ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
 		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, reboot and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
 	*"nvidia_peermem is loaded"*)
@@ -35,7 +35,7 @@ advice() {
 		echo "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log." ;;
 	*"not found in directory"*)
 		case $1 in
-		nvidia) echo "There is no NVIDIA driver for kernel $(uname -r). Install NVIDIA's open kernel modules." ;;
+		nvidia) echo "There is no NVIDIA driver for kernel $(uname -r). $install_driver" ;;
 		*) echo "There is no $1 for kernel $(uname -r). Install MLNX_OFED or DOCA-OFED." ;;
 		esac ;;
 	*"annot allocate memory"*)
@@ -51,15 +51,5 @@ rebuild() {
 
 # why_not_installed: why there is no module for the running kernel, and what to do.
 why_not_installed() {
-	release=$(uname -r)
-	for config in "${NVPM_SYSROOT-}/boot/config-$release" "${NVPM_SYSROOT-}/lib/modules/$release/build/.config" \
-		"${NVPM_SYSROOT-}/lib/modules/$release/config"; do
-		[ -r "$config" ] || continue
-		if ! grep -q '^CONFIG_RUST=y' "$config"; then
-			echo "Kernel $release was built without CONFIG_RUST, so no Rust module can be loaded on it. Boot a kernel that has it (Ubuntu 24.04 and later, Fedora, Arch, Debian's 7.x from backports)."
-			return
-		fi
-		break
-	done
-	echo "Build it: dkms autoinstall -k $release; if that skips the kernel, it says why."
+	echo "Build it: dkms autoinstall -k $(uname -r); if that skips the kernel, it says why."
 }

@@ -9,21 +9,31 @@ driver_facts() {
 		fact driver nvidia good "loaded, version $text"
 		# The kernel marks modules that are not under a free licence.
 		text_of /sys/module/nvidia/taint || text=
-		case $text in
-		*P*) fact driver flavour bad "proprietary: the kernel does not let a Rust module use it" "$install_driver" ;;
-		*) fact driver flavour good open ;;
-		esac
+		flavour_fact "$text" '*P*'
 	elif driver=$(installed_driver); then
 		fact driver nvidia warn "not loaded; version $(modinfo -F version "$driver") is installed" \
 			"modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."
-		case $(modinfo -F license "$driver") in
-		NVIDIA) fact driver flavour bad "proprietary: the kernel does not let a Rust module use it" "$install_driver" ;;
-		*) fact driver flavour good open ;;
-		esac
+		flavour_fact "$(modinfo -F license "$driver")" NVIDIA
 	else
 		fact driver nvidia bad "none for kernel $kernel" "$install_driver"
 	fi
 	peermem_facts
+}
+
+# flavour_fact TEXT PROPRIETARY: which flavour the driver is, proprietary if TEXT is
+# like that pattern.
+flavour_fact() {
+	# shellcheck disable=SC2254 # a pattern
+	case $1 in
+	$2)
+		if [ "$(ground)" = kernel ]; then
+			fact driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out" "$(rebuild)"
+		else
+			fact driver flavour good proprietary
+		fi
+		;;
+	*) fact driver flavour good open ;;
+	esac
 }
 
 # installed_driver: the name of NVIDIA's module; Debian has names of its own.

@@ -13,6 +13,11 @@ module_facts() {
 	else
 		fact module state bad "not loaded, and not installed for kernel $kernel" "$(why_not_installed)"
 	fi
+	case $(ground) in
+	kernel) fact module ground none "kernel: the kernel's own Rust crates" ;;
+	free) fact module ground none "free: Rust's core library alone" ;;
+	ready) fact module ground none "ready: Rust's core library alone, compiled before" ;;
+	esac
 	for file in "$root/sys/module/$module/parameters/"*; do
 		[ -r "$file" ] || continue
 		base "$file"
@@ -20,6 +25,15 @@ module_facts() {
 		fact module "$base" none "$text"
 	done
 	boot_fact
+}
+
+# ground: what the module's Rust stands on, of the one that is loaded or else installed.
+ground() {
+	if text_of "/sys/module/$module/statistics/ground"; then
+		printf '%s\n' "$text"
+	else
+		modinfo -F ground "$module" 2>/dev/null || true
+	fi
 }
 
 module_loaded_facts() {
