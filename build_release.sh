@@ -63,10 +63,23 @@ release=${newest##*-}
 name=nvidia-peer-memory-$version
 
 echo
+# For machines without Rust (docs/grounds.md): in the packages, not in git.
+set --
+lacks=
+for arch in x86_64 aarch64; do
+	echo "Compiling the Rust half for $arch..."
+	if NVPM_ARCH=$arch make -s ready >"$work/ready.log" 2>&1; then
+		set -- "$@" --add-file="src/ready/$arch.S"
+	else
+		tail -n 5 "$work/ready.log" >&2
+		lacks="$lacks src/ready/$arch.S"
+	fi
+done
+
 echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time and no owner's name.
 tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
-git -c tar.umask=0022 archive --format=tar --prefix="$name/" HEAD >"$work/$name.tar"
+git -c tar.umask=0022 archive --format=tar --prefix="$name/src/ready/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
 srpm=
@@ -93,6 +106,11 @@ fi
 mv "$work/$name.tar.gz" "$tarball"
 
 echo
+[ -z "$lacks" ] || cat <<EOT
+These packages lack$lacks, since there is no rustc of 1.78 or later with the
+source of its library here (package rust-src); the lines above say more. They serve
+machines only that have Rust themselves. Install it here and run this again.
+EOT
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
 [ -z "$srpm" ] || cat <<EOT
