@@ -30,7 +30,7 @@ void peer_tell_deadlock(struct peer_umem *p, const char *what)
 	char holder[80];
 
 	if (!peer_describe_call(p, holder, sizeof(holder)))
-		strscpy(holder, "nobody in the client");
+		strscpy(holder, "nobody in the client", sizeof(holder));
 	peer_violation(p->client, PEER_INVALIDATE_DEADLOCK,
 		       "invalidation of region %llu gave up waiting for its %s after %d s; there now: %s",
 		       p->id, what, PEER_DEADLOCK_SECONDS, holder);

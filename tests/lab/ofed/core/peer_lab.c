@@ -145,7 +145,7 @@ void peer_violation(struct peer_client *client, enum peer_violation kind,
 
 	spin_lock_irqsave(&peer_lab_lock, flags);
 	offence->count++;
-	strscpy(offence->last, text);
+	strscpy(offence->last, text, sizeof(offence->last));
 	spin_unlock_irqrestore(&peer_lab_lock, flags);
 }
 
