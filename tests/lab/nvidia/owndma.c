@@ -151,7 +151,17 @@ static int sim_divert_start(struct ftrace_ops *ops, void *from)
 {
 	int ret = ftrace_set_filter_ip(ops, (unsigned long)from, 0, 0);
 
-	return ret ? ret : register_ftrace_function(ops);
+	if (!ret)
+		ret = register_ftrace_function(ops);
+	if (ret)
+		ftrace_free_filter(ops);
+	return ret;
+}
+
+static void sim_divert_end(struct ftrace_ops *ops)
+{
+	unregister_ftrace_function(ops);
+	ftrace_free_filter(ops);
 }
 
 int sim_own_dma_init(void)
@@ -165,7 +175,7 @@ int sim_own_dma_init(void)
 		return ret;
 	ret = sim_divert_start(&sim_diversions[1], dma_unmap_resource);
 	if (ret)
-		unregister_ftrace_function(&sim_diversions[0]);
+		sim_divert_end(&sim_diversions[0]);
 	return ret;
 }
 
@@ -174,8 +184,8 @@ void sim_own_dma_exit(void)
 {
 	if (!sim_own_dma)
 		return;
-	unregister_ftrace_function(&sim_diversions[1]);
-	unregister_ftrace_function(&sim_diversions[0]);
+	sim_divert_end(&sim_diversions[1]);
+	sim_divert_end(&sim_diversions[0]);
 }
 
 #else
