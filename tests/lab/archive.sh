@@ -30,17 +30,19 @@ write_sources() {
 	/usr/lib/apt/apt-helper download-file "$mirror/dists/$LAB_RELEASE/Release" \
 		"$1/probe" >/dev/null 2>&1 ||
 		die "the Debian mirror $mirror cannot be reached, and the cache in $LAB_CACHE lacks what this needs: check the network, or set LAB_MIRROR=URL."
+	# An old suite may have left the archive: its kernels are missing then, no others.
 	local suite
 	for suite in $({ printf '%s\n' "$LAB_RELEASE" && machine_suites; } | sort -u); do
-		printf 'deb %s %s main contrib\n' "$mirror" "$suite"
+		! /usr/lib/apt/apt-helper download-file "$mirror/dists/$suite/Release" "$1/probe" >/dev/null 2>&1 ||
+			printf 'deb %s %s main contrib\n' "$mirror" "$suite"
 	done >"$1/sources.list"
 }
 
-# Packages of the archive as "name|version" lines, in $LAB_CACHE/archive.
+# Packages of the archive as "name|version" lines, in $archive.
 # Kept until `tests/run update`: a lab that works is not disturbed by news.
 list_archive() {
 	local base=$1 dir
-	archive=$LAB_CACHE/archive
+	archive=$LAB_CACHE/archive-$(machine_suites | paste -sd+)
 	[ ! -e "$archive" ] || return 0
 	new_dir tmp archive
 	dir=$reply

@@ -31,7 +31,7 @@ scenario_jobs() {
 		name=$(basename "$file" .sh)
 		extra=$(scenario_layers "$name" | paste -sd+)
 		for run in $(runs_of "$name"); do
-			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $7 }')
+			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $8 }')
 			where=all
 			# Of machines that are alike `test` takes the first.
 			[ "${run#*@}" != "$(machines "$need" | head -n 1)" ] || where=$(where_of "$file" "$need")
@@ -94,7 +94,7 @@ other_jobs() {
 	done
 	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
 	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
-	for machine in $(kernel_table | awk '$8 == "compile" { print $1 }'); do
+	for machine in $(kernel_table | awk '$9 == "compile" { print $1 }'); do
 		job all "compile@$machine" base compile "$machine" "the module compiles for it"
 	done
 }

@@ -7,7 +7,7 @@ kernel_table() { grep -v '^#' "$lab/kernels"; }
 
 # machines [IS]: the names of those that guests can boot, or of those that are IS.
 # shellcheck disable=SC2120 # the other files give it
-machines() { kernel_table | awk -v is="${1-}" '$8 != "compile" && (is == "" || $7 == is) { print $1 }'; }
+machines() { kernel_table | awk -v is="${1-}" '$9 != "compile" && (is == "" || $8 == is) { print $1 }'; }
 
 # machine_suites: all suites that kernels come from.
 machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
@@ -15,7 +15,7 @@ machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
 # machine_runs MACHINE NAME: whether the scenario NAME is one of those for it.
 machine_runs() {
 	kernel_table | awk -v machine="$1" -v name="$2" '
-		$1 == machine && ($8 == "all" || index("," $8 ",", "," name ",")) { found = 1 }
+		$1 == machine && ($9 == "all" || index("," $9 ",", "," name ",")) { found = 1 }
 		END { exit !found }'
 }
 
@@ -27,10 +27,10 @@ first_with_kernel() {
 }
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
-# $kcompiler, $kruntime and $machine_is.
+# $kcompiler, $kground, $kdriver and $machine_is.
 choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
-	read -r machine kwant ksuite kpackages kcompiler kruntime machine_is _ \
+	read -r machine kwant ksuite kpackages kcompiler kground kdriver machine_is _ \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
 		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
 }

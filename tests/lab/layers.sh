@@ -11,13 +11,16 @@
 #   nvidia      the simulated NVIDIA driver, installed
 #   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
 #   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
-#               compared with, a second client of the driver, the closed flavour
-#   module      nv_peer_mem.ko, built with the project's Makefile and installed
+#               compared with, a second client of the driver
+#   module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
+#               ground that the machine's line names; for that:
+#   ready       the assembly that releases have for machines without Rust
 #   gpuverbs    the lab's own verbs client
 #   service     service script and status
 #
 # What only some guests want (a scenario's line "# Layers:"):
 #   generations drivers and RDMA cores of other generations, and the module for them
+#   grounds     the module on every other ground that the kernel can have
 #   cuda        libcuda and libcudart over the simulated GPU, with the examples, and
 #   programs    programs of others for CUDA memory, and our own
 #   hosts       programs that run on two guests, on top of
@@ -88,14 +91,13 @@ kernel_layers() {
 	choose_kernel
 	case $kpackages in
 	image)
-		layer_args=("$kver" "$kpkg" "$kseries" "$ksuite" "$kcompiler" "$kruntime")
+		layer_args=("$kver" "$kpkg" "$kseries" "$ksuite" "$kcompiler")
 		layer_network=yes layer kernel "$base" "kernel $kver, ready for modules (three minutes)" "$top/debian/rust-metadata"
 		;;
-	source)
-		# One line of the table is one configuration.
+	debug)
 		layer_args=("$kpkg" "$kseries" "$kcompiler")
-		layer_network=yes layer "$machine" "$base" "kernel $kseries, compiled with $machine/config (10 to 30 minutes, once)" \
-			"$lab/$machine/config"
+		layer_network=yes layer debug "$base" "kernel $kseries, compiled with debug/config (10 to 30 minutes, once)" \
+			"$lab/debug/config"
 		kver=$(basename "$LAB_CACHE/layers/$reply"/root/boot/vmlinux-*)
 		kver=${kver#vmlinux-}
 		;;
@@ -109,14 +111,30 @@ driver_layers() {
 	local nvsource
 	layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
 	stack=$reply:$stack
-	on_stack nvidia "simulated NVIDIA driver" "$lab/nvidia"
+	layer_args=("$kver" "$kdriver")
+	layer nvidia "$stack" "simulated NVIDIA driver, $kdriver" "$lab/nvidia" "$lab/compat.h"
+	stack=$reply:$stack
 	layer_args=("$kver" "$kseries")
-	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed"
+	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed" "$lab/compat.h"
 	stack=$reply:$stack
 }
 
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
+
+# ready_layer: the assembly that releases have for machines without Rust, beside the
+# others in $ready, a layer.
+ready_layer() {
+	on_base ready "the Rust half as assembly" "${module_sources[@]}"
+	ready=$reply
+}
+
+module_layer() {
+	ready_layer
+	layer_args=("$kver" "$kground")
+	layer module "$stack" "nv_peer_mem.ko, on the ground $kground" "${module_sources[@]}" "$LAB_CACHE/layers/$ready/root/ready"
+	stack=$reply:$stack
+}
 
 # Above every layer that has packages of its own: dpkg must know those in the end.
 gpuverbs_layer() {
@@ -132,7 +150,17 @@ service_layer() {
 # extra_NAME: what a scenario's line "# Layers:" asks for. A kernel's packages come
 # after CUDA's programs, and Open MPI's after the kernel's: dpkg must know the last.
 extra_generations() {
-	on_stack generations "drivers and RDMA cores of other generations" "$lab/nvidia" "${module_sources[@]}"
+	layer_args=("$kver" "$kground" "$kdriver")
+	layer generations "$stack" "drivers and RDMA cores of other generations" "$lab/nvidia" "$lab/compat.h" \
+		"${module_sources[@]}" "$LAB_CACHE/layers/$ready/root/ready"
+	stack=$reply:$stack
+}
+
+extra_grounds() {
+	layer_args=("$kver")
+	layer grounds "$stack" "the module on every ground" "${module_sources[@]}" "$LAB_CACHE/layers/$ready/root/ready" \
+		"$lab/symbols"
+	stack=$reply:$stack
 }
 
 extra_cuda() {
@@ -169,8 +197,8 @@ guest_layers() {
 	choose_machine "${1:-stock}"
 	kernel_layers
 	driver_layers
-	on_stack neighbours "modules beside ours" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h" "$lab/cpumap" "$lab/proprietary"
-	on_stack module "nv_peer_mem.ko" "${module_sources[@]}"
+	on_stack neighbours "modules beside ours" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h" "$lab/cpumap"
+	module_layer
 	for extra in $(printf '%s\n' "${@:2}" | sort -u); do
 		declare -F "extra_$extra" >/dev/null || die "there are no layers '$extra' to add."
 		"extra_$extra"

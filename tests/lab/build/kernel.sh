@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 #
 # A kernel as Debian builds it, its headers, what modules for it are compiled with
-# and, for those that stand on its Rust crates, the metadata that Debian leaves out.
+# and, where it has Rust, the metadata of its crates, which Debian leaves out.
 set -euo pipefail
-kver=$1 version=$2 series=$3 suite=$4 compiler=$5 runtime=$6
+kver=$1 version=$2 series=$3 suite=$4 compiler=$5
 tarball=/usr/src/linux-source-$series.tar.xz
 lab=/usr/src/linux-lab-$series
 
@@ -33,7 +33,7 @@ INITRD=No apt-get install -y --no-install-recommends -t "$suite" \
 keep_source &
 kept=$!
 # In memory: a kernel's source is many small files.
-[ "$runtime" != kernel ] || TMPDIR=/tmp /in/rust-metadata "$kver"
+! grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config" || TMPDIR=/tmp /in/rust-metadata "$kver"
 trim_modules
 wait "$kept"
 apt-get purge -y "linux-source-$series"

@@ -3,11 +3,10 @@
 #
 # What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from
 # Debian's source against the lab's RDMA core and driver, and the client that does
-# verbs step by step to either module; a second client of the driver; and, where
-# only scenarios look, what stands for the driver's closed flavour.
+# verbs step by step to either module; and a second client of the driver.
 set -euo pipefail
 kver=$1
-tree=/usr/src/linux-rust-$kver
+tree=/lib/modules/$kver/build
 modules=/lib/modules/$kver/updates/dkms
 ofed=/usr/src/ofa_kernel/default
 source=$(echo /usr/src/nvidia-*)
@@ -15,7 +14,7 @@ source=$(echo /usr/src/nvidia-*)
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 
 nm "$modules/nvidia.ko" |
-	sed -n 's/.* __ksymtab_\(nvidia_p2p_.*\)$/0x00000000\t\1\tnvidia\tEXPORT_SYMBOL_GPL\t/p' >/tmp/nvidia.symvers
+	sed -n 's/.* __ksymtab_\(nvidia_p2p_.*\)$/0x00000000\t\1\tnvidia\tEXPORT_SYMBOL\t/p' >/tmp/nvidia.symvers
 
 # build NAME DIR TO ARGUMENT...: the module NAME from DIR, installed into TO.
 build() {
@@ -38,9 +37,6 @@ build nvidia-peermem /tmp/peermem "$modules"
 cp -a /in/cpumap /tmp/cpumap
 build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
 depmod "$kver"
-
-cp -a /in/proprietary /tmp/proprietary
-build nvidia /tmp/proprietary /lib/nv_peer_mem/proprietary
 
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -I/in \
 	-o /usr/local/bin/verbs-steps /in/steps.c -libverbs

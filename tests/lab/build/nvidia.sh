@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The simulated NVIDIA driver, installed where DKMS puts the real one. Like the
-# real one it leaves no Module.symvers behind.
+# The simulated NVIDIA driver, open or closed, installed where DKMS puts the real one;
+# the other kind in /lib/nv_peer_mem/KIND. Like the real one it leaves no
+# Module.symvers behind.
 set -euo pipefail
-kver=$1
+kver=$1 installed=$2
+tree=/lib/modules/$kver/build
 # A kernel compiled by clang wants its modules compiled by clang.
-! grep -q '^CONFIG_CC_IS_CLANG=y' "/usr/src/linux-rust-$kver/.config" || export LLVM=1
-
+! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 src=$(echo /usr/src/nvidia-*)
-cp -a /in/nvidia /tmp/build
-make -C "/usr/src/linux-rust-$kver" M=/tmp/build NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" modules
-install -D -m 644 -t "/lib/modules/$kver/updates/dkms" /tmp/build/nvidia.ko
+
+# driver KIND [SETTING]: built, and put in its place.
+driver() {
+	local to=/lib/nv_peer_mem/$1
+	[ "$1" != "$installed" ] || to=/lib/modules/$kver/updates/dkms
+	mkdir -p "/tmp/$1"
+	cp -a /in/nvidia /in/compat.h "/tmp/$1/"
+	make -C "$tree" M="/tmp/$1/nvidia" NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" "${@:2}" modules
+	install -D -m 644 -t "$to" "/tmp/$1"/nvidia/*.ko
+}
+driver open
+driver closed NV_CLOSED=1
+# Who called is known behind a jump alone, not behind a call.
+objdump -dr /tmp/closed/nvidia/nvidia.ko >/tmp/calls
+grep -q 'jmp.*lab_p2p_get_pages\|lab_p2p_get_pages' /tmp/calls
+if grep -B 1 'R_.*lab_p2p' /tmp/calls | grep -w call; then exit 1; fi
 depmod "$kver"
 
 # Threads that free, for any program (injector.c).

@@ -5,7 +5,7 @@
 set -euo pipefail
 kver=$1 series=$2
 # A kernel compiled by clang wants its modules compiled by clang.
-! grep -q '^CONFIG_CC_IS_CLANG=y' "/usr/src/linux-rust-$kver/.config" || export LLVM=1
-cp -a /in/ofed /tmp/ofed
+! grep -q '^CONFIG_CC_IS_CLANG=y' "/lib/modules/$kver/build/.config" || export LLVM=1
+cp -a /in/ofed /in/compat.h /tmp/
 cd /tmp/ofed
-KVER=$kver KDIR=/usr/src/linux-rust-$kver KSRC=/usr/src/linux-lab-$series ./build install
+KVER=$kver KDIR=/lib/modules/$kver/build KSRC=/usr/src/linux-lab-$series ./build install

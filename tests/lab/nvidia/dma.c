@@ -99,7 +99,7 @@ out:
 	sim_pin_drop(pin);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_dma_map_pages);
+SIM_EXPORT(nvidia_p2p_dma_map_pages);
 
 int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 			       struct nvidia_p2p_page_table *page_table,
@@ -165,4 +165,4 @@ out:
 	sim_mapping_drop(m);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_dma_unmap_pages);
+SIM_EXPORT(nvidia_p2p_dma_unmap_pages);

@@ -208,7 +208,7 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 		return -EINVAL;
 	return sim_get_pages(&get);
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages);
+SIM_EXPORT(nvidia_p2p_get_pages);
 
 #ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
@@ -236,9 +236,9 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 #endif
 	return sim_get_pages(&get);
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_get_pages_persistent);
+SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 #else
 /* Says that get_pages may go without a callback. */
 int nvidia_p2p_cap_persistent_pages = 1;
-EXPORT_SYMBOL_GPL(nvidia_p2p_cap_persistent_pages);
+SIM_EXPORT(nvidia_p2p_cap_persistent_pages);
 #endif

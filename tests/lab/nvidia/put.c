@@ -200,7 +200,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 	sim_pin_drop(pin);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages);
+SIM_EXPORT(nvidia_p2p_put_pages);
 
 #ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 int nvidia_p2p_put_pages_persistent(u64 virtual_address,
@@ -238,5 +238,5 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 	sim_pin_drop(pin);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_put_pages_persistent);
+SIM_EXPORT(nvidia_p2p_put_pages_persistent);
 #endif

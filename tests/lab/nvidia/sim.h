@@ -40,6 +40,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+#include "export.h"
 #include <nv-p2p.h>
 
 #include "lab_gpu.h"

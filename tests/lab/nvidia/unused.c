@@ -31,7 +31,7 @@ int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table)
 	sim_pin_drop(pin);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_free_page_table);
+SIM_EXPORT(nvidia_p2p_free_page_table);
 
 int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping)
 {
@@ -50,7 +50,7 @@ int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping)
 	sim_mapping_drop(m);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_free_dma_mapping);
+SIM_EXPORT(nvidia_p2p_free_dma_mapping);
 
 int nvidia_p2p_init_mapping(u64 p2p_token, struct nvidia_p2p_params *params,
 			    void (*destroy_callback)(void *data), void *data)
@@ -58,14 +58,14 @@ int nvidia_p2p_init_mapping(u64 p2p_token, struct nvidia_p2p_params *params,
 	CLASS(sim_call, call)(SIM_INIT_MAPPING);
 	return -ENOTSUPP;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_init_mapping);
+SIM_EXPORT(nvidia_p2p_init_mapping);
 
 int nvidia_p2p_destroy_mapping(u64 p2p_token)
 {
 	CLASS(sim_call, call)(SIM_DESTROY_MAPPING);
 	return -ENOTSUPP;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_destroy_mapping);
+SIM_EXPORT(nvidia_p2p_destroy_mapping);
 
 static DEFINE_SPINLOCK(rsync_lock);
 static struct nvidia_p2p_rsync_driver *rsync_driver;
@@ -96,7 +96,7 @@ int nvidia_p2p_register_rsync_driver(struct nvidia_p2p_rsync_driver *driver,
 	spin_unlock(&rsync_lock);
 	return ret;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_register_rsync_driver);
+SIM_EXPORT(nvidia_p2p_register_rsync_driver);
 
 void nvidia_p2p_unregister_rsync_driver(struct nvidia_p2p_rsync_driver *driver,
 					void *data)
@@ -117,14 +117,14 @@ void nvidia_p2p_unregister_rsync_driver(struct nvidia_p2p_rsync_driver *driver,
 			      "unregister_rsync_driver of one that is not registered, from %pS",
 			      SIM_CALLER);
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_unregister_rsync_driver);
+SIM_EXPORT(nvidia_p2p_unregister_rsync_driver);
 
 int nvidia_p2p_get_rsync_registers(struct nvidia_p2p_rsync_reg_info **reg_info)
 {
 	CLASS(sim_call, call)(SIM_GET_RSYNC_REGISTERS);
 	return -ENODEV;
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_get_rsync_registers);
+SIM_EXPORT(nvidia_p2p_get_rsync_registers);
 
 void nvidia_p2p_put_rsync_registers(struct nvidia_p2p_rsync_reg_info *reg_info)
 {
@@ -134,4 +134,4 @@ void nvidia_p2p_put_rsync_registers(struct nvidia_p2p_rsync_reg_info *reg_info)
 			      "put_rsync_registers of what nobody can have got, from %pS",
 			      SIM_CALLER);
 }
-EXPORT_SYMBOL_GPL(nvidia_p2p_put_rsync_registers);
+SIM_EXPORT(nvidia_p2p_put_rsync_registers);
