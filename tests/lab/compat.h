@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the doubles take from newer kernels, for older ones. The build scripts put it
- * before every file of theirs.
+ * What the doubles take from newer kernels, for older ones: the common header of each
+ * of them includes it.
  */
 #ifndef LAB_COMPAT_H
 #define LAB_COMPAT_H
 
 #include <linux/err.h>
+#include <linux/ftrace.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/srcu.h>
 #include <linux/version.h>
@@ -19,7 +22,10 @@
 	kzalloc(sizeof(object), lab_second(0, ##__VA_ARGS__, GFP_KERNEL))
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+/* 6.5, and the series before it that Debian keeps up to date */
+#if __has_include(<linux/cleanup.h>)
+#include <linux/cleanup.h>
+#else
 #define __free(function) __attribute__((__cleanup__(lab_free_##function)))
 static inline void lab_free_kfree(void *variable)
 {
@@ -28,14 +34,12 @@ static inline void lab_free_kfree(void *variable)
 	if (!IS_ERR_OR_NULL(object))
 		kfree(object);
 }
-#endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 /* guard(srcu)(&of_this); the only kind that is used. */
 #define guard(kind) lab_guard_##kind
-#define lab_guard_srcu(of)						\
+#define lab_guard_srcu(of_this)						\
 	struct lab_srcu lab_guard __attribute__((__cleanup__(lab_srcu_end))) = { \
-		.of = (of), .index = srcu_read_lock(of),		\
+		.of = (of_this), .index = srcu_read_lock(of_this),	\
 	}
 struct lab_srcu {
 	struct srcu_struct *of;
@@ -45,6 +49,37 @@ struct lab_srcu {
 static inline void lab_srcu_end(struct lab_srcu *guard)
 {
 	srcu_read_unlock(guard->of, guard->index);
+}
+
+#define DEFINE_CLASS(name, type, end, begin, args...)			\
+typedef type lab_class_##name;						\
+static inline void lab_class_end_##name(type *variable)			\
+{									\
+	type _T = *variable;						\
+	end;								\
+}									\
+static inline type lab_class_begin_##name(args)				\
+{									\
+	return begin;							\
+}
+#define CLASS(name, variable)						\
+	lab_class_##name variable __attribute__((__cleanup__(lab_class_end_##name))) = \
+		lab_class_begin_##name
+#endif
+
+#ifndef DEFINE_SHOW_STORE_ATTRIBUTE /* 6.7 */
+#define DEFINE_SHOW_STORE_ATTRIBUTE(name)				\
+static int name##_open(struct inode *inode, struct file *file)		\
+{									\
+	return single_open(file, name##_show, inode->i_private);	\
+}									\
+static const struct file_operations name##_fops = {			\
+	.owner = THIS_MODULE,						\
+	.open = name##_open,						\
+	.read = seq_read,						\
+	.write = name##_write,						\
+	.llseek = seq_lseek,						\
+	.release = single_release,					\
 }
 #endif
 
@@ -59,10 +94,30 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
 #define mm_get_unmapped_area(file, addr, len, pgoff, flags) \
 	current->mm->get_unmapped_area(file, addr, len, pgoff, flags)
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(7, 0, 0)
+#define mm_get_unmapped_area(file, addr, len, pgoff, flags) \
+	(mm_get_unmapped_area)(current->mm, file, addr, len, pgoff, flags)
 #endif
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+/* Before there were two of them, this one was managed where the device was. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#define pcim_request_region pci_request_region
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 14, 0)
+#define __state state /* of a task */
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+#define ftrace_regs pt_regs
+#define ftrace_regs_set_instruction_pointer instruction_pointer_set
+#define may_split split
+#define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define ftrace_regs_set_instruction_pointer ftrace_instruction_pointer_set
+#endif
+#ifndef LAB_SAVES_REGS
+#define LAB_SAVES_REGS 0
 #endif
 
 #endif

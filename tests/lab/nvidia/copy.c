@@ -10,7 +10,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/align.h>
+#include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -41,7 +41,7 @@ static void sim_copy_frames(struct sim_alloc *alloc, u64 va, void *buffer,
 	for (; n; n -= part, at += part, buffer += part) {
 		p = alloc->gpu->kva + at % SIM_PAGE_SIZE +
 		    ((u64)alloc->frame[at >> SIM_PAGE_SHIFT] << SIM_PAGE_SHIFT);
-		part = min(n, SIM_PAGE_SIZE - at % SIM_PAGE_SIZE);
+		part = min_t(size_t, n, SIM_PAGE_SIZE - at % SIM_PAGE_SIZE);
 		sim_copy_piece(write ? p : buffer, write ? buffer : p, part);
 	}
 }
@@ -66,7 +66,7 @@ static int sim_copy_one(struct sim_gpu *gpu, u64 va, void *buffer, size_t n,
 	for (; n; n -= part, va += part, buffer += part) {
 		mutex_lock(&gpu->lock);
 		alloc = gpu->present ? sim_alloc_find(gpu, va) : NULL;
-		part = alloc ? min(n, alloc->va + alloc->size - va) : n;
+		part = alloc ? min_t(size_t, n, alloc->va + alloc->size - va) : n;
 		backed = alloc && !alloc->unbacked;
 		if (backed)
 			sim_copy_frames(alloc, va, buffer, part, write);
@@ -87,7 +87,7 @@ long sim_copy(struct sim_gpu *gpu, const struct lab_gpu_copy *copy)
 	if (!buffer)
 		return -ENOMEM;
 	for (; done < copy->size && !ret; done += n) {
-		n = min(copy->size - done, SIM_PAGE_SIZE);
+		n = min_t(size_t, copy->size - done, SIM_PAGE_SIZE);
 		ret = fatal_signal_pending(current) ? -EINTR : 0;
 		if (!ret)
 			ret = sim_copy_one(gpu, copy->from + done, buffer, n, false);

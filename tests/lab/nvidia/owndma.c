@@ -138,7 +138,8 @@ static void notrace sim_divert(unsigned long ip, unsigned long parent_ip,
 
 #define SIM_DIVERSION(to) {						\
 	.func = sim_divert,						\
-	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_RECURSION,	\
+	.flags = FTRACE_OPS_FL_IPMODIFY | FTRACE_OPS_FL_RECURSION |	\
+		 LAB_SAVES_REGS,					\
 	.private = (to),						\
 }
 

@@ -31,7 +31,6 @@
 #ifndef SIM_H
 #define SIM_H
 
-#include <linux/cleanup.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -40,6 +39,7 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 
+#include "../compat.h"
 #include "export.h"
 #include <nv-p2p.h>
 
