@@ -82,6 +82,14 @@ guest_words() {
 	esac
 }
 
+# compile_needs MACHINE: the layers that compiling for it needs.
+compile_needs() {
+	case $(kernel_table | awk -v machine="$1" '$1 == machine { print $9 }') in
+	compile) echo base ;;
+	*) echo "guest:$1:grounds" ;;
+	esac
+}
+
 other_jobs() {
 	local name file machine
 	for name in $(system_names); do
@@ -94,8 +102,8 @@ other_jobs() {
 	done
 	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
 	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
-	for machine in $(kernel_table | awk '$9 == "compile" { print $1 }'); do
-		job all "compile@$machine" base compile "$machine" "the module compiles for it"
+	for machine in $(compile_machines); do
+		job all "compile@$machine" "$(compile_needs "$machine")" compile "$machine" "the module compiles for it, on every ground that it can have"
 	done
 }
 

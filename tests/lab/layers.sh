@@ -156,10 +156,12 @@ extra_generations() {
 	stack=$reply:$stack
 }
 
+# What was found of them is in the layer $grounds.
 extra_grounds() {
 	layer_args=("$kver")
-	layer grounds "$stack" "the module on every ground" "${module_sources[@]}" "$LAB_CACHE/layers/$ready/root/ready" \
-		"$lab/symbols"
+	layer grounds "$stack" "the module on every ground (minutes)" "${module_sources[@]}" \
+		"$LAB_CACHE/layers/$ready/root/ready" "$lab/object"
+	grounds=$reply
 	stack=$reply:$stack
 }
 

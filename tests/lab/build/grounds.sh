@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The module on each ground that the kernel can have, in /lib/nv_peer_mem/ground-GROUND,
+# compiled without a warning and looked at (object). What was found is in /grounds.
+set -euo pipefail
+kver=$1
+tree=/lib/modules/$kver/build
+source=/tmp/build
+core=/usr/src/ofa_kernel/default/Module.symvers
+mkdir "$source"
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
+cp -a /in/ready "$source/src/"
+
+# build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
+build() {
+	make -C "$source" clean >/dev/null
+	SECONDS=0
+	make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+	cat /tmp/said
+	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
+}
+
+# look GROUND: one paragraph of /grounds.
+look() {
+	local ko=$source/nv_peer_mem.ko bytes
+	[ "$(modinfo -F ground "$ko")" = "$1" ]
+	strip --strip-debug -o /tmp/stripped.ko "$ko"
+	bytes=$(stat -c %s /tmp/stripped.ko)
+	printf '%s for %s: compiled in %s s, %s bytes\n' "$1" "$kver" "$SECONDS" "$bytes"
+	[ "$bytes" -lt 200000 ]
+	/in/object "$ko" "$tree" "$core" "$source/nvidia.symvers"
+	[ "$1" = kernel ] || /in/object "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
+	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-$1/nv_peer_mem.ko"
+}
+
+grounds=(free ready)
+[ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
+# NVIDIA's open modules are not installed on each machine, but here.
+if [ "${grounds[2]-}" ] && [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]; then
+	install -m 644 /lib/nv_peer_mem/open/nvidia.ko "/lib/modules/$kver/updates/dkms/nvidia.ko"
+	depmod "$kver"
+fi
+for ground in "${grounds[@]}"; do
+	build "$ground"
+	look "$ground"
+done >/tmp/report 2>&1 || { cat /tmp/report; exit 1; }
+grep -E '^(kernel|free|ready) for |^imports|^bare|^indirect|^SSE|^endbr64' /tmp/report >/grounds
+cat /grounds
