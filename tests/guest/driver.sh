@@ -1,16 +1,25 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios do with other generations of the simulated driver than the
-# installed one, and with threads that free memory in the middle of a call.
+# What scenarios do with other generations and flavours of the simulated driver than
+# the installed one, and with threads that free memory in the middle of a call.
 
 # Preloaded, it gives a program a thread that frees GPU memory where told.
 INJECTOR=/usr/local/lib/lab-injector.so
 
-# load_driver GENERATION
-load_driver() {
-	insmod "/lib/nv_peer_mem/driver-$1/nvidia.ko"
+# insert_driver DIRECTORY: the driver that is there.
+insert_driver() {
+	[ ! -e "$1/nvidia_core.ko" ] || insmod "$1/nvidia_core.ko"
+	insmod "$1/nvidia.ko"
 	wait_for "the GPU" test -c /dev/nvidia-lab
+}
+
+# load_driver GENERATION
+load_driver() { insert_driver "/lib/nv_peer_mem/driver-$1"; }
+
+# load_flavour open|closed
+load_flavour() {
+	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
 }
 
 # load_module_for GENERATION [PARAMETER=VALUE...]: the module built for it.

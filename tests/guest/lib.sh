@@ -118,6 +118,22 @@ load_gpu() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
+# flavour: open or closed, the installed driver.
+flavour() {
+	case $(modinfo -F license nvidia) in
+	NVIDIA) echo closed ;;
+	*GPL*) echo open ;;
+	esac
+}
+
+# unload_gpu: with what the closed flavour stands on.
+unload_gpu() {
+	local module
+	for module in nvidia nvidia_core; do
+		[ ! -d "/sys/module/$module" ] || rmmod "$module"
+	done
+}
+
 # The RDMA core and a software HCA over the PCI network card.
 load_rdma() {
 	local net

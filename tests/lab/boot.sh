@@ -48,7 +48,7 @@ boot_layer() {
 # qemu_command RUN WORDS: the guest's command line in the array `qemu`, with
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
-	local run=$1 words="lab.machine=$machine_is lab.name=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
+	local run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
 	local accel=$LAB_ACCEL clock=()
 	case $machine_is in
 	iommu)

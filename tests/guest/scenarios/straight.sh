@@ -4,6 +4,8 @@
 # Test: plain iommu
 # Needs: plain iommu
 load_all
+equal "the module stands on the ground of this machine" "$(word ground '')" "$(cat /sys/module/nv_peer_mem/statistics/ground)"
+equal "the driver is of this machine's flavour" "$(word driver '')" "$(flavour)"
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
 equal "clients" "nv_mem nv_mem_revocable" "$(client_names)"
 equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
