@@ -5,15 +5,16 @@
 # Static checks, with the guest's own tools: formatting, lints, style.
 
 CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations build_messages status defects_table jobs_table harness)
+	version generations ready bindings build_messages status defects_table jobs_table harness)
 
 # check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
-# on the host or those of the bench beside it, all that a guest boots with, or that
-# with the debug kernel, too.
+# on the host or those of the bench beside it, the assembly of a release, all that a
+# guest boots with, or that with the debug kernel, too.
 check_layers() {
 	case $1 in
 	bench_program) echo bench ;;
-	clippy | checkpatch | generations | build_messages) echo guest ;;
+	clippy | checkpatch | generations | bindings | build_messages) echo guest ;;
+	ready) echo ready ;;
 	kunit_clippy) echo debug ;;
 	*) echo base ;;
 	esac
@@ -31,6 +32,11 @@ choose_stack() {
 	bench)
 		bench_layer
 		stack=$benchtools_stack
+		;;
+	ready)
+		base_layer
+		ready_layer
+		stack=$ready:$base
 		;;
 	guest | debug) guest_layers ;;
 	esac
@@ -175,7 +181,7 @@ check_generations() {
 		double=tests/lab/nvidia
 		version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 		for headers in "$double"/generations/[0-9]*; do
-			make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
+			make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
 			cp "$double/Module.symvers" "$headers/"
 			make KVER="$kver" NV_SRC="$headers"
 			[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
@@ -184,7 +190,48 @@ check_generations() {
 		grep cap_persistent_pages /tmp/uses-515
 		if grep cap_persistent_pages /tmp/uses-535; then exit 1; fi
 		grep get_pages_persistent /tmp/uses-535
-		make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
+		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
+}
+
+# The assembly of a release is the same byte for byte wherever it is made, and says
+# nothing of where that was. It fits kernels without return thunks, too, which none here
+# is, and refuses those that it cannot serve.
+check_ready() {
+	in_copy ready '
+		for arch in x86_64 aarch64; do NVPM_ARCH=$arch make ready; done
+		cmp src/ready/x86_64.S /ready/x86_64.S
+		mkdir -p /tmp/another/place
+		cp -a Kbuild Makefile dkms.conf src /tmp/another/place/
+		mv src/ready /tmp/first
+		rm -r /tmp/another/place/src/ready
+		NVPM_ARCH=aarch64 make -C /tmp/another/place ready
+		cmp /tmp/first/aarch64.S /tmp/another/place/src/ready/aarch64.S
+		mv /tmp/first src/ready
+		if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/ready/*.S; then exit 1; fi
+
+		# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
+		assembled() {
+			gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o src/rt/ready.S
+			objdump -d --no-show-raw-insn /tmp/ready.o | awk -F: "{ print \$2 }" | awk "{ print \$1 }" >"/tmp/$1"
+		}
+		assembled thunks -DCONFIG_RETPOLINE -DCONFIG_RETHUNK
+		if grep -x ret /tmp/thunks; then exit 1; fi
+		assembled plain -DCONFIG_MITIGATION_RETPOLINE
+		returns=$(grep -cx ret /tmp/plain)
+		[ "$returns" -gt 20 ]
+		[ "$(grep -x -A 1 ret /tmp/plain | grep -cx int3)" = "$returns" ]
+		refused() { if assembled refused "${@:2}" 2>/tmp/said; then exit 1; fi; grep "#error \"this kernel $1" /tmp/said; }
+		refused "has no retpolines"
+		refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI
+		refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG'
+}
+
+# What Rust knows of C without bindgen is what bindgen makes of the headers.
+check_bindings() {
+	in_copy bindings '
+		cp src/abi/bindings.rs /tmp/before
+		make bindings KVER="$kver"
+		diff -u /tmp/before src/abi/bindings.rs'
 }
 
 # What a build lacks is named in one line, with what to install.

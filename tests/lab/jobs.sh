@@ -4,8 +4,8 @@
 # The jobs of `test` and `all`: which there are, where each belongs, what it needs.
 #
 # A scenario, a system or a test of the packages says it in its first lines:
-#   # Test: plain iommu   in `test` too, where the machine is that (systems and
-#                         packages: # Test: yes)
+#   # Test: plain iommu   in `test` too, where the machine is that, or has that name
+#                         (systems and packages: # Test: yes)
 #   # All: REASON         why it, or the rest of it, is in `all` alone
 # Checks and host tests say it in check.sh and host.sh.
 
@@ -32,7 +32,7 @@ scenario_jobs() {
 		extra=$(scenario_layers "$name" | paste -sd+)
 		for run in $(runs_of "$name"); do
 			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $8 }')
-			where=all
+			where=$(where_of "$file" "${run#*@}")
 			# Of machines that are alike `test` takes the first.
 			[ "${run#*@}" != "$(machines "$need" | head -n 1)" ] || where=$(where_of "$file" "$need")
 			job "$where" "$run" "guest:${run#*@}${extra:+:$extra}" scenario "$run" "$(header "$file" Shows)"
@@ -57,6 +57,8 @@ shell|both|shell scripts have no lints|
 checkpatch|both|C is in the style of the kernel|
 version|both|the version is the same wherever it stands|
 generations|all|module and driver double compile with the header of each driver generation|six generations are compiled; the module layer and system-detection have one
+ready|all|the assembly of a release is the same wherever it is made, and fits the kernels that it says|core is compiled four times; the old kernels of test run it
+bindings|both|what Rust knows of C without bindgen is what bindgen makes of it|
 build_messages|both|what a build lacks is named, with what to install|
 status|both|what the service reports of machines that are made of files|
 defects_table|both|what docs/defects.md cites is there|
