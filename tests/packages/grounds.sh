@@ -34,7 +34,7 @@ note "dkms build on kernel $seconds s"
 
 # The machine's driver is replaced by the proprietary one: what `start` then advises.
 with_proprietary_driver
-# shellcheck disable=SC2329 # rebuild calls it
+# shellcheck disable=SC2317 # rebuild calls it
 advice=$(modinfo() { command modinfo -k "$kver" "$@"; }
 	. /checkout/init.d/explain.sh && rebuild)
 check "the module is built again, as advised" saying sh -ec "$advice"
