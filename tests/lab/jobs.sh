@@ -59,7 +59,8 @@ version|both|the version is the same wherever it stands|
 generations|all|module and driver double compile with the header of each driver generation|six generations are compiled; the module layer and system-detection have one
 ready|all|the assembly of a release is the same wherever it is made, and fits the kernels that it says|core is compiled four times; the old kernels of test run it
 bindings|both|what Rust knows of C without bindgen is what bindgen makes of it|
-build_messages|both|what a build lacks is named, with what to install|
+build_messages|both|which ground a build takes, and why; what it lacks is named, with what to install|
+fallback|all|a kernel whose crates are not what the module expects: it is built without them|core is compiled, for half a minute; package-grounds shows the same with dkms
 status|both|what the service reports of machines that are made of files|
 defects_table|both|what docs/defects.md cites is there|
 jobs_table|both|docs/tests.md is the table of the jobs as they are|

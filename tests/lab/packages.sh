@@ -30,7 +30,6 @@ packages_layer() {
 # key_package NAME: of all that its result depends on.
 key_package() {
 	packages_layer
-	[ "$1" != metadata ] || metadata_layer
 	key_of "$1" "$stack" "$(hash_of "$top/tests/packages")"
 }
 
@@ -39,27 +38,11 @@ package_names() {
 	grep -l '^# Shows: ' "$top"/tests/packages/*.sh | sed 's,.*/,,; s,\.sh$,,'
 }
 
-# metadata_layer: the kernel's Rust metadata made by dkms, on top of $stack. It
-# takes minutes, and only for this is it made again.
-metadata_layer() {
-	local src kernel
-	new_dir tmp metadata-sources
-	src=$reply/src
-	mkdir -p "$src/abi"
-	cp -a "$top/src/dkms" "$top/src/locate" "$src/"
-	kernel=$(tr : '\n' <<<"$stack" | grep -v -e '^packages-' | paste -sd:)
-	layer_args=("$kver" "$kpkg" "$kseries")
-	layer_network=yes layer metadata "$kernel" "Rust metadata as dkms has it made (three minutes)" \
-		"$top/debian/rust-metadata" "$src"
-	stack=${stack%%:*}:$reply:${stack#*:}
-}
-
 # run_package NAME: one line when it passes; when it does not, everything seen.
 run_package() {
 	local name=$1 started log scratch rc=0
 	log=$LAB_CACHE/log/package-$name.log
 	packages_layer
-	[ "$name" != metadata ] || metadata_layer
 	started=$SECONDS
 	new_dir tmp "package-$name"
 	scratch=$reply
