@@ -93,15 +93,23 @@ compile_needs() {
 	esac
 }
 
+# layers_at WORD NAME[@MACHINE]
+layers_at() {
+	case $2 in
+	*@*) printf '%s:%s\n' "$1" "${2#*@}" ;;
+	*) printf '%s\n' "$1" ;;
+	esac
+}
+
 other_jobs() {
 	local name file machine
 	for name in $(system_names); do
 		file=$(system_file "$name")
-		job "$(where_of "$file" yes)" "system-$name" system system "$name" "$(header "$file" Shows)"
+		job "$(where_of "$file" yes)" "system-$name" "$(layers_at system "$name")" system "$name" "$(header "$file" Shows)"
 	done
 	for name in $(package_names); do
-		file=$top/tests/packages/$name.sh
-		job "$(where_of "$file" yes)" "package-$name" packages package "$name" "$(header "$file" Shows)"
+		file=$(package_file "$name")
+		job "$(where_of "$file" yes)" "package-$name" "$(layers_at packages "$name")" package "$name" "$(header "$file" Shows)"
 	done
 	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
 	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
@@ -120,7 +128,7 @@ reason_of() {
 	case $1 in
 	host-* | check-*) fact "${1#*-}" 4 ;;
 	system-*) header "$(system_file "${1#system-}")" All ;;
-	package-*) header "$top/tests/packages/${1#package-}.sh" All ;;
+	package-*) header "$(package_file "${1#package-}")" All ;;
 	compile@* | *@[0-9]*) echo "another kernel" ;;
 	*) header "$(scenario_file "${1%@*}")" All ;;
 	esac

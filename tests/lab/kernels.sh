@@ -54,10 +54,11 @@ bootable_kernels() {
 	done <"$archive" | sort -V
 }
 
-# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries for
-# the machine's line; LAB_KERNEL, a release or a series, takes the place of "7".
+# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries for the
+# machine's line, or for $kernel_instead; LAB_KERNEL, a release or a series, takes the
+# place of "7".
 choose_kernel() {
-	local kernels want=$kwant
+	local kernels want=${kernel_instead:-$kwant}
 	[ "$want" != 7 ] || want=${LAB_KERNEL:-7}
 	kernels=$(bootable_kernels)
 	read -r kver kpkg kseries < <(awk -v want="$want" '
@@ -67,7 +68,5 @@ choose_kernel() {
 		say kernel "$kver is in no line of tests/lab/kernels: trying."
 }
 
-# older_kernel: the newest one of the series before that of $kver.
-older_kernel() {
-	bootable_kernels | awk -v series="$kseries" '$3 == series { exit } { older = $1 } END { print older }'
-}
+# older_kernel: the one before $kver.
+older_kernel() { bootable_kernels | awk -v newer="$kver" '$1 == newer { exit } { older = $1 } END { print older }'; }
