@@ -31,7 +31,7 @@ scenario_jobs() {
 		name=$(basename "$file" .sh)
 		extra=$(scenario_layers "$name" | paste -sd+)
 		for run in $(runs_of "$name"); do
-			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $8 }')
+			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $9 }')
 			where=$(where_of "$file" "${run#*@}")
 			# Of machines that are alike `test` takes the first.
 			[ "${run#*@}" != "$(machines "$need" | head -n 1)" ] || where=$(where_of "$file" "$need")
@@ -87,7 +87,7 @@ guest_words() {
 
 # compile_needs MACHINE: the layers that compiling for it needs.
 compile_needs() {
-	case $(kernel_table | awk -v machine="$1" '$1 == machine { print $9 }') in
+	case $(kernel_table | awk -v machine="$1" '$1 == machine { print $10 }') in
 	compile) echo base ;;
 	*) echo "guest:$1:grounds" ;;
 	esac

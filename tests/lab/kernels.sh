@@ -7,7 +7,7 @@ kernel_table() { grep -v '^#' "$lab/kernels"; }
 
 # machines [IS]: the names of those that guests can boot, or of those that are IS.
 # shellcheck disable=SC2120 # the other files give it
-machines() { kernel_table | awk -v is="${1-}" '$9 != "compile" && (is == "" || $8 == is) { print $1 }'; }
+machines() { kernel_table | awk -v is="${1-}" '$10 != "compile" && $10 != "systems" && (is == "" || $9 == is) { print $1 }'; }
 
 # machine_suites: all suites that kernels come from.
 machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
@@ -15,23 +15,23 @@ machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
 # machine_runs MACHINE NAME: whether the scenario NAME is one of those for it.
 machine_runs() {
 	kernel_table | awk -v machine="$1" -v name="$2" '
-		$1 == machine && ($9 == "all" || index("," $9 ",", "," name ",")) { found = 1 }
+		$1 == machine && ($10 == "all" || index("," $10 ",", "," name ",")) { found = 1 }
 		END { exit !found }'
 }
 
 # first_with_kernel MACHINE: the first machine of the table with the same kernel.
 first_with_kernel() {
 	kernel_table | awk -v name="$1" '
-		{ kernel = $2 " " $3 " " $4 " " $5 }
+		{ kernel = $2 " " $3 " " $4 " " $5 " " $8 }
 		!(kernel in first) { first[kernel] = $1 }
 		$1 == name { print first[kernel] }'
 }
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
-# $kcompiler, $kground, $kdriver and $machine_is.
+# $kcompiler, $kground, $kdriver, $krelease and $machine_is.
 choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
-	read -r machine kwant ksuite kpackages kcompiler kground kdriver machine_is _ \
+	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is _ \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
 		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
 }

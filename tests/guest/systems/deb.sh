@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: installed with dpkg and dkms; booted with and without; unloaded; purged
-# Machines: 6.12
+# Machines: 6.12 debian12
 # All: dkms and systemd, emulated: minutes
 # Prepared: deb
 
