@@ -8,6 +8,7 @@
 there_after_boot() {
 	check "the boot has loaded the module" loaded
 	equal "it is the one that dkms has built" "/lib/modules/$(uname -r)/updates/dkms" "$(dirname "$(modinfo -n nv_peer_mem)")"
+	equal "it stands on what the release brought" ready "$(cat /sys/module/nv_peer_mem/statistics/ground)"
 	all_agree "booted" active 0
 	check "the unit came after openibd" test \
 		"$(systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem)" -gt \
