@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: installed with dpkg and dkms; booted with and without; unloaded; purged
+# Machines: 6.12 debian12
 # All: dkms and systemd, emulated: minutes
 # Prepared: deb
 
@@ -30,7 +31,7 @@ not_while_in_use() {
 driver_reloaded() {
 	run systemctl stop nv_peer_mem
 	all_agree "stopped" inactive 3
-	check "then the NVIDIA driver can go" rmmod nvidia
+	check "then the NVIDIA driver can go" unload_gpu
 	modprobe nvidia
 	run systemctl start nv_peer_mem
 	all_agree "started again" active 0

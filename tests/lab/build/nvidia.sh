@@ -5,7 +5,7 @@
 # the other kind in /lib/nv_peer_mem/KIND. Like the real one it leaves no
 # Module.symvers behind.
 set -euo pipefail
-kver=$1 installed=$2
+kver=$1 installed=$2 compiler=$3
 tree=/lib/modules/$kver/build
 # A kernel compiled by clang wants its modules compiled by clang.
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
@@ -29,5 +29,5 @@ if grep -B 1 'R_.*lab_p2p' /tmp/calls | grep -w call; then exit 1; fi
 depmod "$kver"
 
 # Threads that free, for any program (injector.c).
-gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
+"$compiler" -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
 	-o /usr/local/lib/lab-injector.so /in/nvidia/injector.c
