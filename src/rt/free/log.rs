@@ -59,9 +59,10 @@ pub(crate) use {
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // It does not return, which declarations of C do not say.
-    loop {
-        // SAFETY: Takes no arguments.
-        unsafe { abi::nvpm_bug() };
+    // SAFETY: Takes no arguments, and does not return. C's declaration does not say so, but the
+    // compiler puts a trap here, where those who read object files would miss an end.
+    unsafe {
+        abi::nvpm_bug();
+        core::hint::unreachable_unchecked()
     }
 }
