@@ -13,9 +13,17 @@ log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 
 # built GROUND TEXT: as when a kernel is installed; the log of dkms says why.
 built() {
-	SECONDS=0
+	local begun
+	begun=$(processor_seconds) SECONDS=0
 	check "dkms builds the module" saying /etc/kernel/postinst.d/dkms "$kver"
-	seconds=$SECONDS
+	took="$SECONDS s (of a processor $(($(processor_seconds) - begun)) s)"
+	as_it_should "$@"
+}
+
+# of this script and all that it has started
+processor_seconds() { awk '{ print int(($14 + $15 + $16 + $17) / 100) }' "/proc/$$/stat"; }
+
+as_it_should() {
 	check "on the ground $1" [ "$(modinfo -k "$kver" -F ground nv_peer_mem)" = "$1" ]
 	check "the log says why: $2" grep -E "^ground +$2" "$log"
 	check "modprobe finds all that it needs" loads nv_peer_mem
@@ -23,36 +31,30 @@ built() {
 }
 
 # undo: not built, and the machine as it was.
-unbuilt() { dkms unbuild "nvidia-peer-memory/$version" -k "$kver"; }
 undo() {
-	unbuilt
+	dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 	back
 }
 
 built kernel "kernel: its own Rust crates"
-note "dkms build on kernel $seconds s"
+note "dkms build on kernel $took"
 
 # The machine's driver is replaced by the proprietary one: what `start` then advises.
+without "${rust[@]}"
 with_proprietary_driver
 # shellcheck disable=SC2317 # rebuild calls it
 advice=$(modinfo() { command modinfo -k "$kver" "$@"; }
 	. /checkout/init.d/explain.sh && rebuild)
 check "the module is built again, as advised" saying sh -ec "$advice"
-check "without the kernel's crates" [ "$(modinfo -k "$kver" -F ground nv_peer_mem)" = free ]
-check "the log says why" grep -E '^ground +free: core alone, since the NVIDIA driver is the proprietary one' "$log"
-unbuilt
-without "${rust[@]}"
-built ready "ready: Rust compiled before, since the NVIDIA driver is the proprietary one"
+as_it_should ready "ready: Rust compiled before, since the NVIDIA driver is the proprietary one, and no rustc of 1.78 or later"
 undo
 
 without "${rust[@]}"
-built ready "ready: Rust compiled before, since rustc is missing, and no rustc of 1.78 or later"
-note "on ready $seconds s"
-undo
-without "${rust[@]}"
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
 built ready "ready: Rust compiled before, since kernel ${kver//+/.} was built without CONFIG_RUST"
+note "on ready $took"
 undo
+
 without "${rust[@]}" "/usr/src/linux-rust-$kver"
 built ready "ready: Rust compiled before, since the headers of kernel ${kver//+/.} lack the Rust metadata"
 check "no metadata was made" [ ! -e "/usr/src/linux-rust-$kver" ]
@@ -60,7 +62,7 @@ undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
 built free "free: core alone, since kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
-note "on free $seconds s"
+note "on free $took"
 undo
 
 # A kernel that is newer than what the module knows.
