@@ -22,8 +22,8 @@ machine_runs() {
 # first_with_kernel MACHINE: the first machine of the table with the same kernel.
 first_with_kernel() {
 	kernel_table | awk -v name="$1" '
-		{ kernel[$1] = $2 " " $3 " " $4 " " $5 " " $6; if (!(kernel[$1] in first)) first[kernel[$1]] = $1 }
-		END { print first[kernel[name]] }'
+		{ kernel = $2 " " $3 " " $4 " " $5 " " $6; if (!(kernel in first)) first[kernel] = $1 }
+		$1 == name { print first[kernel] }'
 }
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
