@@ -106,8 +106,7 @@ seconds_of() {
 # run_job NAME KIND WORD: a job that has its unit to itself.
 run_job() {
 	local said rc=0 job_key begun=$SECONDS
-	# Behind what is said of layers that are made for this job alone.
-	job_key=$("key_$2" "$3" | tail -n 1)
+	job_key=$(say_to=2 "key_$2" "$3")
 	! unchanged "$1" || return 0
 	new_dir tmp said
 	said=$reply/said

@@ -103,8 +103,10 @@ boot_system() {
 
 # key_system NAME: of all that its result depends on.
 key_system() {
+	local parts=()
 	prepare_system "$1"
-	key_of "$1" "$stack" "$(hash_of "$top/tests/guest")" "$(emulator)" "$(declare -f boot_system)"
+	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios | sort)
+	key_of "$1" "$stack" "$(hash_of "${parts[@]}")" "$(emulator)" "$(declare -f boot_system)"
 }
 
 # run_system NAME: one line when it passes; when it does not, everything seen. In
