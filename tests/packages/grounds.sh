@@ -46,7 +46,7 @@ with_proprietary_driver
 advice=$(modinfo() { command modinfo -k "$kver" "$@"; }
 	. /checkout/init.d/explain.sh && rebuild)
 check "the module is built again, as advised" saying sh -ec "$advice"
-as_it_should ready "ready: Rust compiled before, since the NVIDIA driver is the proprietary one, and no rustc of 1.78 or later"
+as_it_should ready "ready: Rust compiled before, since the NVIDIA driver is the proprietary one, which .*, and no rustc of 1.78 or later"
 undo
 
 without "${rust[@]}"
