@@ -47,8 +47,17 @@ package nvidia-peer-memory-dkms "the module of 1.3"
 
 # Its service, and the file that an administrator has edited.
 mkdir -p /tmp/nvidia-peer-memory/etc/{init.d,infiniband} /tmp/nvidia-peer-memory/DEBIAN
-printf '#!/bin/sh\n### BEGIN INIT INFO\n# Provides: nv_peer_mem\n# Required-Start: $local_fs openibd\n# Required-Stop: $local_fs openibd\n# Default-Start: 2 3 4 5\n# Default-Stop: 0 1 6\n### END INIT INFO\nmodprobe nv_peer_mem\n' \
-	>/tmp/nvidia-peer-memory/etc/init.d/nv_peer_mem
+cat >/tmp/nvidia-peer-memory/etc/init.d/nv_peer_mem <<'SERVICE'
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides: nv_peer_mem
+# Required-Start: $local_fs openibd
+# Required-Stop: $local_fs openibd
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+modprobe nv_peer_mem
+SERVICE
 chmod 755 /tmp/nvidia-peer-memory/etc/init.d/nv_peer_mem
 echo 'ONBOOT=yes' >/tmp/nvidia-peer-memory/etc/infiniband/nv_peer_mem.conf
 printf '/etc/infiniband/nv_peer_mem.conf\n/etc/init.d/nv_peer_mem\n' >/tmp/nvidia-peer-memory/DEBIAN/conffiles
