@@ -210,7 +210,7 @@ guest_layers() {
 	choose_machine "${1:-stock}"
 	kernel_layers
 	driver_layers
-	on_stack neighbours "modules beside ours" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h" "$lab/cpumap"
+	on_stack neighbours "modules beside ours" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h" "$lab/cpumap" "$lab/compat.h"
 	module_layer
 	for extra in $(printf '%s\n' "${@:2}" | sort -u); do
 		declare -F "extra_$extra" >/dev/null || die "there are no layers '$extra' to add."

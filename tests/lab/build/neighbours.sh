@@ -31,7 +31,7 @@ ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"${sour
 KBUILD
 build nvidia-peermem /tmp/peermem "$modules"
 
-cp -a /in/cpumap /tmp/cpumap
+cp -a /in/cpumap /in/compat.h /tmp/
 build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
 depmod "$kver"
 

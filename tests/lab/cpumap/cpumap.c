@@ -28,6 +28,7 @@
 
 #include <nv-p2p.h>
 
+#include "../compat.h"
 #include "cpumap.h"
 
 enum cpumap_state {
