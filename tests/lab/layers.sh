@@ -90,7 +90,7 @@ on_stack() {
 hosttools_layer() {
 	base_layer
 	layer_network=yes on_base hosttools "crates for the tests on the host (two minutes)" \
-		"$lab/build/crates.sh" "$top/tests/host/Cargo.toml" "$top/tests/host/build.rs"
+		"$lab/build/crates.sh" "$top/tests/host/Cargo.toml"
 	host_stack=$reply:$base
 }
 
