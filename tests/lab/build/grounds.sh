@@ -34,6 +34,28 @@ look() {
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-$1/nv_peer_mem.ko"
 }
 
+# mistakes: that looking can fail, with one of each kind put in.
+mistakes() {
+	cat >>"$source/src/ready/x86_64.S" <<-'ASM'
+		.text
+		.globl	nvpm_mistake
+		nvpm_mistake:
+			movss	%xmm0, %xmm1
+			call	*%rax
+			call	kset_find_obj
+			ret
+		.data
+			.quad	nvpm_mistake
+	ASM
+	build ready >/dev/null || true
+	if /in/object "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
+	local kind kinds=('imports for GPL' 'SSE')
+	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
+	! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || kinds+=('indirect calls')
+	! grep -q '^CONFIG_X86_KERNEL_IBT=y' "$tree/.config" || kinds+=('no endbr64 at .*nvpm_mistake')
+	for kind in "${kinds[@]}"; do grep "^WRONG: $kind" /tmp/mistakes; done
+}
+
 grounds=(free ready)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
 # NVIDIA's open modules are not installed on each machine, but here.
@@ -41,9 +63,14 @@ if [ "${grounds[2]-}" ] && [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA 
 	install -m 644 /lib/nv_peer_mem/open/nvidia.ko "/lib/modules/$kver/updates/dkms/nvidia.ko"
 	depmod "$kver"
 fi
-for ground in "${grounds[@]}"; do
-	build "$ground"
-	look "$ground"
-done >/tmp/report 2>&1 || { cat /tmp/report; exit 1; }
+# Not in a list with ||: the shell would not stop where something fails.
+(
+	for ground in "${grounds[@]}"; do
+		build "$ground"
+		look "$ground"
+	done
+	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
+) >/tmp/report 2>&1 &
+wait $! || { cat /tmp/report; exit 1; }
 grep -E '^(kernel|free|ready) for |^imports|^bare|^indirect|^SSE|^endbr64' /tmp/report >/grounds
 cat /grounds
