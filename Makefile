@@ -12,11 +12,11 @@
 #
 # What a build needs is looked for, and what was found is printed. To choose:
 #   KVER=        kernel release                   (default: uname -r)
-#   KDIR=        its headers, with Rust metadata  (/lib/modules/KVER/build)
+#   KDIR=        its headers                      (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (/usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
 #   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/grounds.md)
-#   RUSTC=       for `free`                       (rustc, rustc-1.99 ... rustc-1.78)
+#   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
 
 export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC
@@ -38,6 +38,8 @@ marker_install: marker
 
 ready:
 	@mkdir -p src/ready
+	@settings=$$(src/rustc) || { echo "nv_peer_mem: $$settings" >&2; exit 1; }; \
+	eval "$$settings"; export RUSTC NVPM_LIBRARY; \
 	src/rt/free/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
 
 bindings:

@@ -13,6 +13,7 @@ Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
   GIT_BRANCH=  branch or tag              (default: what is checked out there)
   OUT=         directory for the packages (default: /tmp)
+  RUSTC=       Rust's compiler, with the source of its library (default: what is found)
 USAGE
 }
 

@@ -12,7 +12,10 @@ install_core="Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd
 advice() {
 	case $2 in
 	*"from proprietary module"*)
-		echo "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, without them: $(rebuild)" ;;
+		case $(modinfo -F ground nv_peer_mem 2>/dev/null) in
+		free | ready) echo "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver." ;;
+		*) echo "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: $(rebuild)" ;;
+		esac ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
 		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, reboot and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
 	*"nvidia_peermem is loaded"*)

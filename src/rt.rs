@@ -51,12 +51,6 @@ pub(crate) fn may_complain() -> bool {
     unsafe { abi::nvpm_may_complain() }
 }
 
-/// A state, and whether anybody has ever waited for it to change.
-struct Watched<T> {
-    state: T,
-    awaited: bool,
-}
-
 /// The module's parameters, as they were when it was loaded.
 pub(crate) struct Parameters {
     pub(crate) peerdirect_support: bool,
@@ -72,6 +66,24 @@ pub(crate) fn parameters() -> Parameters {
             persistent_api_support: abi::nvpm_persistent_api_support != 0,
         }
     }
+}
+
+/// Bytes of a page of the kernel.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: C defines it as a constant.
+    unsafe { abi::nvpm_page_size }
+}
+
+/// The calling process, as the NVIDIA driver tells processes apart.
+pub(crate) fn process() -> i32 {
+    // SAFETY: Takes no arguments.
+    unsafe { abi::nvpm_process() }
+}
+
+/// The calling thread.
+pub(crate) fn thread() -> i32 {
+    // SAFETY: Takes no arguments.
+    unsafe { abi::nvpm_thread() }
 }
 
 /// Adds to what an administrator sees, modulo 2^64.

@@ -8,11 +8,13 @@
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/pci.h>
 #include <linux/ratelimit.h>
 #include <linux/rwsem.h>
+#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -97,6 +99,18 @@ void nvpm_client_extend(struct nvpm_client *client)
 	/* Says that the fields behind are there. */
 	client->client.version[ARRAY_SIZE(client->client.version) - 1] = 1;
 #endif
+}
+
+const u64 nvpm_page_size = PAGE_SIZE;
+
+s32 nvpm_process(void)
+{
+	return task_tgid_nr(current);
+}
+
+s32 nvpm_thread(void)
+{
+	return task_pid_nr(current);
 }
 
 bool nvpm_peermem_loaded(void)

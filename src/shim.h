@@ -55,6 +55,10 @@ void nvpm_count(enum nvpm_figure figure, u64 by);
 int nvpm_sysfs_add(const char *clients);
 void nvpm_sysfs_remove(void);
 
+extern const u64 nvpm_page_size;
+/* The calling process and thread, by their numbers outside of all containers. */
+s32 nvpm_process(void);
+s32 nvpm_thread(void);
 /* Whether nvidia_peermem is loaded. */
 bool nvpm_peermem_loaded(void);
 void nvpm_pause(void);

@@ -9,31 +9,24 @@ driver_facts() {
 		fact driver nvidia good "loaded, version $text"
 		# The kernel marks modules that are not under a free licence.
 		text_of /sys/module/nvidia/taint || text=
-		flavour_fact "$text" '*P*'
+		case $text in *P*) flavour_fact proprietary ;; *) flavour_fact open ;; esac
 	elif driver=$(installed_driver); then
 		fact driver nvidia warn "not loaded; version $(modinfo -F version "$driver") is installed" \
 			"modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."
-		flavour_fact "$(modinfo -F license "$driver")" NVIDIA
+		case $(modinfo -F license "$driver") in *GPL*) flavour_fact open ;; *) flavour_fact proprietary ;; esac
 	else
 		fact driver nvidia bad "none for kernel $kernel" "$install_driver"
 	fi
 	peermem_facts
 }
 
-# flavour_fact TEXT PROPRIETARY: which flavour the driver is, proprietary if TEXT is
-# like that pattern.
+# flavour_fact open|proprietary
 flavour_fact() {
-	# shellcheck disable=SC2254 # a pattern
-	case $1 in
-	$2)
-		if [ "$(ground)" = kernel ]; then
-			fact driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out" "$(rebuild)"
-		else
-			fact driver flavour good proprietary
-		fi
-		;;
-	*) fact driver flavour good open ;;
-	esac
+	if [ "$1 $(ground)" = "proprietary kernel" ]; then
+		fact driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out" "$(rebuild)"
+	else
+		fact driver flavour good "$1"
+	fi
 }
 
 # installed_driver: the name of NVIDIA's module; Debian has names of its own.

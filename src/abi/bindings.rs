@@ -237,13 +237,7 @@ extern "C" {
     pub fn nvpm_alloc(size: usize) -> *mut ffi::c_void;
 }
 extern "C" {
-    pub fn nvpm_free(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_valloc(size: usize) -> *mut ffi::c_void;
-}
-extern "C" {
-    pub fn nvpm_vfree(array: *mut ffi::c_void);
+    pub fn nvpm_free(memory: *mut ffi::c_void);
 }
 extern "C" {
     pub fn nvpm_shared_new(size: usize) -> *mut ffi::c_void;
@@ -268,15 +262,6 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_shared_wake(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub static nvpm_page_size: u64_;
-}
-extern "C" {
-    pub fn nvpm_process() -> s32;
-}
-extern "C" {
-    pub fn nvpm_thread() -> s32;
 }
 extern "C" {
     pub static mut nvpm_peerdirect_support: uint;
@@ -321,6 +306,15 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_sysfs_remove();
+}
+extern "C" {
+    pub static nvpm_page_size: u64_;
+}
+extern "C" {
+    pub fn nvpm_process() -> s32;
+}
+extern "C" {
+    pub fn nvpm_thread() -> s32;
 }
 extern "C" {
     pub fn nvpm_peermem_loaded() -> bool_;

@@ -52,12 +52,14 @@ static_assert(sizeof(struct nvpm_sg_list) == 40);
 
 void nvpm_print(int level, const u8 *text, size_t len)
 {
-	static const char *const levels[] = {
-		KERN_EMERG, KERN_ALERT, KERN_CRIT, KERN_ERR,
-		KERN_WARNING, KERN_NOTICE, KERN_INFO, KERN_DEBUG
-	};
-
-	printk("%s" pr_fmt("%.*s"), levels[level & 7], (int)len, text);
+	if (level == 6)
+		pr_info("%.*s", (int)len, text);
+	else if (level == 4)
+		pr_warn("%.*s", (int)len, text);
+	else if (level == 3)
+		pr_err("%.*s", (int)len, text);
+	else
+		pr_emerg("%.*s", (int)len, text);
 }
 
 void nvpm_bug(void)
@@ -67,22 +69,12 @@ void nvpm_bug(void)
 
 void *nvpm_alloc(size_t size)
 {
-	return kmalloc(size, GFP_KERNEL);
-}
-
-void nvpm_free(void *object)
-{
-	kfree(object);
-}
-
-void *nvpm_valloc(size_t size)
-{
 	return kvmalloc(size, GFP_KERNEL);
 }
 
-void nvpm_vfree(void *array)
+void nvpm_free(void *memory)
 {
-	kvfree(array);
+	kvfree(memory);
 }
 
 struct nvpm_shared {
@@ -149,17 +141,9 @@ void nvpm_shared_wait(void *object)
 
 void nvpm_shared_wake(void *object)
 {
-	wake_up_all(&nvpm_shared(object)->changed);
-}
+	struct nvpm_shared *shared = nvpm_shared(object);
 
-const u64 nvpm_page_size = PAGE_SIZE;
-
-s32 nvpm_process(void)
-{
-	return task_tgid_nr(current);
-}
-
-s32 nvpm_thread(void)
-{
-	return task_pid_nr(current);
+	/* Whoever waits was in the queue before it let go of the lock. Mostly nobody does. */
+	if (waitqueue_active(&shared->changed))
+		wake_up_all(&shared->changed);
 }

@@ -12,16 +12,14 @@
 int nvpm_load(void);
 void nvpm_unload(void);
 
-/* @len bytes of text for the log, of the kernel's level 0 (worst) to 7. */
+/* @len bytes of text for the log: an error (3), warning (4), information (6), or worse. */
 void nvpm_print(int level, const u8 *text, size_t len);
 /* BUG(), which does not return. */
 void nvpm_bug(void);
 
-/* Memory aligned to 8 bytes, or NULL; sleeps. The latter is of pages if it is large. */
+/* Memory aligned to 8 bytes, of pages if it is large, or NULL; sleeps. */
 void *nvpm_alloc(size_t size);
-void nvpm_free(void *object);
-void *nvpm_valloc(size_t size);
-void nvpm_vfree(void *array);
+void nvpm_free(void *memory);
 
 /*
  * Such memory for an object of @size bytes with a number of owners, which is one at
@@ -37,10 +35,5 @@ void nvpm_shared_unlock(void *object);
 /* Lets go of the lock until nvpm_shared_wake() or for no reason, and takes it again. */
 void nvpm_shared_wait(void *object);
 void nvpm_shared_wake(void *object);
-
-extern const u64 nvpm_page_size;
-/* The calling process and thread, by their numbers outside of all containers. */
-s32 nvpm_process(void);
-s32 nvpm_thread(void);
 
 #endif

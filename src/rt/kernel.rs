@@ -7,7 +7,6 @@ use core::ops::{
     DerefMut, //
 };
 
-use super::Watched;
 use crate::errno::Errno;
 use kernel::{
     new_condvar,
@@ -58,6 +57,12 @@ macro_rules! module {
     };
 }
 pub(crate) use module;
+
+/// A state, and whether anybody has ever waited for it to change.
+struct Watched<T> {
+    state: T,
+    awaited: bool,
+}
 
 /// Something that threads share: a part that never changes, and a state behind a lock, whose
 /// changes threads can wait for.
@@ -131,20 +136,4 @@ impl<S, T: Unpin> Monitor<S, T> {
             self.changed.notify_all();
         }
     }
-}
-
-/// Bytes of a page of the kernel.
-pub(crate) fn page_size() -> u64 {
-    // Lossless: `usize` has at most 64 bits.
-    kernel::page::PAGE_SIZE as u64
-}
-
-/// The calling process, as the NVIDIA driver tells processes apart.
-pub(crate) fn process() -> i32 {
-    kernel::current!().group_leader().pid()
-}
-
-/// The calling thread.
-pub(crate) fn thread() -> i32 {
-    kernel::current!().pid()
 }

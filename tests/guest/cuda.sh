@@ -18,6 +18,15 @@ cuda() {
 	equal "$*: came to its end" 0 "$rc"
 }
 
+# without TEXT EXPECTED COMMAND...: without what it needs a command fails, and says this.
+without() {
+	local text=$1 expected=$2
+	shift 2
+	! "$@" >/tmp/out 2>&1 || fail "$text: succeeds"
+	cat /tmp/out
+	check "$text: $expected" grep -qE "$expected" /tmp/out
+}
+
 # half FILE 0|1: the first or the second 64 KiB of a file.
 half() { dd if="$1" bs=64K skip="$2" count=1 status=none; }
 

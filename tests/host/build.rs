@@ -3,7 +3,7 @@
 //! Gives the module's files the version that their own build gives them, and compiles the C half of
 //! the ground *free* for the host.
 
-use std::{env, process::Command};
+use std::{env, fs, process::Command};
 
 /// Runs a command that must succeed.
 fn run(command: &mut Command) {
@@ -16,7 +16,6 @@ fn run(command: &mut Command) {
 fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=host");
     let out = env::var("OUT_DIR").unwrap();
-    let mut objects = Vec::new();
     for (source, name) in [("../../src/rt/free.c", "free"), ("free/kernel.c", "kernel")] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
@@ -35,11 +34,11 @@ fn main() {
                 "-I../../src/abi/core",
             ])
             .args(["-c", source, "-o", &object]));
-        objects.push(object);
+        let archive = format!("{out}/lib{name}.a");
+        // It may be there from a build before, with other members.
+        let _ = fs::remove_file(&archive);
+        run(Command::new("ar").args(["rcs", &archive, &object]));
     }
-    run(Command::new("ar")
-        .args(["rcs", &format!("{out}/libfree.a")])
-        .args(&objects));
     println!("cargo:rustc-link-search=native={out}");
     for source in [
         "build.rs",

@@ -3,7 +3,7 @@
 #
 # The Debian archive: which mirror, and which kernels it offers today.
 
-# The release that the guest runs.
+# The release whose programs most guests run (kernels has the others).
 LAB_RELEASE=trixie
 
 # The mirror: LAB_MIRROR, or the one this machine's own apt uses for Debian.
@@ -23,16 +23,18 @@ find_mirror() {
 	mirror=${mirror%/}
 }
 
-# write_sources DIR: DIR/sources.list for apt, of a mirror that answers: a clear
-# sentence before any long step if it does not.
+# write_sources DIR [RELEASE]: DIR/sources.list for apt, of a mirror that answers: a
+# clear sentence before any long step if it does not. RELEASE has its own packages, and
+# LAB_RELEASE the kernels of all others beside them.
 write_sources() {
+	local release=${2:-$LAB_RELEASE}
 	find_mirror
-	/usr/lib/apt/apt-helper download-file "$mirror/dists/$LAB_RELEASE/Release" \
+	/usr/lib/apt/apt-helper download-file "$mirror/dists/$release/Release" \
 		"$1/probe" >/dev/null 2>&1 ||
 		die "the Debian mirror $mirror cannot be reached, and the cache in $LAB_CACHE lacks what this needs: check the network, or set LAB_MIRROR=URL."
 	# An old suite may have left the archive: its kernels are missing then, no others.
 	local suite
-	for suite in $({ printf '%s\n' "$LAB_RELEASE" && machine_suites; } | sort -u); do
+	for suite in $({ printf '%s\n' "$release" && { [ "$release" != "$LAB_RELEASE" ] || machine_suites; }; } | sort -u); do
 		! /usr/lib/apt/apt-helper download-file "$mirror/dists/$suite/Release" "$1/probe" >/dev/null 2>&1 ||
 			printf 'deb %s %s main contrib\n' "$mirror" "$suite"
 	done >"$1/sources.list"

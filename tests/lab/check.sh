@@ -5,15 +5,16 @@
 # Static checks, with the guest's own tools: formatting, lints, style.
 
 CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations build_messages status defects_table jobs_table harness)
+	version generations ready bindings build_messages fallback status defects_table jobs_table harness)
 
 # check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
-# on the host or those of the bench beside it, all that a guest boots with, or that
-# with the debug kernel, too.
+# on the host or those of the bench beside it, the assembly of a release, all that a
+# guest boots with, or that with the debug kernel, too.
 check_layers() {
 	case $1 in
 	bench_program) echo bench ;;
-	clippy | checkpatch | generations | build_messages) echo guest ;;
+	clippy | checkpatch | generations | bindings | build_messages | fallback) echo guest ;;
+	ready) echo ready ;;
 	kunit_clippy) echo debug ;;
 	*) echo base ;;
 	esac
@@ -31,6 +32,11 @@ choose_stack() {
 	bench)
 		bench_layer
 		stack=$benchtools_stack
+		;;
+	ready)
+		base_layer
+		ready_layer
+		stack=$ready:$base
 		;;
 	guest | debug) guest_layers ;;
 	esac
@@ -175,7 +181,7 @@ check_generations() {
 		double=tests/lab/nvidia
 		version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 		for headers in "$double"/generations/[0-9]*; do
-			make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
+			make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
 			cp "$double/Module.symvers" "$headers/"
 			make KVER="$kver" NV_SRC="$headers"
 			[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
@@ -184,39 +190,58 @@ check_generations() {
 		grep cap_persistent_pages /tmp/uses-515
 		if grep cap_persistent_pages /tmp/uses-535; then exit 1; fi
 		grep get_pages_persistent /tmp/uses-535
-		make -C "/usr/src/linux-rust-$kver" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
+		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
 }
 
-# What a build lacks is named in one line, with what to install.
-check_build_messages() {
-	in_copy build-messages '
-		lacks() { # PATTERN MAKE_ARGUMENT...
-			pattern=$1
-			shift
-			if make "$@" >/tmp/out 2>&1; then echo "built with $*"; exit 1; fi
-			grep -E "^nv_peer_mem: $pattern" /tmp/out || { cat /tmp/out; exit 1; }
-			[ "$(grep -c "^nv_peer_mem: " /tmp/out)" = 1 ]
+# The assembly of a release is the same byte for byte wherever it is made, and says
+# nothing of where that was. It fits kernels without return thunks, too, which none here
+# is, and refuses those that it cannot serve.
+check_ready() {
+	in_copy ready '
+		for arch in x86_64 aarch64; do NVPM_ARCH=$arch make ready; done
+		cmp src/ready/x86_64.S /ready/x86_64.S
+		mkdir -p /tmp/another/place
+		cp -a Kbuild Makefile dkms.conf src /tmp/another/place/
+		mv src/ready /tmp/first
+		rm -r /tmp/another/place/src/ready
+		NVPM_ARCH=aarch64 make -C /tmp/another/place ready
+		cmp /tmp/first/aarch64.S /tmp/another/place/src/ready/aarch64.S
+		mv /tmp/first src/ready
+		if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/ready/*.S; then exit 1; fi
+
+		# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
+		assembled() {
+			gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o src/rt/ready.S
+			objdump -d --no-show-raw-insn /tmp/ready.o | awk -F: "{ print \$2 }" | awk "{ print \$1 }" >"/tmp/$1"
 		}
-		lacks "no headers of kernel 1.2.3: install" KVER=1.2.3
-		lacks "KDIR=/tmp is not a configured kernel tree" KVER="$kver" KDIR=/tmp
-		lacks "the headers of kernel .* lack the Rust metadata: " KVER="$kver" KDIR="/usr/src/linux-headers-$kver"
-		lacks "OFA_KERNEL=/tmp has no include/rdma/peer_mem.h" KVER="$kver" OFA_KERNEL=/tmp
-		lacks "NV_SRC=/tmp has no nvidia/nv-p2p.h" KVER="$kver" NV_SRC=/tmp
-		mkdir /tmp/tree
-		cp -a "/usr/src/linux-rust-$kver/." /tmp/tree
-		rm /tmp/tree/.config
-		sed "s/^CONFIG_RUST=y/# CONFIG_RUST is not set/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
-		lacks "kernel .* was built without CONFIG_RUST" KVER="$kver" KDIR=/tmp/tree
-		sed "s/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT=\"rustc 1.0.0\"/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
-		lacks "kernel .* was built with .rustc 1.0.0., but rustc here is" KVER="$kver" KDIR=/tmp/tree
-		sed "s/^CONFIG_CC_IS_GCC=y/CONFIG_CC_IS_CLANG=y/" "/usr/src/linux-headers-$kver/.config" >/tmp/tree/.config
-		lacks "kernel .* was built with clang, and clang is missing" KVER="$kver" KDIR=/tmp/tree
-		mv /usr/src/ofa_kernel /usr/src/ofa_kernel.away
-		lacks "no RDMA core with peer memory for kernel .*: install" KVER="$kver"
-		mv /usr/src/ofa_kernel.away /usr/src/ofa_kernel
-		rm "/lib/modules/$kver/updates/dkms/nvidia.ko"
-		depmod "$kver"
-		lacks "no NVIDIA driver for kernel .*: install the open one" KVER="$kver"'
+		assembled thunks -DCONFIG_RETPOLINE -DCONFIG_RETHUNK
+		if grep -x ret /tmp/thunks; then exit 1; fi
+		assembled plain -DCONFIG_MITIGATION_RETPOLINE
+		returns=$(grep -cx ret /tmp/plain)
+		[ "$returns" -gt 20 ]
+		[ "$(grep -x -A 1 ret /tmp/plain | grep -cx int3)" = "$returns" ]
+		refused() { if assembled refused "${@:2}" 2>/tmp/said; then exit 1; fi; grep "#error \"this kernel $1" /tmp/said; }
+		refused "has no retpolines"
+		refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI
+		refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG'
+}
+
+# What Rust knows of C without bindgen is what bindgen makes of the headers.
+check_bindings() {
+	in_copy bindings '
+		cp src/abi/bindings.rs /tmp/before
+		make bindings KVER="$kver"
+		diff -u /tmp/before src/abi/bindings.rs'
+}
+
+# Which ground a build takes, and why; what it lacks is named, with what to install.
+check_build_messages() {
+	in_copy build_messages 'tests/lab/build_messages "$kver"'
+}
+
+# The kernel's crates are not what the module expects: it is built all the same.
+check_fallback() {
+	in_copy fallback 'tests/lab/fallback "$kver"'
 }
 
 # reported NAME COMMAND...: one line when COMMAND succeeds, its output when not.

@@ -14,9 +14,10 @@ die() {
 	exit 1
 }
 
-# say WHO TEXT: one progress line.
+# say WHO TEXT: one progress line. Whoever calls a function for what it prints has it
+# say on stderr what it says meanwhile, of layers for example: answer=$(say_to=2 FUNCTION).
 say() {
-	printf '[%s] %s\n' "$1" "${*:2}"
+	printf '[%s] %s\n' "$1" "${*:2}" >&"${say_to:-1}"
 }
 
 # show_log FILE: the end of a failed step's log, and where the whole stands.

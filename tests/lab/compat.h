@@ -120,4 +120,30 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 #define LAB_SAVES_REGS 0
 #endif
 
+/* ---- RDMA -------------------------------------------------------------- */
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define ib_umem_get_va ib_umem_get
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
+#define kobject_init(kobj, type) (kobject_init)(kobj, (struct kobj_type *)(type))
+#endif
+
+/* The list of a umem; afresh; and once the list is there. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 15, 0)
+#define lab_umem_table(umem) (&(umem)->sg_head)
+#define lab_umem_clear(umem) memset(&(umem)->sg_head, 0, sizeof((umem)->sg_head))
+#define lab_umem_mapped(umem) ((umem)->nmap = (umem)->sg_nents = (umem)->sg_head.nents)
+#else
+#define lab_umem_table(umem) (&(umem)->sgt_append.sgt)
+#define lab_umem_clear(umem) memset(&(umem)->sgt_append, 0, sizeof((umem)->sgt_append))
+#define lab_umem_mapped(umem) do { } while (0)
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 13, 0)
+#define lockdep_assert_not_held(lock) do { } while (0)
+#define rxe_mr rxe_mem
+#endif
+
 #endif

@@ -45,6 +45,13 @@ host_valgrind='
 	grep "^==.* ERROR SUMMARY: 0 errors" /tmp/log
 	echo "host: valgrind has watched memory in $explored"'
 
+# The ground free, over POSIX threads.
+host_watched='
+	for tool in memcheck helgrind; do
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/free/watched $tool" cargo test --test free
+	done
+	echo "host: valgrind has watched memory and locks of the ground free"'
+
 host_miri='
 	if cargo miri --version; then
 		cargo miri test --test arithmetic
@@ -58,6 +65,7 @@ host_host() {
 		export HOST_SEED=$HOST_SEED
 		$host_tests
 		echo \"host: explored \$explored\"
+		$host_watched
 		$host_valgrind
 		$host_miri"
 }
@@ -67,7 +75,8 @@ host_host_quick() {
 	in_kept_copy host "$host_begins
 		export HOST_SEED=$HOST_SEED LOOM_MAX_PREEMPTIONS=2
 		$host_tests
-		echo \"host: explored \$explored, with two preemptions at most\""
+		echo \"host: explored \$explored, with two preemptions at most\"
+		$host_watched"
 }
 
 # mutants [NAME...]
@@ -81,7 +90,8 @@ host_mutants() { mutants; }
 # A test each of all that finds mutants, and the defects that cost most.
 host_mutants_few() {
 	mutants range-wraps-around refusal-is-not-mine release-leaks-the-pin \
-		release-waits-for-nobody unpins-after-the-callback no-drain
+		release-waits-for-nobody unpins-after-the-callback no-drain \
+		free-array-is-full-too-late free-notification-is-missed
 }
 
 host_gpuverbs() {

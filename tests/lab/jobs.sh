@@ -4,8 +4,8 @@
 # The jobs of `test` and `all`: which there are, where each belongs, what it needs.
 #
 # A scenario, a system or a test of the packages says it in its first lines:
-#   # Test: plain iommu   in `test` too, where the machine is that (systems and
-#                         packages: # Test: yes)
+#   # Test: plain iommu   in `test` too, where the machine is that, or has that name
+#                         (systems and packages: # Test: yes)
 #   # All: REASON         why it, or the rest of it, is in `all` alone
 # Checks and host tests say it in check.sh and host.sh.
 
@@ -31,8 +31,8 @@ scenario_jobs() {
 		name=$(basename "$file" .sh)
 		extra=$(scenario_layers "$name" | paste -sd+)
 		for run in $(runs_of "$name"); do
-			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $8 }')
-			where=all
+			need=$(kernel_table | awk -v m="${run#*@}" '$1 == m { print $9 }')
+			where=$(where_of "$file" "${run#*@}")
 			# Of machines that are alike `test` takes the first.
 			[ "${run#*@}" != "$(machines "$need" | head -n 1)" ] || where=$(where_of "$file" "$need")
 			job "$where" "$run" "guest:${run#*@}${extra:+:$extra}" scenario "$run" "$(header "$file" Shows)"
@@ -57,7 +57,10 @@ shell|both|shell scripts have no lints|
 checkpatch|both|C is in the style of the kernel|
 version|both|the version is the same wherever it stands|
 generations|all|module and driver double compile with the header of each driver generation|six generations are compiled; the module layer and system-detection have one
-build_messages|both|what a build lacks is named, with what to install|
+ready|all|the assembly of a release is the same wherever it is made, and fits the kernels that it says|core is compiled four times; the old kernels of test run it
+bindings|both|what Rust knows of C without bindgen is what bindgen makes of it|
+build_messages|both|which ground a build takes, and why; what it lacks is named, with what to install|
+fallback|all|a kernel whose crates are not what the module expects: it is built without them|core is compiled, for half a minute; package-grounds shows the same with dkms
 status|both|what the service reports of machines that are made of files|
 defects_table|both|what docs/defects.md cites is there|
 jobs_table|both|docs/tests.md is the table of the jobs as they are|
@@ -84,9 +87,17 @@ guest_words() {
 
 # compile_needs MACHINE: the layers that compiling for it needs.
 compile_needs() {
-	case $(kernel_table | awk -v machine="$1" '$1 == machine { print $9 }') in
+	case $(kernel_table | awk -v machine="$1" '$1 == machine { print $10 }') in
 	compile) echo base ;;
 	*) echo "guest:$1:grounds" ;;
+	esac
+}
+
+# layers_at WORD NAME[@MACHINE]
+layers_at() {
+	case $2 in
+	*@*) printf '%s:%s\n' "$1" "${2#*@}" ;;
+	*) printf '%s\n' "$1" ;;
 	esac
 }
 
@@ -94,11 +105,11 @@ other_jobs() {
 	local name file machine
 	for name in $(system_names); do
 		file=$(system_file "$name")
-		job "$(where_of "$file" yes)" "system-$name" system system "$name" "$(header "$file" Shows)"
+		job "$(where_of "$file" yes)" "system-$name" "$(layers_at system "$name")" system "$name" "$(header "$file" Shows)"
 	done
 	for name in $(package_names); do
-		file=$top/tests/packages/$name.sh
-		job "$(where_of "$file" yes)" "package-$name" packages package "$name" "$(header "$file" Shows)"
+		file=$(package_file "$name")
+		job "$(where_of "$file" yes)" "package-$name" "$(layers_at packages "$name")" package "$name" "$(header "$file" Shows)"
 	done
 	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
 	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
@@ -117,7 +128,7 @@ reason_of() {
 	case $1 in
 	host-* | check-*) fact "${1#*-}" 4 ;;
 	system-*) header "$(system_file "${1#system-}")" All ;;
-	package-*) header "$top/tests/packages/${1#package-}.sh" All ;;
+	package-*) header "$(package_file "${1#package-}")" All ;;
 	compile@* | *@[0-9]*) echo "another kernel" ;;
 	*) header "$(scenario_file "${1%@*}")" All ;;
 	esac

@@ -7,7 +7,7 @@ kernel_table() { grep -v '^#' "$lab/kernels"; }
 
 # machines [IS]: the names of those that guests can boot, or of those that are IS.
 # shellcheck disable=SC2120 # the other files give it
-machines() { kernel_table | awk -v is="${1-}" '$9 != "compile" && (is == "" || $8 == is) { print $1 }'; }
+machines() { kernel_table | awk -v is="${1-}" '$10 != "compile" && $10 != "systems" && (is == "" || $9 == is) { print $1 }'; }
 
 # machine_suites: all suites that kernels come from.
 machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
@@ -15,23 +15,23 @@ machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
 # machine_runs MACHINE NAME: whether the scenario NAME is one of those for it.
 machine_runs() {
 	kernel_table | awk -v machine="$1" -v name="$2" '
-		$1 == machine && ($9 == "all" || index("," $9 ",", "," name ",")) { found = 1 }
+		$1 == machine && ($10 == "all" || index("," $10 ",", "," name ",")) { found = 1 }
 		END { exit !found }'
 }
 
 # first_with_kernel MACHINE: the first machine of the table with the same kernel.
 first_with_kernel() {
 	kernel_table | awk -v name="$1" '
-		{ kernel = $2 " " $3 " " $4 " " $5 }
+		{ kernel = $2 " " $3 " " $4 " " $5 " " $8 }
 		!(kernel in first) { first[kernel] = $1 }
 		$1 == name { print first[kernel] }'
 }
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
-# $kcompiler, $kground, $kdriver and $machine_is.
+# $kcompiler, $kground, $kdriver, $krelease and $machine_is.
 choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
-	read -r machine kwant ksuite kpackages kcompiler kground kdriver machine_is _ \
+	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is _ \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
 		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
 }
@@ -54,10 +54,11 @@ bootable_kernels() {
 	done <"$archive" | sort -V
 }
 
-# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries for
-# the machine's line; LAB_KERNEL, a release or a series, takes the place of "7".
+# choose_kernel: sets $kver (release), $kpkg (package version) and $kseries for the
+# machine's line, or for $kernel_instead; LAB_KERNEL, a release or a series, takes the
+# place of "7".
 choose_kernel() {
-	local kernels want=$kwant
+	local kernels want=${kernel_instead:-$kwant}
 	[ "$want" != 7 ] || want=${LAB_KERNEL:-7}
 	kernels=$(bootable_kernels)
 	read -r kver kpkg kseries < <(awk -v want="$want" '
@@ -67,7 +68,5 @@ choose_kernel() {
 		say kernel "$kver is in no line of tests/lab/kernels: trying."
 }
 
-# older_kernel: the newest one of the series before that of $kver.
-older_kernel() {
-	bootable_kernels | awk -v series="$kseries" '$3 == series { exit } { older = $1 } END { print older }'
-}
+# older_kernel: the one before $kver.
+older_kernel() { bootable_kernels | awk -v newer="$kver" '$1 == newer { exit } { older = $1 } END { print older }'; }

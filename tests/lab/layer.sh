@@ -80,7 +80,7 @@ make_layer() {
 	cp "$lab/build/$name.sh" "$dir/in/build.sh"
 	local binds=("$dir/in:/in:ro") started=$SECONDS hint=
 	if [ -n "${layer_network-}" ]; then
-		write_sources "$dir"
+		write_sources "$dir" "$base_release"
 		binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
 		hint=" If the archive has dropped what this wants, tests/run update looks again."
 	fi

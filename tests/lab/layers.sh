@@ -30,7 +30,7 @@
 # host; bench, what reports measurements; and those of packages.sh, system.sh.
 #
 # A function leaves the stack of layers up to its own in $stack. What does not
-# depend on a kernel is made on $base alone, and so shared by all.
+# depend on a kernel is made on $lab_base alone, and so shared by all.
 
 # make_base DIR PACKAGES: Debian in DIR/root. This text is part of the layer's hash.
 make_base() {
@@ -45,17 +45,25 @@ make_base() {
 		"$LAB_RELEASE" "$1/root" "$1/sources.list"
 }
 
+make_base_of() {
+	local LAB_RELEASE=$1
+	make_base "${@:2}"
+}
+
+# base_layer [RELEASE]: in $base; the release in $base_release.
 base_layer() {
 	local packages dir started=$SECONDS
-	packages=$(grep -v '^#' "$lab/base.packages" | paste -sd,)
-	base=base-$( (printf '%s\n' "$LAB_RELEASE" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
+	base_release=${1:-$LAB_RELEASE}
+	packages=$(grep -v '^#' "$lab/$base_release.packages" | paste -sd,)
+	base=base-$( (printf '%s\n' "$base_release" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
 	stack=$base
+	[ "$base_release" != "$LAB_RELEASE" ] || lab_base=$base
 	! use_layer "$base" || return 0
 	new_dir tmp base
 	dir=$reply
-	write_sources "$dir"
-	with_dots base "Debian $LAB_RELEASE from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
-		make_base "$dir" "$packages" || {
+	write_sources "$dir" "$base_release"
+	with_dots base "Debian $base_release from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
+		make_base_of "$base_release" "$dir" "$packages" || {
 		show_log "$LAB_CACHE/log/base.log"
 		die "making the base system failed; nothing of it is kept."
 	}
@@ -63,10 +71,12 @@ base_layer() {
 	say base "done in $((SECONDS - started)) s"
 }
 
-# on_base NAME TEXT INPUT...: a layer that knows no kernel. Its name is in $reply.
+# on_base NAME TEXT INPUT...: a layer that knows no kernel, made on the lab's own release.
+# Its name is in $reply.
 on_base() {
+	local base_release=$LAB_RELEASE
 	layer_args=()
-	layer "$1" "$base" "${@:2}"
+	layer "$1" "$lab_base" "${@:2}"
 }
 
 # on_stack NAME TEXT INPUT...: a layer for the kernel, above all that is there.
@@ -88,6 +98,7 @@ hosttools_layer() {
 kernel_layers() {
 	base_layer
 	list_archive "$base"
+	[ "$krelease" = "$LAB_RELEASE" ] || base_layer "$krelease"
 	choose_kernel
 	case $kpackages in
 	image)
@@ -111,7 +122,7 @@ driver_layers() {
 	local nvsource
 	layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
 	stack=$reply:$stack
-	layer_args=("$kver" "$kdriver")
+	layer_args=("$kver" "$kdriver" "$kcompiler")
 	layer nvidia "$stack" "simulated NVIDIA driver, $kdriver" "$lab/nvidia" "$lab/compat.h"
 	stack=$reply:$stack
 	layer_args=("$kver" "$kseries")
@@ -169,7 +180,7 @@ extra_cuda() {
 	local cuda
 	case $stack in *:cuda-*) return 0 ;; esac
 	on_base cuda "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
-	cuda=$reply:$base
+	cuda=$reply:$lab_base
 	layer examples "$cuda" "the examples" "$top/examples"
 	stack=${stack%"$base"}$reply:$cuda
 }
@@ -187,7 +198,7 @@ extra_programs() {
 extra_hosts() {
 	local openmpi
 	layer_network=yes on_base openmpi "Open MPI and ssh"
-	openmpi=$reply:$base
+	openmpi=$reply:$lab_base
 	layer hosts "$openmpi" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:${openmpi%"$base"}$stack
 }

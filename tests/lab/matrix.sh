@@ -33,7 +33,7 @@ tree_layers() {
 # compile_machines: the first of each kernel.
 compile_machines() {
 	local machine
-	for machine in $(kernel_table | awk '{ print $1 }'); do
+	for machine in $(kernel_table | awk '$10 != "systems" { print $1 }'); do
 		[ "$(first_with_kernel "$machine")" != "$machine" ] || printf '%s\n' "$machine"
 	done
 }

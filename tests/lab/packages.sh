@@ -9,62 +9,74 @@ package_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/nv_peer_me
 	"$top/README.md" "$top/LICENSE" "$top/LICENSES" "$top/.gitignore"
 	"$top/src" "$top/init.d" "$top/docs" "$top/debian" "$top/rpm")
 
-# packages_layer: the guest's stack without module and service, with what packages are
-# made with and the packages themselves, in $stack. $packages is the layer that
-# has them, in /packages and, of an older version, in /packages/old.
+# packages_layer [MACHINE]: a guest's stack without module and service, with what
+# packages are made with and the packages themselves, in $stack. $packages is the layer
+# that has them, made on stock: in /packages and, of an older version, in /packages/old.
 packages_layer() {
+	packaging_layers stock
+	layer_args=("$kver")
+	layer packages "$stack" "packages, deb and rpm" "${package_sources[@]}"
+	packages=$reply
+	[ "${1:-stock}" = stock ] || packaging_layers "$1"
+	stack=$packages:$stack
+}
+
+# packaging_layers MACHINE
+packaging_layers() {
 	local kernel
-	guest_layers stock
+	guest_layers "$1"
 	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
 	stack=$(tr : '\n' <<<"$stack" | grep -v -e '^module-' -e '^service-' | paste -sd:)
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
 	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"
 	stack=$reply:$stack
-	layer_args=("$kver")
-	layer packages "$stack" "packages, deb and rpm" "${package_sources[@]}"
-	packages=$reply
-	stack=$packages:$stack
 }
 
-# key_package NAME: of all that its result depends on.
+# machine_of NAME[@MACHINE]: without one it is stock.
+machine_of() {
+	case $1 in
+	*@*) printf '%s\n' "${1#*@}" ;;
+	*) echo stock ;;
+	esac
+}
+
+# on_machines NAME FILE: NAME for stock, NAME@MACHINE for the others that the file's line
+# "# Machines: ..." names; without one it is stock.
+on_machines() {
+	local machine machines
+	machines=$(header "$2" Machines)
+	for machine in ${machines:-stock}; do
+		if [ "$machine" = stock ]; then echo "$1"; else echo "$1@$machine"; fi
+	done
+}
+
+package_file() { printf '%s\n' "$top/tests/packages/${1%@*}.sh"; }
+
+# key_package NAME[@MACHINE]: of all that its result depends on.
 key_package() {
-	packages_layer
-	[ "$1" != metadata ] || metadata_layer
+	packages_layer "$(machine_of "$1")"
 	key_of "$1" "$stack" "$(hash_of "$top/tests/packages")"
 }
 
 # The tests are in tests/packages; each begins with what it shows.
 package_names() {
-	grep -l '^# Shows: ' "$top"/tests/packages/*.sh | sed 's,.*/,,; s,\.sh$,,'
+	local file
+	grep -l '^# Shows: ' "$top"/tests/packages/*.sh | while read -r file; do
+		on_machines "$(basename "$file" .sh)" "$file"
+	done
 }
 
-# metadata_layer: the kernel's Rust metadata made by dkms, on top of $stack. It
-# takes minutes, and only for this is it made again.
-metadata_layer() {
-	local src kernel
-	new_dir tmp metadata-sources
-	src=$reply/src
-	mkdir -p "$src/abi"
-	cp -a "$top/src/dkms" "$top/src/locate" "$src/"
-	kernel=$(tr : '\n' <<<"$stack" | grep -v -e '^packages-' | paste -sd:)
-	layer_args=("$kver" "$kpkg" "$kseries")
-	layer_network=yes layer metadata "$kernel" "Rust metadata as dkms has it made (three minutes)" \
-		"$top/debian/rust-metadata" "$src"
-	stack=${stack%%:*}:$reply:${stack#*:}
-}
-
-# run_package NAME: one line when it passes; when it does not, everything seen.
+# run_package NAME[@MACHINE]: one line when it passes; when it does not, everything seen.
 run_package() {
 	local name=$1 started log scratch rc=0
 	log=$LAB_CACHE/log/package-$name.log
-	packages_layer
-	[ "$name" != metadata ] || metadata_layer
+	packages_layer "$(machine_of "$name")"
 	started=$SECONDS
 	new_dir tmp "package-$name"
 	scratch=$reply
 	local binds=("$top:/checkout:ro")
-	in_layers "$stack" "$scratch" "/checkout/tests/packages/$name.sh" "$kver" >"$log" 2>&1 || rc=$?
+	in_layers "$stack" "$scratch" "/checkout/tests/packages/${name%@*}.sh" "$kver" >"$log" 2>&1 || rc=$?
 	rm -rf "$scratch"
 	if [ "$rc" = 0 ] && grep -q '^ok ' "$log"; then
 		say "package $name" "passed, $(grep -c '^ok ' "$log") checks, $((SECONDS - started)) s$(sed -n 's/^note /, /p' "$log" | tr -d '\n')"
@@ -82,7 +94,7 @@ packages_main() {
 		set -- "${names[@]}"
 	fi
 	for name; do
-		[ -e "$top/tests/packages/$name.sh" ] ||
+		[ -e "$(package_file "$name")" ] ||
 			die "there is no test '$name' of the packages, only: $(package_names | paste -sd' ')."
 	done
 	each run_package "$@"

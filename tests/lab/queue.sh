@@ -27,8 +27,8 @@ lay_base() {
 lay_host() { hosttools_layer; }
 lay_bench() { bench_layer; }
 lay_guest() { guest_layers "$1" ${2:+${2//+/ }}; }
-lay_packages() { packages_layer; }
-lay_system() { system_layers; }
+lay_packages() { packages_layer "${1:-stock}"; }
+lay_system() { system_layers "${1:-stock}"; }
 
 # prerequisite LAYERS: what must be there before these.
 prerequisite() {
@@ -42,6 +42,7 @@ prerequisite() {
 		if [ "$first" = "${1#guest:}" ]; then echo base; else echo "guest:$first"; fi
 		;;
 	packages) echo guest:stock ;;
+	packages:* | system:*) echo packages ;;
 	system) echo packages ;;
 	*) echo base ;;
 	esac
@@ -105,8 +106,7 @@ seconds_of() {
 # run_job NAME KIND WORD: a job that has its unit to itself.
 run_job() {
 	local said rc=0 job_key begun=$SECONDS
-	# Behind what is said of layers that are made for this job alone.
-	job_key=$("key_$2" "$3" | tail -n 1)
+	job_key=$(say_to=2 "key_$2" "$3")
 	! unchanged "$1" || return 0
 	new_dir tmp said
 	said=$reply/said

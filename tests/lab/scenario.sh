@@ -99,7 +99,7 @@ run_shared() {
 	local run started seed name rc=0 left=() names
 	local -A keys=()
 	for name; do
-		job_key=$(key_scenario "$name")
+		job_key=$(say_to=2 key_scenario "$name")
 		unchanged "$name" || { left+=("$name") keys[$name]=$job_key; }
 	done
 	while [ "${#left[@]}" -gt 0 ]; do

@@ -9,20 +9,21 @@
 #                         natively, ten times faster than in an emulated guest
 #   # Kernels: older newer  that the first boot is of an older kernel than the
 #                         others
+#   # Machines: NAME...    kernels and drivers that it is run with (kernels); else stock
 
-system_file() { printf '%s\n' "$top/tests/guest/systems/$1.sh"; }
+system_file() { printf '%s\n' "$top/tests/guest/systems/${1%@*}.sh"; }
 
 system_names() {
 	local file
 	for file in "$top"/tests/guest/systems/*.sh; do
-		basename "$file" .sh
+		on_machines "$(basename "$file" .sh)" "$file"
 	done
 }
 
-# system_layers: as guest_layers, for a system on which nothing is installed yet.
+# system_layers MACHINE: as guest_layers, for a system on which nothing is installed yet.
 system_layers() {
 	local kernel_stack
-	choose_machine stock
+	choose_machine "$1"
 	kernel_layers
 	kernel_stack=$stack
 	driver_layers
@@ -32,15 +33,16 @@ system_layers() {
 	gpuverbs_layer
 }
 
-# two_kernels: layers of a system with the older kernel in $stack; of what the
+# two_kernels MACHINE: layers of a system with the older kernel in $stack; of what the
 # newer one needs beside it in $newer.
 two_kernels() {
-	local older
+	local older kernel_instead
 	older=$(older_kernel)
 	[ "$older" ] || die "the archive has no kernel before $kver to upgrade from: choose a newer one with LAB_KERNEL=."
 	newer=$(tr : '\n' <<<"$stack" | grep -E '^(ofed|nvidia|kernel)-' | paste -sd:)
 	newer_kver=$kver newer_vmlinux=$vmlinux newer_initramfs=$initramfs
-	LAB_KERNEL=$older system_layers
+	kernel_instead=$older
+	system_layers "$1"
 }
 
 # add_newer_kernel: its layers beneath everything else, so that what both have is
@@ -77,8 +79,8 @@ prepare() {
 prepare_system() {
 	local word
 	packages_layer
-	system_layers
-	[ -z "$(header "$(system_file "$1")" Kernels)" ] || two_kernels
+	system_layers "$(machine_of "$1")"
+	[ -z "$(header "$(system_file "$1")" Kernels)" ] || two_kernels "$(machine_of "$1")"
 	for word in $(header "$(system_file "$1")" Prepared); do
 		prepare "$word"
 	done
@@ -92,7 +94,7 @@ boot_system() {
 	mkfs.ext4 -q -E lazy_itable_init,lazy_journal_init "$run/disk"
 	while :; do
 		rc=0
-		boot_guest "lab.scenario=$1 lab.disk=vda lab.boot=$boot lab.seed=$seed systemd.show_status=error" || rc=$?
+		boot_guest "lab.scenario=${1%@*} lab.disk=vda lab.boot=$boot lab.seed=$seed systemd.show_status=error" || rc=$?
 		[ "$rc" = 2 ] || return "$rc"
 		boot=$((boot + 1))
 		[ -z "${newer_kver-}" ] || vmlinux=$newer_vmlinux initramfs=$newer_initramfs
@@ -101,8 +103,10 @@ boot_system() {
 
 # key_system NAME: of all that its result depends on.
 key_system() {
+	local parts=()
 	prepare_system "$1"
-	key_of "$1" "$stack" "$(hash_of "$top/tests/guest")" "$(emulator)" "$(declare -f boot_system)"
+	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios | sort)
+	key_of "$1" "$stack" "$(hash_of "${parts[@]}")" "$(emulator)" "$(declare -f boot_system)"
 }
 
 # run_system NAME: one line when it passes; when it does not, everything seen. In

@@ -10,13 +10,13 @@ conf=/etc/infiniband/nv_peer_mem.conf
 # debs DIR: those that are installed.
 debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
 
-# broken_update: the dkms package as version 1.9.5, with a mistake in it.
+# broken_update: the dkms package as version 1.9.5, with a mistake in what each ground has.
 broken_update() {
 	local dir=/tmp/broken
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
 	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-1.9.5"
 	sed -i "s/${version//./\\.}/1.9.5/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
-	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/main.rs"
+	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/shim.c"
 	dpkg-deb -b "$dir" /tmp/broken.deb
 }
 

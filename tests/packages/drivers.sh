@@ -73,7 +73,7 @@ check "versions in a section of their own" located
 number=0
 for name in "${names[@]}"; do
 	number=$((number + 1))
-	check "$name" grep -qx "0xfeed$((1000 + number))	$name	nvidia	EXPORT_SYMBOL_GPL	" "$symbols"
+	check "$name" grep -qx "0xfeed$((1000 + number))	$name	nvidia	EXPORT_SYMBOL	" "$symbols"
 done
 mv /tmp/driver "$driver"
 versioned "${names[@]/#/.globl __crc_}" "$(printf '__crc_%s = 0x12345678\n' "${names[@]}")"

@@ -59,3 +59,38 @@ module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
 # loads NAME: that modprobe finds it and all that it needs.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
+
+# without PATH...: they are away until `back`.
+away=()
+without() {
+	away+=("$@")
+	for path; do mv "$path" "$path.away"; done
+}
+
+# edited PATH COMMAND...: the file as COMMAND makes it of its standard input, until `back`.
+edited() {
+	without "$1"
+	"${@:2}" <"$1.away" >"$1"
+}
+
+# back: all that was taken away or edited.
+back() {
+	for path in "${away[@]}"; do
+		rm -rf "$path"
+		mv "$path.away" "$path"
+	done
+	away=()
+}
+
+# with_config SED_SCRIPT: the kernel's configuration, edited.
+with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
+
+# Rust, as Debian has it.
+rust=(/usr/bin/rustc "/usr/src/rustc-$(rustc --version | cut -d' ' -f2)")
+
+# with_proprietary_driver: the driver under NVIDIA's licence. The text is as long as
+# before, so that nothing moves.
+with_proprietary_driver() {
+	edited "/lib/modules/$kver/updates/dkms/nvidia.ko" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
+	check "the driver is the proprietary one" [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]
+}

@@ -1,44 +1,60 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: Rust metadata that dkms had made (the layer `metadata`): what is built with it, and when it is removed
-# All: it makes the Rust metadata again, for minutes
+# Shows: Rust metadata that an administrator has had made by rust-metadata: what is said where it cannot be made, what is built with it, and when it goes
+# All: nothing needs it any more but those who want the kernel's own crates; the lab's kernel is made with it
 . /checkout/tests/packages/lib.sh
 
+tool=/usr/lib/nvidia-peer-memory/rust-metadata
 tree=/usr/src/linux-rust-$kver
-# The layer is kept: that may have been long before this run.
-note "making the metadata took $(cat /metadata/seconds) s on $(cat /metadata/made)"
-check "dkms had it made" [ -e "$tree/made-by-dkms" ]
-check "once: the second time it was there" grep -q "^rust-metadata: $tree is there already" /metadata/second
+series=$(cut -d. -f1,2 <<<"$kver")
+dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 
-SECONDS=0
-check "the module is built with it" saying dpkg -i /packages/nvidia-peer-memory-dkms_*_all.deb
-note "dkms build $SECONDS s"
-check "for this kernel" grep -q "$kver, .*: installed" <(dkms status nvidia-peer-memory)
-check "nothing had to be made for that" grep -q "^rust-metadata: $tree is there already" \
-	"/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log"
+# cannot TEXT: make it, and why.
+cannot() {
+	check "it cannot be made" fails saying "$tool" "$kver"
+	check "$1" says "rust-metadata: $1"
+}
+
+# The layer of the kernel was made by this very script.
+check "what was made is there" [ -e "$tree/rust/libkernel.rmeta" ]
+check "and is not made twice" saying "$tool" "$kver"
+check "as it says" says "rust-metadata: $tree is there already"
+check "of a kernel without headers" fails saying "$tool" 1.2.3
+check "it says so" says "rust-metadata: no headers of kernel 1.2.3; install them"
 
 cp -a "$tree" /tmp/tree
+echo another >"$tree/made-for"
+cannot "the kernel source is missing; install it: apt-get install linux-source-$series="
+mkdir -p /tmp/source/DEBIAN /tmp/source/usr/src
+printf 'Package: linux-source-%s\nVersion: 1.0\nArchitecture: all\nMaintainer: lab <lab@localhost>\nDescription: lab\n' \
+	"$series" >/tmp/source/DEBIAN/control
+: >"/tmp/source/usr/src/linux-source-$series.tar.xz"
+dpkg-deb -b /tmp/source /tmp/source.deb
+dpkg -i /tmp/source.deb
+cannot "linux-source-$series is 1.0 but linux-headers-$kver is"
+dpkg -P "linux-source-$series"
+with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
+cannot "kernel $kver was built without CONFIG_RUST: it has no Rust crates."
+back
+with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
+cannot "kernel $kver was built with 'rustc 1.0.0', but rustc here is"
+back
+without "${rust[@]}"
+cannot "rustc is missing; install what building needs"
+back
+rm -rf "$tree"
+cp -a /tmp/tree "$tree"
+
+check "the module is built with it" saying dpkg --configure nvidia-peer-memory-dkms
+check "for this kernel" grep -q "$kver, .*: installed" <(dkms status nvidia-peer-memory)
+check "on its crates" [ "$(modinfo -k "$kver" -F ground nv_peer_mem)" = kernel ]
+
 run-parts --exit-on-error --arg="$kver" /etc/kernel/postrm.d
 check "it goes with the kernel" [ ! -e "$tree" ]
-
 cp -a /tmp/tree "$tree"
-mv "/usr/src/linux-headers-$kver" /tmp/headers
-dpkg-trigger --no-await /usr/src
-dpkg --configure --pending
-check "it goes with the kernel's headers" [ ! -e "$tree" ]
-mv /tmp/headers "/usr/src/linux-headers-$kver"
-
+check "or when told to" saying "$tool" --remove "$kver"
+check "all of it" [ ! -e "$tree" ]
 cp -a /tmp/tree "$tree"
-echo another >"$tree/made-for"
-check "metadata of another build of the kernel is not taken for its own" fails \
-	saying /usr/lib/nvidia-peer-memory/rust-metadata --check "$kver"
-check "but would be made again" says "the kernel source is missing; install it"
-
-dpkg -r nvidia-peer-memory-dkms
-check "it goes with the package" [ ! -e "$tree" ]
-cp -a /tmp/tree "$tree"
-rm "$tree/made-by-dkms"
-dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 dpkg -P nvidia-peer-memory-dkms
-check "but not what an administrator had made" [ -e "$tree/rust/libkernel.rmeta" ]
+check "but not with the package, which did not have it made" [ -e "$tree/rust/libkernel.rmeta" ]

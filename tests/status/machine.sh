@@ -83,6 +83,7 @@ loaded_module() {
 	put /sys/module/nv_peer_mem/version 2.0.0
 	put /sys/module/nv_peer_mem/parameters/persistent_api_support 1
 	put /sys/module/nv_peer_mem/parameters/peerdirect_support 0
+	put /sys/module/nv_peer_mem/statistics/ground kernel
 	put /sys/module/nv_peer_mem/statistics/core_api "MLNX_OFED 5.4 and later"
 	put /sys/module/nv_peer_mem/statistics/clients $'nv_mem persistent\nnv_mem_revocable revocable'
 	for figure in regions bytes registrations revocations failed_no_memory \
@@ -98,7 +99,7 @@ loaded_module() {
 new_machine() {
 	rm -rf "${root:?}"
 	loaded_module
-	module nv_peer_mem version=2.0.0 signer="DKMS module signing key"
+	module nv_peer_mem version=2.0.0 ground=kernel signer="DKMS module signing key"
 	module nvidia version=590.1 license="Dual MIT/GPL"
 	put /sys/module/nvidia/version 590.1
 	put /sys/module/nvidia/taint OE
@@ -109,7 +110,6 @@ new_machine() {
 	put /sys/module/ib_core/refcnt 3
 	put /etc/infiniband/nv_peer_mem.conf "ONBOOT=yes"
 	put /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service "[Unit]"
-	put "/boot/config-$KERNEL" CONFIG_RUST=y
 	put /sys/kernel/security/lockdown "[none] integrity confidentiality"
 	put /sys/module/module/parameters/sig_enforce N
 	secure_boot 0

@@ -2,10 +2,7 @@
 
 //! The module's beginning and its end, which C calls.
 
-use core::{
-    cell::UnsafeCell,
-    mem::MaybeUninit, //
-};
+use core::cell::UnsafeCell;
 
 use super::{
     ffi::c_int,
@@ -14,44 +11,36 @@ use super::{
 use crate::errno;
 
 /// Room for the module while it is loaded.
-///
-/// # Invariants
-///
-/// The module is there from the end of a [`Self::load`] that returned 0 to [`Self::unload`].
-pub(crate) struct Loaded<M>(UnsafeCell<MaybeUninit<M>>);
+pub(crate) struct Loaded<M>(UnsafeCell<Option<M>>);
 
 // SAFETY: Only `load` and `unload` look into it, and by their requirements never at once.
-unsafe impl<M: Send + Sync> Sync for Loaded<M> {}
+unsafe impl<M: Send> Sync for Loaded<M> {}
 
 impl<M: Module> Loaded<M> {
     pub(crate) const fn new() -> Self {
-        // INVARIANT: Nobody has called `load`.
-        Self(UnsafeCell::new(MaybeUninit::uninit()))
+        Self(UnsafeCell::new(None))
     }
 
     /// Makes the module: 0, or a negative error number.
     ///
     /// # Safety
     ///
-    /// Called once.
+    /// Neither this nor [`Self::unload`] is called meanwhile.
     pub(crate) unsafe fn load(&self) -> c_int {
-        let made = M::load().map(|module| {
+        errno::to_c(M::load().map(|module| {
             // SAFETY: By this function's requirement nobody else looks.
-            unsafe { self.0.get().write(MaybeUninit::new(module)) };
-        });
-        // INVARIANT: It is there if this is 0.
-        errno::to_c(made)
+            unsafe { *self.0.get() = Some(module) };
+        }))
     }
 
-    /// Drops it.
+    /// Drops it, if it is there.
     ///
     /// # Safety
     ///
-    /// Called once, when `load` has returned 0.
+    /// As for [`Self::load`].
     pub(crate) unsafe fn unload(&self) {
-        // SAFETY: By the type's invariant it is there, and by this function's requirement nobody
-        // looks at it again.
-        unsafe { (*self.0.get()).assume_init_drop() };
+        // SAFETY: By this function's requirement nobody else looks.
+        unsafe { *self.0.get() = None };
     }
 }
 
@@ -68,8 +57,7 @@ macro_rules! module {
 
         #[no_mangle]
         extern "C" fn nvpm_unload() {
-            // SAFETY: `free.c` calls this once, when the kernel unloads the module, which it does
-            // only if loading it has succeeded.
+            // SAFETY: `free.c` calls this once, when the kernel unloads the module: after loading.
             unsafe { LOADED.unload() }
         }
     };

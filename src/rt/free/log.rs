@@ -31,7 +31,7 @@ impl Write for Line {
     }
 }
 
-/// Prints a line, of the kernel's level `level` from 0 (worst) to 7.
+/// Prints a line, of the kernel's level 3 (error), 4 (warning), 6 (information), or the worst.
 #[cold]
 #[inline(never)]
 pub(crate) fn print(level: u8, what: fmt::Arguments<'_>) {
@@ -59,15 +59,10 @@ pub(crate) use {
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // SAFETY: Takes no arguments, and does not return.
-    unsafe { abi::nvpm_bug() };
-    // For those who read object files: that it does not return cannot be told from a function
-    // that is declared in C.
-    // SAFETY: Never reached; if it were, both are instructions that stop the thread.
+    // SAFETY: Takes no arguments, and does not return. C's declaration does not say so, but the
+    // compiler puts a trap here, where those who read object files would miss an end.
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        core::arch::asm!("ud2", options(noreturn));
-        #[cfg(target_arch = "aarch64")]
-        core::arch::asm!("brk 0x800", options(noreturn));
+        abi::nvpm_bug();
+        core::hint::unreachable_unchecked()
     }
 }

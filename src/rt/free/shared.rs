@@ -5,7 +5,6 @@
 
 use core::{
     cell::UnsafeCell,
-    marker::PhantomData,
     mem::{
         forget,
         size_of, //
@@ -19,8 +18,7 @@ use core::{
 
 use super::{
     ffi::c_void,
-    memory::Suits,
-    Watched, //
+    memory::Memory, //
 };
 use crate::{
     abi,
@@ -32,7 +30,7 @@ use crate::{
 /// # Invariants
 ///
 /// Points to a `T` that `nvpm_shared_new` gave the memory for, and counts as one of its owners.
-pub(crate) struct Arc<T>(NonNull<T>, PhantomData<T>);
+pub(crate) struct Arc<T>(NonNull<T>);
 
 // SAFETY: Any thread may look at what has several owners, and the last one drops it.
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
@@ -54,7 +52,7 @@ impl<T> Arc<T> {
         // SAFETY: By this function's requirement it came out of a `NonNull`.
         let place = unsafe { NonNull::new_unchecked(place.cast_mut()) };
         // INVARIANT: This counts as the owner that `into_raw` gave away.
-        Self(place, PhantomData)
+        Self(place)
     }
 }
 
@@ -63,7 +61,7 @@ impl<T> Clone for Arc<T> {
         // SAFETY: By the type's invariant.
         unsafe { abi::nvpm_shared_get(self.0.as_ptr().cast()) };
         // INVARIANT: One more is counted.
-        Self(self.0, PhantomData)
+        Self(self.0)
     }
 }
 
@@ -98,7 +96,7 @@ impl<T> Drop for Arc<T> {
 /// lock that is there.
 pub(crate) struct Monitor<S, T> {
     shared: NonNull<c_void>,
-    state: UnsafeCell<Watched<T>>,
+    state: UnsafeCell<T>,
     // Last, so that it is dropped last: it may hold what keeps this code in memory.
     fixed: S,
 }
@@ -111,11 +109,7 @@ unsafe impl<S: Sync, T: Send> Sync for Monitor<S, T> {}
 impl<S, T> Monitor<S, T> {
     /// Shares what never changes and the first state.
     pub(crate) fn new(fixed: S, state: T) -> Result<Arc<Self>, Errno> {
-        let () = Suits::<Self>::CHECKED;
-        let state = UnsafeCell::new(Watched {
-            state,
-            awaited: false,
-        });
+        let () = Memory::<Self>::SUITS;
         // SAFETY: Called where sleeping is allowed.
         let shared = unsafe { abi::nvpm_shared_new(size_of::<Self>()) };
         let shared = NonNull::new(shared).ok_or(Errno::NOMEM)?;
@@ -123,13 +117,13 @@ impl<S, T> Monitor<S, T> {
         // INVARIANT: In that very memory, where nobody holds the lock or looks at the state yet.
         let this = Self {
             shared,
-            state,
+            state: UnsafeCell::new(state),
             fixed,
         };
         // SAFETY: Nobody else has this memory, which is large enough and suits it.
         unsafe { place.as_ptr().write(this) };
         // INVARIANT: C counts one owner at first.
-        Ok(Arc(place, PhantomData))
+        Ok(Arc(place))
     }
 
     /// The part that never changes.
@@ -144,14 +138,12 @@ impl<S, T> Monitor<S, T> {
         // INVARIANT: Just locked.
         Held {
             shared: self.shared,
-            watched: &self.state,
-            _one_thread: PhantomData,
+            state: &self.state,
         }
     }
 
     /// Lets go of the lock until somebody calls [`Self::notify`], or for no reason; then takes it.
     pub(crate) fn wait(&self, held: &mut Held<'_, T>) {
-        held.watched().awaited = true;
         // SAFETY: By the invariant of `Held` this thread holds the lock, as it does when the call
         // returns. Nobody looks at the state through `held` meanwhile.
         unsafe { abi::nvpm_shared_wait(held.shared.as_ptr()) };
@@ -159,13 +151,10 @@ impl<S, T> Monitor<S, T> {
 
     /// Lets go of the lock and wakes all who wait for the state to change. Mostly nobody does, and
     /// that costs nothing.
-    pub(crate) fn notify(&self, mut held: Held<'_, T>) {
-        let awaited = held.watched().awaited;
+    pub(crate) fn notify(&self, held: Held<'_, T>) {
         drop(held);
-        if awaited {
-            // SAFETY: By the type's invariant.
-            unsafe { abi::nvpm_shared_wake(self.shared.as_ptr()) };
-        }
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_shared_wake(self.shared.as_ptr()) };
     }
 }
 
@@ -173,19 +162,10 @@ impl<S, T> Monitor<S, T> {
 ///
 /// # Invariants
 ///
-/// This thread holds the lock of `shared`, which is that of the state.
+/// This thread, to which the pointer binds it, holds the lock of `shared`: that of the state.
 pub(crate) struct Held<'a, T> {
     shared: NonNull<c_void>,
-    watched: &'a UnsafeCell<Watched<T>>,
-    /// Whoever locks unlocks.
-    _one_thread: PhantomData<*mut ()>,
-}
-
-impl<T> Held<'_, T> {
-    fn watched(&mut self) -> &mut Watched<T> {
-        // SAFETY: By the type's invariant nobody else looks, and this borrows the only `Held`.
-        unsafe { &mut *self.watched.get() }
-    }
+    state: &'a UnsafeCell<T>,
 }
 
 impl<T> Deref for Held<'_, T> {
@@ -193,13 +173,14 @@ impl<T> Deref for Held<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: By the type's invariant nobody else looks.
-        unsafe { &(*self.watched.get()).state }
+        unsafe { &*self.state.get() }
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.watched().state
+        // SAFETY: By the type's invariant nobody else looks, and this borrows the only `Held`.
+        unsafe { &mut *self.state.get() }
     }
 }
 

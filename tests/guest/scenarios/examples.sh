@@ -3,12 +3,11 @@
 # Layers: cuda
 # Shows: the examples: what they say without the module, and that with it they register CUDA memory
 # Test: plain
+. /lab/cuda.sh
 load_gpu
 load_rdma
 for language in c rust; do
-	check "example in $language: fails without the module" eval "! register_gpu-$language >/tmp/out 2>&1"
-	cat /tmp/out
-	check "example in $language: says what to look for" grep -q 'ibv_reg_mr: Bad address.*: is nv_peer_mem loaded?' /tmp/out
+	without "example in $language" 'ibv_reg_mr: Bad address.*: is nv_peer_mem loaded\?' "register_gpu-$language"
 done
 load_module
 for language in c rust; do

@@ -3,7 +3,6 @@
 # Shows: the module's unit tests, run in the kernel
 # All: the debug kernel
 # Needs: debug
-# Own guest: kmemleak sees what ftrace keeps for a driver double that was unloaded (owndma.c)
 load_gpu
 load_rdma
 # Suites run when their module is loaded; KUnit keeps what they said, as KTAP.

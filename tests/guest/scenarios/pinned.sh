@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: by default GPU memory stays pinned until deregistration
 # All: behind an IOMMU straight and layouts show the same
-# Test: plain
+# Test: plain 6.1
 # Needs: plain iommu
 load_all
 for by in ioctl munmap; do

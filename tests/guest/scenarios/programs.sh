@@ -34,13 +34,6 @@ both() {
 moved() { LD_PRELOAD=/usr/local/lib/lab-gpu-buffers.so "$@"; }
 
 # ---- without the module: each says what its user would see -------------------
-without() {
-	local text=$1 expected=$2
-	shift 2
-	! "$@" >/tmp/out 2>&1 || fail "$text: succeeds"
-	cat /tmp/out
-	check "$text: $expected" grep -qE "$expected" /tmp/out
-}
 cuda_contents 1 2
 pair() {
 	local rc=0

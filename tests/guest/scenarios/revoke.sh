@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory freed under a live registration: the next RDMA fails, no more
 # All: behind an IOMMU straight and layouts show the same
-# Test: plain
+# Test: plain 6.1
 # Needs: plain iommu
 load_gpu
 load_rdma

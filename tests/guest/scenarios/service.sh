@@ -49,8 +49,8 @@ mv "$file.away" "$file"
 
 rmmod nvidia
 insmod /lib/nv_peer_mem/proprietary/nvidia.ko
-serves 1 start 'from proprietary module nvidia' 'open kernel modules'
-serves 3 status '!!  flavour +proprietary'
+serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: dkms build --force nvidia-peer-memory/2'
+serves 3 status 'ground +kernel' '!!  flavour +proprietary' 'dkms install --force nvidia-peer-memory/2'
 rmmod nvidia
 
 modprobe nvidia-peermem
@@ -75,6 +75,7 @@ serves 0 start 'loaded already'
 wait_for "the GPU" test -c /dev/nvidia-lab
 serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
 	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' 'ok  flavour +open' \
+	"   ground +kernel: the kernel's own Rust crates" \
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'rxe0 +0000:.*, software over' \
 	'ok  rxe0 +same root complex'
 "$service" status --json >/tmp/json

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
-# Test: plain iommu
+# Test: plain iommu 6.1
 # Needs: plain iommu
 load_all
 equal "the module stands on the ground of this machine" "$(word ground '')" "$(cat /sys/module/nv_peer_mem/statistics/ground)"

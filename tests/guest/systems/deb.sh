@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: installed with dpkg and dkms; booted with and without; unloaded; purged
+# Machines: 6.12 debian12
 # All: dkms and systemd, emulated: minutes
 # Prepared: deb
 
 there_after_boot() {
 	check "the boot has loaded the module" loaded
 	equal "it is the one that dkms has built" "/lib/modules/$(uname -r)/updates/dkms" "$(dirname "$(modinfo -n nv_peer_mem)")"
+	equal "it stands on what the release brought" ready "$(cat /sys/module/nv_peer_mem/statistics/ground)"
 	all_agree "booted" active 0
 	check "the unit came after openibd" test \
 		"$(systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem)" -gt \
@@ -30,7 +32,7 @@ not_while_in_use() {
 driver_reloaded() {
 	run systemctl stop nv_peer_mem
 	all_agree "stopped" inactive 3
-	check "then the NVIDIA driver can go" rmmod nvidia
+	check "then the NVIDIA driver can go" unload_gpu
 	modprobe nvidia
 	run systemctl start nv_peer_mem
 	all_agree "started again" active 0

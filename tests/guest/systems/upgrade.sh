@@ -3,6 +3,7 @@
 # Shows: a newer kernel, whose own hooks have had dkms build the module for it
 # All: two kernels
 # Kernels: older newer
+# Machines: stock 6.12 debian12
 # Prepared: deb newer_kernel
 
 there() {

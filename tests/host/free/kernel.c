@@ -5,11 +5,20 @@
 
 #include "host.h"
 
+/* For a checker that knows locks, not atomic operations. */
+#if __has_include(<valgrind/helgrind.h>)
+#include <valgrind/helgrind.h>
+#else
+#define ANNOTATE_HAPPENS_BEFORE(object)
+#define ANNOTATE_HAPPENS_AFTER(object)
+#endif
+
 /* Each thread has its own. */
 static __thread char host_log[1024];
 static __thread struct host_wait *host_waiting;
 static __thread uint host_locks;
 static __thread long host_fail_at;
+static __thread long host_allocated;
 
 const char *host_said(void)
 {
@@ -37,18 +46,50 @@ void host_fail(long number)
 	host_fail_at = number;
 }
 
+/* How many times this thread has allocated memory. */
+long host_allocations(void)
+{
+	return host_allocated;
+}
+
 void *host_alloc(size_t size)
 {
 	if (host_locks)
 		host_bug("memory is allocated under a lock");
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
+	host_allocated++;
 	return malloc(size);
 }
 
 void host_free(void *memory)
 {
 	free(memory);
+}
+
+void refcount_set(refcount_t *refs, uint count)
+{
+	__atomic_store_n(&refs->count, count, __ATOMIC_RELAXED);
+}
+
+void refcount_inc(refcount_t *refs)
+{
+	if (!__atomic_fetch_add(&refs->count, 1, __ATOMIC_RELAXED))
+		host_bug("one owner more, of none");
+}
+
+bool refcount_dec_and_test(refcount_t *refs)
+{
+	uint before;
+
+	ANNOTATE_HAPPENS_BEFORE(refs);
+	before = __atomic_fetch_sub(&refs->count, 1, __ATOMIC_ACQ_REL);
+	if (!before)
+		host_bug("one owner less, of none");
+	if (before != 1)
+		return false;
+	ANNOTATE_HAPPENS_AFTER(refs);
+	return true;
 }
 
 void spin_lock_init(spinlock_t *lock)
@@ -79,6 +120,7 @@ void init_waitqueue_head(wait_queue_head_t *queue)
 	pthread_mutex_init(&queue->mutex, NULL);
 	pthread_cond_init(&queue->woken, NULL);
 	queue->times = 0;
+	queue->waiting = 0;
 }
 
 void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state)
@@ -90,6 +132,7 @@ void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state
 	pthread_mutex_lock(&queue->mutex);
 	wait->queue = queue;
 	wait->times = queue->times;
+	__atomic_add_fetch(&queue->waiting, 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&queue->mutex);
 	host_waiting = wait;
 }
@@ -114,7 +157,14 @@ void finish_wait(wait_queue_head_t *queue, struct host_wait *wait)
 {
 	if (wait->queue != queue)
 		host_bug("in another queue");
+	__atomic_sub_fetch(&queue->waiting, 1, __ATOMIC_RELAXED);
 	host_waiting = NULL;
+}
+
+/* Without a lock, as the kernel's. */
+bool waitqueue_active(wait_queue_head_t *queue)
+{
+	return __atomic_load_n(&queue->waiting, __ATOMIC_RELAXED);
 }
 
 void wake_up_all(wait_queue_head_t *queue)

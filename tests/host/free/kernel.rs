@@ -10,6 +10,7 @@ use std::{
 extern "C" {
     fn host_said() -> *const c_char;
     fn host_fail(number: c_long);
+    fn host_allocations() -> c_long;
     static host_init: extern "C" fn() -> c_int;
     static host_exit: extern "C" fn();
 }
@@ -27,6 +28,12 @@ pub(crate) fn said() -> String {
 pub(crate) fn fail(number: c_long) {
     // SAFETY: A number of this thread's.
     unsafe { host_fail(number) };
+}
+
+/// How many times this thread has allocated memory.
+pub(crate) fn allocations() -> c_long {
+    // SAFETY: A number of this thread's.
+    unsafe { host_allocations() }
 }
 
 /// The kernel loads the module.

@@ -11,6 +11,8 @@
 // free.c and kernel.c, compiled by build.rs.
 #[link(name = "free", kind = "static")]
 extern "C" {}
+#[link(name = "kernel", kind = "static")]
+extern "C" {}
 
 mod abi;
 #[path = "../../../src/errno.rs"]

@@ -3,12 +3,13 @@
 //! One object, and arrays.
 
 use std::{
+    ffi::c_long,
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
 use crate::{
-    kernel::{fail, Counted},
+    kernel::{allocations, fail, Counted},
     rt::{AllocError, KBox, KVVec, GFP_KERNEL},
 };
 
@@ -53,6 +54,17 @@ fn an_array_grows_and_keeps_what_is_in_it() {
         array.iter_mut().for_each(|number| *number += 1);
         assert_eq!(array.first(), Some(&1));
         assert_eq!(array.last(), Some(&1030));
+    }
+}
+
+#[test]
+fn an_array_grows_in_no_more_steps_than_by_doubling() {
+    let before = allocations();
+    let mut array = KVVec::with_capacity(1, GFP_KERNEL).unwrap();
+    for number in numbers(100_000) {
+        array.push(number, GFP_KERNEL).unwrap();
+        let doublings = array.len().next_power_of_two().ilog2();
+        assert!(allocations() - before <= 1 + c_long::from(doublings as i32));
     }
 }
 

@@ -18,13 +18,8 @@ mod shared;
 pub(crate) use load::{module, Loaded};
 pub(crate) use log::{pr_err, pr_info, pr_warn, print};
 pub(crate) use memory::{AllocError, KBox, KVVec, GFP_KERNEL};
-pub(crate) use shared::{Arc, Monitor};
+pub(crate) use shared::{Arc, Held, Monitor};
 
 pub(crate) trait Module: Sized + Send + Sync + 'static {
     fn load() -> Result<Self, Errno>;
-}
-
-struct Watched<T> {
-    state: T,
-    awaited: bool,
 }

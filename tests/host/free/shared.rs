@@ -3,14 +3,19 @@
 //! What threads share: owners, lock, waiting.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    cell::Cell,
+    marker::PhantomData,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        MutexGuard,
+    },
     thread,
 };
 
 use crate::{
     errno::Errno,
     kernel::{fail, Counted},
-    rt::{Arc, Monitor},
+    rt::{Arc, Held, KBox, KVVec, Monitor},
 };
 
 #[test]
@@ -35,6 +40,11 @@ fn without_memory_there_is_none() {
     let none = Monitor::new(Counted::new(&live), ());
     assert_eq!(none.err(), Some(Errno::NOMEM));
     assert_eq!(live.load(Ordering::Relaxed), 0);
+    let dropped = AtomicUsize::new(0);
+    fail(1);
+    let none = Monitor::new(Order(&dropped, 1), Order(&dropped, 0));
+    assert!(none.is_err());
+    assert_eq!(dropped.load(Ordering::Relaxed), 2);
 }
 
 /// Says that it is dropped, and in which order.
@@ -51,6 +61,55 @@ fn what_never_changes_is_dropped_last() {
     let dropped = AtomicUsize::new(0);
     drop(Monitor::new(Order(&dropped, 1), Order(&dropped, 0)).unwrap());
     assert_eq!(dropped.load(Ordering::Relaxed), 2);
+}
+
+/// Whether a type may go to another thread, or be looked at by several: what stands beside it is
+/// taken where its bounds hold, and else what the trait has.
+struct Probe<T>(PhantomData<T>);
+
+trait Neither {
+    const SEND: bool = false;
+    const SYNC: bool = false;
+}
+
+impl<T> Neither for Probe<T> {}
+
+impl<T: Send> Probe<T> {
+    const SEND: bool = true;
+}
+
+impl<T: Sync> Probe<T> {
+    const SYNC: bool = true;
+}
+
+#[test]
+fn only_what_may_goes_to_other_threads() {
+    type OfOne = *mut u8;
+    type NotAtOnce = Cell<u8>;
+    type Mutexed = MutexGuard<'static, u8>;
+    fn both<const SEND: bool, const SYNC: bool>() -> (bool, bool) {
+        (SEND, SYNC)
+    }
+    macro_rules! probe {
+        ($type:ty) => {
+            both::<{ Probe::<$type>::SEND }, { Probe::<$type>::SYNC }>()
+        };
+    }
+    assert_eq!(probe!(Arc<u8>), (true, true));
+    assert_eq!(probe!(Arc<OfOne>), (false, false));
+    assert_eq!(probe!(Arc<NotAtOnce>), (false, false));
+    assert_eq!(probe!(Arc<Mutexed>), (false, false));
+    assert_eq!(probe!(Monitor<u8, NotAtOnce>), (true, true));
+    assert_eq!(probe!(Monitor<NotAtOnce, u8>), (true, false));
+    assert_eq!(probe!(Monitor<OfOne, u8>), (false, false));
+    assert_eq!(probe!(Monitor<Mutexed, u8>), (false, true));
+    assert_eq!(probe!(Monitor<u8, OfOne>), (false, false));
+    assert_eq!(probe!(Held<'static, u8>), (false, false));
+    assert_eq!(probe!(KBox<u8>), (true, true));
+    assert_eq!(probe!(KBox<OfOne>), (false, false));
+    assert_eq!(probe!(KBox<NotAtOnce>), (true, false));
+    assert_eq!(probe!(KVVec<u8>), (true, true));
+    assert_eq!(probe!(KVVec<OfOne>), (false, false));
 }
 
 const THREADS: u64 = 4;

@@ -29,6 +29,7 @@ pub struct pci_dev {
 #[derive(Clone, Copy, Default)]
 pub struct scatterlist {
     pub dma_address: u64,
+    pub dma_length: u32,
     pub length: u32,
     pub page_link: u64,
 }
@@ -77,7 +78,10 @@ pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
     (0..table.nents as usize)
         // SAFETY: The list is alive, as just checked, and has so many entries.
         .map(|at| unsafe { *table.sgl.add(at) })
-        .map(|entry| (entry.dma_address, entry.length.into()))
+        .map(|entry| {
+            assert_eq!(entry.dma_length, entry.length);
+            (entry.dma_address, entry.length.into())
+        })
         .collect()
 }
 

@@ -13,12 +13,9 @@ source=$(echo /usr/src/nvidia-*)
 # A kernel compiled by clang wants its modules compiled by clang.
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 
-nm "$modules/nvidia.ko" |
-	sed -n 's/.* __ksymtab_\(nvidia_p2p_.*\)$/0x00000000\t\1\tnvidia\tEXPORT_SYMBOL\t/p' >/tmp/nvidia.symvers
-
 # build NAME DIR TO ARGUMENT...: the module NAME from DIR, installed into TO.
 build() {
-	make -C "$tree" M="$2" KBUILD_EXTRA_SYMBOLS="$ofed/Module.symvers /tmp/nvidia.symvers" "${@:4}" modules
+	make -C "$tree" M="$2" KBUILD_EXTRA_SYMBOLS="$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers" "${@:4}" modules
 	install -D -m 644 -t "$3" "$2/$1.ko"
 }
 

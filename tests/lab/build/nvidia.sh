@@ -3,9 +3,9 @@
 #
 # The simulated NVIDIA driver, open or closed, installed where DKMS puts the real one;
 # the other kind in /lib/nv_peer_mem/KIND. Like the real one it leaves no
-# Module.symvers behind.
+# Module.symvers behind; the lab's own modules find its symbols in /lib/nv_peer_mem.
 set -euo pipefail
-kver=$1 installed=$2
+kver=$1 installed=$2 compiler=$3
 tree=/lib/modules/$kver/build
 # A kernel compiled by clang wants its modules compiled by clang.
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
@@ -19,9 +19,14 @@ driver() {
 	cp -a /in/nvidia /in/compat.h "/tmp/$1/"
 	make -C "$tree" M="/tmp/$1/nvidia" NV_SRC="$src/nvidia" NV_VERSION="${src##*-}" "${@:2}" modules
 	install -D -m 644 -t "$to" "/tmp/$1"/nvidia/*.ko
+	grep -P '\tnvidia_p2p_' "/tmp/$1/nvidia/Module.symvers" | sort -k 2 |
+		sed 's,\t/[^\t]*nvidia\t,\tnvidia\t,' >"/tmp/$1.symvers"
 }
 driver open
 driver closed NV_CLOSED=1
+# What is compiled for one can be loaded beside the other.
+join -j 2 /tmp/open.symvers /tmp/closed.symvers | awk '{ n++ } $2 != $5 { print; bad = 1 } END { exit bad || n < 8 }'
+install -m 644 "/tmp/$installed.symvers" /lib/nv_peer_mem/nvidia.symvers
 # Who called is known behind a jump alone, not behind a call.
 objdump -dr /tmp/closed/nvidia/nvidia.ko >/tmp/calls
 grep -q 'jmp.*lab_p2p_get_pages\|lab_p2p_get_pages' /tmp/calls
@@ -29,5 +34,5 @@ if grep -B 1 'R_.*lab_p2p' /tmp/calls | grep -w call; then exit 1; fi
 depmod "$kver"
 
 # Threads that free, for any program (injector.c).
-gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
+"$compiler" -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
 	-o /usr/local/lib/lab-injector.so /in/nvidia/injector.c

@@ -18,5 +18,8 @@ UNAME
 chmod 755 /tmp/bin/uname
 PATH=/tmp/bin:$PATH
 
+# A node of a cluster has no Rust, unless somebody wants the kernel's own crates.
+[ -e "/usr/src/linux-rust-$kver" ] || rm -f /usr/bin/rustc
+
 # shellcheck disable=SC1090 # named by the scenario
 . "/in/$1.sh"

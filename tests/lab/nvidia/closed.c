@@ -4,10 +4,11 @@
  * NVIDIA's licence that exports what a client uses. The simulation behind it
  * (nvidia_core.ko) must see who called: these are jumps, which the build checks.
  */
-#include <linux/export.h>
+#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/types.h>
+#include <linux/slab.h>
 
+#include "../compat.h"
 #include <nv-p2p.h>
 
 typeof(nvidia_p2p_get_pages) lab_p2p_get_pages;

@@ -13,6 +13,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
@@ -38,6 +39,23 @@ struct sim_gpu sim_gpu = {
 	.dead_mappings = LIST_HEAD_INIT(sim_gpu.dead_mappings),
 };
 
+/* Where the kernel knows no PCI peers, the pages come without what makes them such. */
+static int sim_add_pages(struct pci_dev *pdev)
+{
+	struct dev_pagemap *map;
+
+	if (IS_ENABLED(CONFIG_PCI_P2PDMA))
+		return pci_p2pdma_add_resource(pdev, SIM_BAR, 0, 0);
+	map = devm_kzalloc(&pdev->dev, sizeof(*map), GFP_KERNEL);
+	if (!map)
+		return -ENOMEM;
+	map->type = MEMORY_DEVICE_GENERIC;
+	map->range.start = pci_resource_start(pdev, SIM_BAR);
+	map->range.end = pci_resource_end(pdev, SIM_BAR);
+	map->nr_range = 1;
+	return PTR_ERR_OR_ZERO(devm_memremap_pages(&pdev->dev, map));
+}
+
 static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct sim_gpu *gpu = &sim_gpu;
@@ -57,7 +75,7 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = pcim_request_region(pdev, SIM_BAR, KBUILD_MODNAME);
 	if (ret)
 		return ret;
-	ret = pci_p2pdma_add_resource(pdev, SIM_BAR, 0, 0);
+	ret = sim_add_pages(pdev);
 	if (ret)
 		return ret;
 

@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # What the kernel says when it refuses a module, and what is to be done then.
 symbols="modprobe: ERROR: could not insert 'nv_peer_mem': Unknown symbol in module, or unknown parameter (see dmesg)"
-advises "open kernel modules" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol nvidia_p2p_put_pages (err -2) nv_peer_mem: module using GPL-only symbols uses symbols nvidia_p2p_get_pages from proprietary module nvidia."
+closed="$symbols nv_peer_mem: Unknown symbol nvidia_p2p_put_pages (err -2) nv_peer_mem: module using GPL-only symbols uses symbols nvidia_p2p_get_pages from proprietary module nvidia."
+advises "Build it again, and it does without them: dkms build --force nvidia-peer-memory/2.0.0" nv_peer_mem "$closed"
+module nv_peer_mem version=2.0.0 ground=ready
+advises "Boot another kernel, or install the open driver" nv_peer_mem "$closed"
+module nv_peer_mem version=2.0.0 ground=kernel
 advises "mokutil --import" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Key was rejected by service"
 advises "mokutil --import" nv_peer_mem "Loading of module with unavailable key is rejected"
 advises "mokutil --import" nv_peer_mem "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"

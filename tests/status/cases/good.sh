@@ -5,6 +5,7 @@ look 0
 only_these ''
 says module state good "loaded, version 2.0.0"
 says module "on boot" good
+says module ground none "kernel: the kernel's own Rust crates"
 says module persistent_api_support none 1
 says use regions none 0
 says "RDMA core" "peer memory" good "in ib_core"

@@ -17,21 +17,11 @@ pub const COMMAND: Command = Command {
         &[
             Opt::required("offset", "OFFSET", "where in the BAR to allocate"),
             Opt::required("length", "SIZE", "how much to register"),
-            Opt::optional(
-                "va-shift",
-                "N",
-                "bytes between the allocation's start and the registration's",
-            ),
             expect::OPTION,
             Opt::optional(
                 "cycles",
                 "N",
                 "registers and deregisters N times (default: 1)",
-            ),
-            Opt::optional(
-                "access",
-                "FLAGS",
-                "lw,rw,rr,atomic,bind,zero,odp,relaxed or none (default: lw,rw,rr)",
             ),
         ],
         machine::OPTIONS,
@@ -42,38 +32,27 @@ pub const COMMAND: Command = Command {
 fn run(args: &Args) -> Result<(), Failure> {
     let offset = args.required("offset")?;
     let length = args.required("length")?;
-    let shift = args.number("va-shift")?.unwrap_or(0);
     let cycles = args.number("cycles")?.unwrap_or(1);
     if cycles == 0 {
         return Err(usage("--cycles must not be 0"));
     }
     let expected = Expected::parse(args)?;
-    let access = match args.text("access") {
-        Some(text) => Access::parse(text)
-            .ok_or_else(|| usage(format!("--access: '{text}' is not a list of access flags")))?,
-        None => Access::ALL,
-    };
-    let too_large = || usage("--va-shift and --length are too large together");
-    let size = shift.checked_add(length).ok_or_else(too_large)?;
-    let start = usize::try_from(shift).map_err(|_| too_large())?;
-    let bytes = usize::try_from(length).map_err(|_| too_large())?;
+    let bytes = usize::try_from(length).map_err(|_| usage("--length is too large"))?;
 
     let machine = Machine::open(args)?;
     output::value("offset", offset);
-    output::value("va_shift", shift);
     output::value("length", length);
-    output::value("access", access);
 
     let pd = Pd::allocate(&machine.device)?;
     let mut memory = machine
         .gpu
-        .allocate(offset, size)
+        .allocate(offset, length)
         .map_err(Failure::unmet(format_args!(
-            "allocating {size} bytes of GPU memory at offset {offset}"
+            "allocating {length} bytes of GPU memory at offset {offset}"
         )))?;
-    let range = memory.range(start, bytes);
+    let range = memory.range(0, bytes);
     for cycle in 1..=cycles {
-        let result = pd.register(range, access);
+        let result = pd.register(range, Access::ALL);
         let word = result_of(&result);
         // The last one speaks for all, unless one is different.
         if cycle == cycles || !expected.has(&word) {

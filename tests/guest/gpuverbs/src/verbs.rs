@@ -391,9 +391,6 @@ const ACCESS_NAMES: &[(&str, u32)] = &[
     ("rw", sys::ibv_access_flags_IBV_ACCESS_REMOTE_WRITE),
     ("rr", sys::ibv_access_flags_IBV_ACCESS_REMOTE_READ),
     ("atomic", sys::ibv_access_flags_IBV_ACCESS_REMOTE_ATOMIC),
-    ("bind", sys::ibv_access_flags_IBV_ACCESS_MW_BIND),
-    ("zero", sys::ibv_access_flags_IBV_ACCESS_ZERO_BASED),
-    ("odp", sys::ibv_access_flags_IBV_ACCESS_ON_DEMAND),
     ("relaxed", sys::ibv_access_flags_IBV_ACCESS_RELAXED_ORDERING),
 ];
 
@@ -414,20 +411,6 @@ impl Access {
             let (_, flag) = ACCESS_NAMES.iter().find(|(name, _)| *name == word)?;
             Some(Self(sum | flag))
         })
-    }
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = ACCESS_NAMES
-            .iter()
-            .filter(|(_, flag)| self.0 & flag != 0)
-            .map(|(name, _)| *name)
-            .collect();
-        match names.as_slice() {
-            [] => f.write_str("none"),
-            names => f.write_str(&names.join(",")),
-        }
     }
 }
 
@@ -1056,10 +1039,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn access_flags_round_trip() {
-        for text in ["none", "lw", "lw,rw,rr", "lw,rw,rr,atomic,relaxed"] {
-            assert_eq!(Access::parse(text).unwrap().to_string(), text);
-        }
+    fn access_flags_have_names() {
+        assert_eq!(Access::parse("none"), Some(Access(0)));
+        let some = sys::ibv_access_flags_IBV_ACCESS_LOCAL_WRITE
+            | sys::ibv_access_flags_IBV_ACCESS_RELAXED_ORDERING;
+        assert_eq!(Access::parse("lw,relaxed"), Some(Access(some)));
         assert_eq!(Access::parse("lw,rw,rr"), Some(Access::ALL));
         for text in ["", "lw,", "LW", "none,lw", "7"] {
             assert_eq!(Access::parse(text), None, "{text}");
@@ -1069,7 +1053,7 @@ mod tests {
     #[test]
     fn only_optional_flags_ask_for_the_newer_verb() {
         let optional = |text| Access::parse(text).unwrap().0 & sys::gpuverbs_access_optional != 0;
-        assert!(!optional("lw,rw,rr,atomic,bind,zero,odp"));
+        assert!(!optional("lw,rw,rr,atomic"));
         assert!(optional("lw,relaxed"));
     }
 

@@ -6,7 +6,7 @@ old=$(dpkg-deb -f /in/packages/nvidia-peer-memory-dkms_*.deb Version)
 old=${old%-*} new=99.0.0
 mv "/tmp/broken/usr/src/nvidia-peer-memory-$old" "/tmp/broken/usr/src/nvidia-peer-memory-$new"
 sed -i "s/${old//./\\.}/$new/g" /tmp/broken/DEBIAN/* "/tmp/broken/usr/src/nvidia-peer-memory-$new/dkms.conf"
-echo 'this does not compile' >>"/tmp/broken/usr/src/nvidia-peer-memory-$new/src/main.rs"
+echo 'this does not compile' >>"/tmp/broken/usr/src/nvidia-peer-memory-$new/src/shim.c"
 rm /tmp/broken/DEBIAN/md5sums
 dpkg-deb --root-owner-group -b /tmp/broken /tmp/broken.deb
 rc=0

@@ -18,7 +18,6 @@
  * device would work with. The end of a region that was revoked is still to be
  * deregistered.
  */
-#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/mutex.h>
 #include <linux/seq_file.h>
@@ -84,7 +83,7 @@ static int peer_consumer_begin(struct peer_consumer *c, const struct peer_range 
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	c->page_size = ib_umem_find_best_pgsz(umem, PEER_PAGE_SIZES, range->address);
-	c->entries = umem->sgt_append.sgt.nents;
+	c->entries = lab_umem_table(umem)->nents;
 	c->revoked = false;
 	err = ib_umem_activate_invalidation_notifier(umem, peer_consumer_invalidate, c);
 	if (err) {

@@ -12,6 +12,7 @@
 #include <linux/sizes.h>
 #include <rdma/ib_verbs.h>
 
+#include "core_priv.h"
 #include "peer_server.h"
 
 /* With a reference, or NULL. */

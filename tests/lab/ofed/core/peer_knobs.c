@@ -6,7 +6,6 @@
  * has one number more to read.
  */
 #include <linux/bitops.h>
-#include <linux/cleanup.h>
 #include <linux/debugfs.h>
 #include <linux/errno.h>
 #include <linux/module.h>

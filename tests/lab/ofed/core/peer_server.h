@@ -24,6 +24,7 @@
 #include <linux/xarray.h>
 #include <rdma/peer_mem.h>
 
+#include "compat.h"
 #include "peer_driver.h"
 
 struct ib_device;

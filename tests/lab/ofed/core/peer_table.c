@@ -211,14 +211,14 @@ static int peer_table_copy(struct peer_umem *p, const struct peer_trim *trim,
 
 static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 {
-	struct sg_table *table = &p->umem->sgt_append.sgt;
+	struct sg_table *table = lab_umem_table(p->umem);
 	int runs, err;
 
 	runs = peer_table_copy(p, trim, NULL);
 	if (runs < 0)
 		return runs;
 	/* The append table still tells of the pages that were pinned at first. */
-	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
+	lab_umem_clear(p->umem);
 	err = sg_alloc_table(table, runs, GFP_KERNEL);
 	if (err) {
 		/* What failed half way counts entries that are not there. */
@@ -226,6 +226,7 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 		return err;
 	}
 	peer_table_copy(p, trim, table->sgl);
+	lab_umem_mapped(p->umem);
 	return 0;
 }
 
@@ -241,8 +242,9 @@ static int peer_table_borrow(struct peer_umem *p, unsigned long page_size)
 	if (trim.head || trim.tail)
 		return -EOPNOTSUPP;
 	p->borrowed = true;
-	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
-	p->umem->sgt_append.sgt = p->table;
+	lab_umem_clear(p->umem);
+	*lab_umem_table(p->umem) = p->table;
+	lab_umem_mapped(p->umem);
 	return 0;
 }
 
@@ -270,7 +272,7 @@ int peer_table_check(struct peer_umem *p, unsigned long page_size)
 /* What the device was given must mean the same as long as it may use that. */
 void peer_table_check_mapped(struct peer_umem *p)
 {
-	const struct sg_table *table = &p->umem->sgt_append.sgt;
+	const struct sg_table *table = lab_umem_table(p->umem);
 	struct scatterlist *sg;
 	phys_addr_t phys;
 	unsigned int i;
@@ -311,6 +313,6 @@ void peer_table_verify(struct peer_umem *p)
 void peer_table_free(struct peer_umem *p)
 {
 	if (!p->borrowed)
-		sg_free_table(&p->umem->sgt_append.sgt);
-	memset(&p->umem->sgt_append, 0, sizeof(p->umem->sgt_append));
+		sg_free_table(lab_umem_table(p->umem));
+	lab_umem_clear(p->umem);
 }

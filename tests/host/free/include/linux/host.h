@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <valgrind/helgrind.h>
 
 typedef uint8_t u8;
 typedef uint32_t u32;
@@ -27,7 +26,6 @@ typedef uint64_t dma_addr_t;
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define ARCH_KMALLOC_MINALIGN 8
-#define PAGE_SIZE 4096UL
 
 /* The module's beginning and end are called by name. */
 #define __init __attribute__((unused))
@@ -37,15 +35,10 @@ typedef uint64_t dma_addr_t;
 #define module_exit(function) void (*host_exit)(void) = function
 
 #define KBUILD_MODNAME "nv_peer_mem"
-#define KERN_EMERG "<0>"
-#define KERN_ALERT "<1>"
-#define KERN_CRIT "<2>"
-#define KERN_ERR "<3>"
-#define KERN_WARNING "<4>"
-#define KERN_NOTICE "<5>"
-#define KERN_INFO "<6>"
-#define KERN_DEBUG "<7>"
-#define printk host_printk
+#define pr_emerg(format, ...) host_printk("<0>" pr_fmt(format), __VA_ARGS__)
+#define pr_err(format, ...) host_printk("<3>" pr_fmt(format), __VA_ARGS__)
+#define pr_warn(format, ...) host_printk("<4>" pr_fmt(format), __VA_ARGS__)
+#define pr_info(format, ...) host_printk("<6>" pr_fmt(format), __VA_ARGS__)
 void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define BUG() host_bug("BUG()")
 void host_bug(const char *why) __attribute__((noreturn));
@@ -63,31 +56,9 @@ typedef struct {
 	uint count;
 } refcount_t;
 
-static inline void refcount_set(refcount_t *refs, uint count)
-{
-	__atomic_store_n(&refs->count, count, __ATOMIC_RELAXED);
-}
-
-static inline void refcount_inc(refcount_t *refs)
-{
-	if (!__atomic_fetch_add(&refs->count, 1, __ATOMIC_RELAXED))
-		host_bug("one owner more, of none");
-}
-
-static inline bool refcount_dec_and_test(refcount_t *refs)
-{
-	uint before;
-
-	/* For a checker that knows locks, not atomic operations. */
-	ANNOTATE_HAPPENS_BEFORE(refs);
-	before = __atomic_fetch_sub(&refs->count, 1, __ATOMIC_ACQ_REL);
-	if (!before)
-		host_bug("one owner less, of none");
-	if (before != 1)
-		return false;
-	ANNOTATE_HAPPENS_AFTER(refs);
-	return true;
-}
+void refcount_set(refcount_t *refs, uint count);
+void refcount_inc(refcount_t *refs);
+bool refcount_dec_and_test(refcount_t *refs);
 
 typedef struct {
 	pthread_mutex_t mutex;
@@ -101,6 +72,7 @@ typedef struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t woken;
 	u64 times;
+	uint waiting;
 } wait_queue_head_t;
 
 struct host_wait {
@@ -114,11 +86,8 @@ void init_waitqueue_head(wait_queue_head_t *queue);
 void prepare_to_wait(wait_queue_head_t *queue, struct host_wait *wait, int state);
 void schedule(void);
 void finish_wait(wait_queue_head_t *queue, struct host_wait *wait);
+bool waitqueue_active(wait_queue_head_t *queue);
 void wake_up_all(wait_queue_head_t *queue);
-
-#define current NULL
-#define task_tgid_nr(task) 4711
-#define task_pid_nr(task) 4712
 
 struct scatterlist {
 	unsigned long page_link;

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks
+# Test: yes
+. /checkout/tests/packages/lib.sh
+
+name=nvidia-peer-memory-$version
+tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
+mkdir /tmp/srpm /tmp/there
+(cd /tmp/srpm && rpm2cpio /packages/*.src.rpm | cpio -i --quiet)
+check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
+tar xzf "$tarball" -C /tmp/there
+for arch in x86_64 aarch64; do
+	file=/tmp/there/$name/src/ready/$arch.S
+	check "there is the Rust half for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
+	check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
+	check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
+	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"
+	check "and of Rust's library, and no others" fails grep -vE '^(src|library)/' <(grep -oE '[^" ]*\.rs' "$file")
+	check "the package for dkms has it" grep -q "/src/ready/$arch.S\$" \
+		<(dpkg-deb --fsys-tarfile /packages/nvidia-peer-memory-dkms_*_all.deb | tar -t)
+	check "so has that of rpm" grep -q "/src/ready/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
+done
+check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.build' <(tar tzf "$tarball")
+
+# The same on a machine without Rust, of a checkout.
+cd "/tmp/there/$name" || exit
+rm -r src/ready
+git init --quiet
+git -c user.name=lab -c user.email=lab@localhost add .
+git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
+without "${rust[@]}"
+check "source packages are made without Rust" saying env OUT=/tmp/lacking ./build_release.sh
+check "it is said why they lack something" says "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here"
+check "and what" says "These packages lack src/ready/x86_64.S src/ready/aarch64.S"
+check "they do lack it" fails grep src/ready/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+tar xzf /tmp/lacking/*.orig.tar.gz -C /tmp/lacking
+check "packages are made of them" saying sh -c "cd /tmp/lacking/$name && dpkg-buildpackage -us -uc -b"
+check "it is said again" says "nvidia-peer-memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
+check "rpm packages, too" saying rpmbuild --rebuild --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
+check "with the same words" says "nvidia_peer_memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
