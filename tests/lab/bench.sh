@@ -1,15 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Measurements beside nvidia-peermem, in guests whose time counts instructions:
-# what they report is kept in the file metrics, and tests/bench makes the report of it.
+# Measurements beside nvidia-peermem, and of each ground beside the others, in guests
+# whose time counts instructions: what they report is kept in the file metrics, and
+# tests/bench makes the report of it.
 #
 # Exit status of bench: 0 if everything was measured and all bounds of it are met; 2
 # if bounds are missed, all for known reasons (tests/bench/src/reasons.rs); 1 if
 # anything else is wrong: a guest failed, a measurement is missing, a bound is
 # missed for no known reason.
 
-BENCH_GUESTS=(bench@stock bench@iommu bench_threads@stock)
+BENCH_GUESTS=(bench@stock bench@iommu bench_threads@stock bench_grounds@stock)
 
 # What is registered (tests/guest/bench/lib.sh).
 LAB_SIZES=${LAB_SIZES:-64K,1M,16M,256M,4G,64G}

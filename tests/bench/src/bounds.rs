@@ -3,7 +3,8 @@
 //! What was promised, and whether it was met. Each bound is judged for both modes, with
 //! and without an IOMMU, by the worst of the registrations that it speaks of.
 //! Worst-case fragmented memory has a bound of its own: the other ratios are of
-//! memory that is contiguous or in chunks of 2 MiB.
+//! memory that is contiguous or in chunks of 2 MiB. The module on a ground without the kernel
+//! crate is judged against itself on the kernel's, of contiguous and of fragmented memory.
 
 use crate::measurements::{Layout, Machine, Mode, Module};
 use crate::metrics::{self, Metric};
@@ -30,6 +31,18 @@ pub enum Bound {
     Held,
     Fragmented,
     Throughput,
+    FreeTotal,
+    FreeModule,
+    ReadyTotal,
+    ReadyModule,
+}
+
+/// Bounds that are judged together.
+pub struct Chapter {
+    pub title: String,
+    /// What their ratios are of.
+    pub compared: &'static str,
+    pub verdicts: Vec<[Verdict; 2]>,
 }
 
 /// Whose registrations are judged.
@@ -62,7 +75,14 @@ pub struct Over {
 }
 
 impl Bound {
-    pub const ALL: [Self; 8] = [
+    const GROUNDS: [Self; 4] = [
+        Self::FreeTotal,
+        Self::FreeModule,
+        Self::ReadyTotal,
+        Self::ReadyModule,
+    ];
+
+    const BESIDE_THEIRS: [Self; 8] = [
         Self::PinCalls,
         Self::Published,
         Self::Module1M,
@@ -85,6 +105,10 @@ impl Bound {
             Self::Held => "kernel memory held, 4 GiB contiguous",
             Self::Fragmented => "worst-case fragmented memory, every metric",
             Self::Throughput => "throughput, 4 threads against 1 (module-only part)",
+            Self::FreeTotal => "free: total register+deregister",
+            Self::FreeModule => "free: module alone, register+deregister or freed to revoked",
+            Self::ReadyTotal => "ready: total register+deregister",
+            Self::ReadyModule => "ready: module alone, register+deregister or freed to revoked",
         }
     }
 
@@ -98,6 +122,8 @@ impl Bound {
             Self::Held => "0.01",
             Self::Fragmented => "1.05",
             Self::Throughput => "no worse than the original's scaling",
+            Self::FreeTotal | Self::ReadyTotal => "1.03",
+            Self::FreeModule | Self::ReadyModule => "1.10",
         }
     }
 
@@ -105,9 +131,10 @@ impl Bound {
         const ORDINARY: &[Layout] = &[Layout::Contiguous, Layout::Holes2m];
         const CONTIGUOUS: &[Layout] = &[Layout::Contiguous];
         let over = |limit, metric, layouts, sizes| {
-            worst(run, &metric, &cases(run, whose, layouts, sizes))
-                .map(|worst| self.at_most(limit, whose, worst))
+            let cases = cases(run, whose, layouts, sizes);
+            worst(run, &metric, &cases, Module::BOTH).map(|worst| self.at_most(limit, whose, worst))
         };
+        let on = |ground, limit, metrics| on_ground(self, run, whose, ground, limit, metrics);
         let verdict = match self {
             Self::PinCalls => pin_calls(run, whose),
             Self::Published => over(0.55, metrics::PUBLISHED, ORDINARY, (64 << 10, 256 << 20)),
@@ -117,6 +144,10 @@ impl Bound {
             Self::Held => over(0.01, metrics::HELD, CONTIGUOUS, (4 * GIB, 4 * GIB)),
             Self::Fragmented => fragmented(run, whose),
             Self::Throughput => scaling(run, whose),
+            Self::FreeTotal => on(Module::OnFree, 1.03, GROUND_TOTAL),
+            Self::FreeModule => on(Module::OnFree, 1.1, GROUND_MODULE),
+            Self::ReadyTotal => on(Module::OnReady, 1.03, GROUND_TOTAL),
+            Self::ReadyModule => on(Module::OnReady, 1.1, GROUND_MODULE),
         };
         verdict.unwrap_or_else(|| Verdict {
             bound: self,
@@ -198,11 +229,30 @@ impl Over {
     }
 }
 
-/// Every bound that speaks of this machine, for both modes.
-pub fn judge(run: &Run, machine: Machine) -> Vec<[Verdict; 2]> {
-    Bound::ALL
-        .into_iter()
-        .filter(|bound| machine == Machine::Stock || *bound != Bound::Throughput)
+/// Every bound: those beside nvidia-peermem for each machine, then those of the grounds.
+pub fn chapters(run: &Run) -> Vec<Chapter> {
+    let beside_theirs = |machine: Machine| {
+        let mut bounds = Bound::BESIDE_THEIRS.to_vec();
+        bounds.retain(|bound| machine == Machine::Stock || *bound != Bound::Throughput);
+        Chapter {
+            title: format!("Bounds, {}", machine.name()),
+            compared: "metric, ours / nvidia-peermem",
+            verdicts: judge(run, machine, &bounds),
+        }
+    };
+    let mut chapters = Vec::from(Machine::BOTH.map(beside_theirs));
+    chapters.push(Chapter {
+        title: "Bounds, grounds against each other".to_owned(),
+        compared: "metric, against the ground kernel",
+        verdicts: judge(run, Machine::Stock, &Bound::GROUNDS),
+    });
+    chapters
+}
+
+/// These bounds for both modes.
+fn judge(run: &Run, machine: Machine, bounds: &[Bound]) -> Vec<[Verdict; 2]> {
+    bounds
+        .iter()
         .map(|bound| Mode::BOTH.map(|mode| bound.judge(run, Whose { machine, mode })))
         .collect()
 }
@@ -224,12 +274,12 @@ fn cases(run: &Run, whose: Whose, layouts: &[Layout], (from, to): (u64, u64)) ->
     cases
 }
 
-/// The largest burden, and the first registration that it is of.
-fn worst(run: &Run, metric: &Metric, cases: &[Case]) -> Option<(f64, Case)> {
+/// The largest burden on the first module, and the first registration that it is of.
+fn worst(run: &Run, metric: &Metric, cases: &[Case], modules: [Module; 2]) -> Option<(f64, Case)> {
     cases
         .iter()
         .rev()
-        .filter_map(|&case| metric.burden(run, case).map(|burden| (burden, case)))
+        .filter_map(|&case| Some((metric.burden(run, case, modules)?, case)))
         .max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
@@ -299,7 +349,7 @@ fn fragmented(run: &Run, whose: Whose) -> Option<Verdict> {
     let mut worsts: Vec<Over> = metrics::ALL
         .iter()
         .filter_map(|metric| {
-            let (ratio, case) = worst(run, metric, &cases)?;
+            let (ratio, case) = worst(run, metric, &cases, Module::BOTH)?;
             Some(Over {
                 metric: metric.label,
                 ratio,
@@ -318,6 +368,33 @@ fn fragmented(run: &Run, whose: Whose) -> Option<Verdict> {
         over: worsts,
         worst_at: format!("{metric}, {}", place(case)),
         ..Bound::Fragmented.at_most(FRAGMENTED, whose, (ratio, case))
+    })
+}
+
+/// What the bounds of a ground are for: the worst of these metrics decides.
+const GROUND_TOTAL: &[Metric] = &[metrics::TOTAL];
+const GROUND_MODULE: &[Metric] = &[metrics::MODULE, metrics::REVOKE_MODULE];
+
+fn on_ground(
+    bound: Bound,
+    run: &Run,
+    whose: Whose,
+    ground: Module,
+    limit: f64,
+    metrics: &[Metric],
+) -> Option<Verdict> {
+    let cases = cases(run, whose, &Layout::ENDS, (0, u64::MAX));
+    let (metric, worst) = metrics
+        .iter()
+        .filter_map(|metric| {
+            let worst = worst(run, metric, &cases, [ground, Module::OnKernel])?;
+            Some((metric.label, worst))
+        })
+        .max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))?;
+    Some(Verdict {
+        measured: format!("{:.3}", worst.0),
+        worst_at: format!("{metric}, {}", place(worst.1)),
+        ..bound.at_most(limit, whose, worst)
     })
 }
 
@@ -490,6 +567,51 @@ mod tests {
         assert_eq!((verdict.over.len(), reasons.len()), (3, 2), "{reasons:?}");
         let expected = "no reason is known for scatterlist entries, without IOMMU, revocable mode";
         assert!(reasons.contains(&Err(expected.to_owned())), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_ground_is_judged_against_the_kernel_s() {
+        let costs = |module, total| {
+            [
+                ("register_module", module),
+                ("deregister_module", 0),
+                ("register_total", total),
+                ("deregister_total", 0),
+            ]
+        };
+        let [kernel, free, ready] = [costs(1000, 10_000), costs(1100, 10_301), costs(1101, 9000)];
+        let run = samples::run_of(CASE, Module::GROUNDS, [&kernel, &free, &ready]);
+        let met = Bound::GROUNDS.map(|bound| verdict(&run, bound).met);
+        assert_eq!(met, [Some(false), Some(true), Some(true), Some(false)]);
+        let missed = verdict(&run, Bound::ReadyModule);
+        assert_eq!(missed.measured, "1.101");
+        assert_eq!(missed.worst_at, "module alone, 1 MiB, contiguous");
+        assert!(matches!(missed.reasons()[..], [Err(_)]), "{missed:?}");
+    }
+
+    #[test]
+    fn of_a_ground_s_metrics_the_worst_decides() {
+        let values = |register, revoke| {
+            [
+                ("register_module", register),
+                ("deregister_module", 0),
+                ("revoke_module", revoke),
+            ]
+        };
+        let mut run = samples::run_of(
+            CASE,
+            Module::GROUNDS,
+            [&values(100, 10), &values(100, 12), &values(100, 11)],
+        );
+        assert_eq!(verdict(&run, Bound::FreeModule).met, Some(true));
+        for measurement in &mut run.measurements {
+            if measurement.subject.published == Some(1) {
+                measurement.subject.published = None;
+                measurement.subject.kind = measurements::Kind::Revoked;
+            }
+        }
+        assert_eq!(verdict(&run, Bound::FreeModule).met, Some(false));
+        assert_eq!(verdict(&run, Bound::ReadyModule).met, Some(true));
     }
 
     #[test]

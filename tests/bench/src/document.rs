@@ -5,7 +5,6 @@
 use std::fmt::Write;
 
 use crate::bounds::{self, Verdict};
-use crate::measurements::Machine;
 use crate::plots;
 use crate::run::Run;
 use crate::tables;
@@ -20,11 +19,10 @@ How this is measured, and what it does not show: [performance.md](../performance
 /// The document; its plots are beside it.
 pub fn results(run: &Run) -> String {
     let mut text = format!("{HEAD}\n{}\n", machine(run));
-    for machine in Machine::BOTH {
-        let verdicts = bounds::judge(run, machine);
-        let table = tables::bounds(machine, &verdicts);
+    for chapter in bounds::chapters(run) {
+        let table = tables::bounds(&chapter);
         let _ = write!(text, "\n## {}\n\n{}\n", table.title, table.for_markdown());
-        for remark in remarks(&verdicts) {
+        for remark in remarks(&chapter.verdicts) {
             let _ = write!(text, "\n* {remark}");
         }
         text.push('\n');
@@ -104,7 +102,7 @@ mod tests {
     fn a_missed_bound_is_remarked_with_its_reason() {
         let costs = |value| [("register_module", value), ("deregister_module", 0)];
         let run = samples::run(CASE, [&costs(9), &costs(10)]);
-        let remarks = remarks(&bounds::judge(&run, CASE.machine));
+        let remarks = remarks(&bounds::chapters(&run)[0].verdicts);
         assert_eq!(remarks.len(), 1, "{remarks:?}");
         assert!(remarks[0].starts_with("Missed in revocable mode: module-only instructions"));
     }
@@ -114,7 +112,12 @@ mod tests {
         let run = samples::run(CASE, [&[("entries", 1)], &[("entries", 16)]]);
         let text = results(&run);
         assert!(text.starts_with("<!-- SPDX"));
-        for heading in ["## Bounds, without IOMMU", "## Plots", "## All metrics"] {
+        for heading in [
+            "## Bounds, without IOMMU",
+            "## Bounds, grounds against each other",
+            "## Plots",
+            "## All metrics",
+        ] {
             assert!(text.contains(&format!("\n{heading}\n")), "{heading}");
         }
     }

@@ -23,7 +23,7 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::measurements::{Machine, Subject};
+use crate::measurements::Subject;
 use crate::run::Run;
 
 const USAGE: &str = "Usage:
@@ -119,8 +119,9 @@ fn complete(missing: &[Subject]) -> Done {
 /// How many bounds are missed; an error if one is without a known reason.
 fn explained_misses(run: &Run) -> Done<usize> {
     let mut missed = 0;
-    let verdicts = Machine::BOTH.map(|machine| bounds::judge(run, machine));
-    for verdict in verdicts.iter().flatten().flatten() {
+    let chapters = bounds::chapters(run);
+    let verdicts = chapters.iter().flat_map(|chapter| &chapter.verdicts);
+    for verdict in verdicts.flatten() {
         missed += usize::from(verdict.met == Some(false));
         verdict
             .reasons()
@@ -136,11 +137,10 @@ fn print(run: &Run) {
     for table in tables::all(run) {
         println!("\n{}\n{}", table.title, table.for_terminal());
     }
-    for machine in Machine::BOTH {
-        let verdicts = bounds::judge(run, machine);
-        let table = tables::bounds(machine, &verdicts);
+    for chapter in bounds::chapters(run) {
+        let table = tables::bounds(&chapter);
         println!("\n{}\n{}", table.title, table.for_terminal());
-        for remark in document::remarks(&verdicts) {
+        for remark in document::remarks(&chapter.verdicts) {
             println!("{remark}");
         }
     }

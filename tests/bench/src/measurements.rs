@@ -7,13 +7,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// One of the two that are compared.
+/// One of those that are compared: ours as it is installed, beside theirs; and ours on each of
+/// its grounds, beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Module {
     #[serde(rename = "nv_peer_mem")]
     Ours,
     #[serde(rename = "nvidia-peermem")]
     Theirs,
+    #[serde(rename = "nv_peer_mem-kernel")]
+    OnKernel,
+    #[serde(rename = "nv_peer_mem-free")]
+    OnFree,
+    #[serde(rename = "nv_peer_mem-ready")]
+    OnReady,
 }
 
 /// Which client of a module serves.
@@ -80,11 +87,15 @@ pub struct Measurement {
 
 impl Module {
     pub const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
+    pub const GROUNDS: [Self; 3] = [Self::OnKernel, Self::OnFree, Self::OnReady];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Ours => "nv_peer_mem",
             Self::Theirs => "nvidia-peermem",
+            Self::OnKernel => "nv_peer_mem on kernel",
+            Self::OnFree => "nv_peer_mem on free",
+            Self::OnReady => "nv_peer_mem on ready",
         }
     }
 }
@@ -102,6 +113,8 @@ impl Mode {
 
 impl Layout {
     pub const ALL: [Self; 3] = [Self::Contiguous, Self::Holes2m, Self::Holes64k];
+    /// The fewest pieces, and the most.
+    pub const ENDS: [Self; 2] = [Self::Contiguous, Self::Holes64k];
 
     pub fn name(self) -> &'static str {
         match self {

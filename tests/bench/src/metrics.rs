@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What is compared of a registration, and the ratio of ours to nvidia-peermem's.
+//! What is compared of a registration, and the ratio of one module's to another's.
 
 use crate::measurements::{Measurement, Module};
 use crate::numbers;
@@ -17,19 +17,18 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// Ours / nvidia-peermem.
-    pub fn ratio(&self, run: &Run, case: Case) -> Option<f64> {
-        let [ours, theirs] = Module::BOTH.map(|module| (self.value)(run, case, module));
-        ratio(ours?, theirs?)
+    /// The first module's / the second's.
+    pub fn ratio(&self, run: &Run, case: Case, modules: [Module; 2]) -> Option<f64> {
+        let [first, second] = modules.map(|module| (self.value)(run, case, module));
+        ratio(first?, second?)
     }
 
     /// The same, turned so that less is better whatever is compared.
-    pub fn burden(&self, run: &Run, case: Case) -> Option<f64> {
-        let [ours, theirs] = Module::BOTH.map(|module| (self.value)(run, case, module));
+    pub fn burden(&self, run: &Run, case: Case, [first, second]: [Module; 2]) -> Option<f64> {
         if self.gain {
-            ratio(theirs?, ours?)
+            self.ratio(run, case, [second, first])
         } else {
-            ratio(ours?, theirs?)
+            self.ratio(run, case, [first, second])
         }
     }
 }
@@ -170,6 +169,9 @@ pub const SHORT: &[Metric] = &[
     REVOKE_TOTAL,
 ];
 
+/// In which the grounds are compared.
+pub const GROUNDS: &[Metric] = &[MODULE, TOTAL, REVOKE_MODULE, REVOKE_TOTAL];
+
 /// Registrations each second, by the guest's clock, of a measurement of threads.
 pub fn throughput(measurement: &Measurement) -> Option<f64> {
     rate(
@@ -207,8 +209,8 @@ mod tests {
         let ours = [("register_module", 30), ("deregister_module", 10)];
         let theirs = [("register_module", 60), ("deregister_module", 20)];
         let run = samples::run(samples::CASE, [&ours, &theirs]);
-        assert_eq!(MODULE.ratio(&run, samples::CASE), Some(0.5));
-        assert_eq!(TOTAL.ratio(&run, samples::CASE), None);
+        assert_eq!(MODULE.ratio(&run, samples::CASE, Module::BOTH), Some(0.5));
+        assert_eq!(TOTAL.ratio(&run, samples::CASE, Module::BOTH), None);
     }
 
     #[test]
@@ -217,8 +219,9 @@ mod tests {
             samples::CASE,
             [&[("page_size", 131_072)], &[("page_size", 65_536)]],
         );
-        assert_eq!(PAGE_SIZE.ratio(&run, samples::CASE), Some(2.0));
-        assert_eq!(PAGE_SIZE.burden(&run, samples::CASE), Some(0.5));
+        let case = samples::CASE;
+        assert_eq!(PAGE_SIZE.ratio(&run, case, Module::BOTH), Some(2.0));
+        assert_eq!(PAGE_SIZE.burden(&run, case, Module::BOTH), Some(0.5));
     }
 
     #[test]

@@ -11,7 +11,15 @@ const THREADS: [u64; 3] = [1, 2, 4];
 pub const SIZES: [u64; 6] = [1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36];
 
 /// The guests, by the name of their run.
-pub const GUESTS: [&str; 3] = ["bench@stock", "bench@iommu", "bench_threads@stock"];
+pub const GUESTS: [&str; 4] = [
+    "bench@stock",
+    "bench@iommu",
+    "bench_threads@stock",
+    "bench_grounds@stock",
+];
+
+/// The largest size that is measured on each ground.
+const ON_GROUNDS: u64 = 4 << 30;
 
 /// What the guest measures; nothing if there is no such guest.
 pub fn of(guest: &str, sizes: &[u64]) -> Option<Vec<Subject>> {
@@ -19,6 +27,7 @@ pub fn of(guest: &str, sizes: &[u64]) -> Option<Vec<Subject>> {
         "bench@stock" => Some([registrations(Machine::Stock, sizes), modules()].concat()),
         "bench@iommu" => Some(registrations(Machine::Iommu, sizes)),
         "bench_threads@stock" => Some(threads()),
+        "bench_grounds@stock" => Some(grounds(sizes)),
         _ => None,
     }
 }
@@ -85,6 +94,33 @@ fn threads() -> Vec<Subject> {
     plan
 }
 
+fn grounds(sizes: &[u64]) -> Vec<Subject> {
+    let mut plan = Vec::new();
+    for module in Module::GROUNDS {
+        for mode in Mode::BOTH {
+            for layout in Layout::ENDS {
+                for &size in sizes.iter().filter(|size| **size <= ON_GROUNDS) {
+                    let costs = Subject {
+                        layout: Some(layout),
+                        size: Some(size),
+                        published: Some(0),
+                        ..subject(Machine::Stock, module, mode, Kind::Costs)
+                    };
+                    if mode == Mode::Revocable {
+                        plan.push(Subject {
+                            kind: Kind::Revoked,
+                            published: None,
+                            ..costs.clone()
+                        });
+                    }
+                    plan.push(costs);
+                }
+            }
+        }
+    }
+    plan
+}
+
 fn clients() -> impl Iterator<Item = (Module, Mode)> {
     Module::BOTH
         .into_iter()
@@ -114,11 +150,18 @@ mod tests {
             .iter()
             .flat_map(|g| of(g, &[65536, 1 << 20]).unwrap())
             .collect();
-        let expected = 2 * 2 * 3 * 14 + 2 + 24;
+        let expected = 2 * 2 * 3 * 14 + 2 + 24 + 3 * 2 * 2 * 3;
         assert_eq!(all.len(), expected);
         all.sort();
         all.dedup();
         assert_eq!(all.len(), expected);
+    }
+
+    #[test]
+    fn the_largest_size_is_not_measured_on_each_ground() {
+        let with = |sizes: &[u64]| of("bench_grounds@stock", sizes).unwrap().len();
+        assert_eq!(with(&SIZES), with(&SIZES[..SIZES.len() - 1]));
+        assert!(with(&SIZES) > with(&SIZES[..SIZES.len() - 2]));
     }
 
     #[test]

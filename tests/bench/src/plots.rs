@@ -80,6 +80,7 @@ fn color(module: Module) -> RGBColor {
     match module {
         Module::Ours => RGBColor(0x0b, 0x5f, 0xa5),
         Module::Theirs => RGBColor(0xc8, 0x55, 0x1b),
+        Module::OnKernel | Module::OnFree | Module::OnReady => BLACK,
     }
 }
 

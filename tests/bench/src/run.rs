@@ -152,10 +152,19 @@ impl Measurement {
 pub mod samples {
     use super::*;
 
-    /// A run of two modules whose costs are as given, of one registration.
+    /// A run of both modules whose costs are as given, of one registration.
     pub fn run(case: Case, values: [&[(&str, u64)]; 2]) -> Run {
+        run_of(case, Module::BOTH, values)
+    }
+
+    /// The same of other modules.
+    pub fn run_of<const N: usize>(
+        case: Case,
+        modules: [Module; N],
+        values: [&[(&str, u64)]; N],
+    ) -> Run {
         let mut measurements = Vec::new();
-        for (module, values) in Module::BOTH.into_iter().zip(values) {
+        for (module, values) in modules.into_iter().zip(values) {
             for published in [0, 1] {
                 let mut subject = case.subject(module, Kind::Costs);
                 subject.published = Some(published);

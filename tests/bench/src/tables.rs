@@ -5,7 +5,7 @@
 use comfy_table::presets::{ASCII_MARKDOWN, NOTHING};
 use comfy_table::{CellAlignment, ContentArrangement};
 
-use crate::bounds::Verdict;
+use crate::bounds::Chapter;
 use crate::measurements::{Layout, Machine, Measurement, Mode, Module};
 use crate::metrics::{self, Metric};
 use crate::numbers;
@@ -13,6 +13,9 @@ use crate::run::{Case, Run};
 
 /// How wide text is on a terminal.
 const WIDTH: u16 = 126;
+
+/// What is in a cell, as the header says it.
+const OURS: &str = "ours/nvidia-peermem ratio";
 
 /// What a cell says where nothing was measured.
 const NONE: &str = "-";
@@ -65,28 +68,24 @@ pub fn all(run: &Run) -> Vec<Table> {
     }
     tables.push(threads(run));
     tables.push(modules(run));
+    tables.push(grounds(run));
     tables
 }
 
 /// The bounds as they stand.
-pub fn bounds(machine: Machine, verdicts: &[[Verdict; 2]]) -> Table {
-    let row = |[persistent, revocable]: &[Verdict; 2]| {
+pub fn bounds(chapter: &Chapter) -> Table {
+    let rows = chapter.verdicts.iter().map(|[persistent, revocable]| {
         vec![
             persistent.bound.text().to_owned(),
             persistent.bound.limit().to_owned(),
             persistent.text(),
             revocable.text(),
         ]
-    };
+    });
     Table {
-        title: format!("Bounds, {}", machine.name()),
-        header: words(&[
-            "metric, ours / nvidia-peermem",
-            "at most",
-            "persistent",
-            "revocable",
-        ]),
-        rows: verdicts.iter().map(row).collect(),
+        title: chapter.title.clone(),
+        header: words(&[chapter.compared, "at most", "persistent", "revocable"]),
+        rows: rows.collect(),
         numbers: false,
     }
 }
@@ -97,7 +96,7 @@ fn in_short(run: &Run) -> Table {
     let rows = Mode::BOTH.map(|mode| rows(run, metrics::SHORT, Some(mode.name()), of(mode)));
     Table {
         title: "In short: register and deregister, contiguous memory".to_owned(),
-        header: sizes(run),
+        header: sizes(run, OURS),
         rows: rows.concat(),
         numbers: true,
     }
@@ -108,7 +107,7 @@ fn registrations(run: &Run, mode: Mode, layout: Layout) -> Table {
     let of = Kept::new(mode, layout, Machine::Stock);
     Table {
         title: format!("{} mode, {}", capital(mode.name()), layout.name()),
-        header: sizes(run),
+        header: sizes(run, OURS),
         rows: rows(run, metrics::ALL, None, of),
         numbers: true,
     }
@@ -122,7 +121,7 @@ fn with_iommu(run: &Run, mode: Mode) -> Table {
     let mode = capital(mode.name());
     Table {
         title: format!("{mode} mode, with an IOMMU, register and deregister"),
-        header: sizes(run),
+        header: sizes(run, OURS),
         rows: rows.concat(),
         numbers: true,
     }
@@ -194,10 +193,52 @@ fn cell(run: &Run, metric: &Metric, case: Case) -> String {
             text(ours),
             text(theirs),
             metric
-                .ratio(run, case)
+                .ratio(run, case, Module::BOTH)
                 .map_or(NONE.to_owned(), numbers::ratio)
         ),
     }
+}
+
+/// What the module costs on the ground kernel, and how the others compare.
+fn grounds(run: &Run) -> Table {
+    let mut rows = Vec::new();
+    for mode in Mode::BOTH {
+        for layout in Layout::ENDS {
+            let kept = Kept::new(mode, layout, Machine::Stock);
+            for metric in metrics::GROUNDS {
+                let cells = run
+                    .sizes
+                    .iter()
+                    .map(|&size| cell_of_grounds(run, metric, kept.with(size)));
+                let label = format!("{}, {}: {}", mode.name(), layout.short(), metric.label);
+                rows.push([label].into_iter().chain(cells).collect());
+            }
+        }
+    }
+    rows.retain(|row: &Vec<String>| measured(row));
+    Table {
+        title: "Grounds: register and deregister, and freed to revoked".to_owned(),
+        header: sizes(run, "kernel, free/kernel, ready/kernel"),
+        rows,
+        numbers: true,
+    }
+}
+
+/// "kernel  free/kernel  ready/kernel"
+fn cell_of_grounds(run: &Run, metric: &Metric, case: Case) -> String {
+    let Some(kernel) = (metric.value)(run, case, Module::OnKernel) else {
+        return NONE.to_owned();
+    };
+    let ratio = |module| {
+        let ratio = metric.ratio(run, case, [module, Module::OnKernel]);
+        ratio.map_or(NONE.to_owned(), |ratio| format!("{ratio:.3}"))
+    };
+    format!(
+        "{} {} {}",
+        (metric.format)(kernel),
+        ratio(Module::OnFree),
+        ratio(Module::OnReady)
+    )
 }
 
 /// Registrations per second: what is seen from outside, and of the module alone.
@@ -271,12 +312,9 @@ fn modules(run: &Run) -> Table {
     }
 }
 
-fn sizes(run: &Run) -> Vec<String> {
+fn sizes(run: &Run, compared: &str) -> Vec<String> {
     let sizes = run.sizes.iter().map(|&size| numbers::size(size));
-    ["ours/nvidia-peermem ratio".to_owned()]
-        .into_iter()
-        .chain(sizes)
-        .collect()
+    [compared.to_owned()].into_iter().chain(sizes).collect()
 }
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -301,6 +339,19 @@ mod tests {
         let run = samples::run(CASE, [&[("entries", 1)], &[("entries", 16)]]);
         assert_eq!(cell(&run, &metrics::ENTRIES, CASE), "1/16 0.062");
         assert_eq!(cell(&run, &metrics::HELD, CASE), NONE);
+    }
+
+    #[test]
+    fn grounds_are_compared_with_the_kernel_s() {
+        let costs = |value| [("register_total", value), ("deregister_total", 0)];
+        let run = samples::run_of(
+            CASE,
+            Module::GROUNDS,
+            [&costs(1000), &costs(1010), &costs(999)],
+        );
+        let table = grounds(&run);
+        assert_eq!(table.rows.len(), 1);
+        assert_eq!(table.rows[0][1], "1.0k 1.010 0.999");
     }
 
     #[test]

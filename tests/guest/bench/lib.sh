@@ -7,8 +7,12 @@
 # What is compared, by its name for modprobe.
 MODULES='nv_peer_mem nvidia-peermem'
 
-# How it lies on the bus.
+# The grounds on which nv_peer_mem is compared with itself.
+GROUNDS='kernel free ready'
+
+# How it lies on the bus; of these the ends.
 LAYOUTS='contiguous holes2m holes64k'
+ENDS='contiguous holes64k'
 
 # What is registered, and the rounds of which each value is the minimum.
 SIZES=$(word sizes 64K,1M,16M,256M,4G,64G | tr , ' ')
@@ -40,13 +44,25 @@ prepare_bench() {
 # parameter say so and ignore it: their clients are in the order of the revocable.
 load_measured() {
 	module=$1 mode=$2
+	load_for_mode modprobe "$module"
+}
+
+# load_ground GROUND MODE: nv_peer_mem on that ground.
+load_ground() {
+	module=nv_peer_mem-$1 mode=$2
+	load_for_mode insmod "/lib/nv_peer_mem/ground-$1/nv_peer_mem.ko"
+	equal "the ground that is measured" "$1" "$(cat /sys/module/nv_peer_mem/statistics/ground)"
+}
+
+# load_for_mode COMMAND...: what loads the module.
+load_for_mode() {
 	case $mode in
 	persistent)
-		modprobe "$module"
+		"$@"
 		way=fixed
 		;;
 	revocable)
-		modprobe "$module" persistent_api_support=0
+		"$@" persistent_api_support=0
 		way=revocable
 		;;
 	esac
@@ -84,8 +100,16 @@ measured_twice() {
 
 # measure_costs SIZE: registration and deregistration.
 measure_costs() {
-	measured_twice "\"kind\":\"costs\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
-		--length "$1" --times "$(rounds "$1")"
+	measured_twice "$(costs_of "$1")" --length "$1" --times "$(rounds "$1")"
+}
+
+# measure_simulated SIZE: the same, with the simulated driver's own costs alone.
+measure_simulated() {
+	measured "$(costs_of "$1"),\"published\":0" --length "$1" --times "$(rounds "$1")"
+}
+
+costs_of() {
+	printf '"kind":"costs","layout":"%s","size":%s' "$layout" "$(bytes "$1")"
 }
 
 # measure_revoked SIZE: what freeing memory takes that is registered.
