@@ -10,7 +10,8 @@
 # anything else is wrong: a guest failed, a measurement is missing, a bound is
 # missed for no known reason.
 
-BENCH_GUESTS=(bench@stock bench@iommu bench_threads@stock bench_grounds@stock)
+BENCH_GUESTS=(bench@stock bench@iommu bench_threads@stock)
+BENCH_GUESTS+=(bench_ground_{kernel,free,ready}@stock)
 
 # What is registered (tests/guest/bench/lib.sh).
 LAB_SIZES=${LAB_SIZES:-64K,1M,16M,256M,4G,64G}

@@ -11,11 +11,13 @@ const THREADS: [u64; 3] = [1, 2, 4];
 pub const SIZES: [u64; 6] = [1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36];
 
 /// The guests, by the name of their run.
-pub const GUESTS: [&str; 4] = [
+pub const GUESTS: [&str; 6] = [
     "bench@stock",
     "bench@iommu",
     "bench_threads@stock",
-    "bench_grounds@stock",
+    "bench_ground_kernel@stock",
+    "bench_ground_free@stock",
+    "bench_ground_ready@stock",
 ];
 
 /// The largest size that is measured on each ground.
@@ -27,7 +29,9 @@ pub fn of(guest: &str, sizes: &[u64]) -> Option<Vec<Subject>> {
         "bench@stock" => Some([registrations(Machine::Stock, sizes), modules()].concat()),
         "bench@iommu" => Some(registrations(Machine::Iommu, sizes)),
         "bench_threads@stock" => Some(threads()),
-        "bench_grounds@stock" => Some(grounds(sizes)),
+        "bench_ground_kernel@stock" => Some(ground(Module::OnKernel, sizes)),
+        "bench_ground_free@stock" => Some(ground(Module::OnFree, sizes)),
+        "bench_ground_ready@stock" => Some(ground(Module::OnReady, sizes)),
         _ => None,
     }
 }
@@ -94,27 +98,25 @@ fn threads() -> Vec<Subject> {
     plan
 }
 
-fn grounds(sizes: &[u64]) -> Vec<Subject> {
+fn ground(module: Module, sizes: &[u64]) -> Vec<Subject> {
     let mut plan = Vec::new();
-    for module in Module::GROUNDS {
-        for mode in Mode::BOTH {
-            for layout in Layout::ENDS {
-                for &size in sizes.iter().filter(|size| **size <= ON_GROUNDS) {
-                    let costs = Subject {
-                        layout: Some(layout),
-                        size: Some(size),
-                        published: Some(0),
-                        ..subject(Machine::Stock, module, mode, Kind::Costs)
-                    };
-                    if mode == Mode::Revocable {
-                        plan.push(Subject {
-                            kind: Kind::Revoked,
-                            published: None,
-                            ..costs.clone()
-                        });
-                    }
-                    plan.push(costs);
+    for mode in Mode::BOTH {
+        for layout in Layout::ENDS {
+            for &size in sizes.iter().filter(|size| **size <= ON_GROUNDS) {
+                let costs = Subject {
+                    layout: Some(layout),
+                    size: Some(size),
+                    published: Some(0),
+                    ..subject(Machine::Stock, module, mode, Kind::Costs)
+                };
+                if mode == Mode::Revocable {
+                    plan.push(Subject {
+                        kind: Kind::Revoked,
+                        published: None,
+                        ..costs.clone()
+                    });
                 }
+                plan.push(costs);
             }
         }
     }
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_largest_size_is_not_measured_on_each_ground() {
-        let with = |sizes: &[u64]| of("bench_grounds@stock", sizes).unwrap().len();
+        let with = |sizes: &[u64]| of("bench_ground_free@stock", sizes).unwrap().len();
         assert_eq!(with(&SIZES), with(&SIZES[..SIZES.len() - 1]));
         assert!(with(&SIZES) > with(&SIZES[..SIZES.len() - 2]));
     }

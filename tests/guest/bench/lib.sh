@@ -7,9 +7,6 @@
 # What is compared, by its name for modprobe.
 MODULES='nv_peer_mem nvidia-peermem'
 
-# The grounds on which nv_peer_mem is compared with itself.
-GROUNDS='kernel free ready'
-
 # How it lies on the bus; of these the ends.
 LAYOUTS='contiguous holes2m holes64k'
 ENDS='contiguous holes64k'
@@ -121,6 +118,25 @@ measure_revoked() {
 # measure_held SIZE: bytes of kernel memory that the module holds for a registration.
 measure_held() {
 	metrics "\"kind\":\"held\",\"layout\":\"$layout\",\"size\":$(bytes "$1"),\"bytes\":$(held "$1")"
+}
+
+# measure_ground GROUND: all that is measured of nv_peer_mem on that ground, which has
+# the guest for itself. For where the kernel finds memory for the driver depends on
+# all that was before, and that can make more of a difference than the bounds allow.
+measure_ground() {
+	local size
+	for mode in persistent revocable; do
+		load_ground "$1" "$mode"
+		for layout in $ENDS; do
+			echo "$layout" >"$NVIDIA/layout"
+			for size in $SIZES; do
+				[ "$(bytes "$size")" -le $((4 << 30)) ] || continue
+				measure_simulated "$size"
+				[ "$mode" = persistent ] || measure_revoked "$size"
+			done
+		done
+		rmmod nv_peer_mem
+	done
 }
 
 # measure_threads N: registrations of 1 MiB by so many threads.
