@@ -55,12 +55,13 @@ list_scenarios() {
 choose_seed() { printf '%s\n' "${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; }
 
 # key_scenario NAME@MACHINE: of all that its result depends on: what the guest boots,
-# what it reads from the checkout, how the emulator runs it, and who listens.
+# what it reads from the checkout, how the emulator runs it, and who listens. (Those that
+# measure have no key.)
 key_scenario() {
 	local file parts=()
 	layers_of "$1"
 	file=$(scenario_file "${1%@*}")
-	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems | sort)
+	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems -not -name bench | sort)
 	# Some run others' files, too.
 	if grep -q /lab/scenarios/ "$file"; then file=$(dirname "$file"); fi
 	key_of "$1" "$stack" "$(hash_of "$file" "${parts[@]}")" "$(emulator)"
