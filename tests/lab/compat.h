@@ -6,6 +6,7 @@
 #ifndef LAB_COMPAT_H
 #define LAB_COMPAT_H
 
+#include <linux/dma-mapping.h>
 #include <linux/err.h>
 #include <linux/ftrace.h>
 #include <linux/mm.h>
@@ -99,6 +100,19 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 	(mm_get_unmapped_area)(current->mm, file, addr, len, pgoff, flags)
 #endif
 
+/* What has struct pages these refuse as RAM: without an IOMMU it keeps its address. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)
+static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, size_t size,
+					  enum dma_data_direction dir, unsigned long attrs)
+{
+	if (pfn_valid(PHYS_PFN(phys)))
+		return phys;
+	return dma_map_resource(dev, phys, size, dir, attrs);
+}
+#define dma_map_resource(dev, phys, size, dir, attrs) \
+	lab_map_resource(dev, phys, size, dir, attrs)
+#endif
+
 /* Before there were two of them, this one was managed where the device was. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region
@@ -112,12 +126,17 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 #define ftrace_regs pt_regs
 #define ftrace_regs_set_instruction_pointer instruction_pointer_set
 #define may_split split
+#define FTRACE_OPS_FL_RECURSION 0
 #define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
+#define LAB_DIVERTS IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define ftrace_regs_set_instruction_pointer ftrace_instruction_pointer_set
 #endif
 #ifndef LAB_SAVES_REGS
 #define LAB_SAVES_REGS 0
+#endif
+#ifndef LAB_DIVERTS
+#define LAB_DIVERTS IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
 #endif
 
 /* ---- RDMA -------------------------------------------------------------- */

@@ -22,11 +22,11 @@
 
 #include "sim.h"
 
-bool sim_own_dma = IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_ARGS);
+bool sim_own_dma = LAB_DIVERTS;
 module_param_named(own_dma, sim_own_dma, bool, 0444);
 MODULE_PARM_DESC(own_dma, "see GPU memory that clients map by themselves; 0 for measurements");
 
-#ifdef CONFIG_DYNAMIC_FTRACE_WITH_ARGS
+#if LAB_DIVERTS
 
 struct sim_own {
 	struct list_head node;
