@@ -229,16 +229,11 @@ fn cell_of_grounds(run: &Run, metric: &Metric, case: Case) -> String {
     let Some(kernel) = (metric.value)(run, case, Module::OnKernel) else {
         return NONE.to_owned();
     };
-    let ratio = |module| {
+    let [_, free, ready] = Module::GROUNDS.map(|module| {
         let ratio = metric.ratio(run, case, [module, Module::OnKernel]);
         ratio.map_or(NONE.to_owned(), |ratio| format!("{ratio:.3}"))
-    };
-    format!(
-        "{} {} {}",
-        (metric.format)(kernel),
-        ratio(Module::OnFree),
-        ratio(Module::OnReady)
-    )
+    });
+    format!("{} {free} {ready}", (metric.format)(kernel))
 }
 
 /// Registrations per second: what is seen from outside, and of the module alone.
