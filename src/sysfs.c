@@ -126,7 +126,7 @@ static void nvpm_directory_release(struct kobject *dir)
 	complete(&nvpm_directory_gone);
 }
 
-static struct kobj_type nvpm_directory_type = {
+static const struct kobj_type nvpm_directory_type = {
 	.release = nvpm_directory_release,
 	.sysfs_ops = &nvpm_ops,
 	NVPM_FILES(nvpm_group),
@@ -139,7 +139,8 @@ int nvpm_sysfs_add(const char *clients)
 	int ret;
 
 	nvpm_clients_text = clients;
-	kobject_init(&nvpm_directory, &nvpm_directory_type);
+	/* Only newer kernels say that they do not write to it. */
+	kobject_init(&nvpm_directory, (struct kobj_type *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)
 		nvpm_sysfs_remove();

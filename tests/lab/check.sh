@@ -148,10 +148,19 @@ check_shell() {
 
 check_checkpatch() {
 	in_copy checkpatch '
+		# What older kernels lack is in files of its own; the lab takes macros over as they
+		# are. And there is no list of licences that are none of the kernel.
+		passed_over() {
+			case $1 in
+			src/compat.h) echo --ignore LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
+			tests/lab/compat.h) echo --ignore LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT ;;
+			tests/lab/nvidia/closed.c) echo --ignore MODULE_LICENSE ;;
+			esac
+		}
 		# The names of CUDA are not the style of the kernel.
 		for file in $(find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
 			-path tests/lab/cuda/include -prune -o -name "*.[ch]" -print); do
-			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse -f "$file"
+			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse $(passed_over "$file") -f "$file"
 		done'
 }
 

@@ -127,6 +127,8 @@ static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, 
 #define ftrace_regs_set_instruction_pointer instruction_pointer_set
 #define may_split split
 #define FTRACE_OPS_FL_RECURSION 0
+/* Not for modules yet: the filters stay. */
+#define ftrace_free_filter(ops) ((void)(ops))
 #define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
 #define LAB_DIVERTS IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
