@@ -140,7 +140,7 @@ int nvpm_sysfs_add(const char *clients)
 
 	nvpm_clients_text = clients;
 	/* Only newer kernels say that they do not write to it. */
-	kobject_init(&nvpm_directory, (struct kobj_type *)&nvpm_directory_type);
+	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)
 		nvpm_sysfs_remove();
