@@ -10,7 +10,15 @@
 #include <linux/radix-tree.h>
 #include <linux/spinlock.h>
 #include <linux/version.h>
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 20, 0)
+
+/* With NVPM_OLDEST newer kernels compile what the oldest ones need, for tests. */
+#ifdef NVPM_OLDEST
+#define NVPM_KERNEL KERNEL_VERSION(4, 18, 0)
+#else
+#define NVPM_KERNEL LINUX_VERSION_CODE
+#endif
+
+#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
 #include <linux/xarray.h>
 #endif
 
@@ -19,14 +27,14 @@
 #endif
 
 /* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 2, 0)
+#if NVPM_KERNEL >= KERNEL_VERSION(5, 2, 0)
 #define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
 #else
 #define NVPM_FILES(group) .default_attrs = (group).attrs
 #endif
 
 /* A table of pointers under numbers; no number is stored twice. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(4, 20, 0)
+#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
 #define NVPM_DEFINE_TABLE(name) DEFINE_XARRAY(name)
 
 static inline int nvpm_table_store(struct xarray *table, unsigned long number, void *object)
@@ -54,16 +62,14 @@ struct nvpm_table {
 	.tree = RADIX_TREE_INIT(name.tree, GFP_ATOMIC),			\
 }
 
+/* Without sleeping: what reserves memory before is not for every module. */
 static inline int nvpm_table_store(struct nvpm_table *table, unsigned long number, void *object)
 {
-	int ret = radix_tree_preload(GFP_KERNEL);
+	int ret;
 
-	if (ret)
-		return ret;
 	spin_lock(&table->lock);
 	ret = radix_tree_insert(&table->tree, number, object);
 	spin_unlock(&table->lock);
-	radix_tree_preload_end();
 	return ret;
 }
 

@@ -21,7 +21,7 @@ build() {
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
 
-# look GROUND: one paragraph of /grounds.
+# look GROUND [NAME]: one paragraph of /grounds; installed as ground-NAME.
 look() {
 	local ko=$source/nv_peer_mem.ko bytes
 	[ "$(modinfo -F ground "$ko")" = "$1" ]
@@ -31,7 +31,7 @@ look() {
 	[ "$bytes" -lt 200000 ]
 	/in/object "$ko" "$tree" "$core" "$source/nvidia.symvers"
 	[ "$1" = kernel ] || /in/object "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
-	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-$1/nv_peer_mem.ko"
+	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
 # mistakes: that looking can fail, with one of each kind put in.
@@ -69,6 +69,13 @@ fi
 		build "$ground"
 		look "$ground"
 	done
+	# What kernels from 4.18 on need is compiled for the oldest one that is here.
+	case $kver in
+	5.10.*)
+		KCFLAGS=-DNVPM_OLDEST build ready
+		look ready ready-oldest
+		;;
+	esac
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
