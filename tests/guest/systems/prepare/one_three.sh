@@ -29,7 +29,7 @@ PACKAGE_VERSION="1.3"
 BUILT_MODULE_NAME[0]="nv_peer_mem"
 DEST_MODULE_LOCATION[0]="/updates/dkms"
 AUTOINSTALL="yes"
-MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$PWD KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
+MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nvidia-peer-memory/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
 DKMS
 mkdir -p /tmp/nvidia-peer-memory-dkms/DEBIAN
 cat >/tmp/nvidia-peer-memory-dkms/DEBIAN/postinst <<'POSTINST'
