@@ -8,7 +8,9 @@
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there
-(cd /tmp/srpm && rpm2cpio /packages/*.src.rpm | cpio -i --quiet)
+# By a file: cpio stops at the last entry, which can end who still writes to it.
+rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
+(cd /tmp/srpm && cpio -i --quiet </tmp/srpm.cpio)
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
