@@ -10,19 +10,23 @@ use super::{
     errno::Errno,
     extents::{
         longest_segment,
-        Extent,
         Range, //
     },
     module_ref::ModuleRef,
     notify,
     p2p::{
+        self,
         Device,
         DriverMapping,
+        LeftBehind,
         NoPin,
         OwnMapping,
         PersistentPin,
-        RevocablePin, //
+        Physical,
+        Pieces,
+        RevocablePin,
         Revoke,
+        Way, //
     },
     region::{
         Life,
@@ -31,8 +35,8 @@ use super::{
     },
     rt::{
         self,
+        complain,
         Arc,
-        KVVec,
         Monitor, //
     },
     scatter::{
@@ -59,20 +63,61 @@ impl Pin {
             Self::Revocable(pin) => pin.forget(),
         }
     }
+
+    /// Gives the pages of `range` back.
+    fn unpin(self, range: &Range) -> Option<LeftBehind> {
+        match self {
+            // With what has the pin itself.
+            Self::Persistent => None,
+            Self::Revocable(pin) => pin.unpin(range),
+        }
+    }
 }
 
 /// What `dma_map` maps.
 enum Source {
-    /// Pages that the driver maps.
-    Driver(PersistentPin),
-    /// Physical addresses that we map.
-    Own(KVVec<Extent>),
+    /// Pages that stay where they are.
+    Persistent(PersistentPin),
+    /// What is known of pages that the driver may take back meanwhile.
+    Revocable(Physical),
+}
+
+impl Source {
+    /// Who maps it for `device`.
+    fn way(&self, device: Device, range: &Range) -> Result<Way, Errno> {
+        match self {
+            Self::Persistent(pin) => p2p::way(pin.gpu()?, device, range),
+            Self::Revocable(_) if !device.revocable() => {
+                complain!(
+                    "the driver of this RDMA device cannot give up GPU memory that is freed{}\n",
+                    rt::persistent_instead()
+                );
+                Err(Errno::OPNOTSUPP)
+            }
+            Self::Revocable(physical) => match p2p::way(physical.gpu, device, range)? {
+                Way::Ours => Ok(Way::Ours),
+                Way::Drivers => {
+                    complain!(
+                        "between this GPU and this RDMA device only the NVIDIA driver itself can map memory, and what it maps cannot be revoked{}\n",
+                        rt::persistent_instead()
+                    );
+                    Err(Errno::OPNOTSUPP)
+                }
+            },
+        }
+    }
 }
 
 /// What a device's addresses come from; dropping it undoes them.
+///
+/// Fields drop in their order here.
 enum Addresses {
     Driver(DriverMapping),
-    Own(OwnMapping),
+    Own {
+        mapping: OwnMapping,
+        /// The pages, if they are kept until we put them.
+        pin: Option<PersistentPin>,
+    },
 }
 
 impl Addresses {
@@ -84,32 +129,57 @@ impl Addresses {
         range: &Range,
         table: &mut scatter::Builder,
     ) -> Result<Self, (Errno, Option<Source>)> {
-        match source {
-            Source::Driver(pin) => {
+        let way = match source.way(device, range) {
+            Ok(way) => way,
+            Err(errno) => return Err((errno, Some(source))),
+        };
+        match (way, source) {
+            (Way::Drivers, Source::Persistent(pin)) => {
                 let mapping = DriverMapping::new(device, pin)
-                    .map_err(|(errno, pin)| (errno, Some(Source::Driver(pin))))?;
+                    .map_err(|(errno, pin)| (errno, Some(Source::Persistent(pin))))?;
                 match mapping.extents(range, |extent| table.extent(extent)) {
                     Ok(()) => Ok(Self::Driver(mapping)),
                     Err(errno) => Err((errno, Self::Driver(mapping).undo())),
                 }
             }
-            Source::Own(_) if !device.revocable() => Err((Errno::OPNOTSUPP, None)),
-            Source::Own(extents) => OwnMapping::new(device, extents)
-                .and_then(|mapping| {
-                    mapping.extents(|extent| table.extent(extent))?;
-                    Ok(Self::Own(mapping))
-                })
-                .map_err(|errno| (errno, None)),
+            (_, Source::Persistent(pin)) => {
+                let mapping = pin
+                    .pieces(range)
+                    .and_then(|pieces| Self::own(pieces, device, table));
+                match mapping {
+                    Ok(mapping) => Ok(Self::Own {
+                        mapping,
+                        pin: Some(pin),
+                    }),
+                    Err(errno) => Err((errno, Some(Source::Persistent(pin)))),
+                }
+            }
+            (_, Source::Revocable(physical)) => {
+                let mapping = Self::own(physical.pieces, device, table);
+                match mapping {
+                    Ok(mapping) => Ok(Self::Own { mapping, pin: None }),
+                    Err(errno) => Err((errno, None)),
+                }
+            }
         }
+    }
+
+    /// A mapping of our own, with its addresses in the scatterlist.
+    fn own(
+        pieces: Pieces,
+        device: Device,
+        table: &mut scatter::Builder,
+    ) -> Result<OwnMapping, Errno> {
+        OwnMapping::new(device, pieces, |extent| table.extent(extent))
     }
 
     /// Undoes the mapping; what is still pinned then comes back.
     fn undo(self) -> Option<Source> {
         match self {
-            Self::Driver(mapping) => Some(Source::Driver(mapping.unmap())),
-            Self::Own(mapping) => {
+            Self::Driver(mapping) => Some(Source::Persistent(mapping.unmap())),
+            Self::Own { mapping, pin } => {
                 drop(mapping);
-                None
+                pin.map(Source::Persistent)
             }
         }
     }
@@ -136,6 +206,8 @@ pub(crate) struct State {
     source: Option<Source>,
     /// What `dma_map` leaves behind: the core frees nothing of it.
     table: Option<ScatterTable>,
+    /// The pin, if it outlives the registration.
+    left: Option<LeftBehind>,
 }
 
 /// One registration, from `acquire` to `release`, and a little longer if a callback of the driver
@@ -153,6 +225,7 @@ impl Region {
                 life: Life::new(),
                 source: None,
                 table: None,
+                left: None,
             },
         )
     }
@@ -171,7 +244,15 @@ impl Region {
             }
         };
         self.notify(state);
-        drop(unwanted);
+        self.unpin(unwanted);
+    }
+
+    /// Gives the pin back, outside of the lock.
+    fn unpin(&self, pin: Option<Pin>) {
+        let left = pin.and_then(|pin| pin.unpin(&self.fixed().range));
+        if left.is_some() {
+            self.lock().left = left;
+        }
     }
 
     /// The core takes the pages, under `ticket`.
@@ -259,7 +340,7 @@ impl Region {
         let (table, source) = (state.table.take(), state.source.take());
         drop(state);
         drop(rest.mapping);
-        drop(rest.pin);
+        self.unpin(rest.pin);
         drop(source);
         drop(table);
     }
@@ -310,6 +391,9 @@ pub(crate) fn acquire<C: Client>(address: u64, len: u64) -> Result<Option<Arc<Re
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
     };
+    if !p2p::plausible(&range) {
+        return Ok(None);
+    }
     Ok(C::pin(range, Region::begin(range, module)?))
 }
 
@@ -320,15 +404,37 @@ impl Client for Persistent {
     const REVOCABLE: bool = false;
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
-        let pin = match PersistentPin::new(&range) {
-            Ok(pin) => Ok(pin),
+        match PersistentPin::new(&range) {
             // The core asks the next client: the revocable one may be able to.
-            Err(NoPin::NotGpuMemory | NoPin::NotInThisWay) => return None,
-            Err(NoPin::Failed(errno)) => Err(errno),
-        };
-        region.settle(pin.map(|pin| (Pin::Persistent, Source::Driver(pin))));
-        Some(region)
+            Err(no_pin) if no_pin.other_way() => None,
+            pinned => settle_persistent(pinned, region),
+        }
     }
+}
+
+/// The same where the core asks no other client any more: either all have declined, or it is for
+/// something that cannot be revoked, and only this one can say what is in the way.
+pub(crate) struct Last;
+
+impl Client for Last {
+    const REVOCABLE: bool = false;
+
+    fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
+        settle_persistent(PersistentPin::new(&range), region)
+    }
+}
+
+/// The region with the driver's answer, if it is GPU memory.
+fn settle_persistent(
+    pinned: Result<PersistentPin, NoPin>,
+    region: Arc<Region>,
+) -> Option<Arc<Region>> {
+    region.settle(match pinned {
+        Ok(pin) => Ok((Pin::Persistent, Source::Persistent(pin))),
+        Err(NoPin::NotGpuMemory) => return None,
+        Err(NoPin::Failed(errno)) => Err(errno),
+    });
+    Some(region)
 }
 
 /// Gives GPU memory up when it is freed.
@@ -339,16 +445,15 @@ impl Client for Revocable {
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         match RevocablePin::new(&range, region.clone()) {
-            Ok((pin, Ok(extents))) => {
-                region.settle(Ok((Pin::Revocable(pin), Source::Own(extents))));
+            Ok((pin, Ok(physical))) => {
+                region.settle(Ok((Pin::Revocable(pin), Source::Revocable(physical))));
             }
             Ok((pin, Err(errno))) => {
                 // First the callback is let go, then the pin: it waits for the callback.
                 region.settle(Err(errno));
-                drop(pin);
+                region.unpin(Some(Pin::Revocable(pin)));
             }
             Err(NoPin::NotGpuMemory) => return None,
-            Err(NoPin::NotInThisWay) => region.settle(Err(Errno::OPNOTSUPP)),
             Err(NoPin::Failed(errno)) => region.settle(Err(errno)),
         }
         Some(region)

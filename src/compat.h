@@ -6,6 +6,7 @@
 #ifndef NVPM_COMPAT_H
 #define NVPM_COMPAT_H
 
+#include <linux/dma-mapping.h>
 #include <linux/kobject.h>
 #include <linux/radix-tree.h>
 #include <linux/spinlock.h>
@@ -20,6 +21,14 @@
 
 #if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
 #include <linux/xarray.h>
+#endif
+
+#if NVPM_KERNEL >= KERNEL_VERSION(5, 10, 0)
+#include <linux/dma-map-ops.h>
+#endif
+
+#if NVPM_KERNEL >= KERNEL_VERSION(6, 12, 0)
+#include <linux/iommu-dma.h>
 #endif
 
 #ifndef static_assert /* 5.1 */
@@ -92,6 +101,24 @@ static inline void *nvpm_table_erase(struct nvpm_table *table, unsigned long num
 	spin_unlock(&table->lock);
 	return object;
 }
+#endif
+
+/* Whether addresses for the device are physical ones, as they are. */
+static inline bool nvpm_no_dma_ops(struct device *dev)
+{
+#if NVPM_KERNEL >= KERNEL_VERSION(6, 12, 0)
+	if (use_dma_iommu(dev))
+		return false;
+#endif
+	return !get_dma_ops(dev);
+}
+
+/*
+ * Many pieces of memory that is not RAM in one range of addresses. The functions are
+ * for GPL modules only, so not for one beside a proprietary driver.
+ */
+#if NVPM_KERNEL >= KERNEL_VERSION(6, 18, 0) && defined(NVPM_OPEN_DRIVER)
+#define NVPM_DMA_RANGES
 #endif
 
 #endif

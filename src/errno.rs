@@ -24,6 +24,9 @@ impl Errno {
     /// Operation not supported.
     pub(crate) const OPNOTSUPP: Self = Self(95);
 
+    /// A limit is reached that is not the system's but one's own.
+    pub(crate) const DQUOT: Self = Self(122);
+
     /// ENOTSUPP: the kernel's own number for "not supported", which the driver returns.
     const KERNEL_NOTSUPP: i32 = 524;
 

@@ -64,6 +64,32 @@ impl Range {
         self.pinned
     }
 
+    /// Number of GPU pages to pin.
+    pub(crate) fn pages(&self) -> u64 {
+        self.pinned / GPU_PAGE
+    }
+
+    /// The first GPU page alone.
+    pub(crate) fn first_page(&self) -> Self {
+        Self::page(self.start)
+    }
+
+    /// The last GPU page alone.
+    pub(crate) fn last_page(&self) -> Self {
+        Self::page(self.start + (self.pinned - GPU_PAGE))
+    }
+
+    /// The GPU page at `start`, which is one of a range.
+    fn page(start: u64) -> Self {
+        // INVARIANT: A multiple of the page, as is its length; what it is of does not wrap.
+        Self {
+            address: start,
+            len: GPU_PAGE,
+            start,
+            pinned: GPU_PAGE,
+        }
+    }
+
     /// The part of the pinned bytes that the RDMA core wants to see: the user's range widened to
     /// pages of `page` bytes, as an offset from [`Self::start`] and a length.
     ///

@@ -26,6 +26,7 @@ mod scatter;
 mod stats;
 
 use client::{
+    Last,
     Persistent,
     Region,
     Revocable, //
@@ -75,7 +76,7 @@ struct Drain;
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        p2p::drain::<Region>();
+        p2p::end::<Region>();
     }
 }
 
@@ -85,11 +86,12 @@ enum Clients {
     PersistentFirst {
         _persistent: Registration<Persistent>,
         _revocable: Registration<Revocable>,
+        _last: Registration<Last>,
     },
     /// Pins are revocable, for those objects of the device that can be revoked.
     RevocableFirst {
         _revocable: Registration<Revocable>,
-        _persistent: Option<Registration<Persistent>>,
+        _last: Option<Registration<Last>>,
     },
 }
 
@@ -109,18 +111,22 @@ impl rt::Module for NvPeerMem {
             let clients = Clients::PersistentFirst {
                 _persistent: register("nv_mem", core)?,
                 _revocable: register("nv_mem_revocable", core)?,
+                _last: register("nv_mem_fixed", core)?,
             };
-            (clients, c"nv_mem persistent\nnv_mem_revocable revocable")
+            (
+                clients,
+                c"nv_mem persistent\nnv_mem_revocable revocable\nnv_mem_fixed persistent",
+            )
         } else if p2p::has_persistent() {
             let clients = Clients::RevocableFirst {
                 _revocable: register("nv_mem", core)?,
-                _persistent: Some(register("nv_mem_nc", core)?),
+                _last: Some(register("nv_mem_nc", core)?),
             };
             (clients, c"nv_mem revocable\nnv_mem_nc persistent")
         } else {
             let clients = Clients::RevocableFirst {
                 _revocable: register("nv_mem", core)?,
-                _persistent: None,
+                _last: None,
             };
             (clients, c"nv_mem revocable")
         };

@@ -23,10 +23,16 @@ mod gate;
 mod ids;
 #[path = "p2p/mapping.rs"]
 mod mapping;
+#[path = "p2p/pieces.rs"]
+mod pieces;
 #[path = "p2p/pins.rs"]
 mod pins;
+#[path = "p2p/process.rs"]
+mod process;
 #[path = "p2p/table.rs"]
 mod table;
+#[path = "p2p/verdict.rs"]
+mod verdict;
 
 use ids::free_callback;
 
@@ -35,10 +41,18 @@ pub(crate) use mapping::{
     DriverMapping,
     OwnMapping, //
 };
+pub(crate) use pieces::Pieces;
 pub(crate) use pins::{
+    plausible,
     NoPin,
     PersistentPin,
+    Physical,
     RevocablePin, //
+};
+pub(crate) use process::LeftBehind;
+pub(crate) use verdict::{
+    way,
+    Way, //
 };
 
 /// What the driver's free callback finds under the id that it was armed with.
@@ -51,6 +65,13 @@ pub(crate) trait Revoke: Send + Sync {
 pub(crate) fn has_persistent() -> bool {
     // SAFETY: Takes no arguments.
     unsafe { abi::nvpm_has_persistent() }
+}
+
+/// The module's end: no region is left.
+pub(crate) fn end<T: Revoke>() {
+    drain::<T>();
+    // SAFETY: Only regions have a `Gpu`, and each of them has kept the module.
+    unsafe { verdict::forget() };
 }
 
 /// Returns when no callback is running any more, not even its last instructions. For the module's

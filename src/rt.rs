@@ -68,22 +68,30 @@ pub(crate) fn parameters() -> Parameters {
     }
 }
 
+/// How a message ends where memory that is never revoked would do: what to do, if that is not done.
+pub(crate) fn persistent_instead() -> &'static str {
+    match parameters().persistent_api_support {
+        true => "",
+        false => "; load the module with persistent_api_support=1",
+    }
+}
+
 /// Bytes of a page of the kernel.
 pub(crate) fn page_size() -> u64 {
     // SAFETY: C defines it as a constant.
     unsafe { abi::nvpm_page_size }
 }
 
-/// The calling process, as the NVIDIA driver tells processes apart.
-pub(crate) fn process() -> i32 {
-    // SAFETY: Takes no arguments.
-    unsafe { abi::nvpm_process() }
-}
-
 /// The calling thread.
 pub(crate) fn thread() -> i32 {
     // SAFETY: Takes no arguments.
     unsafe { abi::nvpm_thread() }
+}
+
+/// Whether the calling thread is about to end, and with it, it may be, its process.
+pub(crate) fn exiting() -> bool {
+    // SAFETY: Takes no arguments.
+    unsafe { abi::nvpm_exiting() }
 }
 
 /// Adds to what an administrator sees, modulo 2^64.

@@ -4,6 +4,8 @@
 //!
 //! C header: `linux/scatterlist.h`. Entries have no `struct page`: the memory is not the kernel's.
 
+use core::ptr::NonNull;
+
 use super::{
     abi,
     errno::Errno,
@@ -17,7 +19,7 @@ use super::{
 /// A scatterlist that is being made, in one pass over the extents: how many entries it has is known
 /// at their end.
 pub(crate) struct Builder {
-    table: ScatterTable,
+    list: List,
     cut: Cut,
 }
 
@@ -26,7 +28,7 @@ impl Builder {
     pub(crate) fn new(window: Extent, longest: u32) -> Self {
         Self {
             // INVARIANT: An empty list.
-            table: ScatterTable(abi::nvpm_sg_list::default()),
+            list: List(abi::nvpm_sg_list::default()),
             cut: Cut::new(window, longest),
         }
     }
@@ -34,34 +36,42 @@ impl Builder {
     /// Adds what is in the window of the next extent.
     #[inline]
     pub(crate) fn extent(&mut self, extent: Extent) -> Result<(), Errno> {
-        let Self { table, cut } = self;
-        cut.extent(extent, |segment, more| table.push(segment, more))
+        let Self { list, cut } = self;
+        cut.extent(extent, |segment, more| list.push(segment, more))
     }
 
     /// The scatterlist. Fewer bytes than asked for would let the device use addresses that are not
     /// there: an error then.
-    pub(crate) fn finish(mut self) -> Result<ScatterTable, Errno> {
-        if self.cut.left() != 0 || self.table.0.table.nents == 0 {
+    pub(crate) fn finish(self) -> Result<ScatterTable, Errno> {
+        let mut list = self.list;
+        let Some(sgl) = NonNull::new(list.0.table.sgl) else {
+            return Err(Errno::IO);
+        };
+        if self.cut.left() != 0 {
             return Err(Errno::IO);
         }
-        // SAFETY: By the invariant of `ScatterTable`; there is an entry.
-        unsafe { abi::nvpm_sg_finish(&mut self.table.0) };
-        Ok(self.table)
+        // SAFETY: By the invariant of `List`; where there is an array there is an entry.
+        unsafe { abi::nvpm_sg_finish(&mut list.0) };
+        // INVARIANT: Finished, and nobody else's from here on.
+        let table = ScatterTable {
+            sgl,
+            entries: list.0.table.nents,
+            first: list.0.first,
+        };
+        core::mem::forget(list);
+        Ok(table)
     }
 }
 
-/// A scatterlist that this module allocated and frees.
+/// A list that grows.
 ///
 /// # Invariants
 ///
-/// Was zero at first and has only been changed by `nvpm_sg_grow` and [`Self::push`]; outside of
-/// [`Self::new`] it is finished.
-pub(crate) struct ScatterTable(abi::nvpm_sg_list);
+/// Was zero at first and has only been changed by `nvpm_sg_grow`, which [`Self::push`] calls before
+/// it adds an entry.
+struct List(abi::nvpm_sg_list);
 
-// SAFETY: Nothing is bound to the thread that made it.
-unsafe impl Send for ScatterTable {}
-
-impl ScatterTable {
+impl List {
     /// Adds an entry; whether there are `more` to come is only a hint.
     #[inline]
     fn push(&mut self, segment: Segment, more: bool) -> Result<(), Errno> {
@@ -84,15 +94,43 @@ impl ScatterTable {
         list.table.nents = list.table.nents.wrapping_add(1);
         Ok(())
     }
+}
 
-    /// The table as the core gets it: a copy that points to the same list.
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant; nobody else has seen the list.
+        unsafe { abi::nvpm_sg_free(self.0.table.sgl, self.0.first) };
+    }
+}
+
+/// A scatterlist that this module allocated and frees.
+///
+/// # Invariants
+///
+/// `sgl` is that of a finished list, whose first array has `first` entries.
+pub(crate) struct ScatterTable {
+    sgl: NonNull<abi::scatterlist>,
+    entries: u32,
+    first: u32,
+}
+
+// SAFETY: Nothing is bound to the thread that made it.
+unsafe impl Send for ScatterTable {}
+
+impl ScatterTable {
+    /// The table as the core gets it. There are bus addresses in it and no pages: who looks for
+    /// pages, to copy what is there, is to find none, not entries without one.
     pub(crate) fn for_core(&self) -> abi::sg_table {
-        abi::sg_table { ..self.0.table }
+        abi::sg_table {
+            sgl: self.sgl.as_ptr(),
+            nents: self.entries,
+            orig_nents: 0,
+        }
     }
 
     /// Number of entries.
     pub(crate) fn entries(&self) -> u32 {
-        self.0.table.orig_nents
+        self.entries
     }
 }
 
@@ -100,7 +138,7 @@ impl Drop for ScatterTable {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant, and nothing uses the list any more: the core has
         // released the region, or never got it.
-        unsafe { abi::nvpm_sg_free(&mut self.0) };
+        unsafe { abi::nvpm_sg_free(self.sgl.as_ptr(), self.first) };
     }
 }
 

@@ -52,13 +52,11 @@ int nvpm_sg_grow(struct nvpm_sg_list *list, bool more)
 void nvpm_sg_finish(struct nvpm_sg_list *list)
 {
 	sg_mark_end(list->next - 1);
-	list->table.orig_nents = list->table.nents;
 }
 
-void nvpm_sg_free(struct nvpm_sg_list *list)
+void nvpm_sg_free(struct scatterlist *array, u32 size)
 {
-	struct scatterlist *next, *last, *array = list->table.sgl;
-	u32 size = list->first;
+	struct scatterlist *next, *last;
 
 	for (; array; array = next) {
 		last = &array[size - 1];

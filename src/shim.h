@@ -12,6 +12,8 @@
 #include <rdma/peer_mem.h>
 
 struct device;
+struct nvpm_gpu;
+struct nvpm_process;
 struct pci_dev;
 struct nvidia_p2p_dma_mapping;
 struct nvidia_p2p_page_table;
@@ -47,6 +49,8 @@ enum nvpm_figure {
 	NVPM_FAILED_NOT_SUPPORTED,
 	NVPM_FAILED_FREED,
 	NVPM_FAILED_DRIVER,
+	NVPM_FAILED_LEFT_BEHIND,
+	NVPM_LEFT_BEHIND,
 };
 
 /* Adds modulo 2^64, from any context. */
@@ -59,6 +63,8 @@ extern const u64 nvpm_page_size;
 /* The calling process and thread, by their numbers outside of all containers. */
 s32 nvpm_process(void);
 s32 nvpm_thread(void);
+/* Whether the calling thread is about to end. */
+bool nvpm_exiting(void);
 /* Whether nvidia_peermem is loaded. */
 bool nvpm_peermem_loaded(void);
 void nvpm_pause(void);
@@ -66,7 +72,7 @@ bool nvpm_may_complain(void);
 bool nvpm_module_get(void);
 void nvpm_module_put(void);
 
-/* A table of objects under numbers that are never used twice; 0 is none. */
+/* ids.c: a table of objects under numbers that are never used twice; 0 is none. */
 u64 nvpm_ids_add(const void *object);
 void *nvpm_ids_take(u64 id);
 bool nvpm_ids_has(u64 id);
@@ -75,17 +81,65 @@ bool nvpm_ids_has(u64 id);
 void nvpm_gate_enter(bool exclusive);
 void nvpm_gate_leave(bool exclusive);
 
-/* The PCI device that @dev is, or NULL. */
+/* dma.c: the PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
 /* Whether the device's driver reports to the core when a registration is complete. */
 bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
+/* Whether the device uses physical addresses: then there is nothing to unmap. */
+bool nvpm_dma_direct(struct device *dev);
+
+/* One range of addresses behind an IOMMU, for pieces that are not neighbours. */
+struct nvpm_range {
+	u64 state[2];	/* a struct dma_iova_state */
+	u64 linked;	/* bytes that have a place in it */
+};
+
+/* Takes a range for @len bytes, the first of them at @phys; false where there is no such thing. */
+bool nvpm_range_begin(struct device *dev, struct nvpm_range *range, u64 phys,
+		      u64 len);
+/* Gives the next piece its place. */
+int nvpm_range_add(struct device *dev, struct nvpm_range *range, u64 phys,
+		   u64 len);
+/* When all pieces have theirs: where it begins. */
+int nvpm_range_end(struct device *dev, struct nvpm_range *range, u64 *addr);
+/* Also of a range that is not complete. */
+void nvpm_range_undo(struct device *dev, struct nvpm_range *range);
+
+/* pairs.c: the driver's verdict on a GPU and a device; 0 is none. */
+enum nvpm_verdict {
+	NVPM_OURS = 1,	/* what we map is what the driver would map */
+	NVPM_DRIVERS,	/* only the driver can map it */
+	NVPM_UNASKED,	/* the driver cannot be asked */
+	NVPM_REFUSED,	/* the one must not reach the other */
+};
+
+/* The GPU of that UUID, 16 bytes or NULL; NULL if there is no memory to remember it. */
+struct nvpm_gpu *nvpm_gpu(const u8 *uuid);
+s32 nvpm_pair_verdict(const struct nvpm_gpu *gpu, struct device *dev);
+/* False if there is no memory to remember it. */
+bool nvpm_pair_add(struct nvpm_gpu *gpu, struct device *dev, s32 verdict);
+/* All of them, when no region is left. */
+void nvpm_pairs_forget(void);
+/* A line for each pair; returns the number of bytes. */
+size_t nvpm_pairs_text(char *buf, size_t size);
+
+/* processes.c: the calling process, for a user more; NULL if there is no memory. */
+struct nvpm_process *nvpm_process_get(void);
+void nvpm_process_put(struct nvpm_process *process);
+bool nvpm_process_is_calling(const struct nvpm_process *process);
+/* It leaves more behind, or less. */
+void nvpm_process_leave(struct nvpm_process *process, s32 registrations,
+			s64 pages);
+/* Whether it has left so many registrations behind, or so many GPU pages. */
+bool nvpm_process_left(const struct nvpm_process *process, u32 registrations,
+		       u64 pages);
 
 /* sglist.c: a scatterlist that grows. Zeros are an empty one. */
 struct nvpm_sg_list {
-	struct sg_table table;	/* for the RDMA core, when the list is finished */
+	struct sg_table table;	/* the list so far, and its entries */
 	struct scatterlist *next;	/* free entry, with @room of them */
 	u32 room;
 	u32 first;	/* entries of the first array */
@@ -96,10 +150,10 @@ struct nvpm_sg_list {
 int nvpm_sg_grow(struct nvpm_sg_list *list, bool more);
 /* Marks the end, after one entry at least. */
 void nvpm_sg_finish(struct nvpm_sg_list *list);
-/* Also of a list that is not finished. */
-void nvpm_sg_free(struct nvpm_sg_list *list);
+/* Also a list that is not finished, or empty; @first entries are in its first array. */
+void nvpm_sg_free(struct scatterlist *sgl, u32 first);
 
-/* Whether the driver's header has pages that are pinned until they are put. */
+/* driver.c: whether the driver's header has pages that are pinned until they are put. */
 bool nvpm_has_persistent(void);
 int nvpm_get_pages_persistent(u64 addr, u64 len,
 			      struct nvidia_p2p_page_table **table);
@@ -107,6 +161,8 @@ int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
 /* Whether the driver's object has a version that this module knows. */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
+/* The UUID of the GPU whose memory it is, 16 bytes, or NULL. */
+const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table);
 /* Whether the CPU caches these pages: memory behind a coherent link. */
 bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 

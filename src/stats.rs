@@ -47,6 +47,7 @@ pub(crate) fn failed(errno: &Errno) {
         Errno::NOMEM => abi::NVPM_FAILED_NO_MEMORY,
         Errno::OPNOTSUPP => abi::NVPM_FAILED_NOT_SUPPORTED,
         Errno::FAULT => abi::NVPM_FAILED_FREED,
+        Errno::DQUOT => abi::NVPM_FAILED_LEFT_BEHIND,
         _ => abi::NVPM_FAILED_DRIVER,
     };
     count(cause, 1);

@@ -47,6 +47,8 @@ static struct nvpm_file nvpm_figures[] = {
 	NVPM_FIGURE(NVPM_FAILED_NOT_SUPPORTED, failed_not_supported),
 	NVPM_FIGURE(NVPM_FAILED_FREED, failed_freed),
 	NVPM_FIGURE(NVPM_FAILED_DRIVER, failed_driver),
+	NVPM_FIGURE(NVPM_FAILED_LEFT_BEHIND, failed_left_behind),
+	NVPM_FIGURE(NVPM_LEFT_BEHIND, left_behind),
 };
 
 void nvpm_count(enum nvpm_figure figure, u64 by)
@@ -89,8 +91,17 @@ static ssize_t ground_show(struct kobject *dir,
 
 static struct kobj_attribute nvpm_ground = __ATTR_RO(ground);
 
+static ssize_t pairs_show(struct kobject *dir,
+			  struct kobj_attribute *attribute, char *buf)
+{
+	return nvpm_pairs_text(buf, PAGE_SIZE);
+}
+
+static struct kobj_attribute nvpm_pairs = __ATTR_RO(pairs);
+
 static struct attribute *nvpm_attributes[] = {
 	&nvpm_clients.attr,
+	&nvpm_pairs.attr,
 	&nvpm_core_api.attr,
 	&nvpm_ground.attr,
 	&nvpm_figures[NVPM_REGIONS].attribute.attr,
@@ -101,6 +112,8 @@ static struct attribute *nvpm_attributes[] = {
 	&nvpm_figures[NVPM_FAILED_NOT_SUPPORTED].attribute.attr,
 	&nvpm_figures[NVPM_FAILED_FREED].attribute.attr,
 	&nvpm_figures[NVPM_FAILED_DRIVER].attribute.attr,
+	&nvpm_figures[NVPM_FAILED_LEFT_BEHIND].attribute.attr,
+	&nvpm_figures[NVPM_LEFT_BEHIND].attribute.attr,
 	NULL
 };
 
@@ -149,6 +162,7 @@ int nvpm_sysfs_add(const char *clients)
 
 void nvpm_sysfs_remove(void)
 {
+	kobject_del(&nvpm_directory);
 	kobject_put(&nvpm_directory);
 	wait_for_completion(&nvpm_directory_gone);
 }

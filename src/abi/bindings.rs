@@ -5,10 +5,12 @@
 pub type __u8 = ffi::c_uchar;
 pub type __s32 = ffi::c_int;
 pub type __u32 = ffi::c_uint;
+pub type __s64 = ffi::c_longlong;
 pub type __u64 = ffi::c_ulonglong;
 pub type u8_ = __u8;
 pub type s32 = __s32;
 pub type u32_ = __u32;
+pub type s64 = __s64;
 pub type u64_ = __u64;
 pub type bool_ = bool;
 pub type uint = ffi::c_uint;
@@ -271,6 +273,16 @@ extern "C" {
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
+pub struct nvpm_gpu {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct nvpm_process {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
 pub struct nvpm_client {
     pub client: peer_memory_client,
     pub ex_size: usize,
@@ -297,6 +309,8 @@ pub const NVPM_FAILED_NO_MEMORY: nvpm_figure = 4;
 pub const NVPM_FAILED_NOT_SUPPORTED: nvpm_figure = 5;
 pub const NVPM_FAILED_FREED: nvpm_figure = 6;
 pub const NVPM_FAILED_DRIVER: nvpm_figure = 7;
+pub const NVPM_FAILED_LEFT_BEHIND: nvpm_figure = 8;
+pub const NVPM_LEFT_BEHIND: nvpm_figure = 9;
 pub type nvpm_figure = ffi::c_uint;
 extern "C" {
     pub fn nvpm_count(figure: nvpm_figure, by: u64_);
@@ -315,6 +329,9 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_thread() -> s32;
+}
+extern "C" {
+    pub fn nvpm_exiting() -> bool_;
 }
 extern "C" {
     pub fn nvpm_peermem_loaded() -> bool_;
@@ -361,6 +378,76 @@ extern "C" {
 extern "C" {
     pub fn nvpm_dma_unmap(dev: *mut device, addr: u64_, len: usize);
 }
+extern "C" {
+    pub fn nvpm_dma_direct(dev: *mut device) -> bool_;
+}
+#[repr(C)]
+#[derive(Default, Copy, Clone)]
+pub struct nvpm_range {
+    pub state: [u64_; 2usize],
+    pub linked: u64_,
+}
+extern "C" {
+    pub fn nvpm_range_begin(
+        dev: *mut device,
+        range: *mut nvpm_range,
+        phys: u64_,
+        len: u64_,
+    ) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_range_add(
+        dev: *mut device,
+        range: *mut nvpm_range,
+        phys: u64_,
+        len: u64_,
+    ) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_range_end(dev: *mut device, range: *mut nvpm_range, addr: *mut u64_) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_range_undo(dev: *mut device, range: *mut nvpm_range);
+}
+pub const NVPM_OURS: nvpm_verdict = 1;
+pub const NVPM_DRIVERS: nvpm_verdict = 2;
+pub const NVPM_UNASKED: nvpm_verdict = 3;
+pub const NVPM_REFUSED: nvpm_verdict = 4;
+pub type nvpm_verdict = ffi::c_uint;
+extern "C" {
+    pub fn nvpm_gpu(uuid: *const u8_) -> *mut nvpm_gpu;
+}
+extern "C" {
+    pub fn nvpm_pair_verdict(gpu: *const nvpm_gpu, dev: *mut device) -> s32;
+}
+extern "C" {
+    pub fn nvpm_pair_add(gpu: *mut nvpm_gpu, dev: *mut device, verdict: s32) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_pairs_forget();
+}
+extern "C" {
+    pub fn nvpm_pairs_text(buf: *mut ffi::c_char, size: usize) -> usize;
+}
+extern "C" {
+    pub fn nvpm_process_get() -> *mut nvpm_process;
+}
+extern "C" {
+    pub fn nvpm_process_put(process: *mut nvpm_process);
+}
+extern "C" {
+    pub fn nvpm_process_is_calling(process: *const nvpm_process) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_process_leave(process: *mut nvpm_process, registrations: s32, pages: s64);
+}
+extern "C" {
+    pub fn nvpm_process_left(
+        process: *const nvpm_process,
+        registrations: u32_,
+        pages: u64_,
+    ) -> bool_;
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct nvpm_sg_list {
@@ -386,7 +473,7 @@ extern "C" {
     pub fn nvpm_sg_finish(list: *mut nvpm_sg_list);
 }
 extern "C" {
-    pub fn nvpm_sg_free(list: *mut nvpm_sg_list);
+    pub fn nvpm_sg_free(sgl: *mut scatterlist, first: u32_);
 }
 extern "C" {
     pub fn nvpm_has_persistent() -> bool_;
@@ -406,6 +493,9 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_dma_mapping_known(mapping: *const nvidia_p2p_dma_mapping) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_page_table_gpu(table: *const nvidia_p2p_page_table) -> *const u8_;
 }
 extern "C" {
     pub fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> bool_;

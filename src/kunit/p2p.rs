@@ -12,8 +12,20 @@ use core::{
     }, //
 };
 
-use super::*;
-use crate::kunit::Threads;
+use super::{
+    ids::Id,
+    pieces::Pieces,
+    *, //
+};
+use crate::{
+    extents::Extent,
+    kunit::Threads,
+    rt::{
+        Arc,
+        KVVec,
+        GFP_KERNEL, //
+    }, //
+};
 
 /// What happened to targets.
 #[derive(Default)]
@@ -239,19 +251,37 @@ mod dma {
     }
 }
 
-/// Extents of different lengths.
-fn extents() -> Addresses {
-    let mut extents = KVVec::with_capacity(8, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
-    for number in 1..=5 {
-        let extent = Extent {
+/// As many pieces, of different lengths.
+fn pieces(number: u64) -> Result<Pieces, Errno> {
+    let mut pieces = Pieces::new();
+    for number in 1..=number {
+        pieces.push(Extent {
             start: number << 32,
             len: number * GPU_PAGE,
-        };
-        extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+        })?;
     }
-    let fitting = fitting(extents)?;
-    assert_eq!((fitting.len(), fitting.capacity()), (5, 5));
-    Ok(fitting)
+    pieces.fitting()
+}
+
+#[kernel::macros::kunit_tests(nv_peer_mem_pieces)]
+mod places {
+    use super::*;
+
+    #[test]
+    fn one_needs_no_memory() -> Result<(), Errno> {
+        assert!(matches!(pieces(1)?, Pieces::One(only) if only.start == 1 << 32));
+        Ok(())
+    }
+
+    #[test]
+    fn many_need_no_more_than_they_are() -> Result<(), Errno> {
+        for number in [2, 3, 5] {
+            let pieces = pieces(number)?;
+            assert!(matches!(&pieces, Pieces::Many(many) if many.len() == many.capacity()));
+            assert!(pieces.all().iter().map(|piece| piece.start >> 32).eq(1..=number));
+        }
+        Ok(())
+    }
 }
 
 #[kernel::macros::kunit_tests(nv_peer_mem_mapping)]
@@ -262,10 +292,9 @@ mod mappings {
     fn each_extent_is_mapped_and_unmapped() -> Result<(), Errno> {
         dma::replace(u32::MAX);
         let device = pci_device().ok_or(Errno::INVAL)?;
-        let mapping = OwnMapping::new(device, extents()?)?;
-        let expected = extents()?;
-        let mut expected = expected.iter().copied().map(dma::bus);
-        mapping.extents(|extent| {
+        let expected = pieces(5)?;
+        let mut expected = expected.all().iter().copied().map(dma::bus);
+        let mapping = OwnMapping::new(device, pieces(5)?, |extent| {
             assert_eq!(Some(extent), expected.next());
             Ok(())
         })?;
@@ -280,7 +309,7 @@ mod mappings {
     fn a_failure_undoes_what_was_mapped_before() -> Result<(), Errno> {
         dma::replace(2);
         let device = pci_device().ok_or(Errno::INVAL)?;
-        let mapping = OwnMapping::new(device, extents()?);
+        let mapping = OwnMapping::new(device, pieces(5)?, |_| Ok(()));
         assert_eq!(mapping.err(), Some(Errno::IO));
         assert_eq!(dma::counts(), (2, 2, true));
         Ok(())

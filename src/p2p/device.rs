@@ -14,12 +14,9 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// Both pointers are to the same device, which is there for as long as a region is mapped for it.
+/// The pointer is to a PCI device that is there for as long as a region is mapped for it.
 #[derive(Clone, Copy)]
-pub(crate) struct Device {
-    pub(super) device: NonNull<abi::device>,
-    pub(super) pci: NonNull<abi::pci_dev>,
-}
+pub(crate) struct Device(NonNull<abi::device>);
 
 // SAFETY: The DMA functions may be called for a device from any thread.
 unsafe impl Send for Device {}
@@ -33,9 +30,9 @@ impl Device {
     pub(crate) unsafe fn from_raw(device: *mut abi::device) -> Result<Self, Errno> {
         // SAFETY: By this function's requirement; NULL is answered with NULL.
         let pci = unsafe { abi::nvpm_pci_dev(device) };
-        match (NonNull::new(device), NonNull::new(pci)) {
-            // INVARIANT: `nvpm_pci_dev` says that they are the same device.
-            (Some(device), Some(pci)) => Ok(Self { device, pci }),
+        match NonNull::new(device) {
+            // INVARIANT: `nvpm_pci_dev` says that it is one.
+            Some(device) if !pci.is_null() => Ok(Self(device)),
             _ => {
                 complain!("the RDMA device is not a PCI device: it cannot reach GPU memory\n");
                 Err(Errno::OPNOTSUPP)
@@ -43,20 +40,33 @@ impl Device {
         }
     }
 
+    /// For a function of C.
+    pub(super) fn as_ptr(&self) -> *mut abi::device {
+        self.0.as_ptr()
+    }
+
+    /// For one that wants a PCI device.
+    pub(super) fn as_pci(&self) -> *mut abi::pci_dev {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
+    }
+
     /// Whether a registration for this device can be revoked. The driver of some never says that
     /// a registration is complete, and the core would wait for that for ever.
     pub(crate) fn revocable(&self) -> bool {
         // SAFETY: By the type's invariant.
-        let revocable = unsafe { abi::nvpm_revocable(self.device.as_ptr()) };
-        if !revocable {
-            complain!("the driver of this RDMA device cannot give up GPU memory that is freed; load the module with persistent_api_support=1\n");
-        }
-        revocable
+        unsafe { abi::nvpm_revocable(self.0.as_ptr()) }
+    }
+
+    /// Whether it uses physical addresses, so that there is nothing to unmap.
+    pub(super) fn direct(&self) -> bool {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_dma_direct(self.0.as_ptr()) }
     }
 
     /// Most bytes of one scatterlist entry.
     pub(crate) fn max_segment(&self) -> u32 {
         // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_max_segment(self.device.as_ptr()) }
+        unsafe { abi::nvpm_max_segment(self.0.as_ptr()) }
     }
 }

@@ -9,6 +9,7 @@ use core::{
 
 use super::{
     device::Device,
+    pieces::Pieces,
     pins::PersistentPin,
     table::{
         whole,
@@ -23,10 +24,7 @@ use crate::{
         Extent,
         Range, //
     },
-    rt::{
-        complain,
-        KVVec, //
-    }, //
+    rt::complain, //
 };
 
 /// A persistent pin that the driver has mapped for a device.
@@ -61,7 +59,7 @@ impl DriverMapping {
         // SAFETY: The device is there by the invariant of its type, the pages while there is `pin`;
         // `mapping` is valid for the driver to store a pointer.
         let ret = unsafe {
-            abi::nvidia_p2p_dma_map_pages(device.pci.as_ptr(), pin.table.0.as_ptr(), &mut mapping)
+            abi::nvidia_p2p_dma_map_pages(device.as_pci(), pin.table.0.as_ptr(), &mut mapping)
         };
         let mapping = match (Errno::check(ret), NonNull::new(mapping)) {
             (Err(errno), _) => return Err((errno, pin)),
@@ -117,7 +115,7 @@ impl Drop for Mapping {
         // SAFETY: By the type's invariant the mapping is there to be unmapped, once.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(
-                self.device.pci.as_ptr(),
+                self.device.as_pci(),
                 self.table.0.as_ptr(),
                 self.mapping.as_ptr(),
             )
@@ -131,66 +129,139 @@ impl Drop for Mapping {
     }
 }
 
-/// A mapping that we made, of the physical extents of a revocable pin: the driver's own call to
-/// map reads a page table that its callback may be freeing.
-///
-/// # Invariants
-///
-/// The first `mapped` of the extents are addresses that the device's DMA layer gave, and their
-/// lengths; those behind are physical.
-pub(crate) struct OwnMapping {
-    device: Device,
-    extents: KVVec<Extent>,
-    mapped: usize,
+/// A mapping that we made, of where pinned memory is.
+pub(crate) enum OwnMapping {
+    /// The device uses physical addresses.
+    Direct,
+    /// Each piece has an address of its own.
+    Pieces(MappedPieces),
+    /// All of them are in one range of addresses.
+    Range(MappedRange),
 }
 
 impl OwnMapping {
-    /// Maps the physical `extents` for `device`; they become bus addresses in place.
-    pub(crate) fn new(device: Device, extents: KVVec<Extent>) -> Result<Self, Errno> {
+    /// Maps `pieces` for `device`, and gives the bus addresses that it shall use to `each`.
+    pub(crate) fn new(
+        device: Device,
+        pieces: Pieces,
+        mut each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<Self, Errno> {
+        if device.direct() {
+            for piece in pieces.all() {
+                let start = map_one(device, *piece)?;
+                each(Extent { start, ..*piece })?;
+            }
+            return Ok(Self::Direct);
+        }
+        if let Some((range, extent)) = MappedRange::new(device, &pieces)? {
+            each(extent)?;
+            return Ok(Self::Range(range));
+        }
+        let mapped = MappedPieces::new(device, pieces)?;
+        mapped.pieces.all().iter().copied().try_for_each(each)?;
+        Ok(Self::Pieces(mapped))
+    }
+}
+
+/// Pieces that the device reaches, each at its own address.
+///
+/// # Invariants
+///
+/// The first `mapped` of them are at addresses that the device's DMA layer gave; those behind are
+/// physical.
+pub(crate) struct MappedPieces {
+    device: Device,
+    pieces: Pieces,
+    mapped: usize,
+}
+
+impl MappedPieces {
+    /// Maps them: physical addresses become bus addresses in place.
+    fn new(device: Device, pieces: Pieces) -> Result<Self, Errno> {
         // INVARIANT: None is mapped; if one fails below, dropping undoes those before it.
-        let mut mapping = Self {
+        let mut this = Self {
             device,
-            extents,
+            pieces: pieces.fitting()?,
             mapped: 0,
         };
-        for extent in mapping.extents.iter_mut() {
-            extent.start = map_one(device, *extent)?;
+        for piece in this.pieces.all_mut() {
+            piece.start = map_one(device, *piece)?;
             // INVARIANT: One more is mapped.
-            mapping.mapped += 1;
+            this.mapped += 1;
         }
-        Ok(mapping)
+        Ok(this)
     }
+}
 
-    /// Gives the bus addresses that the device shall use to `each`.
-    pub(crate) fn extents(
-        &self,
-        each: impl FnMut(Extent) -> Result<(), Errno>,
-    ) -> Result<(), Errno> {
-        self.extents.iter().copied().try_for_each(each)
+impl Drop for MappedPieces {
+    fn drop(&mut self) {
+        for piece in self.pieces.all().iter().take(self.mapped) {
+            unmap_one(self.device, *piece);
+        }
     }
 }
 
 /// The bus address at which `device` reaches a physical extent.
-fn map_one(device: Device, extent: Extent) -> Result<u64, Errno> {
+pub(super) fn map_one(device: Device, extent: Extent) -> Result<u64, Errno> {
     let len = usize::try_from(extent.len).map_err(|_| Errno::INVAL)?;
     let mut address = 0;
     // SAFETY: By the invariant of `Device`; `address` is valid to store a word.
-    let ret = unsafe { abi::nvpm_dma_map(device.device.as_ptr(), extent.start, len, &mut address) };
+    let ret = unsafe { abi::nvpm_dma_map(device.as_ptr(), extent.start, len, &mut address) };
     Errno::check(ret)?;
     Ok(address)
 }
 
-impl Drop for OwnMapping {
-    fn drop(&mut self) {
-        for extent in self.extents.iter().take(self.mapped) {
-            // SAFETY: By the type's invariant the address is mapped; the length fitted a `usize`.
-            unsafe {
-                abi::nvpm_dma_unmap(
-                    self.device.device.as_ptr(),
-                    extent.start,
-                    extent.len as usize,
-                )
-            };
+/// Undoes what [`map_one`] did: `extent` is at the address that it gave.
+pub(super) fn unmap_one(device: Device, extent: Extent) {
+    // SAFETY: By the invariant of `Device`; the length fitted a `usize`.
+    unsafe { abi::nvpm_dma_unmap(device.as_ptr(), extent.start, extent.len as usize) };
+}
+
+/// A range of addresses behind an IOMMU in which pieces stand one behind the other.
+///
+/// # Invariants
+///
+/// `nvpm_range_begin` has taken it for `device`, and it has not been undone.
+pub(crate) struct MappedRange {
+    device: Device,
+    range: abi::nvpm_range,
+}
+
+impl MappedRange {
+    /// The range and where it is, unless this kernel or this device has no such thing, or one piece
+    /// needs none.
+    fn new(device: Device, pieces: &Pieces) -> Result<Option<(Self, Extent)>, Errno> {
+        let Pieces::Many(all) = pieces else {
+            return Ok(None);
+        };
+        // No overflow: together they are no longer than what is pinned.
+        let len = all.iter().fold(0, |sum: u64, piece| sum.wrapping_add(piece.len));
+        let start = all.first().map_or(0, |piece| piece.start);
+        let mut range = abi::nvpm_range::default();
+        // SAFETY: By the invariant of `Device`; `range` is valid for writing.
+        if !unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, start, len) } {
+            return Ok(None);
         }
+        // INVARIANT: Just taken.
+        let mut this = Self { device, range };
+        for piece in all.iter() {
+            // SAFETY: By the type's invariant.
+            let ret = unsafe {
+                abi::nvpm_range_add(device.as_ptr(), &mut this.range, piece.start, piece.len)
+            };
+            Errno::check(ret)?;
+        }
+        let mut start = 0;
+        // SAFETY: As above; `start` is valid for writing.
+        let ret = unsafe { abi::nvpm_range_end(device.as_ptr(), &mut this.range, &mut start) };
+        Errno::check(ret)?;
+        Ok(Some((this, Extent { start, len })))
+    }
+}
+
+impl Drop for MappedRange {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_range_undo(self.device.as_ptr(), &mut self.range) };
     }
 }

@@ -6,14 +6,18 @@ use core::ptr::NonNull;
 
 use super::{
     gate::Gate,
+    has_persistent,
     ids::{
         free_callback,
         Id, //
     },
-    table::{
-        Addresses,
-        PageTable, //
+    pieces::Pieces,
+    process::{
+        LeftBehind,
+        Process, //
     },
+    table::PageTable,
+    verdict::Gpu,
     Revoke, //
 };
 use crate::{
@@ -28,11 +32,10 @@ use crate::{
 };
 
 /// Why there is no pin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPin {
     /// The address is not GPU memory of the calling process.
     NotGpuMemory,
-    /// The driver cannot pin this memory in the way that was asked for.
-    NotInThisWay,
     /// It is GPU memory, but cannot be had.
     Failed(Errno),
 }
@@ -42,11 +45,34 @@ impl NoPin {
     fn from_driver(ret: i32) -> Self {
         match Errno::check(ret) {
             Err(Errno::INVAL) => Self::NotGpuMemory,
-            Err(Errno::OPNOTSUPP) => Self::NotInThisWay,
             Err(errno) => Self::Failed(errno),
             Ok(()) => Self::Failed(Errno::IO),
         }
     }
+
+    /// Of a pin that is never revoked: whether one that can be revoked may do.
+    pub(crate) fn other_way(self) -> bool {
+        matches!(self, Self::Failed(Errno::OPNOTSUPP | Errno::IO))
+    }
+}
+
+/// Bytes above which the driver is asked for a single page first.
+const LARGE: u64 = 1 << 30;
+/// Bytes that no allocation had in the days of drivers that cannot be asked so.
+const LARGEST: u64 = 1 << 40;
+
+/// Whether it is worth to ask the driver for all of `range`: before it looks whose memory it is,
+/// it takes memory of its own for each page, so a range that is nobody's would cost gigabytes.
+/// What the driver pins is one allocation, of which the ends are as good as all of it.
+pub(crate) fn plausible(range: &Range) -> bool {
+    if range.pinned() <= LARGE {
+        return true;
+    }
+    if !has_persistent() {
+        return range.pinned() <= LARGEST;
+    }
+    let somebodys = |page| !matches!(PersistentPin::new(&page), Err(NoPin::NotGpuMemory));
+    somebodys(range.first_page()) && somebodys(range.last_page())
 }
 
 /// Pages pinned until this is dropped.
@@ -82,6 +108,26 @@ impl PersistentPin {
     }
 }
 
+impl PersistentPin {
+    /// Where the pages are.
+    pub(crate) fn pieces(&self, range: &Range) -> Result<Pieces, Errno> {
+        // SAFETY: By the type's invariant the driver frees the table when we put the pin.
+        unsafe { self.table.pieces(range) }
+    }
+
+    /// Whether it is memory behind a coherent link; [`Self::pieces`] has read it before.
+    pub(super) fn coherent(&self) -> bool {
+        // SAFETY: As above.
+        unsafe { self.table.coherent() }
+    }
+
+    /// The GPU whose memory it is.
+    pub(crate) fn gpu(&self) -> Result<Gpu, Errno> {
+        // SAFETY: As above.
+        unsafe { self.table.gpu() }
+    }
+}
+
 impl Drop for PersistentPin {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the pin is there to be put, once.
@@ -92,6 +138,13 @@ impl Drop for PersistentPin {
     }
 }
 
+/// What is known of revocably pinned memory when the driver may have freed its page table: where
+/// it is, and of which GPU.
+pub(crate) struct Physical {
+    pub(crate) pieces: Pieces,
+    pub(crate) gpu: Gpu,
+}
+
 /// Pages pinned until they are put or the driver takes them back, whichever comes first.
 ///
 /// # Invariants
@@ -99,8 +152,7 @@ impl Drop for PersistentPin {
 /// `table` came from a successful pin by the process `owner`, whose callback was armed with `id`.
 pub(crate) struct RevocablePin<T: Revoke> {
     table: PageTable,
-    address: u64,
-    owner: i32,
+    owner: Process,
     id: Id<T>,
 }
 
@@ -109,13 +161,18 @@ unsafe impl<T: Revoke> Send for RevocablePin<T> {}
 
 impl<T: Revoke> RevocablePin<T> {
     /// Pins `range` of the calling process, for the driver to call `target` when it takes the
-    /// memory back. With the pin come the extents of physical addresses, which stay readable when
-    /// the driver has freed its page table; or the reason why the pin is of no use.
+    /// memory back. With the pin comes what there is to know of the memory, or the reason why the
+    /// pin is of no use.
     ///
     /// The driver may call `target` before this returns: its [`Revoke::revoke`] must then wait
-    /// until the caller has what this returns. Before that the pin must not be dropped, or
+    /// until the caller has what this returns. Before that the pin must not be undone, or
     /// callback and unpinning would wait for each other.
-    pub(crate) fn new(range: &Range, target: Arc<T>) -> Result<(Self, Addresses), NoPin> {
+    pub(crate) fn new(
+        range: &Range,
+        target: Arc<T>,
+    ) -> Result<(Self, Result<Physical, Errno>), NoPin> {
+        let owner = Process::calling().map_err(NoPin::Failed)?;
+        owner.may_pin().map_err(NoPin::Failed)?;
         let id = Id::add(target).map_err(NoPin::Failed)?;
         let gate = Gate::shared();
         let mut table = core::ptr::null_mut();
@@ -144,42 +201,80 @@ impl<T: Revoke> RevocablePin<T> {
         // INVARIANT: The driver has just returned it.
         let pin = Self {
             table: PageTable(table),
-            address: range.start(),
-            owner: rt::process(),
+            owner,
             id,
         };
         // SAFETY: The callback waits for this function's caller, and the driver frees the table
         // only when the callback has returned.
-        let addresses = unsafe { pin.table.addresses(range) };
-        Ok((pin, addresses))
+        let physical = unsafe { pin.physical(range) };
+        Ok((pin, physical))
+    }
+
+    /// What there is to know of the memory.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    unsafe fn physical(&self, range: &Range) -> Result<Physical, Errno> {
+        // SAFETY: By this function's requirement.
+        let pieces = unsafe { self.table.pieces(range) }?;
+        // SAFETY: As above; it has just been read.
+        if unsafe { self.table.coherent() } {
+            complain!(
+                "GPU memory behind a coherent link cannot be revoked{}\n",
+                rt::persistent_instead()
+            );
+            return Err(Errno::OPNOTSUPP);
+        }
+        // SAFETY: As above.
+        let gpu = unsafe { self.table.gpu() }?;
+        Ok(Physical {
+            pieces: pieces.fitting()?,
+            gpu,
+        })
     }
 
     /// Lets go of a pin that the driver itself undoes.
-    pub(crate) fn forget(self) {
-        core::mem::forget(self);
-    }
-}
+    pub(crate) fn forget(self) {}
 
-impl<T: Revoke> Drop for RevocablePin<T> {
-    fn drop(&mut self) {
-        // From another process the driver would find nothing, do nothing and say nothing: the
-        // callback stays armed. It takes the id when the memory is freed.
-        if rt::process() != self.owner {
-            return;
+    /// Unpins `range`, if the driver has not taken the pages back. Where it cannot be told to, or does not
+    /// say whether it has done so, the pin is left behind, and its callback armed: it takes the id
+    /// when the memory is freed.
+    pub(crate) fn unpin(self, range: &Range) -> Option<LeftBehind> {
+        // From another process the driver would find nothing, do nothing and say nothing. So it may
+        // in a process that ends, if its own objects of the driver are gone: what is left of them
+        // is for the driver to free, with a callback.
+        if !self.owner.is_calling() || rt::exiting() {
+            return self.left_behind(range);
         }
-        let _gate = Gate::exclusive();
+        let gate = Gate::exclusive();
         // The callback has come: the driver frees the page table, and its address may be another's.
         if !self.id.armed() {
-            return;
+            return None;
         }
         // SAFETY: By the type's invariant the arguments are those of the pin. If the driver has
         // taken the pages back meanwhile, it finds no such key and returns 0: nobody can have been
         // given the same address since, for that needs the gate.
-        let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, self.address, self.table.0.as_ptr()) };
+        let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), self.table.0.as_ptr()) };
+        drop(gate);
         match Errno::check(ret) {
             // After this no callback can start, and none is running.
-            Ok(()) => self.id.take(),
-            Err(errno) => complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number()),
+            Ok(()) => {
+                self.id.take();
+                None
+            }
+            Err(errno) => {
+                complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number());
+                self.left_behind(range)
+            }
         }
+    }
+
+    /// Counts what is left behind, unless the callback has come.
+    fn left_behind(self, range: &Range) -> Option<LeftBehind> {
+        if !self.id.armed() {
+            return None;
+        }
+        Some(LeftBehind::new(self.owner, range.pages()))
     }
 }

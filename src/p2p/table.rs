@@ -7,6 +7,10 @@ use core::{
     slice, //
 };
 
+use super::{
+    pieces::Pieces,
+    verdict::Gpu, //
+};
 use crate::{
     abi,
     errno::Errno,
@@ -15,15 +19,8 @@ use crate::{
         Extent,
         Range, //
     },
-    rt::{
-        complain,
-        KVVec,
-        GFP_KERNEL, //
-    }, //
+    rt::complain, //
 };
-
-/// Extents of physical addresses, neighbours merged, or why there are none.
-pub(crate) type Addresses = Result<KVVec<Extent>, Errno>;
 
 /// A page table of the driver.
 ///
@@ -70,26 +67,37 @@ impl PageTable {
 }
 
 impl PageTable {
-    /// The physical addresses that a device may use, copied.
+    /// Where the pages are, copied.
     ///
     /// # Safety
     ///
     /// The driver must not free the table meanwhile.
-    pub(super) unsafe fn addresses(&self, range: &Range) -> Addresses {
+    pub(super) unsafe fn pieces(&self, range: &Range) -> Result<Pieces, Errno> {
+        let mut pieces = Pieces::new();
         // SAFETY: By this function's requirement.
-        if unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) } {
-            complain!("GPU memory behind a coherent link cannot be revoked; load the module with persistent_api_support=1\n");
-            return Err(Errno::OPNOTSUPP);
-        }
-        // Mostly there is one, and that is known only when all pages have been looked at.
-        let mut extents = KVVec::with_capacity(1, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+        unsafe { self.extents(range, |extent| pieces.push(extent)) }?;
+        Ok(pieces)
+    }
+
+    /// Whether it is memory behind a coherent link: RAM to the kernel, and nothing that is mapped
+    /// as a device's memory is.
+    ///
+    /// # Safety
+    ///
+    /// As above; and [`Self::pieces`] has found the table in order.
+    pub(super) unsafe fn coherent(&self) -> bool {
         // SAFETY: By this function's requirement.
-        unsafe {
-            self.extents(range, |extent| {
-                extents.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)
-            })
-        }?;
-        fitting(extents)
+        unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) }
+    }
+
+    /// The GPU whose memory it is.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    pub(super) unsafe fn gpu(&self) -> Result<Gpu, Errno> {
+        // SAFETY: By this function's requirement; the UUID hangs on the table.
+        unsafe { Gpu::from_uuid(abi::nvpm_page_table_gpu(self.0.as_ptr())) }
     }
 }
 
@@ -114,15 +122,4 @@ pub(super) fn whole(done: &str, kind: u32, entries: u32, range: &Range) -> Resul
     }
     let entries = usize::try_from(entries).map_err(|_| Errno::IO)?;
     Ok((page, entries))
-}
-
-/// The extents in memory that is no larger than they are.
-pub(super) fn fitting(extents: KVVec<Extent>) -> Addresses {
-    if extents.len() == extents.capacity() {
-        return Ok(extents);
-    }
-    let mut copy = KVVec::with_capacity(extents.len(), GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
-    copy.extend_from_slice(&extents, GFP_KERNEL)
-        .map_err(|_| Errno::NOMEM)?;
-    Ok(copy)
 }

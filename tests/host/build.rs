@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Gives the module's files the version that their own build gives them, and compiles the C half of
-//! the ground *free* for the host.
+//! Gives the module's files the version that their own build gives them, and compiles for the host
+//! what C is tested there: the half of the ground *free*, lists and tables.
 
 use std::{env, fs, process::Command};
 
@@ -16,7 +16,14 @@ fn run(command: &mut Command) {
 fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=host");
     let out = env::var("OUT_DIR").unwrap();
-    for (source, name) in [("../../src/rt/free.c", "free"), ("free/kernel.c", "kernel")] {
+    for (source, name) in [
+        ("../../src/rt/free.c", "free"),
+        ("../../src/ids.c", "ids"),
+        ("../../src/pairs.c", "pairs"),
+        ("../../src/processes.c", "processes"),
+        ("../../src/sglist.c", "sglist"),
+        ("free/kernel.c", "kernel"),
+    ] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
             .args([
@@ -30,7 +37,7 @@ fn main() {
             ])
             .args([
                 "-Ifree/include",
-                "-Ifree/include/linux",
+                "-iquotefree/include/linux",
                 "-I../../src/abi/core",
             ])
             .args(["-c", source, "-o", &object]));
@@ -44,6 +51,11 @@ fn main() {
         "build.rs",
         "free",
         "../../src/rt",
+        "../../src/compat.h",
+        "../../src/ids.c",
+        "../../src/pairs.c",
+        "../../src/processes.c",
+        "../../src/sglist.c",
         "../../src/shim.h",
         "../../src/abi",
     ] {

@@ -11,4 +11,5 @@ pub(crate) type c_uchar = u8;
 pub(crate) type c_int = i32;
 pub(crate) type c_uint = u32;
 pub(crate) type c_ulong = usize;
+pub(crate) type c_longlong = i64;
 pub(crate) type c_ulonglong = u64;

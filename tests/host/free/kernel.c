@@ -174,3 +174,134 @@ void wake_up_all(wait_queue_head_t *queue)
 	pthread_cond_broadcast(&queue->woken);
 	pthread_mutex_unlock(&queue->mutex);
 }
+
+void *host_zalloc(size_t size)
+{
+	void *memory = host_alloc(size);
+
+	return memory ? memset(memory, 0, size) : NULL;
+}
+
+struct host_entry {
+	struct host_entry *next;
+	unsigned long index;
+	void *object;
+};
+
+/* Where the entry is pointed to from, or the end. */
+static struct host_entry **host_find(struct xarray *array, unsigned long index)
+{
+	struct host_entry **at = &array->first;
+
+	while (*at && (*at)->index != index)
+		at = &(*at)->next;
+	return at;
+}
+
+void *host_store(struct xarray *array, unsigned long index, void *object)
+{
+	struct host_entry *entry = host_alloc(sizeof(*entry));
+
+	if (!entry)
+		return HOST_NO_MEMORY;
+	spin_lock(&array->lock);
+	if (*host_find(array, index))
+		host_bug("a number is used twice");
+	*entry = (struct host_entry){ array->first, index, object };
+	array->first = entry;
+	spin_unlock(&array->lock);
+	return NULL;
+}
+
+void *xa_load(struct xarray *array, unsigned long index)
+{
+	struct host_entry *entry;
+
+	spin_lock(&array->lock);
+	entry = *host_find(array, index);
+	spin_unlock(&array->lock);
+	return entry ? entry->object : NULL;
+}
+
+void *xa_erase(struct xarray *array, unsigned long index)
+{
+	struct host_entry **at, *entry;
+	void *object = NULL;
+
+	spin_lock(&array->lock);
+	at = host_find(array, index);
+	entry = *at;
+	if (entry) {
+		*at = entry->next;
+		object = entry->object;
+	}
+	spin_unlock(&array->lock);
+	host_free(entry);
+	return object;
+}
+
+/* What does not fit is left out. */
+static void host_append(char *buf, size_t size, size_t *len, const char *text)
+{
+	while (*text && *len + 1 < size)
+		buf[(*len)++] = *text++;
+	if (*len < size)
+		buf[*len] = '\0';
+}
+
+/* Of the kernel's formats those that the module uses: %s, and %pUb, sixteen bytes. */
+int host_scnprintf(char *buf, size_t size, const char *format, ...)
+{
+	const unsigned char *uuid;
+	size_t len = 0;
+	va_list rest;
+	char part[4];
+	int byte;
+
+	va_start(rest, format);
+	for (; *format; format++) {
+		if (!strncmp(format, "%pUb", 4)) {
+			uuid = va_arg(rest, const unsigned char *);
+			for (byte = 0; byte < 16; byte++) {
+				snprintf(part, sizeof(part), "%s%02x",
+					 byte >= 4 && byte <= 10 && byte % 2 == 0 ? "-" : "",
+					 uuid[byte]);
+				host_append(buf, size, &len, part);
+			}
+			format += 3;
+		} else if (!strncmp(format, "%s", 2)) {
+			host_append(buf, size, &len, va_arg(rest, char *));
+			format++;
+		} else {
+			snprintf(part, sizeof(part), "%c", *format);
+			host_append(buf, size, &len, part);
+		}
+	}
+	va_end(rest);
+	return len;
+}
+
+static __thread s32 host_process = 1;
+
+/* From now on this thread is one of that process. */
+void host_be(s32 process)
+{
+	host_process = process;
+}
+
+s32 nvpm_process(void)
+{
+	return host_process;
+}
+
+static s64 host_figures[16];
+
+void nvpm_count(uint figure, u64 by)
+{
+	__atomic_fetch_add(&host_figures[figure], by, __ATOMIC_RELAXED);
+}
+
+s64 host_figure(uint figure)
+{
+	return __atomic_load_n(&host_figures[figure], __ATOMIC_RELAXED);
+}

@@ -8,8 +8,16 @@
 #![cfg(test)]
 #![allow(dead_code, unreachable_pub)]
 
-// free.c and kernel.c, compiled by build.rs.
+// What build.rs has compiled.
 #[link(name = "free", kind = "static")]
+extern "C" {}
+#[link(name = "ids", kind = "static")]
+extern "C" {}
+#[link(name = "pairs", kind = "static")]
+extern "C" {}
+#[link(name = "processes", kind = "static")]
+extern "C" {}
+#[link(name = "sglist", kind = "static")]
 extern "C" {}
 #[link(name = "kernel", kind = "static")]
 extern "C" {}
@@ -23,3 +31,4 @@ mod kernel;
 mod load;
 mod memory;
 mod shared;
+mod shims;

@@ -12,16 +12,25 @@ use std::{ffi::c_void, ptr::null_mut};
 
 use crate::{
     rt::ffi::{c_char, c_int, c_ulong},
-    world::{may_sleep, world},
+    world::{may_sleep, task, world},
 };
 
 /// A device, which is a PCI device or is not.
 pub struct device {
     pub pci: bool,
     pub revocable: bool,
+    pub direct: bool,
+    /// More than one registration is for it.
+    pub shared: bool,
     pub max_segment: u32,
 }
 pub struct pci_dev {
+    _opaque: [u8; 0],
+}
+pub struct nvpm_gpu {
+    _opaque: [u8; 0],
+}
+pub struct nvpm_process {
     _opaque: [u8; 0],
 }
 
@@ -56,6 +65,7 @@ pub struct nvpm_sg_list {
     pub table: sg_table,
     pub next: *mut scatterlist,
     pub room: u32,
+    pub first: u32,
 }
 
 impl Default for nvpm_sg_list {
@@ -64,13 +74,14 @@ impl Default for nvpm_sg_list {
             table: sg_table::default(),
             next: null_mut(),
             room: 0,
+            first: 0,
         }
     }
 }
 
 /// Addresses and lengths of a table's entries.
 pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
-    assert_eq!(table.nents, table.orig_nents);
+    assert_eq!(table.orig_nents, 0, "who looks for pages finds entries without");
     if table.nents == 0 {
         return Vec::new();
     }
@@ -216,7 +227,7 @@ pub unsafe fn nvidia_p2p_put_pages(
 }
 
 pub unsafe fn nvpm_has_persistent() -> bool {
-    true
+    !world().faults.old_driver.get()
 }
 
 pub unsafe fn nvpm_get_pages_persistent(
@@ -260,7 +271,12 @@ pub unsafe fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool
 
 pub unsafe fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> bool {
     world().driver.read(table);
-    false
+    world().faults.coherent.get()
+}
+
+pub unsafe fn nvpm_page_table_gpu(table: *const nvidia_p2p_page_table) -> *const u8 {
+    world().driver.read(table);
+    world().driver.uuid().as_ptr()
 }
 
 pub unsafe fn nvpm_dma_mapping_known(_mapping: *const nvidia_p2p_dma_mapping) -> bool {
@@ -298,6 +314,62 @@ pub const NVPM_FAILED_NO_MEMORY: nvpm_figure = 4;
 pub const NVPM_FAILED_NOT_SUPPORTED: nvpm_figure = 5;
 pub const NVPM_FAILED_FREED: nvpm_figure = 6;
 pub const NVPM_FAILED_DRIVER: nvpm_figure = 7;
+pub const NVPM_FAILED_LEFT_BEHIND: nvpm_figure = 8;
+pub const NVPM_LEFT_BEHIND: nvpm_figure = 9;
+
+pub type nvpm_verdict = u32;
+pub const NVPM_OURS: nvpm_verdict = 1;
+pub const NVPM_DRIVERS: nvpm_verdict = 2;
+pub const NVPM_UNASKED: nvpm_verdict = 3;
+pub const NVPM_REFUSED: nvpm_verdict = 4;
+
+pub unsafe fn nvpm_gpu(uuid: *const u8) -> *mut nvpm_gpu {
+    world().kernel.pairs.gpu(uuid).cast()
+}
+
+pub unsafe fn nvpm_pair_verdict(gpu: *const nvpm_gpu, device: *mut device) -> i32 {
+    world().kernel.pairs.verdict(gpu as usize, device as usize)
+}
+
+pub unsafe fn nvpm_pair_add(gpu: *mut nvpm_gpu, device: *mut device, verdict: i32) -> bool {
+    world()
+        .kernel
+        .pairs
+        .add(gpu as usize, device as usize, verdict)
+}
+
+pub unsafe fn nvpm_pairs_forget() {
+    world().kernel.pairs.forget();
+}
+
+pub unsafe fn nvpm_process_get() -> *mut nvpm_process {
+    world().kernel.processes.get().cast()
+}
+
+pub unsafe fn nvpm_process_put(process: *mut nvpm_process) {
+    world().kernel.processes.put(process as usize);
+}
+
+pub unsafe fn nvpm_process_is_calling(process: *const nvpm_process) -> bool {
+    process as usize == task().process as usize
+}
+
+pub unsafe fn nvpm_process_leave(process: *mut nvpm_process, registrations: i32, pages: i64) {
+    let processes = &world().kernel.processes;
+    processes.leave(process as usize, registrations.into(), pages);
+    world()
+        .kernel
+        .count(NVPM_LEFT_BEHIND, i64::from(registrations) as u64);
+}
+
+pub unsafe fn nvpm_process_left(
+    process: *const nvpm_process,
+    registrations: u32,
+    pages: u64,
+) -> bool {
+    let left = world().kernel.processes.left(process as usize);
+    left.0 >= registrations.into() || left.1 >= pages as i64
+}
 
 pub unsafe fn nvpm_gate_enter(exclusive: bool) {
     world().kernel.gate.enter(exclusive);
@@ -323,6 +395,71 @@ pub unsafe fn nvpm_revocable(device: *mut device) -> bool {
 pub unsafe fn nvpm_max_segment(device: *mut device) -> u32 {
     // SAFETY: A pointer to a device.
     unsafe { (*device).max_segment }
+}
+
+pub unsafe fn nvpm_dma_direct(device: *mut device) -> bool {
+    // SAFETY: A pointer to a device.
+    unsafe { (*device).direct }
+}
+
+/// A range that many pieces share.
+#[derive(Default)]
+pub struct nvpm_range {
+    pub address: u64,
+    pub linked: u64,
+}
+
+pub unsafe fn nvpm_range_begin(
+    _device: *mut device,
+    range: *mut nvpm_range,
+    _physical: u64,
+    len: u64,
+) -> bool {
+    let Some(address) = world().kernel.dma.begin(len) else {
+        return false;
+    };
+    // SAFETY: The caller's pointer is valid.
+    unsafe { *range = nvpm_range { address, linked: 0 } };
+    true
+}
+
+pub unsafe fn nvpm_range_add(
+    device: *mut device,
+    range: *mut nvpm_range,
+    physical: u64,
+    len: u64,
+) -> c_int {
+    // SAFETY: The caller's pointer is valid.
+    let range = unsafe { &mut *range };
+    let address = range.address + range.linked;
+    if !world()
+        .kernel
+        .dma
+        .map_at(device as usize, address, physical, len)
+    {
+        return -5;
+    }
+    range.linked += len;
+    0
+}
+
+pub unsafe fn nvpm_range_end(
+    _device: *mut device,
+    range: *mut nvpm_range,
+    address: *mut u64,
+) -> c_int {
+    // SAFETY: The caller's pointers are valid.
+    unsafe { *address = (*range).address };
+    0
+}
+
+pub unsafe fn nvpm_range_undo(device: *mut device, range: *mut nvpm_range) {
+    // SAFETY: The caller's pointer is valid.
+    let range = unsafe { &*range };
+    world()
+        .kernel
+        .dma
+        .end(device as usize, range.address, range.linked);
 }
 
 pub unsafe fn nvpm_dma_map(
@@ -366,20 +503,16 @@ pub unsafe fn nvpm_sg_grow(list: *mut nvpm_sg_list, _more: bool) -> c_int {
     list.table.sgl = sgl;
     list.next = sgl;
     list.room = LIST_ROOM;
+    list.first = LIST_ROOM;
     0
 }
 
-pub unsafe fn nvpm_sg_finish(list: *mut nvpm_sg_list) {
-    // SAFETY: The caller's pointer is valid.
-    let list = unsafe { &mut *list };
-    list.table.orig_nents = list.table.nents;
-}
+pub unsafe fn nvpm_sg_finish(_list: *mut nvpm_sg_list) {}
 
-pub unsafe fn nvpm_sg_free(list: *mut nvpm_sg_list) {
-    // SAFETY: The caller's pointer is valid.
-    let list = unsafe { &mut *list };
-    if !list.table.sgl.is_null() {
-        world().kernel.lists.remove(list.table.sgl);
+pub unsafe fn nvpm_sg_free(sgl: *mut scatterlist, first: u32) {
+    if !sgl.is_null() {
+        assert_eq!(first, LIST_ROOM);
+        world().kernel.lists.remove(sgl);
     }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Driver {
     mappings: RefCell<Vec<Box<Mapping>>>,
     /// Where the next page is pinned.
     place: Cell<u64>,
+    uuid: [u8; 16],
+    mapped: Cell<u32>,
 }
 
 /// GPU memory of a process.
@@ -85,6 +87,8 @@ impl Driver {
             tables: Mutex::new(Vec::new()),
             mappings: RefCell::default(),
             place: Cell::new(1 << 50),
+            uuid: [7; 16],
+            mapped: Cell::new(0),
         }
     }
 
@@ -356,8 +360,19 @@ impl Driver {
         self.read(table);
         // SAFETY: The table is alive, and this one of ours.
         let table_pages = unsafe { &(*table.cast::<Table>()).pages };
+        match world().faults.refuses_to_map.get() {
+            0 => {}
+            errno => return errno,
+        }
         let mut addresses = Vec::new();
         for page in table_pages {
+            if let Some(offset) = world().faults.bus_offset.get() {
+                let address = page.physical_address + offset;
+                let dma = &world().kernel.dma;
+                assert!(dma.map_at(device, address, page.physical_address, GPU_PAGE));
+                addresses.push(address);
+                continue;
+            }
             let address = world()
                 .kernel
                 .dma
@@ -382,6 +397,7 @@ impl Driver {
             dma_addresses: mapping.addresses.as_mut_ptr(),
         };
         *out = &mut mapping.c;
+        self.mapped.set(self.mapped.get() + 1);
         self.mappings.borrow_mut().push(mapping);
         0
     }
@@ -419,6 +435,29 @@ impl Driver {
         };
         let mut places = (physical..physical + len).step_by(GPU_PAGE as usize);
         places.all(|at| pins.iter().any(|pin| covers(pin, at)))
+    }
+
+    /// Whether something is mapped by the driver.
+    pub(crate) fn maps(&self) -> bool {
+        self.mappings.borrow().iter().any(|one| one.alive)
+    }
+
+    /// How often it has mapped the pages of a pin.
+    pub(crate) fn mapped(&self) -> u32 {
+        self.mapped.get()
+    }
+
+    /// The process is known to the objects of another one no more: its pins stay, and are not its.
+    pub(crate) fn unregister(&self, process: i32) {
+        let mut pins = self.pins.borrow_mut();
+        for pin in pins.iter_mut().filter(|pin| pin.process == process) {
+            pin.process = 0;
+        }
+    }
+
+    /// The one GPU's name.
+    pub(crate) fn uuid(&self) -> &[u8; 16] {
+        &self.uuid
     }
 
     /// Whether a callback is armed that has not come.

@@ -14,7 +14,7 @@ use loom::sync::{atomic::AtomicUsize, Condvar, Mutex};
 
 use crate::{
     abi,
-    world::{may_sleep, note, world},
+    world::{may_sleep, note, task, world},
 };
 
 /// See the module's description.
@@ -24,7 +24,9 @@ pub(crate) struct Kernel {
     pub(crate) gate: Gate,
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
-    figures: Cell<[u64; 8]>,
+    pub(crate) pairs: Pairs,
+    pub(crate) processes: Processes,
+    figures: Cell<[u64; 10]>,
     live: Cell<u32>,
     atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
 }
@@ -37,6 +39,8 @@ impl Kernel {
             gate: Gate::new(),
             dma: Dma::new(),
             lists: Lists::new(),
+            pairs: Pairs::default(),
+            processes: Processes::default(),
             figures: Cell::default(),
             live: Cell::new(0),
             atomics: RefCell::default(),
@@ -92,7 +96,12 @@ impl Kernel {
         );
         assert_eq!(self.live.get(), 0, "memory is left");
         let figures = self.figures.get();
-        for gauge in [abi::NVPM_REGIONS, abi::NVPM_BYTES] {
+        assert!(self.pairs.0.borrow().is_empty(), "verdicts are left");
+        assert!(
+            self.processes.0.borrow().is_empty(),
+            "processes are left"
+        );
+        for gauge in [abi::NVPM_REGIONS, abi::NVPM_BYTES, abi::NVPM_LEFT_BEHIND] {
             assert_eq!(figures[gauge], 0, "a region that is gone is counted still");
         }
     }
@@ -156,6 +165,89 @@ impl Module {
     pub(crate) fn runs(&self, what: &str) {
         let gone = self.state.lock().unwrap().gone;
         assert!(!gone, "{what} runs in a module that is gone");
+    }
+}
+
+/// Verdicts on pairs of a GPU and a device. No order of look-ups matters, so it is not explored.
+#[derive(Default)]
+pub(crate) struct Pairs(RefCell<BTreeMap<(usize, usize), i32>>);
+
+impl Pairs {
+    /// The one GPU that there is.
+    pub(crate) fn gpu(&self, uuid: *const u8) -> *mut u8 {
+        may_sleep("remembering a GPU");
+        uuid.cast_mut()
+    }
+
+    pub(crate) fn verdict(&self, gpu: usize, device: usize) -> i32 {
+        match self.0.borrow().get(&(gpu, device)) {
+            Some(&verdict) => verdict,
+            None if world().faults.unasked.get() => 0,
+            None => abi::NVPM_OURS as i32,
+        }
+    }
+
+    pub(crate) fn add(&self, gpu: usize, device: usize, verdict: i32) -> bool {
+        may_sleep("remembering a verdict");
+        if !world().kernel.allocate() {
+            return false;
+        }
+        if self.0.borrow_mut().insert((gpu, device), verdict).is_some() {
+            world().kernel.deallocate();
+        }
+        true
+    }
+
+    pub(crate) fn forget(&self) {
+        let mut pairs = self.0.borrow_mut();
+        pairs.keys().for_each(|_| world().kernel.deallocate());
+        pairs.clear();
+    }
+
+    /// How many are known.
+    pub(crate) fn known(&self) -> usize {
+        self.0.borrow().len()
+    }
+}
+
+/// Processes that pin: how many pins of them know each, and what they have left behind.
+#[derive(Default)]
+pub(crate) struct Processes(RefCell<BTreeMap<usize, (u32, i64, i64)>>);
+
+impl Processes {
+    pub(crate) fn get(&self) -> *mut u8 {
+        may_sleep("remembering a process");
+        let number = task().process as usize;
+        let mut processes = self.0.borrow_mut();
+        if !processes.contains_key(&number) && !world().kernel.allocate() {
+            return std::ptr::null_mut();
+        }
+        processes.entry(number).or_default().0 += 1;
+        number as *mut u8
+    }
+
+    pub(crate) fn put(&self, number: usize) {
+        let mut processes = self.0.borrow_mut();
+        let process = processes.get_mut(&number).expect("the process is known");
+        process.0 -= 1;
+        if process.0 == 0 {
+            assert_eq!((process.1, process.2), (0, 0), "counted, and forgotten");
+            processes.remove(&number);
+            world().kernel.deallocate();
+        }
+    }
+
+    pub(crate) fn leave(&self, number: usize, registrations: i64, pages: i64) {
+        let mut processes = self.0.borrow_mut();
+        let process = processes.get_mut(&number).expect("the process is known");
+        process.1 += registrations;
+        process.2 += pages;
+    }
+
+    /// Registrations and pages that it has left behind.
+    pub(crate) fn left(&self, number: usize) -> (i64, i64) {
+        let processes = self.0.borrow();
+        processes.get(&number).map_or((0, 0), |one| (one.1, one.2))
     }
 }
 
@@ -284,13 +376,43 @@ impl Dma {
 
     /// The bus address of physical memory, unless there is none to be had.
     pub(crate) fn map(&self, device: usize, physical: u64, len: u64) -> Option<u64> {
+        let address = if is_direct(device) {
+            physical
+        } else {
+            self.free(len)
+        };
+        self.map_at(device, address, physical, len)
+            .then_some(address)
+    }
+
+    /// Room for so many bytes: a page between any two, so that none is a neighbour of another.
+    fn free(&self, len: u64) -> u64 {
+        self.last.replace(self.last.get() + len + 4096)
+    }
+
+    /// Room that pieces will share, in a world that has such a thing.
+    pub(crate) fn begin(&self, len: u64) -> Option<u64> {
+        world().faults.ranges.get().then(|| self.free(len))
+    }
+
+    /// Gives up room that pieces share, and what is in it.
+    pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
+        let mut mappings = self.mappings.lock().unwrap();
+        let inside = |one: &Mapping| {
+            one.device == device && (address..address + len).contains(&one.address)
+        };
+        for one in mappings.iter().filter(|one| inside(one)) {
+            assert_ne!(one.stage, Stage::Used, "unmapped while the device may use it");
+        }
+        mappings.retain(|one| !inside(one));
+    }
+
+    /// Maps it to that address, unless it cannot be had.
+    pub(crate) fn map_at(&self, device: usize, address: u64, physical: u64, len: u64) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         if world().faults.mapping.fails("the device gets no address") {
-            return None;
+            return false;
         }
-        let address = self.last.get();
-        // A page between any two, so that none is a neighbour of another.
-        self.last.set(address + len + 4096);
         mappings.push(Mapping {
             device,
             address,
@@ -298,7 +420,7 @@ impl Dma {
             len,
             stage: Stage::Made,
         });
-        Some(address)
+        true
     }
 
     pub(crate) fn unmap(&self, device: usize, address: u64, len: u64) {
@@ -318,20 +440,33 @@ impl Dma {
         let mut mappings = self.mappings.lock().unwrap();
         let mut all = true;
         for (address, len) in abi::entries(table) {
-            let mapping = mappings
-                .iter_mut()
-                .find(|one| one.address <= address && address + len <= one.address + one.len);
-            let Some(mapping) = mapping else {
-                all = false;
-                continue;
-            };
-            assert!(
-                stage != Stage::Used || world().driver.pinned(mapping.physical, mapping.len),
-                "the device uses memory that is not pinned"
-            );
-            mapping.stage = stage;
+            let mut found = 0;
+            for mapping in mappings.iter_mut() {
+                // An entry is part of a mapping, or has many in it.
+                let first = address.max(mapping.address);
+                let last = (address + len).min(mapping.address + mapping.len);
+                if first >= last {
+                    continue;
+                }
+                found += last - first;
+                assert!(
+                    stage != Stage::Used || world().driver.pinned(mapping.physical, mapping.len),
+                    "the device uses memory that is not pinned"
+                );
+                mapping.stage = stage;
+            }
+            all &= found == len;
         }
         all
+    }
+
+    /// A device that uses physical addresses is told when it is to use them no more, and there is
+    /// nothing to unmap.
+    pub(crate) fn forget_direct(&self, device: usize) {
+        if is_direct(device) {
+            let mut mappings = self.mappings.lock().unwrap();
+            mappings.retain(|one| one.device != device || one.stage == Stage::Used);
+        }
     }
 
     /// Fails if anything is mapped for a device.
@@ -345,13 +480,19 @@ impl Dma {
     pub(crate) fn assert_unused(&self, physical: u64, len: u64) {
         for one in self.mappings.lock().unwrap().iter() {
             let touches = one.physical < physical + len && physical < one.physical + one.len;
+            let is_off = is_direct(one.device) && one.stage == Stage::Given;
             assert!(
-                !touches || one.stage == Stage::Made,
+                !touches || one.stage == Stage::Made || is_off,
                 "unpinned while it is mapped for a device: {:?}",
                 one.stage
             );
         }
     }
+}
+
+fn is_direct(device: usize) -> bool {
+    // SAFETY: Devices stay until the end.
+    unsafe { (*(device as *const abi::device)).direct }
 }
 
 /// Scatterlists. They stay in memory until the end, so that a use after free is seen.

@@ -98,6 +98,10 @@ pub(crate) struct Request {
     pub(crate) no_pci: bool,
     /// The device's driver never says that a registration is complete.
     pub(crate) never_complete: bool,
+    /// The device uses physical addresses.
+    pub(crate) direct: bool,
+    /// The device, if it is not a new one.
+    pub(crate) device: Option<*mut abi::device>,
 }
 
 impl Client {
@@ -119,6 +123,21 @@ impl Client {
 }
 
 impl Registration {
+    pub(crate) fn device(&self) -> *mut abi::device {
+        self.device
+    }
+
+    /// How many entries the scatterlist has.
+    pub(crate) fn entries(&self) -> usize {
+        abi::entries(&self.table.get()).len()
+    }
+
+    /// Whether each entry begins where the one before ends.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let entries = abi::entries(&self.table.get());
+        entries.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0)
+    }
+
     fn get_pages(&self, request: Request) -> Result<(), i32> {
         let get_pages = self
             .client
@@ -209,7 +228,11 @@ impl Registration {
         unsafe { release(self.context) };
         note("release has returned");
         world().kernel.module.runs("the end of release");
-        world().kernel.dma.assert_none(self.device as usize);
+        world().kernel.dma.forget_direct(self.device as usize);
+        // SAFETY: Devices stay until the end.
+        if !unsafe { (*self.device).shared } {
+            world().kernel.dma.assert_none(self.device as usize);
+        }
         self.released.set(true);
         let mut registrations = self.client.registrations.lock().unwrap();
         *registrations -= 1;
@@ -281,16 +304,14 @@ impl Rdma {
     /// An application registers memory.
     pub(crate) fn register(&self, request: Request) -> Result<Rc<Registration>, i32> {
         let (client, context) = self.acquire(request).ok_or(EFAULT)?;
-        self.devices.borrow_mut().push(Box::new(abi::device {
-            pci: !request.no_pci,
-            revocable: !request.never_complete,
-            max_segment: 1 << 16,
-        }));
-        let device = self
-            .devices
-            .borrow_mut()
-            .last_mut()
-            .map(|device| &raw mut **device);
+        let device = match request.device {
+            Some(device) => {
+                // SAFETY: Devices stay until the end.
+                unsafe { (*device).shared = true };
+                device
+            }
+            None => self.new_device(request),
+        };
         let ticket = match client.revocable {
             true => self.next_ticket.replace(self.next_ticket.get() + 1),
             false => NO_TICKET,
@@ -298,7 +319,7 @@ impl Rdma {
         let registration = Rc::new(Registration {
             client,
             context,
-            device: device.expect("was just added"),
+            device,
             ticket,
             table: Cell::new(sg_table::default()),
             state: Mutex::new(State::default()),
@@ -310,6 +331,19 @@ impl Rdma {
             Kind::G3a | Kind::G3b => self.register_locked(&registration, request),
         };
         outcome.map(|()| registration)
+    }
+
+    fn new_device(&self, request: Request) -> *mut abi::device {
+        let mut device = Box::new(abi::device {
+            pci: !request.no_pci,
+            revocable: !request.never_complete,
+            direct: request.direct,
+            shared: false,
+            max_segment: 1 << 16,
+        });
+        let pointer = &raw mut *device;
+        self.devices.borrow_mut().push(device);
+        pointer
     }
 
     fn acquire(&self, request: Request) -> Option<(Rc<Client>, *mut c_void)> {

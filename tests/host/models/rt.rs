@@ -298,9 +298,14 @@ pub(crate) fn page_size() -> u64 {
     4096
 }
 
-/// The calling process.
-pub(crate) fn process() -> i32 {
-    task().process
+/// Whether the calling thread is about to end.
+pub(crate) fn exiting() -> bool {
+    task().exiting.get()
+}
+
+/// How some messages end.
+pub(crate) fn persistent_instead() -> &'static str {
+    "; there is another way"
 }
 
 /// The calling thread.

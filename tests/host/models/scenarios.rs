@@ -6,9 +6,12 @@ mod cast;
 
 mod answers;
 mod freed;
+mod left;
 mod memory;
 mod persistent;
+mod places;
 mod process;
 mod reuse;
 mod unload;
 mod unpinning;
+mod verdict;

@@ -41,6 +41,18 @@ pub(crate) struct Faults {
     pub(crate) refusal: Cell<i32>,
     /// The driver cannot pin until it is told to unpin.
     pub(crate) no_persistent: Cell<bool>,
+    /// It is of the days before it could.
+    pub(crate) old_driver: Cell<bool>,
+    /// The driver has not been asked about any pair yet.
+    pub(crate) unasked: Cell<bool>,
+    /// The driver's answer to requests to map, if it is an error.
+    pub(crate) refuses_to_map: Cell<i32>,
+    /// The driver gives physical addresses with this added.
+    pub(crate) bus_offset: Cell<Option<u64>>,
+    /// GPU memory is RAM to the kernel.
+    pub(crate) coherent: Cell<bool>,
+    /// Many pieces can share a range of addresses.
+    pub(crate) ranges: Cell<bool>,
     /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.
     pub(crate) page_size: Cell<u32>,
     /// As many pages less than there are claims the driver.
@@ -95,6 +107,8 @@ pub(crate) struct Task {
     pub(crate) spinning: Cell<u32>,
     /// It is in a callback of the driver, and so holds the driver's lock.
     pub(crate) in_callback: Cell<bool>,
+    /// It is about to end.
+    pub(crate) exiting: Cell<bool>,
 }
 
 /// The world of the model that runs.
@@ -157,6 +171,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         thread: number,
         spinning: Cell::new(0),
         in_callback: Cell::new(false),
+        exiting: Cell::new(false),
     };
     let id = thread::current().id();
     world().tasks.borrow_mut().insert(id, Rc::new(task));

@@ -5,7 +5,7 @@
 use std::{any::Any, rc::Rc};
 
 use crate::{
-    client::{Persistent, Region, Revocable},
+    client::{Last, Persistent, Region, Revocable},
     extents::GPU_PAGE,
     p2p,
     peer::{self, Core, Registration as Client},
@@ -21,38 +21,40 @@ pub(crate) struct Module {
 impl Module {
     /// Loaded with persistent_api_support=0: the revocable client is asked first.
     pub(crate) fn revocable() -> Self {
-        Self::load([revocable, persistent], ["nv_mem", "nv_mem_nc"]).expect("the core takes it")
+        Self::load(&[(revocable, "nv_mem"), (last, "nv_mem_nc")]).expect("the core takes it")
     }
 
     /// Loaded with persistent_api_support=1.
     pub(crate) fn persistent() -> Self {
-        let names = ["nv_mem", "nv_mem_revocable"];
-        Self::load([persistent, revocable], names).expect("the core takes it")
+        let clients: [(Register, _); 3] = [
+            (persistent, "nv_mem"),
+            (revocable, "nv_mem_revocable"),
+            (last, "nv_mem_fixed"),
+        ];
+        Self::load(&clients).expect("the core takes it")
     }
 
     /// The core does not take the second client: the module is not loaded.
     pub(crate) fn refused() {
         world().faults.client.set(1);
-        let module = Self::load([revocable, persistent], ["nv_mem", "nv_mem_nc"]);
+        let module = Self::load(&[(revocable, "nv_mem"), (last, "nv_mem_nc")]);
         assert!(module.is_none());
         world().kernel.module.end_to_go();
     }
 
-    fn load(clients: [Register; 2], names: [&str; 2]) -> Option<Self> {
+    fn load(clients: &[(Register, &str)]) -> Option<Self> {
         world().kernel.load_module();
-        let first = clients[0](names[0])?;
-        let second = clients[1](names[1])?;
+        let clients = clients.iter().map(|(register, name)| register(name));
+        let clients = clients.collect::<Option<_>>()?;
         peer::open();
-        Some(Self {
-            clients: vec![first, second],
-        })
+        Some(Self { clients })
     }
 
     /// rmmod, when nobody needs the module.
     pub(crate) fn unload(self) {
         world().kernel.module.begin_to_go();
         self.clients.into_iter().for_each(drop);
-        p2p::drain::<Region>();
+        p2p::end::<Region>();
         world().kernel.module.end_to_go();
     }
 }
@@ -65,6 +67,10 @@ fn revocable(name: &str) -> Option<Box<dyn Any>> {
 
 fn persistent(name: &str) -> Option<Box<dyn Any>> {
     Some(Box::new(Client::<Persistent>::new(name, core()).ok()?))
+}
+
+fn last(name: &str) -> Option<Box<dyn Any>> {
+    Some(Box::new(Client::<Last>::new(name, core()).ok()?))
 }
 
 fn core() -> Core {
@@ -85,7 +91,12 @@ pub(crate) const B: u64 = 0x20_0000;
 
 /// Memory of two pages at `address`, which are not neighbours on the bus.
 pub(crate) fn allocate(address: u64) {
-    world().driver.allocate(OWNER, address, 2);
+    allocate_for(OWNER, address);
+}
+
+/// The same of that process.
+pub(crate) fn allocate_for(process: i32, address: u64) {
+    world().driver.allocate(process, address, 2);
 }
 
 pub(crate) fn free(address: u64) {
@@ -101,6 +112,8 @@ pub(crate) fn page(address: u64) -> Request {
         device_fails: false,
         no_pci: false,
         never_complete: false,
+        direct: false,
+        device: None,
     }
 }
 

@@ -6,6 +6,8 @@
 #ifndef HOST_H
 #define HOST_H
 
+#define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +20,7 @@
 typedef uint8_t u8;
 typedef uint32_t u32;
 typedef int32_t s32;
+typedef int64_t s64;
 typedef uint64_t u64;
 typedef unsigned int uint;
 typedef uint64_t dma_addr_t;
@@ -103,5 +106,138 @@ struct sg_table {
 	uint nents;
 	uint orig_nents;
 };
+
+/* As in the kernel: the last entry of an array may point to the next array. */
+#define SG_CHAIN 1ul
+#define SG_END 2ul
+#define SG_MAX_SINGLE_ALLOC (4096 / sizeof(struct scatterlist))
+#define sg_is_chain(entry) ((entry)->page_link & SG_CHAIN)
+#define sg_is_last(entry) ((entry)->page_link & SG_END)
+#define sg_chain_ptr(entry) ((struct scatterlist *)((entry)->page_link & ~(SG_CHAIN | SG_END)))
+#define sg_chain(array, entries, next) \
+	((array)[(entries) - 1].page_link = (unsigned long)(next) | SG_CHAIN)
+#define sg_mark_end(entry) ((entry)->page_link = SG_END)
+
+#define clamp_t(type, value, low, high) ({				\
+	type v_ = (value), l_ = (low), h_ = (high);			\
+	v_ < l_ ? l_ : v_ > h_ ? h_ : v_; })
+#define kmalloc_array(number, size, flags) host_alloc((number) * (size))
+void *host_zalloc(size_t size);
+#define kzalloc(size, flags) host_zalloc(size)
+#define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
+int host_scnprintf(char *buf, size_t size, const char *format, ...);
+#define scnprintf host_scnprintf
+
+typedef struct {
+	s64 value;
+} atomic64_t;
+
+#define atomic64_inc_return(counter) __atomic_add_fetch(&(counter)->value, 1, __ATOMIC_SEQ_CST)
+
+#define DEFINE_SPINLOCK(name) \
+	spinlock_t name = { PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP }
+#define DECLARE_RWSEM(name) pthread_rwlock_t name = PTHREAD_RWLOCK_INITIALIZER
+#define down_read pthread_rwlock_rdlock
+#define up_read pthread_rwlock_unlock
+#define down_write pthread_rwlock_wrlock
+#define up_write pthread_rwlock_unlock
+
+/* An array of pointers under numbers. */
+struct xarray {
+	spinlock_t lock;
+	struct host_entry *first;
+};
+
+#define DEFINE_XARRAY(name) \
+	struct xarray name = { { PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP }, NULL }
+void *host_store(struct xarray *array, unsigned long index, void *object);
+#define xa_store(array, index, object, flags) host_store(array, index, object)
+void *xa_load(struct xarray *array, unsigned long index);
+void *xa_erase(struct xarray *array, unsigned long index);
+/* The one error that it has is no memory: an address that no object has. */
+#define HOST_NO_MEMORY ((void *)-12l)
+#define xa_err(object) ((object) == HOST_NO_MEMORY ? -12 : 0)
+
+#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
+#define LINUX_VERSION_CODE KERNEL_VERSION(7, 3, 0)
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+#define LIST_HEAD(name) struct list_head name = { &(name), &(name) }
+#define INIT_LIST_HEAD(head) ((head)->next = (head)->prev = (head))
+
+static inline void list_add(struct list_head *new, struct list_head *head)
+{
+	new->next = head->next;
+	new->prev = head;
+	head->next->prev = new;
+	head->next = new;
+}
+
+static inline void list_add_tail(struct list_head *new, struct list_head *head)
+{
+	list_add(new, head->prev);
+}
+
+static inline void list_move(struct list_head *entry, struct list_head *head)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	list_add(entry, head);
+}
+
+#define list_for_each_entry(entry, head, member)				\
+	for ((entry) = container_of((head)->next, typeof(*(entry)), member);	\
+	     &(entry)->member != (head);					\
+	     (entry) = container_of((entry)->member.next, typeof(*(entry)), member))
+#define list_for_each_entry_safe(entry, after, head, member)			\
+	for ((entry) = container_of((head)->next, typeof(*(entry)), member),	\
+	     (after) = container_of((entry)->member.next, typeof(*(entry)), member); \
+	     &(entry)->member != (head);					\
+	     (entry) = (after),							\
+	     (after) = container_of((entry)->member.next, typeof(*(entry)), member))
+
+/* All in one bucket is as right as in many. */
+struct hlist_node {
+	struct list_head list;
+};
+
+#define DEFINE_HASHTABLE(name, bits) LIST_HEAD(name)
+#define hash_add(table, node, key) list_add(&(node)->list, &(table))
+#define hash_del(node) ((node)->list.prev->next = (node)->list.next, \
+			(node)->list.next->prev = (node)->list.prev)
+#define hash_for_each_possible(table, entry, member, key) \
+	list_for_each_entry(entry, &(table), member.list)
+
+/* A device on the PCI bus, without an IOMMU, known by its references, and to the kernel or not any more. */
+struct device {
+	bool registered;
+	int references;
+	const char *name;
+};
+
+struct pci_dev {
+	struct device dev;
+};
+
+#define to_pci_dev(device) ((struct pci_dev *)(device))
+#define device_is_registered(device) ((device)->registered)
+#define pci_name(pci) ((pci)->dev.name)
+
+#define use_dma_iommu(device) ((void)(device), false)
+#define get_dma_ops(device) ((void)(device), NULL)
+
+static inline struct pci_dev *pci_dev_get(struct pci_dev *pci)
+{
+	pci->dev.references++;
+	return pci;
+}
+
+static inline void pci_dev_put(struct pci_dev *pci)
+{
+	pci->dev.references--;
+}
 
 #endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The NVIDIA driver, as its header has it: what the driver's generations have
+ * in common, and what some lack.
+ */
+#include <linux/bits.h>
+#include <linux/errno.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/pfn.h>
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+#include <nv-p2p.h>
+
+#include "compat.h"
+#include "shim.h"
+
+/* The same figures stand in abi.rs. */
+static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
+static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
+static_assert(offsetof(struct nvidia_p2p_page_table, entries) == 16);
+static_assert(sizeof(struct nvidia_p2p_page) == 32);
+static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
+static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
+static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
+
+#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+bool nvpm_has_persistent(void)
+{
+	return true;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return nvidia_p2p_get_pages_persistent(addr, len, table, 0);
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return nvidia_p2p_put_pages_persistent(addr, table, 0);
+}
+#elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
+/* Drivers 515 to 530: without a callback the pages are pinned until put. */
+bool nvpm_has_persistent(void)
+{
+	return nvidia_p2p_cap_persistent_pages;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return nvidia_p2p_get_pages(0, 0, addr, len, table, NULL, NULL);
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return nvidia_p2p_put_pages(0, 0, addr, table);
+}
+#else
+bool nvpm_has_persistent(void)
+{
+	return false;
+}
+
+int nvpm_get_pages_persistent(u64 addr, u64 len,
+			      struct nvidia_p2p_page_table **table)
+{
+	return -ENOTSUPP;
+}
+
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
+{
+	return -ENOTSUPP;
+}
+#endif
+
+/*
+ * The page table's major number went from 1 to 2 when a field was appended; the
+ * fields read here are the same in both.
+ */
+bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
+{
+	u32 major = table->version >> 16;
+
+	return major == 1 || major == 2;
+}
+
+bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
+{
+	return NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(mapping);
+}
+
+/* What came with later page tables, by its place: the header may be older than the driver. */
+#define NVPM_PAGE_TABLE_UUID 24
+#define NVPM_PAGE_TABLE_FLAGS 32
+#define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
+
+const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table)
+{
+	if (table->version < 0x00010002)
+		return NULL;
+	return *(const u8 *const *)((const u8 *)table + NVPM_PAGE_TABLE_UUID);
+}
+
+bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
+{
+	struct page *page;
+	unsigned long pfn;
+
+	if (table->version >> 16 >= 2)
+		return *(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
+		       NVPM_PAGE_TABLE_CACHEABLE;
+	/* Drivers before 580 do not say it, but such memory is RAM to the kernel. */
+	if (!table->entries || !table->pages)
+		return false;
+	pfn = PHYS_PFN(table->pages[0]->physical_address);
+	if (!pfn_valid(pfn))
+		return false;
+	page = pfn_to_page(pfn);
+	return !PageReserved(page) && !is_pci_p2pdma_page(page);
+}

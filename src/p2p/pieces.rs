@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Where pinned memory is.
+
+use crate::{
+    errno::Errno,
+    extents::Extent,
+    rt::{
+        KVVec,
+        GFP_KERNEL, //
+    }, //
+};
+
+/// The extents of a range, in its order, neighbours merged. Mostly there is one, which needs no
+/// memory of its own; that is known only when all pages have been looked at.
+pub(crate) enum Pieces {
+    /// None yet, if it is empty.
+    One(Extent),
+    /// Two at least.
+    Many(KVVec<Extent>),
+}
+
+impl Pieces {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self::One(Extent { start: 0, len: 0 })
+    }
+
+    /// Adds the next one.
+    pub(super) fn push(&mut self, extent: Extent) -> Result<(), Errno> {
+        match self {
+            Self::One(only) if only.len == 0 => *only = extent,
+            Self::One(first) => {
+                let mut many = KVVec::with_capacity(2, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+                many.extend_from_slice(&[*first, extent], GFP_KERNEL)
+                    .map_err(|_| Errno::NOMEM)?;
+                *self = Self::Many(many);
+            }
+            Self::Many(many) => many.push(extent, GFP_KERNEL).map_err(|_| Errno::NOMEM)?,
+        }
+        Ok(())
+    }
+
+    /// In memory that is no larger than they are.
+    pub(super) fn fitting(self) -> Result<Self, Errno> {
+        match self {
+            Self::Many(many) if many.len() < many.capacity() => {
+                let mut copy =
+                    KVVec::with_capacity(many.len(), GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+                copy.extend_from_slice(&many, GFP_KERNEL)
+                    .map_err(|_| Errno::NOMEM)?;
+                Ok(Self::Many(copy))
+            }
+            fits => Ok(fits),
+        }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[Extent] {
+        match self {
+            Self::One(only) => core::slice::from_ref(only),
+            Self::Many(many) => many,
+        }
+    }
+
+    /// All of them, to be changed in place.
+    pub(super) fn all_mut(&mut self) -> &mut [Extent] {
+        match self {
+            Self::One(only) => core::slice::from_mut(only),
+            Self::Many(many) => many,
+        }
+    }
+}

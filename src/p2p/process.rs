@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Processes that have memory pinned revocably, and what they leave behind.
+//!
+//! A registration that ends in another process than the one that made it, or with that process,
+//! stays pinned until the memory is freed: the driver unpins for nobody else. The limit on locked
+//! memory does not count it any more, so it is counted here (`processes.c`), and bounded.
+
+use core::ptr::NonNull;
+
+use crate::{
+    abi,
+    errno::Errno,
+    rt::complain, //
+};
+
+/// Registrations that a process may leave behind.
+const REGISTRATIONS: u32 = 1024;
+/// GPU pages of them, together: 64 GiB.
+const PAGES: u64 = 1 << 20;
+
+/// A process that pins.
+///
+/// # Invariants
+///
+/// Has one of the references that C counts.
+pub(crate) struct Process(NonNull<abi::nvpm_process>);
+
+// SAFETY: The pointer is for functions that any thread may call.
+unsafe impl Send for Process {}
+
+impl Process {
+    /// The calling one.
+    pub(super) fn calling() -> Result<Self, Errno> {
+        // SAFETY: Called where sleeping is allowed.
+        let process = unsafe { abi::nvpm_process_get() };
+        // INVARIANT: One more is counted.
+        NonNull::new(process).map(Self).ok_or(Errno::NOMEM)
+    }
+
+    /// Whether it is the one that calls this.
+    pub(super) fn is_calling(&self) -> bool {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_process_is_calling(self.0.as_ptr()) }
+    }
+
+    /// Whether it may pin more: an error if it has left too much behind.
+    pub(super) fn may_pin(&self) -> Result<(), Errno> {
+        // SAFETY: By the type's invariant.
+        if unsafe { abi::nvpm_process_left(self.0.as_ptr(), REGISTRATIONS, PAGES) } {
+            complain!("a process has left {REGISTRATIONS} registrations of GPU memory behind, or 64 GiB: they were deregistered by another process than the one that made them, and stay until that one frees the memory; it cannot register more until then\n");
+            return Err(Errno::DQUOT);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_process_put(self.0.as_ptr()) };
+    }
+}
+
+/// A pin that is left behind, counted for as long as this lives.
+///
+/// # Invariants
+///
+/// C has counted `pages` for the process.
+pub(crate) struct LeftBehind {
+    process: Process,
+    pages: u64,
+}
+
+impl LeftBehind {
+    /// Counts it.
+    pub(super) fn new(process: Process, pages: u64) -> Self {
+        // SAFETY: By the invariant of `Process`.
+        unsafe { abi::nvpm_process_leave(process.0.as_ptr(), 1, pages as i64) };
+        // INVARIANT: Just counted.
+        Self { process, pages }
+    }
+}
+
+impl Drop for LeftBehind {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant.
+        unsafe { abi::nvpm_process_leave(self.process.0.as_ptr(), -1, -(self.pages as i64)) };
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Where a device sees memory: each piece at its own address, all in one range, or at its own place.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    rdma::Request,
+    world::world,
+};
+
+fn in_a_range() {
+    world().faults.ranges.set(true);
+}
+
+#[test]
+fn pieces_in_one_range() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            in_a_range();
+            let module = module();
+            allocate(A);
+            let registration = register(two_pages(A)).unwrap();
+            assert_eq!(registration.entries(), 2, "the model's longest entry has 64 KiB");
+            assert!(registration.is_contiguous());
+            deregister(&registration);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn a_range_that_cannot_be_filled() {
+    explore(UpTo(3), || {
+        for successes in 0..2 {
+            in_a_range();
+            let module = Module::revocable();
+            allocate(A);
+            world().faults.mapping.set(successes);
+            assert!(register(two_pages(A)).is_err());
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn a_range_while_the_memory_is_freed() {
+    explore(UpTo(3), || {
+        in_a_range();
+        register_while_freed(Module::revocable(), two_pages(A));
+    });
+}
+
+fn direct() -> Request {
+    Request {
+        direct: true,
+        ..two_pages(A)
+    }
+}
+
+#[test]
+fn at_its_own_place() {
+    explore(UpTo(3), || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            deregister(&register(direct()).unwrap());
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn at_its_own_place_while_the_memory_is_freed() {
+    explore(UpTo(3), || register_while_freed(Module::revocable(), direct()));
+}
+
+#[test]
+fn revoked_at_its_own_place() {
+    explore(UpTo(3), || {
+        let module = Module::revocable();
+        allocate(A);
+        let registration = register(direct()).unwrap();
+        while_freed(|| deregister(&registration));
+        module.unload();
+    });
+}

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The driver is asked once whether a device may reach a GPU's memory, and who is to map it.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    rdma::Request,
+    world::{spawn, world},
+};
+
+const EOPNOTSUPP: i32 = -95;
+const ENOMEM: i32 = -12;
+const EIO: i32 = -5;
+
+/// Both ways to load the module, asked about a pair that nobody knows yet.
+fn each_module(scenario: impl Fn(fn() -> Module) + Sync + Send + Copy + 'static) {
+    explore(UpTo(3), move || {
+        for module in [Module::revocable, Module::persistent] {
+            world().faults.unasked.set(true);
+            scenario(module);
+        }
+    });
+}
+
+/// How often the driver has mapped.
+fn mapped() -> u32 {
+    world().driver.mapped()
+}
+
+#[test]
+fn is_asked_once() {
+    each_module(|module| {
+        let before = mapped();
+        let module = module();
+        allocate(A);
+        let first = register(two_pages(A)).unwrap();
+        let again = Request {
+            device: Some(first.device()),
+            ..page(A)
+        };
+        let second = register(again).unwrap();
+        assert_eq!(mapped() - before, 1);
+        assert_eq!(world().kernel.pairs.known(), 1);
+        deregister(&first);
+        deregister(&second);
+        let other = register(page(A)).unwrap();
+        assert_eq!(mapped() - before, 2, "another device is another pair");
+        deregister(&other);
+        free(A);
+        module.unload();
+    });
+}
+
+#[test]
+fn a_pair_that_is_refused() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        world().faults.refuses_to_map.set(-524);
+        assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+        world().faults.refuses_to_map.set(0);
+        free(A);
+        module.unload();
+    });
+}
+
+/// What may go well the next time is no verdict.
+#[test]
+fn a_failure_to_map() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        world().faults.refuses_to_map.set(EIO);
+        assert_eq!(register(page(A)).err(), Some(EIO));
+        assert_eq!(world().kernel.pairs.known(), 0);
+        world().faults.refuses_to_map.set(0);
+        end(register(page(A)));
+        free(A);
+        module.unload();
+    });
+}
+
+/// The driver's addresses are not ours: it maps what is never revoked, and nothing else can be had.
+fn only_the_driver_maps(device: Request) {
+    world().faults.unasked.set(true);
+    allocate(A);
+    let module = Module::revocable();
+    assert_eq!(register(device).err(), Some(EOPNOTSUPP));
+    module.unload();
+    let module = Module::persistent();
+    let registration = register(device).unwrap();
+    assert!(world().driver.maps());
+    deregister(&registration);
+    free(A);
+    module.unload();
+}
+
+fn direct() -> Request {
+    Request {
+        direct: true,
+        ..page(A)
+    }
+}
+
+/// The bus on which device and GPU are counts otherwise than the processor.
+#[test]
+fn addresses_of_another_bus() {
+    explore(UpTo(3), || {
+        world().faults.bus_offset.set(Some(1 << 45));
+        only_the_driver_maps(direct());
+    });
+}
+
+/// The driver leaves the IOMMU out (NVreg_DmaRemapPeerMmio=0).
+#[test]
+fn addresses_beside_the_iommu() {
+    explore(UpTo(3), || {
+        world().faults.bus_offset.set(Some(0));
+        only_the_driver_maps(page(A));
+    });
+}
+
+#[test]
+fn the_same_address() {
+    explore(UpTo(3), || {
+        world().faults.unasked.set(true);
+        world().faults.bus_offset.set(Some(0));
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            let registration = register(direct()).unwrap();
+            assert!(!world().driver.maps());
+            deregister(&registration);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn memory_behind_a_coherent_link() {
+    explore(UpTo(3), || {
+        world().faults.coherent.set(true);
+        only_the_driver_maps(page(A));
+    });
+}
+
+/// Where the driver has no pins that last it cannot be asked: as if it agreed.
+#[test]
+fn cannot_be_asked() {
+    explore(UpTo(3), || {
+        for (old, none) in [(true, false), (false, true)] {
+            world().faults.unasked.set(true);
+            world().faults.old_driver.set(old);
+            world().faults.no_persistent.set(none);
+            let module = Module::revocable();
+            allocate(A);
+            deregister(&register(page(A)).unwrap());
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn while_the_memory_is_freed() {
+    explore(UpTo(3), || {
+        world().faults.unasked.set(true);
+        register_while_freed(Module::revocable(), page(A));
+    });
+    explore(UpTo(3), || {
+        world().faults.unasked.set(true);
+        register_while_freed(Module::persistent(), page(A));
+    });
+}
+
+/// Two registrations ask at the same time, while a third is revoked.
+#[test]
+fn by_two_threads() {
+    explore(UpTo(2), || {
+        let (module, third) = registered(Module::revocable());
+        world().faults.unasked.set(true);
+        allocate(B);
+        let device = third.device();
+        let request = Request {
+            device: Some(device),
+            ..page(B)
+        };
+        let other = spawn("other", OWNER, move || register(request).unwrap());
+        while_freed(|| deregister(&register(request).unwrap()));
+        deregister(&other.join().unwrap());
+        deregister(&third);
+        free(B);
+        module.unload();
+    });
+}
+
+#[test]
+fn without_memory() {
+    explore(UpTo(2), || {
+        for successes in 0.. {
+            world().faults.unasked.set(true);
+            let module = Module::persistent();
+            allocate(A);
+            world().faults.allocation.set(successes);
+            let registered = register(page(A));
+            let failed = !world().faults.allocation.is_set();
+            // What is not remembered is asked again.
+            assert!(registered.is_ok() || registered.as_ref().err() == Some(&ENOMEM));
+            end(registered);
+            free(A);
+            module.unload();
+            if !failed {
+                break;
+            }
+        }
+    });
+}
