@@ -14,11 +14,10 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
-#include <rdma/peer_mem.h>
-
 #include "compat.h"
 #include "marker/marker.h"
 #include "shim.h"
+
 MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);

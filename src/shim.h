@@ -9,7 +9,8 @@
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
-#include <rdma/peer_mem.h>
+/* By its path: the kernel may have one of its own beside that of OFED. */
+#include NVPM_PEER_MEM
 
 struct device;
 struct nvpm_gpu;

@@ -13,6 +13,9 @@ use_facts() {
 	failures not_supported "Memory or device cannot do it: dmesg | grep nv_peer_mem says which."
 	failures freed "A program freed GPU memory while it was registering it: correct the program."
 	failures driver "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'"
+	failures left_behind "A program has left too much behind, as said of left_behind: it cannot register more until it frees that memory."
+	left_behind
+	pairs
 	text_of "$figures/regions"
 	[ "${text:-0}" = 0 ] || holders | while read -r pid name; do
 		fact use "process $pid" none "$name has an RDMA device open"
@@ -27,4 +30,29 @@ failures() {
 	else
 		fact use "failed_$1" warn "$text" "$2"
 	fi
+}
+
+# left_behind: registrations that have ended, and whose memory is pinned still.
+left_behind() {
+	text_of "$figures/left_behind" || return 0
+	case $text in
+	0) fact use left_behind none 0 ;;
+	*) fact use left_behind warn "$text" "Another process than the one that made them has deregistered these, as a child does that inherits them: GPU memory stays pinned until the first one frees it, or ends. Deregister where it was registered." ;;
+	esac
+}
+
+# pairs: what the driver says of each GPU and device that have met.
+pairs() {
+	[ -r "$root$figures/pairs" ] || return 0
+	while read -r gpu device verdict; do
+		case $verdict in
+		ours) fact use "$gpu $device" good "mapped by nv_peer_mem; the NVIDIA driver agrees" ;;
+		driver) fact use "$gpu $device" none "mapped by the NVIDIA driver, page by page: it alone knows the addresses" ;;
+		unasked) fact use "$gpu $device" none "mapped by nv_peer_mem; the NVIDIA driver cannot be asked" ;;
+		*)
+			fact use "$gpu $device" bad "the NVIDIA driver does not let this device reach this GPU" \
+				"Use a device below the same PCI switch as the GPU, or see whether the driver's option NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d)."
+			;;
+		esac
+	done <"$root$figures/pairs"
 }

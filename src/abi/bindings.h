@@ -2,7 +2,6 @@
 /* What bindgen reads for abi.rs. */
 #include <linux/scatterlist.h>
 #include <nv-p2p.h>
-#include <rdma/peer_mem.h>
 #include "../rt/free.h"
 #include "../shim.h"
 #ifdef NVPM_KUNIT

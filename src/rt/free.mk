@@ -20,7 +20,7 @@ quiet_cmd_nvpm_rust = RUSTC [M] $@
 	$(if $(cmd_objtool),&& { $(subst ;,,$(cmd_objtool)); })
 
 $(obj)/src/rt/free_rust.o: $(src)/src/rt/free/compile $(src)/src/abi/bindings.rs \
-		$(wildcard $(src)/src/*.rs $(src)/src/rt/*.rs $(src)/src/rt/free/*.rs) FORCE
+		$(wildcard $(src)/src/*.rs $(src)/src/p2p/*.rs $(src)/src/rt/*.rs $(src)/src/rt/free/*.rs) FORCE
 	$(call if_changed,nvpm_rust)
 
 targets += src/rt/free_rust.o

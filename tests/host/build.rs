@@ -39,6 +39,7 @@ fn main() {
                 "-Ifree/include",
                 "-iquotefree/include/linux",
                 "-I../../src/abi/core",
+                "-DNVPM_PEER_MEM=<rdma/peer_mem.h>",
             ])
             .args(["-c", source, "-o", &object]));
         let archive = format!("{out}/lib{name}.a");

@@ -28,3 +28,18 @@ says use failed_no_memory warn 1 BAR1
 says use failed_not_supported warn 2 dmesg
 says use failed_freed warn 3 "correct the program"
 says use failed_driver warn 4 NVRM
+
+put $figures/failed_left_behind 5
+put $figures/left_behind 6
+put $figures/pairs "GPU-1 0000:05:00.0 ours
+GPU-1 0000:06:00.0 driver
+GPU-2 0000:05:00.0 unasked
+GPU-2 0000:06:00.0 refused"
+look 0
+only_these "failed_no_memory,failed_not_supported,failed_freed,failed_driver,failed_left_behind,left_behind,GPU-2 0000:06:00.0"
+says use failed_left_behind warn 5 "until it frees"
+says use left_behind warn 6 "Deregister where"
+says use "GPU-1 0000:05:00.0" good agrees
+says use "GPU-1 0000:06:00.0" none "by the NVIDIA driver"
+says use "GPU-2 0000:05:00.0" none "cannot be asked"
+says use "GPU-2 0000:06:00.0" bad "does not let" NVreg_GrdmaPciTopoCheckOverride
