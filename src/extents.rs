@@ -22,15 +22,12 @@ pub(crate) struct Extent {
 ///
 /// # Invariants
 ///
-/// `len > 0`; `start` and `pinned` are multiples of [`GPU_PAGE`]; the range
-/// `address..address + len` lies within `start..start + pinned`, which does not wrap; the number
-/// of GPU pages fits a `u32`.
+/// `len > 0`; the pages that cover `address..address + len` do not wrap around, and their number
+/// fits a `u32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     address: u64,
     len: u64,
-    start: u64,
-    pinned: u64,
 }
 
 impl Range {
@@ -40,53 +37,49 @@ impl Range {
         let end = address
             .checked_add(len)?
             .checked_next_multiple_of(GPU_PAGE)?;
-        let start = address - address % GPU_PAGE;
-        let pinned = end - start;
+        let pinned = end - (address - address % GPU_PAGE);
         if len == 0 || pinned / GPU_PAGE > u64::from(u32::MAX) {
             return None;
         }
-        // INVARIANT: `end` is a multiple of the page, not below `address + len`, and did not wrap.
-        Some(Self {
-            address,
-            len,
-            start,
-            pinned,
-        })
+        // INVARIANT: Neither sum did wrap.
+        Some(Self { address, len })
     }
 
-    /// First byte to pin, in the user's address space.
+    /// First byte to pin, in the user's address space: a multiple of [`GPU_PAGE`].
     pub(crate) fn start(&self) -> u64 {
-        self.start
+        self.address - self.address % GPU_PAGE
     }
 
-    /// Number of bytes to pin.
+    /// Number of bytes to pin: a multiple of [`GPU_PAGE`].
     pub(crate) fn pinned(&self) -> u64 {
-        self.pinned
+        // By the type's invariant nothing wraps here.
+        let len = self.len.wrapping_add(self.address % GPU_PAGE);
+        len.wrapping_add(GPU_PAGE - 1) & !(GPU_PAGE - 1)
     }
 
     /// Number of GPU pages to pin.
     pub(crate) fn pages(&self) -> u64 {
-        self.pinned / GPU_PAGE
+        self.pinned() / GPU_PAGE
     }
 
     /// The first GPU page alone.
     pub(crate) fn first_page(&self) -> Self {
-        Self::page(self.start)
+        // INVARIANT: It is one of the range's pages.
+        Self {
+            address: self.start(),
+            len: GPU_PAGE,
+        }
     }
 
     /// The last GPU page alone.
     pub(crate) fn last_page(&self) -> Self {
-        Self::page(self.start + (self.pinned - GPU_PAGE))
-    }
-
-    /// The GPU page at `start`, which is one of a range.
-    fn page(start: u64) -> Self {
-        // INVARIANT: A multiple of the page, as is its length; what it is of does not wrap.
+        // INVARIANT: As above.
         Self {
-            address: start,
+            address: self
+                .start()
+                .wrapping_add(self.pinned())
+                .wrapping_sub(GPU_PAGE),
             len: GPU_PAGE,
-            start,
-            pinned: GPU_PAGE,
         }
     }
 
@@ -101,9 +94,9 @@ impl Range {
             .address
             .checked_add(self.len)?
             .checked_next_multiple_of(page)?;
-        let start = first.checked_sub(self.start)?;
+        let start = first.checked_sub(self.start())?;
         let len = end - first;
-        if start.checked_add(len)? > self.pinned {
+        if start.checked_add(len)? > self.pinned() {
             return None;
         }
         Some(Extent { start, len })

@@ -29,6 +29,13 @@ fn check(address: u64, len: u64) -> Option<Range> {
         reference(address, len),
         "{len:#x} bytes at {address:#x}"
     );
+    if let Some(range) = range {
+        let page = |page: Range| (page.start(), page.pinned());
+        let last = range.start() + (range.pinned() - GPU_PAGE);
+        assert_eq!(page(range.first_page()), (range.start(), GPU_PAGE));
+        assert_eq!(page(range.last_page()), (last, GPU_PAGE));
+        assert_eq!(range.pages(), range.pinned() / GPU_PAGE);
+    }
     range
 }
 
