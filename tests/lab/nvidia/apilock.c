@@ -13,10 +13,11 @@
  * in order that the run comes to an end. And lockdep is told of the lock: one
  * that the callback takes must not be held in a call that waits for this one.
  *
- * Of one call it is not told: dma_map_pages of persistent pages. The RDMA core
- * makes it with the lock of that region in hand, and waits for the lock of
- * another region in the callback. To lockdep these are one lock, and the two
- * orders a deadlock; but no callback waits for a region whose pages persist.
+ * Of some calls it is not told: those about persistent pages. The RDMA core has the
+ * lock of a region in hand when it asks a client to map, who asks the driver then;
+ * and waits for the lock of another region in the callback. To lockdep these are
+ * one lock, and the two orders a deadlock; but no callback waits for a region that
+ * is not mapped yet, or whose pages persist.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

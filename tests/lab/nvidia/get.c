@@ -70,7 +70,7 @@ static void sim_get_undo(struct sim_pin *pin)
 	struct sim_gpu *gpu = pin->gpu;
 
 	if (pin->persistent)
-		sim_api_lock_always("a get_pages that failed", true);
+		sim_api_lock_always("a get_pages that failed", false);
 
 	mutex_lock(&gpu->lock);
 	sim_bar1_unmap(alloc, pin->first, pin->entries);
@@ -134,10 +134,13 @@ static int sim_get_pages(const struct sim_get *get)
 	ret = sim_fail(get->call->which);
 	if (ret)
 		goto early;
-	ret = sim_api_lock(get->what, true);
+	ret = sim_api_lock(get->what, !get->persistent);
 	if (ret)
 		goto early;
 	ret = sim_get_lookup(get, pin);
+	/* The real driver takes memory for each page before it looks. */
+	if (ret)
+		sim_add(SIM_PAGES_NOT_FOUND, get->length >> SIM_PAGE_SHIFT);
 	sim_spend_call(get->call);
 	sim_api_unlock();
 	if (ret)

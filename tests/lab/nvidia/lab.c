@@ -43,6 +43,7 @@ struct sim_knobs sim_knobs = {
 	.quarantine_max = 1024,
 	.page_size = NVIDIA_P2P_PAGE_SIZE_64KB,
 	.verify = 1,
+	.remap_peer_mmio = 1,
 };
 
 static struct dentry *sim_dir;
@@ -88,6 +89,7 @@ static const char * const sim_counter_names[SIM_COUNTERS] = {
 	[SIM_FREES] = "frees",
 	[SIM_CALLBACKS_FIRED] = "callbacks_fired",
 	[SIM_PUT_NOT_FOUND] = "put_not_found",
+	[SIM_PAGES_NOT_FOUND] = "pages_not_found",
 	[SIM_FAILURES_INJECTED] = "failures_injected",
 	[SIM_INJECTIONS] = "injections",
 	[SIM_COSTS_EXCEEDED] = "costs_exceeded",
@@ -481,6 +483,19 @@ int sim_lab_init(void)
 			   &k->dma_entries_short);
 	/* New mappings are one for each contiguous run, not for each page. */
 	debugfs_create_u32("dma_contiguous", 0644, dir, &k->dma_contiguous);
+	/* No device may reach the GPU: NVreg_GrdmaPciTopoCheckOverride=2. */
+	debugfs_create_u32("topology_denied", 0644, dir, &k->topology_denied);
+	/*
+	 * With 0 new mappings have addresses on the bus, past any IOMMU, as with
+	 * NVreg_DmaRemapPeerMmio=0: physical ones with bus_offset added.
+	 */
+	debugfs_create_u32("remap_peer_mmio", 0644, dir, &k->remap_peer_mmio);
+	debugfs_create_x64("bus_offset", 0644, dir, &k->bus_offset);
+	/*
+	 * A process that the objects in which its pins are list no more: to put them
+	 * it finds nothing, and their callbacks stay armed.
+	 */
+	debugfs_create_u32("unlisted", 0644, dir, &k->unlisted);
 	/* Whether addresses of freed tables are given out again at once. */
 	debugfs_create_u32("reuse", 0644, dir, &k->reuse);
 	/* Whether to sum up tables and mappings, to see them changed. */

@@ -508,6 +508,12 @@ static int sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin)
 	struct device *dev = &m->peer->dev;
 	u32 i, page = 0;
 
+	if (!READ_ONCE(sim_knobs.remap_peer_mmio)) {
+		for (; page < pin->entries; page++)
+			m->addresses[page] = sim_alloc_phys(pin->alloc, pin->first + page) +
+					     READ_ONCE(sim_knobs.bus_offset);
+		return 0;
+	}
 	while (page < pin->entries) {
 		struct sim_run *run = &m->runs[m->nruns];
 
@@ -538,6 +544,10 @@ int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
 
 	if (!m)
 		return -ENOMEM;
+	if (READ_ONCE(sim_knobs.topology_denied)) {
+		kfree(m);
+		return -ENOTSUPP;
+	}
 	kref_init(&m->ref);
 	INIT_LIST_HEAD(&m->node);
 	INIT_LIST_HEAD(&m->on_pin);

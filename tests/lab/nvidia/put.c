@@ -83,7 +83,7 @@ static struct sim_alloc *sim_put_locked(struct sim_pin *pin, const void *table,
 	struct sim_alloc *alloc;
 
 	if (pin && sim_pin_alive(pin) && pin->tgid == task_tgid_nr(current) &&
-	    sim_disarm(pin)) {
+	    pin->tgid != READ_ONCE(sim_knobs.unlisted) && sim_disarm(pin)) {
 		alloc = sim_pin_alloc(pin);
 		sim_check_put("put_pages", pin, before, va, caller);
 		sim_pin_release(pin, SIM_PIN_PUT);
@@ -143,7 +143,7 @@ static int sim_put_persistent(const struct sim_call *call, const char *what,
 	int ret;
 
 	sim_inject_pin(SIM_INJECT_BEFORE_PUT, pin);
-	ret = sim_api_lock(what, true);
+	ret = sim_api_lock(what, false);
 	if (ret) {
 		sim_put_device(pin);
 		return ret;

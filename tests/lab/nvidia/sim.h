@@ -343,6 +343,7 @@ enum sim_counter {
 	SIM_FREES,
 	SIM_CALLBACKS_FIRED,
 	SIM_PUT_NOT_FOUND,
+	SIM_PAGES_NOT_FOUND,
 	SIM_FAILURES_INJECTED,
 	SIM_INJECTIONS,
 	SIM_COSTS_EXCEEDED,
@@ -411,6 +412,10 @@ struct sim_knobs {
 	u32 dma_mapping_version;
 	u32 dma_entries_short;
 	u32 dma_contiguous;
+	u32 topology_denied;
+	u32 remap_peer_mmio;
+	u64 bus_offset;
+	u32 unlisted;
 	u32 reuse;
 	u32 verify;
 	u32 costs;
