@@ -12,17 +12,18 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire` into us, registration and unregistration of clients |
-//! | gate, one | ours (`p2p.rs`) | calls to pin revocably (shared) and to unpin (exclusive) |
+//! | gate, one | ours (`p2p/gate.rs`) | calls to pin revocably (shared) and to unpin (exclusive) |
 //! | API lock | driver | its free callback into us; inside our calls to pin, unpin and map |
 //! | mapping lock, one per region | RDMA core | its calls `get_pages` and `dma_map` into us, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
 //! | life lock, one per region | ours | one method of [`Life`], never a call into either neighbour |
-//! | lock of the table of ids | ours | one look-up, never a call into anyone |
+//! | locks of the tables of ids, pairs and processes | ours | one look-up, never a call into anyone |
 //!
 //! They are taken in this order, from the top down. The rules that keep it so:
 //!
 //! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
-//!   without the mapping lock; only a pin that is never revoked is mapped by the driver, under the
-//!   mapping lock of a region for which no callback waits.
+//!   without the mapping lock. In `dma_map`, under it, the driver is asked about pins that are never
+//!   revoked alone: it maps such a region, or a page for its verdict on the pair (`p2p/verdict.rs`).
+//!   The region in hand is not `Mapped` then, so that no callback waits for its mapping lock.
 //! - The core is told of a revocation only for a region in phase `Mapped`: from then on the thread
 //!   that holds the mapping lock waits for nothing of ours or the driver's.
 //! - The callback waits only for the end of the pin call that armed it, which needs no lock of the
