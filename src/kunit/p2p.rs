@@ -278,7 +278,11 @@ mod places {
         for number in [2, 3, 5] {
             let pieces = pieces(number)?;
             assert!(matches!(&pieces, Pieces::Many(many) if many.len() == many.capacity()));
-            assert!(pieces.all().iter().map(|piece| piece.start >> 32).eq(1..=number));
+            assert!(pieces
+                .all()
+                .iter()
+                .map(|piece| piece.start >> 32)
+                .eq(1..=number));
         }
         Ok(())
     }

@@ -235,7 +235,9 @@ impl MappedRange {
             return Ok(None);
         };
         // No overflow: together they are no longer than what is pinned.
-        let len = all.iter().fold(0, |sum: u64, piece| sum.wrapping_add(piece.len));
+        let len = all
+            .iter()
+            .fold(0, |sum: u64, piece| sum.wrapping_add(piece.len));
         let start = all.first().map_or(0, |piece| piece.start);
         let mut range = abi::nvpm_range::default();
         // SAFETY: By the invariant of `Device`; `range` is valid for writing.

@@ -103,7 +103,12 @@ impl PageTable {
 
 /// Bytes of a page and number of pages, of what the driver says it has `done` with the range: all
 /// of it, or an error.
-pub(super) fn whole(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize), Errno> {
+pub(super) fn whole(
+    done: &str,
+    kind: u32,
+    entries: u32,
+    range: &Range,
+) -> Result<(u64, usize), Errno> {
     let page: u64 = match kind {
         abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,
         abi::NVIDIA_P2P_PAGE_SIZE_64KB => 64 << 10,

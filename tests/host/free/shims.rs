@@ -130,7 +130,10 @@ fn no_number_is_ever_used_again() {
         // SAFETY: Looks up numbers.
         unsafe {
             assert!(abi::nvpm_ids_has(number));
-            assert_eq!(abi::nvpm_ids_take(number), ptr::from_ref(&object).cast_mut().cast());
+            assert_eq!(
+                abi::nvpm_ids_take(number),
+                ptr::from_ref(&object).cast_mut().cast()
+            );
             assert!(!abi::nvpm_ids_has(number));
             assert!(abi::nvpm_ids_take(number).is_null());
         }
@@ -152,7 +155,10 @@ fn threads_get_numbers_of_their_own() {
         numbers
     };
     let threads: Vec<_> = (0..3).map(|_| thread::spawn(numbers)).collect();
-    let all: Vec<u64> = threads.into_iter().flat_map(|one| one.join().unwrap()).collect();
+    let all: Vec<u64> = threads
+        .into_iter()
+        .flat_map(|one| one.join().unwrap())
+        .collect();
     assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
 }
 
@@ -161,7 +167,10 @@ fn without_memory_there_is_no_number() {
     let object = 1_u8;
     fail(1);
     // SAFETY: The pointer is not followed.
-    assert_eq!(unsafe { abi::nvpm_ids_add(ptr::from_ref(&object).cast()) }, 0);
+    assert_eq!(
+        unsafe { abi::nvpm_ids_add(ptr::from_ref(&object).cast()) },
+        0
+    );
 }
 
 /// Tests of pairs, of which there is one table, come one after the other.

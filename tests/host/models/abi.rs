@@ -81,7 +81,10 @@ impl Default for nvpm_sg_list {
 
 /// Addresses and lengths of a table's entries.
 pub fn entries(table: &sg_table) -> Vec<(u64, u64)> {
-    assert_eq!(table.orig_nents, 0, "who looks for pages finds entries without");
+    assert_eq!(
+        table.orig_nents, 0,
+        "who looks for pages finds entries without"
+    );
     if table.nents == 0 {
         return Vec::new();
     }

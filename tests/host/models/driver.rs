@@ -22,7 +22,6 @@ use crate::{
 const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
 const EINVAL: i32 = -22;
-const ENOTSUPP: i32 = -524;
 
 /// See the module's description.
 pub(crate) struct Driver {
@@ -39,6 +38,7 @@ pub(crate) struct Driver {
     place: Cell<u64>,
     uuid: [u8; 16],
     mapped: Cell<u32>,
+    longest: Cell<u64>,
 }
 
 /// GPU memory of a process.
@@ -89,6 +89,7 @@ impl Driver {
             place: Cell::new(1 << 50),
             uuid: [7; 16],
             mapped: Cell::new(0),
+            longest: Cell::new(0),
         }
     }
 
@@ -182,6 +183,8 @@ impl Driver {
 
     /// First half of pinning: what allocation it is.
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
+        // It has taken memory for each of the pages by now.
+        self.longest.set(self.longest.get().max(len));
         let allocations = self.allocations.borrow();
         let at = allocations.iter().position(|one| {
             let end = one.address + one.pages * GPU_PAGE;
@@ -240,11 +243,9 @@ impl Driver {
     ) -> i32 {
         *out = std::ptr::dangling_mut();
         let _api = self.enter("pinning");
-        if world().faults.no_persistent.get() {
-            return ENOTSUPP;
-        }
         match self.look_up(address, len) {
             Err(errno) => errno,
+            Ok(_) if world().faults.no_persistent.get() != 0 => world().faults.no_persistent.get(),
             Ok(allocation) => {
                 *out = self.pin(allocation, len, None);
                 note("pinned until put");
@@ -440,6 +441,11 @@ impl Driver {
     /// Whether something is mapped by the driver.
     pub(crate) fn maps(&self) -> bool {
         self.mappings.borrow().iter().any(|one| one.alive)
+    }
+
+    /// The most bytes that it was asked for at a time.
+    pub(crate) fn longest(&self) -> u64 {
+        self.longest.get()
     }
 
     /// How often it has mapped the pages of a pin.

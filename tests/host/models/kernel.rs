@@ -97,10 +97,7 @@ impl Kernel {
         assert_eq!(self.live.get(), 0, "memory is left");
         let figures = self.figures.get();
         assert!(self.pairs.0.borrow().is_empty(), "verdicts are left");
-        assert!(
-            self.processes.0.borrow().is_empty(),
-            "processes are left"
-        );
+        assert!(self.processes.0.borrow().is_empty(), "processes are left");
         for gauge in [abi::NVPM_REGIONS, abi::NVPM_BYTES, abi::NVPM_LEFT_BEHIND] {
             assert_eq!(figures[gauge], 0, "a region that is gone is counted still");
         }
@@ -398,11 +395,14 @@ impl Dma {
     /// Gives up room that pieces share, and what is in it.
     pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
         let mut mappings = self.mappings.lock().unwrap();
-        let inside = |one: &Mapping| {
-            one.device == device && (address..address + len).contains(&one.address)
-        };
+        let inside =
+            |one: &Mapping| one.device == device && (address..address + len).contains(&one.address);
         for one in mappings.iter().filter(|one| inside(one)) {
-            assert_ne!(one.stage, Stage::Used, "unmapped while the device may use it");
+            assert_ne!(
+                one.stage,
+                Stage::Used,
+                "unmapped while the device may use it"
+            );
         }
         mappings.retain(|one| !inside(one));
     }

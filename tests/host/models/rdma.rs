@@ -135,7 +135,9 @@ impl Registration {
     /// Whether each entry begins where the one before ends.
     pub(crate) fn is_contiguous(&self) -> bool {
         let entries = abi::entries(&self.table.get());
-        entries.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0)
+        entries
+            .windows(2)
+            .all(|two| two[0].0 + two[0].1 == two[1].0)
     }
 
     fn get_pages(&self, request: Request) -> Result<(), i32> {

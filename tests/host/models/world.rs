@@ -39,8 +39,8 @@ pub(crate) struct Faults {
     pub(crate) put: Countdown,
     /// The driver's answer to requests to pin GPU memory, if it is an error.
     pub(crate) refusal: Cell<i32>,
-    /// The driver cannot pin until it is told to unpin.
-    pub(crate) no_persistent: Cell<bool>,
+    /// The driver's answer to requests to pin until it is told to unpin, if it is an error.
+    pub(crate) no_persistent: Cell<i32>,
     /// It is of the days before it could.
     pub(crate) old_driver: Cell<bool>,
     /// The driver has not been asked about any pair yet.

@@ -6,6 +6,7 @@ use super::cast::*;
 use crate::{
     abi,
     explore::{explore, Preemptions::*},
+    extents::GPU_PAGE,
     rdma::Request,
     world::world,
 };
@@ -59,6 +60,58 @@ fn not_for_other_memory() {
             assert_eq!(register(request).err(), Some(EFAULT));
         }
         module.unload();
+    });
+}
+
+/// The driver takes memory for each page before it looks whose memory it is.
+#[test]
+fn a_large_range_that_is_nobodys() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            for address in [A, B] {
+                let request = Request {
+                    len: 1 << 43,
+                    ..page(address)
+                };
+                assert_eq!(register(request).err(), Some(EFAULT));
+            }
+            assert!(world().driver.longest() <= GPU_PAGE);
+            free(A);
+            module.unload();
+        }
+        world().faults.old_driver.set(true);
+        let module = Module::old();
+        let request = Request {
+            len: 1 << 43,
+            ..page(A)
+        };
+        assert_eq!(register(request).err(), Some(EFAULT));
+        assert!(world().driver.longest() <= GPU_PAGE);
+        module.unload();
+    });
+}
+
+/// For what cannot be revoked, memory that can be pinned in no other way: the reason.
+#[test]
+fn nothing_else_will_do() {
+    explore(Any, || {
+        for (driver, user) in [(-524, EOPNOTSUPP), (EIO, EIO)] {
+            for module in [Module::revocable, Module::persistent] {
+                let module = module();
+                allocate(A);
+                world().faults.no_persistent.set(driver);
+                let request = Request {
+                    cannot_be_revoked: true,
+                    ..page(A)
+                };
+                assert_eq!(register(request).err(), Some(user));
+                world().faults.no_persistent.set(0);
+                free(A);
+                module.unload();
+            }
+        }
     });
 }
 

@@ -34,6 +34,11 @@ impl Module {
         Self::load(&clients).expect("the core takes it")
     }
 
+    /// Loaded beside a driver that cannot pin until it is told to unpin.
+    pub(crate) fn old() -> Self {
+        Self::load(&[(revocable, "nv_mem")]).expect("the core takes it")
+    }
+
     /// The core does not take the second client: the module is not loaded.
     pub(crate) fn refused() {
         world().faults.client.set(1);

@@ -36,15 +36,19 @@ fn memory_is_freed_during_a_registration_that_fails() {
 /// Where the driver has no such pins the other client serves, and is revoked.
 #[test]
 fn revocable_instead() {
-    explore(Any, || {
-        world().faults.no_persistent.set(true);
-        let module = Module::persistent();
-        allocate(A);
-        let registration = register(page(A)).expect("the revocable client serves it");
-        assert!(world().driver.is_armed());
-        while_freed(|| deregister(&registration));
-        module.unload();
-    });
+    for errno in [-524, -5] {
+        explore(Any, move || instead(errno));
+    }
+}
+
+fn instead(errno: i32) {
+    world().faults.no_persistent.set(errno);
+    let module = Module::persistent();
+    allocate(A);
+    let registration = register(page(A)).expect("the revocable client serves it");
+    assert!(world().driver.is_armed());
+    while_freed(|| deregister(&registration));
+    module.unload();
 }
 
 /// The driver's lock is taken under the core's lock of one registration, and the core's lock of

@@ -21,7 +21,11 @@ fn pieces_in_one_range() {
             let module = module();
             allocate(A);
             let registration = register(two_pages(A)).unwrap();
-            assert_eq!(registration.entries(), 2, "the model's longest entry has 64 KiB");
+            assert_eq!(
+                registration.entries(),
+                2,
+                "the model's longest entry has 64 KiB"
+            );
             assert!(registration.is_contiguous());
             deregister(&registration);
             free(A);
@@ -75,7 +79,9 @@ fn at_its_own_place() {
 
 #[test]
 fn at_its_own_place_while_the_memory_is_freed() {
-    explore(UpTo(3), || register_while_freed(Module::revocable(), direct()));
+    explore(UpTo(3), || {
+        register_while_freed(Module::revocable(), direct())
+    });
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn memory_behind_a_coherent_link() {
 #[test]
 fn cannot_be_asked() {
     explore(UpTo(3), || {
-        for (old, none) in [(true, false), (false, true)] {
+        for (old, none) in [(true, 0), (false, -524)] {
             world().faults.unasked.set(true);
             world().faults.old_driver.set(old);
             world().faults.no_persistent.set(none);
