@@ -16,7 +16,6 @@
 #               ground that the machine's line names; for that:
 #   ready       the assembly that releases have for machines without Rust
 #   gpuverbs    the lab's own verbs client
-#   service     service script and status
 #
 # What only some guests want (a scenario's line "# Layers:"):
 #   generations drivers and RDMA cores of other generations, and the module for them
@@ -25,6 +24,7 @@
 #   programs    programs of others for CUDA memory, and our own
 #   hosts       programs that run on two guests, on top of
 #   openmpi     Open MPI and ssh
+#   service     service script and status
 #
 # What no guest has: hosttools and benchtools, crates for programs that run on the
 # host; bench, what reports measurements; and those of packages.sh, system.sh.
@@ -153,11 +153,6 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
-service_layer() {
-	on_base service "service" "$top/init.d" "$top/nv_peer_mem.conf"
-	stack=$reply:$stack
-}
-
 # extra_NAME: what a scenario's line "# Layers:" asks for. A kernel's packages come
 # after CUDA's programs, and Open MPI's after the kernel's: dpkg must know the last.
 extra_generations() {
@@ -203,6 +198,11 @@ extra_hosts() {
 	stack=$reply:${openmpi%"$base"}$stack
 }
 
+extra_service() {
+	on_base service "service" "$top/init.d" "$top/nv_peer_mem.conf"
+	stack=$reply:$stack
+}
+
 # guest_layers [MACHINE [EXTRA...]]: all that a guest boots with, on that machine
 # (stock if none is named), and EXTRA ones. What is there is used.
 guest_layers() {
@@ -217,7 +217,6 @@ guest_layers() {
 		"extra_$extra"
 	done
 	gpuverbs_layer
-	service_layer
 }
 
 # Beside the others: the program's own stack is left in $bench_stack, that with the

@@ -9,7 +9,7 @@ package_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/nv_peer_me
 	"$top/README.md" "$top/LICENSE" "$top/LICENSES" "$top/.gitignore"
 	"$top/src" "$top/init.d" "$top/docs" "$top/debian" "$top/rpm")
 
-# packages_layer [MACHINE]: a guest's stack without module and service, with what
+# packages_layer [MACHINE]: a guest's stack without module, with what
 # packages are made with and the packages themselves, in $stack. $packages is the layer
 # that has them, made on stock: in /packages and, of an older version, in /packages/old.
 packages_layer() {
@@ -26,7 +26,7 @@ packaging_layers() {
 	local kernel
 	guest_layers "$1"
 	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
-	stack=$(tr : '\n' <<<"$stack" | grep -v -e '^module-' -e '^service-' | paste -sd:)
+	stack=$(tr : '\n' <<<"$stack" | grep -v '^module-' | paste -sd:)
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
 	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
+# Layers: programs service
 # Apart: scenario consumers
 # Shows: what libgdsync has in GPU memory: buffers, queues and doorbells; its order of unloading
 . /lab/consumers.sh

@@ -13,6 +13,8 @@ advises "mokutil --import" nv_peer_mem "Lockdown: modprobe: unsigned module load
 advises "modprobe -r nvidia_peermem" nv_peer_mem "nv_peer_mem: nvidia_peermem is loaded, which serves the same memory: unload it"
 advises "memory_peers" nv_peer_mem "nv_peer_mem: the RDMA core refuses the client 'nv_mem' (error 22)"
 advises "/etc/modprobe.d" nv_peer_mem "nv_peer_mem: persistent_api_support=2: the values of this parameter are 0 and 1"
+inherits="nv_peer_mem: module uses symbols nvidia_p2p_dma_unmap_pages from proprietary module nvidia, inheriting taint."
+advises "/etc/modprobe.d" nv_peer_mem "$inherits nv_peer_mem: persistent_api_support=2: the values of this parameter are 0 and 1"
 advises "dkms autoinstall -k $KERNEL" nv_peer_mem "nv_peer_mem: version magic '1 SMP' should be '2 SMP'"
 advises "dkms build --force nvidia-peer-memory/2.0.0" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Invalid argument nv_peer_mem: disagrees about version of symbol ib_register_peer_memory_client nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err -22)"
 advises "MLNX_OFED" nv_peer_mem "$symbols nv_peer_mem: Unknown symbol ib_register_peer_memory_client (err -2)"
