@@ -56,10 +56,19 @@ mistakes() {
 	for kind in "${kinds[@]}"; do grep "^WRONG: $kind" /tmp/mistakes; done
 }
 
-grounds=(free ready)
+# refused_ready: the assembly jumps and returns through thunks, which some kernels lack.
+refused_ready() {
+	local words="NVPM_GROUND=ready cannot be: kernel $kver was built without retpolines"
+	! build ready || return 1
+	grep "$words" /tmp/said
+	printf 'ready for %s: refused, as it has no retpolines\n' "$kver"
+}
+
+grounds=(free)
+! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || grounds+=(ready)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
 # NVIDIA's open modules are not installed on each machine, but here.
-if [ "${grounds[2]-}" ] && [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]; then
+if [[ " ${grounds[*]} " = *' kernel '* ]] && [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]; then
 	install -m 644 /lib/nv_peer_mem/open/nvidia.ko "/lib/modules/$kver/updates/dkms/nvidia.ko"
 	depmod "$kver"
 fi
@@ -69,6 +78,7 @@ fi
 		build "$ground"
 		look "$ground"
 	done
+	[[ " ${grounds[*]} " = *' ready '* ]] || refused_ready
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
 	case $kver in
 	5.10.*)
