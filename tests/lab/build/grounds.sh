@@ -67,15 +67,22 @@ refused_ready() {
 grounds=(free)
 ! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || grounds+=(ready)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
-# NVIDIA's open modules are not installed on each machine, but here.
-if [[ " ${grounds[*]} " = *' kernel '* ]] && [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]; then
-	install -m 644 /lib/nv_peer_mem/open/nvidia.ko "/lib/modules/$kver/updates/dkms/nvidia.ko"
-	depmod "$kver"
-fi
+# beside_open COMMAND...: with NVIDIA's open modules, which are not installed on each machine.
+beside_open() {
+	local installed=/lib/modules/$kver/updates/dkms/nvidia.ko
+	cp "$installed" /tmp/installed.ko
+	[ "$(modinfo -F license "$installed")" != NVIDIA ] || cp /lib/nv_peer_mem/open/nvidia.ko "$installed"
+	"$@"
+	cp /tmp/installed.ko "$installed"
+}
+
 # Not in a list with ||: the shell would not stop where something fails.
 (
 	for ground in "${grounds[@]}"; do
-		build "$ground"
+		case $ground in
+		kernel) beside_open build kernel ;;
+		*) build "$ground" ;;
+		esac
 		look "$ground"
 	done
 	[[ " ${grounds[*]} " = *' ready '* ]] || refused_ready
