@@ -24,6 +24,10 @@ lay_base() {
 	base_layer
 	list_archive "$base"
 }
+lay_ready() {
+	lay_base
+	ready_layer
+}
 lay_host() { hosttools_layer; }
 lay_bench() { bench_layer; }
 lay_guest() { guest_layers "$1" ${2:+${2//+/ }}; }
@@ -41,7 +45,7 @@ prerequisite() {
 		first=$(first_with_kernel "${1#guest:}")
 		if [ "$first" = "${1#guest:}" ]; then echo base; else echo "guest:$first"; fi
 		;;
-	packages) echo guest:stock ;;
+	packages | ready) echo guest:stock ;;
 	packages:* | system:*) echo packages ;;
 	system) echo packages ;;
 	*) echo base ;;

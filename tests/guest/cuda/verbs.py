@@ -51,7 +51,11 @@ def atomics(pair, from_, source, to, target):
 
 
 def again(hca):
-    """The rights and the domain change, the range does not: that much the software HCA has."""
+    """The rights and the domain change, the range does not: that much the software HCA has; before Linux 6.4, nothing."""
+    plain = MR(hca.pd, 4096, e.IBV_ACCESS_LOCAL_WRITE)
+    if hca.reregister(plain, e.IBV_REREG_MR_CHANGE_ACCESS, ALL) == errno.EOPNOTSUPP:
+        return not_again(hca, plain)
+    plain.close()
     address, data = filled(3)
     target, _ = filled(4)
     from_, to = hca.register(address, SIZE), hca.register(target, SIZE, e.IBV_ACCESS_LOCAL_WRITE)
@@ -78,6 +82,16 @@ def again(hca):
         thing.close()
     free(address)
     free(target)
+
+
+def not_again(hca, plain):
+    address, _ = filled(3)
+    mr = hca.register(address, SIZE)
+    equal("not registered again, like memory of the CPU", errno.EOPNOTSUPP,
+          hca.reregister(mr, e.IBV_REREG_MR_CHANGE_ACCESS, ALL))
+    for thing in (mr, plain):
+        thing.close()
+    free(address)
 
 
 def windows(hca):
