@@ -153,6 +153,48 @@ extern "C" {
         page_table: *mut nvidia_p2p_page_table,
     ) -> ffi::c_int;
 }
+extern "C" {
+    pub fn nvpm_load() -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_unload();
+}
+extern "C" {
+    pub fn nvpm_print(level: ffi::c_int, text: *const u8_, len: usize);
+}
+extern "C" {
+    pub fn nvpm_bug();
+}
+extern "C" {
+    pub fn nvpm_alloc(size: usize) -> *mut ffi::c_void;
+}
+extern "C" {
+    pub fn nvpm_free(memory: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_new(size: usize) -> *mut ffi::c_void;
+}
+extern "C" {
+    pub fn nvpm_shared_get(object: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_put(object: *mut ffi::c_void) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_shared_free(object: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_lock(object: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_unlock(object: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_wait(object: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_shared_wake(object: *mut ffi::c_void);
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct peer_memory_client {
@@ -223,54 +265,6 @@ extern "C" {
 extern "C" {
     pub fn ib_unregister_peer_memory_client(reg_handle: *mut ffi::c_void);
 }
-extern "C" {
-    pub fn nvpm_load() -> ffi::c_int;
-}
-extern "C" {
-    pub fn nvpm_unload();
-}
-extern "C" {
-    pub fn nvpm_print(level: ffi::c_int, text: *const u8_, len: usize);
-}
-extern "C" {
-    pub fn nvpm_bug();
-}
-extern "C" {
-    pub fn nvpm_alloc(size: usize) -> *mut ffi::c_void;
-}
-extern "C" {
-    pub fn nvpm_free(memory: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_new(size: usize) -> *mut ffi::c_void;
-}
-extern "C" {
-    pub fn nvpm_shared_get(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_put(object: *mut ffi::c_void) -> bool_;
-}
-extern "C" {
-    pub fn nvpm_shared_free(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_lock(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_unlock(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_wait(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub fn nvpm_shared_wake(object: *mut ffi::c_void);
-}
-extern "C" {
-    pub static mut nvpm_peerdirect_support: uint;
-}
-extern "C" {
-    pub static mut nvpm_persistent_api_support: uint;
-}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct nvpm_gpu {
@@ -280,6 +274,12 @@ pub struct nvpm_gpu {
 #[derive(Copy, Clone)]
 pub struct nvpm_process {
     _unused: [u8; 0],
+}
+extern "C" {
+    pub static mut nvpm_peerdirect_support: uint;
+}
+extern "C" {
+    pub static mut nvpm_persistent_api_support: uint;
 }
 #[repr(C)]
 #[derive(Copy, Clone)]

@@ -130,6 +130,7 @@ impl Drop for Mapping {
 }
 
 /// A mapping that we made, of where pinned memory is.
+#[allow(dead_code)] // What is in it is there to be dropped.
 pub(crate) enum OwnMapping {
     /// The device uses physical addresses.
     Direct,

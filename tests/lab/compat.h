@@ -113,6 +113,25 @@ static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, 
 	lab_map_resource(dev, phys, size, dir, attrs)
 #endif
 
+/* Whether the device uses physical addresses, and nobody looks whether they are unmapped. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0)
+#include <linux/dma-map-ops.h>
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#include <linux/iommu-dma.h>
+#else
+#define use_dma_iommu(dev) false
+#endif
+static inline bool lab_dma_direct(struct device *dev)
+{
+	return !IS_ENABLED(CONFIG_DMA_API_DEBUG) && !get_dma_ops(dev) && !use_dma_iommu(dev);
+}
+
+/* One range of addresses for many pieces that are not RAM. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_IOMMU_DMA)
+#define LAB_DMA_RANGES
+#endif
+
 /* Before there were two of them, this one was managed where the device was. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region

@@ -85,13 +85,14 @@ loaded_module() {
 	put /sys/module/nv_peer_mem/parameters/peerdirect_support 0
 	put /sys/module/nv_peer_mem/statistics/ground kernel
 	put /sys/module/nv_peer_mem/statistics/core_api "MLNX_OFED 5.4 and later"
-	put /sys/module/nv_peer_mem/statistics/clients $'nv_mem persistent\nnv_mem_revocable revocable'
+	put /sys/module/nv_peer_mem/statistics/clients $'nv_mem persistent\nnv_mem_revocable revocable\nnv_mem_fixed persistent'
 	for figure in regions bytes registrations revocations failed_no_memory \
 		failed_not_supported failed_freed failed_driver; do
 		put "/sys/module/nv_peer_mem/statistics/$figure" 0
 	done
 	put /sys/kernel/mm/memory_peers/nv_mem/version 2.0.0
 	put /sys/kernel/mm/memory_peers/nv_mem_revocable/version 2.0.0
+	put /sys/kernel/mm/memory_peers/nv_mem_fixed/version 2.0.0
 }
 
 # new_machine: everything is as it should be; one GPU and one RDMA device under

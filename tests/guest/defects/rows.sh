@@ -381,6 +381,12 @@ row_entry_for_each_page() {
 	[ $((after - before)) = 1 ] || saw "entries:$((after - before))"
 }
 
+# A core that copies out of what is registered looks for pages.
+row_entries_look_like_pages() {
+	grown "$CORE" tables_without_pages registers ok
+	[ "$growth" = 0 ] || saw "tables_without_pages:$growth"
+}
+
 # ---- what the user is told -------------------------------------------------
 
 row_no_room_in_bar1() {

@@ -27,6 +27,7 @@ declare -A breaks=(
 	[unpinned_under_lock]=invalidate_deadlock
 	[pinned_twice]=pins:2
 	[entry_for_each_page]=entries:16
+	[entries_look_like_pages]=tables_without_pages:1
 	[no_room_in_bar1]=errno:EFAULT
 	[unknown_page_table]=errno:ok
 	[no_dma_device]=bad_peer

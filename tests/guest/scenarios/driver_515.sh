@@ -9,11 +9,12 @@ load_rdma
 equal "the driver's generation" 515 "$(cat /sys/module/nvidia/version)"
 
 load_module_for 515 persistent_api_support=1
-equal "clients" "nv_mem nv_mem_revocable" "$(client_names)"
+equal "clients" "nv_mem nv_mem_fixed nv_mem_revocable" "$(client_names)"
 remember
 check "pinned: write" transfer_seen 0 8M 300001 21 --shift 4096
-equal "pinned: pins, without a callback" 2 "$(grown calls_nvidia_p2p_get_pages)"
-equal "pinned: put with the only call there is" 2 "$(grown calls_nvidia_p2p_put_pages)"
+# Two for the data, one for the verdict on the pair of GPU and device.
+equal "pinned: pins, without a callback" 3 "$(grown calls_nvidia_p2p_get_pages)"
+equal "pinned: put with the only call there is" 3 "$(grown calls_nvidia_p2p_put_pages)"
 check "pinned: memory stays" gpuverbs revoke --from 0 --to 8M --length 300001 --expect pinned
 equal "no callback came" 0 "$(grown callbacks_fired)"
 hold gpuverbs inherit --offset 0 --length 300001 --via fork --steps owner-exit,hold,heir-dereg,hold
@@ -32,7 +33,7 @@ remember
 check "revocable: revoked when freed" gpuverbs revoke --from 0 --to 8M --length 300001
 equal "revocable: callbacks" 1 "$(grown callbacks_fired)"
 # This driver reads the page table of a put before it takes its lock.
-for point in in_get_gap before_get_returns after_get in_dma_unmap before_put after_put; do
+for point in in_get_gap before_get_returns after_get before_put after_put; do
 	register_losing revocable "$point" "${endings[$point]}"
 done
 check "and then it works" gpuverbs register --offset 0 --length 1M

@@ -10,9 +10,10 @@ load_rdma
 module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 
 # story VIA STEPS EXPECTED...: for each `hold` among the steps, how many pins
-# the driver has then and how many regions the core, as PINS/REGIONS.
+# the driver has then and how many regions the core, as PINS/REGIONS. A pin that can be
+# revoked and has no region is left behind, and counted.
 story() {
-	local via=$1 steps=$2 expected text="$support, $1: $2"
+	local via=$1 steps=$2 expected left text="$support, $1: $2"
 	shift 2
 	if ! hold gpuverbs inherit --offset 0 --length 300001 --via "$via" --steps "$steps"; then
 		fail "$text: it ended early"
@@ -21,6 +22,9 @@ story() {
 	for expected; do
 		equal "$text: pins and regions" "$expected" \
 			"$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))/$(core_count live_umems)"
+		left=0
+		[ "$support-$expected" != 0-1/0 ] || left=1
+		equal "$text: left behind" "$left" "$(cat /sys/module/nv_peer_mem/statistics/left_behind)"
 		[ "$expected" = 0/0 ] || check "$text: the module stays" module_stays
 		go_on || break
 	done

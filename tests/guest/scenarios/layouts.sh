@@ -22,16 +22,24 @@ for support in 1 0; do
 done
 
 # A device that takes 64 KiB in one piece gets many; one that takes 2 GiB, one.
-# Every entry counts in the core's statistics. The module maps by itself here:
-# a driver behind an IOMMU gives each of its pages an address of its own.
-echo contiguous >"$NVIDIA/layout"
-load_module persistent_api_support=0
+# Every entry counts in the core's statistics.
 entries() {
 	local before
 	before=$(peer nv_mem num_reg_pages)
 	gpuverbs register --offset 0 --length 3M --expect ok >/dev/null
 	echo $(($(peer nv_mem num_reg_pages) - before))
 }
-equal "contiguous memory is one entry" 1 "$(entries)"
-echo 'short_segments 1' >"$CORE/switch"
-equal "short segments are kept to" 48 "$(entries)"
+# Behind an IOMMU all pieces can be one, where kernel and driver let a module have that.
+many=48
+[ "$MACHINE" = plain ] || [ "$(flavour)" = closed ] || many=1
+for support in 1 0; do
+	load_module "persistent_api_support=$support"
+	echo contiguous >"$NVIDIA/layout"
+	equal "contiguous memory is one entry, persistent_api_support=$support" 1 "$(entries)"
+	echo descending >"$NVIDIA/layout"
+	equal "pages in descending order, persistent_api_support=$support" "$many" "$(entries)"
+	echo 'short_segments 1' >"$CORE/switch"
+	equal "short segments are kept to, persistent_api_support=$support" 48 "$(entries)"
+	echo 'short_segments 0' >"$CORE/switch"
+	unload_module
+done

@@ -12,10 +12,10 @@ loads() { # EXPECTED_CLIENTS PARAMETER...
 	unload_module
 	equal "clients with '$*'" "$expected" "$clients"
 }
-loads "nv_mem nv_mem_revocable"
-loads "nv_mem nv_mem_revocable" persistent_api_support=1
+loads "nv_mem nv_mem_fixed nv_mem_revocable"
+loads "nv_mem nv_mem_fixed nv_mem_revocable" persistent_api_support=1
 loads "nv_mem nv_mem_nc" persistent_api_support=0
-loads "nv_mem nv_mem_revocable" peerdirect_support=1
+loads "nv_mem nv_mem_fixed nv_mem_revocable" peerdirect_support=1
 load_module persistent_api_support=0
 equal "persistent_api_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/persistent_api_support)"
 equal "peerdirect_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/peerdirect_support)"

@@ -31,6 +31,7 @@ refused() {
 }
 
 absurd_ranges() {
+	local pages
 	refused "$1: no byte at all, at the start of a page" EINVAL --parts gpu:64K --length 0
 	refused "$1: no byte at all, inside of a page" EFAULT --parts gpu:64K --skip 17 --length 0
 	refused "$1: more than was allocated" EFAULT --parts gpu:64K --length 65537
@@ -46,6 +47,9 @@ absurd_ranges() {
 	refused "$1: the last page" EINVAL --address 0xfffffffffffff000 --length 4096
 	refused "$1: the last byte" EINVAL --address 0xffffffffffffffff --length 1
 	refused "$1: more pages than anybody can count" EINVAL --address 0x10000 --length 0x1000000000000
+	pages=$(nvidia_count pages_not_found)
+	check "$1: a tebibyte that is nobody's is EFAULT" gpuverbs probe --address 0x10000 --length 1024G --expect EFAULT
+	check "$1: of which the driver was asked for single pages" test $(($(nvidia_count pages_not_found) - pages)) -le 4
 	check "$1: what is the user's own is registered" as_nobody gpuverbs probe --parts gpu:64K --skip 100 --length 1000
 	check "$1: and so is the host's memory" as_nobody gpuverbs probe --parts host:64K
 }

@@ -87,7 +87,7 @@ turn b13_never_activates 0
 unload_module
 
 # B9: a core that refuses a name that is taken, and does not say so.
-for name in nv_mem nv_mem_revocable; do
+for name in nv_mem nv_mem_revocable nv_mem_fixed; do
 	mark_log
 	echo "$name" >"$CORE/taken_name"
 	check "B9: with $name taken the module does not load" eval '! load_module 2>/dev/null'

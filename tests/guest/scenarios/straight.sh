@@ -7,7 +7,7 @@ load_all
 equal "the module stands on the ground of this machine" "$(word ground '')" "$(cat /sys/module/nv_peer_mem/statistics/ground)"
 equal "the driver is of this machine's flavour" "$(word driver '')" "$(flavour)"
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
-equal "clients" "nv_mem nv_mem_revocable" "$(client_names)"
+equal "clients" "nv_mem nv_mem_fixed nv_mem_revocable" "$(client_names)"
 equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
 check "write, aligned" transfer_seen 0 1M 64K 1
 check "write, 3 MiB and some bytes" transfer_seen 0 8M 3M+17 2
@@ -17,5 +17,5 @@ check "send" transfer_seen 1M 0 100000 5 --op send
 equal "registrations of the persistent client" 10 "$(peer nv_mem num_alloc_mrs)"
 equal "registrations ended" 10 "$(peer nv_mem num_dealloc_mrs)"
 equal "registrations of the revocable client" 0 "$(peer nv_mem_revocable num_alloc_mrs)"
-# One pin each, where asking and pinning would make two.
-equal "pins" 10 "$(nvidia_count calls_nvidia_p2p_get_pages_persistent)"
+# One pin each, where asking and pinning would make two; and one for the verdict.
+equal "pins" 11 "$(nvidia_count calls_nvidia_p2p_get_pages_persistent)"

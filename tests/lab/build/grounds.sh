@@ -21,7 +21,17 @@ build() {
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
 
-# look GROUND [NAME]: one paragraph of /grounds; installed as ground-NAME.
+# beside KIND COMMAND...: with the open or the closed NVIDIA modules installed.
+beside() {
+	local installed=/lib/modules/$kver/updates/dkms/nvidia.ko other=/lib/nv_peer_mem/$1/nvidia.ko
+	cp "$installed" /tmp/installed.ko
+	[ ! -e "$other" ] || cp "$other" "$installed"
+	"${@:2}"
+	cp /tmp/installed.ko "$installed"
+}
+
+# look GROUND [NAME]: one paragraph of /grounds; installed as ground-NAME. With *-open
+# for a name it is what a machine with the open driver has.
 look() {
 	local ko=$source/nv_peer_mem.ko bytes
 	[ "$(modinfo -F ground "$ko")" = "$1" ]
@@ -30,8 +40,10 @@ look() {
 	printf '%s for %s: compiled in %s s, %s bytes\n' "$1" "$kver" "$SECONDS" "$bytes"
 	# With KASAN every access is a call, and KUnit's tests come along.
 	grep -q '^CONFIG_KASAN=y' "$tree/.config" || [ "$bytes" -lt 200000 ]
-	/in/object "$ko" "$tree" "$core" "$source/nvidia.symvers"
-	[ "$1" = kernel ] || /in/object "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
+	local driver=closed
+	[[ ${2-} != *-open ]] || driver=open
+	/in/object "$driver" "$ko" "$tree" "$core" "$source/nvidia.symvers"
+	[ "$1" = kernel ] || /in/object closed "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
@@ -49,7 +61,7 @@ mistakes() {
 			.quad	nvpm_mistake
 	ASM
 	build ready >/dev/null || true
-	if /in/object "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
+	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
 	local kind kinds=('imports for GPL' 'SSE')
 	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
 	! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || kinds+=('indirect calls')
@@ -68,29 +80,26 @@ refused_ready() {
 grounds=(free)
 ! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || grounds+=(ready)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
-# beside_open COMMAND...: with NVIDIA's open modules, which are not installed on each machine.
-beside_open() {
-	local installed=/lib/modules/$kver/updates/dkms/nvidia.ko
-	cp "$installed" /tmp/installed.ko
-	[ "$(modinfo -F license "$installed")" != NVIDIA ] || cp /lib/nv_peer_mem/open/nvidia.ko "$installed"
-	"$@"
-	cp /tmp/installed.ko "$installed"
-}
 
 # Not in a list with ||: the shell would not stop where something fails.
 (
 	for ground in "${grounds[@]}"; do
 		case $ground in
-		kernel) beside_open build kernel ;;
-		*) build "$ground" ;;
+		kernel) beside open build kernel ;;
+		*) beside closed build "$ground" ;;
 		esac
 		look "$ground"
 	done
+	# Functions that are for GPL modules only are used where the driver is open.
+	if grep -qw dma_iova_try_alloc "$tree/Module.symvers"; then
+		beside open build free
+		look free free-open
+	fi
 	[[ " ${grounds[*]} " = *' ready '* ]] || refused_ready
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
 	case $kver in
 	5.10.*)
-		KCFLAGS=-DNVPM_OLDEST build ready
+		KCFLAGS=-DNVPM_OLDEST beside closed build ready
 		look ready ready-oldest
 		;;
 	esac

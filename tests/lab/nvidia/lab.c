@@ -491,11 +491,6 @@ int sim_lab_init(void)
 	 */
 	debugfs_create_u32("remap_peer_mmio", 0644, dir, &k->remap_peer_mmio);
 	debugfs_create_x64("bus_offset", 0644, dir, &k->bus_offset);
-	/*
-	 * A process that the objects in which its pins are list no more: to put them
-	 * it finds nothing, and their callbacks stay armed.
-	 */
-	debugfs_create_u32("unlisted", 0644, dir, &k->unlisted);
 	/* Whether addresses of freed tables are given out again at once. */
 	debugfs_create_u32("reuse", 0644, dir, &k->reuse);
 	/* Whether to sum up tables and mappings, to see them changed. */

@@ -83,7 +83,7 @@ static struct sim_alloc *sim_put_locked(struct sim_pin *pin, const void *table,
 	struct sim_alloc *alloc;
 
 	if (pin && sim_pin_alive(pin) && pin->tgid == task_tgid_nr(current) &&
-	    pin->tgid != READ_ONCE(sim_knobs.unlisted) && sim_disarm(pin)) {
+	    sim_disarm(pin)) {
 		alloc = sim_pin_alloc(pin);
 		sim_check_put("put_pages", pin, before, va, caller);
 		sim_pin_release(pin, SIM_PIN_PUT);

@@ -415,7 +415,6 @@ struct sim_knobs {
 	u32 topology_denied;
 	u32 remap_peer_mmio;
 	u64 bus_offset;
-	u32 unlisted;
 	u32 reuse;
 	u32 verify;
 	u32 costs;

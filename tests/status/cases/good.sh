@@ -11,6 +11,7 @@ says use regions none 0
 says "RDMA core" "peer memory" good "in ib_core"
 says "RDMA core" "client nv_mem" good persistent
 says "RDMA core" "client nv_mem_revocable" good revocable
+says "RDMA core" "client nv_mem_fixed" good persistent
 says driver flavour good open
 says driver nvidia_peermem good "a name only"
 for program in "NCCL, up to 2.22" "NCCL, newer" "NCCL GIN, GDAKI" UCX UCC NVSHMEM libfabric gpu-operator; do

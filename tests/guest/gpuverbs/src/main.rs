@@ -22,6 +22,7 @@ mod gpu;
 mod inherit;
 #[allow(unsafe_code)]
 mod layout;
+mod leave;
 mod machine;
 mod measure;
 mod output;
@@ -54,6 +55,7 @@ const COMMANDS: &[Command] = &[
     probe::COMMAND,
     trespass::COMMAND,
     inherit::COMMAND,
+    leave::COMMAND,
     fault_injection::COMMAND,
     stress::COMMAND,
     measure::COMMAND,

@@ -38,6 +38,7 @@ static const char *const peer_counter_names[PEER_COUNTERS] = {
 	[PEER_REVOKED_UMEMS] = "revoked_umems",
 	[PEER_ENDED_IN_CALLBACK] = "ended_in_callback",
 	[PEER_SKIPPED_CLIENTS] = "skipped_clients",
+	[PEER_TABLES_WITHOUT_PAGES] = "tables_without_pages",
 	[PEER_B2_UNLOCKS] = "b2_unlocks",
 	[PEER_B11_UNSTOPPED] = "b11_unstopped",
 	[PEER_B13_HANGS] = "b13_hangs",

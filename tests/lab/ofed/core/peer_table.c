@@ -26,7 +26,7 @@ static u32 peer_table_hash(const struct sg_table *table)
 	unsigned int i;
 	u32 sum = 0;
 
-	for_each_sg(table->sgl, sg, table->orig_nents, i) {
+	for_each_sg(table->sgl, sg, table->nents, i) {
 		u64 entry[] = {
 			sg->page_link, sg->offset, sg->length,
 			sg_dma_address(sg), sg_dma_len(sg),
@@ -46,28 +46,34 @@ static bool peer_page_size_check(struct peer_umem *p, unsigned long page_size)
 	return false;
 }
 
-/* Whether the table can be walked. */
+/*
+ * Whether the table can be walked. The number of entries that have pages may be that of
+ * all entries, or 0, where none has. With the first and no pages nothing happens until
+ * the core copies from what is registered (ib_umem_copy_from): it would follow NULL.
+ */
 static bool peer_table_check_shape(struct peer_umem *p)
 {
 	const struct sg_table *table = &p->table;
 	struct scatterlist *sg = table->sgl;
 	unsigned int n;
 
-	if (!sg || !table->orig_nents || table->nents != table->orig_nents ||
-	    p->nmap != table->nents) {
+	if (!sg || !table->nents || p->nmap != table->nents ||
+	    (table->orig_nents && table->nents != table->orig_nents)) {
 		peer_violation(p->client, PEER_BAD_TABLE,
 			       "table of region %llu: nmap %d, nents %u, orig_nents %u, list %s",
 			       p->id, p->nmap, table->nents, table->orig_nents,
 			       sg ? "there" : "missing");
 		return false;
 	}
-	for (n = 1; n < table->orig_nents && !sg_is_last(sg); n++)
+	if (table->orig_nents && !sg_page(sg))
+		peer_count(PEER_TABLES_WITHOUT_PAGES, 1);
+	for (n = 1; n < table->nents && !sg_is_last(sg); n++)
 		sg = sg_next(sg);
-	if (n == table->orig_nents && sg_is_last(sg))
+	if (n == table->nents && sg_is_last(sg))
 		return true;
 	peer_violation(p->client, PEER_BAD_TABLE,
 		       "table of region %llu does not end at its entry %u",
-		       p->id, table->orig_nents);
+		       p->id, table->nents);
 	return false;
 }
 
@@ -89,7 +95,7 @@ static bool peer_table_check_entries(struct peer_umem *p)
 	struct scatterlist *sg;
 	unsigned int i;
 
-	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
 		const char *fault = peer_entry_fault(sg);
 
 		if (!fault)
@@ -128,7 +134,7 @@ static bool peer_table_check_length(struct peer_umem *p, const struct peer_trim 
 	size_t total = 0;
 	unsigned int i;
 
-	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
 		total += sg->length;
 		last = sg;
 	}
@@ -191,11 +197,11 @@ static int peer_table_copy_entry(struct peer_umem *p, struct scatterlist *sg,
 static int peer_table_copy(struct peer_umem *p, const struct peer_trim *trim,
 			   struct scatterlist *out)
 {
-	unsigned int i, last = p->table.orig_nents - 1;
+	unsigned int i, last = p->table.nents - 1;
 	struct scatterlist *sg;
 	int runs, total = 0;
 
-	for_each_sg(p->table.sgl, sg, p->table.orig_nents, i) {
+	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
 		struct peer_trim ends = {
 			.head = i ? 0 : trim->head,
 			.tail = i == last ? trim->tail : 0,

@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: registrations that another process deregisters are counted, bounded, and gone when freed
+# Test: plain
+. /lab/server.sh
+load_gpu
+load_rdma
+figure() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
+
+load_module persistent_api_support=0
+mark_log
+check "what a child deregisters fills nobody's memory" \
+	hold gpuverbs leave --offset 0 --length 64K --count 1024 --expect EDQUOT
+expect_log "and the log says why" 'nv_peer_mem: a process has left 1024 registrations .*deregistered by another process'
+equal "left behind" 1024 "$(figure left_behind)"
+equal "refused for that" 1 "$(figure failed_left_behind)"
+equal "pins" 1024 "$(nvidia_count live_pins)"
+check "another process has its own bound" register ok
+go_on
+wait_for "the pins to go" nvidia_is live_pins 0
+equal "freed: nothing is left behind" 0 "$(figure left_behind)"
+check "all ended well" ended_well
+check "and then it works" register ok
+unload_module
+
+load_module
+check "pinned until deregistration nothing is left behind" \
+	hold gpuverbs leave --offset 0 --length 64K --count 1030
+equal "left behind" 0 "$(figure left_behind)"
+equal "pins" 0 "$(nvidia_count live_persistent_pins)"
+go_on
+check "all ended well" ended_well
+unload_module
