@@ -79,18 +79,12 @@ fn remark(verdict: &Verdict, modes: &str, reason: &str) -> String {
     format!("Missed in {modes}: {}. {reason}", verdict.bound.text())
 }
 
-/// What is over, if there are several metrics, and why.
 fn reason(verdict: &Verdict) -> String {
-    let over: Vec<String> = verdict.over.iter().map(|over| over.text()).collect();
-    let over = (!over.is_empty()).then(|| format!("Over: {}.", over.join("; ")));
-    let reasons = verdict
-        .reasons()
-        .into_iter()
-        .map(|reason| reason.map_or_else(|unknown| format!("ERROR: {unknown}."), str::to_owned));
-    over.into_iter()
-        .chain(reasons)
-        .collect::<Vec<_>>()
-        .join(" ")
+    match verdict.reason() {
+        None => String::new(),
+        Some(Ok(known)) => known.to_owned(),
+        Some(Err(unknown)) => format!("ERROR: {unknown}."),
+    }
 }
 
 #[cfg(test)]
@@ -100,11 +94,13 @@ mod tests {
 
     #[test]
     fn a_missed_bound_is_remarked_with_its_reason() {
-        let costs = |value| [("register_module", value), ("deregister_module", 0)];
+        let costs = |value| [("register_total", value), ("deregister_total", 0)];
         let run = samples::run(CASE, [&costs(9), &costs(10)]);
         let remarks = remarks(&bounds::chapters(&run)[0].verdicts);
         assert_eq!(remarks.len(), 1, "{remarks:?}");
-        assert!(remarks[0].starts_with("Missed in revocable mode: module-only instructions"));
+        assert!(
+            remarks[0].starts_with("Missed in revocable mode: the same, 1 MiB. ERROR: no reason")
+        );
     }
 
     #[test]

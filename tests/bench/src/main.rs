@@ -123,10 +123,7 @@ fn explained_misses(run: &Run) -> Done<usize> {
     let verdicts = chapters.iter().flat_map(|chapter| &chapter.verdicts);
     for verdict in verdicts.flatten() {
         missed += usize::from(verdict.met == Some(false));
-        verdict
-            .reasons()
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()?;
+        verdict.reason().transpose()?;
     }
     Ok(missed)
 }

@@ -53,7 +53,7 @@ pub enum Machine {
 pub enum Kind {
     Costs,
     Held,
-    Revoked,
+    Freed,
     Threads,
     Module,
 }

@@ -63,12 +63,10 @@ fn registrations(machine: Machine, sizes: &[u64]) -> Vec<Subject> {
                         ..held.clone()
                     });
                 }
-                if mode == Mode::Revocable {
-                    plan.push(Subject {
-                        kind: Kind::Revoked,
-                        ..held.clone()
-                    });
-                }
+                plan.push(Subject {
+                    kind: Kind::Freed,
+                    ..held.clone()
+                });
                 plan.push(held);
             }
         }
@@ -109,13 +107,11 @@ fn ground(module: Module, sizes: &[u64]) -> Vec<Subject> {
                     published: Some(0),
                     ..subject(Machine::Stock, module, mode, Kind::Costs)
                 };
-                if mode == Mode::Revocable {
-                    plan.push(Subject {
-                        kind: Kind::Revoked,
-                        published: None,
-                        ..costs.clone()
-                    });
-                }
+                plan.push(Subject {
+                    kind: Kind::Freed,
+                    published: None,
+                    ..costs.clone()
+                });
                 plan.push(costs);
             }
         }
@@ -152,7 +148,7 @@ mod tests {
             .iter()
             .flat_map(|g| of(g, &[65536, 1 << 20]).unwrap())
             .collect();
-        let expected = 2 * 2 * 3 * 14 + 2 + 24 + 3 * 2 * 2 * 3;
+        let expected = 2 * 2 * 3 * 16 + 2 + 24 + 3 * 2 * 2 * 4;
         assert_eq!(all.len(), expected);
         all.sort();
         all.dedup();

@@ -95,8 +95,8 @@ impl Run {
             .copied()
     }
 
-    pub fn revoked(&self, case: Case, module: Module) -> Option<&Measurement> {
-        self.of(&case.subject(module, Kind::Revoked))
+    pub fn freed(&self, case: Case, module: Module) -> Option<&Measurement> {
+        self.of(&case.subject(module, Kind::Freed))
     }
 
     pub fn threads(

@@ -77,7 +77,7 @@ pub fn bounds(chapter: &Chapter) -> Table {
     let rows = chapter.verdicts.iter().map(|[persistent, revocable]| {
         vec![
             persistent.bound.text().to_owned(),
-            persistent.bound.limit().to_owned(),
+            persistent.bound.limit(persistent.whose.machine),
             persistent.text(),
             revocable.text(),
         ]
@@ -217,7 +217,7 @@ fn grounds(run: &Run) -> Table {
     }
     rows.retain(|row: &Vec<String>| measured(row));
     Table {
-        title: "Grounds: register and deregister, and freed to revoked".to_owned(),
+        title: "Grounds: register and deregister, and freed".to_owned(),
         header: sizes(run, "kernel, free/kernel, ready/kernel"),
         rows,
         numbers: true,

@@ -109,9 +109,9 @@ costs_of() {
 	printf '"kind":"costs","layout":"%s","size":%s' "$layout" "$(bytes "$1")"
 }
 
-# measure_revoked SIZE: what freeing memory takes that is registered.
-measure_revoked() {
-	measured "\"kind\":\"revoked\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
+# measure_freed SIZE: what freeing memory takes that is registered.
+measure_freed() {
+	measured "\"kind\":\"freed\",\"layout\":\"$layout\",\"size\":$(bytes "$1")" \
 		--free --length "$1" --times "$(rounds "$1")"
 }
 
@@ -132,7 +132,7 @@ measure_ground() {
 			for size in $SIZES; do
 				[ "$(bytes "$size")" -le $((4 << 30)) ] || continue
 				measure_simulated "$size"
-				[ "$mode" = persistent ] || measure_revoked "$size"
+					measure_freed "$size"
 			done
 		done
 		rmmod nv_peer_mem

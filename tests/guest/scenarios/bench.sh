@@ -12,7 +12,7 @@ for module in $MODULES; do
 			echo "$layout" >"$NVIDIA/layout"
 			for size in $SIZES; do
 				measure_costs "$size"
-				[ "$mode" = persistent ] || measure_revoked "$size"
+				measure_freed "$size"
 			done
 		done
 		set_probes

@@ -95,6 +95,8 @@ serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes
 	'ok  rxe0 +same root complex'
 "$service" status --json >/tmp/json
 check "status for machines" grep -qx '  "state": "running",' /tmp/json
+check "GPU memory is registered" register ok
+serves 0 status 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
 
 # The marker is not installed here, and that is no reason not to serve.
 sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf

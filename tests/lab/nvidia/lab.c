@@ -67,6 +67,7 @@ const char * const sim_clock_names[SIM_CLOCKS] = {
 	[SIM_GET_RSYNC_REGISTERS] = "nvidia_p2p_get_rsync_registers",
 	[SIM_PUT_RSYNC_REGISTERS] = "nvidia_p2p_put_rsync_registers",
 	[SIM_FREE_CALLBACK] = "free_callback",
+	[SIM_FREE_MEMORY] = "free_memory",
 };
 
 static const char * const sim_counter_names[SIM_COUNTERS] = {

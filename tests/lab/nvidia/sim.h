@@ -315,8 +315,9 @@ enum sim_export {
 	SIM_GET_RSYNC_REGISTERS,
 	SIM_PUT_RSYNC_REGISTERS,
 	SIM_EXPORTS,
-	/* What else has a clock: a client's free callback. */
+	/* What else has a clock: a client's free callback, and what a program waits for. */
 	SIM_FREE_CALLBACK = SIM_EXPORTS,
+	SIM_FREE_MEMORY,
 	SIM_CLOCKS
 };
 

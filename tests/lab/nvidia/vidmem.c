@@ -635,6 +635,7 @@ static unsigned long sim_get_unmapped_area(struct file *file,
 
 static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 {
+	struct sim_call call = sim_clock_start(SIM_FREE_MEMORY);
 	u32 from = READ_ONCE(sim_knobs.free_from);
 	struct lab_gpu_free arg;
 	struct sim_alloc *alloc;
@@ -657,6 +658,7 @@ static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 	else
 		sim_alloc_free(alloc);
 	sim_alloc_put(alloc);
+	sim_clock_stop(&call);
 	return 0;
 }
 

@@ -25,6 +25,7 @@ const CLIENT_CALLS: &[&str] = &[
 ];
 
 const CALLBACK: &str = "free_callback";
+const FREE: &str = "free_memory";
 const INVALIDATE: &str = "invalidate";
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +50,8 @@ pub struct Spent {
     /// In the driver's free callback, and how much of it in the core.
     pub callback: u64,
     pub invalidation: u64,
+    /// In all that the driver does to free memory, the callback included.
+    pub free: u64,
     /// How often each of the driver's calls was made, without those that were not.
     pub calls: BTreeMap<String, u64>,
 }
@@ -65,6 +68,7 @@ impl Clocks {
         let core = difference(&self.core, &before.core);
         let mut driver = difference(&self.driver, &before.driver);
         let callback = driver.remove(CALLBACK).unwrap_or_default();
+        let free = driver.remove(FREE).unwrap_or_default();
         let in_driver: u64 = driver.values().map(|clock| clock.ticks).sum();
         let in_client: u64 = CLIENT_CALLS
             .iter()
@@ -75,6 +79,7 @@ impl Clocks {
             module: in_client.saturating_sub(in_driver),
             driver: in_driver,
             callback: callback.ticks,
+            free: free.ticks,
             invalidation: core.get(INVALIDATE).map_or(0, |clock| clock.ticks),
             calls: driver
                 .into_iter()

@@ -153,7 +153,7 @@ fn freed(subject: &Subject) -> Result<Figures, Failure> {
     deregister(&mut consumer)?;
     Ok(vec![
         ("revoked".to_owned(), revoked.into()),
-        ("revoke_total".to_owned(), spent.callback),
+        ("free_total".to_owned(), spent.free),
         (
             "revoke_module".to_owned(),
             spent.callback.saturating_sub(spent.invalidation),
