@@ -107,7 +107,7 @@ const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table)
 bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 {
 	struct page *page;
-	unsigned long pfn;
+	u64 phys;
 
 	if (table->version >> 16 >= 2)
 		return *(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
@@ -115,9 +115,10 @@ bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	/* Drivers before 580 do not say it, but such memory is RAM to the kernel. */
 	if (!table->entries || !table->pages)
 		return false;
-	pfn = PHYS_PFN(table->pages[0]->physical_address);
-	if (!pfn_valid(pfn))
+	phys = table->pages[0]->physical_address;
+	/* Not pfn_valid(), which is for GPL modules only in some kernels. */
+	if (!virt_addr_valid(__va(phys)))
 		return false;
-	page = pfn_to_page(pfn);
+	page = pfn_to_page(PHYS_PFN(phys));
 	return !PageReserved(page) && !is_pci_p2pdma_page(page);
 }

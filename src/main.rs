@@ -43,6 +43,10 @@ use rt::{
 
 rt::module!(NvPeerMem);
 
+// With reference count, lock and queue a region is one object of 256 bytes of the allocator.
+const _: () =
+    assert!(core::mem::size_of::<client::Fixed>() + core::mem::size_of::<client::State>() <= 208);
+
 /// The module while it is loaded: its clients, in the order in which the core asks them.
 ///
 /// Fields drop in their order here.
@@ -80,7 +84,7 @@ impl Drop for Drain {
     }
 }
 
-/// The two clients. Fields drop, and so unregister, in their order here.
+/// The clients. Fields drop, and so unregister, in their order here.
 enum Clients {
     /// Pins last until deregistration where the driver can do that, and else are revocable.
     PersistentFirst {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Processes that have memory pinned revocably, and how much of it they have left
+ * Who is calling. And processes that have memory pinned revocably, and how much of it they have left
  * behind: deregistered where the driver unpins nothing, and pinned until it is freed.
  */
 #include <linux/hashtable.h>
@@ -9,6 +9,21 @@
 #include <linux/spinlock.h>
 
 #include "shim.h"
+
+s32 nvpm_process(void)
+{
+	return task_tgid_nr(current);
+}
+
+s32 nvpm_thread(void)
+{
+	return task_pid_nr(current);
+}
+
+bool nvpm_exiting(void)
+{
+	return current->flags & PF_EXITING;
+}
 
 struct nvpm_process {
 	struct hlist_node node;

@@ -10,7 +10,6 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/ratelimit.h>
-#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
@@ -81,21 +80,6 @@ void nvpm_client_extend(struct nvpm_client *client)
 }
 
 const u64 nvpm_page_size = PAGE_SIZE;
-
-s32 nvpm_process(void)
-{
-	return task_tgid_nr(current);
-}
-
-s32 nvpm_thread(void)
-{
-	return task_pid_nr(current);
-}
-
-bool nvpm_exiting(void)
-{
-	return current->flags & PF_EXITING;
-}
 
 bool nvpm_peermem_loaded(void)
 {

@@ -61,11 +61,6 @@ int nvpm_sysfs_add(const char *clients);
 void nvpm_sysfs_remove(void);
 
 extern const u64 nvpm_page_size;
-/* The calling process and thread, by their numbers outside of all containers. */
-s32 nvpm_process(void);
-s32 nvpm_thread(void);
-/* Whether the calling thread is about to end. */
-bool nvpm_exiting(void);
 /* Whether nvidia_peermem is loaded. */
 bool nvpm_peermem_loaded(void);
 void nvpm_pause(void);
@@ -127,7 +122,12 @@ void nvpm_pairs_forget(void);
 /* A line for each pair; returns the number of bytes. */
 size_t nvpm_pairs_text(char *buf, size_t size);
 
-/* processes.c: the calling process, for a user more; NULL if there is no memory. */
+/* processes.c: the calling process and thread, by their numbers outside of all containers. */
+s32 nvpm_process(void);
+s32 nvpm_thread(void);
+/* Whether the calling thread is about to end. */
+bool nvpm_exiting(void);
+/* The calling process, for a user more; NULL if there is no memory. */
 struct nvpm_process *nvpm_process_get(void);
 void nvpm_process_put(struct nvpm_process *process);
 bool nvpm_process_is_calling(const struct nvpm_process *process);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The kernel of the host's tests: what include/linux/host.h declares. */
+#include <linux/sched.h>
 #include <stdarg.h>
 #include <time.h>
 
@@ -281,17 +282,14 @@ int host_scnprintf(char *buf, size_t size, const char *format, ...)
 	return len;
 }
 
-static __thread s32 host_process = 1;
+__thread struct task_struct host_task = { .tgid = 1, .pid = 1 };
 
-/* From now on this thread is one of that process. */
-void host_be(s32 process)
+/* From now on this thread is that one. */
+void host_be(s32 process, s32 thread, bool exiting)
 {
-	host_process = process;
-}
-
-s32 nvpm_process(void)
-{
-	return host_process;
+	host_task.tgid = process;
+	host_task.pid = thread;
+	host_task.flags = exiting ? PF_EXITING : 0;
 }
 
 static s64 host_figures[16];

@@ -16,7 +16,7 @@ use crate::{
 };
 
 extern "C" {
-    fn host_be(process: i32);
+    fn host_be(process: i32, thread: i32, exiting: bool);
     fn host_figure(figure: u32) -> i64;
 }
 
@@ -285,10 +285,24 @@ fn a_text_ends_where_there_is_room_no_more() {
 }
 
 #[test]
+fn who_is_calling() {
+    for (process, thread_of_it, exiting) in [(7, 7, false), (7, 8, true), (9, 8, false)] {
+        let seen = thread::spawn(move || {
+            // SAFETY: For this thread alone; the others take no arguments.
+            unsafe {
+                host_be(process, thread_of_it, exiting);
+                (abi::nvpm_process(), abi::nvpm_thread(), abi::nvpm_exiting())
+            }
+        });
+        assert_eq!(seen.join().unwrap(), (process, thread_of_it, exiting));
+    }
+}
+
+#[test]
 fn what_a_process_leaves_behind_is_its_own() {
     let enter = |number| {
         // SAFETY: For this thread alone.
-        unsafe { host_be(number) };
+        unsafe { host_be(number, number, false) };
         // SAFETY: Takes no arguments.
         let process = unsafe { abi::nvpm_process_get() };
         assert!(!process.is_null());

@@ -1,2 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#ifndef HOST_SCHED_H
+#define HOST_SCHED_H
+
 #include "host.h"
+
+struct task_struct {
+	s32 tgid;
+	s32 pid;
+	unsigned int flags;
+};
+
+extern __thread struct task_struct host_task;
+#define current (&host_task)
+#define PF_EXITING 4
+#define task_tgid_nr(task) ((task)->tgid)
+#define task_pid_nr(task) ((task)->pid)
+
+#endif
