@@ -294,6 +294,7 @@ fn modules(run: &Run) -> Table {
         ("file, bytes", "file"),
         ("loaded, bytes", "core"),
         ("loading, instructions", "load"),
+        ("first registration, 64 KiB, instructions", "first"),
     ];
     Table {
         title: "Module".to_owned(),

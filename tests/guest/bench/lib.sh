@@ -145,14 +145,16 @@ measure_threads() {
 }
 
 # measure_module MODULE: the module's file, the memory that its code and data take,
-# and how long the kernel takes to load it. Of either the file without debug
+# how long the kernel takes to load it, and what the first registration costs, in which
+# ours asks the driver for its verdict on GPU and device. Of either the file without debug
 # information, which the one has and the other has not.
 measure_module() {
-	local module=$1 mode=persistent file name
+	local module=$1 mode=persistent file name first
 	file=/tmp/$module.ko
 	name=${module//-/_}
 	strip --strip-debug -o "$file" "$(modinfo -n "$module")"
 	trace_loading insmod "$file"
-	metrics "\"kind\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading"
+	first=$(gpuverbs measure --way fixed --length 64K | sed -n 's/.*"register_total":\([0-9]*\).*/\1/p')
+	metrics "\"kind\":\"module\",\"file\":$(stat -c %s "$file"),\"core\":$(cat "/sys/module/$name/coresize"),\"load\":$loading,\"first\":${first:-null}"
 	rmmod "$module"
 }
