@@ -23,6 +23,7 @@ def before_and_after_init():
     equal("no context", "CUDA_ERROR_INVALID_CONTEXT", error("cuMemAlloc_v2", place(), 4096))
     equal("no such device", "CUDA_ERROR_INVALID_DEVICE", error("cuDeviceGet", place(), 1))
     equal("error without a name", "CUDA_ERROR_INVALID_VALUE", error("cuGetErrorName", 12345, place()))
+    equal("compute mode: default", 0, result(I32, "cuDeviceGetAttribute", 20, 0))
     equal("DMA-BUF", 0, result(I32, "cuDeviceGetAttribute", 124, 0))
     equal("GPUDirect RDMA", 1, result(I32, "cuDeviceGetAttribute", 116, 0))
     bus = ctypes.create_string_buffer(32)
@@ -170,6 +171,9 @@ def contexts(first):
     equal("pushed by creation", second, result(ctypes.c_void_p, "cuCtxGetCurrent"))
     shared = alloc(100)
     equal("another thread has none", "CUDA_ERROR_INVALID_CONTEXT", in_thread(lambda: error("cuCtxSynchronize")))
+    for name, arguments in (("cuMemAlloc_v2", (place(), 64)), ("cuMemsetD8_v2", (shared, 0, 8)),
+                            ("cuMemcpyDtoD_v2", (shared, shared, 8))):
+        equal(f"without one: {name}", "CUDA_ERROR_INVALID_CONTEXT", in_thread(lambda: error(name, *arguments)))
     equal("but knows what memory is", 100, in_thread(lambda: attribute(U64, 12, shared)))
     equal("and may free it", ("CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE"),
           in_thread(lambda: (error("cuMemFree_v2", shared), error("cuMemFree_v2", shared))))

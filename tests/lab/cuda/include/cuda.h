@@ -86,6 +86,12 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
 
+typedef enum CUcomputemode_enum {
+	CU_COMPUTEMODE_DEFAULT = 0,
+	CU_COMPUTEMODE_PROHIBITED = 2,
+	CU_COMPUTEMODE_EXCLUSIVE_PROCESS = 3,
+} CUcomputemode;
+
 typedef enum CUdevice_attribute_enum {
 	CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
 	CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,

@@ -166,7 +166,6 @@ fn attribute(attribute: CUdevice_attribute, slot: &Slot) -> Result<c_int> {
         | sys::CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS
         | sys::CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR => 1,
         sys::CU_DEVICE_ATTRIBUTE_INTEGRATED
-        | sys::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE
         | sys::CU_DEVICE_ATTRIBUTE_ECC_ENABLED
         | sys::CU_DEVICE_ATTRIBUTE_TCC_DRIVER
         | sys::CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED
@@ -183,6 +182,7 @@ fn attribute(attribute: CUdevice_attribute, slot: &Slot) -> Result<c_int> {
         | sys::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED
         | sys::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED
         | sys::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED => 0,
+        sys::CU_DEVICE_ATTRIBUTE_COMPUTE_MODE => sys::CU_COMPUTEMODE_DEFAULT as i32,
         _ => return Err(sys::CUDA_ERROR_NOT_SUPPORTED),
     })
 }
