@@ -22,7 +22,7 @@ use core::mem::{
     size_of, //
 };
 
-use super::rt::ffi;
+use super::ffi;
 
 /// C types that only pass through this module behind pointers.
 macro_rules! opaque {

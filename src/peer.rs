@@ -21,16 +21,16 @@ use super::{
         self,
         Errno, //
     },
+    ffi::{
+        c_char,
+        c_int,
+        c_ulong,
+        c_void, //
+    },
     notify,
     p2p::Device,
     rt::{
         self,
-        ffi::{
-            c_char,
-            c_int,
-            c_ulong,
-            c_void, //
-        },
         Arc,
         AtomicBool,
         KBox,

@@ -85,6 +85,12 @@ impl LeftBehind {
 impl Drop for LeftBehind {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_process_leave(self.process.0.as_ptr(), -1, (self.pages as i64).wrapping_neg()) };
+        unsafe {
+            abi::nvpm_process_leave(
+                self.process.0.as_ptr(),
+                -1,
+                (self.pages as i64).wrapping_neg(),
+            )
+        };
     }
 }

@@ -3,7 +3,6 @@
 //! The ground *free*: nothing but `core`, and functions of C that every kernel gives to every
 //! module (`free.c`).
 
-pub(crate) mod ffi;
 mod load;
 mod log;
 mod memory;

@@ -28,7 +28,6 @@ use kernel::{
 
 pub(crate) use kernel::{
     alloc::flags::GFP_KERNEL,
-    ffi,
     prelude::{
         pr_err,
         pr_info,

@@ -4,11 +4,11 @@
 
 use core::cell::UnsafeCell;
 
-use super::{
-    ffi::c_int,
-    Module, //
+use super::Module;
+use crate::{
+    errno,
+    ffi::c_int, //
 };
-use crate::errno;
 
 /// Room for the module while it is loaded.
 pub(crate) struct Loaded<M>(UnsafeCell<Option<M>>);
@@ -50,7 +50,7 @@ macro_rules! module {
         static LOADED: $crate::rt::Loaded<$module> = $crate::rt::Loaded::new();
 
         #[no_mangle]
-        extern "C" fn nvpm_load() -> $crate::rt::ffi::c_int {
+        extern "C" fn nvpm_load() -> $crate::ffi::c_int {
             // SAFETY: `free.c` calls this once, when the kernel loads the module.
             unsafe { LOADED.load() }
         }

@@ -16,13 +16,11 @@ use core::{
     ptr::NonNull, //
 };
 
-use super::{
-    ffi::c_void,
-    memory::Memory, //
-};
+use super::memory::Memory;
 use crate::{
     abi,
-    errno::Errno, //
+    errno::Errno,
+    ffi::c_void, //
 };
 
 /// Shared ownership.

@@ -10,7 +10,7 @@
     non_upper_case_globals
 )]
 
-use super::rt::ffi;
+use super::ffi;
 
 #[repr(C)]
 pub struct device([u8; 0]);

@@ -25,6 +25,8 @@ extern "C" {}
 mod abi;
 #[path = "../../../src/errno.rs"]
 mod errno;
+#[path = "../../../src/ffi.rs"]
+mod ffi;
 mod rt;
 
 mod kernel;

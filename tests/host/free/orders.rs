@@ -14,6 +14,8 @@ extern "C" {}
 mod abi;
 #[path = "../../../src/errno.rs"]
 mod errno;
+#[path = "../../../src/ffi.rs"]
+mod ffi;
 mod rt;
 
 mod in_loom;

@@ -4,8 +4,6 @@
 
 use crate::errno::Errno;
 
-#[path = "../../../src/rt/free/ffi.rs"]
-pub(crate) mod ffi;
 #[path = "../../../src/rt/free/load.rs"]
 mod load;
 #[path = "../../../src/rt/free/log.rs"]

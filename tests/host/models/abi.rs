@@ -11,7 +11,7 @@
 use std::{ffi::c_void, ptr::null_mut};
 
 use crate::{
-    rt::ffi::{c_char, c_int, c_ulong},
+    ffi::{c_char, c_int, c_ulong},
     world::{may_sleep, task, world},
 };
 

@@ -16,6 +16,8 @@ mod client;
 mod errno;
 #[path = "../../../src/extents.rs"]
 mod extents;
+#[path = "../../../src/ffi.rs"]
+mod ffi;
 #[path = "../../../src/module_ref.rs"]
 mod module_ref;
 #[path = "../../../src/notify.rs"]

@@ -17,15 +17,6 @@ use crate::{
 
 pub(crate) use std::sync::atomic::Ordering;
 
-/// C's types as the kernel has them.
-#[allow(non_camel_case_types)]
-pub(crate) mod ffi {
-    pub(crate) use std::ffi::c_void;
-    pub(crate) type c_char = u8;
-    pub(crate) type c_int = i32;
-    pub(crate) type c_ulong = usize;
-}
-
 /// How memory is allocated: there is one way here.
 pub(crate) struct Flags;
 pub(crate) const GFP_KERNEL: Flags = Flags;

@@ -2,7 +2,7 @@
 
 //! C's types, as the kernel has them: its `char` is unsigned, its `long` as wide as a pointer.
 
-#![allow(non_camel_case_types)]
+#![allow(dead_code, non_camel_case_types)]
 
 pub(crate) use core::ffi::c_void;
 
