@@ -23,7 +23,7 @@
 #include <linux/xarray.h>
 #endif
 
-#if NVPM_KERNEL >= KERNEL_VERSION(5, 10, 0)
+#if __has_include(<linux/dma-map-ops.h>) /* 5.10 */
 #include <linux/dma-map-ops.h>
 #endif
 
