@@ -14,10 +14,11 @@ nvpm-mitigation-$(CONFIG_CALL_PADDING) += padding=$(CONFIG_FUNCTION_PADDING_BYTE
 nvpm-mitigation-$(CONFIG_FRAME_POINTER) += frame-pointer
 
 # A name of core that is left undefined would be taken from the running kernel's own.
+# (The shell's -e passes over what fails in front of an &&.)
 quiet_cmd_nvpm_rust = RUSTC [M] $@
       cmd_nvpm_rust = $< object $@ $(nvpm-mitigation-y) && \
 	{ ! $(NM) -u $@ | grep ' _R' || { echo "nv_peer_mem: core is missing from $@" >&2; false; }; } \
-	$(if $(cmd_objtool),&& { $(subst ;,,$(cmd_objtool)); })
+	$(if $(cmd_objtool),&& { $(subst ;,,$(cmd_objtool)); }) || exit 1
 
 $(obj)/src/rt/free_rust.o: $(src)/src/rt/free/compile $(src)/src/abi/bindings.rs \
 		$(wildcard $(src)/src/*.rs $(src)/src/p2p/*.rs $(src)/src/rt/*.rs $(src)/src/rt/free/*.rs) FORCE
