@@ -47,14 +47,17 @@ two_kernels() {
 
 # add_newer_kernel: its layers beneath everything else, so that what both have is
 # the older one's. But /usr/lib/modules of any kernel's layer hides all beneath
-# it (overlayfs: a new directory is opaque): the modules come once more, on top.
+# it (overlayfs: a new directory is opaque): the modules come once more, on top. So
+# does what the RDMA core has for modules that are compiled: OFED keeps a tree for
+# each kernel, whose versions of symbols may differ.
 add_newer_kernel() {
-	local full dir layer
-	full=modules-$(sha256sum <<<"$newer" | cut -c 1-12)
+	local full dir layer trees
+	full=newer-$(sha256sum <<<"$newer" | cut -c 1-12)
 	if ! use_layer "$full"; then
-		new_dir tmp modules
-		dir=$reply
-		mkdir -p "$dir/root/usr/lib"
+		new_dir tmp newer
+		dir=$reply trees=$dir/root/usr/src/ofa_kernel/$(uname -m)
+		mkdir -p "$dir/root/usr/lib" "$trees"
+		cp -a "$LAB_CACHE/layers/${newer%%:*}/root/usr/src/ofa_kernel/default" "$trees/$newer_kver"
 		for layer in $(tr : '\n' <<<"$newer" | tac); do
 			cp -dRlf --preserve=mode,ownership,timestamps "$LAB_CACHE/layers/$layer/root/usr/lib/modules" "$dir/root/usr/lib/"
 		done

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
+# Layers: programs service
 # Shows: what ib_gpudirect, libgdsync and gdrcopy did, one after another in one guest
 # All: for programs of the past
 for name in ib_gpudirect gdrcopy libgdsync; do

@@ -43,11 +43,16 @@ check "pinned: what the driver does not unmap is no error" register ok
 expect_log "but is in the log" 'nv_peer_mem: the NVIDIA driver did not unmap GPU memory'
 unload_module
 
-# A module that was built for an older header reads the same fields.
-load_module persistent_api_support=0
-check "built for 550: coherent memory is EOPNOTSUPP" register EOPNOTSUPP
-unload_module
-echo 0 >"$NVIDIA/page_table_flags"
-load_module persistent_api_support=0
-check "built for 550: write" transfer_seen 0 8M 300001 33 --shift 4096
-check "built for 550: revoked when freed" gpuverbs revoke --from 0 --to 8M --length 300001
+# A module that was built for an older header reads the same fields, where the kernel lets
+# it in: some take what a function's structures look like for a part of its version.
+mark_log
+if load_module persistent_api_support=0; then
+	check "built for 550: coherent memory is EOPNOTSUPP" register EOPNOTSUPP
+	unload_module
+	echo 0 >"$NVIDIA/page_table_flags"
+	load_module persistent_api_support=0
+	check "built for 550: write" transfer_seen 0 8M 300001 33 --shift 4096
+	check "built for 550: revoked when freed" gpuverbs revoke --from 0 --to 8M --length 300001
+else
+	expect_log "built for 550: the kernel says that it is" 'disagrees about version of symbol nvidia_p2p_get_pages'
+fi

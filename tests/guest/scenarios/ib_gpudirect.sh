@@ -40,7 +40,11 @@ done
 load_module
 check "ib_gpudirect-old: not without the preload" refused ib_gpudirect-old
 said ib_gpudirect-old sender 'announcing GPU memory: Inappropriate ioctl for device'
-said ib_gpudirect-old sender 'registering GPU memory: Operation not supported'
+# Its flag of that time is one that software devices before 6.4 do not look at.
+case $(uname -r) in
+5.* | 6.[0-3].*) ;;
+*) said ib_gpudirect-old sender 'registering GPU memory: Operation not supported' ;;
+esac
 
 for program in as_it_was ib_gpudirect; do
 	before=$(peer nv_mem num_alloc_mrs)
