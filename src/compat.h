@@ -9,6 +9,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>
 #include <linux/radix-tree.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/version.h>
 
@@ -23,7 +24,8 @@
 #include <linux/xarray.h>
 #endif
 
-#if __has_include(<linux/dma-map-ops.h>) /* 5.10 */
+/* Where things are does not change with NVPM_OLDEST. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0)
 #include <linux/dma-map-ops.h>
 #endif
 
@@ -33,6 +35,11 @@
 
 #ifndef static_assert /* 5.1 */
 #define static_assert(condition) _Static_assert(condition, #condition)
+#endif
+
+#ifndef kmalloc_obj /* 7.0 */
+#define kmalloc_obj(object, gfp) kmalloc(sizeof(object), gfp)
+#define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)
 #endif
 
 /* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */

@@ -12,6 +12,7 @@
 #include <linux/spinlock.h>
 #include <linux/string.h>
 
+#include "compat.h"
 #include "shim.h"
 
 #define NVPM_UUID_SIZE 16
@@ -55,7 +56,7 @@ struct nvpm_gpu *nvpm_gpu(const u8 *uuid)
 	if (gpu)
 		return gpu;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	new = kzalloc_obj(*new, GFP_KERNEL);
 	if (!new)
 		return NULL;
 	INIT_LIST_HEAD(&new->pairs);
@@ -119,7 +120,7 @@ static void nvpm_pairs_sweep(struct list_head *gone)
 
 bool nvpm_pair_add(struct nvpm_gpu *gpu, struct device *dev, s32 verdict)
 {
-	struct nvpm_pair *pair = kmalloc(sizeof(*pair), GFP_KERNEL);
+	struct nvpm_pair *pair = kmalloc_obj(*pair, GFP_KERNEL);
 	LIST_HEAD(gone);
 
 	if (!pair)

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "compat.h"
 #include "shim.h"
 
 s32 nvpm_process(void)
@@ -61,7 +62,7 @@ struct nvpm_process *nvpm_process_get(void)
 	if (process)
 		return process;
 
-	new = kzalloc(sizeof(*new), GFP_KERNEL);
+	new = kzalloc_obj(*new, GFP_KERNEL);
 	if (!new)
 		return NULL;
 	new->number = number;

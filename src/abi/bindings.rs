@@ -325,15 +325,6 @@ extern "C" {
     pub static nvpm_page_size: u64_;
 }
 extern "C" {
-    pub fn nvpm_process() -> s32;
-}
-extern "C" {
-    pub fn nvpm_thread() -> s32;
-}
-extern "C" {
-    pub fn nvpm_exiting() -> bool_;
-}
-extern "C" {
     pub fn nvpm_peermem_loaded() -> bool_;
 }
 extern "C" {
@@ -428,6 +419,15 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_pairs_text(buf: *mut ffi::c_char, size: usize) -> usize;
+}
+extern "C" {
+    pub fn nvpm_process() -> s32;
+}
+extern "C" {
+    pub fn nvpm_thread() -> s32;
+}
+extern "C" {
+    pub fn nvpm_exiting() -> bool_;
 }
 extern "C" {
     pub fn nvpm_process_get() -> *mut nvpm_process;
