@@ -16,6 +16,9 @@
 #include "compat.h"
 #include "marker/marker.h"
 #include "shim.h"
+#ifdef NVPM_KUNIT
+#include "kunit/helpers.h"
+#endif
 
 MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
