@@ -143,4 +143,4 @@ try g2 load_module peerdirect_support=1
 load_module
 skipped=$(core_count skipped_clients)
 check "g2, without peerdirect_support=1: the core passes the module over" register EFAULT
-equal "both its clients" $((skipped + 2)) "$(core_count skipped_clients)"
+equal "all its clients" $((skipped + 3)) "$(core_count skipped_clients)"
