@@ -45,6 +45,10 @@ LD_PRELOAD=$INJECTOR sleep infinity &
 foreign=$!
 for support in 0 1; do
 	load_module "persistent_api_support=$support"
+	# The first registration of a pair puts a page more, before its own memory is mapped.
+	echo kthread >"$NVIDIA/inject_from"
+	[ "$support" = 0 ] && first=EFAULT || first=ok
+	register_losing "persistent_api_support=$support, the driver is asked" before_put "$first"
 	for from in $(freers); do
 		echo "$from" >"$NVIDIA/inject_from"
 		for point in $(points); do
