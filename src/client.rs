@@ -23,7 +23,7 @@ use super::{
         OwnMapping,
         PersistentPin,
         Physical,
-        Pieces,
+        Placed,
         RevocablePin,
         Revoke,
         Way, //
@@ -143,10 +143,7 @@ impl Addresses {
                 }
             }
             (_, Source::Persistent(pin)) => {
-                let mapping = pin
-                    .pieces(range)
-                    .and_then(|pieces| Self::own(pieces, device, table));
-                match mapping {
+                match Self::own(Placed::By(&pin, range), device, table) {
                     Ok(mapping) => Ok(Self::Own {
                         mapping,
                         pin: Some(pin),
@@ -155,8 +152,7 @@ impl Addresses {
                 }
             }
             (_, Source::Revocable(physical)) => {
-                let mapping = Self::own(physical.pieces, device, table);
-                match mapping {
+                match Self::own(Placed::At(physical.pieces), device, table) {
                     Ok(mapping) => Ok(Self::Own { mapping, pin: None }),
                     Err(errno) => Err((errno, None)),
                 }
@@ -166,11 +162,11 @@ impl Addresses {
 
     /// A mapping of our own, with its addresses in the scatterlist.
     fn own(
-        pieces: Pieces,
+        memory: Placed<'_>,
         device: Device,
         table: &mut scatter::Builder,
     ) -> Result<OwnMapping, Errno> {
-        OwnMapping::new(device, pieces, |extent| table.extent(extent))
+        OwnMapping::new(device, memory, |extent| table.extent(extent))
     }
 
     /// Undoes the mapping; what is still pinned then comes back.

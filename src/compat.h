@@ -8,9 +8,7 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>
-#include <linux/radix-tree.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 #include <linux/version.h>
 
 /* With NVPM_OLDEST newer kernels compile what the oldest ones need, for tests. */
@@ -18,10 +16,6 @@
 #define NVPM_KERNEL KERNEL_VERSION(4, 18, 0)
 #else
 #define NVPM_KERNEL LINUX_VERSION_CODE
-#endif
-
-#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
-#include <linux/xarray.h>
 #endif
 
 /* Where things are does not change with NVPM_OLDEST. */
@@ -47,67 +41,6 @@
 #define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
 #else
 #define NVPM_FILES(group) .default_attrs = (group).attrs
-#endif
-
-/* A table of pointers under numbers; no number is stored twice. */
-#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
-#define NVPM_DEFINE_TABLE(name) DEFINE_XARRAY(name)
-
-static inline int nvpm_table_store(struct xarray *table, unsigned long number, void *object)
-{
-	return xa_err(xa_store(table, number, object, GFP_KERNEL));
-}
-
-static inline void *nvpm_table_load(struct xarray *table, unsigned long number)
-{
-	return xa_load(table, number);
-}
-
-static inline void *nvpm_table_erase(struct xarray *table, unsigned long number)
-{
-	return xa_erase(table, number);
-}
-#else
-struct nvpm_table {
-	spinlock_t lock;
-	struct radix_tree_root tree;
-};
-
-#define NVPM_DEFINE_TABLE(name) struct nvpm_table name = {		\
-	.lock = __SPIN_LOCK_UNLOCKED(name.lock),			\
-	.tree = RADIX_TREE_INIT(name.tree, GFP_ATOMIC),			\
-}
-
-/* Without sleeping: what reserves memory before is not for every module. */
-static inline int nvpm_table_store(struct nvpm_table *table, unsigned long number, void *object)
-{
-	int ret;
-
-	spin_lock(&table->lock);
-	ret = radix_tree_insert(&table->tree, number, object);
-	spin_unlock(&table->lock);
-	return ret;
-}
-
-static inline void *nvpm_table_load(struct nvpm_table *table, unsigned long number)
-{
-	void *object;
-
-	spin_lock(&table->lock);
-	object = radix_tree_lookup(&table->tree, number);
-	spin_unlock(&table->lock);
-	return object;
-}
-
-static inline void *nvpm_table_erase(struct nvpm_table *table, unsigned long number)
-{
-	void *object;
-
-	spin_lock(&table->lock);
-	object = radix_tree_delete(&table->tree, number);
-	spin_unlock(&table->lock);
-	return object;
-}
 #endif
 
 /* Whether addresses for the device are physical ones, as they are. */

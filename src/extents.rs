@@ -18,6 +18,13 @@ pub(crate) struct Extent {
     pub(crate) len: u64,
 }
 
+impl Extent {
+    /// Last byte.
+    pub(crate) fn last(&self) -> u64 {
+        self.start.wrapping_add(self.len.wrapping_sub(1))
+    }
+}
+
 /// What a user asked to register, and the whole GPU pages that cover it.
 ///
 /// # Invariants

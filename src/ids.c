@@ -4,32 +4,77 @@
  * the gate between pinning and unpinning.
  */
 #include <linux/atomic.h>
-#include <linux/bug.h>
+#include <linux/hashtable.h>
 #include <linux/rwsem.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
 
 #include "compat.h"
 #include "shim.h"
 
-static NVPM_DEFINE_TABLE(nvpm_ids);
+/* Of a registration, which holds memory for it: an xarray of a few would hold pages. */
+struct nvpm_id {
+	struct hlist_node node;
+	u64 number;
+	const void *object;
+};
+
+/* The driver carries a number in a pointer. */
+static_assert(sizeof(void *) >= sizeof(u64));
+
+static DEFINE_HASHTABLE(nvpm_ids, 12);
+static DEFINE_SPINLOCK(nvpm_ids_lock);
 static atomic64_t nvpm_last_id;
+
+static struct nvpm_id *nvpm_ids_find(u64 number)
+{
+	struct nvpm_id *id;
+
+	hash_for_each_possible(nvpm_ids, id, node, number)
+		if (id->number == number)
+			return id;
+	return NULL;
+}
 
 u64 nvpm_ids_add(const void *object)
 {
-	u64 id = atomic64_inc_return(&nvpm_last_id);
+	struct nvpm_id *id = kmalloc_obj(*id, GFP_KERNEL);
+	u64 number = atomic64_inc_return(&nvpm_last_id);
 
-	/* A 32-bit kernel would run out of indexes; there is no driver for one. */
-	BUILD_BUG_ON(sizeof(unsigned long) < sizeof(u64));
-	return nvpm_table_store(&nvpm_ids, id, (void *)object) ? 0 : id;
+	if (!id)
+		return 0;
+	id->number = number;
+	id->object = object;
+	spin_lock(&nvpm_ids_lock);
+	hash_add(nvpm_ids, &id->node, number);
+	spin_unlock(&nvpm_ids_lock);
+	return number;
 }
 
-void *nvpm_ids_take(u64 id)
+void *nvpm_ids_take(u64 number)
 {
-	return nvpm_table_erase(&nvpm_ids, id);
+	const void *object = NULL;
+	struct nvpm_id *id;
+
+	spin_lock(&nvpm_ids_lock);
+	id = nvpm_ids_find(number);
+	if (id) {
+		hash_del(&id->node);
+		object = id->object;
+	}
+	spin_unlock(&nvpm_ids_lock);
+	kfree(id);
+	return (void *)object;
 }
 
-bool nvpm_ids_has(u64 id)
+bool nvpm_ids_has(u64 number)
 {
-	return nvpm_table_load(&nvpm_ids, id);
+	bool has;
+
+	spin_lock(&nvpm_ids_lock);
+	has = nvpm_ids_find(number);
+	spin_unlock(&nvpm_ids_lock);
+	return has;
 }
 
 static DECLARE_RWSEM(nvpm_gate);

@@ -39,9 +39,9 @@ use ids::free_callback;
 pub(crate) use device::Device;
 pub(crate) use mapping::{
     DriverMapping,
-    OwnMapping, //
+    OwnMapping,
+    Placed, //
 };
-pub(crate) use pieces::Pieces;
 pub(crate) use pins::{
     plausible,
     NoPin,

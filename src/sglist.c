@@ -6,6 +6,7 @@
  */
 #include <linux/kernel.h>
 #include <linux/scatterlist.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "shim.h"
@@ -25,6 +26,8 @@ int nvpm_sg_grow(struct nvpm_sg_list *list, bool more)
 	bool first = !list->table.sgl;
 	u32 size;
 
+	/* A registration may have a million pieces. */
+	cond_resched();
 	if (first)
 		size = more ? NVPM_SG_FEW : 1;
 	else

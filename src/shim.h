@@ -70,8 +70,8 @@ void nvpm_module_put(void);
 
 /* ids.c: a table of objects under numbers that are never used twice; 0 is none. */
 u64 nvpm_ids_add(const void *object);
-void *nvpm_ids_take(u64 id);
-bool nvpm_ids_has(u64 id);
+void *nvpm_ids_take(u64 number);
+bool nvpm_ids_has(u64 number);
 
 /* A lock for any number of sharers, or one alone. */
 void nvpm_gate_enter(bool exclusive);
@@ -127,16 +127,12 @@ s32 nvpm_process(void);
 s32 nvpm_thread(void);
 /* Whether the calling thread is about to end. */
 bool nvpm_exiting(void);
-/* The calling process, for a user more; NULL if there is no memory. */
-struct nvpm_process *nvpm_process_get(void);
-void nvpm_process_put(struct nvpm_process *process);
-bool nvpm_process_is_calling(const struct nvpm_process *process);
-/* It leaves more behind, or less. */
-void nvpm_process_leave(struct nvpm_process *process, s32 registrations,
-			s64 pages);
+/* The process of that number leaves a registration of so many GPU pages behind. */
+void nvpm_process_leaves(s32 number, u64 pages);
+/* The memory of one that it has left behind is freed. */
+void nvpm_process_freed(s32 number, u64 pages);
 /* Whether it has left so many registrations behind, or so many GPU pages. */
-bool nvpm_process_left(const struct nvpm_process *process, u32 registrations,
-		       u64 pages);
+bool nvpm_process_left(s32 number, u32 registrations, u64 pages);
 
 /* sglist.c: a scatterlist that grows. Zeros are an empty one. */
 struct nvpm_sg_list {

@@ -5,12 +5,10 @@
 pub type __u8 = ffi::c_uchar;
 pub type __s32 = ffi::c_int;
 pub type __u32 = ffi::c_uint;
-pub type __s64 = ffi::c_longlong;
 pub type __u64 = ffi::c_ulonglong;
 pub type u8_ = __u8;
 pub type s32 = __s32;
 pub type u32_ = __u32;
-pub type s64 = __s64;
 pub type u64_ = __u64;
 pub type bool_ = bool;
 pub type uint = ffi::c_uint;
@@ -270,11 +268,6 @@ extern "C" {
 pub struct nvpm_gpu {
     _unused: [u8; 0],
 }
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct nvpm_process {
-    _unused: [u8; 0],
-}
 extern "C" {
     pub static mut nvpm_peerdirect_support: uint;
 }
@@ -343,10 +336,10 @@ extern "C" {
     pub fn nvpm_ids_add(object: *const ffi::c_void) -> u64_;
 }
 extern "C" {
-    pub fn nvpm_ids_take(id: u64_) -> *mut ffi::c_void;
+    pub fn nvpm_ids_take(number: u64_) -> *mut ffi::c_void;
 }
 extern "C" {
-    pub fn nvpm_ids_has(id: u64_) -> bool_;
+    pub fn nvpm_ids_has(number: u64_) -> bool_;
 }
 extern "C" {
     pub fn nvpm_gate_enter(exclusive: bool_);
@@ -430,23 +423,13 @@ extern "C" {
     pub fn nvpm_exiting() -> bool_;
 }
 extern "C" {
-    pub fn nvpm_process_get() -> *mut nvpm_process;
+    pub fn nvpm_process_leaves(number: s32, pages: u64_);
 }
 extern "C" {
-    pub fn nvpm_process_put(process: *mut nvpm_process);
+    pub fn nvpm_process_freed(number: s32, pages: u64_);
 }
 extern "C" {
-    pub fn nvpm_process_is_calling(process: *const nvpm_process) -> bool_;
-}
-extern "C" {
-    pub fn nvpm_process_leave(process: *mut nvpm_process, registrations: s32, pages: s64);
-}
-extern "C" {
-    pub fn nvpm_process_left(
-        process: *const nvpm_process,
-        registrations: u32_,
-        pages: u64_,
-    ) -> bool_;
+    pub fn nvpm_process_left(number: s32, registrations: u32_, pages: u64_) -> bool_;
 }
 #[repr(C)]
 #[derive(Copy, Clone)]

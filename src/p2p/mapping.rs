@@ -140,20 +140,44 @@ pub(crate) enum OwnMapping {
     Range(MappedRange),
 }
 
+/// Memory to map.
+pub(crate) enum Placed<'a> {
+    /// It is known where.
+    At(Pieces),
+    /// The driver's table says where.
+    By(&'a PersistentPin, &'a Range),
+}
+
+impl Placed<'_> {
+    /// Gives all pieces to `each`, until that fails.
+    #[inline(never)] // As above.
+    fn extents(&self, mut each: impl FnMut(Extent) -> Result<(), Errno>) -> Result<(), Errno> {
+        match self {
+            Self::At(pieces) => pieces.all().iter().copied().try_for_each(each),
+            Self::By(pin, range) => pin.extents(range, &mut each),
+        }
+    }
+
+    /// All pieces.
+    fn pieces(self) -> Result<Pieces, Errno> {
+        match self {
+            Self::At(pieces) => Ok(pieces),
+            Self::By(pin, range) => pin.pieces(range),
+        }
+    }
+}
+
 impl OwnMapping {
-    /// Maps `pieces` for `device`, and gives the bus addresses that it shall use to `each`.
+    /// Maps `memory` for `device`, and gives the bus addresses that it shall use to `each`.
     pub(crate) fn new(
         device: Device,
-        pieces: Pieces,
+        memory: Placed<'_>,
         mut each: impl FnMut(Extent) -> Result<(), Errno>,
     ) -> Result<Self, Errno> {
         if device.direct() {
-            for piece in pieces.all() {
-                let start = map_one(device, *piece)?;
-                each(Extent { start, ..*piece })?;
-            }
-            return Ok(Self::Direct);
+            return Self::direct(device, &memory, each);
         }
+        let pieces = memory.pieces()?;
         if let Some((range, extent)) = MappedRange::new(device, &pieces)? {
             each(extent)?;
             return Ok(Self::Range(range));
@@ -161,6 +185,25 @@ impl OwnMapping {
         let mapped = MappedPieces::new(device, pieces)?;
         mapped.pieces.all().iter().copied().try_for_each(each)?;
         Ok(Self::Pieces(mapped))
+    }
+
+    /// What the device cannot reach is above what it can: the highest piece is looked at for all.
+    fn direct(
+        device: Device,
+        memory: &Placed<'_>,
+        mut each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<Self, Errno> {
+        let mut highest = Extent { start: 0, len: 1 };
+        memory.extents(|piece| {
+            if piece.last() >= highest.last() {
+                highest = piece;
+            }
+            each(piece)
+        })?;
+        match map_one(device, highest)? {
+            start if start == highest.start => Ok(Self::Direct),
+            _ => Err(Errno::IO),
+        }
     }
 }
 

@@ -23,7 +23,10 @@ use super::{
 use crate::{
     abi,
     errno::Errno,
-    extents::Range,
+    extents::{
+        Extent,
+        Range, //
+    },
     rt::{
         self,
         complain,
@@ -56,8 +59,9 @@ impl NoPin {
     }
 }
 
-/// Bytes above which the driver is asked for a single page first.
-const LARGE: u64 = 1 << 30;
+/// Bytes above which the driver is asked for single pages first. Below, what it takes is no more
+/// than 16 MiB, twice.
+const LARGE: u64 = 64 << 30;
 /// Bytes that no allocation had in the days of drivers that cannot be asked so.
 const LARGEST: u64 = 1 << 40;
 
@@ -109,9 +113,19 @@ impl PersistentPin {
 }
 
 impl PersistentPin {
-    /// Where the pages are.
-    pub(crate) fn pieces(&self, range: &Range) -> Result<Pieces, Errno> {
+    /// Gives the pages to `each`, as extents of physical addresses, neighbours merged.
+    pub(super) fn extents(
+        &self,
+        range: &Range,
+        each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         // SAFETY: By the type's invariant the driver frees the table when we put the pin.
+        unsafe { self.table.extents(range, each) }
+    }
+
+    /// Where the pages are.
+    pub(super) fn pieces(&self, range: &Range) -> Result<Pieces, Errno> {
+        // SAFETY: As above.
         unsafe { self.table.pieces(range) }
     }
 
@@ -171,7 +185,7 @@ impl<T: Revoke> RevocablePin<T> {
         range: &Range,
         target: Arc<T>,
     ) -> Result<(Self, Result<Physical, Errno>), NoPin> {
-        let owner = Process::calling().map_err(NoPin::Failed)?;
+        let owner = Process::calling();
         owner.may_pin().map_err(NoPin::Failed)?;
         let id = Id::add(target).map_err(NoPin::Failed)?;
         let gate = Gate::shared();

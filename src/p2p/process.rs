@@ -6,8 +6,6 @@
 //! stays pinned until the memory is freed: the driver unpins for nobody else. The limit on locked
 //! memory does not count it any more, so it is counted here (`processes.c`), and bounded.
 
-use core::ptr::NonNull;
-
 use crate::{
     abi,
     errno::Errno,
@@ -19,46 +17,30 @@ const REGISTRATIONS: u32 = 1024;
 /// GPU pages of them, together: 64 GiB.
 const PAGES: u64 = 1 << 20;
 
-/// A process that pins.
-///
-/// # Invariants
-///
-/// Has one of the references that C counts.
-pub(crate) struct Process(NonNull<abi::nvpm_process>);
-
-// SAFETY: The pointer is for functions that any thread may call.
-unsafe impl Send for Process {}
+/// A process that pins, as the kernel numbers them outside of all containers.
+#[derive(Clone, Copy)]
+pub(crate) struct Process(i32);
 
 impl Process {
     /// The calling one.
-    pub(super) fn calling() -> Result<Self, Errno> {
-        // SAFETY: Called where sleeping is allowed.
-        let process = unsafe { abi::nvpm_process_get() };
-        // INVARIANT: One more is counted.
-        NonNull::new(process).map(Self).ok_or(Errno::NOMEM)
+    pub(super) fn calling() -> Self {
+        // SAFETY: Takes no arguments.
+        Self(unsafe { abi::nvpm_process() })
     }
 
     /// Whether it is the one that calls this.
-    pub(super) fn is_calling(&self) -> bool {
-        // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_process_is_calling(self.0.as_ptr()) }
+    pub(super) fn is_calling(self) -> bool {
+        self.0 == Self::calling().0
     }
 
     /// Whether it may pin more: an error if it has left too much behind.
-    pub(super) fn may_pin(&self) -> Result<(), Errno> {
-        // SAFETY: By the type's invariant.
-        if unsafe { abi::nvpm_process_left(self.0.as_ptr(), REGISTRATIONS, PAGES) } {
+    pub(super) fn may_pin(self) -> Result<(), Errno> {
+        // SAFETY: Looks up a number; it may be any.
+        if unsafe { abi::nvpm_process_left(self.0, REGISTRATIONS, PAGES) } {
             complain!("a process has left {REGISTRATIONS} registrations of GPU memory behind, or 64 GiB: they were deregistered by another process than the one that made them, and stay until that one frees the memory; it cannot register more until then\n");
             return Err(Errno::DQUOT);
         }
         Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_process_put(self.0.as_ptr()) };
     }
 }
 
@@ -75,8 +57,8 @@ pub(crate) struct LeftBehind {
 impl LeftBehind {
     /// Counts it.
     pub(super) fn new(process: Process, pages: u64) -> Self {
-        // SAFETY: By the invariant of `Process`.
-        unsafe { abi::nvpm_process_leave(process.0.as_ptr(), 1, pages as i64) };
+        // SAFETY: Called where sleeping is allowed.
+        unsafe { abi::nvpm_process_leaves(process.0, pages) };
         // INVARIANT: Just counted.
         Self { process, pages }
     }
@@ -85,12 +67,6 @@ impl LeftBehind {
 impl Drop for LeftBehind {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant.
-        unsafe {
-            abi::nvpm_process_leave(
-                self.process.0.as_ptr(),
-                -1,
-                (self.pages as i64).wrapping_neg(),
-            )
-        };
+        unsafe { abi::nvpm_process_freed(self.process.0, self.pages) };
     }
 }

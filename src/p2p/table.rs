@@ -36,7 +36,7 @@ impl PageTable {
     /// # Safety
     ///
     /// The driver must not free the table meanwhile.
-    unsafe fn extents(
+    pub(super) unsafe fn extents(
         &self,
         range: &Range,
         each: impl FnMut(Extent) -> Result<(), Errno>,

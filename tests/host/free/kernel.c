@@ -183,64 +183,6 @@ void *host_zalloc(size_t size)
 	return memory ? memset(memory, 0, size) : NULL;
 }
 
-struct host_entry {
-	struct host_entry *next;
-	unsigned long index;
-	void *object;
-};
-
-/* Where the entry is pointed to from, or the end. */
-static struct host_entry **host_find(struct xarray *array, unsigned long index)
-{
-	struct host_entry **at = &array->first;
-
-	while (*at && (*at)->index != index)
-		at = &(*at)->next;
-	return at;
-}
-
-void *host_store(struct xarray *array, unsigned long index, void *object)
-{
-	struct host_entry *entry = host_alloc(sizeof(*entry));
-
-	if (!entry)
-		return HOST_NO_MEMORY;
-	spin_lock(&array->lock);
-	if (*host_find(array, index))
-		host_bug("a number is used twice");
-	*entry = (struct host_entry){ array->first, index, object };
-	array->first = entry;
-	spin_unlock(&array->lock);
-	return NULL;
-}
-
-void *xa_load(struct xarray *array, unsigned long index)
-{
-	struct host_entry *entry;
-
-	spin_lock(&array->lock);
-	entry = *host_find(array, index);
-	spin_unlock(&array->lock);
-	return entry ? entry->object : NULL;
-}
-
-void *xa_erase(struct xarray *array, unsigned long index)
-{
-	struct host_entry **at, *entry;
-	void *object = NULL;
-
-	spin_lock(&array->lock);
-	at = host_find(array, index);
-	entry = *at;
-	if (entry) {
-		*at = entry->next;
-		object = entry->object;
-	}
-	spin_unlock(&array->lock);
-	host_free(entry);
-	return object;
-}
-
 /* What does not fit is left out. */
 static void host_append(char *buf, size_t size, size_t *len, const char *text)
 {

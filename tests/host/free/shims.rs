@@ -300,42 +300,27 @@ fn who_is_calling() {
 
 #[test]
 fn what_a_process_leaves_behind_is_its_own() {
-    let enter = |number| {
-        // SAFETY: For this thread alone.
-        unsafe { host_be(number, number, false) };
-        // SAFETY: Takes no arguments.
-        let process = unsafe { abi::nvpm_process_get() };
-        assert!(!process.is_null());
-        process
-    };
-    // SAFETY: A process that is there.
+    // SAFETY: Looks up a number.
     let left = |process, registrations, pages| unsafe {
         abi::nvpm_process_left(process, registrations, pages)
     };
-    let (one, again, two) = (enter(1), enter(1), enter(2));
-    assert_eq!(one, again);
-    assert_ne!(one, two);
-    // SAFETY: Both are there.
+    let (one, two) = (1, 2);
+    // SAFETY: Take numbers.
     unsafe {
-        assert!(abi::nvpm_process_is_calling(two) && !abi::nvpm_process_is_calling(one));
-        abi::nvpm_process_leave(one, 1, 10);
-        abi::nvpm_process_leave(one, 1, 5);
+        abi::nvpm_process_leaves(one, 10);
+        abi::nvpm_process_leaves(one, 5);
     }
     assert!(left(one, 2, 99) && left(one, 99, 15));
     assert!(!left(one, 3, 16) && !left(two, 1, 1));
     // SAFETY: The enumeration's number.
     assert_eq!(unsafe { host_figure(abi::NVPM_LEFT_BEHIND) }, 2);
-    // SAFETY: As often as there is a user of each.
+    // SAFETY: As often as it has left one behind.
     unsafe {
-        abi::nvpm_process_leave(one, -2, -15);
-        abi::nvpm_process_put(one);
-        assert!(!left(one, 1, 1));
-        abi::nvpm_process_put(again);
-        abi::nvpm_process_put(two);
+        abi::nvpm_process_freed(one, 10);
+        assert!(left(one, 1, 99) && left(one, 99, 5) && !left(one, 2, 6));
+        abi::nvpm_process_freed(one, 5);
     }
+    assert!(!left(one, 1, 1));
     // SAFETY: As above.
     assert_eq!(unsafe { host_figure(abi::NVPM_LEFT_BEHIND) }, 0);
-    fail(1);
-    // SAFETY: Takes no arguments.
-    assert!(unsafe { abi::nvpm_process_get() }.is_null());
 }

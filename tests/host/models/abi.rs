@@ -30,9 +30,6 @@ pub struct pci_dev {
 pub struct nvpm_gpu {
     _opaque: [u8; 0],
 }
-pub struct nvpm_process {
-    _opaque: [u8; 0],
-}
 
 /// An entry of a scatterlist.
 #[derive(Clone, Copy, Default)]
@@ -345,33 +342,24 @@ pub unsafe fn nvpm_pairs_forget() {
     world().kernel.pairs.forget();
 }
 
-pub unsafe fn nvpm_process_get() -> *mut nvpm_process {
-    world().kernel.processes.get().cast()
+pub unsafe fn nvpm_process() -> i32 {
+    task().process
 }
 
-pub unsafe fn nvpm_process_put(process: *mut nvpm_process) {
-    world().kernel.processes.put(process as usize);
+pub unsafe fn nvpm_process_leaves(number: i32, pages: u64) {
+    may_sleep("remembering a process");
+    world().kernel.processes.leaves(number, pages);
+    world().kernel.count(NVPM_LEFT_BEHIND, 1);
 }
 
-pub unsafe fn nvpm_process_is_calling(process: *const nvpm_process) -> bool {
-    process as usize == task().process as usize
+pub unsafe fn nvpm_process_freed(number: i32, pages: u64) {
+    world().kernel.processes.freed(number, pages);
+    world().kernel.count(NVPM_LEFT_BEHIND, u64::MAX);
 }
 
-pub unsafe fn nvpm_process_leave(process: *mut nvpm_process, registrations: i32, pages: i64) {
-    let processes = &world().kernel.processes;
-    processes.leave(process as usize, registrations.into(), pages);
-    world()
-        .kernel
-        .count(NVPM_LEFT_BEHIND, i64::from(registrations) as u64);
-}
-
-pub unsafe fn nvpm_process_left(
-    process: *const nvpm_process,
-    registrations: u32,
-    pages: u64,
-) -> bool {
-    let left = world().kernel.processes.left(process as usize);
-    left.0 >= registrations.into() || left.1 >= pages as i64
+pub unsafe fn nvpm_process_left(number: i32, registrations: u32, pages: u64) -> bool {
+    let left = world().kernel.processes.left(number);
+    left.0 >= registrations || left.1 >= pages
 }
 
 pub unsafe fn nvpm_gate_enter(exclusive: bool) {

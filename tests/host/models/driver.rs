@@ -261,9 +261,9 @@ impl Driver {
         callback: Option<(FreeCallback, *mut c_void)>,
     ) -> *mut nvidia_p2p_page_table {
         // Pages are not neighbours of each other on the bus.
-        let physical =
-            (0..len / GPU_PAGE).map(|_| self.place.replace(self.place.get() + 3 * GPU_PAGE));
-        let physical: Vec<u64> = physical.collect();
+        let pages = len / GPU_PAGE;
+        let physical: Vec<u64> = (0..pages).map(|page| self.next_place(page)).collect();
+        self.place.set(self.next_place(pages));
         let table = self.new_table(&physical);
         self.pins.borrow_mut().push(Pin {
             process: task().process,
@@ -425,6 +425,11 @@ impl Driver {
         drop(mappings);
         unmap_all(device, &addresses);
         0
+    }
+
+    /// Where a page of the next pin will be.
+    pub(crate) fn next_place(&self, page: u64) -> u64 {
+        self.place.get() + 3 * GPU_PAGE * page
     }
 
     /// Whether physical memory is pinned.

@@ -14,7 +14,7 @@ use loom::sync::{atomic::AtomicUsize, Condvar, Mutex};
 
 use crate::{
     abi,
-    world::{may_sleep, note, task, world},
+    world::{may_sleep, note, world},
 };
 
 /// See the module's description.
@@ -207,44 +207,32 @@ impl Pairs {
     }
 }
 
-/// Processes that pin: how many pins of them know each, and what they have left behind.
+/// What processes have left behind: registrations, and pages of them.
 #[derive(Default)]
-pub(crate) struct Processes(RefCell<BTreeMap<usize, (u32, i64, i64)>>);
+pub(crate) struct Processes(RefCell<BTreeMap<i32, (u32, u64)>>);
 
 impl Processes {
-    pub(crate) fn get(&self) -> *mut u8 {
-        may_sleep("remembering a process");
-        let number = task().process as usize;
+    pub(crate) fn leaves(&self, number: i32, pages: u64) {
         let mut processes = self.0.borrow_mut();
-        if !processes.contains_key(&number) && !world().kernel.allocate() {
-            return std::ptr::null_mut();
-        }
-        processes.entry(number).or_default().0 += 1;
-        number as *mut u8
+        let process = processes.entry(number).or_default();
+        process.0 += 1;
+        process.1 += pages;
     }
 
-    pub(crate) fn put(&self, number: usize) {
+    pub(crate) fn freed(&self, number: i32, pages: u64) {
         let mut processes = self.0.borrow_mut();
         let process = processes.get_mut(&number).expect("the process is known");
         process.0 -= 1;
+        process.1 -= pages;
         if process.0 == 0 {
-            assert_eq!((process.1, process.2), (0, 0), "counted, and forgotten");
+            assert_eq!(process.1, 0, "pages without registrations");
             processes.remove(&number);
-            world().kernel.deallocate();
         }
     }
 
-    pub(crate) fn leave(&self, number: usize, registrations: i64, pages: i64) {
-        let mut processes = self.0.borrow_mut();
-        let process = processes.get_mut(&number).expect("the process is known");
-        process.1 += registrations;
-        process.2 += pages;
-    }
-
     /// Registrations and pages that it has left behind.
-    pub(crate) fn left(&self, number: usize) -> (i64, i64) {
-        let processes = self.0.borrow();
-        processes.get(&number).map_or((0, 0), |one| (one.1, one.2))
+    pub(crate) fn left(&self, number: i32) -> (u32, u64) {
+        self.0.borrow().get(&number).copied().unwrap_or_default()
     }
 }
 
@@ -374,6 +362,10 @@ impl Dma {
     /// The bus address of physical memory, unless there is none to be had.
     pub(crate) fn map(&self, device: usize, physical: u64, len: u64) -> Option<u64> {
         let address = if is_direct(device) {
+            let reach = world().faults.reach.get();
+            if reach.is_some_and(|end| physical + len > end) {
+                return None;
+            }
             physical
         } else {
             self.free(len)
@@ -458,6 +450,28 @@ impl Dma {
             all &= found == len;
         }
         all
+    }
+
+    /// A device that uses physical addresses gets some of them: nobody need have mapped them.
+    pub(crate) fn give_direct(&self, device: usize, table: &abi::sg_table) {
+        if !is_direct(device) {
+            return;
+        }
+        let mut mappings = self.mappings.lock().unwrap();
+        for (address, len) in abi::entries(table) {
+            let there = |one: &Mapping| {
+                one.device == device && (one.address..one.address + one.len).contains(&address)
+            };
+            if !mappings.iter().any(there) {
+                mappings.push(Mapping {
+                    device,
+                    address,
+                    physical: address,
+                    len,
+                    stage: Stage::Made,
+                });
+            }
+        }
     }
 
     /// A device that uses physical addresses is told when it is to use them no more, and there is

@@ -179,7 +179,9 @@ impl Registration {
             count as u32, table.nents,
             "the number of entries is not the table's"
         );
-        let all = world().kernel.dma.set_use(&table, Stage::Given);
+        let dma = &world().kernel.dma;
+        dma.give_direct(self.device as usize, &table);
+        let all = dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
             "what was mapped is gone"

@@ -51,6 +51,8 @@ pub(crate) struct Faults {
     pub(crate) bus_offset: Cell<Option<u64>>,
     /// GPU memory is RAM to the kernel.
     pub(crate) coherent: Cell<bool>,
+    /// Devices that use physical addresses reach none from this one on.
+    pub(crate) reach: Cell<Option<u64>>,
     /// Many pieces can share a range of addresses.
     pub(crate) ranges: Cell<bool>,
     /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.

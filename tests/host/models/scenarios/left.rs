@@ -10,8 +10,8 @@ use crate::{
 
 const EDQUOT: i32 = -122;
 
-fn left_behind() -> i64 {
-    world().kernel.processes.left(OWNER as usize).0
+fn left_behind() -> u32 {
+    world().kernel.processes.left(OWNER).0
 }
 
 #[test]
@@ -25,21 +25,19 @@ fn is_counted_until_the_memory_is_freed() {
     });
 }
 
-/// So many registrations that one more is too many, or so many pages.
-fn is_bounded(registrations: i64, pages: i64) {
-    explore(UpTo(1), move || {
+/// Too much are two registrations of a page each, beside others of so many pages each.
+fn is_bounded(others: &'static [u64]) {
+    explore(UpTo(1), || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
         let processes = &world().kernel.processes;
-        let owner = OWNER as usize;
-        // As if there were so many more, but one.
-        processes.leave(owner, registrations - 2, pages - 2);
+        others.iter().for_each(|&one| processes.leaves(OWNER, one));
         let last = register(page(A)).unwrap();
         as_process(OTHER, || deregister(&last));
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
         allocate_for(OTHER, B);
         as_process(OTHER, || deregister(&register(page(B)).unwrap()));
-        processes.leave(owner, 2 - registrations, 2 - pages);
+        others.iter().for_each(|&one| processes.freed(OWNER, one));
         free(A);
         free(B);
         assert_eq!(left_behind(), 0);
@@ -49,12 +47,12 @@ fn is_bounded(registrations: i64, pages: i64) {
 
 #[test]
 fn a_thousand_registrations_at_most() {
-    is_bounded(1024, 2);
+    is_bounded(&[0; 1022]);
 }
 
 #[test]
 fn sixty_four_gigabytes_at_most() {
-    is_bounded(2, 1 << 20);
+    is_bounded(&[(1 << 20) - 2]);
 }
 
 /// A process that ends may have lost its own objects of the driver, while another's hold the memory

@@ -5,9 +5,12 @@
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
+    extents::GPU_PAGE,
     rdma::Request,
     world::world,
 };
+
+const EIO: i32 = -5;
 
 fn in_a_range() {
     world().faults.ranges.set(true);
@@ -71,6 +74,27 @@ fn at_its_own_place() {
             let module = module();
             allocate(A);
             deregister(&register(direct()).unwrap());
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn above_what_the_device_reaches() {
+    explore(UpTo(1), || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            let reach = &world().faults.reach;
+            allocate(A);
+            for (missing, result) in [(0, Ok(())), (1, Err(EIO))] {
+                // Of two pages, the second is the higher.
+                let end = world().driver.next_place(1) + GPU_PAGE;
+                reach.set(Some(end - missing));
+                let registered = register(direct());
+                reach.set(None);
+                assert_eq!(registered.map(|one| deregister(&one)), result);
+            }
             free(A);
             module.unload();
         }

@@ -48,6 +48,7 @@ void host_bug(const char *why) __attribute__((noreturn));
 
 /* Memory, of which an allocation can be made to fail. */
 #define GFP_KERNEL 0
+#define __GFP_NOFAIL 0
 void *host_alloc(size_t size);
 void host_free(void *memory);
 #define kmalloc(size, flags) host_alloc(size)
@@ -141,22 +142,6 @@ typedef struct {
 #define up_read pthread_rwlock_unlock
 #define down_write pthread_rwlock_wrlock
 #define up_write pthread_rwlock_unlock
-
-/* An array of pointers under numbers. */
-struct xarray {
-	spinlock_t lock;
-	struct host_entry *first;
-};
-
-#define DEFINE_XARRAY(name) \
-	struct xarray name = { { PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP }, NULL }
-void *host_store(struct xarray *array, unsigned long index, void *object);
-#define xa_store(array, index, object, flags) host_store(array, index, object)
-void *xa_load(struct xarray *array, unsigned long index);
-void *xa_erase(struct xarray *array, unsigned long index);
-/* The one error that it has is no memory: an address that no object has. */
-#define HOST_NO_MEMORY ((void *)-12l)
-#define xa_err(object) ((object) == HOST_NO_MEMORY ? -12 : 0)
 
 #define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))
 #define LINUX_VERSION_CODE KERNEL_VERSION(7, 3, 0)

@@ -12,6 +12,7 @@ struct task_struct {
 
 extern __thread struct task_struct host_task;
 #define current (&host_task)
+#define cond_resched() do {} while (0)
 #define PF_EXITING 4
 #define task_tgid_nr(task) ((task)->tgid)
 #define task_pid_nr(task) ((task)->pid)
