@@ -65,8 +65,9 @@ impl Range {
     }
 
     /// Number of GPU pages to pin.
-    pub(crate) fn pages(&self) -> u64 {
-        self.pinned() / GPU_PAGE
+    pub(crate) fn pages(&self) -> u32 {
+        // Lossless by the type's invariant.
+        (self.pinned() / GPU_PAGE) as u32
     }
 
     /// The first GPU page alone.

@@ -51,14 +51,14 @@ impl Process {
 /// C has counted `pages` for the process.
 pub(crate) struct LeftBehind {
     process: Process,
-    pages: u64,
+    pages: u32,
 }
 
 impl LeftBehind {
     /// Counts it.
-    pub(super) fn new(process: Process, pages: u64) -> Self {
+    pub(super) fn new(process: Process, pages: u32) -> Self {
         // SAFETY: Called where sleeping is allowed.
-        unsafe { abi::nvpm_process_leaves(process.0, pages) };
+        unsafe { abi::nvpm_process_leaves(process.0, pages.into()) };
         // INVARIANT: Just counted.
         Self { process, pages }
     }
@@ -67,6 +67,6 @@ impl LeftBehind {
 impl Drop for LeftBehind {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_process_freed(self.process.0, self.pages) };
+        unsafe { abi::nvpm_process_freed(self.process.0, self.pages.into()) };
     }
 }
