@@ -144,7 +144,8 @@ impl Bound {
             Self::Module if mode == Mode::Persistent => of(1.2, 3.0),
             Self::HeldSmall => of(2.0, 3.0),
             Self::HeldLarge => of(0.01, 0.01),
-            Self::Freed => of(1.1, 0.5),
+            // In the other mode the driver calls nobody.
+            Self::Freed if mode == Mode::Revocable => of(1.1, 0.5),
             Self::Loading if mode == Mode::Persistent && machine == Machine::Stock => Some(2.0),
             Self::FreeTotal | Self::ReadyTotal => Some(1.03),
             Self::FreeModule | Self::ReadyModule => Some(1.10),
@@ -159,8 +160,9 @@ impl Bound {
             Self::Entries | Self::FragmentedEntries => "1 per 2 GiB".to_owned(),
             Self::Throughput => "no worse than the original's scaling".to_owned(),
             _ => {
-                let mode = Mode::Persistent;
-                let most = self.most(Whose { machine, mode });
+                let most = Mode::BOTH
+                    .iter()
+                    .find_map(|&mode| self.most(Whose { machine, mode }));
                 most.map_or(String::new(), |most| format!("{most:.2}"))
             }
         }

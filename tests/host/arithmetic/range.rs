@@ -34,7 +34,7 @@ fn check(address: u64, len: u64) -> Option<Range> {
         let last = range.start() + (range.pinned() - GPU_PAGE);
         assert_eq!(page(range.first_page()), (range.start(), GPU_PAGE));
         assert_eq!(page(range.last_page()), (last, GPU_PAGE));
-        assert_eq!(range.pages(), range.pinned() / GPU_PAGE);
+        assert_eq!(u64::from(range.pages()), range.pinned() / GPU_PAGE);
     }
     range
 }
