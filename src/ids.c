@@ -22,7 +22,7 @@ struct nvpm_id {
 /* The driver carries a number in a pointer. */
 static_assert(sizeof(void *) >= sizeof(u64));
 
-static DEFINE_HASHTABLE(nvpm_ids, 12);
+static DEFINE_HASHTABLE(nvpm_ids, 10);
 static DEFINE_SPINLOCK(nvpm_ids_lock);
 static atomic64_t nvpm_last_id;
 

@@ -158,6 +158,27 @@ impl Placed<'_> {
         }
     }
 
+    /// The first piece, and the bytes of all of them.
+    fn begins(&self) -> (Option<Extent>, u64) {
+        match self {
+            Self::At(pieces) => {
+                let all = pieces.all();
+                // No overflow: together they are no longer than what is pinned.
+                let sum = |sum: u64, piece: &Extent| sum.wrapping_add(piece.len);
+                (all.first().copied(), all.iter().fold(0, sum))
+            }
+            Self::By(pin, range) => {
+                let mut first = None;
+                // An error ends the look; what else is wrong is found when all are looked at.
+                let _ = pin.extents(range, |piece| {
+                    first = Some(piece);
+                    Err(Errno::IO)
+                });
+                (first, range.pinned())
+            }
+        }
+    }
+
     /// All pieces.
     fn pieces(self) -> Result<Pieces, Errno> {
         match self {
@@ -177,12 +198,11 @@ impl OwnMapping {
         if device.direct() {
             return Self::direct(device, &memory, each);
         }
-        let pieces = memory.pieces()?;
-        if let Some((range, extent)) = MappedRange::new(device, &pieces)? {
+        if let Some((range, extent)) = MappedRange::new(device, &memory)? {
             each(extent)?;
             return Ok(Self::Range(range));
         }
-        let mapped = MappedPieces::new(device, pieces)?;
+        let mapped = MappedPieces::new(device, memory.pieces()?)?;
         mapped.pieces.all().iter().copied().try_for_each(each)?;
         Ok(Self::Pieces(mapped))
     }
@@ -274,29 +294,25 @@ pub(crate) struct MappedRange {
 impl MappedRange {
     /// The range and where it is, unless this kernel or this device has no such thing, or one piece
     /// needs none.
-    fn new(device: Device, pieces: &Pieces) -> Result<Option<(Self, Extent)>, Errno> {
-        let Pieces::Many(all) = pieces else {
-            return Ok(None);
+    fn new(device: Device, memory: &Placed<'_>) -> Result<Option<(Self, Extent)>, Errno> {
+        let (first, len) = match memory.begins() {
+            (Some(first), len) if first.len != len => (first, len),
+            _ => return Ok(None),
         };
-        // No overflow: together they are no longer than what is pinned.
-        let len = all
-            .iter()
-            .fold(0, |sum: u64, piece| sum.wrapping_add(piece.len));
-        let start = all.first().map_or(0, |piece| piece.start);
         let mut range = abi::nvpm_range::default();
         // SAFETY: By the invariant of `Device`; `range` is valid for writing.
-        if !unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, start, len) } {
+        if !unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, first.start, len) } {
             return Ok(None);
         }
         // INVARIANT: Just taken.
         let mut this = Self { device, range };
-        for piece in all.iter() {
+        memory.extents(|piece| {
             // SAFETY: By the type's invariant.
             let ret = unsafe {
                 abi::nvpm_range_add(device.as_ptr(), &mut this.range, piece.start, piece.len)
             };
-            Errno::check(ret)?;
-        }
+            Errno::check(ret)
+        })?;
         let mut start = 0;
         // SAFETY: As above; `start` is valid for writing.
         let ret = unsafe { abi::nvpm_range_end(device.as_ptr(), &mut this.range, &mut start) };

@@ -26,12 +26,16 @@ impl Pieces {
         Self::One(Extent { start: 0, len: 0 })
     }
 
-    /// Adds the next one.
-    pub(super) fn push(&mut self, extent: Extent) -> Result<(), Errno> {
+    /// Adds the next one, of a range of `bytes`.
+    pub(super) fn push(&mut self, extent: Extent, bytes: u64) -> Result<(), Errno> {
         match self {
             Self::One(only) if only.len == 0 => *only = extent,
             Self::One(first) => {
-                let mut many = KVVec::with_capacity(2, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
+                // Mostly all are as long as the first.
+                let expected = bytes.div_ceil(first.len.max(1)).max(2);
+                let expected = usize::try_from(expected).map_err(|_| Errno::NOMEM)?;
+                let mut many =
+                    KVVec::with_capacity(expected, GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
                 many.extend_from_slice(&[*first, extent], GFP_KERNEL)
                     .map_err(|_| Errno::NOMEM)?;
                 *self = Self::Many(many);

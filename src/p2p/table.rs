@@ -75,7 +75,7 @@ impl PageTable {
     pub(super) unsafe fn pieces(&self, range: &Range) -> Result<Pieces, Errno> {
         let mut pieces = Pieces::new();
         // SAFETY: By this function's requirement.
-        unsafe { self.extents(range, |extent| pieces.push(extent)) }?;
+        unsafe { self.extents(range, |extent| pieces.push(extent, range.pinned())) }?;
         Ok(pieces)
     }
 

@@ -63,6 +63,8 @@ load_for_mode() {
 		way=revocable
 		;;
 	esac
+	# The first registration has the driver asked: measure_module has what that costs.
+	gpuverbs measure --way "$way" --length 64K >/dev/null || fail "measuring $module, $mode: nothing can be registered"
 }
 
 # metrics MEMBERS: one line for the host, MEMBERS of a JSON object in it.
