@@ -159,8 +159,8 @@ impl Placed<'_> {
     }
 
     /// The first piece, and the bytes of all of them.
-    fn begins(&self) -> (Option<Extent>, u64) {
-        match self {
+    fn begins(&self) -> Result<(Extent, u64), Errno> {
+        let (first, bytes) = match self {
             Self::At(pieces) => {
                 let all = pieces.all();
                 // No overflow: together they are no longer than what is pinned.
@@ -169,14 +169,18 @@ impl Placed<'_> {
             }
             Self::By(pin, range) => {
                 let mut first = None;
-                // An error ends the look; what else is wrong is found when all are looked at.
-                let _ = pin.extents(range, |piece| {
+                let ended = pin.extents(range, |piece| {
                     first = Some(piece);
+                    // That is enough.
                     Err(Errno::IO)
                 });
+                if first.is_none() {
+                    ended?;
+                }
                 (first, range.pinned())
             }
-        }
+        };
+        Ok((first.ok_or(Errno::IO)?, bytes))
     }
 
     /// All pieces.
@@ -198,11 +202,16 @@ impl OwnMapping {
         if device.direct() {
             return Self::direct(device, &memory, each);
         }
-        if let Some((range, extent)) = MappedRange::new(device, &memory)? {
+        let (first, bytes) = memory.begins()?;
+        let pieces = if first.len == bytes {
+            Pieces::One(first)
+        } else if let Some((range, extent)) = MappedRange::new(device, &memory, first, bytes)? {
             each(extent)?;
             return Ok(Self::Range(range));
-        }
-        let mapped = MappedPieces::new(device, memory.pieces()?)?;
+        } else {
+            memory.pieces()?
+        };
+        let mapped = MappedPieces::new(device, pieces)?;
         mapped.pieces.all().iter().copied().try_for_each(each)?;
         Ok(Self::Pieces(mapped))
     }
@@ -292,13 +301,14 @@ pub(crate) struct MappedRange {
 }
 
 impl MappedRange {
-    /// The range and where it is, unless this kernel or this device has no such thing, or one piece
-    /// needs none.
-    fn new(device: Device, memory: &Placed<'_>) -> Result<Option<(Self, Extent)>, Errno> {
-        let (first, len) = match memory.begins() {
-            (Some(first), len) if first.len != len => (first, len),
-            _ => return Ok(None),
-        };
+    /// The range for `memory`, of `len` bytes with the piece `first` at its beginning, and where it
+    /// is; none if this kernel or this device has no such thing.
+    fn new(
+        device: Device,
+        memory: &Placed<'_>,
+        first: Extent,
+        len: u64,
+    ) -> Result<Option<(Self, Extent)>, Errno> {
         let mut range = abi::nvpm_range::default();
         // SAFETY: By the invariant of `Device`; `range` is valid for writing.
         if !unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, first.start, len) } {

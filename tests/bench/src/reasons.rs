@@ -17,6 +17,30 @@ struct Reason {
 /// The first that fits is reported.
 const REASONS: &[Reason] = &[
     Reason {
+        bound: Bound::Module,
+        machine: None,
+        mode: None,
+        text: "The module maps the memory for the device, which nvidia-peermem leaves to the driver, where it is not \
+               counted: the totals compare the same work. With an IOMMU that is nearly all of it, most of it the \
+               kernel's own. The rest is what a registration costs whatever its size: a lock and states for each region, \
+               counters, checks of what the driver reports, its verdict on GPU and device.",
+    },
+    Reason {
+        bound: Bound::Fragmented,
+        machine: Some(Machine::Iommu),
+        mode: None,
+        text: "Nearly all of it is the kernel's: it enters each page of 4 KiB into the IOMMU's tables and takes it out \
+               again, and all pieces share one range already. Without a copy of the pieces (persistent mode), and with \
+               memory for them of the right size at once (revocable mode), it came little nearer.",
+    },
+    Reason {
+        bound: Bound::Freed,
+        machine: Some(Machine::Iommu),
+        mode: Some(Mode::Revocable),
+        text: "What the driver itself does to free little memory is more than the bound allows for all, and the same for \
+               either module. From 1 MiB on mappings are most, and undone in one call.",
+    },
+    Reason {
         bound: Bound::Throughput,
         machine: None,
         mode: Some(Mode::Persistent),
