@@ -185,7 +185,8 @@ struct sim_pin *sim_pin_new(struct sim_gpu *gpu)
 	pin->gpu = gpu;
 	pin->tgid = task_tgid_nr(current);
 	if (!sim_pin_reuse(pin))
-		pin->table = kzalloc_obj(*pin->table);
+		/* With room for flags: it may be made to claim a version that has them. */
+		pin->table = kzalloc(sizeof(*pin->table) + sizeof(u64), GFP_KERNEL);
 	if (!pin->table) {
 		sim_pin_drop(pin);
 		return NULL;
