@@ -36,6 +36,9 @@ host_tests='
 host_valgrind='
 	# The stacks of loom and those of the threads, of 2 MiB, may lie beside each other: a
 	# step from one to the other must not pass for a large frame, whose bytes are new.
+	# One after another, on the first thread: its stack is far from those that loom switches
+	# to, which valgrind would otherwise take for the same one now and then.
+	export RUST_TEST_THREADS=1
 	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
 	LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || {
 		cat /tmp/log
