@@ -10,12 +10,12 @@ load_rdma
 cuda lifetime not_without_a_client
 # With revocation, then with pins that outlive the memory.
 load_module persistent_api_support=0
-for part in what_may_be_registered neighbours revocation "two_processes 0"; do
+for part in what_may_be_registered neighbours revocation "two_processes 2"; do
 	# shellcheck disable=SC2086 # two words
 	cuda lifetime $part
 done
-# What ends with its process is revoked when the memory goes first, then the
-# descriptors; else the registrations end first.
+# In a process that ends pins are left to the driver, which calls back when it frees the
+# memory: after the registrations have ended, or before.
 echo close >"$NVIDIA/free_from"
 cuda lifetime two_processes 2
 echo task >"$NVIDIA/free_from"

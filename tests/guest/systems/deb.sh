@@ -20,7 +20,7 @@ there_after_boot() {
 
 not_while_in_use() {
 	hold_memory
-	run service nv_peer_mem stop
+	run systemctl stop nv_peer_mem
 	check "stop is refused while a program has memory registered" loaded
 	wait_for "the unit" systemctl is-active nv_peer_mem
 	run /etc/init.d/nv_peer_mem stop
@@ -58,7 +58,8 @@ boot_1() {
 boot_2() {
 	check "ONBOOT=no: the boot has not loaded it" eval '! loaded'
 	all_agree "not loaded" inactive 3
-	run service nv_peer_mem start
+	# Not `service`, which to start and stop has systemd read each unit first: minutes.
+	run systemctl start nv_peer_mem
 	all_agree "started by hand" active 0
 	serves
 	purge
