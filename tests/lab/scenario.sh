@@ -54,6 +54,13 @@ list_scenarios() {
 # choose_seed: what a run's chance begins with; SEED replays another one's.
 choose_seed() { printf '%s\n' "${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}"; }
 
+# guest_files: what every guest reads from the checkout, in the array `parts`; each
+# scenario, system and bench has files of its own beside them.
+guest_files() {
+	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 \
+		-not -name scenarios -not -name systems -not -name bench | sort)
+}
+
 # key_scenario NAME@MACHINE: of all that its result depends on: what the guest boots,
 # what it reads from the checkout, how the emulator runs it, and who listens. (Those that
 # measure have no key.)
@@ -61,7 +68,7 @@ key_scenario() {
 	local file parts=()
 	layers_of "$1"
 	file=$(scenario_file "${1%@*}")
-	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems -not -name bench | sort)
+	guest_files
 	# Some run others' files, too.
 	if grep -q /lab/scenarios/ "$file"; then file=$(dirname "$file"); fi
 	key_of "$1" "$stack" "$(hash_of "$file" "${parts[@]}")" "$(emulator)"

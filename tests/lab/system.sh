@@ -108,7 +108,7 @@ boot_system() {
 key_system() {
 	local parts=()
 	prepare_system "$1"
-	mapfile -t parts < <(find "$top/tests/guest" -mindepth 1 -maxdepth 1 -not -name scenarios -not -name systems | sort)
+	guest_files
 	parts+=("$top/tests/guest/systems/machine" "$(system_file "$1")")
 	key_of "$1" "$stack" "$(hash_of "${parts[@]}")" "$(emulator)" "$(declare -f boot_system)"
 }
