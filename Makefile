@@ -17,9 +17,10 @@
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
 #   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/grounds.md)
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
+#   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
 
-export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC
+export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN
 
 modules modules_install clippy:
 	@MAKE='$(MAKE)' src/build $@

@@ -18,7 +18,7 @@ advice() {
 		*) echo "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: $(rebuild)" ;;
 		esac ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)
-		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. Enrol the key of dkms, reboot and confirm: mokutil --import /var/lib/dkms/mok.pub" ;;
+		echo "Secure Boot is on, and $1 or a module that it needs is not signed with a key that this machine trusts. $(enrol "$1")" ;;
 	*"nvidia_peermem is loaded"*)
 		echo "Unload it: modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf" ;;
 	*"refuses the client"*)
@@ -44,6 +44,45 @@ advice() {
 		esac ;;
 	*"annot allocate memory"*)
 		echo "The kernel has no memory left for the module: see free -m, then try again." ;;
+	esac
+}
+
+# signing_key: the file of the key with which dkms signs modules here, in $key: what it was
+# told, on Ubuntu that of the machine's owner, elsewhere its own.
+signing_key() {
+	key=$(cat "${NVPM_SYSROOT-}/etc/dkms/framework.conf" "${NVPM_SYSROOT-}"/etc/dkms/framework.conf.d/*.conf 2>/dev/null |
+		sed -n 's/^[[:space:]]*mok_certificate=["'\'']\{0,1\}\([^"'\'']*\).*/\1/p' | tail -n 1)
+	[ -z "$key" ] || return 0
+	case $(sed -n 's/^ID=["'\'']\{0,1\}//p' "${NVPM_SYSROOT-}/etc/os-release" 2>/dev/null) in
+	ubuntu*) key=/var/lib/shim-signed/mok/MOK.der ;;
+	*) key=/var/lib/dkms/mok.pub ;;
+	esac
+}
+
+# enrol MODULE: how this machine comes to trust a MODULE that was built on it. The firmware
+# may have the key already: then that is not what is missing.
+enrol() {
+	signing_key
+	if [ ! -e "${NVPM_SYSROOT-}$key" ]; then
+		echo "There is no key $key yet. dkms makes it when it builds a module: $(build_again "$1"). Then: mokutil --import $key, reboot and confirm."
+		return
+	fi
+	case $(mokutil --test-key "$key" 2>/dev/null) in
+	*"already enrolled"* | *"built-in trusted keyring"*)
+		echo "The key of this machine, $key, is enrolled already, so $1 was not signed with it (modinfo -F signer $1). Build it again: $(build_again "$1")" ;;
+	*"enrollment request"*)
+		echo "The key $key waits to be confirmed: reboot, and choose Enroll MOK when the machine starts." ;;
+	*)
+		echo "Enrol the key that modules are signed with here, reboot and confirm: mokutil --import $key" ;;
+	esac
+}
+
+# build_again MODULE: what builds it on this machine.
+build_again() {
+	case $1 in
+	nv_peer_mem) rebuild ;;
+	nvidia) echo "install the NVIDIA driver's dkms package again" ;;
+	*) echo "install the package again that $1 is from" ;;
 	esac
 }
 

@@ -22,8 +22,12 @@ security_facts() {
 	elif [ "$demanded" = no ]; then
 		fact security "module signed by" none "nobody; this kernel does not require it"
 	else
-		fact security "module signed by" bad "nobody: this kernel does not load it" \
-			"Let dkms sign it with the key of this machine: mokutil --import /var/lib/dkms/mok.pub, reboot and confirm, then dkms install --force nvidia-peer-memory/$(modinfo -F version "$module")"
+		todo=$(enrol "$module")
+		case $todo in
+		*"dkms build"*) ;;
+		*) todo="$todo; then build it again, and dkms signs it: $(rebuild)" ;;
+		esac
+		fact security "module signed by" bad "nobody: this kernel does not load it" "$todo"
 	fi
 }
 

@@ -12,6 +12,7 @@
 #   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
 #   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
 #               compared with, a second client of the driver
+#   steps       the client that does verbs step by step, beside either module
 #   module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
 #               ground that the machine's line names; for that:
 #   ready       the assembly that releases have for machines without Rust
@@ -130,6 +131,10 @@ driver_layers() {
 	stack=$reply:$stack
 }
 
+neighbours_layer() {
+	on_stack neighbours "modules beside ours" "$lab/cpumap" "$lab/compat.h"
+}
+
 # The files that make up the module, as a package would ship them.
 module_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/src")
 
@@ -210,7 +215,9 @@ guest_layers() {
 	choose_machine "${1:-stock}"
 	kernel_layers
 	driver_layers
-	on_stack neighbours "modules beside ours" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h" "$lab/cpumap" "$lab/compat.h"
+	neighbours_layer
+	on_base steps "verbs step by step" "$top/tests/guest/defects/steps.c" "$lab/nvidia/lab_gpu.h"
+	stack=$reply:$stack
 	module_layer
 	for extra in $(printf '%s\n' "${@:2}" | sort -u); do
 		declare -F "extra_$extra" >/dev/null || die "there are no layers '$extra' to add."

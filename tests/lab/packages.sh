@@ -21,12 +21,15 @@ packages_layer() {
 	stack=$packages:$stack
 }
 
-# packaging_layers MACHINE
+# packaging_layers MACHINE: no program for verbs is in them, which not every release's base
+# could run.
 packaging_layers() {
 	local kernel
-	guest_layers "$1"
+	choose_machine "$1"
+	kernel_layers
+	driver_layers
+	neighbours_layer
 	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
-	stack=$(tr : '\n' <<<"$stack" | grep -v '^module-' | paste -sd:)
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
 	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"

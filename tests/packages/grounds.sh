@@ -5,8 +5,7 @@
 # Test: yes
 . /checkout/tests/packages/lib.sh
 
-dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
-dkms add "nvidia-peer-memory/$version"
+unpacked
 
 source=/usr/src/nvidia-peer-memory-$version
 log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
@@ -15,7 +14,7 @@ log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 built() {
 	local begun
 	begun=$(processor_seconds) SECONDS=0
-	check "dkms builds the module" saying /etc/kernel/postinst.d/dkms "$kver"
+	check "dkms builds the module" saying kernel_installed
 	took="$SECONDS s (of a processor $(($(processor_seconds) - begun)) s)"
 	as_it_should "$@"
 }

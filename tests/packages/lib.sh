@@ -85,8 +85,24 @@ back() {
 # with_config SED_SCRIPT: the kernel's configuration, edited.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
-# Rust, as Debian has it.
-rust=(/usr/bin/rustc "/usr/src/rustc-$(rustc --version | cut -d' ' -f2)")
+# unpacked: the package for dkms as it is before it has built anything, with its hooks.
+unpacked() {
+	local hook
+	dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
+	for hook in /etc/kernel/{postinst,header_postinst}.d/nvidia-peer-memory; do
+		mv "$hook.dpkg-new" "$hook"
+	done
+	dkms add "nvidia-peer-memory/$version"
+}
+
+# kernel_installed [KVER]: what becomes of modules then: the hooks of dkms and ours, in
+# their order; the first that fails is the end.
+kernel_installed() {
+	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" /etc/kernel/postinst.d
+}
+
+# Rust, as Debian has it, where it is installed.
+rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)")
 
 # with_proprietary_driver: the driver under NVIDIA's licence. The text is as long as
 # before, so that nothing moves.

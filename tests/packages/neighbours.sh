@@ -37,20 +37,30 @@ TREE
 chmod +x /usr/src/mlnx-ofed-kernel-1.0/tree
 neighbour nvidia "$driver" 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
-dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
-dkms add "nvidia-peer-memory/$version"
+unpacked
 
 # A driver that is not built for real-time kernels, and such a kernel.
 config=/usr/src/linux-headers-$kver/include/config/auto.conf
 cp "$config" /tmp/config
 echo CONFIG_PREEMPT_RT=y >>"$config"
-check "the kernel of no driver is installed" saying /etc/kernel/postinst.d/dkms "$kver"
+check "the kernel of no driver is installed" saying kernel_installed
 check "and it is said that it has none" says "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver"
 cp /tmp/config "$config"
 
-check "the kernel is installed" saying /etc/kernel/postinst.d/dkms "$kver"
-for name in mlnx-ofed-kernel nvidia nvidia-peer-memory; do
-	check "with $name" grep -q "^$name/.*, $kver, .*: installed" <(dkms status "$name")
+# all_built: the three of them.
+all_built() {
+	for name in mlnx-ofed-kernel nvidia nvidia-peer-memory; do
+		check "with $name" grep -q "^$name/.*, $kver, .*: installed" <(dkms status "$name")
+	done
+	check "modprobe finds all that it needs" loads nv_peer_mem
+}
+
+check "the kernel is installed" saying kernel_installed
+all_built
+check "the module's turn was after dkms" grep -q 'succeeded for module(s) .*nvidia[^-]' "$said"
+for name in nvidia-peer-memory nvidia mlnx-ofed-kernel; do
+	dkms unbuild "$name/$(dkms status "$name" | sed 's,^[^/]*/\([^,:]*\).*,\1,')" -k "$kver"
 done
+check "by hand dkms installs all" saying dkms autoinstall -k "$kver"
+all_built
 check "the module's is the last" grep -q 'succeeded for module(s) .*nvidia-peer-memory\.' "$said"
-check "modprobe finds all that it needs" loads nv_peer_mem

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from
-# Debian's source against the lab's RDMA core and driver, and the client that does
-# verbs step by step to either module; and a second client of the driver.
+# What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from Debian's
+# source against the lab's RDMA core and driver; and a second client of the driver.
 set -euo pipefail
 kver=$1
 tree=/lib/modules/$kver/build
@@ -34,6 +33,3 @@ build nvidia-peermem /tmp/peermem "$modules"
 cp -a /in/cpumap /in/compat.h /tmp/
 build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
 depmod "$kver"
-
-gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -I/in \
-	-o /usr/local/bin/verbs-steps /in/steps.c -libverbs

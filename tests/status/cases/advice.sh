@@ -8,6 +8,29 @@ module nv_peer_mem version=2.0.0 ground=ready
 advises "Boot another kernel, or install the open driver" nv_peer_mem "$closed"
 module nv_peer_mem version=2.0.0 ground=kernel
 advises "mokutil --import" nv_peer_mem "modprobe: ERROR: could not insert 'nv_peer_mem': Key was rejected by service"
+rejected="modprobe: ERROR: could not insert 'nv_peer_mem': Key was rejected by service"
+advises "There is no key /var/lib/dkms/mok.pub yet. dkms makes it when it builds a module: dkms build --force nvidia-peer-memory/2.0.0" nv_peer_mem "$rejected"
+put /var/lib/dkms/mok.pub key
+advises "reboot and confirm: mokutil --import /var/lib/dkms/mok.pub" nv_peer_mem "$rejected"
+put /mokutil "is already enrolled"
+advises "/var/lib/dkms/mok.pub, is enrolled already, so nv_peer_mem was not signed with it (modinfo -F signer nv_peer_mem). Build it again: dkms build --force" nv_peer_mem "$rejected"
+advises "enrolled already, so nvidia was not signed with it (modinfo -F signer nvidia). Build it again: install the NVIDIA driver" nvidia "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
+put /mokutil "is already in the enrollment request"
+advises "waits to be confirmed: reboot, and choose Enroll MOK" nv_peer_mem "$rejected"
+gone /mokutil
+# Ubuntu's dkms signs with a key of the machine's owner, if it is told of no other.
+put /etc/os-release 'ID=ubuntu'
+put /var/lib/shim-signed/mok/MOK.der key
+advises "mokutil --import /var/lib/shim-signed/mok/MOK.der" nv_peer_mem "$rejected"
+put /etc/os-release 'ID="ubuntu-core"'
+advises "mokutil --import /var/lib/shim-signed/mok/MOK.der" nv_peer_mem "$rejected"
+put /etc/os-release 'ID=debian'
+advises "mokutil --import /var/lib/dkms/mok.pub" nv_peer_mem "$rejected"
+put /etc/dkms/framework.conf '# mok_certificate=/no/such'
+put /etc/dkms/framework.conf.d/site.conf 'mok_certificate="/etc/keys/site.der"'
+put /etc/keys/site.der key
+advises "mokutil --import /etc/keys/site.der" nv_peer_mem "$rejected"
+gone /etc/dkms /etc/os-release
 advises "mokutil --import" nv_peer_mem "Loading of module with unavailable key is rejected"
 advises "mokutil --import" nv_peer_mem "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
 advises "modprobe -r nvidia_peermem" nv_peer_mem "nv_peer_mem: nvidia_peermem is loaded, which serves the same memory: unload it"

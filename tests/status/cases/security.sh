@@ -12,6 +12,12 @@ only_these "module signed by"
 says security "Secure Boot" none on
 says security lockdown none integrity
 says security "module signed by" bad "nobody: this kernel does not load it" "mokutil --import"
+put /var/lib/dkms/mok.pub key
+look 0
+says security "module signed by" bad "nobody: this kernel does not load it" "reboot and confirm: mokutil --import /var/lib/dkms/mok.pub; then build it again, and dkms signs it: dkms build --force nvidia-peer-memory/2.0.0"
+put /mokutil "is already enrolled"
+look 0
+says security "module signed by" bad "nobody: this kernel does not load it" "is enrolled already, so nv_peer_mem was not signed with it"
 gone /sys/kernel/security /sys/firmware
 put /sys/module/module/parameters/sig_enforce Y
 look 0

@@ -3,4 +3,9 @@
 # The packages are installed on Debian, and dkms has built the module.
 dpkg -i /in/packages/nvidia-peer-memory_*.deb /in/packages/nvidia-peer-memory-dkms_*.deb
 cp /in/packages/nvidia-peer-memory-dkms_*.deb /root/installed.deb
+# The service's package once more, and as of a version that comes after it.
+cp /in/packages/nvidia-peer-memory_*.deb /root/service.deb
+dpkg-deb -R /root/service.deb /tmp/service
+sed -i 's/^Version: .*/Version: 99.0.0-1/' /tmp/service/DEBIAN/control
+dpkg-deb --root-owner-group -b /tmp/service /root/newer_service.deb
 modinfo -k "$kver" nv_peer_mem
