@@ -51,9 +51,9 @@ conf_value() {
 	conf_lines | sed -n "s/^$1 //p" | tail -n 1
 }
 
-# conf_refused: the lines that cannot be understood, one sentence each.
+# conf_refused: the lines that cannot be understood, as one; nothing where all can.
 conf_refused() {
-	conf_lines | sed -n "s|^? |$conf: not understood; say ONBOOT= or MARKER=, and yes or no: |p"
+	conf_lines | awk '/^[?] / { printf "%s%s", n++ ? "; " : "", substr($0, 3) } END { if (n) print "" }'
 }
 
 # marker_wanted: whether the module that only has a name is to be loaded, too.
