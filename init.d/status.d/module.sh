@@ -52,10 +52,19 @@ module_loaded_facts() {
 }
 
 boot_fact() {
-	if ! wanted_on_boot; then
+	refused=$(conf_refused)
+	[ -z "$refused" ] || fact module configuration warn "not understood: $refused" "Correct it in $conf: ONBOOT= or MARKER=, and yes or no."
+	case $(conf_value ONBOOT) in
+	yes) ;;
+	no)
 		fact module "on boot" none "no: ONBOOT=no in $conf"
 		return
-	fi
+		;;
+	*)
+		fact module "on boot" warn "not loaded: no ONBOOT=yes in $conf" "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
+		return
+		;;
+	esac
 	for link in "$root"/etc/systemd/system/*.wants/nv_peer_mem.service \
 		"$root"/etc/rc[2345].d/S*nv_peer_mem "$root"/etc/rc.d/rc[2345].d/S*nv_peer_mem; do
 		if [ -e "$link" ] || [ -L "$link" ]; then

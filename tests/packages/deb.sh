@@ -20,6 +20,17 @@ broken_update() {
 	dpkg-deb -b "$dir" /tmp/broken.deb
 }
 
+# documented: each page that the unit names.
+documented() {
+	local page
+	local -a pages
+	read -ra pages < <(sed -n 's/^Documentation=//p' /usr/lib/systemd/system/nv_peer_mem.service)
+	for page in "${pages[@]}"; do
+		page=${page#man:}
+		man -w "${page%(8)}" || return 1
+	done
+}
+
 installed() {
 	check "$1: dkms has installed it for the kernel" grep -q "^nvidia-peer-memory/$1, $kver, .*: installed" <(dkms status)
 	check "$1: no other version is left in dkms" fails grep -v "^nvidia-peer-memory/$1," <(dkms status nvidia-peer-memory)
@@ -44,6 +55,11 @@ check "and finds its other parts" says "nv_peer_mem: unknown"
 check "systemd starts the service at boot" [ -e /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service ]
 check "so does SysV init" compgen -G '/etc/rc3.d/S*nv_peer_mem'
 check "there is a man page" man -w nv_peer_mem
+check "and one of nvpm" man -w nvpm
+check "nvpm says what it can do" saying nvpm help
+check "the unit's documentation is there" documented
+check "openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
+check "and one after it has started" [ -x /etc/infiniband/post-start-hook.sh ]
 sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 
 broken_update

@@ -13,5 +13,7 @@ check "lintian" lintian --allow-root --fail-on error,warning --suppress-tags "$n
 check "no override is left over" [ -z "$(lintian --allow-root --tags unused-override,mismatched-override \
 	/packages/nvidia-peer-memory_*.changes)" ]
 check "rpmlint" rpmlint --strict --config /checkout/rpm/rpmlint.toml /packages/*.rpm
-check "mandoc" mandoc -Tlint -Wwarning /checkout/docs/nv_peer_mem.8
-check "groff" [ -z "$(groff -man -Tutf8 -ww -rF0 /checkout/docs/nv_peer_mem.8 2>&1 >/dev/null)" ]
+for page in nv_peer_mem nvpm; do
+	check "mandoc: $page" mandoc -Tlint -Wwarning "/checkout/docs/$page.8"
+	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page.8" 2>&1 >/dev/null)" ]
+done

@@ -31,6 +31,8 @@ life() {
 	of_version 1.9.0 "$1"
 	check "$1: the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
 	check "$1: there is a man page" man -w nv_peer_mem
+	check "$1: nvpm says what it can do" saying nvpm help
+	check "$1: openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 	sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 	check "$1: the update can be installed" update /packages "$1"
 	of_version "$version" "$1"

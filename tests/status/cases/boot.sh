@@ -5,7 +5,8 @@ put /etc/infiniband/nv_peer_mem.conf 'ONBOOT="no"'
 look 0
 only_these ''
 says module "on boot" none "ONBOOT=no"
-gone /etc/systemd /etc/infiniband
+put /etc/infiniband/nv_peer_mem.conf 'ONBOOT=yes'
+gone /etc/systemd
 look 0
 only_these "on boot"
 says module "on boot" warn "not enabled" chkconfig

@@ -21,12 +21,12 @@ says detection UCX good /sys/module/nv_peer_mem/version
 says detection UCC good /sys/module/nv_peer_mem/version
 says "RDMA core" "client nv_mem" none persistent
 
-put /etc/infiniband/nv_peer_mem.conf "MARKER=yes"
+put /etc/infiniband/nv_peer_mem.conf $'ONBOOT=yes\nMARKER=yes'
 look 0
 says detection "NCCL, newer" warn "no: it looks for" "says why"
 
 new_machine
-put /etc/infiniband/nv_peer_mem.conf "MARKER=yes"
+put /etc/infiniband/nv_peer_mem.conf $'ONBOOT=yes\nMARKER=yes'
 gone /sys/kernel/mm
 look 0
 only_these "NCCL, up to 2.22"

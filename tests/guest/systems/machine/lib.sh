@@ -38,5 +38,6 @@ nothing_left() {
 	equal "nothing is left of it" '' "$(find /etc /usr/lib /usr/src /var/lib/dkms \
 		\( -name '*nv_peer_mem*' -o -name '*nvidia[-_]peer[-_]memory*' \) \
 		-not -path '/usr/lib/nv_peer_mem*' | paste -sd' ')"
+	check "nor are openibd's hooks" eval '! compgen -G "/etc/infiniband/*-hook.sh"'
 	check "no module is left for any kernel" eval '! find /lib/modules -name "nv_peer_mem*" | grep .'
 }
