@@ -34,8 +34,9 @@ need() {
 # dma_buf_lacks: what is in the way of dma-buf, nothing if it can be used.
 dma_buf_lacks() {
 	text_of /sys/module/nvidia/taint || text=
-	libverbs=$(ls "$root"/usr/lib/*/libibverbs.so.1 "$root"/usr/lib64/libibverbs.so.1 \
-		"$root"/usr/lib/libibverbs.so.1 2>/dev/null | head -n 1)
+	for libverbs in "$root"/usr/lib64/libibverbs.so.1 "$root"/usr/lib/libibverbs.so.1 "$root"/usr/lib/*/libibverbs.so.1; do
+		[ ! -e "$libverbs" ] || break
+	done
 	if kernel_before 5 12; then
 		echo "kernel $kernel is older than 5.12"
 	elif ! loaded nvidia; then
@@ -46,7 +47,7 @@ dma_buf_lacks() {
 		echo "the RDMA core is not loaded"
 	elif ! has_symbol ib_umem_dmabuf_get; then
 		echo "the RDMA core that is loaded does not have it"
-	elif [ -n "$libverbs" ] && ! grep -q ibv_reg_dmabuf_mr "$libverbs"; then
+	elif [ -e "$libverbs" ] && ! grep -q ibv_reg_dmabuf_mr "$libverbs"; then
 		echo "${libverbs#"$root"} is older than rdma-core 34"
 	fi
 }
