@@ -21,6 +21,9 @@ security_facts() {
 		fact security "module signed by" good "$signer"
 	elif [ "$demanded" = no ]; then
 		fact security "module signed by" none "nobody; this kernel does not require it"
+	elif [ "$(installed_by)" = kmod ]; then
+		fact security "module signed by" bad "nobody: this kernel does not load it" \
+			"Sign it with a key that this machine trusts: /lib/modules/$kernel/build/scripts/sign-file sha256 KEY CERTIFICATE $(modinfo -F filename "$module")"
 	else
 		todo=$(enrol "$module")
 		case $todo in

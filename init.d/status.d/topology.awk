@@ -80,7 +80,7 @@ function acs_fact(section, name,   where) {
 		fact(section, name " ACS", "warn", "redirect is on at " where ": data is routed through the CPU", \
 			"For each of them, until the next reboot: setpci -s " first " ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir=" first " on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.")
 	} else if (unreadable)
-		fact(section, name " ACS", "warn", "unknown: only root can read it", "Run status as root.")
+		fact(section, name " ACS", "unread", "ACS of the bridges")
 	else
 		fact(section, name " ACS", "good", "redirect is off")
 }
