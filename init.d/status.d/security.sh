@@ -21,13 +21,10 @@ security_facts() {
 		fact security "module signed by" good "$signer"
 	elif [ "$demanded" = no ]; then
 		fact security "module signed by" none "nobody; this kernel does not require it"
-	elif [ "$(installed_by)" = kmod ]; then
-		fact security "module signed by" bad "nobody: this kernel does not load it" \
-			"Sign it with a key that this machine trusts: /lib/modules/$kernel/build/scripts/sign-file sha256 KEY CERTIFICATE $(modinfo -F filename "$module")"
 	else
 		todo=$(enrol "$module")
 		case $todo in
-		*"dkms build"*) ;;
+		*"dkms build"* | *sign-file*) ;;
 		*) todo="$todo; then build it again, and dkms signs it: $(rebuild)" ;;
 		esac
 		fact security "module signed by" bad "nobody: this kernel does not load it" "$todo"
