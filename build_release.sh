@@ -47,6 +47,23 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/nv.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
+# Where anybody may write, somebody may have put a link there, to have another file
+# overwritten, or a directory.
+free_name() {
+	[ ! -L "$1" ] || die "$1 is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
+	[ ! -d "$1" ] || die "$1 is a directory: remove it, or choose another directory with OUT=."
+}
+
+# deliver FILE NAME: there at once and whole, or not at all.
+deliver() {
+	free_name "$2"
+	new=$(mktemp "$2.XXXXXX")
+	if ! { cat "$1" >"$new" && chmod 644 "$new" && mv -T "$new" "$2"; }; then
+		rm -f "$new"
+		die "$2 cannot be written."
+	fi
+}
+
 echo "Working in $work ..."
 echo "Cloning from $GIT_URL ..."
 git clone --quiet ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
@@ -62,6 +79,10 @@ release=${newest##*-}
 [ "$version-$release" = "$newest" ] ||
 	die "dkms.conf says version $version, debian/changelog $newest: make them agree."
 name=nvidia-peer-memory-$version
+tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
+srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
+free_name "$tarball"
+free_name "$srpm"
 
 echo
 # For machines without Rust (docs/grounds.md): in the packages, not in git.
@@ -79,11 +100,9 @@ done
 
 echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time and no owner's name.
-tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
 git -c tar.umask=0022 archive --format=tar --prefix="$name/src/ready/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
-srpm=
 if command -v rpmbuild >/dev/null; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
@@ -99,12 +118,12 @@ if command -v rpmbuild >/dev/null; then
 		cat "$work/rpm.log" >&2
 		die "rpmbuild failed; the lines above say why."
 	}
-	srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
-	mv "$work/rpm/${srpm##*/}" "$srpm"
+	deliver "$work/rpm/${srpm##*/}" "$srpm"
 else
+	srpm=
 	echo "No source rpm: rpmbuild is not installed (package rpm on Debian, rpm-build elsewhere)."
 fi
-mv "$work/$name.tar.gz" "$tarball"
+deliver "$work/$name.tar.gz" "$tarball"
 
 echo
 [ -z "$lacks" ] || cat <<EOT
@@ -123,7 +142,7 @@ EOT
 cat <<EOT
 
 To install on DEB based OS:
-    # cd $OUT
+    # cd "\$(mktemp -d)"
     # tar xzf $tarball
     # cd $name
     # dpkg-buildpackage -us -uc

@@ -38,6 +38,17 @@ installed() {
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
 }
 
+# chrooted: this system once more, below another directory.
+chrooted() {
+	mkdir /tmp/below
+	mount --bind / /tmp/below
+	mount --bind /proc /tmp/below/proc
+	saying chroot /tmp/below /etc/init.d/nv_peer_mem leave
+	umount /tmp/below/proc /tmp/below
+	rmdir /tmp/below
+	says "$left_alone"
+}
+
 files >/tmp/before
 
 mapfile -t old < <(debs /packages/old)
@@ -73,6 +84,18 @@ check "also when dkms looks at it again" grep -q "^nvidia-peer-memory/1.9.0, $kv
 check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
+
+# In a guest system the module that is loaded is its host's.
+left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
+check "a chroot is known as one" chrooted
+: >/.dockerenv
+check "in a container the module is left alone" saying /etc/init.d/nv_peer_mem leave
+check "which is said" says "$left_alone"
+rm /.dockerenv
+check "so it is where the right to unload it lacks" saying setpriv --inh-caps=-sys_module --bounding-set=-sys_module /etc/init.d/nv_peer_mem leave
+check "which is said, too" says "$left_alone"
+check "elsewhere it would be unloaded" saying /etc/init.d/nv_peer_mem leave
+check "if it were loaded" says "is not loaded."
 
 check "the packages can be removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 check "the module is gone" fails module_file

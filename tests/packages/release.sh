@@ -42,3 +42,12 @@ check "packages are made of them" saying sh -c "cd /tmp/lacking/$name && dpkg-bu
 check "it is said again" says "nvidia-peer-memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
 check "rpm packages, too" saying rpmbuild --rebuild --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 check "with the same words" says "nvidia_peer_memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
+
+# What somebody else has put into the directory for the results.
+mkdir /tmp/planted
+: >/tmp/kept
+ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
+check "a link where the tarball belongs is refused" fails saying env OUT=/tmp/planted ./build_release.sh
+check "with the way out" says "is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
+check "what it leads to is as it was" test ! -s /tmp/kept
+check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
