@@ -2,6 +2,8 @@
 #
 # make            builds nv_peer_mem.ko for the running kernel
 # make install    installs it (make modules_install is the same)
+# make uninstall  removes what these have installed for the kernel
+# make help       this text
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
@@ -19,8 +21,10 @@
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
+#   DESTDIR=     root directory to install in     (/; INSTALL_MOD_PATH= is the same)
 
-export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN
+INSTALL_MOD_PATH ?= $(DESTDIR)
+export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
 	@MAKE='$(MAKE)' src/build $@
@@ -36,6 +40,15 @@ marker_install: marker
 	install -D -m 644 src/marker/nvidia_peermem.ko \
 		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko" && \
 	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
+
+uninstall:
+	@kver=$${KVER:-$$(uname -r)} && \
+	$(RM) -v "$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem.ko"* \
+		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko"* && \
+	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
 ready:
 	@mkdir -p src/ready
@@ -57,4 +70,4 @@ demo test all-tests soak bench check host matrix:
 	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install marker marker_install ready bindings clean demo test all-tests soak bench check host matrix
+.PHONY: modules modules_install clippy install uninstall help marker marker_install ready bindings clean demo test all-tests soak bench check host matrix
