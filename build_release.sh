@@ -64,6 +64,20 @@ deliver() {
 	fi
 }
 
+# rpm_changelog FILE: Debian's changelog as rpm wants it.
+rpm_changelog() {
+	awk '
+	/^[^ ]/ { version = substr($2, 2, length($2) - 2); changes = "" }
+	/^  \* / { changes = changes "- " substr($0, 5) "\n" }
+	/^    / { changes = changes "  " substr($0, 5) "\n" }
+	/^ -- / {
+		match($0, /  [A-Z][a-z][a-z], /)
+		split(substr($0, RSTART + 2), date)
+		printf "* %s %s %02d %s %s - %s\n%s\n", substr(date[1], 1, 3), date[3], date[2], date[4],
+			substr($0, 5, RSTART - 5), version, changes
+	}' "$1"
+}
+
 echo "Working in $work ..."
 echo "Cloning from $GIT_URL ..."
 git clone --quiet ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
@@ -106,13 +120,16 @@ gzip -n -9 "$work/$name.tar"
 if command -v rpmbuild >/dev/null; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
-	sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec >"$work/nvidia_peer_memory.spec"
+	{
+		sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec
+		rpm_changelog debian/changelog
+	} >"$work/nvidia_peer_memory.spec"
 	# The commit's time, and neither this machine's name nor this directory's: the
 	# source rpm holds the spec file with every macro expanded.
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
-	(cd "$work" && rpmbuild -bs --quiet --define "_topdir rpm" --define "_sourcedir ." \
+	(cd "$work" && rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
 		--define "_srcrpmdir rpm" --define "_buildhost localhost" \
 		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {
 		cat "$work/rpm.log" >&2

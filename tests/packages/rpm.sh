@@ -46,13 +46,21 @@ life() {
 	check "$1: nothing else is left, nothing is missing" diff /tmp/before /tmp/after
 }
 
+requires() { rpm -qpR "$1"; }
+check "the service wants a module" grep -qx '(nvidia_peer_memory-kmod or nvidia_peer_memory-dkms)' \
+	<(requires /packages/nvidia_peer_memory-[0-9]*."$arch".rpm)
+check "the module wants its kernel" grep -qxF "(kernel-uname-r = $kver if kernel-uname-r)" \
+	<(requires /packages/nvidia_peer_memory-kmod-*.rpm)
+check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
+check "dkms' part has hooks for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
+
 # As on any system that is made of rpm packages.
 mkdir -p /usr/share/licenses
 
 life kmod
 life dkms
 
-rebuild() { saying rpmbuild --rebuild --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
+rebuild() { saying rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
 built() { basename -a /tmp/rpm/RPMS/*/*.rpm; }
 check "without a kernel the other packages are made" rebuild --define 'kernel_version 1.2.3'
 check "and it is said what is not" says 'No package with the module: kernel 1.2.3 has no headers here.'
