@@ -11,6 +11,7 @@ boot_1() {
 	equal "it is the one that dkms has built" "/lib/modules/$(uname -r)/updates/dkms" "$(dirname "$(modinfo -n nv_peer_mem)")"
 	equal "it stands on what the release brought" ready "$(cat /sys/module/nv_peer_mem/statistics/ground)"
 	check "the administrator's file is as it was" grep -qx '# Ours: do not touch' "$conf"
+	check "the file for upstart is gone" test ! -e /etc/init/nv_peer_mem.conf
 	equal "dkms has nothing of 1.3 left" '' "$(dkms status nvidia-peer-memory/1.3)"
 	check "nor is its source there" test ! -e /usr/src/nvidia-peer-memory-1.3
 	all_agree "booted" active 0

@@ -60,11 +60,37 @@ modprobe nv_peer_mem
 SERVICE
 chmod 755 /tmp/nvidia-peer-memory/etc/init.d/nv_peer_mem
 echo 'ONBOOT=yes' >/tmp/nvidia-peer-memory/etc/infiniband/nv_peer_mem.conf
-printf '/etc/infiniband/nv_peer_mem.conf\n/etc/init.d/nv_peer_mem\n' >/tmp/nvidia-peer-memory/DEBIAN/conffiles
+mkdir /tmp/nvidia-peer-memory/etc/init
+echo 'start on runlevel [2345]' >/tmp/nvidia-peer-memory/etc/init/nv_peer_mem.conf
+printf '%s\n' /etc/infiniband/nv_peer_mem.conf /etc/init.d/nv_peer_mem /etc/init/nv_peer_mem.conf >/tmp/nvidia-peer-memory/DEBIAN/conffiles
 package nvidia-peer-memory "the service of 1.3"
 
 dpkg -i /tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb
 [ "$(modinfo -k "$kver" -F version nv_peer_mem)" = 1.3-0 ]
 echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
-dpkg -i --force-confold /in/packages/nvidia-peer-memory_*.deb /in/packages/nvidia-peer-memory-dkms_*.deb 2>&1 | tee /root/update.log
+
+service=$(echo /in/packages/nvidia-peer-memory_*.deb)
+dkms=$(echo /in/packages/nvidia-peer-memory-dkms_*.deb)
+update() { dpkg -i --force-confold "$@" >/tmp/update.log 2>&1; }
+
+# refused DEB...: the update, where ours could not be built; what there was stays.
+refused() {
+	if update "$@"; then
+		echo "updated, though there is no RDMA core to build for: $*"
+		exit 1
+	fi
+	cat /tmp/update.log
+	grep -q 'version 1.3-0 stays as it is, with its module' /tmp/update.log
+	grep -q 'no RDMA core with peer memory' /tmp/update.log
+	[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = 1.3-0 ]
+	[ "$(dpkg-query -f '${Status} ${Version}.' -W nvidia-peer-memory nvidia-peer-memory-dkms)" = \
+		'install ok installed 1.3-0.install ok installed 1.3-0.' ]
+}
+
+mv /usr/src/ofa_kernel /usr/src/away
+refused "$service" "$dkms"
+refused "$dkms" "$service"
+mv /usr/src/away /usr/src/ofa_kernel
+update "$service" "$dkms" || { cat /tmp/update.log; exit 1; }
+cp /tmp/update.log /root/
 modinfo -k "$kver" nv_peer_mem
