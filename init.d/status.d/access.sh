@@ -39,7 +39,7 @@ limit_fact() {
 		done 2>/dev/null <"${file%/comm}/limits"
 		[ -n "$limit" ] || return 0
 	elif unit_of "$1"; then
-		limit="${limit:-what systemd's DefaultLimitMEMLOCK says}, by its unit"
+		limit="${limit:-the default of systemd (DefaultLimitMEMLOCK)}, by its unit"
 	else
 		return 0
 	fi

@@ -15,6 +15,7 @@ client_facts() {
 # core_fact: whether the core that is loaded has peer memory. Leaves in $core
 # where, for detection.sh.
 core_fact() {
+	read_symbols
 	ofed=$(ofed_info -s 2>/dev/null)
 	ofed=${ofed%:}
 	core=$(core_symbol)
@@ -28,9 +29,19 @@ core_fact() {
 	fi
 }
 
+# read_symbols: lines of /proc/kallsyms that matter here. It is long: read once.
+read_symbols() {
+	symbols=$(grep -wF -e ib_register_peer_memory_client -e ib_umem_dmabuf_get "$root/proc/kallsyms" 2>/dev/null)
+}
+
+# has_symbol NAME
+has_symbol() {
+	printf '%s\n' "$symbols" | grep -qw "$1"
+}
+
 # core_symbol: which module has the function that clients register with, if any.
 core_symbol() {
-	grep -wm 1 ib_register_peer_memory_client "$root/proc/kallsyms" 2>/dev/null |
+	printf '%s\n' "$symbols" | grep -wm 1 ib_register_peer_memory_client |
 		awk '{ print $4 == "" ? "the kernel itself" : substr($4, 2, length($4) - 2) }'
 }
 

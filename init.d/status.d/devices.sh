@@ -27,7 +27,8 @@ listed() {
 	seen=' '
 	while IFS='|' read -r kind name pci what; do
 		printf '%s|%s|%s|%s\n' "$kind" "$name" "$pci" "$what"
-		[ -n "$pci" ] && cd -P "$root$devices/$pci" 2>/dev/null || continue
+		[ -n "$pci" ] || continue
+		cd -P "$root$devices/$pci" 2>/dev/null || continue
 		path=pci${PWD##*/pci}
 		text_of "$devices/$pci/numa_node" || text=-1
 		printf 'path|%s|%s|%s|%s\n' "$pci" "$path" "$text" "$(iommu "$pci")"

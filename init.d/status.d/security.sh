@@ -21,6 +21,9 @@ security_facts() {
 		fact security "module signed by" good "$signer"
 	elif [ "$demanded" = no ]; then
 		fact security "module signed by" none "nobody; this kernel does not require it"
+	elif [ "$(installed_by)" = kmod ]; then
+		fact security "module signed by" bad "nobody: this kernel does not load it" \
+			"Sign it with a key that this machine trusts: /lib/modules/$kernel/build/scripts/sign-file sha256 KEY CERTIFICATE $(modinfo -F filename "$module")"
 	else
 		fact security "module signed by" bad "nobody: this kernel does not load it" \
 			"Let dkms sign it with the key of this machine: mokutil --import /var/lib/dkms/mok.pub, reboot and confirm, then dkms install --force nvidia-peer-memory/$(modinfo -F version "$module")"

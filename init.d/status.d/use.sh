@@ -17,7 +17,13 @@ use_facts() {
 	left_behind
 	pairs
 	text_of "$figures/regions"
-	[ "${text:-0}" = 0 ] || holders | while read -r pid name; do
+	[ "${text:-0}" = 0 ] || users
+}
+
+# users: the processes that may hold registrations.
+users() {
+	[ "$(id -u)" = 0 ] || fact use processes unread "which processes have an RDMA device open"
+	holders | while read -r pid name; do
 		fact use "process $pid" none "$name has an RDMA device open"
 	done
 }

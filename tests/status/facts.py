@@ -2,10 +2,13 @@
 """facts.py TEXT JSON: compares what `status` and `status --json` have said, and prints a line
 "section|name|verdict|value|advice" for each fact."""
 import json
+import re
 import sys
 
-lines = open(sys.argv[1]).read().splitlines()
-said = json.load(open(sys.argv[2]))
+lines = open(sys.argv[1], encoding="utf-8").read().splitlines()
+said = json.load(open(sys.argv[2], encoding="utf-8"))
+assert said["schema"] == 2 and said["host"] and said["kernel"], said
+assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["time"]), said["time"]
 assert said["state"] in ("running", "not running", "unknown"), said["state"]
 assert lines[0].startswith(f"nv_peer_mem: {said['state']}; "), lines[0]
 
@@ -32,9 +35,12 @@ def in_matrix(gpu, device, value):
 
 
 to_do = 0
+ids = [fact["id"] for fact in said["facts"]]
+assert len(ids) == len(set(ids)), f"ids that are there twice: {ids}"
 for fact in said["facts"]:
     advice = fact.get("advice", "")
-    assert fact["verdict"] in ("good", "warn", "bad", "none", "unread"), fact
+    assert re.fullmatch(r"[a-z0-9.:_-]+/[a-z0-9.:_-]+", fact["id"]), fact
+    assert fact["verdict"] in ("good", "warn", "bad", "none"), fact
     if fact["verdict"] in ("warn", "bad"):
         to_do += 1
         assert advice, f"not good, but nothing to do about it: {fact}"
