@@ -20,8 +20,11 @@ driver_facts() {
 	peermem_facts
 }
 
-# flavour_fact open|proprietary
+flavour=
+
+# flavour_fact open|proprietary: leaves it in $flavour, for devices.awk.
 flavour_fact() {
+	flavour=$1
 	if [ "$1 $(ground)" = "proprietary kernel" ]; then
 		fact driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out" "$(rebuild)"
 	else

@@ -29,9 +29,18 @@ pci() {
 	put "/sys/devices/$1/vendor" "$2"
 	put "/sys/devices/$1/class" "$3"
 	put "/sys/devices/$1/numa_node" "$4"
+	link "$1" 32.0 16
 	head -c 256 /dev/zero >"$root/sys/devices/$1/config"
 	mkdir -p "$root/sys/bus/pci/devices"
 	ln -sfn "../../../devices/$1" "$root/sys/bus/pci/devices/$name"
+}
+
+# link PATH SPEED WIDTH [MAX_SPEED MAX_WIDTH]: the PCIe link, now and at best.
+link() {
+	put "/sys/devices/$1/current_link_speed" "$2 GT/s PCIe"
+	put "/sys/devices/$1/current_link_width" "$3"
+	put "/sys/devices/$1/max_link_speed" "${4-$2} GT/s PCIe"
+	put "/sys/devices/$1/max_link_width" "${5-$3}"
 }
 
 # bridges NODE PATH...: each with an ACS register behind another capability, off.
@@ -62,6 +71,42 @@ gpu() {
 	pci "$1" 0x10de 0x030200 "$2"
 	mkdir -p "$root/sys/bus/pci/drivers/nvidia"
 	ln -sfn "$root/sys/bus/pci/drivers/nvidia" "$root/sys/devices/$1/driver"
+	put "/sys/devices/$1/device" 0x2330
+	bar1 "${1##*/}" 131072 131072
+}
+
+# bar1 PCI MIB [LARGEST]: its size, and the sizes up to the largest, if it has any.
+bar1() {
+	local device=/sys/bus/pci/devices/$1
+	put "$device/resource" "$(printf '0x%016x 0x%016x 0x0\n' $((0xd0000000)) $((0xd0ffffff)) \
+		$((0x380000000000)) $((0x380000000000 + ($2 << 20) - 1)))"
+	gone "$device/resource1_resize"
+	[ -z "${3-}" ] || put "$device/resource1_resize" "$(printf '%016x' $(($3 * 2 - 64)))"
+}
+
+# settings PCI CONTROL: the two bytes of its PCI Express control, in octal, behind
+# another capability.
+settings() {
+	{
+		head -c 52 /dev/zero
+		printf '\100'
+		head -c 11 /dev/zero
+		printf '\001\120\000\000' # at 0x40, the next at 0x50
+		head -c 12 /dev/zero
+		printf '\020\000\002\000\000\000\000\000'
+		# shellcheck disable=SC2059 # the number is the format
+		printf "$2"
+		head -c 166 /dev/zero
+	} >"$root/sys/bus/pci/devices/$1/config"
+}
+
+# port NIC NUMBER STATE PHYSICAL LAYER
+port() {
+	local place=/sys/class/infiniband/$1/ports/$2
+	put "$place/state" "$3"
+	put "$place/phys_state" "$4"
+	put "$place/rate" "400 Gb/sec (4X NDR)"
+	put "$place/link_layer" "$5"
 }
 
 # nic NAME PATH NODE
@@ -69,6 +114,13 @@ nic() {
 	pci "$2" 0x15b3 0x020700 "$3"
 	mkdir -p "$root/sys/class/infiniband/$1"
 	ln -sfn "../../../bus/pci/devices/${2##*/}" "$root/sys/class/infiniband/$1/device"
+	settings "${2##*/}" '\060\051'
+	port "$1" 1 "4: ACTIVE" "5: LinkUp" InfiniBand
+	put "/sys/class/infiniband/$1/fw_ver" 28.39.1002
+	put "/sys/class/infiniband/$1/board_id" MT_0000000838
+	put "/dev/infiniband/uverbs${1##*_}" ''
+	put /dev/infiniband/rdma_cm ''
+	chmod 666 "$root"/dev/infiniband/*
 }
 
 # iommu PCI TYPE
@@ -126,4 +178,23 @@ secure_boot() {
 	mkdir -p "$root$variables"
 	# shellcheck disable=SC2059 # the number is the format
 	printf "\\006\\000\\000\\000\\00$1" >"$root$variables/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+}
+
+# many_devices: eight GPUs, each below a switch of its own with an RDMA device;
+# four more devices without a switch. Half of all belong to each node.
+many_devices() {
+	gone /sys/devices /sys/bus/pci/devices /sys/class/infiniband /dev/infiniband
+	put /sys/devices/system/node/online 0-1
+	local i node bus
+	for i in 1 2 3 4 5 6 7 8; do
+		node=$((i > 4)) bus=pci0000:${i}0/0000:${i}0:01.0
+		bridges $node "$bus" "$bus/0000:${i}1:00.0" "$bus/0000:${i}1:00.0/0000:${i}2:00.0" "$bus/0000:${i}1:00.0/0000:${i}2:01.0"
+		gpu "$bus/0000:${i}1:00.0/0000:${i}2:00.0/0000:${i}3:00.0" $node
+		nic "mlx5_$((i + 1))" "$bus/0000:${i}1:00.0/0000:${i}2:01.0/0000:${i}4:00.0" $node
+	done
+	for i in 0 1 10 11; do
+		node=$((i > 4)) bus=pci0000:a$((i % 10 + 4 * node))/0000:a$((i % 10 + 4 * node)):01.0
+		bridges $node "$bus"
+		nic "mlx5_$i" "$bus/0000:b$((i % 10 + 4 * node)):00.0" $node
+	done
 }

@@ -91,8 +91,8 @@ serves 0 start 'loaded already'
 wait_for "the GPU" test -c /dev/nvidia-lab
 serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
 	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   ground +${called[$ground]}" \
-	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'rxe0 +0000:.*, software over' \
-	'ok  rxe0 +same root complex'
+	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
+	'0000:[0-9a-f:.]+ +PHB +rxe0'
 "$service" status --json >/tmp/json
 check "status for machines" grep -qx '  "state": "running",' /tmp/json
 check "GPU memory is registered" register ok

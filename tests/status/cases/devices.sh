@@ -17,12 +17,12 @@ mkdir -p "$root/sys/class/net/eth0"
 ln -s ../../../bus/pci/devices/0000:04:00.0 "$root/sys/class/net/eth0/device"
 look 0
 only_these ''
-says "RDMA devices" roce0 none "0000:04:00.0, software over eth0"
-says "GPU 0000:03:00.0" roce0 good "same switch"
+says "RDMA device roce0" place none "0000:04:00.0, software over eth0"
+says distance "0000:03:00.0 roce0" none PIX
 gone /sys/class/net/eth0
 look 0
-only_these roce0
-says "RDMA devices" roce0 bad "not a PCI device"
+only_these place
+says "RDMA device roce0" place bad "not a PCI device"
 
 gone /sys/class/infiniband /sys/bus/pci/devices
 look 0

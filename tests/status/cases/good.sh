@@ -18,6 +18,17 @@ for program in "NCCL, up to 2.22" "NCCL, newer" "NCCL GIN, GDAKI" UCX UCC NVSHME
 	says detection "$program" good yes
 done
 says security "Secure Boot" none off
-says "GPU 0000:03:00.0" mlx5_0 good "same switch (PIX)"
-says "GPU 0000:03:00.0" "mlx5_0 ACS" good off
-says "RDMA devices" "mlx5_0 IOMMU" good none
+says distance "0000:03:00.0 mlx5_0" none PIX
+says distance "0000:03:00.0 nearest" good mlx5_0
+says PCI ACS good off
+says PCI "links of bridges" good "both ends can: 1"
+says "GPU 0000:03:00.0" link good "32.0 GT/s x16"
+says "GPU 0000:03:00.0" BAR1 good "128 GiB"
+says "GPU 0000:03:00.0" "NUMA node" none 0
+says "RDMA device mlx5_0" link good "32.0 GT/s x16"
+says "RDMA device mlx5_0" MaxReadReq none 512
+says "RDMA device mlx5_0" "relaxed ordering" none on
+says "RDMA device mlx5_0" "port 1" good "ACTIVE, LinkUp, 400 Gb/sec (4X NDR), InfiniBand"
+says "RDMA device mlx5_0" firmware none "28.39.1002, board MT_0000000838"
+says access /dev/infiniband good "all users"
+says "RDMA device mlx5_0" IOMMU good none
