@@ -16,10 +16,17 @@ in_chroot() {
 	[ "$first" != "$(stat -Lc %d:%i /)" ]
 }
 
-# in_container: by the marks that container engines leave.
+# in_container: by the marks that container engines leave; whose, in $container.
 in_container() {
-	[ -e "${NVPM_SYSROOT-}/run/systemd/container" ] || [ -e "${NVPM_SYSROOT-}/.dockerenv" ] ||
-		[ -e "${NVPM_SYSROOT-}/run/.containerenv" ]
+	container=
+	if [ -r "${NVPM_SYSROOT-}/run/systemd/container" ]; then
+		read -r container <"${NVPM_SYSROOT-}/run/systemd/container" || :
+	elif [ -e "${NVPM_SYSROOT-}/run/.containerenv" ]; then
+		container=podman
+	elif [ -e "${NVPM_SYSROOT-}/.dockerenv" ]; then
+		container=docker
+	fi
+	[ -n "$container" ]
 }
 
 # may_unload: whether this process has the capability CAP_SYS_MODULE, number 16.

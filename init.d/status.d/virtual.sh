@@ -7,12 +7,8 @@
 # virtual_facts: leaves in $virtual what it is, if it is one.
 virtual_facts() {
 	virtual=
-	if text_of /run/systemd/container; then
-		virtual="a container ($text)"
-	elif [ -e "$root/run/.containerenv" ]; then
-		virtual="a container (podman)"
-	elif [ -e "$root/.dockerenv" ]; then
-		virtual="a container (docker)"
+	if in_container; then
+		virtual="a container ($container)"
 	elif grep -qsm 1 '^flags.* hypervisor' "$root/proc/cpuinfo" || virtual_product; then
 		text_of /sys/class/dmi/id/sys_vendor
 		virtual="a virtual machine${text:+ ($text)}"
