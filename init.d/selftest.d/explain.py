@@ -6,8 +6,9 @@ import subprocess
 
 STATUS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "status")
 
-# What programs look for has no part in whether memory can be registered.
-ELSEWHERE = ("detection",)
+# Neither what programs look for nor what the next boot does has a part in whether memory
+# can be registered now.
+ELSEWHERE = (("detection", None), ("module", "on boot"))
 
 
 class Status:
@@ -24,7 +25,7 @@ class Status:
         if self.facts is None:
             self.facts = ask()
         others = self.names - set(names)
-        found = [fact for fact in self.facts if fact["section"] not in ELSEWHERE and not others & words(fact)]
+        found = [fact for fact in self.facts if not elsewhere(fact) and not others & words(fact)]
         for verdict in ("bad", "warn"):
             these = [fact for fact in found if fact["verdict"] == verdict]
             if these:
@@ -33,6 +34,10 @@ class Status:
                     fact["said"] = True
                 return fresh
         return []
+
+
+def elsewhere(fact):
+    return any(fact["section"] == section and name in (None, fact["name"]) for section, name in ELSEWHERE)
 
 
 def words(fact):

@@ -18,7 +18,8 @@ def amount(size):
 
 
 def speed(size, seconds):
-    return "%.3g GB/s" % (size / max(seconds, 1e-9) / 1e9)
+    megabytes = size / max(seconds, 1e-9) / 1e6
+    return "%.1f GB/s" % (megabytes / 1000) if megabytes >= 1000 else "%.1f MB/s" % megabytes
 
 
 def plural(count, what):

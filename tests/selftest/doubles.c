@@ -200,7 +200,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 	snprintf(names, sizeof(names), "%s", wanted ? wanted : "mlx5_0");
 	*count = 0;
 	for (name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
-		strcpy(devices[*count].name, name);
+		snprintf(devices[*count].name, sizeof(devices[*count].name), "%s", name);
 		list[*count] = &devices[*count];
 		++*count;
 	}

@@ -21,7 +21,9 @@ done
 if [ "$(grep -c asked "$asked")" = 1 ]; then ok; else fail "status was not asked once"; fi
 if ! grep -q 'NCCL\|on boot' "$scratch/said"; then ok; else fail "what does not explain it is said"; fi
 # Where nothing is bad, what is not good.
-echo '[{"section": "module", "name": "installed", "verdict": "warn", "value": "another"}]' >"$scratch/facts"
+echo '[{"section": "module", "name": "installed", "verdict": "warn", "value": "another"},
+ {"section": "module", "name": "on boot", "verdict": "warn", "value": "not loaded"}]' >"$scratch/facts"
 looks 1 'status: module: installed: another' --
+if ! grep -q 'on boot' "$scratch/said"; then ok; else fail "what the next boot does explains nothing"; fi
 echo 'no JSON' >"$scratch/facts"
 looks 1 'status: status: status: does not answer' --

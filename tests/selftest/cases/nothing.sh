@@ -16,9 +16,17 @@ looks 3 'no RDMA device rxe7$' 'mlx5_0' -- --device rxe7
 export DOUBLE=cuInit
 looks 3 'no GPU that CUDA can use: cuInit: CUDA_ERROR_UNKNOWN' 'reboot' --
 DOUBLE=
+# No library, to the loader: another one may be where it looks next.
 mv "$scratch/lib/libcuda.so.1" "$scratch/lib/away"
+: >"$scratch/lib/libcuda.so.1"
 looks 3 'no libcuda.so.1' 'libcuda1' --
 mv "$scratch/lib/away" "$scratch/lib/libcuda.so.1"
+# No Python that could run it.
+mkdir -p "$scratch/none"
+for tool in dirname sh; do ln -sfn "$(command -v "$tool")" "$scratch/none/$tool"; done
+(PATH=$scratch/none "$scratch/service/selftest" >"$scratch/said" 2>&1) && rc=0 || rc=$?
+if [ "$rc" = 3 ] || [ -e /usr/libexec/platform-python ]; then ok; else fail "without Python: exit code $rc"; fi
+if grep -q 'Install the package python3' "$scratch/said" || [ -e /usr/libexec/platform-python ]; then ok; else fail "Python is not named"; fi
 # A port that is down, and a kind that cannot: passed over, and said.
 hca mlx5_0 Ethernet "1: DOWN"
 looks 3 'mlx5_0: not tested: no active port \(port 1 is DOWN\)' 'no RDMA device with an active port' --

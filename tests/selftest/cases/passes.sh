@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Everything is good: one line for each pair, nobody asks status.
 looks 0 '^nvpm selftest: 1 GPU, 1 RDMA device; 64 KiB each way, seed 1$' \
-	'^  ok  GPU 0 0000:1a:00.0, mlx5_0/1: to GPU 64 KiB, .* GB/s; from GPU 64 KiB, .* GB/s; freed: the device was refused \(revocable\)$' \
+	'^  ok  GPU 0 0000:1a:00.0, mlx5_0/1: to GPU 64 KiB, [0-9.]+ [MG]B/s; from GPU 64 KiB, [0-9.]+ [MG]B/s; freed: the device was refused \(revocable\)$' \
 	'passed, 1 pair$' --
 export DOUBLE=pinned
 put /sys/module/nv_peer_mem/parameters/persistent_api_support 1
