@@ -5,17 +5,18 @@
 # Static checks, with the guest's own tools: formatting, lints, style.
 
 CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations ready bindings build_messages fallback status defects_table jobs_table harness)
+	version generations ready bindings build_messages fallback status selftest defects_table jobs_table harness)
 
 # check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
 # on the host or those of the bench beside it, the assembly of a release, all that a
-# guest boots with, or that with the debug kernel, too.
+# guest boots with, or that with the debug kernel, or with programs for CUDA, too.
 check_layers() {
 	case $1 in
 	bench_program) echo bench ;;
 	clippy | checkpatch | generations | bindings | build_messages | fallback) echo guest ;;
 	ready) echo ready ;;
 	kunit_clippy) echo debug ;;
+	selftest) echo programs ;;
 	*) echo base ;;
 	esac
 }
@@ -39,6 +40,7 @@ choose_stack() {
 		stack=$ready:$base
 		;;
 	guest | debug) guest_layers ;;
+	programs) guest_layers stock programs ;;
 	esac
 }
 
@@ -140,7 +142,7 @@ check_shell() {
 		} | sort -u >/tmp/files
 		# Parts of one program: what one sets another uses, and in the service calls.
 		service="^\./init\.d/"
-		parts="^\./tests/(status/|packages/|guest/|lab/lab$|lab/[^/]*\.sh$)"
+		parts="^\./tests/(status/|selftest/|packages/|guest/|lab/lab$|lab/[^/]*\.sh$)"
 		grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 		grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 		grep -vE "$service|$parts" /tmp/files | xargs shellcheck'
@@ -158,7 +160,7 @@ check_checkpatch() {
 			esac
 		}
 		# The names of CUDA are not the style of the kernel.
-		for file in $(find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
+		for file in $(find src examples tests/lab tests/selftest tests/guest/defects tests/guest/clients tests/guest/hosts \
 			-path tests/lab/cuda/include -prune -o -name "*.[ch]" -print); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse $(passed_over "$file") -f "$file"
 		done'
@@ -176,6 +178,11 @@ check_version() {
 # What the service says of machines that are made of files.
 check_status() {
 	in_copy status tests/status/run
+}
+
+# What selftest says of libraries that are doubles, with all of Python and the header.
+check_selftest() {
+	in_copy selftest tests/selftest/run
 }
 
 check_defects_table() {

@@ -62,6 +62,7 @@ bindings|both|what Rust knows of C without bindgen is what bindgen makes of it|
 build_messages|both|which ground a build takes, and why; what it lacks is named, with what to install|
 fallback|all|a kernel whose crates are not what the module expects: it is built without them|core is compiled, for half a minute; package-grounds shows the same with dkms
 status|both|what the service reports of machines that are made of files|
+selftest|both|what selftest finds, and says of each failure, with doubles of the libraries; its structures are those of the header|
 defects_table|both|what docs/defects.md cites is there|
 jobs_table|both|docs/tests.md is the table of the jobs as they are|
 harness|both|each way to fail does fail a run|
@@ -81,6 +82,7 @@ guest_words() {
 	case $1 in
 	guest) echo guest:stock ;;
 	debug) echo guest:debug ;;
+	programs) echo guest:stock:programs ;;
 	*) printf '%s\n' "$1" ;;
 	esac
 }
