@@ -38,14 +38,18 @@ installed() {
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
 }
 
-# chrooted: this system once more, below another directory.
+# chrooted: in a directory with the same files.
 chrooted() {
+	local dir
 	mkdir /tmp/below
-	mount --bind / /tmp/below
-	mount --bind /proc /tmp/below/proc
+	cp -a /bin /sbin /lib /lib64 /tmp/below/
+	for dir in usr etc proc; do
+		mkdir "/tmp/below/$dir"
+		mount --bind "/$dir" "/tmp/below/$dir"
+	done
 	saying chroot /tmp/below /etc/init.d/nv_peer_mem leave
-	umount /tmp/below/proc /tmp/below
-	rmdir /tmp/below
+	for dir in usr etc proc; do umount "/tmp/below/$dir"; done
+	rm -rf --one-file-system /tmp/below
 	says "$left_alone"
 }
 
