@@ -23,7 +23,8 @@
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
 #   DESTDIR=     root directory to install in     (/; INSTALL_MOD_PATH= is the same)
 
-INSTALL_MOD_PATH ?= $(DESTDIR)
+# The kernel's build system works in another directory.
+override INSTALL_MOD_PATH := $(abspath $(or $(INSTALL_MOD_PATH),$(DESTDIR)))
 export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
@@ -34,18 +35,11 @@ install: modules_install
 marker: modules
 	@MAKE='$(MAKE)' src/build marker
 
-# Under its own name it would stand in the way of NVIDIA's.
 marker_install: marker
-	@kver=$${KVER:-$$(uname -r)} && \
-	install -D -m 644 src/marker/nvidia_peermem.ko \
-		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko" && \
-	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
+	@src/build marker_install
 
 uninstall:
-	@kver=$${KVER:-$$(uname -r)} && \
-	$(RM) -v "$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem.ko"* \
-		"$${INSTALL_MOD_PATH-}/lib/modules/$$kver/extra/nv_peer_mem_marker.ko"* && \
-	depmod -b "$${INSTALL_MOD_PATH:-/}" "$$kver"
+	@src/build uninstall
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile

@@ -44,7 +44,8 @@ mkdir -p "$OUT"
 OUT=$(CDPATH='' cd -- "$OUT" && pwd)
 umask 022
 work=$(mktemp -d "${TMPDIR:-/tmp}/nv.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+new=
+trap 'rm -rf "$work" ${new:+"$new"}' EXIT
 trap 'exit 1' HUP INT TERM
 
 # Where anybody may write, somebody may have put a link there, to have another file
@@ -59,9 +60,9 @@ deliver() {
 	free_name "$2"
 	new=$(mktemp "$2.XXXXXX")
 	if ! { cat "$1" >"$new" && chmod 644 "$new" && mv -T "$new" "$2"; }; then
-		rm -f "$new"
 		die "$2 cannot be written."
 	fi
+	new=
 }
 
 # rpm_changelog FILE: Debian's changelog as rpm wants it.
@@ -159,9 +160,7 @@ EOT
 cat <<EOT
 
 To install on DEB based OS:
-    # cd "\$(mktemp -d)"
-    # tar xzf $tarball
-    # cd $name
-    # dpkg-buildpackage -us -uc
+    # dir=\$(mktemp -d) && tar xzf $tarball -C "\$dir" && cd "\$dir/$name"
+    # dpkg-buildpackage -us -uc -b
     # dpkg -i <path to generated deb files>
 EOT

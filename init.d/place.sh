@@ -4,6 +4,17 @@
 # Whose kernel this is: in a chroot or a container it is that of another system, and its
 # modules are, too.
 
+# leave SCRIPT: what a package that is removed does with the module, by the service's
+# script, which may be gone, or that of an earlier version: it is configuration. While
+# programs have GPU memory registered, this says so, and nothing is changed.
+leave() {
+	if kernel_of_another; then
+		echo "nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."
+	elif [ -x "$1" ]; then
+		"$1" stop
+	fi
+}
+
 # kernel_of_another: whether modules are not this system's to unload.
 kernel_of_another() {
 	in_chroot || in_container || ! may_unload
@@ -16,7 +27,9 @@ in_chroot() {
 	[ "$first" != "$(stat -Lc %d:%i /)" ]
 }
 
-# in_container: by the marks that container engines leave; whose, in $container.
+# in_container: by the marks that container engines leave, or because the first process is
+# not the machine's: its namespace has a number that no kernel changes. What it is, in
+# $container.
 in_container() {
 	container=
 	if [ -r "${NVPM_SYSROOT-}/run/systemd/container" ]; then
@@ -25,6 +38,11 @@ in_container() {
 		container=podman
 	elif [ -e "${NVPM_SYSROOT-}/.dockerenv" ]; then
 		container=docker
+	else
+		case $(readlink "${NVPM_SYSROOT-}/proc/self/ns/pid" 2>/dev/null) in
+		'' | 'pid:[4026531836]') ;;
+		*) container='processes of its own' ;;
+		esac
 	fi
 	[ -n "$container" ]
 }

@@ -38,18 +38,21 @@ installed() {
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
 }
 
-# chrooted: in a directory with the same files.
+# leave [COMMAND...]: what a package that is removed does with the module.
+leave() { saying "$@" sh -c '. /usr/lib/nvidia-peer-memory/place.sh; leave /etc/init.d/nv_peer_mem'; }
+
+# chrooted COMMAND...: in this system once more, below another directory.
 chrooted() {
-	local dir
+	local name
 	mkdir /tmp/below
-	cp -a /bin /sbin /lib /lib64 /tmp/below/
-	for dir in usr etc proc; do
-		mkdir "/tmp/below/$dir"
-		mount --bind "/$dir" "/tmp/below/$dir"
+	for name in etc proc usr; do
+		mkdir "/tmp/below/$name"
+		mount --bind "/$name" "/tmp/below/$name"
 	done
-	saying chroot /tmp/below /etc/init.d/nv_peer_mem leave
-	for dir in usr etc proc; do umount "/tmp/below/$dir"; done
-	rm -rf --one-file-system /tmp/below
+	ln -s usr/bin usr/sbin usr/lib usr/lib64 /tmp/below/
+	leave chroot /tmp/below "$@"
+	umount /tmp/below/*/
+	rm -r /tmp/below
 	says "$left_alone"
 }
 
@@ -89,24 +92,38 @@ check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
-# In a guest system the module that is loaded is its host's.
+# In a guest system the module that is loaded is its host's. This is one: its processes
+# have a namespace of their own, which is hidden to see the other signs.
 left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
-check "a chroot is known as one" chrooted
-: >/.dockerenv
-check "in a container the module is left alone" saying /etc/init.d/nv_peer_mem leave
+hidden=(env NVPM_SYSROOT=/tmp/place)
+mkdir -p /tmp/place/run/systemd
+check "it is left alone where processes are in a namespace" leave
 check "which is said" says "$left_alone"
-rm /.dockerenv
-check "so it is where the right to unload it lacks" saying setpriv --inh-caps=-sys_module --bounding-set=-sys_module /etc/init.d/nv_peer_mem leave
+check "a machine of its own unloads it" leave "${hidden[@]}"
+check "if it is loaded" says "is not loaded."
+check "a chroot is known as one" chrooted "${hidden[@]}"
+for mark in .dockerenv run/.containerenv run/systemd/container; do
+	echo any >"/tmp/place/$mark"
+	check "in a container it is left alone ($mark)" leave "${hidden[@]}"
+	check "which is said ($mark)" says "$left_alone"
+	rm "/tmp/place/$mark"
+done
+check "so it is where the right to unload it lacks" leave "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
 check "which is said, too" says "$left_alone"
-check "elsewhere it would be unloaded" saying /etc/init.d/nv_peer_mem leave
-check "if it were loaded" says "is not loaded."
+# What cannot be unloaded from here, so that any try would fail.
+mkdir -p /sys/module/nv_peer_mem
+check "trying to would be an error" fails leave "${hidden[@]}"
 
 check "the packages can be removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
+check "and leave the host's module alone" says "$left_alone"
+rmdir /sys/module/nv_peer_mem
 check "the module is gone" fails module_file
 check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
 check "and be installed again" saying dpkg -i "${new[@]}"
 installed "$version"
 check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
+# Configuration that an administrator has taken away stays away.
+rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after

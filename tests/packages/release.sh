@@ -37,8 +37,11 @@ check "source packages are made without Rust" saying env OUT=/tmp/lacking ./buil
 check "it is said why they lack something" says "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here"
 check "and what" says "These packages lack src/ready/x86_64.S src/ready/aarch64.S"
 check "they do lack it" fails grep src/ready/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
-tar xzf /tmp/lacking/*.orig.tar.gz -C /tmp/lacking
-check "packages are made of them" saying sh -c "cd /tmp/lacking/$name && dpkg-buildpackage -us -uc -b"
+# As README.md says, of a tarball in another place.
+sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
+	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written
+check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
+check "packages are made of them so" saying sh -e /tmp/as_written
 check "it is said again" says "nvidia-peer-memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
 check "rpm packages, too" saying rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 check "with the same words" says "nvidia_peer_memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
@@ -51,3 +54,13 @@ check "a link where the tarball belongs is refused" fails saying env OUT=/tmp/pl
 check "with the way out" says "is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
 check "what it leads to is as it was" test ! -s /tmp/kept
 check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
+
+# Where it belongs to nobody else, it takes the place of an earlier one.
+rm /tmp/planted/*
+echo earlier >"/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
+check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh
+check "whole" cmp /tmp/lacking/*.orig.tar.gz /tmp/planted/*.orig.tar.gz
+check "nothing else is left there" [ "$(find /tmp/planted -type f | wc -l)" = 2 ]
+mkdir "/tmp/named" "/tmp/named/nvidia-peer-memory_$version.orig.tar.gz"
+check "a directory of that name is refused" fails saying env OUT=/tmp/named ./build_release.sh
+check "and is left empty" [ -z "$(find /tmp/named -type f)" ]

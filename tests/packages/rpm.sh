@@ -38,7 +38,11 @@ life() {
 	of_version "$version" "$1"
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
+	# As a container sees the module of its host: it cannot be unloaded from here.
+	mkdir -p /sys/module/nv_peer_mem
 	check "$1: the packages can be erased" erase
+	rmdir /sys/module/nv_peer_mem
+	check "$1: and leave the host's module alone" says "its module is left alone."
 	# rpm keeps what somebody has edited, and so its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
 	rmdir /etc/infiniband
@@ -56,6 +60,47 @@ check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -q
 
 # As on any system that is made of rpm packages.
 mkdir -p /usr/share/licenses
+
+# one_three: a package laid out as that of 1.3, which takes itself out of init's links.
+one_three() {
+	mkdir -p /tmp/one_three
+	cat >/tmp/one_three.spec <<-'SPEC'
+		Name: nvidia_peer_memory
+		Version: 1.3
+		Release: 0
+		Summary: the service of 1.3
+		License: GPL
+		%description
+		For a test.
+		%install
+		mkdir -p %{buildroot}/etc/init.d
+		printf '#!/bin/sh\n' >%{buildroot}/etc/init.d/nv_peer_mem
+		%preun
+		rm -f /etc/rc3.d/S*nv_peer_mem
+		%files
+		%attr(755,root,root) /etc/init.d/nv_peer_mem
+	SPEC
+	rpmbuild -bb --nodeps --define '_topdir /tmp/one_three' /tmp/one_three.spec
+}
+
+wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
+# from_1_3 on|off: updated, where the service of 1.3 was or was not started on boot.
+from_1_3() {
+	check "1.3 ($1) can be installed" saying "${rpm[@]}" -ivh --nodeps /tmp/one_three/RPMS/*/*.rpm
+	[ "$1" = off ] || ln -s ../init.d/nv_peer_mem /etc/rc3.d/S95nv_peer_mem
+	check "1.3 ($1) is not replaced by a service without a module" fails saying "${rpm[@]}" -Uvh /packages/nvidia_peer_memory-[0-9]*."$arch".rpm
+	check "1.3 ($1): which one says" says '(nvidia_peer_memory-kmod or nvidia_peer_memory-dkms)'
+	check "1.3 ($1) can be updated" update /packages kmod
+	if [ "$1" = on ]; then
+		check "the service of 1.3 was started on boot, and ours is" [ -L "$wanted" ]
+	else
+		check "the service of 1.3 was not started on boot, and ours is not" [ ! -e "$wanted" ]
+	fi
+	check "1.3 ($1): the packages can be erased" erase
+}
+check "a package of 1.3" one_three
+from_1_3 on
+from_1_3 off
 
 life kmod
 life dkms

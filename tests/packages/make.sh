@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Shows: a release without packages: made, installed with the marker, uninstalled; the same below another directory; help
+# All: the module is compiled, which the other tests of packages show too
+. /checkout/tests/packages/lib.sh
+
+tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp
+cd "/tmp/nvidia-peer-memory-$version" || exit
+export KVER=$kver NVPM_GROUND=ready
+files >/tmp/before
+
+check "there is help" saying make help
+check "which has all that can be installed" says 'make uninstall removes'
+check "it is made" saying make
+check "and installed" saying make install
+check "of this version" [ "$(module_version)" = "$version" ]
+check "where others do not put it" grep -q '/extra/nv_peer_mem\.ko' <(module_file)
+check "the marker, too" saying make marker_install
+check "it needs the module" grep -q '/extra/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
+check "it is uninstalled" saying make uninstall
+check "modprobe does not know it any more" fails module_file
+check "nor the marker" fails loads nv_peer_mem_marker
+rmdir "/lib/modules/$kver/extra"
+files >/tmp/after
+check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
+check "uninstalling again is no error" saying make uninstall
+check "and says that there was nothing" says "make install has put nothing into /lib/modules/$kver/extra."
+
+# below WORD: as a package is made; relative to where make was called.
+below() {
+	check "$1: installed" saying make install marker_install "$1"
+	check "$1: both modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \
+		"$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem.ko* nv_peer_mem_marker.ko)" ]
+	check "$1: and nothing else" [ "$(find stage -type f | wc -l)" = 2 ]
+	check "$1: nothing was put anywhere else" fails module_file
+	check "$1: uninstalled" saying make uninstall "$1"
+	check "$1: nothing is left" [ -z "$(find stage -type f)" ]
+	rm -r stage
+}
+below DESTDIR=stage
+below INSTALL_MOD_PATH=stage
+below "DESTDIR=$PWD/stage"
+files >/tmp/after
+check "nothing else has changed" diff /tmp/before /tmp/after
+check "a path with a blank is refused" fails saying make install "DESTDIR=/tmp/a stage"
+check "and said to be" says "has a blank, a colon, a quote or another character"
