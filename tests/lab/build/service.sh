@@ -7,5 +7,6 @@ lib=/usr/lib/nvidia-peer-memory
 install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem
 install -D -m 644 -t /etc/infiniband /in/nv_peer_mem.conf
 install -D -m 755 -t "$lib" /in/init.d/status
+install -D -m 755 -t "$lib" /in/init.d/regions
 install -D -m 644 -t "$lib" /in/init.d/*.sh
 install -D -m 644 -t "$lib/status.d" /in/init.d/status.d/*
