@@ -39,16 +39,24 @@
 #define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)
 #endif
 
-/* NVPM_PROC_OPS(OPEN, RELEASE): what a file of proc that seq_file writes does. */
+/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): what a file of proc does that seq_file writes. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 6, 0)
-typedef struct proc_ops nvpm_proc_ops;
-#define NVPM_PROC_OPS(opens, releases) .proc_open = (opens), .proc_read = seq_read, \
-	.proc_lseek = seq_lseek, .proc_release = (releases)
+#define NVPM_PROC_FILE(name, opens, releases)	\
+	static const struct proc_ops name = {	\
+		.proc_open = (opens),		\
+		.proc_read = seq_read,		\
+		.proc_lseek = seq_lseek,	\
+		.proc_release = (releases),	\
+	}
 #else
 #include <linux/fs.h>
-typedef struct file_operations nvpm_proc_ops;
-#define NVPM_PROC_OPS(opens, releases) .owner = THIS_MODULE, .open = (opens), .read = seq_read, \
-	.llseek = seq_lseek, .release = (releases)
+#define NVPM_PROC_FILE(name, opens, releases)		\
+	static const struct file_operations name = {	\
+		.open = (opens),			\
+		.read = seq_read,			\
+		.llseek = seq_lseek,			\
+		.release = (releases),			\
+	}
 #endif
 
 /* When it began, in nanoseconds since the machine did. */

@@ -314,9 +314,7 @@ static int nvpm_regions_release(struct inode *inode, struct file *file)
 	return seq_release_private(inode, file);
 }
 
-static const nvpm_proc_ops nvpm_regions_file = {
-	NVPM_PROC_OPS(nvpm_regions_open, nvpm_regions_release)
-};
+NVPM_PROC_FILE(nvpm_regions_file, nvpm_regions_open, nvpm_regions_release);
 
 static struct proc_dir_entry *nvpm_proc;
 
