@@ -4,6 +4,7 @@
 # Shows: root can list each registration, with whose it is, and no other user can
 # Needs: plain debug
 # Test: plain
+# All: the debug kernel watches memory and locks meanwhile
 list=/proc/driver/nv_peer_mem/regions
 regions=/usr/lib/nvidia-peer-memory/regions
 load_gpu
