@@ -4,7 +4,7 @@
 //!
 //! The crate's root: the module, its parameters, what it registers and when it withdraws it. A
 //! file knows only those below it: `main`, `peer`, `client`, then `p2p`, `region`, `extents`,
-//! `scatter`, `notify` and `stats`, then `rt`, then `abi` and `errno`, then `ffi`.
+//! `scatter`, `notify`, `stats` and `listed`, then `rt`, then `abi` and `errno`, then `ffi`.
 
 #![cfg_attr(nvpm_free, no_std)]
 

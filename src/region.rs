@@ -16,7 +16,7 @@
 //! | API lock | driver | its free callback into us; inside our calls to pin, unpin and map |
 //! | mapping lock, one per region | RDMA core | its calls `get_pages` and `dma_map` into us, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
 //! | life lock, one per region | ours | one method of [`Life`], never a call into either neighbour |
-//! | locks of the tables of ids, pairs and processes | ours | one look-up, never a call into anyone |
+//! | locks of the tables of ids, pairs, processes and registrations | ours | one look-up, never a call into anyone |
 //!
 //! They are taken in this order, from the top down. The rules that keep it so:
 //!

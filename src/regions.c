@@ -342,8 +342,10 @@ void nvpm_regions_forget(void)
 {
 	struct nvpm_regions_page *page, *next;
 
+	spin_lock(&nvpm_regions_lock);
 	list_for_each_entry_safe(page, next, &nvpm_regions_all, all)
 		kfree(page);
 	INIT_LIST_HEAD(&nvpm_regions_all);
 	INIT_LIST_HEAD(&nvpm_regions_room);
+	spin_unlock(&nvpm_regions_lock);
 }

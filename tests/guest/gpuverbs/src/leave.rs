@@ -51,12 +51,12 @@ fn run(args: &Args) -> Result<(), Failure> {
     output::value("result", &word);
     expected.check("the registration after them", &word)?;
     drop(result.map(Mr::deregister));
-    hold();
+    output::hold();
 
     memory
         .free(FreeBy::Ioctl)
         .map_err(Failure::unmet("freeing GPU memory"))?;
-    hold();
+    output::hold();
     Ok(())
 }
 
@@ -77,10 +77,4 @@ fn deregister_in_child(regions: Vec<Mr>) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Unmet("the child did not deregister".to_owned())),
     }
-}
-
-fn hold() {
-    output::line("holding");
-    // Whatever comes, an end of input included, is the word to go on.
-    let _ = std::io::stdin().read_line(&mut String::new());
 }

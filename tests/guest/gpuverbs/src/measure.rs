@@ -230,8 +230,7 @@ fn hold(subject: &Subject) -> Result<(), Failure> {
     let mut consumer = Consumer::open()?;
     let memory = subject.allocate()?;
     subject.register(&mut consumer, &memory)?;
-    output::line("holding");
-    let _ = std::io::stdin().read_line(&mut String::new());
+    output::hold();
     deregister(&mut consumer)
 }
 

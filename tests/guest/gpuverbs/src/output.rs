@@ -17,3 +17,10 @@ pub fn line(text: impl Display) {
     // A reader that has left changes nothing about what the command must do.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
+
+/// Says `holding` and waits for a line of input.
+pub fn hold() {
+    line("holding");
+    // Whatever comes, an end of input included, is the word to go on.
+    let _ = io::stdin().read_line(&mut String::new());
+}

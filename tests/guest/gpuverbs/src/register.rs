@@ -2,13 +2,15 @@
 
 //! `register`: a registration of GPU memory, and its end.
 
+use std::sync::Arc;
+
 use crate::args::{usage, Args, Command, Opt};
 use crate::expect::{self, result_of, Expected};
 use crate::failure::Failure;
-use crate::gpu::{FreeBy, GpuMemory};
+use crate::gpu::{FreeBy, GpuMemory, Range};
 use crate::machine::{self, Machine};
 use crate::output;
-use crate::verbs::{Access, Pd};
+use crate::verbs::{Access, Mr, Pd};
 
 pub const COMMAND: Command = Command {
     name: "register",
@@ -22,6 +24,11 @@ pub const COMMAND: Command = Command {
                 "cycles",
                 "N",
                 "registers and deregisters N times (default: 1)",
+            ),
+            Opt::optional(
+                "kept",
+                "N",
+                "registers it N times, says `holding`, and deregisters after a line of input",
             ),
         ],
         machine::OPTIONS,
@@ -51,6 +58,9 @@ fn run(args: &Args) -> Result<(), Failure> {
             "allocating {length} bytes of GPU memory at offset {offset}"
         )))?;
     let range = memory.range(0, bytes);
+    if let Some(kept) = args.number("kept")? {
+        keep(&pd, range, kept)?;
+    }
     for cycle in 1..=cycles {
         let result = pd.register(range, Access::ALL);
         let word = result_of(&result);
@@ -72,6 +82,21 @@ fn run(args: &Args) -> Result<(), Failure> {
     memory
         .free(FreeBy::Munmap)
         .map_err(Failure::unmet("munmap() of GPU memory"))
+}
+
+/// So many at once, for others to look at.
+fn keep(pd: &Pd<'_>, range: Range, count: u64) -> Result<(), Failure> {
+    let regions = (0..count)
+        .map(|_| pd.register(range, Access::ALL))
+        .collect::<Result<Vec<Mr<'_>>, _>>()
+        .map_err(Failure::unmet("ibv_reg_mr()"))?;
+    output::hold();
+    for region in regions {
+        region
+            .deregister()
+            .map_err(Failure::unmet("ibv_dereg_mr()"))?;
+    }
+    Ok(())
 }
 
 /// Which kind of registration it is.

@@ -1,0 +1,106 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Layers: service
+# Shows: root can list each registration, with whose it is, and no other user can
+# Needs: plain debug
+# Test: plain
+# All: the debug kernel watches memory and locks meanwhile
+list=/proc/driver/nv_peer_mem/regions
+regions=/usr/lib/nvidia-peer-memory/regions
+load_gpu
+load_rdma
+
+# listed TEXT [COLUMN-5-TO-8...]: the columns length, client, state and device of each line.
+listed() {
+	local text=$1
+	shift
+	equal "$text" "$(printf '%s\n' "$@")" "$(awk '!/^#/ { print $5, $6, $7, $8 }' "$list" | sort)"
+}
+
+refused() { ! "$@" 2>/tmp/said; }
+
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
+
+# The device that RDMA goes through.
+nic=$(basename "$(readlink -f "/sys/class/net/$(cat /sys/class/infiniband/rxe0/parent)/device")")
+
+load_module
+equal "only root reads it" "400 root" "$(stat -c '%a %U' "$list")"
+check "nobody does not" refused as_nobody cat "$list"
+check "nor does the command" refused as_nobody "$regions"
+check "which says why" grep -q 'only root can read' /tmp/said
+listed "nothing is registered"
+hold gpuverbs register --offset 0 --length 300001 --kept 3
+listed "three registrations, each a line" "300001 nv_mem mapped $nic" "300001 nv_mem mapped $nic" "300001 nv_mem mapped $nic"
+equal "of the process" "$held $(awk '{ print $22 }' "/proc/$held/stat") gpuverbs" \
+	"$(awk '!/^#/ { print $1, $2, $9 }' "$list" | sort -u)"
+equal "as old as the scenario at most" '' "$(awk -v most="$SECONDS" '!/^#/ && $3 > most' "$list")"
+"$regions" | tee /tmp/said
+check "the command sums it up" grep -qE "^process $held \(gpuverbs\): 3 registrations of GPU memory, 878.9 KiB" /tmp/said
+check "and names the RDMA device" grep -qE " nv_mem +mapped +.*\($nic\)|mapped +$nic" /tmp/said
+/etc/init.d/nv_peer_mem stop >/tmp/said 2>&1
+check "stop says who is in the way" grep -qE "process $held \(gpuverbs\) has 3 registrations of GPU memory" /tmp/said
+go_on
+check "all ended well" ended_well
+listed "nothing is left of it"
+unload_module
+check "the list goes with the module" test ! -e /proc/driver/nv_peer_mem
+
+load_module persistent_api_support=0
+hold gpuverbs inherit --offset 0 --length 64K --steps hold,owner-free,hold,owner-dereg,hold
+listed "one that can be revoked" "65536 nv_mem mapped $nic"
+go_on
+listed "its memory is freed" "65536 nv_mem revoked $nic"
+go_on
+listed "deregistered"
+go_on
+check "all ended well" ended_well
+hold gpuverbs inherit --offset 0 --length 64K --steps heir-dereg,hold,owner-free,hold
+listed "left behind" "65536 nv_mem left $nic"
+go_on
+listed "and freed"
+go_on
+check "all ended well" ended_well
+
+# A process that calls itself something that a terminal would obey.
+cp "$(command -v gpuverbs)" "/tmp/$(printf 'a\033[31m b')"
+hold "/tmp/$(printf 'a\033[31m b')" register --offset 0 --length 64K --kept 1
+equal "a name is one plain word" 'a\033[31m\040b' "$(awk '!/^#/ { print $9 }' "$list")"
+go_on
+check "all ended well" ended_well
+
+# Read while registrations come and go: what stays is in it, once each time.
+hold gpuverbs register --offset 0 --length 64K --kept 200
+gpuverbs register --offset 1M --length 128K --cycles 2000 >/tmp/cycles &
+cycles=$!
+missed=0 reads=0
+while kill -0 "$cycles" 2>/dev/null; do
+	[ "$(awk '$5 == 65536 { print $4 }' "$list" | wc -l)" = 200 ] || missed=$((missed + 1))
+	reads=$((reads + 1))
+done
+check "registering went on meanwhile" wait "$cycles"
+check "it was read meanwhile" test "$reads" -gt 0
+equal "lists in which something was missing, or twice" 0 "$missed"
+go_on
+check "all ended well" ended_well
+
+# ms COMMAND...: milliseconds that it takes.
+ms() {
+	local begin
+	begin=$(date +%s%N)
+	"$@" >/tmp/out
+	echo $((($(date +%s%N) - begin) / 1000000))
+}
+
+if [ "$MACHINE" = plain ]; then
+	many=100000
+	hold gpuverbs register --offset 0 --length 64K --kept $many
+	took=$(ms cat "$list")
+	equal "a hundred thousand lines" $many "$(grep -vc '^#' /tmp/out)"
+	symbols=$(ms cat /proc/kallsyms)
+	say "$many registrations: list read in $took ms, $(wc -l </tmp/out) kernel symbols in $symbols ms; nvpm regions in $(ms "$regions") ms (emulated)"
+	equal "and in the command" $many "$(grep -c '^  0x' /tmp/out)"
+	go_on
+	check "all ended well" ended_well
+	listed "none of them is left"
+fi
