@@ -164,7 +164,7 @@ fn a_line_says_who_and_what() {
     struct Bus(i32, u8);
     #[repr(C)]
     struct Pci(bool, i32, *const c_char, *const Bus, u32);
-    let device = Pci(true, 0, null(), &Bus(0x10, 0xa1), 0x1f << 3 | 5);
+    let device = Pci(true, 0, null(), &Bus(0x10, 0xa1), (0x1f << 3) | 5);
     let device: *const Pci = &device;
     // SAFETY: Takes numbers.
     let region = Region(unsafe { abi::nvpm_region_begin(0x7f00, 99, abi::NVPM_REVOCABLE) });
