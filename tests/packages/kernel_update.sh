@@ -53,6 +53,11 @@ check "of which nothing is said" [ ! -s "$said" ]
 dkms unbuild "nvidia-peer-memory/$version" -k "$newer"
 check "dkms autoinstall builds it by hand" saying dkms autoinstall -k "$newer"
 check "for that kernel" installed_for "$newer"
+dkms unbuild "nvidia-peer-memory/$version" -k "$newer"
+ln -s "$source/src/dkms/kernel" /tmp/41-nvidia-peer-memory.install
+check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-memory.install add "$newer" /boot
+check "for that kernel, too" installed_for "$newer"
+check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
 
 check "the packages are removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 check "what is left of them disturbs no kernel" saying kernel_installed "$newer"

@@ -56,7 +56,7 @@ check "the service wants a module" grep -qx '(nvidia_peer_memory-kmod or nvidia_
 check "the module wants its kernel" grep -qxF "(kernel-uname-r = $kver if kernel-uname-r)" \
 	<(requires /packages/nvidia_peer_memory-kmod-*.rpm)
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
-check "dkms' part has hooks for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
+check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 
 # As on any system that is made of rpm packages.
 mkdir -p /usr/share/licenses
