@@ -7,10 +7,15 @@
 //! freed.
 
 use super::{
+    abi,
     errno::Errno,
     extents::{
         longest_segment,
         Range, //
+    },
+    listed::{
+        self,
+        Listed, //
     },
     module_ref::ModuleRef,
     notify,
@@ -190,6 +195,8 @@ pub(crate) struct Mapping {
 /// The part of a region that never changes.
 pub(crate) struct Fixed {
     range: Range,
+    /// In the list of all of them.
+    listed: Listed,
     /// The module is there for as long as a callback of the driver can come.
     _module: ModuleRef,
 }
@@ -211,10 +218,12 @@ pub(crate) struct State {
 pub(crate) type Region = Monitor<Fixed, State>;
 
 impl Region {
-    fn begin(range: Range, module: ModuleRef) -> Result<Arc<Self>, Errno> {
+    fn begin(range: Range, kind: listed::Kind, module: ModuleRef) -> Result<Arc<Self>, Errno> {
+        let listed = Listed::new(&range, kind)?;
         Monitor::new(
             Fixed {
                 range,
+                listed,
                 _module: module,
             },
             State {
@@ -232,9 +241,11 @@ impl Region {
         let unwanted = match outcome {
             Ok((pin, source)) => {
                 state.source = Some(source);
+                self.fixed().listed.is(abi::NVPM_REGION_PINNED);
                 state.life.pinned(pin).err()
             }
             Err(errno) => {
+                self.fixed().listed.is(abi::NVPM_REGION_REFUSED);
                 state.life.refused(errno);
                 None
             }
@@ -247,6 +258,7 @@ impl Region {
     fn unpin(&self, pin: Option<Pin>) {
         let left = pin.and_then(|pin| pin.unpin(&self.fixed().range));
         if left.is_some() {
+            self.fixed().listed.is(abi::NVPM_REGION_LEFT);
             self.lock().left = left;
         }
     }
@@ -284,6 +296,7 @@ impl Region {
         let late = state.life.mapped(mapping);
         if late.is_ok() {
             give(&table);
+            self.fixed().listed.mapped(device);
             state.table = Some(table);
             stats::registered();
         }
@@ -316,6 +329,7 @@ impl Region {
             let pinned = mapping.addresses.undo();
             let mut state = self.lock();
             state.source = pinned;
+            self.fixed().listed.is(abi::NVPM_REGION_UNMAPPED);
             state.life.unmapped();
             self.notify(state);
         }
@@ -351,6 +365,9 @@ impl Revoke for Region {
                 other => break other,
             }
         };
+        if !matches!(revocation, Revocation::Nothing) {
+            self.fixed().listed.is(abi::NVPM_REGION_REVOKED);
+        }
         drop(state);
         match revocation {
             Revocation::Tell(ticket) => {
@@ -373,6 +390,8 @@ impl Revoke for Region {
 pub(crate) trait Client: 'static {
     /// Whether the core must offer a way to revoke registrations of this client.
     const REVOCABLE: bool;
+    /// Which of them it is, in the list of registrations.
+    const KIND: listed::Kind;
 
     /// The region of `range`, if that is GPU memory of the calling process which this client
     /// serves. A region that cannot be pinned is claimed nevertheless: its [`Region::get_pages`]
@@ -390,7 +409,7 @@ pub(crate) fn acquire<C: Client>(address: u64, len: u64) -> Result<Option<Arc<Re
     if !p2p::plausible(&range) {
         return Ok(None);
     }
-    Ok(C::pin(range, Region::begin(range, module)?))
+    Ok(C::pin(range, Region::begin(range, C::KIND, module)?))
 }
 
 /// Keeps GPU memory until the registration ends.
@@ -398,6 +417,7 @@ pub(crate) struct Persistent;
 
 impl Client for Persistent {
     const REVOCABLE: bool = false;
+    const KIND: listed::Kind = abi::NVPM_PERSISTENT;
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         match PersistentPin::new(&range) {
@@ -414,6 +434,7 @@ pub(crate) struct Last;
 
 impl Client for Last {
     const REVOCABLE: bool = false;
+    const KIND: listed::Kind = abi::NVPM_LAST;
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         settle_persistent(PersistentPin::new(&range), region)
@@ -438,6 +459,7 @@ pub(crate) struct Revocable;
 
 impl Client for Revocable {
     const REVOCABLE: bool = true;
+    const KIND: listed::Kind = abi::NVPM_REVOCABLE;
 
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         match RevocablePin::new(&range, region.clone()) {

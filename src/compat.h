@@ -8,6 +8,9 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>
+#include <linux/proc_fs.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 
@@ -35,6 +38,28 @@
 #define kmalloc_obj(object, gfp) kmalloc(sizeof(object), gfp)
 #define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)
 #endif
+
+/* NVPM_PROC_OPS(OPEN, RELEASE): what a file of proc that seq_file writes does. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 6, 0)
+typedef struct proc_ops nvpm_proc_ops;
+#define NVPM_PROC_OPS(opens, releases) .proc_open = (opens), .proc_read = seq_read, \
+	.proc_lseek = seq_lseek, .proc_release = (releases)
+#else
+#include <linux/fs.h>
+typedef struct file_operations nvpm_proc_ops;
+#define NVPM_PROC_OPS(opens, releases) .owner = THIS_MODULE, .open = (opens), .read = seq_read, \
+	.llseek = seq_lseek, .release = (releases)
+#endif
+
+/* When it began, in nanoseconds since the machine did. */
+static inline u64 nvpm_task_born(const struct task_struct *task)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 5, 0)
+	return task->start_boottime;
+#else
+	return task->real_start_time;
+#endif
+}
 
 /* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */
 #if NVPM_KERNEL >= KERNEL_VERSION(5, 2, 0)

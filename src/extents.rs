@@ -52,6 +52,17 @@ impl Range {
         Some(Self { address, len })
     }
 
+    /// First byte that the user asked for.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Number of bytes that the user asked for.
+    #[allow(clippy::len_without_is_empty)] // It never is.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// First byte to pin, in the user's address space: a multiple of [`GPU_PAGE`].
     pub(crate) fn start(&self) -> u64 {
         self.address - self.address % GPU_PAGE

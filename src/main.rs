@@ -17,6 +17,7 @@ mod extents;
 mod ffi;
 #[cfg(nvpm_kunit)]
 mod kunit;
+mod listed;
 mod module_ref;
 mod notify;
 mod p2p;
@@ -53,6 +54,7 @@ const _: () =
 /// Fields drop in their order here.
 struct NvPeerMem {
     _directory: Directory,
+    _list: List,
     _clients: Clients,
     _drain: Drain,
 }
@@ -76,12 +78,38 @@ impl Drop for Directory {
     }
 }
 
+/// The list of registrations in proc, while this lives.
+struct List;
+
+impl List {
+    /// With the names of the clients: persistent, revocable, and the last one.
+    fn new([persistent, revocable, last]: [&'static CStr; 3]) -> Result<Self, Errno> {
+        // SAFETY: The names are there for ever; this is called once.
+        Errno::check(unsafe {
+            abi::nvpm_regions_add(
+                persistent.as_ptr().cast(),
+                revocable.as_ptr().cast(),
+                last.as_ptr().cast(),
+            )
+        })?;
+        Ok(Self)
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: `new` has added what is removed here, once.
+        unsafe { abi::nvpm_regions_remove() };
+    }
+}
+
 /// Dropped last: keeps the code in memory until no callback of the driver runs in it any more.
 struct Drain;
 
 impl Drop for Drain {
     fn drop(&mut self) {
         p2p::end::<Region>();
+        listed::forget();
     }
 }
 
@@ -135,6 +163,10 @@ impl rt::Module for NvPeerMem {
             };
             (clients, c"nv_mem revocable")
         };
+        let list = List::new(match persistent_first {
+            true => [c"nv_mem", c"nv_mem_revocable", c"nv_mem_fixed"],
+            false => [c"", c"nv_mem", c"nv_mem_nc"],
+        })?;
         let directory = Directory::new(said)?;
         // Nothing can fail any more, so there is no region to be left behind by a module that goes.
         peer::open();
@@ -148,6 +180,7 @@ impl rt::Module for NvPeerMem {
         );
         Ok(Self {
             _directory: directory,
+            _list: list,
             _clients: clients,
             _drain: Drain,
         })

@@ -15,6 +15,7 @@
 struct device;
 struct nvpm_gpu;
 struct nvpm_process;
+struct nvpm_region;
 struct pci_dev;
 struct nvidia_p2p_dma_mapping;
 struct nvidia_p2p_page_table;
@@ -133,6 +134,38 @@ void nvpm_process_leaves(s32 number, u64 pages);
 void nvpm_process_freed(s32 number, u64 pages);
 /* Whether it has left so many registrations behind, or so many GPU pages. */
 bool nvpm_process_left(s32 number, u32 registrations, u64 pages);
+
+/* regions.c: which client serves a registration. */
+enum nvpm_client_kind {
+	NVPM_PERSISTENT,
+	NVPM_REVOCABLE,
+	NVPM_LAST,
+	NVPM_CLIENTS,
+};
+
+/* What is told of it. */
+enum nvpm_region_state {
+	NVPM_REGION_PINNING,	/* the driver has been asked */
+	NVPM_REGION_REFUSED,
+	NVPM_REGION_PINNED,
+	NVPM_REGION_MAPPED,
+	NVPM_REGION_UNMAPPED,
+	NVPM_REGION_REVOKED,
+	NVPM_REGION_LEFT,	/* deregistered, and pinned until it is freed */
+};
+
+/* Puts one of the calling process into the list; NULL if there is no memory for that. */
+struct nvpm_region *nvpm_region_begin(u64 address, u64 len,
+				     enum nvpm_client_kind client);
+void nvpm_region_is(struct nvpm_region *region, enum nvpm_region_state state);
+/* A PCI device has its addresses. */
+void nvpm_region_mapped(struct nvpm_region *region, struct device *dev);
+void nvpm_region_end(struct nvpm_region *region);
+/* The file, with the names of the clients, which stay the caller's. */
+int nvpm_regions_add(const char *persistent, const char *revocable, const char *last);
+void nvpm_regions_remove(void);
+/* When no region is left. */
+void nvpm_regions_forget(void);
 
 /* sglist.c: a scatterlist that grows. Zeros are an empty one. */
 struct nvpm_sg_list {

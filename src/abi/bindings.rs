@@ -268,6 +268,11 @@ extern "C" {
 pub struct nvpm_gpu {
     _unused: [u8; 0],
 }
+#[repr(C)]
+#[derive(Copy, Clone)]
+pub struct nvpm_region {
+    _unused: [u8; 0],
+}
 extern "C" {
     pub static mut nvpm_peerdirect_support: uint;
 }
@@ -430,6 +435,48 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_process_left(number: s32, registrations: u32_, pages: u64_) -> bool_;
+}
+pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
+pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
+pub const NVPM_LAST: nvpm_client_kind = 2;
+pub const NVPM_CLIENTS: nvpm_client_kind = 3;
+pub type nvpm_client_kind = ffi::c_uint;
+pub const NVPM_REGION_PINNING: nvpm_region_state = 0;
+pub const NVPM_REGION_REFUSED: nvpm_region_state = 1;
+pub const NVPM_REGION_PINNED: nvpm_region_state = 2;
+pub const NVPM_REGION_MAPPED: nvpm_region_state = 3;
+pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 4;
+pub const NVPM_REGION_REVOKED: nvpm_region_state = 5;
+pub const NVPM_REGION_LEFT: nvpm_region_state = 6;
+pub type nvpm_region_state = ffi::c_uint;
+extern "C" {
+    pub fn nvpm_region_begin(
+        address: u64_,
+        len: u64_,
+        client: nvpm_client_kind,
+    ) -> *mut nvpm_region;
+}
+extern "C" {
+    pub fn nvpm_region_is(region: *mut nvpm_region, state: nvpm_region_state);
+}
+extern "C" {
+    pub fn nvpm_region_mapped(region: *mut nvpm_region, dev: *mut device);
+}
+extern "C" {
+    pub fn nvpm_region_end(region: *mut nvpm_region);
+}
+extern "C" {
+    pub fn nvpm_regions_add(
+        persistent: *const ffi::c_char,
+        revocable: *const ffi::c_char,
+        last: *const ffi::c_char,
+    ) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_regions_remove();
+}
+extern "C" {
+    pub fn nvpm_regions_forget();
 }
 #[repr(C)]
 #[derive(Copy, Clone)]

@@ -41,7 +41,7 @@ impl Device {
     }
 
     /// For a function of C.
-    pub(super) fn as_ptr(&self) -> *mut abi::device {
+    pub(crate) fn as_ptr(&self) -> *mut abi::device {
         self.0.as_ptr()
     }
 

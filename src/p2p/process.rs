@@ -6,6 +6,8 @@
 //! stays pinned until the memory is freed: the driver unpins for nobody else. The limit on locked
 //! memory does not count it any more, so it is counted here (`processes.c`), and bounded.
 
+use core::num::NonZeroU32;
+
 use crate::{
     abi,
     errno::Errno,
@@ -51,14 +53,16 @@ impl Process {
 /// C has counted `pages` for the process.
 pub(crate) struct LeftBehind {
     process: Process,
-    pages: u32,
+    pages: NonZeroU32, // A region has room for no more than this and the process.
 }
 
 impl LeftBehind {
     /// Counts it.
     pub(super) fn new(process: Process, pages: u32) -> Self {
+        // Ranges are not empty.
+        let pages = NonZeroU32::new(pages).unwrap_or(NonZeroU32::MIN);
         // SAFETY: Called where sleeping is allowed.
-        unsafe { abi::nvpm_process_leaves(process.0, pages.into()) };
+        unsafe { abi::nvpm_process_leaves(process.0, pages.get().into()) };
         // INVARIANT: Just counted.
         Self { process, pages }
     }
@@ -67,6 +71,6 @@ impl LeftBehind {
 impl Drop for LeftBehind {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_process_freed(self.process.0, self.pages.into()) };
+        unsafe { abi::nvpm_process_freed(self.process.0, self.pages.get().into()) };
     }
 }

@@ -21,6 +21,7 @@ fn main() {
         ("../../src/ids.c", "ids"),
         ("../../src/pairs.c", "pairs"),
         ("../../src/processes.c", "processes"),
+        ("../../src/regions.c", "regions"),
         ("../../src/sglist.c", "sglist"),
         ("free/kernel.c", "kernel"),
     ] {
@@ -34,6 +35,7 @@ fn main() {
                 "-Wextra",
                 "-Werror",
                 "-Wno-sign-compare",
+                "-Wno-unused-parameter",
             ])
             .args([
                 "-Ifree/include",
@@ -56,6 +58,7 @@ fn main() {
         "../../src/ids.c",
         "../../src/pairs.c",
         "../../src/processes.c",
+        "../../src/regions.c",
         "../../src/sglist.c",
         "../../src/shim.h",
         "../../src/abi",

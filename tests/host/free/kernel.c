@@ -234,6 +234,140 @@ void host_be(s32 process, s32 thread, bool exiting)
 	host_task.flags = exiting ? PF_EXITING : 0;
 }
 
+/* From now on this thread is of a process of that name, begun then. */
+void host_be_called(const char *name, u64 born)
+{
+	host_task.group_leader = &host_task;
+	host_task.start_boottime = born;
+	strncpy(host_task.comm, name, sizeof(host_task.comm) - 1);
+}
+
+u64 jiffies;
+
+void host_later(u64 seconds)
+{
+	__atomic_fetch_add(&jiffies, seconds * HZ, __ATOMIC_RELAXED);
+}
+
+static const struct proc_ops *host_file;
+
+struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *parent)
+{
+	(void)parent;
+	return host_fail_at && !--host_fail_at ? NULL : (void *)name;
+}
+
+struct proc_dir_entry *proc_create(const char *name, uint mode, struct proc_dir_entry *parent,
+				   const struct proc_ops *ops)
+{
+	if (!parent || mode != 0400)
+		host_bug("a file that others may read");
+	if (host_fail_at && !--host_fail_at)
+		return NULL;
+	host_file = ops;
+	return (void *)name;
+}
+
+void proc_remove(struct proc_dir_entry *entry)
+{
+	(void)entry;
+	host_file = NULL;
+}
+
+/* Whether the file is there. */
+bool host_proc(void)
+{
+	return host_file;
+}
+
+void seq_read(void)
+{
+}
+
+void seq_lseek(void)
+{
+}
+
+int seq_open_private(struct file *file, const struct seq_operations *op, int size)
+{
+	struct seq_file *seq = calloc(1, sizeof(*seq));
+
+	seq->op = op;
+	seq->private = calloc(1, size);
+	file->private_data = seq;
+	return 0;
+}
+
+int seq_release_private(struct inode *inode, struct file *file)
+{
+	struct seq_file *seq = file->private_data;
+
+	(void)inode;
+	free(seq->private);
+	free(seq);
+	return 0;
+}
+
+/* A line that does not fit fills the buffer. */
+void seq_printf(struct seq_file *file, const char *format, ...)
+{
+	size_t room = file->size - file->count;
+	va_list rest;
+	int len;
+
+	if (host_locks)
+		host_bug("a line is written under a lock");
+	va_start(rest, format);
+	len = vsnprintf(file->buf + file->count, room, format, rest);
+	va_end(rest);
+	file->count = (size_t)len < room ? file->count + len : file->size;
+}
+
+struct file *host_open(void)
+{
+	struct file *file = calloc(1, sizeof(*file));
+
+	host_file->proc_open(NULL, file);
+	return file;
+}
+
+/* Whole lines, as many as there is room for, in the kernel's way: a line that did not fit is the next call's first. */
+size_t host_read(struct file *file, char *buf, size_t size)
+{
+	struct seq_file *seq = file->private_data;
+	size_t before = 0;
+	void *line;
+
+	seq->buf = buf;
+	seq->size = size;
+	seq->count = 0;
+	for (line = seq->op->start(seq, &seq->index); line;
+	     line = seq->op->next(seq, line, &seq->index)) {
+		seq->op->show(seq, line);
+		if (seq->count == size) {
+			seq->count = before;
+			break;
+		}
+		before = seq->count;
+	}
+	seq->op->stop(seq, line);
+	return seq->count;
+}
+
+/* The next line read is this one. */
+void host_seek(struct file *file, loff_t line)
+{
+	struct seq_file *seq = file->private_data;
+
+	seq->index = line;
+}
+
+void host_close(struct file *file)
+{
+	host_file->proc_release(NULL, file);
+	free(file);
+}
+
 static s64 host_figures[16];
 
 void nvpm_count(uint figure, u64 by)

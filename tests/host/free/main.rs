@@ -17,6 +17,8 @@ extern "C" {}
 extern "C" {}
 #[link(name = "processes", kind = "static")]
 extern "C" {}
+#[link(name = "regions", kind = "static")]
+extern "C" {}
 #[link(name = "sglist", kind = "static")]
 extern "C" {}
 #[link(name = "kernel", kind = "static")]
@@ -32,5 +34,6 @@ mod rt;
 mod kernel;
 mod load;
 mod memory;
+mod regions;
 mod shared;
 mod shims;

@@ -30,6 +30,9 @@ pub struct pci_dev {
 pub struct nvpm_gpu {
     _opaque: [u8; 0],
 }
+pub struct nvpm_region {
+    _opaque: [u8; 0],
+}
 
 /// An entry of a scatterlist.
 #[derive(Clone, Copy, Default)]
@@ -340,6 +343,50 @@ pub unsafe fn nvpm_pair_add(gpu: *mut nvpm_gpu, device: *mut device, verdict: i3
 
 pub unsafe fn nvpm_pairs_forget() {
     world().kernel.pairs.forget();
+}
+
+pub type nvpm_client_kind = u32;
+pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
+pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
+pub const NVPM_LAST: nvpm_client_kind = 2;
+
+pub type nvpm_region_state = u32;
+pub const NVPM_REGION_PINNING: nvpm_region_state = 0;
+pub const NVPM_REGION_REFUSED: nvpm_region_state = 1;
+pub const NVPM_REGION_PINNED: nvpm_region_state = 2;
+pub const NVPM_REGION_MAPPED: nvpm_region_state = 3;
+pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 4;
+pub const NVPM_REGION_REVOKED: nvpm_region_state = 5;
+pub const NVPM_REGION_LEFT: nvpm_region_state = 6;
+
+pub unsafe fn nvpm_region_begin(
+    _address: u64,
+    _len: u64,
+    client: nvpm_client_kind,
+) -> *mut nvpm_region {
+    world().kernel.listed.begin(client) as *mut nvpm_region
+}
+
+pub unsafe fn nvpm_region_is(region: *mut nvpm_region, state: nvpm_region_state) {
+    world().kernel.listed.is(region as usize, state);
+}
+
+pub unsafe fn nvpm_region_mapped(region: *mut nvpm_region, device: *mut device) {
+    // SAFETY: A pointer to a device.
+    assert!(
+        unsafe { (*device).pci },
+        "listed with what is no PCI device"
+    );
+    let listed = &world().kernel.listed;
+    listed.is(region as usize, NVPM_REGION_MAPPED);
+}
+
+pub unsafe fn nvpm_region_end(region: *mut nvpm_region) {
+    world().kernel.listed.end(region as usize);
+}
+
+pub unsafe fn nvpm_regions_forget() {
+    world().kernel.listed.assert_empty();
 }
 
 pub unsafe fn nvpm_process() -> i32 {

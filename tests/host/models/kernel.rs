@@ -26,6 +26,7 @@ pub(crate) struct Kernel {
     pub(crate) lists: Lists,
     pub(crate) pairs: Pairs,
     pub(crate) processes: Processes,
+    pub(crate) listed: Listed,
     figures: Cell<[u64; 10]>,
     live: Cell<u32>,
     atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
@@ -41,6 +42,7 @@ impl Kernel {
             lists: Lists::new(),
             pairs: Pairs::default(),
             processes: Processes::default(),
+            listed: Listed::default(),
             figures: Cell::default(),
             live: Cell::new(0),
             atomics: RefCell::default(),
@@ -233,6 +235,48 @@ impl Processes {
     /// Registrations and pages that it has left behind.
     pub(crate) fn left(&self, number: i32) -> (u32, u64) {
         self.0.borrow().get(&number).copied().unwrap_or_default()
+    }
+}
+
+/// What is told of registrations: under a number the client and the state. Nobody acts on it, so
+/// its order is not explored.
+#[derive(Default)]
+pub(crate) struct Listed {
+    all: RefCell<BTreeMap<usize, (u32, abi::nvpm_region_state)>>,
+    last: Cell<usize>,
+}
+
+impl Listed {
+    pub(crate) fn begin(&self, client: u32) -> usize {
+        may_sleep("putting a registration into the list");
+        if !world().kernel.allocate() {
+            return 0;
+        }
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        let new = (client, abi::NVPM_REGION_PINNING);
+        self.all.borrow_mut().insert(number, new);
+        number
+    }
+
+    pub(crate) fn is(&self, number: usize, state: abi::nvpm_region_state) {
+        let mut all = self.all.borrow_mut();
+        all.get_mut(&number).expect("it is in the list").1 = state;
+    }
+
+    pub(crate) fn end(&self, number: usize) {
+        let gone = self.all.borrow_mut().remove(&number);
+        gone.expect("it is in the list");
+        world().kernel.deallocate();
+    }
+
+    /// Clients and states, oldest first.
+    pub(crate) fn all(&self) -> Vec<(u32, abi::nvpm_region_state)> {
+        self.all.borrow().values().copied().collect()
+    }
+
+    pub(crate) fn assert_empty(&self) {
+        assert!(self.all().is_empty(), "a region that is gone is listed");
     }
 }
 

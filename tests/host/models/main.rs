@@ -18,6 +18,8 @@ mod errno;
 mod extents;
 #[path = "../../../src/ffi.rs"]
 mod ffi;
+#[path = "../../../src/listed.rs"]
+mod listed;
 #[path = "../../../src/module_ref.rs"]
 mod module_ref;
 #[path = "../../../src/notify.rs"]

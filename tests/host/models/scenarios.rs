@@ -7,6 +7,7 @@ mod cast;
 mod answers;
 mod freed;
 mod left;
+mod listed;
 mod memory;
 mod persistent;
 mod places;

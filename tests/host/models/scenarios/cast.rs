@@ -7,7 +7,7 @@ use std::{any::Any, rc::Rc};
 use crate::{
     client::{Last, Persistent, Region, Revocable},
     extents::GPU_PAGE,
-    p2p,
+    listed, p2p,
     peer::{self, Core, Registration as Client},
     rdma::{Kind, Registration, Request},
     world::{spawn, world},
@@ -60,6 +60,7 @@ impl Module {
         world().kernel.module.begin_to_go();
         self.clients.into_iter().for_each(drop);
         p2p::end::<Region>();
+        listed::forget();
         world().kernel.module.end_to_go();
     }
 }

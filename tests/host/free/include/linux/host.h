@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;
 typedef int64_t s64;
@@ -196,6 +197,72 @@ struct hlist_node {
 #define hash_for_each_possible(table, entry, member, key) \
 	list_for_each_entry(entry, &(table), member.list)
 
+static inline void list_del(struct list_head *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	list_del(entry);
+	INIT_LIST_HEAD(entry);
+}
+
+#define list_empty(head) ((head)->next == (head))
+#define list_is_singular(head) (!list_empty(head) && (head)->next == (head)->prev)
+#define list_is_last(entry, head) ((entry)->next == (head))
+#define list_first_entry(head, type, member) container_of((head)->next, type, member)
+#define list_next_entry(entry, member) container_of((entry)->member.next, typeof(*(entry)), member)
+#define __ffs64(word) __builtin_ctzll(word)
+
+#define HZ 250
+extern u64 jiffies;
+
+/* A file of proc, and what writes it line by line. */
+struct inode;
+struct file {
+	void *private_data;
+};
+
+struct seq_file {
+	char *buf;
+	size_t size;
+	size_t count;
+	loff_t index;
+	const struct seq_operations *op;
+	void *private;
+};
+
+struct seq_operations {
+	void *(*start)(struct seq_file *file, loff_t *at);
+	void (*stop)(struct seq_file *file, void *line);
+	void *(*next)(struct seq_file *file, void *line, loff_t *at);
+	int (*show)(struct seq_file *file, void *line);
+};
+
+#define SEQ_START_TOKEN ((void *)1)
+int seq_open_private(struct file *file, const struct seq_operations *op, int size);
+int seq_release_private(struct inode *inode, struct file *file);
+void seq_printf(struct seq_file *file, const char *format, ...);
+#define seq_puts(file, text) seq_printf(file, "%s", text)
+#define seq_putc(file, byte) seq_printf(file, "%c", byte)
+void seq_read(void);
+void seq_lseek(void);
+
+struct proc_ops {
+	int (*proc_open)(struct inode *inode, struct file *file);
+	int (*proc_release)(struct inode *inode, struct file *file);
+	void (*proc_read)(void);
+	void (*proc_lseek)(void);
+};
+
+struct proc_dir_entry;
+struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *parent);
+struct proc_dir_entry *proc_create(const char *name, uint mode, struct proc_dir_entry *parent,
+				   const struct proc_ops *ops);
+void proc_remove(struct proc_dir_entry *entry);
+
 /* A device on the PCI bus, without an IOMMU, known by its references, and to the kernel or not any more. */
 struct device {
 	bool registered;
@@ -203,9 +270,18 @@ struct device {
 	const char *name;
 };
 
+struct pci_bus {
+	int domain;
+	u8 number;
+};
+
 struct pci_dev {
 	struct device dev;
+	struct pci_bus *bus;
+	uint devfn;
 };
+
+#define pci_domain_nr(bus) ((bus)->domain)
 
 #define to_pci_dev(device) ((struct pci_dev *)(device))
 #define device_is_registered(device) ((device)->registered)

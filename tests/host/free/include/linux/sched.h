@@ -8,6 +8,9 @@ struct task_struct {
 	s32 tgid;
 	s32 pid;
 	unsigned int flags;
+	struct task_struct *group_leader;
+	u64 start_boottime;
+	char comm[16];
 };
 
 extern __thread struct task_struct host_task;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What an administrator is told of a registration.
+
+use super::cast::*;
+use crate::{
+    abi,
+    explore::{explore, Preemptions::*},
+    world::{as_process, world},
+};
+
+fn listed() -> Vec<(u32, abi::nvpm_region_state)> {
+    world().kernel.listed.all()
+}
+
+#[test]
+fn from_the_first_to_the_last() {
+    explore(Any, || {
+        for (module, kind) in [
+            (Module::persistent as fn() -> _, abi::NVPM_PERSISTENT),
+            (Module::revocable, abi::NVPM_REVOCABLE),
+        ] {
+            let (module, registration) = registered(module());
+            assert_eq!(listed(), [(kind, abi::NVPM_REGION_MAPPED)]);
+            deregister(&registration);
+            assert_eq!(listed(), []);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+#[test]
+fn what_only_the_last_client_serves() {
+    explore(Any, || {
+        world().faults.no_persistent.set(-12);
+        let module = Module::persistent();
+        allocate(A);
+        assert!(register(page(A)).is_err());
+        assert_eq!(listed(), []);
+        module.unload();
+    });
+}
+
+/// It stays in the list until its owner deregisters it.
+#[test]
+fn that_it_was_revoked() {
+    explore(UpTo(1), || {
+        let (module, registration) = registered(Module::revocable());
+        while_freed(|| ());
+        let told = listed();
+        assert!(told.is_empty() || told == [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_REVOKED)]);
+        deregister(&registration);
+        assert_eq!(listed(), []);
+        module.unload();
+    });
+}
+
+#[test]
+fn that_it_was_left_behind() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        as_process(OTHER, || deregister(&registration));
+        assert_eq!(listed(), [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_LEFT)]);
+        while_freed(|| module.unload());
+        assert_eq!(listed(), []);
+    });
+}
