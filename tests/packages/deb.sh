@@ -51,8 +51,8 @@ chrooted() {
 	done
 	ln -s usr/bin usr/sbin usr/lib usr/lib64 /tmp/below/
 	leave chroot /tmp/below "$@"
-	umount /tmp/below/*/
-	rm -r /tmp/below
+	for name in etc proc usr; do umount "/tmp/below/$name"; done
+	rm -rf --one-file-system /tmp/below
 	says "$left_alone"
 }
 
