@@ -85,10 +85,10 @@ fn run(args: &Args) -> Result<(), Failure> {
 }
 
 /// So many at once, for others to look at.
-fn keep(pd: &Pd<'_>, range: Range, count: u64) -> Result<(), Failure> {
+fn keep(pd: &Arc<Pd>, range: Range, count: u64) -> Result<(), Failure> {
     let regions = (0..count)
         .map(|_| pd.register(range, Access::ALL))
-        .collect::<Result<Vec<Mr<'_>>, _>>()
+        .collect::<Result<Vec<Mr>, _>>()
         .map_err(Failure::unmet("ibv_reg_mr()"))?;
     output::hold();
     for region in regions {
