@@ -226,6 +226,19 @@ int host_scnprintf(char *buf, size_t size, const char *format, ...)
 
 __thread struct task_struct host_task = { .tgid = 1, .pid = 1 };
 
+/* Tests of what there is once come one after the other. */
+static pthread_mutex_t host_one = PTHREAD_MUTEX_INITIALIZER;
+
+void host_alone(void)
+{
+	pthread_mutex_lock(&host_one);
+}
+
+void host_not_alone(void)
+{
+	pthread_mutex_unlock(&host_one);
+}
+
 /* From now on this thread is that one. */
 void host_be(s32 process, s32 thread, bool exiting)
 {
