@@ -70,12 +70,15 @@ go_on
 check "all ended well" ended_well
 
 # Read while registrations come and go: what stays is in it, once each time.
-hold gpuverbs register --offset 0 --length 64K --kept 200
+# Of one and the same memory DMA-API debug suffers no more than seven mappings.
+stay=200
+[ "$MACHINE" != debug ] || stay=5
+hold gpuverbs register --offset 0 --length 64K --kept "$stay"
 gpuverbs register --offset 1M --length 128K --cycles 2000 >/tmp/cycles &
 cycles=$!
 missed=0 reads=0
 while kill -0 "$cycles" 2>/dev/null; do
-	[ "$(awk '$5 == 65536 { print $4 }' "$list" | wc -l)" = 200 ] || missed=$((missed + 1))
+	[ "$(awk '$5 == 65536 { print $4 }' "$list" | wc -l)" = "$stay" ] || missed=$((missed + 1))
 	reads=$((reads + 1))
 done
 check "registering went on meanwhile" wait "$cycles"
