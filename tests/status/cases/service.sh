@@ -6,7 +6,11 @@ mkdir -p "$root/run/systemd/system" "$scratch/bin"
 cat >"$scratch/bin/systemctl" <<'SYSTEMCTL'
 #!/bin/sh
 case " $* " in
-*" is-active "*) cat "$NVPM_SYSROOT/unit" ;;
+*" is-active "*)
+	cat "$NVPM_SYSROOT/unit"
+	# A start that ends while it is asked about.
+	[ ! -e "$NVPM_SYSROOT/starting" ] || mkdir -p "$NVPM_SYSROOT/sys/module/nv_peer_mem"
+	;;
 *" is-enabled "*) [ -e "$NVPM_SYSROOT/enabled" ] ;;
 *) echo "$*" >>"$NVPM_SYSROOT/asked" ;;
 esac
@@ -29,6 +33,10 @@ gone /sys/module/nv_peer_mem
 asks start arrived
 put /unit active
 asks restart arrived # an old systemd's unit, which was skipped
+put /starting ''
+asks '' arrived # what it began has loaded the module
+gone /starting
+gone /sys/module/nv_peer_mem
 asks stop gone
 put /unit deactivating
 asks '' gone # a restart
