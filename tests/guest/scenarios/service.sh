@@ -54,7 +54,7 @@ for needed in ib_uverbs nvidia; do
 done
 
 mv "$file" "$file.away"
-serves 5 start 'no module for kernel' 'dkms autoinstall -k'
+serves 5 start 'no module for kernel' 'Build it: make && make install'
 serves 3 status 'not installed for kernel'
 # Its first word does not count where symbols have versions.
 sed 's/\(vermagic=[^ ]* \)SMP/\1XMP/' "$file.away" >"$file"
@@ -64,8 +64,8 @@ mv "$file.away" "$file"
 unload_gpu
 if [ "$ground" = kernel ]; then
 	load_flavour closed
-	serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: dkms build --force nvidia-peer-memory/2'
-	serves 3 status 'ground +kernel' '!!  flavour +proprietary' 'dkms install --force nvidia-peer-memory/2'
+	serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: make && make install'
+	serves 3 status 'ground +kernel' '!!  flavour +proprietary' 'make && make install'
 	unload_gpu
 fi
 
