@@ -130,7 +130,7 @@ run_guest() {
 # down to be booted again.
 boot_guest() {
 	local pid rc=0
-	qemu_command "$run" "$1"
+	if is_arm64; then qemu_arm64 "$run" "$1"; else qemu_command "$run" "$1"; fi
 	setpriv --pdeathsig KILL "${qemu[@]}" -serial chardev:console \
 		-chardev "file,id=console,path=$run/console,append=on" </dev/null >>"$run/qemu.log" 2>&1 &
 	pid=$!

@@ -22,16 +22,16 @@ machine_runs() {
 # first_with_kernel MACHINE: the first machine of the table with the same kernel.
 first_with_kernel() {
 	kernel_table | awk -v name="$1" '
-		{ kernel = $2 " " $3 " " $4 " " $5 " " $8 }
+		{ kernel = $2 " " $3 " " $4 " " $5 " " $8 " " $11 }
 		!(kernel in first) { first[kernel] = $1 }
 		$1 == name { print first[kernel] }'
 }
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
-# $kcompiler, $kground, $kdriver, $krelease and $machine_is.
+# $kcompiler, $kground, $kdriver, $krelease, $machine_is and $kflavour.
 choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
-	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is _ \
+	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is _ kflavour \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
 		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
 }

@@ -30,6 +30,8 @@
 # What no guest has: hosttools and benchtools, crates for programs that run on the
 # host; bench, what reports measurements; and those of packages.sh, system.sh.
 #
+# Guests of arm64 have the same, made by other means (arm64.sh).
+#
 # A function leaves the stack of layers up to its own in $stack. What does not
 # depend on a kernel is made on $lab_base alone, and so shared by all.
 
@@ -213,6 +215,10 @@ extra_service() {
 guest_layers() {
 	local extra
 	choose_machine "${1:-stock}"
+	if is_arm64; then
+		arm64_layers "${@:2}"
+		return
+	fi
 	kernel_layers
 	driver_layers
 	neighbours_layer

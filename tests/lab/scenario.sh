@@ -79,6 +79,7 @@ emulator() {
 	printf '%s\n' "$initramfs" "$LAB_ACCEL $LAB_THREADS $LAB_CLOCK $LAB_CPUS $LAB_GPU_MB $LAB_GUEST_MB" \
 		"$(qemu-system-x86_64 --version | head -n 1)"
 	declare -f qemu_command converse restarted killed finished answer compare_bar plug_in host_tell host_hear host_kill
+	! is_arm64 || arm64_emulator
 }
 
 # run_scenario NAME@MACHINE [WORDS]: one line when it passes; when it does not,
