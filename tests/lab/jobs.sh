@@ -20,7 +20,7 @@ job() { printf '%s|%s|%s|%s|%s|%s\n' "$@"; }
 
 # where_of FILE NEED: whether it is in `test` too.
 where_of() {
-	if grep -qw -- "$2" < <(header "$1" Test); then echo both; else echo all; fi
+	if grep -qxF -- "$2" < <(header "$1" Test | tr ' ' '\n'); then echo both; else echo all; fi
 }
 
 # scenario_jobs: each on each machine that has what it needs; in test, on the first.
@@ -132,6 +132,7 @@ reason_of() {
 	system-*) header "$(system_file "${1#system-}")" All ;;
 	package-*) header "$(package_file "${1#package-}")" All ;;
 	compile@* | *@[0-9]*) echo "another kernel" ;;
+	*@arm64*) echo "another processor" ;;
 	*) header "$(scenario_file "${1%@*}")" All ;;
 	esac
 }

@@ -1,11 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
-# Test: plain iommu 6.1
+# Test: plain iommu 6.1 arm64-16k
 # Needs: plain iommu
 load_all
 equal "the module stands on the ground of this machine" "$(word ground '')" "$(cat /sys/module/nv_peer_mem/statistics/ground)"
 equal "the driver is of this machine's flavour" "$(word driver '')" "$(flavour)"
+case $(word name '') in
+*-16k) page=16384 ;;
+*) page=4096 ;;
+esac
+equal "pages are as large as this machine's name says" "$page" "$(getconf PAGESIZE)"
 equal "version in sysfs" "$(modinfo -F version nv_peer_mem)" "$(cat /sys/module/nv_peer_mem/version)"
 equal "clients" "nv_mem nv_mem_fixed nv_mem_revocable" "$(client_names)"
 equal "version that the RDMA core shows" "$(modinfo -F version nv_peer_mem)" "$(peer nv_mem version)"
