@@ -181,11 +181,11 @@ class QueuePair:
             route.grh.hop_limit = 64
         return route
 
-    def post(self, opcode, local, remote, length):
-        element = abi.ibv_sge(addr=local.addr, length=length, lkey=local.lkey)
+    def post(self, opcode, local, remote, length, offset):
+        element = abi.ibv_sge(addr=local.addr + offset, length=length, lkey=local.lkey)
         request = abi.ibv_send_wr(sg_list=ctypes.pointer(element), num_sge=1, opcode=opcode,
                                   send_flags=abi.IBV_SEND_SIGNALED)
-        request.wr.rdma.remote_addr, request.wr.rdma.rkey = remote.addr, remote.rkey
+        request.wr.rdma.remote_addr, request.wr.rdma.rkey = remote.addr + offset, remote.rkey
         bad = c_void_p()
         code = self.device.context.contents.ops.post_send(self.qp, byref(request), byref(bad))
         if code:

@@ -244,6 +244,11 @@ static int reachable(struct ibv_mr *region)
 	return !found || !found->freed || told("pinned");
 }
 
+static uint32_t longest(void)
+{
+	return told("short") ? 1 << 20 : 1 << 30;
+}
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct ibv_sge *sge = wr->sg_list;
@@ -255,6 +260,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	rule(qp->state == IBV_QPS_RTS, "a queue pair that is not ready");
 	rule(wr->num_sge == 1 && wr->send_flags == IBV_SEND_SIGNALED && !wr->next, "one signaled request");
 	rule(!completions, "one request at a time");
+	rule(sge->length <= longest(), "no message longer than the port takes");
 	if (told("lost") || told("no_descriptor"))
 		return told("lost") ? 0 : ENOMEM;
 	pending = (struct ibv_wc){ .wr_id = wr->wr_id, .status = IBV_WC_SUCCESS };
@@ -309,7 +315,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	rule(port == 1, "the active port");
 	attr->state = IBV_PORT_ACTIVE;
 	attr->active_mtu = IBV_MTU_2048;
-	attr->max_msg_sz = told("short") ? 1 << 20 : 1 << 30;
+	attr->max_msg_sz = longest();
 	attr->lid = LID;
 	return 0;
 }

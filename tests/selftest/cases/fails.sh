@@ -19,8 +19,6 @@ locked=$(ulimit -Sl)
 ulimit -Sl 64
 looks 1 'this user may lock 64 KiB \(ulimit -l\): raise that limit' --
 ulimit -Sl "$locked"
-DOUBLE=short
-looks 1 'a message of this device has 1048576 bytes at most' -- --size 2M
 # A completion that never comes.
 DOUBLE=lost
 looks 1 'host to GPU: no completion within 1 s' -- --timeout 1
