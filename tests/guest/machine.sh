@@ -11,6 +11,10 @@ check_machine() {
 		equal "an IOMMU is at work" dmar0 "$(ls /sys/class/iommu)"
 		check "it translates for the network card" grep -qxE 'DMA|DMA-FQ' "$(network_card)/iommu_group/type"
 		;;
+	smmu)
+		check "an SMMU is at work" grep -q '^smmu3\.' <(ls /sys/class/iommu)
+		check "it translates for the network card" grep -qxE 'DMA|DMA-FQ' "$(network_card)/iommu_group/type"
+		;;
 	debug)
 		equal "lockdep is on" 1 "$(awk '$1 == "debug_locks:" { print $2 }' /proc/lockdep_stats)"
 		equal "DMA-API debug is on" N "$(cat /sys/kernel/debug/dma-api/disabled)"

@@ -90,13 +90,14 @@ arm64_emulator() {
 # qemu_arm64 RUN WORDS: as qemu_command. The processor is one of servers; of those
 # that QEMU has it knows pages of 4, 16 and 64 KiB.
 qemu_arm64() {
-	local run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$arm64_stack $2"
+	local run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$arm64_stack $2" smmu=
+	[ "$machine_is" != smmu ] || smmu=,iommu=smmuv3
 	[ "$LAB_ACCEL-$LAB_CLOCK" = tcg-host ] || die "machines of arm64 are emulated, by the host's clock: leave LAB_ACCEL and LAB_CLOCK out."
 	truncate -s "${LAB_GPU_MB}M" "$run/bar"
 	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-aarch64 -nodefaults -no-user-config -display none -no-reboot
-		-machine virt,gic-version=3 -accel "tcg,thread=${LAB_THREADS:-single}" -cpu neoverse-n1 -smp "$LAB_CPUS" -m "$LAB_GUEST_MB"
+		-machine "virt,gic-version=3$smmu" -accel "tcg,thread=${LAB_THREADS:-single}" -cpu neoverse-n1 -smp "$LAB_CPUS" -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
 		-append "console=ttyAMA0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr $words"
 		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"

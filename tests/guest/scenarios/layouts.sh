@@ -3,7 +3,7 @@
 # Shows: any range and any physical layout of GPU memory is registered right
 # All: without an IOMMU it shows less
 # Test: iommu
-# Needs: plain iommu
+# Needs: plain iommu smmu
 load_gpu
 load_rdma
 seed_driver

@@ -3,7 +3,7 @@
 # Shows: GPU memory freed under a live registration: the next RDMA fails, no more
 # All: behind an IOMMU straight and layouts show the same
 # Test: plain 6.1
-# Needs: plain iommu
+# Needs: plain iommu smmu
 load_gpu
 load_rdma
 load_module persistent_api_support=0
