@@ -11,9 +11,16 @@ lab=/usr/src/linux-lab-$series
 mkdir /tmp/debs
 cd /tmp/debs
 apt-get update
-apt-get download "linux-image-$kver:arm64=$version" "linux-headers-$kver:arm64=$version" \
+# From 7.3 on image and modules are in packages of their own.
+kernel=()
+for part in image binary modules; do
+	! apt-cache show "linux-$part-$kver:arm64=$version" >/dev/null 2>&1 || kernel+=("linux-$part-$kver:arm64=$version")
+done
+apt-get download "${kernel[@]}" "linux-headers-$kver:arm64=$version" \
 	"linux-headers-${kver%-arm64*}-common=$version" "linux-kbuild-${kver%-arm64*}=$version" "linux-source-$series=$version"
-for deb in linux-image-* linux-headers-* linux-kbuild-*; do dpkg-deb -x "$deb" /; done
+for deb in *.deb; do
+	case $deb in linux-source-*) ;; *) dpkg-deb -x "$deb" / ;; esac
+done
 
 # What build/ofed.sh compiles, as build/kernel.sh keeps it.
 mkdir -p "$lab"
@@ -23,9 +30,9 @@ dpkg-deb --fsys-tarfile linux-source-*.deb | tar -xOf - "./usr/src/linux-source-
 
 # What guests load they unpack, emulated: it is unpacked here, but for drivers of
 # devices that no guest has.
-kernel=/lib/modules/$kver/kernel
-rm -rf "$kernel"/{sound,drivers/{ata,gpu,hwmon,iio,input,media,mtd,platform,scsi,staging,usb,video},drivers/net/{usb,wireless}}
-find "$kernel" -name '*.ko.xz' -exec xz -d {} +
+modules=/lib/modules/$kver/kernel
+rm -rf "$modules"/{sound,drivers/{ata,gpu,hwmon,iio,input,media,mtd,platform,scsi,staging,usb,video},drivers/net/{usb,wireless}}
+find "$modules" -name '*.ko.xz' -exec xz -d {} +
 depmod "$kver"
 
 # Debian's is no archive that unpacks itself.
