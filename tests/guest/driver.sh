@@ -14,6 +14,13 @@ insert_driver() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
+# coherent 0|1: whether new GPU memory lies behind a coherent link. To the core that looks
+# like anybody's.
+coherent() {
+	echo "$1" >"$NVIDIA/coherent"
+	echo "any_memory $1" >"$CORE/switch"
+}
+
 # load_driver GENERATION
 load_driver() { insert_driver "/lib/nv_peer_mem/driver-$1"; }
 

@@ -55,8 +55,7 @@ arm64_root() {
 # arm64_layers [EXTRA...]: as guest_layers, of the machine that was chosen. $stack is what
 # programs of this machine run in, $arm64_stack what the guest boots.
 arm64_layers() {
-	local above
-	[ $# -eq 0 ] || die "machines of arm64 have no layers '$*'."
+	local above extra
 	base_layer
 	list_archive "$base"
 	choose_kernel
@@ -65,13 +64,19 @@ arm64_layers() {
 	cross_layer
 	base=$cross:$lab_base
 	layer_args=("$kver" "$kpkg" "$kseries")
-	layer_network=yes layer arm64kernel "$base" "kernel $kver, ready for modules (a minute)"
+	layer_network=yes layer arm64kernel "$base" "kernel $kver, ready for modules (a minute or two)" "$top/debian/rust-metadata"
 	stack=$reply:$base
 	boot_layer
 	driver_layers
 	neighbours_layer
 	# `ready` is what a release has for this processor.
 	lab_base=$base module_layer
+	for extra in $(printf '%s\n' "$@" | sort -u); do
+		case $extra in
+		generations) extra_generations ;;
+		*) die "machines of arm64 have no layers '$extra'." ;;
+		esac
+	done
 	above=${stack%"$base"}
 	layer_args=()
 	layer arm64verbs "$base" "verbs client of the lab, for arm64" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"

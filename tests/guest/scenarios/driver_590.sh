@@ -18,7 +18,7 @@ check "revocable: write" transfer_seen 0 8M 300001 32 --shift 4096
 check "revocable: revoked when freed" gpuverbs revoke --from 0 --to 8M --length 300001
 
 # What the CPU caches lies behind a coherent link: not for a device to map.
-echo 1 >"$NVIDIA/page_table_flags"
+coherent 1
 check "revocable: coherent memory is EOPNOTSUPP" register EOPNOTSUPP
 expect_log "and the log says what to do" 'nv_peer_mem: GPU memory behind a coherent link .*persistent_api_support=1'
 unload_module
@@ -49,7 +49,7 @@ mark_log
 if load_module persistent_api_support=0; then
 	check "built for 550: coherent memory is EOPNOTSUPP" register EOPNOTSUPP
 	unload_module
-	echo 0 >"$NVIDIA/page_table_flags"
+	coherent 0
 	load_module persistent_api_support=0
 	check "built for 550: write" transfer_seen 0 8M 300001 33 --shift 4096
 	check "built for 550: revoked when freed" gpuverbs revoke --from 0 --to 8M --length 300001

@@ -11,16 +11,20 @@ lab=/usr/src/linux-lab-$series
 mkdir /tmp/debs
 cd /tmp/debs
 apt-get update
-# From 7.3 on image and modules are in packages of their own.
+# From 7.3 on its parts are in packages of their own.
 kernel=()
-for part in image binary modules; do
+for part in image base binary modules; do
 	! apt-cache show "linux-$part-$kver:arm64=$version" >/dev/null 2>&1 || kernel+=("linux-$part-$kver:arm64=$version")
 done
 apt-get download "${kernel[@]}" "linux-headers-$kver:arm64=$version" \
 	"linux-headers-${kver%-arm64*}-common=$version" "linux-kbuild-${kver%-arm64*}=$version" "linux-source-$series=$version"
-for deb in *.deb; do
-	case $deb in linux-source-*) ;; *) dpkg-deb -x "$deb" / ;; esac
+for deb in linux-{image,base,binary,modules}-*.deb; do
+	[ ! -e "$deb" ] || dpkg-deb -x "$deb" /
 done
+# rust-metadata asks dpkg of these. What is installed above this knows nothing of it.
+cp -a /var/lib/dpkg /tmp/dpkg
+export DPKG_ADMINDIR=/tmp/dpkg
+dpkg --unpack --force-depends linux-headers-*.deb linux-kbuild-*.deb
 
 # What build/ofed.sh compiles, as build/kernel.sh keeps it.
 mkdir -p "$lab"
@@ -35,6 +39,14 @@ rm -rf "$modules"/{sound,drivers/{ata,gpu,hwmon,iio,input,media,mtd,platform,scs
 find "$modules" -name '*.ko.xz' -exec xz -d {} +
 depmod "$kver"
 
+if grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config"; then
+	dpkg --unpack --force-depends linux-source-*.deb
+	TMPDIR=/tmp ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- /in/rust-metadata "$kver"
+	dpkg --purge "linux-source-$series"
+fi
+
 # Debian's is no archive that unpacks itself.
+mkdir -p /boot
+[ -e "/boot/vmlinuz-$kver" ] || mv "/lib/modules/$kver/vmlinuz" "/boot/vmlinuz-$kver"
 mv "/boot/vmlinuz-$kver" "/boot/vmlinux-$kver"
 rm -rf /var/lib/apt/lists/*

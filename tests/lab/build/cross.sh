@@ -6,7 +6,7 @@ set -euo pipefail
 dpkg --add-architecture arm64
 apt-get update
 # With binutils-multiarch nm, objdump and strip read modules of any processor.
-apt-get install -y --no-install-recommends gcc-14-aarch64-linux-gnu gcc-aarch64-linux-gnu binutils-multiarch \
+apt-get install -y --no-install-recommends gcc-14-aarch64-linux-gnu gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf binutils-multiarch \
 	libc6-dev:arm64 libibverbs-dev:arm64 libstd-rust-dev:arm64
 
 # For the guest's initramfs.

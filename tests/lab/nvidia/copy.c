@@ -39,8 +39,7 @@ static void sim_copy_frames(struct sim_alloc *alloc, u64 va, void *buffer,
 	void *p;
 
 	for (; n; n -= part, at += part, buffer += part) {
-		p = alloc->gpu->kva + at % SIM_PAGE_SIZE +
-		    ((u64)alloc->frame[at >> SIM_PAGE_SHIFT] << SIM_PAGE_SHIFT);
+		p = sim_alloc_kva(alloc, at >> SIM_PAGE_SHIFT) + at % SIM_PAGE_SIZE;
 		part = min_t(size_t, n, SIM_PAGE_SIZE - at % SIM_PAGE_SIZE);
 		sim_copy_piece(write ? p : buffer, write ? buffer : p, part);
 	}

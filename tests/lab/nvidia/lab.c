@@ -21,6 +21,7 @@
  * layout       how the pages of allocations made from now on lie in the BAR.
  * seed         of all that is random. Writing starts it afresh.
  * free_from    which task frees at munmap and exit.
+ * coherent     1: allocations made from now on are RAM (coherent.c).
  * (numbers)    see the table at the end.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -147,6 +148,7 @@ static const char * const sim_offence_names[SIM_OFFENCES] = {
 	[SIM_BAD_RACE_DMA_MAP] = "race_dma_map",
 	[SIM_BAD_RACE_DMA_UNMAP] = "race_dma_unmap",
 	[SIM_BAD_NOOP_FREE] = "noop_free",
+	[SIM_BAD_OWN_COHERENT] = "own_coherent",
 	[SIM_BAD_UNLOAD_ARMED] = "unload_armed",
 	[SIM_BAD_UNLOAD_PINNED] = "unload_pinned",
 	[SIM_BAD_RSYNC] = "rsync",
@@ -437,6 +439,26 @@ static ssize_t seed_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(seed);
 
+/* ---- memory that is RAM -------------------------------------------------- */
+
+static int coherent_show(struct seq_file *s, void *unused)
+{
+	seq_printf(s, "%d\n", READ_ONCE(sim_gpu.coherent));
+	return 0;
+}
+
+static ssize_t coherent_write(struct file *file, const char __user *buf,
+			      size_t size, loff_t *ppos)
+{
+	bool coherent;
+	int ret = kstrtobool_from_user(buf, size, &coherent);
+
+	if (!ret)
+		ret = sim_coherent_set(&sim_gpu, coherent);
+	return ret ?: size;
+}
+DEFINE_SHOW_STORE_ATTRIBUTE(coherent);
+
 /* ---- all of it --------------------------------------------------------- */
 
 int sim_lab_init(void)
@@ -454,6 +476,7 @@ int sim_lab_init(void)
 	debugfs_create_file("fail", 0644, dir, NULL, &fail_fops);
 	debugfs_create_file("inject", 0644, dir, NULL, &inject_fops);
 	debugfs_create_file("seed", 0644, dir, NULL, &seed_fops);
+	debugfs_create_file("coherent", 0644, dir, NULL, &coherent_fops);
 	for (i = 0; i < ARRAY_SIZE(sim_choices); i++)
 		debugfs_create_file(sim_choices[i].file, 0644, dir,
 				    (void *)&sim_choices[i], &choice_fops);
@@ -471,10 +494,6 @@ int sim_lab_init(void)
 	/* Versions that new tables and mappings bear; 0: the header's. */
 	debugfs_create_x32("page_table_version", 0644, dir,
 			   &k->page_table_version);
-#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
-	debugfs_create_x32("page_table_flags", 0644, dir,
-			   &k->page_table_flags);
-#endif
 	debugfs_create_x32("dma_mapping_version", 0644, dir,
 			   &k->dma_mapping_version);
 	/* The page size that new tables claim: 0, 1, 2 for 4, 64, 128 KiB. */

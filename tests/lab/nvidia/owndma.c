@@ -66,9 +66,16 @@ static void sim_real_unmap(struct device *dev, dma_addr_t addr, size_t size,
 /* With a reference, if it is GPU memory. */
 static struct sim_alloc *sim_own_alloc(phys_addr_t phys)
 {
-	if (phys >= sim_gpu.bar && phys - sim_gpu.bar < sim_gpu.size)
-		return sim_alloc_at(&sim_gpu, phys);
-	return NULL;
+	struct sim_alloc *alloc = NULL;
+
+	if ((phys >= sim_gpu.bar && phys - sim_gpu.bar < sim_gpu.size) ||
+	    READ_ONCE(sim_gpu.ram))
+		alloc = sim_alloc_at(&sim_gpu, phys);
+	if (alloc && alloc->coherent)
+		sim_violation(SIM_BAD_OWN_COHERENT,
+			      "memory behind a coherent link, at %pa, mapped by a client as that of a device",
+			      &phys);
+	return alloc;
 }
 
 /* Mapped at @addr, from here on; takes the reference. */

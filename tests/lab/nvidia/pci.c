@@ -210,6 +210,7 @@ static void __exit sim_exit(void)
 	sim_own_dma_exit();
 	sim_inject_exit();
 	sim_quarantine_drain(&sim_gpu);
+	sim_coherent_drop(&sim_gpu);
 	kvfree(sim_gpu.owner);
 	sim_lab_exit();
 }

@@ -236,7 +236,8 @@ int sim_pin_fill(struct sim_pin *pin)
 	table->entries = n;
 	table->gpu_uuid = pin->uuid;
 #ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
-	table->flags = READ_ONCE(sim_knobs.page_table_flags);
+	if (pin->alloc->coherent)
+		table->flags = NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
 #endif
 	if (READ_ONCE(sim_knobs.verify))
 		pin->hash = sim_pin_hash(pin);
@@ -481,10 +482,14 @@ static u32 sim_mapping_hash(const struct sim_mapping *m)
 
 static void sim_mapping_undo(struct sim_mapping *m)
 {
-	while (m->nruns--)
-		dma_unmap_resource(&m->peer->dev, m->runs[m->nruns].start,
-				   m->runs[m->nruns].pages * SIM_PAGE_SIZE,
-				   DMA_BIDIRECTIONAL, 0);
+	while (m->nruns--) {
+		if (m->coherent)
+			sim_coherent_unmap(&m->peer->dev, m->runs[m->nruns].start);
+		else
+			dma_unmap_resource(&m->peer->dev, m->runs[m->nruns].start,
+					   m->runs[m->nruns].pages * SIM_PAGE_SIZE,
+					   DMA_BIDIRECTIONAL, 0);
+	}
 	/* The pointer itself stays, as a key. */
 	pci_dev_put(m->peer);
 }
@@ -504,11 +509,30 @@ static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
 	return n;
 }
 
+/* RAM: neither topology nor the way past the IOMMU is asked about. */
+static int sim_mapping_fill_coherent(struct sim_mapping *m, const struct sim_pin *pin)
+{
+	struct device *dev = &m->peer->dev;
+
+	for (; m->nruns < pin->entries; m->nruns++) {
+		struct sim_run *run = &m->runs[m->nruns];
+
+		run->pages = 1;
+		run->start = sim_coherent_map(dev, pin->alloc, pin->first + m->nruns);
+		if (dma_mapping_error(dev, run->start))
+			return -EIO;
+		m->addresses[m->nruns] = run->start;
+	}
+	return 0;
+}
+
 static int sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin)
 {
 	struct device *dev = &m->peer->dev;
 	u32 i, page = 0;
 
+	if (m->coherent)
+		return sim_mapping_fill_coherent(m, pin);
 	if (!READ_ONCE(sim_knobs.remap_peer_mmio)) {
 		for (; page < pin->entries; page++)
 			m->addresses[page] = sim_alloc_phys(pin->alloc, pin->first + page) +
@@ -545,7 +569,7 @@ int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
 
 	if (!m)
 		return -ENOMEM;
-	if (READ_ONCE(sim_knobs.topology_denied)) {
+	if (READ_ONCE(sim_knobs.topology_denied) && !pin->alloc->coherent) {
 		kfree(m);
 		return -ENOTSUPP;
 	}
@@ -560,6 +584,7 @@ int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
 		return -ENOMEM;
 	}
 	m->peer = pci_dev_get(peer);
+	m->coherent = pin->alloc->coherent;
 	m->entries = n;
 
 	ret = sim_mapping_fill(m, pin);

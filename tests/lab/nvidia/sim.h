@@ -100,6 +100,8 @@ struct sim_gpu {
 	struct sim_alloc **owner;	/* of each 64 KiB frame, or NULL */
 	struct list_head allocs;	/* those that own frames */
 	u64 bar1_used;
+	bool coherent;		/* new allocations are RAM: coherent.c */
+	struct page **ram;	/* blocks of it, instead of the BAR */
 
 	struct list_head pins;		/* live, oldest first */
 	struct list_head mappings;	/* live */
@@ -134,6 +136,7 @@ struct sim_alloc {
 
 	enum sim_alloc_state state;
 	bool unbacked;		/* bus addresses alone: no frames, no bytes */
+	bool coherent;		/* frames of RAM, not of the BAR */
 	bool unmapped;		/* its address means nothing any more */
 	bool queued;		/* another task frees it */
 	bool free_in_close;	/* whatever free_from says */
@@ -162,8 +165,19 @@ bool sim_alloc_free_in_close(struct sim_alloc *alloc);
 struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys);
 void sim_alloc_settle(struct sim_alloc *alloc);
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page);
+void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page);
 int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n);
 void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n);
+
+/* ---- coherent.c: memory that is RAM ------------------------------------ */
+
+int sim_coherent_set(struct sim_gpu *gpu, bool coherent);
+void sim_coherent_drop(struct sim_gpu *gpu);
+phys_addr_t sim_coherent_phys(const struct sim_gpu *gpu, u32 frame);
+void *sim_coherent_kva(const struct sim_gpu *gpu, u32 frame);
+struct sim_alloc *sim_coherent_at(const struct sim_gpu *gpu, phys_addr_t phys);
+dma_addr_t sim_coherent_map(struct device *dev, const struct sim_alloc *alloc, u32 page);
+void sim_coherent_unmap(struct device *dev, dma_addr_t addr);
 
 /* ---- copy.c: the copy engine ------------------------------------------- */
 
@@ -224,6 +238,7 @@ struct sim_mapping {
 	struct sim_pin *pin;		/* holds a reference */
 	struct pci_dev *peer;
 	bool live;
+	bool coherent;
 	u32 entries;
 	struct sim_run {
 		dma_addr_t start;
@@ -374,6 +389,7 @@ enum sim_offence {
 	SIM_BAD_RACE_DMA_MAP,
 	SIM_BAD_RACE_DMA_UNMAP,
 	SIM_BAD_NOOP_FREE,
+	SIM_BAD_OWN_COHERENT,
 	SIM_BAD_UNLOAD_ARMED,
 	SIM_BAD_UNLOAD_PINNED,
 	SIM_BAD_RSYNC,
@@ -408,7 +424,6 @@ struct sim_knobs {
 	u32 hold;		/* calls stay at this point */
 	u32 quarantine_max;
 	u32 page_table_version;
-	u32 page_table_flags;
 	u32 page_size;
 	u32 dma_mapping_version;
 	u32 dma_entries_short;

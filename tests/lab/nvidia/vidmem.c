@@ -206,6 +206,7 @@ static int sim_borrow_frames(struct sim_alloc *alloc)
 	memcpy(alloc->frame, first->frame,
 	       alloc->npages * sizeof(*alloc->frame));
 	sim_alloc_get(first);
+	alloc->coherent = first->coherent;
 	alloc->first = first;
 	first->lent++;
 	return 0;
@@ -215,14 +216,25 @@ phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page)
 {
 	phys_addr_t base = alloc->unbacked ? SIM_UNBACKED : alloc->gpu->bar;
 
+	if (alloc->coherent)
+		return sim_coherent_phys(alloc->gpu, alloc->frame[page]);
 	return base + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
+}
+
+/* Of an allocation that has memory. */
+void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page)
+{
+	if (alloc->coherent)
+		return sim_coherent_kva(alloc->gpu, alloc->frame[page]);
+	return alloc->gpu->kva + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
 /* ---- room in BAR1 ------------------------------------------------------ */
 
 /*
  * The request must fit whole into what is free. What a pin has in common with
- * earlier ones is then not charged again. gpu->lock is held.
+ * earlier ones is then not charged again, and what is not in the BAR, never.
+ * gpu->lock is held.
  */
 int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n)
 {
@@ -232,6 +244,8 @@ int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n)
 	u64 charge = 0;
 	u32 i;
 
+	if (alloc->coherent)
+		return 0;
 	if (taken > total || (u64)n << SIM_PAGE_SHIFT > total - taken)
 		return -ENOMEM;
 
@@ -248,6 +262,8 @@ void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n)
 	u64 charge = 0;
 	u32 i;
 
+	if (alloc->coherent)
+		return;
 	for (i = first; i < first + n; i++)
 		if (!--alloc->bar1[i])
 			charge += SIM_PAGE_SIZE;
@@ -346,6 +362,8 @@ struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys)
 	mutex_lock(&gpu->lock);
 	if (gpu->present && phys >= gpu->bar && phys - gpu->bar < gpu->size)
 		alloc = gpu->owner[(phys - gpu->bar) >> SIM_PAGE_SHIFT];
+	if (!alloc || alloc->coherent)
+		alloc = sim_coherent_at(gpu, phys);
 	if (alloc)
 		sim_alloc_get(alloc);
 	mutex_unlock(&gpu->lock);
@@ -358,8 +376,7 @@ static void sim_scrub(struct sim_alloc *alloc)
 	u32 i;
 
 	for (i = 0; !alloc->unbacked && i < alloc->npages && READ_ONCE(gpu->present); i++)
-		memset(gpu->kva + ((u64)alloc->frame[i] << SIM_PAGE_SHIFT),
-		       SIM_SCRUB, SIM_PAGE_SIZE);
+		memset(sim_alloc_kva(alloc, i), SIM_SCRUB, SIM_PAGE_SIZE);
 }
 
 /* Give the frames back if nothing holds them. The API lock is held. */
@@ -549,6 +566,7 @@ static int sim_alloc_add(struct sim_alloc *alloc, u64 where)
 	int ret;
 
 	mutex_lock(&gpu->lock);
+	alloc->coherent = gpu->coherent && !alloc->unbacked;
 	if (!gpu->present)
 		ret = -ENODEV;
 	else if (where & LAB_GPU_AGAIN)

@@ -1,0 +1,46 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: GPU memory behind a coherent link, which is RAM: mapped by the driver, or declined
+# All: driver_590 has drivers that say what it is
+# Test: arm64-16k
+# Needs: plain iommu smmu
+. /lab/driver.sh
+load_gpu
+load_rdma
+seed_driver
+coherent 1
+
+# A driver that does not say so: it is RAM all the same.
+load_module persistent_api_support=1
+remember
+seed=50
+for layout in contiguous descending holes64k fragmented; do
+	echo "$layout" >"$NVIDIA/layout"
+	for range in "64K 0" "300001 7" "3M+17 65000"; do
+		read -r length shift <<<"$range"
+		check "pinned, $layout, $length bytes $shift into the page: write" \
+			gpuverbs transfer --from 0 --to 16M --length "$length" --shift "$shift" --seed $((seed += 1))
+	done
+done
+echo contiguous >"$NVIDIA/layout"
+check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
+# Thirteen transfers between two registrations each, and the one that it was asked with.
+equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
+equal "and this is known of the pair" driver "$(awk '{ print $NF }' /sys/module/nv_peer_mem/statistics/pairs)"
+check "pinned: memory stays when freed" gpuverbs revoke --from 0 --to 16M --length 300001 --expect pinned
+echo 1 >"$NVIDIA/topology_denied"
+check "pinned: no PCI topology is in the way" register ok
+echo 0 >"$NVIDIA/topology_denied"
+echo 'dma_map_pages EIO 1' >"$NVIDIA/fail"
+check "pinned: what the driver cannot map is EIO" register EIO
+
+# What lies in the BAR of the same GPU goes the same way.
+coherent 0
+check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
+unload_module
+
+coherent 1
+load_module persistent_api_support=0
+mark_log
+check "revocable: EOPNOTSUPP" register EOPNOTSUPP
+expect_log "and the log says what to do" 'nv_peer_mem: .*persistent_api_support=1'
