@@ -63,7 +63,7 @@ function nic_fact(i,   section, pci, value) {
 		fact(section, "IOMMU", "good", "identity: addresses are not translated")
 	else
 		fact(section, "IOMMU", "warn", value ": addresses are translated, so data is routed through the CPU", \
-			"Put iommu=pt on the kernel's command line and reboot.")
+			"Put " untranslated " on the kernel's command line and reboot.")
 	if (software[i] == "") settings_facts(section, pci)
 }
 
@@ -82,8 +82,8 @@ function driver_fact(i, section) {
 	else if (flavour == "open" && product[i] > 0 && product[i] < 7680)
 		fact(section, "driver", "bad", "none: Volta and older are not served by the open driver", \
 			"Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU.")
-	else if (flavour == "proprietary" && product[i] >= 10496)
-		fact(section, "driver", "bad", "none: Blackwell and newer are served by the open driver only", "Install NVIDIA's open kernel modules.")
+	else if (flavour == "proprietary" && (coherent[i] != "" || product[i] >= 10496))
+		fact(section, "driver", "bad", "none: " (product[i] >= 10496 ? "Blackwell and newer are" : "Grace Hopper is") " served by the open driver only", "Install NVIDIA's open kernel modules.")
 	else
 		fact(section, "driver", "bad", "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why.")
 }
@@ -101,11 +101,21 @@ function bar1_fact(i, section) {
 		fact(section, "BAR1", "none", mib(bar1[i]) ", not resizable here: no more can be registered at once")
 }
 
+# memory_fact: of such a GPU nothing lies in BAR1. What can be revoked is mapped by us,
+# what is RAM by the driver alone, pinned.
+function memory_fact(i, section) {
+	if (persistent == "0")
+		fact(section, "memory", "bad", "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)", \
+			"Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it.")
+	else
+		fact(section, "memory", "good", "coherent: the driver maps it, behind NVLink-C2C")
+}
+
 function gpu_fact(i,   section) {
 	section = "GPU " gpu[i]
 	driver_fact(i, section)
 	node_fact(section, gpu_pci[i])
-	bar1_fact(i, section)
+	if (coherent[i] != "") memory_fact(i, section); else bar1_fact(i, section)
 	if (instances[i] != "") fact(section, "MIG", "none", "GPU instances: " instances[i])
 }
 

@@ -11,11 +11,15 @@ devices=/sys/bus/pci/devices
 device_facts() {
 	virtual_facts
 	kernel_facts
+	text_of "/sys/module/$module/parameters/persistent_api_support" && persistent=$text || persistent=1
+	# What turns the translation off has a name of its own there.
+	case $(uname -m) in aarch64) untranslated=iommu.passthrough=1 ;; *) untranslated=iommu=pt ;; esac
 	text_of /sys/devices/system/node/online || text=0
 	{
 		gpus
 		nics
 	} | listed | awk -F '|' -v virtual="$virtual" -v flavour="$flavour" -v nodes="$text" \
+		-v persistent="$persistent" -v untranslated="$untranslated" \
 		-f "$here/status.d/topology.awk" -f "$here/status.d/link.awk" -f "$here/status.d/devices.awk"
 	port_facts
 	access_facts
@@ -67,7 +71,7 @@ config_of() {
 
 # gpus: NVIDIA's display controllers, and whatever its driver drives. Behind each
 # its driver, its number among NVIDIA's products, the size of BAR1, the largest
-# that it could have (MiB, 0 if it cannot change), and its MIG instances.
+# that it could have (MiB, 0 if it cannot change), its MIG instances, and "coherent".
 gpus() {
 	for device in "$root$devices"/*; do
 		driver=
@@ -79,8 +83,9 @@ gpus() {
 		case $driver:$vendor:$text in
 		nvidia:* | *:0x10de:0x03*)
 			text_of "$devices/$pci/device" || text=0
-			printf 'gpu|%s|%s|%s|%s|%s|%s|%s\n' "$pci" "$pci" "$driver" $((text)) \
-				"$(bar1 "$pci")" "$(largest_bar1 "$pci")" "$(instances "$pci")"
+			product=$text
+			printf 'gpu|%s|%s|%s|%s|%s|%s|%s|%s\n' "$pci" "$pci" "$driver" $((product)) \
+				"$(bar1 "$pci")" "$(largest_bar1 "$pci")" "$(instances "$pci")" "$(coherent "$pci" "$product")"
 			;;
 		esac
 	done
@@ -110,6 +115,15 @@ instances() {
 		set -- "$root/proc/driver/nvidia/capabilities/gpu${minor##*[!0-9]}/mig"/gi[0-9]*
 		[ ! -e "$1" ] || echo $#
 	done 2>/dev/null <"$root/proc/driver/nvidia/gpus/$1/information"
+}
+
+# coherent PCI PRODUCT: whether the processor has its memory as it has its own, and no
+# BAR is needed. The driver says so; and so it is with GH200, GB200 and GB300.
+coherent() {
+	case $2 in
+	0x2342 | 0x2345 | 0x2348 | 0x2941 | 0x31c2) echo coherent ;;
+	*) [ ! -e "$root/proc/driver/nvidia/gpus/$1/numa_status" ] || echo coherent ;;
+	esac
 }
 
 # nics: RDMA devices. One made of software has its network card's place.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Judges how GPUs and RDMA devices are connected. Reads, separated by |:
-#   gpu    NAME|PCI|DRIVER|PRODUCT|BAR1|LARGEST_BAR1|INSTANCES
+#   gpu    NAME|PCI|DRIVER|PRODUCT|BAR1|LARGEST_BAR1|INSTANCES|COHERENT
 #   nic    NAME|PCI|NETWORK_CARD         (the last only for software RDMA)
 #   path   PCI|BRIDGES/.../PCI|NUMA_NODE|IOMMU
 #   link   PCI|SPEED|WIDTH|MAX_SPEED|MAX_WIDTH
@@ -14,7 +14,7 @@ function fact(section, name, verdict, value, advice) {
 }
 
 NF == 1 { words = split($0, word, " "); for (w = 1; w <= words; w++) config[reading, size[reading]++] = word[w]; next }
-$1 == "gpu" { gpu[++gpus] = $2; gpu_pci[gpus] = $3; driver[gpus] = $4; product[gpus] = $5; bar1[gpus] = $6; largest[gpus] = $7; instances[gpus] = $8 }
+$1 == "gpu" { gpu[++gpus] = $2; gpu_pci[gpus] = $3; driver[gpus] = $4; product[gpus] = $5; bar1[gpus] = $6; largest[gpus] = $7; instances[gpus] = $8; coherent[gpus] = $9 }
 $1 == "nic" { nic[++nics] = $2; nic_pci[nics] = $3; software[nics] = $4 }
 $1 == "path" { path[$2] = $3; node[$2] = $4; iommu[$2] = $5 }
 $1 == "link" { order[++links] = $2; speed[$2] = $3; width[$2] = $4; max_speed[$2] = $5; max_width[$2] = $6 }
@@ -97,11 +97,14 @@ function distance_facts(g,   least, nearest, n) {
 		fact("distance", gpu[g] " nearest", "none", nearest)
 	else if (least <= 1)
 		fact("distance", gpu[g] " nearest", "good", nearest)
+	else if (coherent[g] != "" && least <= 3)
+		# It goes through the processor, whose memory this is, in any case.
+		fact("distance", gpu[g] " nearest", "good", nearest, "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows.")
 	else if (least == 2)
 		fact("distance", gpu[g] " nearest", "good", nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB.")
 	else
 		fact("distance", gpu[g] " nearest", "warn", nearest, \
-			"No RDMA device is near. Put one into a slot of this GPU's root complex. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it.")
+			"No RDMA device is near. Put one into a slot of this GPU's " (coherent[g] != "" ? "processor" : "root complex") ". Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it.")
 }
 
 END {

@@ -15,7 +15,7 @@ rustflags-$(nvpm-kunit) += --cfg nvpm_kunit
 # bindgen parses with clang, which does not know all of GCC's options. Those
 # that decide what a header means are few: definitions, include paths, and how
 # wide types are. The rest is left out, so no new GCC option can get in the way.
-nvpm-bindgen-cflags = $(filter -D% -U% -I% -include %.h -Wp$(comma)-MMD% -nostdinc -std=% -m64 -mabi=% \
+nvpm-bindgen-cflags = $(filter -D% -U% -I% -include %.h -Wp$(comma)-MMD% -nostdinc -std=% -m64 \
 	-fshort-wchar -funsigned-char -fms-extensions -fms-anonymous-structs,$(c_flags)) \
 	-w -fno-builtin -D__BINDGEN__ --target=$(NVPM_TARGET)
 

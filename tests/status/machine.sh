@@ -198,3 +198,16 @@ many_devices() {
 		nic "mlx5_$i" "$bus/0000:b$((i % 10 + 4 * node)):00.0" $node
 	done
 }
+
+# grace PRODUCT: a processor of arm64 with a GPU behind NVLink-C2C, whose BAR is no window
+# to its memory, and an RDMA device at another of its root complexes.
+grace() {
+	gone /sys/devices /sys/bus/pci/devices /sys/class/infiniband /dev/infiniband
+	put /processor aarch64
+	put /sys/devices/system/node/online 0-8
+	bridges 0 pci0009:00/0009:00:00.0 pci0000:00/0000:00:00.0
+	gpu pci0009:00/0009:00:00.0/0009:01:00.0 0
+	put /sys/devices/pci0009:00/0009:00:00.0/0009:01:00.0/device "$1"
+	bar1 0009:01:00.0 64
+	nic mlx5_0 pci0000:00/0000:00:00.0/0000:01:00.0 0
+}
