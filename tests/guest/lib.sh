@@ -21,7 +21,7 @@ word() {
 	printf '%s\n' "${text:-$2}"
 }
 
-# plain, iommu or debug: tests/lab/boot.sh says what each is.
+# plain, iommu, smmu or debug: tests/lab/boot.sh says what each is.
 MACHINE=$(word machine plain)
 
 # Of everything that is left to chance: lab.seed= replays it.

@@ -52,34 +52,39 @@ arm64_root() {
 	exec {making}>&-
 }
 
-# arm64_layers [EXTRA...]: as guest_layers, of the machine that was chosen. $stack is what
-# programs of this machine run in, $arm64_stack what the guest boots.
-arm64_layers() {
-	local above extra
+# arm64_kernel_layers: as kernel_layers.
+arm64_kernel_layers() {
 	base_layer
 	list_archive "$base"
 	choose_kernel
 	kver=${kver%-amd64}-$kflavour
-	arm64_root
 	cross_layer
 	base=$cross:$lab_base
 	layer_args=("$kver" "$kpkg" "$kseries")
 	layer_network=yes layer arm64kernel "$base" "kernel $kver, ready for modules (a minute or two)" "$top/debian/rust-metadata"
 	stack=$reply:$base
 	boot_layer
+}
+
+# arm64_layers [EXTRA...]: as guest_layers, of the machine that was chosen. $stack is what
+# programs of this machine run in, $arm64_stack what the guest boots.
+arm64_layers() {
+	local above extra
+	arm64_kernel_layers
+	arm64_root
 	driver_layers
 	neighbours_layer
 	# `ready` is what a release has for this processor.
 	lab_base=$base module_layer
 	for extra in $(printf '%s\n' "$@" | sort -u); do
 		case $extra in
-		generations) extra_generations ;;
+		generations | grounds) "extra_$extra" ;;
 		*) die "machines of arm64 have no layers '$extra'." ;;
 		esac
 	done
 	above=${stack%"$base"}
-	layer_args=()
-	layer arm64verbs "$base" "verbs client of the lab, for arm64" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	layer_args=(aarch64-unknown-linux-gnu)
+	layer gpuverbs "$base" "verbs client of the lab, for arm64" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
 	arm64_stack=$reply:$above$arm64_root
 	# It makes patterns here, too.
 	gpuverbs_layer
@@ -92,27 +97,19 @@ arm64_emulator() {
 	declare -f qemu_arm64
 }
 
-# qemu_arm64 RUN WORDS: as qemu_command. The processor is one of servers; of those
+# qemu_arm64 RUN WORDS: see qemu_command. The processor is one of servers; of those
 # that QEMU has it knows pages of 4, 16 and 64 KiB.
 qemu_arm64() {
-	local run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$arm64_stack $2" smmu=
+	local devices words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$arm64_stack $2" smmu=
 	[ "$machine_is" != smmu ] || smmu=,iommu=smmuv3
 	[ "$LAB_ACCEL-$LAB_CLOCK" = tcg-host ] || die "machines of arm64 are emulated, by the host's clock: leave LAB_ACCEL and LAB_CLOCK out."
-	truncate -s "${LAB_GPU_MB}M" "$run/bar"
+	guest_devices "$1"
 	# shellcheck disable=SC2054 # QEMU's options have commas
 	qemu=(
 		qemu-system-aarch64 -nodefaults -no-user-config -display none -no-reboot
 		-machine "virt,gic-version=3$smmu" -accel "tcg,thread=${LAB_THREADS:-single}" -cpu neoverse-n1 -smp "$LAB_CPUS" -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
 		-append "console=ttyAMA0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr $words"
-		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
-		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
-		-fsdev "local,id=guest,path=$top/tests/guest,security_model=none,readonly=on"
-		-device virtio-9p-pci,fsdev=guest,mount_tag=guest
-		-object "memory-backend-file,id=bar,mem-path=$run/bar,size=${LAB_GPU_MB}M,share=on"
-		-device ivshmem-plain,memdev=bar
-		-netdev "$guest_net,id=net" -device "e1000e,netdev=net,mac=$guest_mac"
-		-device virtio-serial-pci
-		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
+		"${devices[@]}"
 	)
 }

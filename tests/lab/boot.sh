@@ -7,6 +7,7 @@
 # A guest is a machine of the table `kernels`, and that is
 #   plain  nothing else
 #   iommu  behind an IOMMU that translates the devices' addresses
+#   smmu   the same on arm64
 #   debug  a kernel with KASAN, lockdep, kmemleak and the like
 
 LAB_ACCEL=${LAB_ACCEL:-tcg}
@@ -45,10 +46,31 @@ boot_layer() {
 	vmlinux=$LAB_CACHE/layers/${stack%%:*}/root/boot/vmlinux-$kver
 }
 
+# guest_devices RUN: what every guest has, in the array `devices`.
+guest_devices() {
+	truncate -s "${LAB_GPU_MB}M" "$1/bar"
+	# shellcheck disable=SC2054 # QEMU's options have commas
+	devices=(
+		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
+		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
+		-fsdev "local,id=guest,path=$top/tests/guest,security_model=none,readonly=on"
+		-device virtio-9p-pci,fsdev=guest,mount_tag=guest
+		-object "memory-backend-file,id=bar,mem-path=$1/bar,size=${LAB_GPU_MB}M,share=on"
+		-device ivshmem-plain,memdev=bar
+		-netdev "$guest_net,id=net" -device "e1000e,netdev=net,mac=$guest_mac"
+		-device virtio-serial-pci
+		-chardev "pipe,id=lab,path=$1/lab" -device virtserialport,chardev=lab,name=lab
+	)
+}
+
 # qemu_command RUN WORDS: the guest's command line in the array `qemu`, with
 # its files in the directory RUN and WORDS added to the kernel's parameters.
 qemu_command() {
-	local run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
+	if is_arm64; then qemu_arm64 "$@"; else qemu_x86 "$@"; fi
+}
+
+qemu_x86() {
+	local devices run=$1 words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$stack $2" cpu=max,la57=off iommu=()
 	local accel=$LAB_ACCEL clock=()
 	case $machine_is in
 	iommu)
@@ -79,7 +101,7 @@ qemu_command() {
 		;;
 	*) die "LAB_CLOCK=$LAB_CLOCK is not known: host (the default) or instructions." ;;
 	esac
-	truncate -s "${LAB_GPU_MB}M" "$run/bar"
+	guest_devices "$run"
 	# no_timer_check: on a busy host the emulated timer may come too late for
 	# the kernel's patience at boot, which ends in a panic.
 	# shellcheck disable=SC2054 # QEMU's options have commas
@@ -88,16 +110,7 @@ qemu_command() {
 		-machine q35 -accel "$accel" -cpu "$cpu" -smp "$LAB_CPUS" "${clock[@]}" -m "$LAB_GUEST_MB"
 		-kernel "$vmlinux" -initrd "$initramfs"
 		-append "console=ttyS0 loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr no_timer_check $words"
-		"${iommu[@]}"
-		-fsdev "local,id=layers,path=$LAB_CACHE/layers,security_model=none,readonly=on,multidevs=remap"
-		-device virtio-9p-pci,fsdev=layers,mount_tag=layers
-		-fsdev "local,id=guest,path=$top/tests/guest,security_model=none,readonly=on"
-		-device virtio-9p-pci,fsdev=guest,mount_tag=guest
-		-object "memory-backend-file,id=bar,mem-path=$run/bar,size=${LAB_GPU_MB}M,share=on"
-		-device ivshmem-plain,memdev=bar
-		-netdev "$guest_net,id=net" -device "e1000e,netdev=net,mac=$guest_mac"
-		-device virtio-serial-pci
-		-chardev "pipe,id=lab,path=$run/lab" -device virtserialport,chardev=lab,name=lab
+		"${iommu[@]}" "${devices[@]}"
 	)
 	# Only whole systems have a disk (system.sh). Nobody wants it after a crash.
 	# shellcheck disable=SC2054 # QEMU's options have commas
@@ -130,7 +143,7 @@ run_guest() {
 # down to be booted again.
 boot_guest() {
 	local pid rc=0
-	if is_arm64; then qemu_arm64 "$run" "$1"; else qemu_command "$run" "$1"; fi
+	qemu_command "$run" "$1"
 	setpriv --pdeathsig KILL "${qemu[@]}" -serial chardev:console \
 		-chardev "file,id=console,path=$run/console,append=on" </dev/null >>"$run/qemu.log" 2>&1 &
 	pid=$!

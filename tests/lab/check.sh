@@ -211,7 +211,8 @@ check_generations() {
 
 # The assembly of a release is the same byte for byte wherever it is made, and says
 # nothing of where that was. It fits kernels without return thunks, too, which none here
-# is, and refuses those that it cannot serve.
+# is, and refuses those that it cannot serve. On arm64 it leaves register 18 alone, which
+# points to the shadow stack of kernels that have one.
 check_ready() {
 	in_copy ready '
 		for arch in x86_64 aarch64; do NVPM_ARCH=$arch make ready; done
@@ -224,6 +225,8 @@ check_ready() {
 		cmp /tmp/first/aarch64.S /tmp/another/place/src/ready/aarch64.S
 		mv /tmp/first src/ready
 		if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/ready/*.S; then exit 1; fi
+		grep -qE "\b[wx]17\b" src/ready/aarch64.S
+		if grep -nE "\b[wx]18\b" src/ready/aarch64.S; then exit 1; fi
 
 		# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
 		assembled() {

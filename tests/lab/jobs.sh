@@ -5,7 +5,6 @@
 #
 # A scenario, a system or a test of the packages says it in its first lines:
 #   # Test: plain iommu   in `test` too, where the machine is that, or has that name
-#                         (systems and packages: # Test: yes)
 #   # All: REASON         why it, or the rest of it, is in `all` alone
 # Checks and host tests say it in check.sh and host.sh.
 
@@ -107,11 +106,11 @@ other_jobs() {
 	local name file machine
 	for name in $(system_names); do
 		file=$(system_file "$name")
-		job "$(where_of "$file" yes)" "system-$name" "$(layers_at system "$name")" system "$name" "$(header "$file" Shows)"
+		job "$(where_of "$file" "$(machine_of "$name")")" "system-$name" "$(layers_at system "$name")" system "$name" "$(header "$file" Shows)"
 	done
 	for name in $(package_names); do
 		file=$(package_file "$name")
-		job "$(where_of "$file" yes)" "package-$name" "$(layers_at packages "$name")" package "$name" "$(header "$file" Shows)"
+		job "$(where_of "$file" "$(machine_of "$name")")" "package-$name" "$(layers_at packages "$name")" package "$name" "$(header "$file" Shows)"
 	done
 	for name in "${HOST_JOBS[@]}"; do fact_job host "$name" "$(guest_words "$(host_layers "$name")")"; done
 	for name in "${CHECKS[@]}"; do fact_job check "$name" "$(guest_words "$(check_layers "$name")")"; done
@@ -129,10 +128,10 @@ jobs_of() {
 reason_of() {
 	case $1 in
 	host-* | check-*) fact "${1#*-}" 4 ;;
+	*@arm64*) echo "another processor" ;;
 	system-*) header "$(system_file "${1#system-}")" All ;;
 	package-*) header "$(package_file "${1#package-}")" All ;;
 	compile@* | *@[0-9]*) echo "another kernel" ;;
-	*@arm64*) echo "another processor" ;;
 	*) header "$(scenario_file "${1%@*}")" All ;;
 	esac
 }

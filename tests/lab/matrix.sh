@@ -30,11 +30,10 @@ tree_layers() {
 	compiled=$LAB_CACHE/layers/$reply/root/compiled
 }
 
-# compile_machines: the first of each kernel; not of arm64, for which the module is
-# compiled on the ground of its guests alone.
+# compile_machines: the first of each kernel.
 compile_machines() {
 	local machine
-	for machine in $(kernel_table | awk '$10 != "systems" && $11 == "amd64" { print $1 }'); do
+	for machine in $(kernel_table | awk '$10 != "systems" { print $1 }'); do
 		[ "$(first_with_kernel "$machine")" != "$machine" ] || printf '%s\n' "$machine"
 	done
 }

@@ -26,10 +26,10 @@ packages_layer() {
 packaging_layers() {
 	local kernel
 	choose_machine "$1"
-	kernel_layers
+	if is_arm64; then arm64_kernel_layers; else kernel_layers; fi
 	driver_layers
 	neighbours_layer
-	kernel=$(tr : '\n' <<<"$stack" | grep -e '^kernel-' -e '^base-' | paste -sd:)
+	kernel=$(tr : '\n' <<<"$stack" | grep -E '^(kernel|arm64kernel|cross|base)-' | paste -sd:)
 	layer_args=()
 	# On top of the kernel's packages: dpkg has one list of what is installed.
 	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"

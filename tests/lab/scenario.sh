@@ -78,7 +78,7 @@ key_scenario() {
 emulator() {
 	printf '%s\n' "$initramfs" "$LAB_ACCEL $LAB_THREADS $LAB_CLOCK $LAB_CPUS $LAB_GPU_MB $LAB_GUEST_MB" \
 		"$(qemu-system-x86_64 --version | head -n 1)"
-	declare -f qemu_command converse restarted killed finished answer compare_bar plug_in host_tell host_hear host_kill
+	declare -f guest_devices qemu_x86 converse restarted killed finished answer compare_bar plug_in host_tell host_hear host_kill
 	! is_arm64 || arm64_emulator
 }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: the life of the Debian packages: an older version, an update that does not compile, the update, removed, installed again, purged
-# Test: yes
+# Machines: stock arm64
+# Test: stock
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf

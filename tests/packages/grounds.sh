@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: dkms builds the module on what the machine has: the kernel's Rust crates, any Rust, or none at all, beside either driver; and where a kernel's crates are not what the module expects
-# Test: yes
+# Machines: stock arm64-smmu
+# Test: stock
 . /checkout/tests/packages/lib.sh
 
 unpacked

@@ -9,11 +9,16 @@ kver=$1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
 said=/tmp/said
 
-# What is running is the host's kernel; packages are to see the guest's.
+# What is running is the host's kernel; packages are to see the guest's. The processor may
+# have been another one before.
+processor=$(uname -m)
 cat >/usr/local/bin/uname <<UNAME
 #!/bin/sh
-[ "\$*" != -r ] || { echo $kver; exit; }
-exec /usr/bin/uname "\$@"
+case "\$*" in
+-r) echo $kver ;;
+-m) echo $processor ;;
+*) exec /usr/bin/uname "\$@" ;;
+esac
 UNAME
 chmod +x /usr/local/bin/uname
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks
-# Test: yes
+# Test: stock
 . /checkout/tests/packages/lib.sh
 
 name=nvidia-peer-memory-$version

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: under systemd updating or reinstalling the deb stops no service and unloads nothing
-# Test: yes
+# Test: stock
 . /checkout/tests/packages/lib.sh
 
 # As on a machine that systemd has started; what would be told to it is written down.

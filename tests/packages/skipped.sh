@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: a kernel for which dkms cannot build the module is passed over, with the reason, and without a failure that would stop the kernel's installation
-# Test: yes
+# Test: stock
 . /checkout/tests/packages/lib.sh
 
 unpacked

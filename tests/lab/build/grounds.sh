@@ -49,9 +49,20 @@ look() {
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
-# mistakes: that looking can fail, with one of each kind put in.
-mistakes() {
-	cat >>"$source/src/ready/x86_64.S" <<-'ASM'
+# mistake_x86_64, mistake_aarch64: one of each kind.
+mistake_aarch64() {
+	cat <<-'ASM'
+		.text
+		nvpm_mistake:
+			str	x30, [sp, #-16]!
+			fmov	d0, d1
+			bl	kset_find_obj
+			ret
+	ASM
+}
+
+mistake_x86_64() {
+	cat <<-'ASM'
 		.text
 		.globl	nvpm_mistake
 		nvpm_mistake:
@@ -62,9 +73,18 @@ mistakes() {
 		.data
 			.quad	nvpm_mistake
 	ASM
+}
+
+# mistakes: that looking can fail.
+mistakes() {
+	"mistake_$(uname -m)" >>"$source/src/ready/$(uname -m).S"
 	build ready >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
-	local kind kinds=('imports for GPL' 'SSE')
+	local kind kinds=('imports for GPL')
+	case $(uname -m) in
+	x86_64) kinds+=('SSE') ;;
+	aarch64) kinds+=('floating point' 'return addresses') ;;
+	esac
 	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
 	! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || kinds+=('indirect calls')
 	! grep -q '^CONFIG_X86_KERNEL_IBT=y' "$tree/.config" || kinds+=('no endbr64 at .*nvpm_mistake')
@@ -80,7 +100,7 @@ refused_ready() {
 }
 
 grounds=(free)
-! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || grounds+=(ready)
+! grep -qE '^CONFIG_(ARM64|(MITIGATION_)?RETPOLINE)=y' "$tree/.config" || grounds+=(ready)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
 
 # Not in a list with ||: the shell would not stop where something fails.
@@ -108,5 +128,5 @@ grounds=(free)
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
-grep -E '^(kernel|free|ready) for |^imports|^bare|^indirect|^SSE|^endbr64' /tmp/report >/grounds
+grep -E '^(kernel|free|ready) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
 cat /grounds
