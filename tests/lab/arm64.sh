@@ -101,7 +101,10 @@ arm64_emulator() {
 # that QEMU has it knows pages of 4, 16 and 64 KiB.
 qemu_arm64() {
 	local devices words="lab.machine=$machine_is lab.ground=$kground lab.driver=$kdriver lab.name=$machine lab.layers=$arm64_stack $2" smmu=
-	[ "$machine_is" != smmu ] || smmu=,iommu=smmuv3
+	if [ "$machine_is" = smmu ]; then
+		smmu=,iommu=smmuv3
+		words="iommu.passthrough=0 iommu.strict=1 $words"
+	fi
 	[ "$LAB_ACCEL-$LAB_CLOCK" = tcg-host ] || die "machines of arm64 are emulated, by the host's clock: leave LAB_ACCEL and LAB_CLOCK out."
 	guest_devices "$1"
 	# shellcheck disable=SC2054 # QEMU's options have commas
