@@ -30,7 +30,7 @@ install -m 644 "/tmp/$installed.symvers" /lib/nv_peer_mem/nvidia.symvers
 # Who called is known behind a jump alone, not behind a call.
 objdump -dr /tmp/closed/nvidia/nvidia.ko >/tmp/calls
 grep -q 'jmp.*lab_p2p_get_pages\|lab_p2p_get_pages' /tmp/calls
-if grep -B 1 'R_.*lab_p2p' /tmp/calls | grep -w call; then exit 1; fi
+if grep -B 1 'R_.*lab_p2p' /tmp/calls | grep -wE 'call|bl'; then exit 1; fi
 depmod "$kver"
 
 # Threads that free, for any program (injector.c).
