@@ -62,7 +62,7 @@ function nic_fact(i,   section, pci, value) {
 	else if (value == "identity")
 		fact(section, "IOMMU", "good", "identity: addresses are not translated")
 	else
-		fact(section, "IOMMU", "warn", value ": addresses are translated, so data is routed through the CPU", \
+		fact(section, "IOMMU", "warn", value ": addresses are translated, " (through_cpu ? "which takes time" : "so data is routed through the CPU"), \
 			"Put " untranslated " on the kernel's command line and reboot.")
 	if (software[i] == "") settings_facts(section, pci)
 }
@@ -120,7 +120,12 @@ function gpu_fact(i,   section) {
 }
 
 END {
-	for (i = 1; i <= gpus; i++) if (driver[i] == "nvidia") served = 1
+	# Data of these goes through it anyway.
+	through_cpu = gpus
+	for (i = 1; i <= gpus; i++) {
+		if (driver[i] == "nvidia") served = 1
+		if (coherent[i] == "") through_cpu = 0
+	}
 	if (!gpus)
 		fact("GPUs", "number", "bad", 0, "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware.")
 	for (i = 1; i <= gpus; i++) gpu_fact(i)

@@ -15,7 +15,8 @@ machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
 # machine_runs MACHINE NAME: whether the scenario NAME is one of those for it.
 machine_runs() {
 	kernel_table | awk -v machine="$1" -v name="$2" '
-		$1 == machine && ($10 == "all" || index("," $10 ",", "," name ",")) { found = 1 }
+		function has(word) { return index("," $10 ",", "," word ",") }
+		$1 == machine && (has(name) || has("all") && !has("-" name)) { found = 1 }
 		END { exit !found }'
 }
 

@@ -36,7 +36,7 @@ grace 0x2342
 iommu 0000:01:00.0 DMA-FQ
 look 0
 only_these IOMMU
-says "RDMA device mlx5_0" IOMMU warn "DMA-FQ" iommu.passthrough=1
+says "RDMA device mlx5_0" IOMMU warn "DMA-FQ: addresses are translated, which takes time" iommu.passthrough=1
 
 # Two of these processors, and one RDMA device.
 new_machine
