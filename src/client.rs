@@ -91,7 +91,11 @@ impl Source {
     /// Who maps it for `device`.
     fn way(&self, device: Device, range: &Range) -> Result<Way, Errno> {
         match self {
-            Self::Persistent(pin) => p2p::way(pin.gpu()?, device, range),
+            Self::Persistent(pin) => match p2p::way(pin.gpu()?, device, range)? {
+                // All of it is pinned so, and one page could not be: that passes.
+                Way::Unasked => Err(Errno::IO),
+                way => Ok(way),
+            },
             Self::Revocable(_) if !device.revocable() => {
                 complain!(
                     "the driver of this RDMA device cannot give up GPU memory that is freed{}\n",
@@ -100,7 +104,7 @@ impl Source {
                 Err(Errno::OPNOTSUPP)
             }
             Self::Revocable(physical) => match p2p::way(physical.gpu, device, range)? {
-                Way::Ours => Ok(Way::Ours),
+                Way::Ours | Way::Unasked => Ok(Way::Ours),
                 Way::Drivers => {
                     complain!(
                         "between this GPU and this RDMA device only the NVIDIA driver itself can map memory, and what it maps cannot be revoked{}\n",

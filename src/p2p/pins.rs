@@ -62,18 +62,22 @@ impl NoPin {
 /// Bytes above which the driver is asked for single pages first. Below, what it takes is no more
 /// than 16 MiB, twice.
 const LARGE: u64 = 64 << 30;
-/// Bytes that no allocation had in the days of drivers that cannot be asked so.
+/// Bytes that no GPU has. For as many the driver takes 256 MiB of its own.
 const LARGEST: u64 = 1 << 40;
 
 /// Whether it is worth to ask the driver for all of `range`: before it looks whose memory it is,
 /// it takes memory of its own for each page, so a range that is nobody's would cost gigabytes.
-/// What the driver pins is one allocation, of which the ends are as good as all of it.
+/// What the driver pins is one allocation, of which both ends are the process's. The ends of two
+/// allocations may be as far apart as their owner likes, so no range is larger than a GPU.
 pub(crate) fn plausible(range: &Range) -> bool {
     if range.pinned() <= LARGE {
         return true;
     }
+    if range.pinned() > LARGEST {
+        return false;
+    }
     if !has_persistent() {
-        return range.pinned() <= LARGEST;
+        return true;
     }
     let somebodys = |page| !matches!(PersistentPin::new(&page), Err(NoPin::NotGpuMemory));
     somebodys(range.first_page()) && somebodys(range.last_page())
@@ -266,6 +270,12 @@ impl<T: Revoke> RevocablePin<T> {
         if !self.id.armed() {
             return None;
         }
+        // In a process that lives the driver may find nothing, too. It is asked before: afterwards
+        // memory that is freed at this moment would look the same.
+        if !self.listed(&range.first_page()) {
+            drop(gate);
+            return self.left_behind(range);
+        }
         // SAFETY: By the type's invariant the arguments are those of the pin. If the driver has
         // taken the pages back meanwhile, it finds no such key and returns 0: nobody can have been
         // given the same address since, for that needs the gate.
@@ -280,6 +290,39 @@ impl<T: Revoke> RevocablePin<T> {
             Err(errno) => {
                 complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number());
                 self.left_behind(range)
+            }
+        }
+    }
+
+    /// Whether the driver finds memory of the calling process at `page`, which is pinned: it looks
+    /// for what to unpin among the processes that the memory's objects list, and the client of the
+    /// driver that lists this one may have ended (with MPS, which holds the memory of many
+    /// processes in its own). For the thread that has the gate to itself.
+    fn listed(&self, page: &Range) -> bool {
+        let mut table = core::ptr::null_mut();
+        // SAFETY: `table` is valid for the driver to store a pointer; the callback takes the id of
+        // this pin, which finds the same target for both, once.
+        let ret = unsafe {
+            abi::nvidia_p2p_get_pages(
+                0,
+                0,
+                page.start(),
+                page.pinned(),
+                &mut table,
+                Some(free_callback::<T>),
+                self.id.to_data(),
+            )
+        };
+        match Errno::check(ret) {
+            Err(Errno::INVAL) => false,
+            // No memory for the question says nothing of the answer.
+            Err(_) => true,
+            Ok(()) => {
+                // SAFETY: The driver has just pinned this page. If it has taken it back meanwhile it
+                // finds no such pin: nobody can have been given the address of its table, for that
+                // needs the gate.
+                let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, page.start(), table) };
+                ret == 0
             }
         }
     }

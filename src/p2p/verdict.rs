@@ -66,6 +66,8 @@ pub(crate) enum Way {
     Ours,
     /// The driver does: it alone knows the addresses.
     Drivers,
+    /// The driver has no pin to be asked with.
+    Unasked,
 }
 
 /// What `pairs.c` remembers.
@@ -80,9 +82,12 @@ pub(crate) fn way(gpu: Gpu, device: Device, range: &Range) -> Result<Way, Errno>
         Ok(verdict @ 1..) => verdict,
         _ => {
             let verdict = ask(device, &range.first_page())?;
-            // Without memory to remember it the next registration asks again.
-            // SAFETY: As above.
-            unsafe { abi::nvpm_pair_add(gpu.0.as_ptr(), device.as_ptr(), verdict as i32) };
+            // Where only this page was no help, the next registration asks with its own.
+            if verdict != abi::NVPM_UNASKED || !has_persistent() {
+                // Without memory to remember it the next registration asks again.
+                // SAFETY: By the invariants of `Gpu` and `Device`.
+                unsafe { abi::nvpm_pair_add(gpu.0.as_ptr(), device.as_ptr(), verdict as i32) };
+            }
             verdict
         }
     };
@@ -92,11 +97,13 @@ pub(crate) fn way(gpu: Gpu, device: Device, range: &Range) -> Result<Way, Errno>
             Err(Errno::OPNOTSUPP)
         }
         abi::NVPM_DRIVERS => Ok(Way::Drivers),
+        abi::NVPM_UNASKED => Ok(Way::Unasked),
         _ => Ok(Way::Ours),
     }
 }
 
-/// Asks the driver, with one page. What may go well another time is an error, no verdict.
+/// Asks the driver, with one page. Only what it says of the pair is a verdict: what another page,
+/// or another time, may change is an error, or "unasked".
 fn ask(device: Device, page: &Range) -> Result<Verdict, Errno> {
     if !has_persistent() {
         return Ok(abi::NVPM_UNASKED);
@@ -115,7 +122,8 @@ fn ask(device: Device, page: &Range) -> Result<Verdict, Errno> {
     let coherent = pin.coherent();
     let mapping = match DriverMapping::new(device, pin) {
         Ok(mapping) => mapping,
-        Err((Errno::OPNOTSUPP, _)) => return Ok(abi::NVPM_REFUSED),
+        // Of coherent memory the driver says this where the kernel has no pages for it yet.
+        Err((Errno::OPNOTSUPP, _)) if !coherent => return Ok(abi::NVPM_REFUSED),
         Err((errno, _)) => return Err(errno),
     };
     let mut theirs = None;
@@ -123,7 +131,8 @@ fn ask(device: Device, page: &Range) -> Result<Verdict, Errno> {
         theirs = Some(extent);
         Ok(())
     })?;
-    if coherent || !same(device, physical, theirs) {
+    let theirs = theirs.ok_or(Errno::IO)?;
+    if coherent || !same(device, physical, theirs)? {
         return Ok(abi::NVPM_DRIVERS);
     }
     Ok(abi::NVPM_OURS)
@@ -131,10 +140,8 @@ fn ask(device: Device, page: &Range) -> Result<Verdict, Errno> {
 
 /// Whether an address of our own means the same as the driver's: it is equal, or an IOMMU
 /// translates both.
-fn same(device: Device, physical: Extent, theirs: Option<Extent>) -> bool {
-    let (Some(theirs), Ok(ours)) = (theirs, map_one(device, physical)) else {
-        return false;
-    };
+fn same(device: Device, physical: Extent, theirs: Extent) -> Result<bool, Errno> {
+    let ours = map_one(device, physical)?;
     unmap_one(
         device,
         Extent {
@@ -142,7 +149,7 @@ fn same(device: Device, physical: Extent, theirs: Option<Extent>) -> bool {
             ..physical
         },
     );
-    theirs.start == ours || (theirs.start != physical.start && ours != physical.start)
+    Ok(theirs.start == ours || (theirs.start != physical.start && ours != physical.start))
 }
 
 /// Forgets all pairs, and all GPUs.

@@ -29,6 +29,8 @@ pub(crate) struct Driver {
     // What the API lock guards.
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
+    /// Processes that no object of the driver's lists any more.
+    delisted: RefCell<Vec<i32>>,
     // Page tables and mappings stay in memory until the end, so that a use after free is seen.
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
@@ -84,6 +86,7 @@ impl Driver {
             api: Mutex::new(()),
             allocations: RefCell::default(),
             pins: RefCell::default(),
+            delisted: RefCell::default(),
             tables: Mutex::new(Vec::new()),
             mappings: RefCell::default(),
             place: Cell::new(1 << 50),
@@ -185,6 +188,9 @@ impl Driver {
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // It has taken memory for each of the pages by now.
         self.longest.set(self.longest.get().max(len));
+        if self.delisted.borrow().contains(&task().process) {
+            return Err(EINVAL);
+        }
         let allocations = self.allocations.borrow();
         let at = allocations.iter().position(|one| {
             let end = one.address + one.pages * GPU_PAGE;
@@ -246,6 +252,14 @@ impl Driver {
         match self.look_up(address, len) {
             Err(errno) => errno,
             Ok(_) if world().faults.no_persistent.get() != 0 => world().faults.no_persistent.get(),
+            Ok(_)
+                if world()
+                    .faults
+                    .persistent
+                    .fails("the driver cannot pin it so") =>
+            {
+                EIO
+            }
             Ok(allocation) => {
                 *out = self.pin(allocation, len, None);
                 note("pinned until put");
@@ -458,8 +472,12 @@ impl Driver {
         self.mapped.get()
     }
 
-    /// The process is known to the objects of another one no more: its pins stay, and are not its.
-    pub(crate) fn unregister(&self, process: i32) {
+    /// The objects of another process, which hold the memory, list the process no more: its pins
+    /// stay, and are not its.
+    pub(crate) fn delist(&self, process: i32) {
+        let _api = self.enter("ending a client of the driver");
+        note("is listed no more");
+        self.delisted.borrow_mut().push(process);
         let mut pins = self.pins.borrow_mut();
         for pin in pins.iter_mut().filter(|pin| pin.process == process) {
             pin.process = 0;

@@ -35,6 +35,9 @@ pub(crate) struct Faults {
     pub(crate) mapping: Countdown,
     /// As many requests to pin succeed, then the driver has no memory for one.
     pub(crate) get: Countdown,
+    /// As many requests to pin until told to unpin succeed, then the driver has no memory for one,
+    /// and calls that EIO.
+    pub(crate) persistent: Countdown,
     /// As many requests to unpin succeed, then the driver has no memory for one.
     pub(crate) put: Countdown,
     /// The driver's answer to requests to pin GPU memory, if it is an error.

@@ -93,6 +93,26 @@ fn a_large_range_that_is_nobodys() {
     });
 }
 
+/// Both ends are the process's, and all between them is more than a GPU has.
+#[test]
+fn a_large_range_of_two_allocations() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            let len = 1 << 44;
+            let end = A + len - 2 * GPU_PAGE;
+            allocate(A);
+            allocate(end);
+            let request = Request { len, ..page(A) };
+            assert_eq!(register(request).err(), Some(EFAULT));
+            assert!(world().driver.longest() <= GPU_PAGE);
+            free(A);
+            free(end);
+            module.unload();
+        }
+    });
+}
+
 /// For what cannot be revoked, memory that can be pinned in no other way: the reason.
 #[test]
 fn nothing_else_will_do() {

@@ -55,18 +55,37 @@ fn sixty_four_gigabytes_at_most() {
     is_bounded(&[(1 << 20) - 2]);
 }
 
-/// A process that ends may have lost its own objects of the driver, while another's hold the memory
-/// still: the driver finds nothing to unpin, says so to nobody, and calls back later.
+/// The memory is another process's, whose objects listed this one and do so no more: the driver
+/// finds nothing to unpin, says so to nobody, and calls back later.
+fn delisted(exiting: bool) {
+    let (module, registration) = registered(Module::revocable());
+    world().driver.delist(OWNER);
+    task().exiting.set(exiting);
+    deregister(&registration);
+    task().exiting.set(false);
+    assert_eq!(left_behind(), 1);
+    // The module must not go before the callback has come.
+    while_freed(|| module.unload());
+}
+
 #[test]
-fn unregistered() {
+fn by_a_process_that_ends_and_is_not_listed() {
+    explore(Any, || delisted(true));
+}
+
+#[test]
+fn by_a_process_that_lives_and_is_not_listed() {
+    explore(Any, || delisted(false));
+}
+
+/// Then nobody has left anything behind: the driver has unpinned, or calls back.
+#[test]
+fn nothing_while_the_memory_is_freed() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
-        world().driver.unregister(OWNER);
-        task().exiting.set(true);
-        deregister(&registration);
-        task().exiting.set(false);
-        // The module must not go before the callback has come.
-        while_freed(|| module.unload());
+        while_freed(|| deregister(&registration));
+        assert_eq!(left_behind(), 0);
+        module.unload();
     });
 }
 

@@ -81,6 +81,79 @@ fn a_failure_to_map() {
     });
 }
 
+/// Nor is that there was no address to compare the driver's with.
+#[test]
+fn a_failure_to_map_it_ourselves() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        // The first one is the driver's.
+        world().faults.mapping.set(1);
+        assert_eq!(register(page(A)).err(), Some(EIO));
+        assert_eq!(world().kernel.pairs.known(), 0);
+        end(Ok(register(page(A)).unwrap()));
+        free(A);
+        module.unload();
+    });
+}
+
+/// Memory for which the driver has no pins that last: the pair is asked about again, with other
+/// memory.
+#[test]
+fn no_pin_to_ask_with() {
+    explore(UpTo(3), || {
+        for errno in [-524, EIO] {
+            let module = Module::revocable();
+            world().faults.unasked.set(true);
+            allocate(A);
+            world().faults.no_persistent.set(errno);
+            end(Ok(register(page(A)).unwrap()));
+            assert_eq!(world().kernel.pairs.known(), 0);
+            world().faults.no_persistent.set(0);
+            world().faults.refuses_to_map.set(-524);
+            assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+            world().faults.refuses_to_map.set(0);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+/// Where all of the memory has such a pin, one page can be had, too: another time.
+#[test]
+fn a_failure_to_pin_the_page_to_ask_with() {
+    explore(UpTo(3), || {
+        let module = Module::persistent();
+        world().faults.unasked.set(true);
+        allocate(A);
+        world().faults.persistent.set(1);
+        assert_eq!(register(page(A)).err(), Some(EIO));
+        assert_eq!(world().kernel.pairs.known(), 0);
+        end(Ok(register(page(A)).unwrap()));
+        free(A);
+        module.unload();
+    });
+}
+
+/// The driver cannot map memory behind a coherent link before the kernel has pages for it: that is
+/// not of the pair.
+#[test]
+fn coherent_memory_without_its_pages() {
+    explore(UpTo(3), || {
+        world().faults.coherent.set(true);
+        world().faults.unasked.set(true);
+        let module = Module::persistent();
+        allocate(A);
+        world().faults.refuses_to_map.set(-524);
+        assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+        assert_eq!(world().kernel.pairs.known(), 0);
+        world().faults.refuses_to_map.set(0);
+        end(Ok(register(page(A)).unwrap()));
+        free(A);
+        module.unload();
+    });
+}
+
 /// The driver's addresses are not ours: it maps what is never revoked, and nothing else can be had.
 fn only_the_driver_maps(device: Request) {
     world().faults.unasked.set(true);
@@ -150,16 +223,14 @@ fn memory_behind_a_coherent_link() {
 #[test]
 fn cannot_be_asked() {
     explore(UpTo(3), || {
-        for (old, none) in [(true, 0), (false, -524)] {
-            world().faults.unasked.set(true);
-            world().faults.old_driver.set(old);
-            world().faults.no_persistent.set(none);
-            let module = Module::revocable();
-            allocate(A);
-            deregister(&register(page(A)).unwrap());
-            free(A);
-            module.unload();
-        }
+        world().faults.unasked.set(true);
+        world().faults.old_driver.set(true);
+        let module = Module::revocable();
+        allocate(A);
+        deregister(&register(page(A)).unwrap());
+        assert_eq!(world().kernel.pairs.known(), 1);
+        free(A);
+        module.unload();
     });
 }
 
