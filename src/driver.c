@@ -104,21 +104,26 @@ const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table)
 	return *(const u8 *const *)((const u8 *)table + NVPM_PAGE_TABLE_UUID);
 }
 
-bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
+int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 {
 	struct page *page;
 	u64 phys;
 
 	if (table->version >> 16 >= 2)
-		return *(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
-		       NVPM_PAGE_TABLE_CACHEABLE;
+		return !!(*(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
+			  NVPM_PAGE_TABLE_CACHEABLE);
 	/* Drivers before 580 do not say it, but such memory is RAM to the kernel. */
 	if (!table->entries || !table->pages)
-		return false;
+		return 0;
 	phys = table->pages[0]->physical_address;
 	/* Not pfn_valid(), which is for GPL modules only in some kernels. */
 	if (!virt_addr_valid(__va(phys)))
-		return false;
+		return 0;
 	page = pfn_to_page(PHYS_PFN(phys));
-	return !PageReserved(page) && !is_pci_p2pdma_page(page);
+	if (is_pci_p2pdma_page(page))
+		return 0;
+	/* Until its memory is online a NUMA node of the GPU has pages of this kind. */
+	if (PageReserved(page) || is_zone_device_page(page))
+		return -EOPNOTSUPP;
+	return 1;
 }

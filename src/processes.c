@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who is calling. And processes that have left memory behind: deregistered where the
- * driver unpins nothing, and pinned until it is freed.
+ * Who is calling. And what processes and their users have left behind: memory that was
+ * deregistered where the driver unpins nothing, and is pinned until it is freed.
  */
+#include <linux/cred.h>
 #include <linux/hashtable.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -11,9 +12,11 @@
 #include "compat.h"
 #include "shim.h"
 
-s32 nvpm_process(void)
+void nvpm_process(struct nvpm_process *process)
 {
-	return task_tgid_nr(current);
+	process->born = nvpm_task_born(current->group_leader);
+	process->number = task_tgid_nr(current);
+	process->user = __kuid_val(current_uid());
 }
 
 s32 nvpm_thread(void)
@@ -26,72 +29,124 @@ bool nvpm_exiting(void)
 	return current->flags & PF_EXITING;
 }
 
-struct nvpm_process {
+/* Where a process has the time of its beginning: no process began then. */
+#define NVPM_USER (~0ull)
+
+/* What a process, or all processes of a user, have left behind. */
+struct nvpm_account {
 	struct hlist_node node;
-	s32 number;
+	u64 born;
+	u32 number;	/* of the process, or the user */
 	u32 registrations;
 	u64 pages;
 };
 
-static DEFINE_HASHTABLE(nvpm_processes, 6);
-static DEFINE_SPINLOCK(nvpm_processes_lock);
+struct nvpm_left {
+	struct nvpm_account *process;	/* NULL if it is not the process's doing */
+	struct nvpm_account *user;
+	u64 pages;
+};
 
-static struct nvpm_process *nvpm_process_find(s32 number)
+static DEFINE_HASHTABLE(nvpm_accounts, 6);
+static DEFINE_SPINLOCK(nvpm_accounts_lock);
+
+static struct nvpm_account *nvpm_account_find(u64 born, u32 number)
 {
-	struct nvpm_process *process;
+	struct nvpm_account *account;
 
-	hash_for_each_possible(nvpm_processes, process, node, number)
-		if (process->number == number)
-			return process;
+	hash_for_each_possible(nvpm_accounts, account, node, number)
+		if (account->number == number && account->born == born)
+			return account;
 	return NULL;
 }
 
-void nvpm_process_leaves(s32 number, u64 pages)
+/* Charges what is left to the account, which may have to begin: @new then is it. */
+static struct nvpm_account *nvpm_account_charge(struct nvpm_account **new, u64 born,
+						u32 number, u64 pages)
 {
-	/* What is not counted would not be bounded. */
-	struct nvpm_process *new = kzalloc_obj(*new, GFP_KERNEL | __GFP_NOFAIL);
-	struct nvpm_process *process;
+	struct nvpm_account *account = nvpm_account_find(born, number);
 
-	spin_lock(&nvpm_processes_lock);
-	process = nvpm_process_find(number);
-	if (!process) {
-		process = new;
-		new = NULL;
-		process->number = number;
-		hash_add(nvpm_processes, &process->node, number);
+	if (!account) {
+		account = *new;
+		*new = NULL;
+		account->born = born;
+		account->number = number;
+		hash_add(nvpm_accounts, &account->node, number);
 	}
-	process->registrations++;
-	process->pages += pages;
-	spin_unlock(&nvpm_processes_lock);
-	kfree(new);
-	nvpm_count(NVPM_LEFT_BEHIND, 1);
+	account->registrations++;
+	account->pages += pages;
+	return account;
 }
 
-void nvpm_process_freed(s32 number, u64 pages)
+/* Takes it off again. Returns the account if nothing is left on it, to be freed. */
+static struct nvpm_account *nvpm_account_relieve(struct nvpm_account *account, u64 pages)
 {
-	struct nvpm_process *process, *last = NULL;
+	if (!account)
+		return NULL;
+	account->pages -= pages;
+	if (--account->registrations)
+		return NULL;
+	hash_del(&account->node);
+	return account;
+}
 
-	spin_lock(&nvpm_processes_lock);
-	process = nvpm_process_find(number);
-	process->pages -= pages;
-	if (!--process->registrations) {
-		hash_del(&process->node);
-		last = process;
-	}
-	spin_unlock(&nvpm_processes_lock);
-	kfree(last);
+struct nvpm_left *nvpm_process_leaves(const struct nvpm_process *process, u64 pages)
+{
+	/* What is not counted would not be bounded. */
+	struct nvpm_account *new_process = kzalloc_obj(*new_process, GFP_KERNEL | __GFP_NOFAIL);
+	struct nvpm_account *new_user = kzalloc_obj(*new_user, GFP_KERNEL | __GFP_NOFAIL);
+	struct nvpm_left *left = kzalloc_obj(*left, GFP_KERNEL | __GFP_NOFAIL);
+
+	left->pages = pages;
+	spin_lock(&nvpm_accounts_lock);
+	/*
+	 * A thread of the kernel deregisters what a device had that is reset or removed.
+	 * The process has not chosen that, and may go on; its user's bound is wider.
+	 */
+	if (!(current->flags & PF_KTHREAD))
+		left->process = nvpm_account_charge(&new_process, process->born,
+						    process->number, pages);
+	left->user = nvpm_account_charge(&new_user, NVPM_USER, process->user, pages);
+	spin_unlock(&nvpm_accounts_lock);
+	kfree(new_process);
+	kfree(new_user);
+	nvpm_count(NVPM_LEFT_BEHIND, 1);
+	return left;
+}
+
+void nvpm_left_freed(struct nvpm_left *left)
+{
+	struct nvpm_account *process, *user;
+
+	spin_lock(&nvpm_accounts_lock);
+	process = nvpm_account_relieve(left->process, left->pages);
+	user = nvpm_account_relieve(left->user, left->pages);
+	spin_unlock(&nvpm_accounts_lock);
+	kfree(process);
+	kfree(user);
+	kfree(left);
 	nvpm_count(NVPM_LEFT_BEHIND, -1);
 }
 
-bool nvpm_process_left(s32 number, u32 registrations, u64 pages)
+static bool nvpm_account_full(u64 born, u32 number, u32 registrations, u64 pages)
 {
-	const struct nvpm_process *process;
-	bool left = false;
+	const struct nvpm_account *account;
+	bool full = false;
 
-	spin_lock(&nvpm_processes_lock);
-	process = nvpm_process_find(number);
-	if (process)
-		left = process->registrations >= registrations || process->pages >= pages;
-	spin_unlock(&nvpm_processes_lock);
-	return left;
+	spin_lock(&nvpm_accounts_lock);
+	account = nvpm_account_find(born, number);
+	if (account)
+		full = account->registrations >= registrations || account->pages >= pages;
+	spin_unlock(&nvpm_accounts_lock);
+	return full;
+}
+
+bool nvpm_process_full(const struct nvpm_process *process, u32 registrations, u64 pages)
+{
+	return nvpm_account_full(process->born, process->number, registrations, pages);
+}
+
+bool nvpm_user_full(const struct nvpm_process *process, u32 registrations, u64 pages)
+{
+	return nvpm_account_full(NVPM_USER, process->user, registrations, pages);
 }

@@ -14,7 +14,7 @@
 
 struct device;
 struct nvpm_gpu;
-struct nvpm_process;
+struct nvpm_left;
 struct nvpm_region;
 struct pci_dev;
 struct nvidia_p2p_dma_mapping;
@@ -123,17 +123,28 @@ void nvpm_pairs_forget(void);
 /* A line for each pair; returns the number of bytes. */
 size_t nvpm_pairs_text(char *buf, size_t size);
 
-/* processes.c: the calling process and thread, by their numbers outside of all containers. */
-s32 nvpm_process(void);
+/*
+ * processes.c: a process, by what stays its own: another one that gets its number has
+ * begun later. As the kernel numbers them outside of all containers.
+ */
+struct nvpm_process {
+	u64 born;	/* in nanoseconds since boot */
+	s32 number;
+	u32 user;
+};
+
+/* The calling process, and thread. */
+void nvpm_process(struct nvpm_process *process);
 s32 nvpm_thread(void);
 /* Whether the calling thread is about to end. */
 bool nvpm_exiting(void);
-/* The process of that number leaves a registration of so many GPU pages behind. */
-void nvpm_process_leaves(s32 number, u64 pages);
-/* The memory of one that it has left behind is freed. */
-void nvpm_process_freed(s32 number, u64 pages);
-/* Whether it has left so many registrations behind, or so many GPU pages. */
-bool nvpm_process_left(s32 number, u32 registrations, u64 pages);
+/* A registration of so many GPU pages is left behind; sleeps. */
+struct nvpm_left *nvpm_process_leaves(const struct nvpm_process *process, u64 pages);
+/* Its memory is freed. */
+void nvpm_left_freed(struct nvpm_left *left);
+/* Whether the process, or its user, has left so many registrations behind, or GPU pages. */
+bool nvpm_process_full(const struct nvpm_process *process, u32 registrations, u64 pages);
+bool nvpm_user_full(const struct nvpm_process *process, u32 registrations, u64 pages);
 
 /* regions.c: which client serves a registration. */
 enum nvpm_client_kind {
@@ -193,7 +204,10 @@ bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
 /* The UUID of the GPU whose memory it is, 16 bytes, or NULL. */
 const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table);
-/* Whether the CPU caches these pages: memory behind a coherent link. */
-bool nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
+/*
+ * Whether the CPU caches these pages: memory behind a coherent link. Negative if it is
+ * such memory, and the kernel cannot use it yet.
+ */
+int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 
 #endif

@@ -270,6 +270,11 @@ pub struct nvpm_gpu {
 }
 #[repr(C)]
 #[derive(Copy, Clone)]
+pub struct nvpm_left {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Copy, Clone)]
 pub struct nvpm_region {
     _unused: [u8; 0],
 }
@@ -418,8 +423,15 @@ extern "C" {
 extern "C" {
     pub fn nvpm_pairs_text(buf: *mut ffi::c_char, size: usize) -> usize;
 }
+#[repr(C)]
+#[derive(Default, Copy, Clone)]
+pub struct nvpm_process {
+    pub born: u64_,
+    pub number: s32,
+    pub user: u32_,
+}
 extern "C" {
-    pub fn nvpm_process() -> s32;
+    pub fn nvpm_process(process: *mut nvpm_process);
 }
 extern "C" {
     pub fn nvpm_thread() -> s32;
@@ -428,13 +440,24 @@ extern "C" {
     pub fn nvpm_exiting() -> bool_;
 }
 extern "C" {
-    pub fn nvpm_process_leaves(number: s32, pages: u64_);
+    pub fn nvpm_process_leaves(process: *const nvpm_process, pages: u64_) -> *mut nvpm_left;
 }
 extern "C" {
-    pub fn nvpm_process_freed(number: s32, pages: u64_);
+    pub fn nvpm_left_freed(left: *mut nvpm_left);
 }
 extern "C" {
-    pub fn nvpm_process_left(number: s32, registrations: u32_, pages: u64_) -> bool_;
+    pub fn nvpm_process_full(
+        process: *const nvpm_process,
+        registrations: u32_,
+        pages: u64_,
+    ) -> bool_;
+}
+extern "C" {
+    pub fn nvpm_user_full(
+        process: *const nvpm_process,
+        registrations: u32_,
+        pages: u64_,
+    ) -> bool_;
 }
 pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
 pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
@@ -528,5 +551,5 @@ extern "C" {
     pub fn nvpm_page_table_gpu(table: *const nvidia_p2p_page_table) -> *const u8_;
 }
 extern "C" {
-    pub fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> bool_;
+    pub fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> ffi::c_int;
 }

@@ -134,7 +134,7 @@ impl PersistentPin {
     }
 
     /// Whether it is memory behind a coherent link; [`Self::pieces`] has read it before.
-    pub(super) fn coherent(&self) -> bool {
+    pub(super) fn coherent(&self) -> Result<bool, Errno> {
         // SAFETY: As above.
         unsafe { self.table.coherent() }
     }
@@ -237,7 +237,7 @@ impl<T: Revoke> RevocablePin<T> {
         // SAFETY: By this function's requirement.
         let pieces = unsafe { self.table.pieces(range) }?;
         // SAFETY: As above; it has just been read.
-        if unsafe { self.table.coherent() } {
+        if unsafe { self.table.coherent() }? {
             complain!(
                 "GPU memory behind a coherent link cannot be revoked{}\n",
                 rt::persistent_instead()
@@ -332,6 +332,6 @@ impl<T: Revoke> RevocablePin<T> {
         if !self.id.armed() {
             return None;
         }
-        Some(LeftBehind::new(self.owner, range.pages()))
+        LeftBehind::new(&self.owner, range.pages())
     }
 }

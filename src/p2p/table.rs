@@ -80,14 +80,20 @@ impl PageTable {
     }
 
     /// Whether it is memory behind a coherent link: RAM to the kernel, and nothing that is mapped
-    /// as a device's memory is.
+    /// as a device's memory is. An error if the kernel has not brought it online: neither we nor
+    /// the driver can map it then.
     ///
     /// # Safety
     ///
     /// As above; and [`Self::pieces`] has found the table in order.
-    pub(super) unsafe fn coherent(&self) -> bool {
+    pub(super) unsafe fn coherent(&self) -> Result<bool, Errno> {
         // SAFETY: By this function's requirement.
-        unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) }
+        let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
+        if coherent < 0 {
+            complain!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
+        }
+        Errno::check(coherent.min(0))?;
+        Ok(coherent > 0)
     }
 
     /// The GPU whose memory it is.

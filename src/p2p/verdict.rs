@@ -119,7 +119,7 @@ fn ask(device: Device, page: &Range) -> Result<Verdict, Errno> {
     let &[physical] = pieces.all() else {
         return Err(Errno::IO);
     };
-    let coherent = pin.coherent();
+    let coherent = pin.coherent()?;
     let mapping = match DriverMapping::new(device, pin) {
         Ok(mapping) => mapping,
         // Of coherent memory the driver says this where the kernel has no pages for it yet.

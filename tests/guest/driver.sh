@@ -14,11 +14,11 @@ insert_driver() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
-# coherent 0|1: whether new GPU memory lies behind a coherent link. To the core that looks
+# coherent 0|1|2: whether new GPU memory lies behind a coherent link; 2: not online. To the core that looks
 # like anybody's.
 coherent() {
 	echo "$1" >"$NVIDIA/coherent"
-	echo "any_memory $1" >"$CORE/switch"
+	echo "any_memory $(($1 > 0))" >"$CORE/switch"
 }
 
 # load_driver GENERATION

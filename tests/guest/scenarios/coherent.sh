@@ -36,6 +36,14 @@ check "pinned: what the driver cannot map is EIO" register EIO
 # What lies in the BAR of the same GPU goes the same way.
 coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
+
+# Pages that the kernel does not use yet: neither the module nor the driver maps them.
+coherent 2
+remember
+mark_log
+check "memory that is not online: EOPNOTSUPP" register EOPNOTSUPP
+expect_log "and the log says what it is" 'nv_peer_mem: .*coherent link.* not online'
+equal "and the driver was not asked to map it" 0 "$(grown calls_nvidia_p2p_dma_map_pages)"
 unload_module
 
 coherent 1

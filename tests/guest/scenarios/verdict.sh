@@ -72,10 +72,27 @@ for support in 1 0; do
 	echo 0 >"$NVIDIA/bus_offset"
 done
 
-# Where the driver cannot be asked it has no say.
+# Where the driver cannot be asked with some memory it has no say of that, and is asked with other.
 support=0
 fresh
-echo 'get_pages_persistent ENOTSUPP 1 0' >"$NVIDIA/fail"
-check "no persistent pin to ask with: registered" register ok
+for errno in ENOTSUPP EIO; do
+	echo "get_pages_persistent $errno 1 0" >"$NVIDIA/fail"
+	check "no persistent pin to ask with, $errno: registered" register ok
+	echo clear >"$NVIDIA/fail"
+	equal "and nothing is known" '' "$(verdicts)"
+done
+echo 1 >"$NVIDIA/topology_denied"
+check "other memory to ask with: refused" register EOPNOTSUPP
+echo 0 >"$NVIDIA/topology_denied"
+equal "and this is known" refused "$(verdicts)"
+
+# Coherent memory is refused for a time, not for its topology.
+support=1
+fresh
+coherent 1
+echo 'dma_map_pages ENOTSUPP 1' >"$NVIDIA/fail"
+check "coherent memory that the driver cannot map yet: EOPNOTSUPP" register EOPNOTSUPP
 echo clear >"$NVIDIA/fail"
-equal "and known to be unasked" unasked "$(verdicts)"
+equal "and nothing is known" '' "$(verdicts)"
+check "then it can" register ok
+coherent 0

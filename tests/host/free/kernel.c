@@ -245,6 +245,15 @@ void host_be(s32 process, s32 thread, bool exiting)
 	host_task.tgid = process;
 	host_task.pid = thread;
 	host_task.flags = exiting ? PF_EXITING : 0;
+	host_task.group_leader = &host_task;
+}
+
+/* Of that user; and a thread of the kernel, if it is one. */
+void host_be_of(u32 user, bool kernel)
+{
+	host_task.uid = user;
+	if (kernel)
+		host_task.flags |= PF_KTHREAD;
 }
 
 /* From now on this thread is of a process of that name, begun then. */

@@ -17,6 +17,8 @@ use crate::{
 
 extern "C" {
     fn host_be(process: i32, thread: i32, exiting: bool);
+    fn host_be_called(name: *const c_char, born: u64);
+    fn host_be_of(user: u32, kernel: bool);
     fn host_figure(figure: u32) -> i64;
 }
 
@@ -291,36 +293,121 @@ fn who_is_calling() {
             // SAFETY: For this thread alone; the others take no arguments.
             unsafe {
                 host_be(process, thread_of_it, exiting);
-                (abi::nvpm_process(), abi::nvpm_thread(), abi::nvpm_exiting())
+                host_be_called(c"one".as_ptr(), 1234);
+                host_be_of(1000, false);
+                (calling(), abi::nvpm_thread(), abi::nvpm_exiting())
             }
         });
-        assert_eq!(seen.join().unwrap(), (process, thread_of_it, exiting));
+        let (seen, its_thread, ends) = seen.join().unwrap();
+        assert_eq!((its_thread, ends), (thread_of_it, exiting));
+        assert_eq!((seen.number, seen.born, seen.user), (process, 1234, 1000));
     }
+}
+
+/// The process that this thread is of.
+fn calling() -> abi::nvpm_process {
+    let mut process = abi::nvpm_process::default();
+    // SAFETY: Valid for writing.
+    unsafe { abi::nvpm_process(&mut process) };
+    process
+}
+
+const fn process(number: i32, born: u64, user: u32) -> abi::nvpm_process {
+    abi::nvpm_process { born, number, user }
+}
+
+fn leaves(process: &abi::nvpm_process, pages: u64) -> *mut abi::nvpm_left {
+    // SAFETY: Valid for reading.
+    let left = unsafe { abi::nvpm_process_leaves(process, pages) };
+    assert!(!left.is_null());
+    left
+}
+
+fn freed(left: *mut abi::nvpm_left) {
+    // SAFETY: From `leaves`, once.
+    unsafe { abi::nvpm_left_freed(left) };
+}
+
+fn full(process: &abi::nvpm_process, registrations: u32, pages: u64) -> bool {
+    // SAFETY: Valid for reading.
+    unsafe { abi::nvpm_process_full(process, registrations, pages) }
+}
+
+fn user_full(process: &abi::nvpm_process, registrations: u32, pages: u64) -> bool {
+    // SAFETY: Valid for reading.
+    unsafe { abi::nvpm_user_full(process, registrations, pages) }
+}
+
+/// Tests of what is left behind, which is counted once for all, come one after the other.
+static LEFT: Mutex<()> = Mutex::new(());
+
+fn left_behind() -> i64 {
+    // SAFETY: The enumeration's number.
+    unsafe { host_figure(abi::NVPM_LEFT_BEHIND) }
 }
 
 #[test]
 fn what_a_process_leaves_behind_is_its_own() {
-    // SAFETY: Looks up a number.
-    let left = |process, registrations, pages| unsafe {
-        abi::nvpm_process_left(process, registrations, pages)
+    let _alone = LEFT.lock();
+    let (one, two) = (process(1, 50, 7), process(2, 50, 8));
+    let first = leaves(&one, 10);
+    let second = leaves(&one, 5);
+    assert!(full(&one, 2, 99) && full(&one, 99, 15));
+    assert!(!full(&one, 3, 16) && !full(&two, 1, 1));
+    assert_eq!(left_behind(), 2);
+    freed(first);
+    assert!(full(&one, 1, 99) && full(&one, 99, 5) && !full(&one, 2, 6));
+    freed(second);
+    assert!(!full(&one, 1, 1) && !user_full(&one, 1, 1));
+    assert_eq!(left_behind(), 0);
+}
+
+/// Numbers of processes come again.
+#[test]
+fn nor_is_it_that_of_a_later_process() {
+    let _alone = LEFT.lock();
+    let (gone, new) = (process(1, 50, 7), process(1, 51, 7));
+    let left = leaves(&gone, 10);
+    assert!(full(&gone, 1, 10) && !full(&new, 1, 1));
+    freed(left);
+}
+
+/// One process after the other leaves something behind, and ends.
+#[test]
+fn what_processes_leave_behind_is_their_users() {
+    let _alone = LEFT.lock();
+    let processes = [process(1, 50, 7), process(2, 60, 7), process(1, 70, 7)];
+    let (last, other) = (process(4, 80, 7), process(4, 80, 8));
+    let left = processes.map(|one| leaves(&one, 10));
+    assert!(user_full(&last, 3, 99) && user_full(&last, 99, 30));
+    assert!(!user_full(&last, 4, 31) && !user_full(&other, 1, 1));
+    assert!(!full(&last, 1, 1));
+    left.into_iter().for_each(freed);
+    assert!(!user_full(&last, 1, 1));
+}
+
+/// A device is reset or removed, or the kernel closes a file for its owner.
+#[test]
+fn what_the_kernel_deregisters_is_its_users_alone() {
+    let _alone = LEFT.lock();
+    let owner = process(1, 50, 7);
+    let deregisters = move |kernel| {
+        let thread = thread::spawn(move || {
+            // SAFETY: For this thread alone.
+            unsafe {
+                host_be(2, 2, false);
+                host_be_of(0, kernel);
+            }
+            leaves(&owner, 10).expose_provenance()
+        });
+        ptr::with_exposed_provenance_mut(thread.join().unwrap())
     };
-    let (one, two) = (1, 2);
-    // SAFETY: Take numbers.
-    unsafe {
-        abi::nvpm_process_leaves(one, 10);
-        abi::nvpm_process_leaves(one, 5);
-    }
-    assert!(left(one, 2, 99) && left(one, 99, 15));
-    assert!(!left(one, 3, 16) && !left(two, 1, 1));
-    // SAFETY: The enumeration's number.
-    assert_eq!(unsafe { host_figure(abi::NVPM_LEFT_BEHIND) }, 2);
-    // SAFETY: As often as it has left one behind.
-    unsafe {
-        abi::nvpm_process_freed(one, 10);
-        assert!(left(one, 1, 99) && left(one, 99, 5) && !left(one, 2, 6));
-        abi::nvpm_process_freed(one, 5);
-    }
-    assert!(!left(one, 1, 1));
-    // SAFETY: As above.
-    assert_eq!(unsafe { host_figure(abi::NVPM_LEFT_BEHIND) }, 0);
+    let left = deregisters(true);
+    assert!(!full(&owner, 1, 1) && user_full(&owner, 1, 10));
+    assert_eq!(left_behind(), 1);
+    freed(left);
+    let left = deregisters(false);
+    assert!(full(&owner, 1, 10) && user_full(&owner, 1, 10));
+    freed(left);
+    assert!(!full(&owner, 1, 1) && !user_full(&owner, 1, 1));
 }

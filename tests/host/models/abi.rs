@@ -272,9 +272,12 @@ pub unsafe fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool
     true
 }
 
-pub unsafe fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> bool {
+pub unsafe fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> c_int {
     world().driver.read(table);
-    world().faults.coherent.get()
+    match world().faults.offline.get() {
+        true => -95,
+        false => world().faults.coherent.get().into(),
+    }
 }
 
 pub unsafe fn nvpm_page_table_gpu(table: *const nvidia_p2p_page_table) -> *const u8 {
@@ -389,23 +392,57 @@ pub unsafe fn nvpm_regions_forget() {
     world().kernel.listed.assert_empty();
 }
 
-pub unsafe fn nvpm_process() -> i32 {
-    task().process
+/// A process: all of them are of one user.
+#[derive(Clone, Copy, Default)]
+pub struct nvpm_process {
+    pub born: u64,
+    pub number: i32,
+    pub user: u32,
+}
+pub struct nvpm_left {
+    process: nvpm_process,
+    pages: u64,
 }
 
-pub unsafe fn nvpm_process_leaves(number: i32, pages: u64) {
+pub unsafe fn nvpm_process(process: *mut nvpm_process) {
+    // SAFETY: The caller's pointer is valid.
+    unsafe {
+        *process = nvpm_process {
+            born: task().born.get(),
+            number: task().process,
+            user: 0,
+        }
+    };
+}
+
+pub unsafe fn nvpm_process_leaves(process: *const nvpm_process, pages: u64) -> *mut nvpm_left {
     may_sleep("remembering a process");
-    world().kernel.processes.leaves(number, pages);
+    // SAFETY: The caller's pointer is valid.
+    let process = unsafe { *process };
+    world().kernel.processes.leaves(&process, pages);
     world().kernel.count(NVPM_LEFT_BEHIND, 1);
+    Box::into_raw(Box::new(nvpm_left { process, pages }))
 }
 
-pub unsafe fn nvpm_process_freed(number: i32, pages: u64) {
-    world().kernel.processes.freed(number, pages);
+pub unsafe fn nvpm_left_freed(left: *mut nvpm_left) {
+    // SAFETY: From the above.
+    let left = unsafe { Box::from_raw(left) };
+    world().kernel.processes.freed(&left.process, left.pages);
     world().kernel.count(NVPM_LEFT_BEHIND, u64::MAX);
 }
 
-pub unsafe fn nvpm_process_left(number: i32, registrations: u32, pages: u64) -> bool {
-    let left = world().kernel.processes.left(number);
+pub unsafe fn nvpm_process_full(
+    process: *const nvpm_process,
+    registrations: u32,
+    pages: u64,
+) -> bool {
+    // SAFETY: The caller's pointer is valid.
+    let left = world().kernel.processes.left(unsafe { &*process });
+    left.0 >= registrations || left.1 >= pages
+}
+
+pub unsafe fn nvpm_user_full(_: *const nvpm_process, registrations: u32, pages: u64) -> bool {
+    let left = world().kernel.processes.all();
     left.0 >= registrations || left.1 >= pages
 }
 

@@ -209,32 +209,42 @@ impl Pairs {
     }
 }
 
-/// What processes have left behind: registrations, and pages of them.
+/// What processes have left behind, by their number and birth: registrations, and pages of them.
 #[derive(Default)]
-pub(crate) struct Processes(RefCell<BTreeMap<i32, (u32, u64)>>);
+pub(crate) struct Processes(RefCell<BTreeMap<(i32, u64), (u32, u64)>>);
 
 impl Processes {
-    pub(crate) fn leaves(&self, number: i32, pages: u64) {
+    pub(crate) fn leaves(&self, process: &abi::nvpm_process, pages: u64) {
         let mut processes = self.0.borrow_mut();
-        let process = processes.entry(number).or_default();
-        process.0 += 1;
-        process.1 += pages;
+        let left = processes.entry((process.number, process.born)).or_default();
+        left.0 += 1;
+        left.1 += pages;
     }
 
-    pub(crate) fn freed(&self, number: i32, pages: u64) {
+    pub(crate) fn freed(&self, process: &abi::nvpm_process, pages: u64) {
+        let key = (process.number, process.born);
         let mut processes = self.0.borrow_mut();
-        let process = processes.get_mut(&number).expect("the process is known");
-        process.0 -= 1;
-        process.1 -= pages;
-        if process.0 == 0 {
-            assert_eq!(process.1, 0, "pages without registrations");
-            processes.remove(&number);
+        let left = processes.get_mut(&key).expect("the process is known");
+        left.0 -= 1;
+        left.1 -= pages;
+        if left.0 == 0 {
+            assert_eq!(left.1, 0, "pages without registrations");
+            processes.remove(&key);
         }
     }
 
     /// Registrations and pages that it has left behind.
-    pub(crate) fn left(&self, number: i32) -> (u32, u64) {
-        self.0.borrow().get(&number).copied().unwrap_or_default()
+    pub(crate) fn left(&self, process: &abi::nvpm_process) -> (u32, u64) {
+        let processes = self.0.borrow();
+        let left = processes.get(&(process.number, process.born));
+        left.copied().unwrap_or_default()
+    }
+
+    /// The same of all processes.
+    pub(crate) fn all(&self) -> (u32, u64) {
+        let processes = self.0.borrow();
+        let add = |sum: (u32, u64), one: &(u32, u64)| (sum.0 + one.0, sum.1 + one.1);
+        processes.values().fold((0, 0), add)
     }
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Faults {
     pub(crate) bus_offset: Cell<Option<u64>>,
     /// GPU memory is RAM to the kernel.
     pub(crate) coherent: Cell<bool>,
+    /// It will be, when the kernel uses it.
+    pub(crate) offline: Cell<bool>,
     /// Devices that use physical addresses reach none from this one on.
     pub(crate) reach: Cell<Option<u64>>,
     /// Many pieces can share a range of addresses.
@@ -114,6 +116,8 @@ pub(crate) struct Task {
     pub(crate) in_callback: Cell<bool>,
     /// It is about to end.
     pub(crate) exiting: Cell<bool>,
+    /// When its process began.
+    pub(crate) born: Cell<u64>,
 }
 
 /// The world of the model that runs.
@@ -177,6 +181,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         spinning: Cell::new(0),
         in_callback: Cell::new(false),
         exiting: Cell::new(false),
+        born: Cell::new(1),
     };
     let id = thread::current().id();
     world().tasks.borrow_mut().insert(id, Rc::new(task));

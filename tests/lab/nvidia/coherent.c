@@ -9,6 +9,8 @@
  * dma_map_page(); a client that takes it for memory of a device, and maps it by itself
  * with dma_map_resource(), is in violation (owndma.c). From 580 on page tables say
  * CPU_CACHEABLE; before, nothing tells.
+ *
+ * 2 is such memory before it is online, or that is not to be: its pages are Reserved.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,6 +29,21 @@ static u32 sim_blocks(const struct sim_gpu *gpu)
 	return DIV_ROUND_UP(gpu->nframes, SIM_BLOCK_FRAMES);
 }
 
+static void sim_coherent_reserve(const struct sim_gpu *gpu, bool reserved)
+{
+	struct page *page;
+	u32 i, frame;
+
+	for (i = 0; i < sim_blocks(gpu); i++)
+		for (frame = 0; frame < SZ_2M >> PAGE_SHIFT && gpu->ram[i]; frame++) {
+			page = gpu->ram[i] + frame;
+			if (reserved)
+				SetPageReserved(page);
+			else
+				ClearPageReserved(page);
+		}
+}
+
 /* Nobody has an allocation any more. */
 void sim_coherent_drop(struct sim_gpu *gpu)
 {
@@ -34,6 +51,7 @@ void sim_coherent_drop(struct sim_gpu *gpu)
 
 	if (!gpu->ram)
 		return;
+	sim_coherent_reserve(gpu, false);
 	for (i = 0; i < sim_blocks(gpu); i++)
 		if (gpu->ram[i])
 			__free_pages(gpu->ram[i], get_order(SZ_2M));
@@ -59,7 +77,7 @@ static int sim_coherent_take(struct sim_gpu *gpu)
 }
 
 /* What the knob does. */
-int sim_coherent_set(struct sim_gpu *gpu, bool coherent)
+int sim_coherent_set(struct sim_gpu *gpu, u8 coherent)
 {
 	int ret = 0;
 
@@ -70,6 +88,8 @@ int sim_coherent_set(struct sim_gpu *gpu, bool coherent)
 		ret = sim_coherent_take(gpu);
 	if (!ret)
 		gpu->coherent = coherent;
+	if (!ret && gpu->ram)
+		sim_coherent_reserve(gpu, coherent == 2);
 	mutex_unlock(&gpu->lock);
 	return ret;
 }

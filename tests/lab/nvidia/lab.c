@@ -21,7 +21,7 @@
  * layout       how the pages of allocations made from now on lie in the BAR.
  * seed         of all that is random. Writing starts it afresh.
  * free_from    which task frees at munmap and exit.
- * coherent     1: allocations made from now on are RAM (coherent.c).
+ * coherent     1: allocations made from now on are RAM; 2: that is not online (coherent.c).
  * (numbers)    see the table at the end.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -450,8 +450,8 @@ static int coherent_show(struct seq_file *s, void *unused)
 static ssize_t coherent_write(struct file *file, const char __user *buf,
 			      size_t size, loff_t *ppos)
 {
-	bool coherent;
-	int ret = kstrtobool_from_user(buf, size, &coherent);
+	u8 coherent;
+	int ret = kstrtou8_from_user(buf, size, 0, &coherent);
 
 	if (!ret)
 		ret = sim_coherent_set(&sim_gpu, coherent);

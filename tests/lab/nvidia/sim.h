@@ -171,7 +171,7 @@ void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n);
 
 /* ---- coherent.c: memory that is RAM ------------------------------------ */
 
-int sim_coherent_set(struct sim_gpu *gpu, bool coherent);
+int sim_coherent_set(struct sim_gpu *gpu, u8 coherent);
 void sim_coherent_drop(struct sim_gpu *gpu);
 phys_addr_t sim_coherent_phys(const struct sim_gpu *gpu, u32 frame);
 void *sim_coherent_kva(const struct sim_gpu *gpu, u32 frame);

@@ -4,14 +4,24 @@
 
 use super::cast::*;
 use crate::{
+    abi::nvpm_process,
     explore::{explore, Preemptions::*},
     world::{as_process, task, world},
 };
 
 const EDQUOT: i32 = -122;
 
+/// The process of that number.
+fn process(number: i32) -> nvpm_process {
+    nvpm_process {
+        born: 1,
+        number,
+        user: 0,
+    }
+}
+
 fn left_behind() -> u32 {
-    world().kernel.processes.left(OWNER).0
+    world().kernel.processes.left(&process(OWNER)).0
 }
 
 #[test]
@@ -30,14 +40,14 @@ fn is_bounded(others: &'static [u64]) {
     explore(UpTo(1), || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        let processes = &world().kernel.processes;
-        others.iter().for_each(|&one| processes.leaves(OWNER, one));
+        let (processes, owner) = (&world().kernel.processes, process(OWNER));
+        others.iter().for_each(|&one| processes.leaves(&owner, one));
         let last = register(page(A)).unwrap();
         as_process(OTHER, || deregister(&last));
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
         allocate_for(OTHER, B);
         as_process(OTHER, || deregister(&register(page(B)).unwrap()));
-        others.iter().for_each(|&one| processes.freed(OWNER, one));
+        others.iter().for_each(|&one| processes.freed(&owner, one));
         free(A);
         free(B);
         assert_eq!(left_behind(), 0);
@@ -53,6 +63,45 @@ fn a_thousand_registrations_at_most() {
 #[test]
 fn sixty_four_gigabytes_at_most() {
     is_bounded(&[(1 << 20) - 2]);
+}
+
+/// Each process of a user leaves less behind than it may, and a user's next one must not go on.
+#[test]
+fn sixteen_times_as_much_of_a_user() {
+    explore(UpTo(1), || {
+        let module = Module::revocable();
+        allocate(A);
+        let processes = &world().kernel.processes;
+        let others: Vec<_> = (100..117).map(process).collect();
+        let each = |one: &nvpm_process| processes.leaves(one, (1 << 20) - 1);
+        others.iter().take(16).for_each(each);
+        end(Ok(register(page(A)).unwrap()));
+        others.iter().skip(16).for_each(each);
+        assert_eq!(register(page(A)).err(), Some(EDQUOT));
+        let freed = |one: &nvpm_process| processes.freed(one, (1 << 20) - 1);
+        others.iter().for_each(freed);
+        free(A);
+        module.unload();
+    });
+}
+
+/// The number of a process that has left much behind, and ended, comes again. The new one has
+/// nothing to do with that, and may not unpin it.
+#[test]
+fn by_a_process_whose_number_comes_again() {
+    explore(UpTo(1), || {
+        let (module, registration) = registered(Module::revocable());
+        let (processes, gone) = (&world().kernel.processes, process(OWNER));
+        processes.leaves(&gone, 1 << 20);
+        task().born.set(2);
+        end(Ok(register(page(A)).unwrap()));
+        deregister(&registration);
+        assert_eq!(left_behind(), 2);
+        processes.freed(&gone, 1 << 20);
+        free(A);
+        assert_eq!(left_behind(), 0);
+        module.unload();
+    });
 }
 
 /// The memory is another process's, whose objects listed this one and do so no more: the driver

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! A new pin gets the page table's address of an old one, which somebody is about to unpin: the
-//! driver knows pins by that address.
+//! driver knows pins by that address. The new memory may be where the old was: the driver then
+//! finds the process there, too.
 
 use std::rc::Rc;
 
@@ -32,6 +33,26 @@ fn by_a_new_registration() {
             world().driver.is_armed(),
             "the new pin went with the old one"
         );
+        deregister(&new);
+        module.unload();
+    });
+}
+
+#[test]
+fn by_a_new_registration_in_the_same_place() {
+    explore(UpTo(3), || {
+        world().faults.reuse_tables.set(true);
+        let (module, old) = registered(Module::revocable());
+        let deregistering = spawn("old", OWNER, move || deregister(&old));
+        free(A);
+        allocate(A);
+        let new = register(page(A)).unwrap();
+        deregistering.join().unwrap();
+        assert!(
+            world().driver.is_armed(),
+            "the new pin went with the old one"
+        );
+        free(A);
         deregister(&new);
         module.unload();
     });

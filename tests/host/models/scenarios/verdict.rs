@@ -119,6 +119,24 @@ fn no_pin_to_ask_with() {
     });
 }
 
+/// Nobody maps memory behind such a link that the kernel does not use yet.
+#[test]
+fn coherent_memory_that_is_not_online() {
+    each_module(|module| {
+        let before = mapped();
+        let module = module();
+        allocate(A);
+        world().faults.offline.set(true);
+        assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+        assert_eq!(world().kernel.pairs.known(), 0);
+        world().faults.offline.set(false);
+        assert_eq!(mapped(), before);
+        end(Ok(register(page(A)).unwrap()));
+        free(A);
+        module.unload();
+    });
+}
+
 /// Where all of the memory has such a pin, one page can be had, too: another time.
 #[test]
 fn a_failure_to_pin_the_page_to_ask_with() {
