@@ -69,12 +69,12 @@ impl Pin {
         }
     }
 
-    /// Gives the pages of `range` back.
-    fn unpin(self, range: &Range) -> Option<LeftBehind> {
+    /// Gives the pages of the region back.
+    fn unpin(self, region: &Fixed) -> Option<LeftBehind> {
         match self {
             // With what has the pin itself.
             Self::Persistent => None,
-            Self::Revocable(pin) => pin.unpin(range),
+            Self::Revocable(pin) => pin.unpin(&region.range, &region.listed.process()),
         }
     }
 }
@@ -260,7 +260,7 @@ impl Region {
 
     /// Gives the pin back, outside of the lock.
     fn unpin(&self, pin: Option<Pin>) {
-        let left = pin.and_then(|pin| pin.unpin(&self.fixed().range));
+        let left = pin.and_then(|pin| pin.unpin(self.fixed()));
         if left.is_some() {
             self.fixed().listed.is(abi::NVPM_REGION_LEFT);
             self.lock().left = left;

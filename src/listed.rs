@@ -8,7 +8,10 @@ use super::{
     abi,
     errno::Errno,
     extents::Range,
-    p2p::Device, //
+    p2p::{
+        Device,
+        Process, //
+    }, //
 };
 
 pub(crate) use super::abi::{
@@ -35,6 +38,14 @@ impl Listed {
         let region = unsafe { abi::nvpm_region_begin(range.address(), range.len(), client) };
         // INVARIANT: Just given.
         NonNull::new(region).map(Self).ok_or(Errno::NOMEM)
+    }
+
+    /// The process that registered it.
+    pub(crate) fn process(&self) -> Process {
+        let mut process = abi::nvpm_process::default();
+        // SAFETY: By the type's invariant it is there; `process` is valid for writing.
+        unsafe { abi::nvpm_region_process(self.0.as_ptr(), &mut process) };
+        Process::new(process)
     }
 
     /// What became of it.

@@ -49,7 +49,10 @@ pub(crate) use pins::{
     Physical,
     RevocablePin, //
 };
-pub(crate) use process::LeftBehind;
+pub(crate) use process::{
+    LeftBehind,
+    Process, //
+};
 pub(crate) use verdict::{
     way,
     Way, //

@@ -36,15 +36,13 @@ struct nvpm_region {
 	u64 address;
 	u64 len;
 	u64 since;	/* in jiffies */
-	u64 born;	/* the process, in nanoseconds since boot */
+	struct nvpm_process process;
 	u32 domain;	/* the device's address on PCI */
 	u16 place;
-	u8 client;
-	u8 state;
-	s32 process;
+	u8 client:3;
+	u8 state:4;
+	u8 has_device:1;
 	u8 number;	/* in its page */
-	bool has_device;
-	u8 padding[2];
 	char comm[NVPM_COMM_SIZE];
 };
 
@@ -108,21 +106,19 @@ static struct nvpm_region *nvpm_regions_put(const struct nvpm_region *new)
 struct nvpm_region *nvpm_region_begin(u64 address, u64 len,
 				     enum nvpm_client_kind client)
 {
-	struct task_struct *process = current->group_leader;
 	struct nvpm_region new = {
 		.address = address,
 		.len = len,
 		.since = jiffies,
-		.born = nvpm_task_born(process),
 		.client = client,
 		.state = NVPM_REGION_PINNING,
-		.process = task_tgid_nr(current),
 	};
 	struct nvpm_regions_page *page;
 	struct nvpm_region *region;
 
 	/* It may be changed meanwhile, but for the zero at its end. */
-	memcpy(new.comm, process->comm, NVPM_COMM_SIZE - 1);
+	memcpy(new.comm, current->group_leader->comm, NVPM_COMM_SIZE - 1);
+	nvpm_process(&new.process);
 	spin_lock(&nvpm_regions_lock);
 	region = nvpm_regions_put(&new);
 	spin_unlock(&nvpm_regions_lock);
@@ -138,6 +134,12 @@ struct nvpm_region *nvpm_region_begin(u64 address, u64 len,
 	region = nvpm_regions_put(&new);
 	spin_unlock(&nvpm_regions_lock);
 	return region;
+}
+
+void nvpm_region_process(const struct nvpm_region *region, struct nvpm_process *process)
+{
+	/* It does not change, so no lock is needed. */
+	*process = region->process;
 }
 
 void nvpm_region_is(struct nvpm_region *region, enum nvpm_region_state state)
@@ -274,8 +276,8 @@ static int nvpm_regions_show(struct seq_file *file, void *line)
 		return 0;
 	}
 	/* When the process started is in the units of /proc/PID/stat. */
-	seq_printf(file, "%d %llu %llu 0x%llx %llu %s %s ", region->process,
-		   region->born / 10000000, (jiffies - region->since) / HZ,
+	seq_printf(file, "%d %llu %llu 0x%llx %llu %s %s ", region->process.number,
+		   region->process.born / 10000000, (jiffies - region->since) / HZ,
 		   region->address, region->len, nvpm_region_clients[region->client],
 		   nvpm_region_states[region->state]);
 	if (region->has_device)

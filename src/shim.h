@@ -168,6 +168,8 @@ enum nvpm_region_state {
 /* Puts one of the calling process into the list; NULL if there is no memory for that. */
 struct nvpm_region *nvpm_region_begin(u64 address, u64 len,
 				     enum nvpm_client_kind client);
+/* The process that it was then. */
+void nvpm_region_process(const struct nvpm_region *region, struct nvpm_process *process);
 void nvpm_region_is(struct nvpm_region *region, enum nvpm_region_state state);
 /* A PCI device has its addresses. */
 void nvpm_region_mapped(struct nvpm_region *region, struct device *dev);

@@ -480,6 +480,9 @@ extern "C" {
     ) -> *mut nvpm_region;
 }
 extern "C" {
+    pub fn nvpm_region_process(region: *const nvpm_region, process: *mut nvpm_process);
+}
+extern "C" {
     pub fn nvpm_region_is(region: *mut nvpm_region, state: nvpm_region_state);
 }
 extern "C" {

@@ -167,10 +167,9 @@ pub(crate) struct Physical {
 ///
 /// # Invariants
 ///
-/// `table` came from a successful pin by the process `owner`, whose callback was armed with `id`.
+/// `table` came from a successful pin, whose callback was armed with `id`.
 pub(crate) struct RevocablePin<T: Revoke> {
     table: PageTable,
-    owner: Process,
     id: Id<T>,
 }
 
@@ -189,8 +188,7 @@ impl<T: Revoke> RevocablePin<T> {
         range: &Range,
         target: Arc<T>,
     ) -> Result<(Self, Result<Physical, Errno>), NoPin> {
-        let owner = Process::calling();
-        owner.may_pin().map_err(NoPin::Failed)?;
+        Process::calling().may_pin().map_err(NoPin::Failed)?;
         let id = Id::add(target).map_err(NoPin::Failed)?;
         let gate = Gate::shared();
         let mut table = core::ptr::null_mut();
@@ -219,7 +217,6 @@ impl<T: Revoke> RevocablePin<T> {
         // INVARIANT: The driver has just returned it.
         let pin = Self {
             table: PageTable(table),
-            owner,
             id,
         };
         // SAFETY: The callback waits for this function's caller, and the driver frees the table
@@ -255,15 +252,15 @@ impl<T: Revoke> RevocablePin<T> {
     /// Lets go of a pin that the driver itself undoes.
     pub(crate) fn forget(self) {}
 
-    /// Unpins `range`, if the driver has not taken the pages back. Where it cannot be told to, or does not
-    /// say whether it has done so, the pin is left behind, and its callback armed: it takes the id
-    /// when the memory is freed.
-    pub(crate) fn unpin(self, range: &Range) -> Option<LeftBehind> {
+    /// Unpins `range`, which `owner` has pinned, if the driver has not taken the pages back. Where it
+    /// cannot be told to, or does not say whether it has done so, the pin is left behind, and its
+    /// callback armed: it takes the id when the memory is freed.
+    pub(crate) fn unpin(self, range: &Range, owner: &Process) -> Option<LeftBehind> {
         // From another process the driver would find nothing, do nothing and say nothing. So it may
         // in a process that ends, if its own objects of the driver are gone: what is left of them
         // is for the driver to free, with a callback.
-        if !self.owner.is_calling() || rt::exiting() {
-            return self.left_behind(range);
+        if !owner.is_calling() || rt::exiting() {
+            return self.left_behind(range, owner);
         }
         let gate = Gate::exclusive();
         // The callback has come: the driver frees the page table, and its address may be another's.
@@ -274,7 +271,7 @@ impl<T: Revoke> RevocablePin<T> {
         // memory that is freed at this moment would look the same.
         if !self.listed(&range.first_page()) {
             drop(gate);
-            return self.left_behind(range);
+            return self.left_behind(range, owner);
         }
         // SAFETY: By the type's invariant the arguments are those of the pin. If the driver has
         // taken the pages back meanwhile, it finds no such key and returns 0: nobody can have been
@@ -289,7 +286,7 @@ impl<T: Revoke> RevocablePin<T> {
             }
             Err(errno) => {
                 complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number());
-                self.left_behind(range)
+                self.left_behind(range, owner)
             }
         }
     }
@@ -328,10 +325,10 @@ impl<T: Revoke> RevocablePin<T> {
     }
 
     /// Counts what is left behind, unless the callback has come.
-    fn left_behind(self, range: &Range) -> Option<LeftBehind> {
+    fn left_behind(self, range: &Range, owner: &Process) -> Option<LeftBehind> {
         if !self.id.armed() {
             return None;
         }
-        LeftBehind::new(&self.owner, range.pages())
+        LeftBehind::new(owner, range.pages())
     }
 }

@@ -27,6 +27,11 @@ const PROCESSES: u32 = 16;
 pub(crate) struct Process(abi::nvpm_process);
 
 impl Process {
+    /// What C says of it.
+    pub(crate) fn new(process: abi::nvpm_process) -> Self {
+        Self(process)
+    }
+
     /// The calling one.
     pub(super) fn calling() -> Self {
         let mut process = abi::nvpm_process::default();

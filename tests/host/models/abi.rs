@@ -367,7 +367,15 @@ pub unsafe fn nvpm_region_begin(
     _len: u64,
     client: nvpm_client_kind,
 ) -> *mut nvpm_region {
-    world().kernel.listed.begin(client) as *mut nvpm_region
+    let mut process = nvpm_process::default();
+    // SAFETY: Valid for writing.
+    unsafe { nvpm_process(&mut process) };
+    world().kernel.listed.begin(client, process) as *mut nvpm_region
+}
+
+pub unsafe fn nvpm_region_process(region: *const nvpm_region, process: *mut nvpm_process) {
+    // SAFETY: The caller's pointer is valid.
+    unsafe { *process = world().kernel.listed.process(region as usize) };
 }
 
 pub unsafe fn nvpm_region_is(region: *mut nvpm_region, state: nvpm_region_state) {

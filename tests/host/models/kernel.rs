@@ -254,10 +254,11 @@ impl Processes {
 pub(crate) struct Listed {
     all: RefCell<BTreeMap<usize, (u32, abi::nvpm_region_state)>>,
     last: Cell<usize>,
+    processes: RefCell<BTreeMap<usize, abi::nvpm_process>>,
 }
 
 impl Listed {
-    pub(crate) fn begin(&self, client: u32) -> usize {
+    pub(crate) fn begin(&self, client: u32, process: abi::nvpm_process) -> usize {
         may_sleep("putting a registration into the list");
         if !world().kernel.allocate() {
             return 0;
@@ -266,7 +267,13 @@ impl Listed {
         self.last.set(number);
         let new = (client, abi::NVPM_REGION_PINNING);
         self.all.borrow_mut().insert(number, new);
+        self.processes.borrow_mut().insert(number, process);
         number
+    }
+
+    pub(crate) fn process(&self, number: usize) -> abi::nvpm_process {
+        assert!(self.all.borrow().contains_key(&number), "it is in the list");
+        self.processes.borrow()[&number]
     }
 
     pub(crate) fn is(&self, number: usize, state: abi::nvpm_region_state) {
