@@ -36,9 +36,11 @@ check "pinned: what the driver cannot map is EIO" register EIO
 # What lies in the BAR of the same GPU goes the same way.
 coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
+unload_module
 
 # Pages that the kernel does not use yet: neither the module nor the driver maps them.
 coherent 2
+load_module persistent_api_support=1
 remember
 mark_log
 check "memory that is not online: EOPNOTSUPP" register EOPNOTSUPP

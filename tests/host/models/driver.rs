@@ -123,9 +123,10 @@ impl Driver {
         note("frees GPU memory");
         let allocation = {
             let mut allocations = self.allocations.borrow_mut();
-            let at = allocations
-                .iter()
-                .position(|one| one.address == address && !one.freed);
+            let there = |one: &Allocation| one.address == address && !one.freed;
+            let own = |one: &Allocation| there(one) && one.process == task().process;
+            let at = allocations.iter().position(own);
+            let at = at.or_else(|| allocations.iter().position(there));
             let at = at.expect("the memory is there");
             allocations[at].freed = true;
             at

@@ -6,7 +6,7 @@ use super::cast::*;
 use crate::{
     abi::nvpm_process,
     explore::{explore, Preemptions::*},
-    world::{as_process, task, world},
+    world::{as_process, spawn, task, world},
 };
 
 const EDQUOT: i32 = -122;
@@ -125,6 +125,22 @@ fn by_a_process_that_ends_and_is_not_listed() {
 #[test]
 fn by_a_process_that_lives_and_is_not_listed() {
     explore(Any, || delisted(false));
+}
+
+/// A server that holds its memory sees the process end, and delists it, while the process closes
+/// its files: the driver would find it, and then not.
+#[test]
+fn by_a_process_that_ends_while_it_is_delisted() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        let server = spawn("server", OTHER, || world().driver.delist(OWNER));
+        task().exiting.set(true);
+        deregister(&registration);
+        task().exiting.set(false);
+        server.join().unwrap();
+        assert_eq!(left_behind(), 1);
+        while_freed(|| module.unload());
+    });
 }
 
 /// Then nobody has left anything behind: the driver has unpinned, or calls back.

@@ -20,6 +20,18 @@ fn deregisters_then_the_memory_is_freed() {
     });
 }
 
+/// It has memory of its own in the same place, which the driver finds.
+#[test]
+fn deregisters_where_it_has_memory_of_its_own() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        allocate_for(OTHER, A);
+        as_process(OTHER, || deregister(&registration));
+        // The module must not go before the callback has come.
+        while_freed(|| module.unload());
+    });
+}
+
 #[test]
 fn deregisters_while_the_memory_is_freed() {
     explore(Any, || {
