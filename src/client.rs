@@ -24,8 +24,8 @@ use super::{
         Device,
         DriverMapping,
         LeftBehind,
+        MappedRange,
         NoPin,
-        OwnMapping,
         PersistentPin,
         Physical,
         Placed,
@@ -117,73 +117,25 @@ impl Source {
     }
 }
 
-/// What a device's addresses come from; dropping it undoes them.
+/// What a device's addresses come from, besides the scatterlist; dropping it undoes them.
 ///
 /// Fields drop in their order here.
 enum Addresses {
     Driver(DriverMapping),
     Own {
-        mapping: OwnMapping,
+        range: Option<MappedRange>,
         /// The pages, if they are kept until we put them.
         pin: Option<PersistentPin>,
     },
 }
 
 impl Addresses {
-    /// Maps `source` for `device`, and puts the addresses into the scatterlist. On failure what is
-    /// still pinned comes back.
-    fn new(
-        source: Source,
-        device: Device,
-        range: &Range,
-        table: &mut scatter::Builder,
-    ) -> Result<Self, (Errno, Option<Source>)> {
-        let way = match source.way(device, range) {
-            Ok(way) => way,
-            Err(errno) => return Err((errno, Some(source))),
-        };
-        match (way, source) {
-            (Way::Drivers, Source::Persistent(pin)) => {
-                let mapping = DriverMapping::new(device, pin)
-                    .map_err(|(errno, pin)| (errno, Some(Source::Persistent(pin))))?;
-                match mapping.extents(range, |extent| table.extent(extent)) {
-                    Ok(()) => Ok(Self::Driver(mapping)),
-                    Err(errno) => Err((errno, Self::Driver(mapping).undo())),
-                }
-            }
-            (_, Source::Persistent(pin)) => {
-                match Self::own(Placed::By(&pin, range), device, table) {
-                    Ok(mapping) => Ok(Self::Own {
-                        mapping,
-                        pin: Some(pin),
-                    }),
-                    Err(errno) => Err((errno, Some(Source::Persistent(pin)))),
-                }
-            }
-            (_, Source::Revocable(physical)) => {
-                match Self::own(Placed::At(physical.pieces), device, table) {
-                    Ok(mapping) => Ok(Self::Own { mapping, pin: None }),
-                    Err(errno) => Err((errno, None)),
-                }
-            }
-        }
-    }
-
-    /// A mapping of our own, with its addresses in the scatterlist.
-    fn own(
-        memory: Placed<'_>,
-        device: Device,
-        table: &mut scatter::Builder,
-    ) -> Result<OwnMapping, Errno> {
-        OwnMapping::new(device, memory, |extent| table.extent(extent))
-    }
-
     /// Undoes the mapping; what is still pinned then comes back.
     fn undo(self) -> Option<Source> {
         match self {
             Self::Driver(mapping) => Some(Source::Persistent(mapping.unmap())),
-            Self::Own { mapping, pin } => {
-                drop(mapping);
+            Self::Own { range, pin } => {
+                drop(range);
                 pin.map(Source::Persistent)
             }
         }
@@ -191,9 +143,72 @@ impl Addresses {
 }
 
 /// What makes a region reachable for a device.
+///
+/// Fields drop in their order here: what the scatterlist has mapped goes before the pin.
 pub(crate) struct Mapping {
+    table: ScatterTable,
     addresses: Addresses,
     _reachable: stats::Reachable,
+}
+
+impl Mapping {
+    /// Maps `source` for `device`, with the addresses in `list`. On failure what is still pinned
+    /// comes back.
+    fn new(
+        source: Source,
+        device: Device,
+        range: &Range,
+        mut list: scatter::Builder,
+    ) -> Result<Self, (Errno, Option<Source>)> {
+        let way = match source.way(device, range) {
+            Ok(way) => way,
+            Err(errno) => return Err((errno, Some(source))),
+        };
+        let (addresses, table) = match (way, source) {
+            (Way::Drivers, Source::Persistent(pin)) => {
+                let mapping = DriverMapping::new(device, pin)
+                    .map_err(|(errno, pin)| (errno, Some(Source::Persistent(pin))))?;
+                let listed = mapping.extents(range, |extent| list.extent(extent));
+                let addresses = Addresses::Driver(mapping);
+                match listed.and_then(|()| list.finish()) {
+                    Ok(table) => (addresses, table),
+                    Err(errno) => return Err((errno, addresses.undo())),
+                }
+            }
+            (_, Source::Persistent(pin)) => {
+                match p2p::map(device, &Placed::By(&pin), range, list) {
+                    Ok((range, table)) => {
+                        let pin = Some(pin);
+                        (Addresses::Own { range, pin }, table)
+                    }
+                    Err(errno) => return Err((errno, Some(Source::Persistent(pin)))),
+                }
+            }
+            (_, Source::Revocable(physical)) => {
+                let memory = Placed::At(physical.pieces);
+                let (range, table) =
+                    p2p::map(device, &memory, range, list).map_err(|errno| (errno, None))?;
+                (Addresses::Own { range, pin: None }, table)
+            }
+        };
+        Ok(Self {
+            table,
+            addresses,
+            _reachable: stats::Reachable::new(range.pinned()),
+        })
+    }
+
+    /// Undoes it; what is still pinned then comes back, and the scatterlist, at which the core may
+    /// look still.
+    fn undo(self) -> (Option<Source>, ScatterTable) {
+        let Self {
+            mut table,
+            addresses,
+            _reachable,
+        } = self;
+        table.unmap();
+        (addresses.undo(), table)
+    }
 }
 
 /// The part of a region that never changes.
@@ -211,7 +226,7 @@ pub(crate) struct State {
     /// What `dma_map` uses up, which the core calls once for a region. A persistent pin comes back
     /// to here and stays until `release`.
     source: Option<Source>,
-    /// What `dma_map` leaves behind: the core frees nothing of it.
+    /// What a mapping that is undone leaves behind: the core frees nothing of it.
     table: Option<ScatterTable>,
     /// The pin, if it outlives the registration.
     left: Option<LeftBehind>,
@@ -277,31 +292,21 @@ impl Region {
     pub(crate) fn dma_map(
         &self,
         device: Device,
-        give: impl FnOnce(&ScatterTable),
+        give: impl FnOnce(abi::sg_table),
     ) -> Result<(), Errno> {
-        let mut table = self.builder(device)?;
+        let list = self.builder(device)?;
         let source = self.mappable()?;
-        let range = &self.fixed().range;
-        let mapped = Addresses::new(source, device, range, &mut table).and_then(|addresses| {
-            match table.finish() {
-                Ok(table) => Ok((addresses, table)),
-                Err(errno) => Err((errno, addresses.undo())),
-            }
-        });
-        let (addresses, table) = mapped.map_err(|(errno, pinned)| {
+        let mapped = Mapping::new(source, device, &self.fixed().range, list);
+        let mapping = mapped.map_err(|(errno, pinned)| {
             self.lock().source = pinned;
             errno
         })?;
-        let mapping = Mapping {
-            addresses,
-            _reachable: stats::Reachable::new(range.pinned()),
-        };
+        let table = mapping.table.for_core();
         let mut state = self.lock();
         let late = state.life.mapped(mapping);
         if late.is_ok() {
-            give(&table);
+            give(table);
             self.fixed().listed.mapped(device);
-            state.table = Some(table);
             stats::registered();
         }
         drop(state);
@@ -330,9 +335,10 @@ impl Region {
     pub(crate) fn dma_unmap(&self) {
         let mapping = self.lock().life.unmap();
         if let Some(mapping) = mapping {
-            let pinned = mapping.addresses.undo();
+            let (pinned, table) = mapping.undo();
             let mut state = self.lock();
             state.source = pinned;
+            state.table = Some(table);
             self.fixed().listed.is(abi::NVPM_REGION_UNMAPPED);
             state.life.unmapped();
             self.notify(state);
@@ -378,9 +384,10 @@ impl Revoke for Region {
                 notify::invalidate(ticket);
                 stats::revoked();
                 let rest = self.lock().life.told();
-                drop(rest.mapping);
+                let table = rest.mapping.map(|mapping| mapping.undo().1);
                 rest.pin.into_iter().for_each(Pin::forget);
                 let mut state = self.lock();
+                state.table = table;
                 state.life.revoked();
                 self.notify(state);
             }

@@ -21,15 +21,6 @@
 #define NVPM_KERNEL LINUX_VERSION_CODE
 #endif
 
-/* Where things are does not change with NVPM_OLDEST. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0)
-#include <linux/dma-map-ops.h>
-#endif
-
-#if NVPM_KERNEL >= KERNEL_VERSION(6, 12, 0)
-#include <linux/iommu-dma.h>
-#endif
-
 #ifndef static_assert /* 5.1 */
 #define static_assert(condition) _Static_assert(condition, #condition)
 #endif
@@ -75,16 +66,6 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #else
 #define NVPM_FILES(group) .default_attrs = (group).attrs
 #endif
-
-/* Whether addresses for the device are physical ones, as they are. */
-static inline bool nvpm_no_dma_ops(struct device *dev)
-{
-#if NVPM_KERNEL >= KERNEL_VERSION(6, 12, 0)
-	if (use_dma_iommu(dev))
-		return false;
-#endif
-	return !get_dma_ops(dev);
-}
 
 /*
  * Many pieces of memory that is not RAM in one range of addresses. The functions are

@@ -54,12 +54,6 @@ void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
 	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
 }
 
-bool nvpm_dma_direct(struct device *dev)
-{
-	/* There whoever does not unmap is noticed. */
-	return !IS_ENABLED(CONFIG_DMA_API_DEBUG) && nvpm_no_dma_ops(dev);
-}
-
 #ifdef NVPM_DMA_RANGES
 static struct dma_iova_state *nvpm_range_state(struct nvpm_range *range)
 {

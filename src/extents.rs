@@ -238,8 +238,11 @@ impl Cut {
 }
 
 /// The longest segment for a device that takes `device_limit` bytes, in whole pages of `page`
-/// bytes (a power of two, of 32 bits).
+/// bytes (a power of two, of 32 bits). It is a power of two as well: segments are mapped one by one,
+/// and the one that follows begins at an address of the bus that is as round as the user's.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
-    (device_limit - device_limit % page).max(page)
+    device_limit
+        .checked_ilog2()
+        .map_or(page, |log| (1 << log).max(page))
 }

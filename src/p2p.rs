@@ -38,8 +38,9 @@ use ids::free_callback;
 
 pub(crate) use device::Device;
 pub(crate) use mapping::{
+    map,
     DriverMapping,
-    OwnMapping,
+    MappedRange,
     Placed, //
 };
 pub(crate) use pins::{

@@ -37,7 +37,6 @@ use super::{
         Ordering,
         GFP_KERNEL, //
     },
-    scatter::ScatterTable,
     stats, //
 };
 
@@ -230,12 +229,12 @@ unsafe extern "C" fn dma_map(
 ) -> c_int {
     // SAFETY: By this function's requirement.
     let (region, device) = unsafe { (region(context), Device::from_raw(device)) };
-    let give = |ours: &ScatterTable| {
+    let give = |ours: abi::sg_table| {
         // SAFETY: By this function's requirement. `mapped` may point into `table`, so it comes
         // last; the number of entries was counted in 32 bits.
         unsafe {
-            *table = ours.for_core();
-            *mapped = ours.entries() as c_int;
+            *table = ours;
+            *mapped = ours.nents as c_int;
         }
     };
     let result = region.and_then(|region| region.dma_map(device?, give));

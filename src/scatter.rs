@@ -13,7 +13,8 @@ use super::{
         Cut,
         Extent,
         Segment, //
-    }, //
+    },
+    p2p::Device, //
 };
 
 /// A scatterlist that is being made, in one pass over the extents: how many entries it has is known
@@ -57,6 +58,7 @@ impl Builder {
             sgl,
             entries: list.0.table.nents,
             first: list.0.first,
+            mapped: None,
         };
         core::mem::forget(list);
         Ok(table)
@@ -107,11 +109,13 @@ impl Drop for List {
 ///
 /// # Invariants
 ///
-/// `sgl` is that of a finished list, whose first array has `first` entries.
+/// `sgl` is that of a finished list of so many `entries`, whose first array has `first` of them.
+/// Where `mapped` names a device, they are what `nvpm_sg_map` made of them for it.
 pub(crate) struct ScatterTable {
     sgl: NonNull<abi::scatterlist>,
     entries: u32,
     first: u32,
+    mapped: Option<Device>,
 }
 
 // SAFETY: Nothing is bound to the thread that made it.
@@ -128,14 +132,31 @@ impl ScatterTable {
         }
     }
 
-    /// Number of entries.
-    pub(crate) fn entries(&self) -> u32 {
-        self.entries
+    /// Maps what the entries say, which are physical addresses until then, for `device`. What is
+    /// mapped is known by the entries alone.
+    pub(crate) fn map(&mut self, device: Device) -> Result<(), Errno> {
+        self.unmap();
+        // SAFETY: By the type's invariant, and that of `Device`.
+        Errno::check(unsafe {
+            abi::nvpm_sg_map(device.as_ptr(), self.sgl.as_ptr(), self.entries)
+        })?;
+        // INVARIANT: Just mapped.
+        self.mapped = Some(device);
+        Ok(())
+    }
+
+    /// Undoes [`Self::map`]. The core may still look at the entries.
+    pub(crate) fn unmap(&mut self) {
+        if let Some(device) = self.mapped.take() {
+            // SAFETY: By the type's invariant, once.
+            unsafe { abi::nvpm_sg_unmap(device.as_ptr(), self.sgl.as_ptr(), self.entries) };
+        }
     }
 }
 
 impl Drop for ScatterTable {
     fn drop(&mut self) {
+        self.unmap();
         // SAFETY: By the type's invariant, and nothing uses the list any more: the core has
         // released the region, or never got it.
         unsafe { abi::nvpm_sg_free(self.sgl.as_ptr(), self.first) };

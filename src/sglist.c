@@ -2,7 +2,8 @@
 /*
  * A scatterlist that is made in one pass: how many entries it will have is not
  * known before the last one. It is a chain of arrays, as sg_alloc_table() makes
- * them, that begins small.
+ * them, that begins small. When it is complete its entries are mapped for a device,
+ * one by one: the list is all that need be kept of that.
  */
 #include <linux/kernel.h>
 #include <linux/scatterlist.h>
@@ -55,6 +56,33 @@ int nvpm_sg_grow(struct nvpm_sg_list *list, bool more)
 void nvpm_sg_finish(struct nvpm_sg_list *list)
 {
 	sg_mark_end(list->next - 1);
+}
+
+int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries)
+{
+	struct scatterlist *entry;
+	u64 addr;
+	u32 i;
+	int ret;
+
+	for_each_sg(sgl, entry, entries, i) {
+		ret = nvpm_dma_map(dev, sg_dma_address(entry), sg_dma_len(entry), &addr);
+		if (ret) {
+			nvpm_sg_unmap(dev, sgl, i);
+			return ret;
+		}
+		sg_dma_address(entry) = addr;
+	}
+	return 0;
+}
+
+void nvpm_sg_unmap(struct device *dev, struct scatterlist *sgl, u32 entries)
+{
+	struct scatterlist *entry;
+	u32 i;
+
+	for_each_sg(sgl, entry, entries, i)
+		nvpm_dma_unmap(dev, sg_dma_address(entry), sg_dma_len(entry));
 }
 
 void nvpm_sg_free(struct scatterlist *array, u32 size)

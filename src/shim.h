@@ -85,8 +85,6 @@ bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
-/* Whether the device uses physical addresses: then there is nothing to unmap. */
-bool nvpm_dma_direct(struct device *dev);
 
 /* One range of addresses behind an IOMMU, for pieces that are not neighbours. */
 struct nvpm_range {
@@ -193,6 +191,9 @@ struct nvpm_sg_list {
 int nvpm_sg_grow(struct nvpm_sg_list *list, bool more);
 /* Marks the end, after one entry at least. */
 void nvpm_sg_finish(struct nvpm_sg_list *list);
+/* Maps each of the entries of a finished list, and makes their physical addresses bus addresses. */
+int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries);
+void nvpm_sg_unmap(struct device *dev, struct scatterlist *sgl, u32 entries);
 /* Also a list that is not finished, or empty; @first entries are in its first array. */
 void nvpm_sg_free(struct scatterlist *sgl, u32 first);
 

@@ -372,9 +372,6 @@ extern "C" {
 extern "C" {
     pub fn nvpm_dma_unmap(dev: *mut device, addr: u64_, len: usize);
 }
-extern "C" {
-    pub fn nvpm_dma_direct(dev: *mut device) -> bool_;
-}
 #[repr(C)]
 #[derive(Default, Copy, Clone)]
 pub struct nvpm_range {
@@ -527,6 +524,12 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_sg_finish(list: *mut nvpm_sg_list);
+}
+extern "C" {
+    pub fn nvpm_sg_map(dev: *mut device, sgl: *mut scatterlist, entries: u32_) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_sg_unmap(dev: *mut device, sgl: *mut scatterlist, entries: u32_);
 }
 extern "C" {
     pub fn nvpm_sg_free(sgl: *mut scatterlist, first: u32_);

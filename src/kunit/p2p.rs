@@ -18,12 +18,19 @@ use super::{
     *, //
 };
 use crate::{
-    extents::Extent,
+    extents::{
+        Extent,
+        Range, //
+    },
     kunit::Threads,
     rt::{
         Arc,
         KVVec,
         GFP_KERNEL, //
+    },
+    scatter::{
+        Builder,
+        ScatterTable, //
     }, //
 };
 
@@ -207,11 +214,8 @@ mod dma {
     }
 
     /// The address on the bus.
-    pub(super) fn bus(extent: Extent) -> Extent {
-        Extent {
-            start: extent.start + OFFSET,
-            ..extent
-        }
+    pub(super) fn bus(physical: u64) -> u64 {
+        physical + OFFSET
     }
 
     /// A figure for one mapping, by which another one would be noticed.
@@ -234,9 +238,9 @@ mod dma {
             return Errno::IO.to_c();
         }
         MAPPED.fetch_add(1, Ordering::Relaxed);
-        BALANCE.fetch_add(weight(phys + OFFSET, len), Ordering::Relaxed);
+        BALANCE.fetch_add(weight(bus(phys), len), Ordering::Relaxed);
         // SAFETY: The caller gives a place to store the address.
-        unsafe { *addr = phys + OFFSET };
+        unsafe { *addr = bus(phys) };
         0
     }
 
@@ -262,7 +266,7 @@ fn pieces(number: u64) -> Result<Pieces, Errno> {
         // Fewer than there are: room is made for more.
         pieces.push(piece, 3 * GPU_PAGE)?;
     }
-    pieces.fitting()
+    Ok(pieces)
 }
 
 #[kernel::macros::kunit_tests(nv_peer_mem_pieces)]
@@ -276,10 +280,9 @@ mod places {
     }
 
     #[test]
-    fn many_need_no_more_than_they_are() -> Result<(), Errno> {
+    fn many_are_in_their_order() -> Result<(), Errno> {
         for number in [2, 3, 5] {
             let pieces = pieces(number)?;
-            assert!(matches!(&pieces, Pieces::Many(many) if many.len() == many.capacity()));
             assert!(pieces
                 .all()
                 .iter()
@@ -294,29 +297,38 @@ mod places {
 mod mappings {
     use super::*;
 
+    /// All pieces, mapped for a device.
+    fn mapped(number: u64) -> Result<ScatterTable, Errno> {
+        let device = pci_device().ok_or(Errno::INVAL)?;
+        let range = Range::new(0, number * (number + 1) / 2 * GPU_PAGE).ok_or(Errno::INVAL)?;
+        let window = range.window(rt::page_size()).ok_or(Errno::INVAL)?;
+        let list = Builder::new(window, u32::MAX);
+        let (shared, table) = map(device, &Placed::At(pieces(number)?), &range, list)?;
+        assert!(shared.is_none());
+        Ok(table)
+    }
+
     #[test]
     fn each_extent_is_mapped_and_unmapped() -> Result<(), Errno> {
         dma::replace(u32::MAX);
-        let device = pci_device().ok_or(Errno::INVAL)?;
-        let expected = pieces(5)?;
-        let mut expected = expected.all().iter().copied().map(dma::bus);
-        let mapping = OwnMapping::new(device, Placed::At(pieces(5)?), |extent| {
-            assert_eq!(Some(extent), expected.next());
-            Ok(())
-        })?;
-        assert_eq!(expected.next(), None);
+        let mut table = mapped(5)?;
+        let first = table.for_core().sgl;
+        // SAFETY: The first of five entries.
+        assert_eq!(unsafe { (*first).dma_address }, dma::bus(1 << 32));
         assert_eq!(dma::counts(), (5, 0, false));
-        drop(mapping);
+        table.unmap();
         assert_eq!(dma::counts(), (5, 5, true));
+        drop(table);
+        assert_eq!(dma::counts(), (5, 5, true));
+        drop(mapped(3)?);
+        assert_eq!(dma::counts(), (8, 8, true));
         Ok(())
     }
 
     #[test]
     fn a_failure_undoes_what_was_mapped_before() -> Result<(), Errno> {
         dma::replace(2);
-        let device = pci_device().ok_or(Errno::INVAL)?;
-        let mapping = OwnMapping::new(device, Placed::At(pieces(5)?), |_| Ok(()));
-        assert_eq!(mapping.err(), Some(Errno::IO));
+        assert_eq!(mapped(5).err(), Some(Errno::IO));
         assert_eq!(dma::counts(), (2, 2, true));
         Ok(())
     }

@@ -58,12 +58,6 @@ impl Device {
         unsafe { abi::nvpm_revocable(self.0.as_ptr()) }
     }
 
-    /// Whether it uses physical addresses, so that there is nothing to unmap.
-    pub(super) fn direct(&self) -> bool {
-        // SAFETY: By the type's invariant.
-        unsafe { abi::nvpm_dma_direct(self.0.as_ptr()) }
-    }
-
     /// Most bytes of one scatterlist entry.
     pub(crate) fn max_segment(&self) -> u32 {
         // SAFETY: By the type's invariant.

@@ -24,7 +24,11 @@ use crate::{
         Extent,
         Range, //
     },
-    rt::complain, //
+    rt::complain,
+    scatter::{
+        Builder,
+        ScatterTable, //
+    }, //
 };
 
 /// A persistent pin that the driver has mapped for a device.
@@ -129,149 +133,57 @@ impl Drop for Mapping {
     }
 }
 
-/// A mapping that we made, of where pinned memory is.
-#[allow(dead_code)] // What is in it is there to be dropped.
-pub(crate) enum OwnMapping {
-    /// The device uses physical addresses.
-    Direct,
-    /// Each piece has an address of its own.
-    Pieces(MappedPieces),
-    /// All of them are in one range of addresses.
-    Range(MappedRange),
-}
-
 /// Memory to map.
 pub(crate) enum Placed<'a> {
     /// It is known where.
     At(Pieces),
     /// The driver's table says where.
-    By(&'a PersistentPin, &'a Range),
+    By(&'a PersistentPin),
 }
 
 impl Placed<'_> {
-    /// Gives all pieces to `each`, until that fails.
+    /// Gives all pieces of `range` to `each`, until that fails.
     #[inline(never)] // As above.
-    fn extents(&self, mut each: impl FnMut(Extent) -> Result<(), Errno>) -> Result<(), Errno> {
+    fn extents(
+        &self,
+        range: &Range,
+        mut each: impl FnMut(Extent) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         match self {
             Self::At(pieces) => pieces.all().iter().copied().try_for_each(each),
-            Self::By(pin, range) => pin.extents(range, &mut each),
-        }
-    }
-
-    /// The first piece, and the bytes of all of them.
-    fn begins(&self) -> Result<(Extent, u64), Errno> {
-        let (first, bytes) = match self {
-            Self::At(pieces) => {
-                let all = pieces.all();
-                // No overflow: together they are no longer than what is pinned.
-                let sum = |sum: u64, piece: &Extent| sum.wrapping_add(piece.len);
-                (all.first().copied(), all.iter().fold(0, sum))
-            }
-            Self::By(pin, range) => {
-                let mut first = None;
-                let ended = pin.extents(range, |piece| {
-                    first = Some(piece);
-                    // That is enough.
-                    Err(Errno::IO)
-                });
-                if first.is_none() {
-                    ended?;
-                }
-                (first, range.pinned())
-            }
-        };
-        Ok((first.ok_or(Errno::IO)?, bytes))
-    }
-
-    /// All pieces.
-    fn pieces(self) -> Result<Pieces, Errno> {
-        match self {
-            Self::At(pieces) => Ok(pieces),
-            Self::By(pin, range) => pin.pieces(range),
+            Self::By(pin) => pin.extents(range, &mut each),
         }
     }
 }
 
-impl OwnMapping {
-    /// Maps `memory` for `device`, and gives the bus addresses that it shall use to `each`.
-    pub(crate) fn new(
-        device: Device,
-        memory: Placed<'_>,
-        mut each: impl FnMut(Extent) -> Result<(), Errno>,
-    ) -> Result<Self, Errno> {
-        if device.direct() {
-            return Self::direct(device, &memory, each);
-        }
-        let (first, bytes) = memory.begins()?;
-        let pieces = if first.len == bytes {
-            Pieces::One(first)
-        } else if let Some((range, extent)) = MappedRange::new(device, &memory, first, bytes)? {
-            each(extent)?;
-            return Ok(Self::Range(range));
-        } else {
-            memory.pieces()?
-        };
-        let mapped = MappedPieces::new(device, pieces)?;
-        mapped.pieces.all().iter().copied().try_for_each(each)?;
-        Ok(Self::Pieces(mapped))
-    }
-
-    /// What the device cannot reach is above what it can: the highest piece is looked at for all.
-    fn direct(
-        device: Device,
-        memory: &Placed<'_>,
-        mut each: impl FnMut(Extent) -> Result<(), Errno>,
-    ) -> Result<Self, Errno> {
-        let mut highest = Extent { start: 0, len: 1 };
-        memory.extents(|piece| {
-            if piece.last() >= highest.last() {
-                highest = piece;
-            }
-            each(piece)
-        })?;
-        match map_one(device, highest)? {
-            start if start == highest.start => Ok(Self::Direct),
-            _ => Err(Errno::IO),
-        }
-    }
-}
-
-/// Pieces that the device reaches, each at its own address.
-///
-/// # Invariants
-///
-/// The first `mapped` of them are at addresses that the device's DMA layer gave; those behind are
-/// physical.
-pub(crate) struct MappedPieces {
+/// Maps `memory`, which is all of `range`, for `device`, and makes `list` of the bus addresses that it
+/// shall use: in one range of them, where the kernel and the device have such a thing; else the
+/// list keeps what is mapped.
+pub(crate) fn map(
     device: Device,
-    pieces: Pieces,
-    mapped: usize,
-}
-
-impl MappedPieces {
-    /// Maps them: physical addresses become bus addresses in place.
-    fn new(device: Device, pieces: Pieces) -> Result<Self, Errno> {
-        // INVARIANT: None is mapped; if one fails below, dropping undoes those before it.
-        let mut this = Self {
-            device,
-            pieces: pieces.fitting()?,
-            mapped: 0,
-        };
-        for piece in this.pieces.all_mut() {
-            piece.start = map_one(device, *piece)?;
-            // INVARIANT: One more is mapped.
-            this.mapped += 1;
+    memory: &Placed<'_>,
+    range: &Range,
+    mut list: Builder,
+) -> Result<(Option<MappedRange>, ScatterTable), Errno> {
+    let mut first = true;
+    let mut shared: Option<MappedRange> = None;
+    memory.extents(range, |piece| {
+        if first {
+            first = false;
+            shared = MappedRange::new(device, piece.start, range.pinned());
         }
-        Ok(this)
-    }
-}
-
-impl Drop for MappedPieces {
-    fn drop(&mut self) {
-        for piece in self.pieces.all().iter().take(self.mapped) {
-            unmap_one(self.device, *piece);
+        match &mut shared {
+            Some(shared) => shared.add(piece),
+            None => list.extent(piece),
         }
+    })?;
+    if let Some(mut shared) = shared {
+        list.extent(shared.end()?)?;
+        return Ok((Some(shared), list.finish()?));
     }
+    let mut table = list.finish()?;
+    table.map(device)?;
+    Ok((None, table))
 }
 
 /// The bus address at which `device` reaches a physical extent.
@@ -301,33 +213,39 @@ pub(crate) struct MappedRange {
 }
 
 impl MappedRange {
-    /// The range for `memory`, of `len` bytes with the piece `first` at its beginning, and where it
-    /// is; none if this kernel or this device has no such thing.
-    fn new(
-        device: Device,
-        memory: &Placed<'_>,
-        first: Extent,
-        len: u64,
-    ) -> Result<Option<(Self, Extent)>, Errno> {
+    /// A range for `len` bytes, the first of them at `first`; none if this kernel or this device
+    /// has no such thing.
+    fn new(device: Device, first: u64, len: u64) -> Option<Self> {
         let mut range = abi::nvpm_range::default();
         // SAFETY: By the invariant of `Device`; `range` is valid for writing.
-        if !unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, first.start, len) } {
-            return Ok(None);
-        }
+        let taken = unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, first, len) };
         // INVARIANT: Just taken.
-        let mut this = Self { device, range };
-        memory.extents(|piece| {
-            // SAFETY: By the type's invariant.
-            let ret = unsafe {
-                abi::nvpm_range_add(device.as_ptr(), &mut this.range, piece.start, piece.len)
-            };
-            Errno::check(ret)
-        })?;
+        taken.then_some(Self { device, range })
+    }
+
+    /// Gives the next piece its place.
+    fn add(&mut self, piece: Extent) -> Result<(), Errno> {
+        // SAFETY: By the type's invariant.
+        Errno::check(unsafe {
+            abi::nvpm_range_add(
+                self.device.as_ptr(),
+                &mut self.range,
+                piece.start,
+                piece.len,
+            )
+        })
+    }
+
+    /// All pieces have their places: where they are.
+    fn end(&mut self) -> Result<Extent, Errno> {
         let mut start = 0;
-        // SAFETY: As above; `start` is valid for writing.
-        let ret = unsafe { abi::nvpm_range_end(device.as_ptr(), &mut this.range, &mut start) };
+        // SAFETY: By the type's invariant; `start` is valid for writing.
+        let ret = unsafe { abi::nvpm_range_end(self.device.as_ptr(), &mut self.range, &mut start) };
         Errno::check(ret)?;
-        Ok(Some((this, Extent { start, len })))
+        Ok(Extent {
+            start,
+            len: self.range.linked,
+        })
     }
 }
 

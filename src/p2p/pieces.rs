@@ -45,32 +45,10 @@ impl Pieces {
         Ok(())
     }
 
-    /// In memory that is no larger than they are.
-    pub(super) fn fitting(self) -> Result<Self, Errno> {
-        match self {
-            Self::Many(many) if many.len() < many.capacity() => {
-                let mut copy =
-                    KVVec::with_capacity(many.len(), GFP_KERNEL).map_err(|_| Errno::NOMEM)?;
-                copy.extend_from_slice(&many, GFP_KERNEL)
-                    .map_err(|_| Errno::NOMEM)?;
-                Ok(Self::Many(copy))
-            }
-            fits => Ok(fits),
-        }
-    }
-
     /// All of them.
     pub(super) fn all(&self) -> &[Extent] {
         match self {
             Self::One(only) => core::slice::from_ref(only),
-            Self::Many(many) => many,
-        }
-    }
-
-    /// All of them, to be changed in place.
-    pub(super) fn all_mut(&mut self) -> &mut [Extent] {
-        match self {
-            Self::One(only) => core::slice::from_mut(only),
             Self::Many(many) => many,
         }
     }

@@ -243,10 +243,7 @@ impl<T: Revoke> RevocablePin<T> {
         }
         // SAFETY: As above.
         let gpu = unsafe { self.table.gpu() }?;
-        Ok(Physical {
-            pieces: pieces.fitting()?,
-            gpu,
-        })
+        Ok(Physical { pieces, gpu })
     }
 
     /// Lets go of a pin that the driver itself undoes.

@@ -148,7 +148,8 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// Elements that there is memory for.
+    /// Elements that there is memory for; only the tests on the host want to know.
+    #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }

@@ -3,6 +3,7 @@
 //! Lists and tables, which are C: as they are, over the C library.
 
 use std::{
+    cell::RefCell,
     collections::HashSet,
     ffi::{c_char, CStr},
     ptr::{self, null, null_mut},
@@ -113,6 +114,73 @@ fn a_list_that_cannot_grow_stays_as_it_was() {
     assert!(walk(&list).into_iter().eq(0..16));
     // SAFETY: Once; nobody has it.
     unsafe { abi::nvpm_sg_free(list.table.sgl, list.first) };
+}
+
+/// What the DMA functions are asked for on this thread: addresses that are mapped, and how many more
+/// there are to be had.
+#[derive(Default)]
+struct Dma {
+    mapped: HashSet<(u64, usize)>,
+    left: usize,
+}
+
+thread_local! {
+    static DMA: RefCell<Dma> = RefCell::default();
+}
+
+/// Distance between an address in memory and on the bus.
+const BUS: u64 = 1 << 40;
+
+#[no_mangle]
+extern "C" fn nvpm_dma_map(
+    _device: *mut abi::device,
+    physical: u64,
+    len: usize,
+    address: &mut u64,
+) -> i32 {
+    DMA.with_borrow_mut(|dma| {
+        if dma.left == 0 {
+            return -5;
+        }
+        dma.left -= 1;
+        *address = physical + BUS;
+        assert!(dma.mapped.insert((*address, len)));
+        0
+    })
+}
+
+#[no_mangle]
+extern "C" fn nvpm_dma_unmap(_device: *mut abi::device, address: u64, len: usize) {
+    let mapped = DMA.with_borrow_mut(|dma| dma.mapped.remove(&(address, len)));
+    assert!(mapped, "what is unmapped was not mapped");
+}
+
+#[test]
+fn each_entry_of_a_list_is_mapped_or_none() {
+    let mapped = || DMA.with_borrow(|dma| dma.mapped.len());
+    for entries in [1, 16, 17, 48, 129, 1000] {
+        for left in [0, 1, 15, 16, 999, 1000] {
+            DMA.set(Dma {
+                left,
+                ..Dma::default()
+            });
+            let list = list(entries, entries > 1);
+            let sgl = list.table.sgl;
+            // SAFETY: A finished list.
+            let ret = unsafe { abi::nvpm_sg_map(null_mut(), sgl, entries) };
+            if left < entries as usize {
+                assert_eq!((ret, mapped()), (-5, 0));
+            } else {
+                assert_eq!((ret, mapped()), (0, entries as usize));
+                assert!(walk(&list).into_iter().eq(BUS..BUS + u64::from(entries)));
+                // SAFETY: As mapped.
+                unsafe { abi::nvpm_sg_unmap(null_mut(), sgl, entries) };
+                assert_eq!(mapped(), 0);
+            }
+            // SAFETY: Once; nobody has it.
+            unsafe { abi::nvpm_sg_free(sgl, list.first) };
+        }
+    }
 }
 
 #[test]

@@ -480,11 +480,6 @@ pub unsafe fn nvpm_max_segment(device: *mut device) -> u32 {
     unsafe { (*device).max_segment }
 }
 
-pub unsafe fn nvpm_dma_direct(device: *mut device) -> bool {
-    // SAFETY: A pointer to a device.
-    unsafe { (*device).direct }
-}
-
 /// A range that many pieces share.
 #[derive(Default)]
 pub struct nvpm_range {
@@ -591,6 +586,35 @@ pub unsafe fn nvpm_sg_grow(list: *mut nvpm_sg_list, _more: bool) -> c_int {
 }
 
 pub unsafe fn nvpm_sg_finish(_list: *mut nvpm_sg_list) {}
+
+/// The entries of a list that is alive.
+unsafe fn entries_of<'a>(sgl: *mut scatterlist, entries: u32) -> &'a mut [scatterlist] {
+    world().kernel.lists.read(sgl);
+    // SAFETY: By this function's requirement; so many were made.
+    unsafe { std::slice::from_raw_parts_mut(sgl, entries as usize) }
+}
+
+pub unsafe fn nvpm_sg_map(device: *mut device, sgl: *mut scatterlist, entries: u32) -> c_int {
+    // SAFETY: As the caller has it.
+    for (at, entry) in unsafe { entries_of(sgl, entries) }.iter_mut().enumerate() {
+        let (physical, len) = (entry.dma_address, entry.dma_length.into());
+        let Some(address) = world().kernel.dma.map(device as usize, physical, len) else {
+            // SAFETY: As above; these are mapped.
+            unsafe { nvpm_sg_unmap(device, sgl, at as u32) };
+            return -5;
+        };
+        entry.dma_address = address;
+    }
+    0
+}
+
+pub unsafe fn nvpm_sg_unmap(device: *mut device, sgl: *mut scatterlist, entries: u32) {
+    // SAFETY: As the caller has it.
+    for entry in unsafe { entries_of(sgl, entries) } {
+        let dma = &world().kernel.dma;
+        dma.unmap(device as usize, entry.dma_address, entry.dma_length.into());
+    }
+}
 
 pub unsafe fn nvpm_sg_free(sgl: *mut scatterlist, first: u32) {
     if !sgl.is_null() {

@@ -513,37 +513,6 @@ impl Dma {
         all
     }
 
-    /// A device that uses physical addresses gets some of them: nobody need have mapped them.
-    pub(crate) fn give_direct(&self, device: usize, table: &abi::sg_table) {
-        if !is_direct(device) {
-            return;
-        }
-        let mut mappings = self.mappings.lock().unwrap();
-        for (address, len) in abi::entries(table) {
-            let there = |one: &Mapping| {
-                one.device == device && (one.address..one.address + one.len).contains(&address)
-            };
-            if !mappings.iter().any(there) {
-                mappings.push(Mapping {
-                    device,
-                    address,
-                    physical: address,
-                    len,
-                    stage: Stage::Made,
-                });
-            }
-        }
-    }
-
-    /// A device that uses physical addresses is told when it is to use them no more, and there is
-    /// nothing to unmap.
-    pub(crate) fn forget_direct(&self, device: usize) {
-        if is_direct(device) {
-            let mut mappings = self.mappings.lock().unwrap();
-            mappings.retain(|one| one.device != device || one.stage == Stage::Used);
-        }
-    }
-
     /// Fails if anything is mapped for a device.
     pub(crate) fn assert_none(&self, device: usize) {
         let mappings = self.mappings.lock().unwrap();
@@ -555,9 +524,8 @@ impl Dma {
     pub(crate) fn assert_unused(&self, physical: u64, len: u64) {
         for one in self.mappings.lock().unwrap().iter() {
             let touches = one.physical < physical + len && physical < one.physical + one.len;
-            let is_off = is_direct(one.device) && one.stage == Stage::Given;
             assert!(
-                !touches || one.stage == Stage::Made || is_off,
+                !touches || one.stage == Stage::Made,
                 "unpinned while it is mapped for a device: {:?}",
                 one.stage
             );

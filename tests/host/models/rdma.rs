@@ -180,7 +180,6 @@ impl Registration {
             "the number of entries is not the table's"
         );
         let dma = &world().kernel.dma;
-        dma.give_direct(self.device as usize, &table);
         let all = dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
@@ -232,7 +231,6 @@ impl Registration {
         unsafe { release(self.context) };
         note("release has returned");
         world().kernel.module.runs("the end of release");
-        world().kernel.dma.forget_direct(self.device as usize);
         // SAFETY: Devices stay until the end.
         if !unsafe { (*self.device).shared } {
             world().kernel.dma.assert_none(self.device as usize);

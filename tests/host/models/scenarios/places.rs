@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Where a device sees memory: each piece at its own address, all in one range, or at its own place.
+//! Where a device sees memory: each piece at its own address, all in one range, or where it is: there,
+//! too, each piece is mapped, and unmapped again.
 
 use super::cast::*;
 use crate::{
