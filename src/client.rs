@@ -6,6 +6,8 @@
 //! registration ends, even if it is freed meanwhile; the revocable one gives it up when it is
 //! freed.
 
+use core::mem::replace;
+
 use super::{
     abi,
     errno::Errno,
@@ -131,12 +133,12 @@ enum Addresses {
 
 impl Addresses {
     /// Undoes the mapping; what is still pinned then comes back.
-    fn undo(self) -> Option<Source> {
+    fn undo(self) -> Option<PersistentPin> {
         match self {
-            Self::Driver(mapping) => Some(Source::Persistent(mapping.unmap())),
+            Self::Driver(mapping) => Some(mapping.unmap()),
             Self::Own { range, pin } => {
                 drop(range);
-                pin.map(Source::Persistent)
+                pin
             }
         }
     }
@@ -172,7 +174,9 @@ impl Mapping {
                 let addresses = Addresses::Driver(mapping);
                 match listed.and_then(|()| list.finish()) {
                     Ok(table) => (addresses, table),
-                    Err(errno) => return Err((errno, addresses.undo())),
+                    Err(errno) => {
+                        return Err((errno, addresses.undo().map(Source::Persistent)));
+                    }
                 }
             }
             (_, Source::Persistent(pin)) => {
@@ -198,17 +202,34 @@ impl Mapping {
         })
     }
 
-    /// Undoes it; what is still pinned then comes back, and the scatterlist, at which the core may
-    /// look still.
-    fn undo(self) -> (Option<Source>, ScatterTable) {
+    /// Undoes it.
+    fn undo(self) -> Kept {
         let Self {
             mut table,
             addresses,
             _reachable,
         } = self;
         table.unmap();
-        (addresses.undo(), table)
+        Kept::Undone {
+            pin: addresses.undo(),
+            table,
+        }
     }
+}
+
+/// What a region has beside pin and mapping.
+#[allow(dead_code)] // What an undone mapping leaves is there to be dropped.
+enum Kept {
+    Nothing,
+    /// What `dma_map` uses up, which the core calls once for a region.
+    Source(Source),
+    /// What a mapping leaves when it is undone, until [`Region::release`]: a pin that is never
+    /// revoked, and the scatterlist, at which the core may look still, and of which it frees
+    /// nothing.
+    Undone {
+        pin: Option<PersistentPin>,
+        table: ScatterTable,
+    },
 }
 
 /// The part of a region that never changes.
@@ -223,11 +244,7 @@ pub(crate) struct Fixed {
 /// The part of a region that does.
 pub(crate) struct State {
     life: Life<Pin, Mapping>,
-    /// What `dma_map` uses up, which the core calls once for a region. A persistent pin comes back
-    /// to here and stays until `release`.
-    source: Option<Source>,
-    /// What a mapping that is undone leaves behind: the core frees nothing of it.
-    table: Option<ScatterTable>,
+    kept: Kept,
     /// The pin, if it outlives the registration.
     left: Option<LeftBehind>,
 }
@@ -247,8 +264,7 @@ impl Region {
             },
             State {
                 life: Life::new(),
-                source: None,
-                table: None,
+                kept: Kept::Nothing,
                 left: None,
             },
         )
@@ -259,7 +275,7 @@ impl Region {
         let mut state = self.lock();
         let unwanted = match outcome {
             Ok((pin, source)) => {
-                state.source = Some(source);
+                state.kept = Kept::Source(source);
                 self.fixed().listed.is(abi::NVPM_REGION_PINNED);
                 state.life.pinned(pin).err()
             }
@@ -298,7 +314,7 @@ impl Region {
         let source = self.mappable()?;
         let mapped = Mapping::new(source, device, &self.fixed().range, list);
         let mapping = mapped.map_err(|(errno, pinned)| {
-            self.lock().source = pinned;
+            self.lock().kept = pinned.map_or(Kept::Nothing, Kept::Source);
             errno
         })?;
         let table = mapping.table.for_core();
@@ -318,7 +334,10 @@ impl Region {
     fn mappable(&self) -> Result<Source, Errno> {
         let mut state = self.lock();
         state.life.mappable()?;
-        state.source.take().ok_or(Errno::INVAL)
+        match replace(&mut state.kept, Kept::Nothing) {
+            Kept::Source(source) => Ok(source),
+            _ => Err(Errno::INVAL),
+        }
     }
 
     /// For a scatterlist of the bus addresses that the core shall see: whole pages of the kernel
@@ -335,10 +354,9 @@ impl Region {
     pub(crate) fn dma_unmap(&self) {
         let mapping = self.lock().life.unmap();
         if let Some(mapping) = mapping {
-            let (pinned, table) = mapping.undo();
+            let undone = mapping.undo();
             let mut state = self.lock();
-            state.source = pinned;
-            state.table = Some(table);
+            state.kept = undone;
             self.fixed().listed.is(abi::NVPM_REGION_UNMAPPED);
             state.life.unmapped();
             self.notify(state);
@@ -357,12 +375,11 @@ impl Region {
                 None => self.wait(&mut state),
             }
         };
-        let (table, source) = (state.table.take(), state.source.take());
+        let kept = replace(&mut state.kept, Kept::Nothing);
         drop(state);
         drop(rest.mapping);
         self.unpin(rest.pin);
-        drop(source);
-        drop(table);
+        drop(kept);
     }
 }
 
@@ -384,10 +401,10 @@ impl Revoke for Region {
                 notify::invalidate(ticket);
                 stats::revoked();
                 let rest = self.lock().life.told();
-                let table = rest.mapping.map(|mapping| mapping.undo().1);
+                let undone = rest.mapping.map_or(Kept::Nothing, Mapping::undo);
                 rest.pin.into_iter().for_each(Pin::forget);
                 let mut state = self.lock();
-                state.table = table;
+                state.kept = undone;
                 state.life.revoked();
                 self.notify(state);
             }

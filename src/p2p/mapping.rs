@@ -220,7 +220,8 @@ impl MappedRange {
         // SAFETY: By the invariant of `Device`; `range` is valid for writing.
         let taken = unsafe { abi::nvpm_range_begin(device.as_ptr(), &mut range, first, len) };
         // INVARIANT: Just taken.
-        taken.then_some(Self { device, range })
+        // (Not `then_some`: that makes the object, and drops it, in any case.)
+        taken.then(|| Self { device, range })
     }
 
     /// Gives the next piece its place.

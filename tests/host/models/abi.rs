@@ -534,6 +534,7 @@ pub unsafe fn nvpm_range_end(
 pub unsafe fn nvpm_range_undo(device: *mut device, range: *mut nvpm_range) {
     // SAFETY: The caller's pointer is valid.
     let range = unsafe { &*range };
+    assert!(range.address != 0, "a range is undone that was not taken");
     world()
         .kernel
         .dma
