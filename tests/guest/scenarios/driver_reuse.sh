@@ -18,13 +18,14 @@ step alloc 1 0x800000 0x100000
 step reg 0
 equal "registered" ok "$answer"
 
-# One thread deregisters. In its unpin the memory goes, and the page table with
-# it; and there it stays, with a key that opens nothing any more.
+# One thread deregisters: it pins one page more, to see whether the driver finds the process, and
+# unpins that and all. At the first unpin the memory goes, and both page tables with it; and
+# there it stays, with two keys that open nothing any more.
 echo before_put >"$NVIDIA/inject"
 echo before_put >"$NVIDIA/hold"
 step '&dereg 0'
 wait_for "the unpin" nvidia_is live_held 1
-equal "the callback came" 1 "$(nvidia_count callbacks_fired)"
+equal "both callbacks came" 2 "$(nvidia_count callbacks_fired)"
 
 # Another thread registers other memory, for which the driver would use that key.
 say_step reg 1
@@ -34,7 +35,7 @@ hear_step
 equal "the other registration" ok "$answer"
 step join
 equal "the deregistration" ok "$answer"
-equal "the late unpin found nothing" 1 "$(nvidia_count put_not_found)"
+equal "the late unpins found nothing" 2 "$(nvidia_count put_not_found)"
 equal "the other's callback is still armed" 1 "$(nvidia_count live_armed_callbacks)"
 step dereg 1
 equal "the other's deregistration" ok "$answer"
