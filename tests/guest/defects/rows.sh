@@ -165,8 +165,14 @@ grown() {
 	growth=$(($(value "$file" "$name") - before))
 }
 
-# How many times the module has the driver pin what is registered once.
-pins_of_one() { grown "$NVIDIA" calls_nvidia_p2p_get_pages registers ok; }
+# How many times the module has the driver pin until a registration is complete.
+pins_of_one() {
+	start_steps
+	step alloc 0 0 0x100000
+	grown "$NVIDIA" calls_nvidia_p2p_get_pages step reg 0
+	step dereg 0
+	end_steps
+}
 
 # ---- the driver takes memory back ------------------------------------------
 
