@@ -22,9 +22,9 @@
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
 #   DESTDIR=     root directory to install in     (/; INSTALL_MOD_PATH= is the same)
+# OFA_KERNEL= and NV_SRC= can stand in /etc/nv_peer_mem-build.conf, too: for dkms.
 
-# The kernel's build system works in another directory.
-override INSTALL_MOD_PATH := $(abspath $(or $(INSTALL_MOD_PATH),$(DESTDIR)))
+override INSTALL_MOD_PATH := $(or $(INSTALL_MOD_PATH),$(DESTDIR))
 export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:

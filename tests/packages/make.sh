@@ -13,10 +13,15 @@ files >/tmp/before
 check "there is help" saying make help
 check "which has all that can be installed" says 'make uninstall removes'
 check "it is made" saying make
+check "who is not root is not left with what the kernel's build system says" fails saying setpriv --reuid=nobody --clear-groups make install
+check "but is told what to do" says "nv_peer_mem: nobody cannot write to /lib/modules/$kver: install as root (sudo make install), or below a directory of yours with DESTDIR=."
+umask 077
 check "and installed" saying make install
 check "of this version" [ "$(module_version)" = "$version" ]
 check "where others do not put it" grep -q '/extra/nv_peer_mem\.ko' <(module_file)
 check "the marker, too" saying make marker_install
+umask 022
+check "everybody can read both" [ "$(stat -c %a "/lib/modules/$kver/extra" "/lib/modules/$kver"/extra/*.ko* | paste -sd' ')" = "755 644 644" ]
 check "it needs the module" grep -q '/extra/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 check "it is uninstalled" saying make uninstall
 check "modprobe does not know it any more" fails module_file
@@ -43,5 +48,8 @@ below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
 files >/tmp/after
 check "nothing else has changed" diff /tmp/before /tmp/after
-check "a path with a blank is refused" fails saying make install "DESTDIR=/tmp/a stage"
-check "and said to be" says "has a blank, a colon, a quote or another character"
+for stage in "/tmp/a stage" "a stage"; do
+	check "a path with a blank is refused" fails saying make install "DESTDIR=$stage"
+	case $stage in /*) ;; *) stage="$PWD/$stage" ;; esac
+	check "and said to be" says "nv_peer_mem: the path $stage has a blank, a colon, a quote or another character"
+done

@@ -25,17 +25,19 @@ neighbour() {
 	dkms add "$1/1.0"
 }
 
-neighbour mlnx-ofed-kernel "$core" 'POST_INSTALL="tree"'
+# By the names that they have in DOCA-OFED's rpm and among Debian's drivers.
+core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
+neighbour $core_name "$core" 'POST_INSTALL="tree"'
 # As MLNX_OFED does: a tree for each kernel.
 mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
-mv /usr/src/ofa_kernel/default /usr/src/mlnx-ofed-kernel-1.0/kernel
+mv /usr/src/ofa_kernel/default /usr/src/$core_name-1.0/kernel
 ln -s "$(uname -m)/1.2.3-other" /usr/src/ofa_kernel/default
-cat >/usr/src/mlnx-ofed-kernel-1.0/tree <<TREE
+cat >/usr/src/$core_name-1.0/tree <<TREE
 #!/bin/sh
 cp -a kernel /usr/src/ofa_kernel/$(uname -m)/$kver
 TREE
-chmod +x /usr/src/mlnx-ofed-kernel-1.0/tree
-neighbour nvidia "$driver" 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
+chmod +x /usr/src/$core_name-1.0/tree
+neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
 unpacked
 
@@ -49,7 +51,7 @@ cp /tmp/config "$config"
 
 # all_built: the three of them.
 all_built() {
-	for name in mlnx-ofed-kernel nvidia nvidia-peer-memory; do
+	for name in $core_name $driver_name nvidia-peer-memory; do
 		check "with $name" grep -q "^$name/.*, $kver, .*: installed" <(dkms status "$name")
 	done
 	check "modprobe finds all that it needs" loads nv_peer_mem
@@ -57,8 +59,8 @@ all_built() {
 
 check "the kernel is installed" saying kernel_installed
 all_built
-check "the module's turn was after dkms" grep -q 'succeeded for module(s) .*nvidia[^-]' "$said"
-for name in nvidia-peer-memory nvidia mlnx-ofed-kernel; do
+check "the module's turn was after dkms" fails grep 'succeeded for module(s) .*nvidia-peer-memory' "$said"
+for name in nvidia-peer-memory $driver_name $core_name; do
 	dkms unbuild "$name/$(dkms status "$name" | sed 's,^[^/]*/\([^,:]*\).*,\1,')" -k "$kver"
 done
 check "by hand dkms installs all" saying dkms autoinstall -k "$kver"

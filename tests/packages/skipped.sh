@@ -5,6 +5,35 @@
 # Test: stock
 . /checkout/tests/packages/lib.sh
 
+# A driver that dkms knows, and that does not compile: nobody's package is left half
+# installed for that, and nobody is told to use force.
+driver=/lib/modules/$kver/updates/dkms/nvidia.ko
+without "$driver"
+depmod "$kver"
+mkdir /usr/src/nvidia-current-open-1.0
+cat >/usr/src/nvidia-current-open-1.0/dkms.conf <<-CONF
+	PACKAGE_NAME="nvidia-current-open"
+	PACKAGE_VERSION="1.0"
+	BUILT_MODULE_NAME[0]="nvidia"
+	DEST_MODULE_NAME[0]="nvidia-current-open"
+	DEST_MODULE_LOCATION[0]="/updates/dkms"
+	AUTOINSTALL="yes"
+	MAKE[0]="false"
+CONF
+: >/usr/src/nvidia-current-open-1.0/nvidia.c
+check "dkms knows a driver" saying dkms add nvidia-current-open/1.0
+check "which cannot be built" fails saying dkms install nvidia-current-open/1.0 -k "$kver"
+check "the packages are installed all the same" saying dpkg -i \
+	/packages/nvidia-peer-memory_*_all.deb /packages/nvidia-peer-memory-dkms_*_all.deb
+check "and it is said what they lack" says "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver: dkms knows nvidia-current-open/1.0, but has not built it for this kernel (dkms install nvidia-current-open/1.0 -k $kver says why)."
+check "not to use force" fails says --force
+check "dkms knows the module, and has not built it" grep -qx "nvidia-peer-memory/$version: added" <(dkms status nvidia-peer-memory)
+dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
+dkms remove nvidia-current-open/1.0 --all
+rm -r /usr/src/nvidia-current-open-1.0
+back
+depmod "$kver"
+
 unpacked
 
 ready=/usr/src/nvidia-peer-memory-$version/src/ready
@@ -44,9 +73,9 @@ KVER=$kver saying "/usr/src/nvidia-peer-memory-$version/src/locate"
 check "this kernel's own tree is taken, whatever the link says" says "OFA_KERNEL /usr/src/ofa_kernel/$(uname -m)/$kver"
 back
 
-without "/lib/modules/$kver/updates/dkms/nvidia.ko"
+without "$driver"
 depmod "$kver"
-passed_over "no NVIDIA driver for kernel $kver: install it (nvidia-open-kernel-dkms or nvidia-kernel-dkms"
+passed_over "no NVIDIA driver for kernel $kver: install it (package nvidia-open-kernel-dkms or nvidia-kernel-dkms)"
 back
 depmod "$kver"
 
