@@ -8,7 +8,8 @@ set -eu
 
 usage() {
 	cat <<'USAGE'
-Usage: build_release.sh
+Usage: build_release.sh [--without-rust]
+  --without-rust  make packages that build only where there is Rust, if there is none here
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
   GIT_BRANCH=  branch or tag              (default: what is checked out there)
@@ -22,8 +23,10 @@ die() {
 	exit 1
 }
 
+without_rust=
 case ${1-} in
 "") ;;
+--without-rust) without_rust=yes ;;
 -h | --help)
 	usage
 	exit 0
@@ -112,6 +115,9 @@ for arch in x86_64 aarch64; do
 		lacks="$lacks src/ready/$arch.S"
 	fi
 done
+lacking="lack$lacks, since there is no rustc of 1.78 or later with the source of its library here (package rust-src); the lines above say more"
+[ -z "$lacks" ] || [ "$without_rust" ] ||
+	die "packages would $lacking. Install it and run this again, or choose --without-rust for packages that build only where there is Rust."
 
 echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time and no owner's name.
@@ -144,11 +150,7 @@ fi
 deliver "$work/$name.tar.gz" "$tarball"
 
 echo
-[ -z "$lacks" ] || cat <<EOT
-These packages lack$lacks, since there is no rustc of 1.78 or later with the
-source of its library here (package rust-src); the lines above say more. They serve
-machines only that have Rust themselves. Install it here and run this again.
-EOT
+[ -z "$lacks" ] || echo "These packages $lacking. They serve machines only that have Rust themselves."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
 [ -z "$srpm" ] || cat <<EOT

@@ -9,13 +9,22 @@ BEGIN {
 	said["bad"] = said["warn"] = ""
 }
 
-function is_ignored(id,   i, stem) {
+function is_ignored(id,   i, stem, found) {
 	for (i = 1; i <= names; i++) {
 		stem = ignored[i]
-		if (stem == id) return 1
-		if (sub(/\*$/, "", stem) && substr(id, 1, length(stem)) == stem) return 1
+		if (stem == id || (sub(/\*$/, "", stem) && substr(id, 1, length(stem)) == stem)) {
+			matched[i] = 1
+			found = 1
+		}
 	}
-	return 0
+	return found
+}
+
+# without_match(): a wrong id would go unseen, and what it was to ignore be judged.
+function without_match(   i, text) {
+	for (i = 1; i <= names; i++)
+		if (ignored[i] != "" && !(i in matched)) text = text "; --ignore " ignored[i] " matches nothing"
+	return text
 }
 
 # figure(UNIT): the fact's value as performance data; c is a counter, B are bytes.
@@ -33,13 +42,15 @@ $6 == "use/regions" || $6 == "use/left_behind" { figure("") }
 $6 == "use/bytes" { figure("B") }
 $6 == "use/registrations" || $6 == "use/revocations" || $6 ~ /^use\/failed_/ { figure("c") }
 
-($3 == "bad" || $3 == "warn") && !is_ignored($6) {
+{ passed_over = is_ignored($6) }
+($3 == "bad" || $3 == "warn") && !passed_over {
 	said[$3] = said[$3] "; " $6 ": " $4
 	many[$3]++
 }
 
 # line(WORD, TEXT, CODE): a bar is where performance data begins.
 function line(word, text, code) {
+	text = text without_match()
 	gsub(/\|/, "/", text)
 	print "NVPM " word " - " text (data == "" ? "" : " |" data)
 	exit code

@@ -33,7 +33,11 @@ git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
 without "${rust[@]}"
-check "source packages are made without Rust" saying env OUT=/tmp/lacking ./build_release.sh
+check "without Rust no source packages are made" fails saying env OUT=/tmp/lacking ./build_release.sh
+check "it is said why" says "packages would lack src/ready/x86_64.S src/ready/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)"
+check "and what else can be done" says "or choose --without-rust for packages that build only where there is Rust."
+check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
+check "who wants them has them made" saying env OUT=/tmp/lacking ./build_release.sh --without-rust
 check "it is said why they lack something" says "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here"
 check "and what" says "These packages lack src/ready/x86_64.S src/ready/aarch64.S"
 check "they do lack it" fails grep src/ready/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
@@ -50,7 +54,7 @@ check "with the same words" says "nvidia_peer_memory-dkms: without src/ready/$(u
 mkdir /tmp/planted
 : >/tmp/kept
 ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
-check "a link where the tarball belongs is refused" fails saying env OUT=/tmp/planted ./build_release.sh
+check "a link where the tarball belongs is refused" fails saying env OUT=/tmp/planted ./build_release.sh --without-rust
 check "with the way out" says "is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
 check "what it leads to is as it was" test ! -s /tmp/kept
 check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
@@ -58,9 +62,9 @@ check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
 # Where it belongs to nobody else, it takes the place of an earlier one.
 rm /tmp/planted/*
 echo earlier >"/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
-check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh
+check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh --without-rust
 check "whole" cmp /tmp/lacking/*.orig.tar.gz /tmp/planted/*.orig.tar.gz
 check "nothing else is left there" [ "$(find /tmp/planted -type f | wc -l)" = 2 ]
 mkdir "/tmp/named" "/tmp/named/nvidia-peer-memory_$version.orig.tar.gz"
-check "a directory of that name is refused" fails saying env OUT=/tmp/named ./build_release.sh
+check "a directory of that name is refused" fails saying env OUT=/tmp/named ./build_release.sh --without-rust
 check "and is left empty" [ -z "$(find /tmp/named -type f)" ]

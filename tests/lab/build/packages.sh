@@ -26,9 +26,9 @@ make_repository() {
 	git checkout --quiet main
 }
 
-# source_packages OUT [BRANCH]
+# source_packages OUT [BRANCH [OPTION]]
 source_packages() {
-	OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh
+	OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${@:3}"
 }
 
 # binary_packages OUT: of the source packages there, also into OUT.
@@ -57,6 +57,6 @@ echo "packages: built in $SECONDS s"
 # The older version as from a machine without Rust, which is made sooner: of use where
 # the kernel's own crates are.
 rustc=/none
-RUSTC=$rustc source_packages /packages/old old
+RUSTC=$rustc source_packages /packages/old old --without-rust
 binary_packages /packages/old
 ls -l /packages /packages/old

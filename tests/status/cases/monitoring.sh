@@ -42,7 +42,9 @@ checked 1 "WARNING - use/failed_no_memory: 3; use/failed_driver: 1 | regions=0 b
 checked 0 "OK - loaded" --ignore "use/failed_*"
 checked 1 "WARNING - use/failed_driver: 1 |" -i use/failed_no_memory
 checked 0 "OK - loaded" --ignore=detection/*,use/failed_no_memory,use/failed_driver
-checked 1 "WARNING - use/failed_no_memory: 3; use/failed_driver: 1 |" --ignore use/failed
+checked 1 "WARNING - use/failed_no_memory: 3; use/failed_driver: 1; --ignore use/failed matches nothing |" --ignore use/failed
+checked 0 "OK - loaded, version 2.0.0; --ignore rdma_devices/* matches nothing; --ignore use/failed_frozen matches nothing |" \
+	--ignore 'rdma_devices/*' --ignore=use/failed_*,use/failed_frozen,use/bytes
 put /sys/module/nvidia/taint POE
 look 0
 measure
