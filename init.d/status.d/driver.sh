@@ -32,15 +32,24 @@ flavour_fact() {
 	fi
 }
 
-# installed_driver: the name of NVIDIA's module; Debian has names of its own.
+# installed_driver: the name of NVIDIA's module. Debian has files of other names, which are
+# nvidia all the same.
 installed_driver() {
-	for name in nvidia nvidia-current-open nvidia-current; do
-		if modinfo -F license "$name" >/dev/null 2>&1; then
+	if modinfo -F license nvidia >/dev/null 2>&1; then
+		echo nvidia
+		return
+	fi
+	for name in $(files_of_nvidia); do
+		if [ "$(modinfo -F name "$name" 2>/dev/null)" = nvidia ]; then
 			echo "$name"
 			return
 		fi
 	done
 	return 1
+}
+
+files_of_nvidia() {
+	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "$root/lib/modules/$kernel/modules.dep" 2>/dev/null | sort
 }
 
 # peermem_facts: nvidia_peermem registers the same memory, and only one can.

@@ -34,7 +34,18 @@ loaded_module
 gone /modinfo/nvidia
 look 0
 says driver nvidia bad "none for kernel $KERNEL" "the open or the proprietary ones"
-module nvidia-current-open version=550.1 license="Dual MIT/GPL"
+says driver nvidia bad "none for kernel $KERNEL"
+# Debian's drivers have files of other names, and others have names like theirs.
+module nvidia-fs version=2.1 license=GPL name=nvidia_fs
+module nvidia-tesla-535 version=535.1 license=NVIDIA name=nvidia
+put "/lib/modules/$KERNEL/modules.dep" "extra/nvidia-fs.ko: extra/nvidia.ko
+updates/dkms/nvidia-tesla-535.ko.xz:"
+look 0
+says driver nvidia warn "version 535.1" "modprobe nvidia"
+says driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates"
+gone /modinfo/nvidia-tesla-535
+module nvidia-current-open version=550.1 license="Dual MIT/GPL" name=nvidia
+put "/lib/modules/$KERNEL/modules.dep" "updates/dkms/nvidia-current-open.ko:"
 look 0
 says driver nvidia warn "version 550.1" "modprobe nvidia"
 says driver flavour good open
