@@ -8,9 +8,6 @@
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# debs DIR: those that are installed.
-debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
-
 # broken_update: the dkms package as version 1.9.5, with a mistake in what each ground has.
 broken_update() {
 	local dir=/tmp/broken
@@ -62,7 +59,9 @@ files >/tmp/before
 mapfile -t old < <(debs /packages/old)
 mapfile -t new < <(debs /packages)
 SECONDS=0
-check "the older version can be installed" saying dpkg -i "${old[@]}"
+check "no driver is fetched along with them" fails grep nvidia-.*kernel \
+	<(for deb in "${new[@]}"; do dpkg-deb -f "$deb" Pre-Depends Depends Recommends; done)
+check "the older version can be installed" saying by_dpkg "${old[@]}"
 note "dkms build $SECONDS s"
 installed 1.9.0
 check "NVIDIA's module keeps its name" grep -q '/nvidia-peermem\.ko' <(loads nvidia_peermem)
@@ -120,7 +119,7 @@ check "and leave the host's module alone" says "$left_alone"
 rmdir /sys/module/nv_peer_mem
 check "the module is gone" fails module_file
 check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
-check "and be installed again" saying dpkg -i "${new[@]}"
+check "and be installed again" saying by_dpkg "${new[@]}"
 installed "$version"
 check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
 # Configuration that an administrator has taken away stays away.

@@ -24,7 +24,8 @@ goes_on() {
 	check "which can be loaded" loads nv_peer_mem
 }
 
-check "the packages are installed" saying dpkg -i /packages/nvidia-peer-memory_*_all.deb /packages/nvidia-peer-memory-dkms_*_all.deb
+mapfile -t ours < <(debs /packages)
+check "the packages are installed" saying by_dpkg "${ours[@]}"
 check "the older kernel has the module" installed_for "$kver"
 
 # It has the same headers: for dkms it is another kernel all the same.

@@ -90,9 +90,19 @@ back() {
 # with_config SED_SCRIPT: the kernel's configuration, edited.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
+# debs DIR: the packages there, in the order that dpkg needs.
+debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
+
+# by_dpkg DEB...: one after the other, for one has to be configured before the next.
+by_dpkg() {
+	local deb
+	for deb; do dpkg -i --force-confold "$deb" || return 1; done
+}
+
 # unpacked: the package for dkms as it is before it has built anything, with its hooks.
 unpacked() {
 	local hook
+	dpkg -i /packages/nvidia-peer-memory_*_all.deb
 	dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 	for hook in /etc/kernel/{postinst,header_postinst}.d/nvidia-peer-memory; do
 		mv "$hook.dpkg-new" "$hook"

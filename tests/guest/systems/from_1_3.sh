@@ -3,7 +3,7 @@
 # Shows: packages laid out as those of 1.3, with a module in C, updated to ours: what is booted then, and what was kept
 # All: dkms and systemd, emulated: minutes
 # Machines: 6.12 debian12
-# Prepared: one_three
+# Prepared: one_three update
 
 boot_1() {
 	check "the boot has loaded the module" loaded

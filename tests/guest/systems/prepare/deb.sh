@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The packages are installed on Debian, and dkms has built the module.
-dpkg -i /in/packages/nvidia-peer-memory_*.deb /in/packages/nvidia-peer-memory-dkms_*.deb
+dpkg -i /in/packages/nvidia-peer-memory_*.deb
+dpkg -i /in/packages/nvidia-peer-memory-dkms_*.deb
 cp /in/packages/nvidia-peer-memory-dkms_*.deb /root/installed.deb
 # The service's package once more, and as of a version that comes after it.
 cp /in/packages/nvidia-peer-memory_*.deb /root/service.deb

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Packages that are called and laid out as those of nv_peer_memory 1.3, with NVIDIA's own
-# client in C, from Debian, as their module; installed, and then updated to ours.
+# client in C, from Debian, as their module; installed.
 driver=$(echo /usr/src/nvidia-[0-9]*)
 ofed=/usr/src/ofa_kernel/default
 
@@ -68,29 +68,3 @@ package nvidia-peer-memory "the service of 1.3"
 dpkg -i /tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb
 [ "$(modinfo -k "$kver" -F version nv_peer_mem)" = 1.3-0 ]
 echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
-
-service=$(echo /in/packages/nvidia-peer-memory_*.deb)
-dkms=$(echo /in/packages/nvidia-peer-memory-dkms_*.deb)
-update() { dpkg -i --force-confold "$@" >/tmp/update.log 2>&1; }
-
-# refused DEB...: the update, where ours could not be built; what there was stays.
-refused() {
-	if update "$@"; then
-		echo "updated, though there is no RDMA core to build for: $*"
-		exit 1
-	fi
-	cat /tmp/update.log
-	grep -q 'version 1.3-0 stays as it is, with its module' /tmp/update.log
-	grep -q 'no RDMA core with peer memory' /tmp/update.log
-	[ "$(modinfo -k "$kver" -F version nv_peer_mem)" = 1.3-0 ]
-	[ "$(dpkg-query -f '${Status} ${Version}.' -W nvidia-peer-memory nvidia-peer-memory-dkms)" = \
-		'install ok installed 1.3-0.install ok installed 1.3-0.' ]
-}
-
-mv /usr/src/ofa_kernel /usr/src/away
-refused "$service" "$dkms"
-refused "$dkms" "$service"
-mv /usr/src/away /usr/src/ofa_kernel
-update "$service" "$dkms" || { cat /tmp/update.log; exit 1; }
-cp /tmp/update.log /root/
-modinfo -k "$kver" nv_peer_mem
