@@ -10,7 +10,7 @@
 # make ready      what releases have for machines without Rust (docs/grounds.md)
 # make bindings   src/abi/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
-# make demo, test, all-tests, soak, bench, check, matrix ...: see `tests/run help`
+# make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
 #
 # What a build needs is looked for, and what was found is printed. To choose:
 #   KVER=        kernel release                   (default: uname -r)
@@ -60,8 +60,8 @@ clean:
 		$(foreach dir,. src src/kunit src/marker src/rt, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
-demo test all-tests soak bench check host matrix:
+demo test all-tests debug soak bench check host:
 	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install uninstall help marker marker_install ready bindings clean demo test all-tests soak bench check host matrix
+.PHONY: modules modules_install clippy install uninstall help marker marker_install ready bindings clean demo test all-tests debug soak bench check host

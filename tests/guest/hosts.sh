@@ -3,9 +3,10 @@
 #
 # What scenarios of two hosts are written with. Both hosts run the same one, and
 # what is different stands behind `left` or `right`; they barrier by what they tell
-# each other (tests/lab/hosts.sh has the other end).
+# each other (tests/lab/guest.py has the other end). A pair of guests has one scenario.
 
 HOST=$(word host '')
+last "the other host may be at its end already"
 case $HOST in
 left) ADDRESS=192.168.7.1 OTHER=right OTHER_ADDRESS=192.168.7.2 ;;
 right) ADDRESS=192.168.7.2 OTHER=left OTHER_ADDRESS=192.168.7.1 ;;

@@ -11,6 +11,7 @@ PEERS=/sys/kernel/mm/memory_peers
 FAILURES=/tmp/failures
 CHECKS=/tmp/checks
 SPOILED=/tmp/spoiled
+LAST=/tmp/last
 ADDRESS=192.168.7.1
 
 # word NAME DEFAULT: what the host says with lab.NAME=, a word of the kernel's
@@ -21,34 +22,46 @@ word() {
 	printf '%s\n' "${text:-$2}"
 }
 
-# plain, iommu, smmu or debug: tests/lab/boot.sh says what each is.
+# plain, iommu, smmu or debug: tests/lab/kernels says what each is.
 MACHINE=$(word machine plain)
 
 # Of everything that is left to chance: lab.seed= replays it.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
-# report WORD TEXT: one line to the host (tests/lab/boot.sh reads it).
+# To the host, as KTAP (tests/lab/ktap.py): what a scenario reports is nested in its result.
 report() {
-	printf '%s\n' "$*" >&7
-	case $1 in ok | fail) echo >>"$CHECKS" ;; esac
-	printf '### %s\n' "$*"
+	local text="$*"
+	printf '  %s\n' "${text//$'\n'/; }" >&7
+	printf '### %s\n' "$text"
 }
 
-say() { report say "$*"; }
+# say TEXT: for the reader. row NAME | VALUE: of the demonstration's table.
+say() { report "# say: $*"; }
+row() { report "# row: $*"; }
 
-# row NAME | VALUE: a line of the demo's table.
-row() { report row "$*"; }
-
-ok() { report ok "$*"; }
-
+# counted ok|"not ok" TEXT: a check. The file has a letter for each.
+counted() {
+	local made=''
+	printf x >>"$CHECKS"
+	read -r made <"$CHECKS" || true
+	report "$1 ${#made} $2"
+}
+ok() { counted ok "$*"; }
 fail() {
 	printf '%s\n' "$*" >>"$FAILURES"
-	report fail "$*"
+	counted 'not ok' "$*"
 }
 
-# spoil REASON: the scenario means to leave things behind, for this reason. There
-# is nothing to check at its end.
-spoil() { printf '%s\n' "$1" >"$SPOILED"; }
+# use_seed: says that something is left to chance, and from which number it follows.
+use_seed() { report "# seed: $SEED"; }
+
+# last REASON: no other scenario could start from what this one leaves. spoil REASON: nor is
+# there anything to check at its end.
+last() { printf '%s\n' "$1" >"$LAST"; }
+spoil() {
+	last "$1"
+	printf '%s\n' "$1" >"$SPOILED"
+}
 
 # check TEXT COMMAND...: counts COMMAND's success.
 check() {
@@ -79,7 +92,7 @@ equal() {
 # ask QUESTION...: the host's answer, one line.
 ask() {
 	local answer
-	report ask "$*" >&2
+	report "# ask: $*" >&2
 	IFS= read -r answer <&7
 	printf '%s\n' "$answer"
 }
@@ -105,10 +118,10 @@ wait_for() {
 }
 
 # seed_driver: what the simulated driver leaves to chance, such as layouts, is a
-# function of $SEED from here on. A scenario that uses chance says so.
+# function of $SEED from here on.
 seed_driver() {
 	echo "$SEED" >"$NVIDIA/seed"
-	say "seed $SEED"
+	use_seed
 }
 
 # load_gpu [PARAMETER=VALUE...]

@@ -8,8 +8,9 @@
 # does. One half of all rounds go without: then a refusal has no excuse.
 INJECTIONS=20
 
-# Registrations of one round; between two of them everything must be clean.
-ROUND=2500
+# Registrations of one round, of four that are different; between two of them everything must
+# be clean.
+ROUND=625
 
 # What a run must have seen of each, or it was not the stress that it is taken for.
 HAPPENED='transfers workers_killed children_killed forks freed_under freed_while_registering
@@ -20,7 +21,7 @@ stress() {
 	local left=$1 number=0 round
 	load_gpu
 	load_rdma
-	say "seed $SEED, $left registrations"
+	use_seed
 	: >/tmp/rounds
 	while [ "$left" -gt 0 ] && [ ! -e "$FAILURES" ]; do
 		# What is too little for a round of its own belongs to the last one.
@@ -34,12 +35,11 @@ stress() {
 # figure NAME FILE: the sum of what the rounds in FILE say of it.
 figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$2"; }
 
-# what_happened REGISTRATIONS: over all rounds. In less than one of the usual size
-# not everything comes up.
+# what_happened REGISTRATIONS: over all rounds. In less than four not everything comes up.
 what_happened() {
 	local name
-	if [ "$1" -lt "$ROUND" ]; then
-		say "what happened is not asked of a run of less than $ROUND registrations"
+	if [ "$1" -lt $((4 * ROUND)) ]; then
+		say "what happened is not asked of a run of less than $((4 * ROUND)) registrations"
 		return
 	fi
 	for name in $HAPPENED; do

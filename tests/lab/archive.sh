@@ -46,20 +46,18 @@ list_archive() {
 	local base=$1 dir
 	archive=$LAB_CACHE/archive-$(machine_suites | paste -sd+)
 	[ ! -e "$archive" ] || return 0
-	new_dir tmp archive
+	new_dir archive
 	dir=$reply
 	write_sources "$dir"
 	mkdir "$dir/out"
+	say archive "listing the kernels that $mirror offers"
 	local binds=("$dir/sources.list:/etc/apt/sources.list:ro" "$dir/out:/out")
 	# shellcheck disable=SC2016 # for the shell inside
-	with_dots archive "listing the kernels that $mirror offers" "$LAB_CACHE/log/archive.log" \
-		in_layers "$base" "$dir" bash -euc '
+	logged "$LAB_CACHE/log/archive.log" in_layers "$base" "$dir" bash -euc '
 			apt-get update
 			apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]") |
-				tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list' || {
-		show_log "$LAB_CACHE/log/archive.log"
+				tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list' ||
 		die "the archive could not be listed."
-	}
 	mv "$dir/out/list" "$archive"
 	rm -rf "$dir"
 }

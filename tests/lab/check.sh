@@ -2,54 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck disable=SC2016 # commands for the shell inside the layers
 #
-# Static checks, with the guest's own tools: formatting, lints, style.
-
-CHECKS=(rustfmt clippy kunit_clippy gpuverbs_lint cuda_lint bench_program shell checkpatch
-	version generations ready bindings build_messages fallback status selftest defects_table jobs_table harness)
-
-# check_layers NAME: which layers a check runs in: the base alone, the crates of the tests
-# on the host or those of the bench beside it, the assembly of a release, all that a
-# guest boots with, or that with the debug kernel, or with programs for CUDA, too.
-check_layers() {
-	case $1 in
-	bench_program) echo bench ;;
-	clippy | checkpatch | generations | bindings | build_messages | fallback) echo guest ;;
-	ready) echo ready ;;
-	kunit_clippy) echo debug ;;
-	selftest) echo programs ;;
-	*) echo base ;;
-	esac
-}
-
-# choose_stack LAYERS: leaves them in $stack, made where they are missing.
-choose_stack() {
-	kver='' kseries=''
-	case $1 in
-	base) base_layer ;;
-	host)
-		hosttools_layer
-		stack=$host_stack
-		;;
-	bench)
-		bench_layer
-		stack=$benchtools_stack
-		;;
-	ready)
-		base_layer
-		ready_layer
-		stack=$ready:$base
-		;;
-	guest | debug) guest_layers ;;
-	programs) guest_layers stock programs ;;
-	esac
-}
+# What needs no guest: formatting, lints and style, programs that are tested where they are
+# built, and the module's own files between models of their neighbours. check_NAME runs in the
+# layers that ../jobs.md names; they are in $stack, and of a kernel's $kver and $kseries.
 
 # in_copy NAME COMMAND: runs a shell command in the root file system of $stack, in a
 # copy of the checkout that it may litter. In the copy the array `binds` may have
 # put there, files get new times where their contents change, and only there.
 in_copy() {
 	local scratch rc=0
-	new_dir tmp "$1"
+	new_dir "$1"
 	scratch=$reply
 	local binds=("${binds[@]}" "$top:/checkout:ro")
 	in_layers "$stack" "$scratch" bash -euo pipefail -c "
@@ -73,12 +35,13 @@ in_kept_copy() {
 	exec {using}>"$dir/lock"
 	flock "$using"
 	touch "$dir"
-	find "$LAB_CACHE/cargo" -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} +
 	local binds=("$dir/copy:/tmp/copy")
 	in_copy "$1" "$2" || rc=$?
 	exec {using}>&-
 	return "$rc"
 }
+
+# ---- style ------------------------------------------------------------------
 
 check_rustfmt() {
 	in_copy rustfmt '
@@ -96,13 +59,8 @@ check_clippy() {
 		if grep -E "^(warning|error)" /tmp/log; then exit 1; fi'
 }
 
-# The module's tests in the kernel are compiled for the debug kernel alone.
-check_kunit_clippy() {
-	local unpack='xz -dcf "$(modinfo -k "$kver" -n nv_peer_mem)" >/tmp/module'
-	in_copy no-kunit "$unpack; if grep -a kunit /tmp/module; then exit 1; fi" || return 1
-	guest_layers debug
-	in_copy kunit "$unpack; grep -qa kunit /tmp/module" && check_clippy
-}
+# The same with the module's tests in the kernel, which are compiled for the debug kernel alone.
+check_kunit_clippy() { check_clippy; }
 
 check_gpuverbs_lint() {
 	in_kept_copy gpuverbs_lint '
@@ -142,7 +100,7 @@ check_shell() {
 		} | sort -u >/tmp/files
 		# Parts of one program: what one sets another uses, and in the service calls.
 		service="^\./init\.d/"
-		parts="^\./tests/(status/|selftest/|packages/|guest/|lab/lab$|lab/[^/]*\.sh$)"
+		parts="^\./tests/(status/|selftest/|packages/|guest/|lab/layers$|lab/[^/]*\.sh$)"
 		grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 		grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 		grep -vE "$service|$parts" /tmp/files | xargs shellcheck'
@@ -184,6 +142,9 @@ check_status() {
 check_selftest() {
 	in_copy selftest tests/selftest/run
 }
+
+# Each way in which a guest can fail does fail.
+check_ktap() { in_copy ktap 'python3 -B tests/lab/ktap.py'; }
 
 check_defects_table() {
 	in_copy defects_table tests/lab/defects_table
@@ -258,46 +219,60 @@ check_build_messages() {
 	in_copy build_messages 'tests/lab/build_messages "$kver"'
 }
 
-# The kernel's crates are not what the module expects: it is built all the same.
-check_fallback() {
-	in_copy fallback 'tests/lab/fallback "$kver"'
+# ---- the module's files, compiled for the host ---------------------------------
+
+# Random tests repeat what they did with the same seed.
+HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+
+# in_host NAME COMMAND: in tests/host, with the crates that the layer has compiled. A lock
+# file that cargo left in the checkout names other versions than Debian has.
+in_host() {
+	in_kept_copy "$1" "
+		export HOST_SEED=$HOST_SEED CARGO_TARGET_DIR=/tmp/copy/target
+		[ -d target ] || cp -a /var/cache/host-target target
+		cd tests/host
+		rm -f Cargo.lock
+		$2"
 }
 
-# reported NAME COMMAND...: one line when COMMAND succeeds, its output when not.
-# Tests that cargo ran are counted; where it found none something is wrong.
-reported() {
-	local name=$1 log=$LAB_CACHE/log/$1.log tests
-	shift
-	if "$@" >"$log" 2>&1 &&
-		tests=$(awk '/^test result:/ { found = 1; n += $4 } END { if (n) print ", " n " tests"; exit found && !n }' "$log"); then
-		say "$name" "passed$tests"
-	else
-		tail -n 60 "$log" >&2
-		say "$name" "FAILED; whole output: $log"
-		return 1
-	fi
+# Every interleaving; then some of them once more under valgrind. No interleaving, no proof.
+check_models() {
+	in_host models '
+		add_up() {
+			awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3); if (!\$(NF - 3)) none++ }
+				END { printf \"note %d interleavings in %d models%s\n\", sum, models, note; exit !models || none }" note="$1" /tmp/log
+		}
+		cargo clippy --all-targets -- -D warnings
+		cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
+		grep "^test result:" /tmp/log
+		add_up ""
+		# The stacks of loom and those of the threads, of 2 MiB, may lie beside each other: a
+		# step from one to the other must not pass for a large frame, whose bytes are new.
+		export RUST_TEST_THREADS=1
+		export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
+		LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
+		add_up ", watched by valgrind"
+		grep "^==.* ERROR SUMMARY: 0 errors" /tmp/log'
 }
 
-# In a shell of its own: what one check chooses, a machine for example, is not
-# the next one's.
-run_check() {
-	(
-		choose_stack "$(check_layers "$1")"
-		reported "$1" "check_$1"
-	)
+# The ground free: what threads share on it, in every interleaving; and over POSIX threads,
+# whose memory and locks valgrind watches.
+check_free() {
+	in_host free '
+		cargo test --test free_orders
+		for tool in memcheck helgrind; do
+			CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/free/watched $tool" cargo test --test free
+		done'
 }
 
-# key_check NAME: of all that its result depends on.
-key_check() {
-	choose_stack "$(check_layers "$1")"
-	key_of "$1" "$stack" "$(hash_of "$top")"
+check_arithmetic() {
+	in_host arithmetic '
+		echo "note HOST_SEED=$HOST_SEED"
+		cargo test --test arithmetic
+		! cargo miri --version || cargo miri test --test arithmetic'
 }
 
-# check_jobs_table: docs/tests.md has the table of the jobs as they are.
-check_jobs_table() {
-	diff -u <(grep '^| ' "$top/docs/tests.md") <(jobs_main | grep '^| ')
-}
+# check_mutants [NAME...]: each is killed by the test that it names.
+check_mutants() { in_host mutants "mutants/run $*"; }
 
-check_main() {
-	each run_check "${CHECKS[@]}"
-}
+check_gpuverbs() { in_kept_copy gpuverbs 'cd tests/guest/gpuverbs; cargo test --offline'; }

@@ -5,36 +5,16 @@
 
 kernel_table() { grep -v '^#' "$lab/kernels"; }
 
-# machines [IS]: the names of those that guests can boot, or of those that are IS.
-# shellcheck disable=SC2120 # the other files give it
-machines() { kernel_table | awk -v is="${1-}" '$10 != "compile" && $10 != "systems" && (is == "" || $9 == is) { print $1 }'; }
-
 # machine_suites: all suites that kernels come from.
 machine_suites() { kernel_table | awk '{ print $3 }' | sort -u; }
-
-# machine_runs MACHINE NAME: whether the scenario NAME is one of those for it.
-machine_runs() {
-	kernel_table | awk -v machine="$1" -v name="$2" '
-		function has(word) { return index("," $10 ",", "," word ",") }
-		$1 == machine && (has(name) || has("all") && !has("-" name)) { found = 1 }
-		END { exit !found }'
-}
-
-# first_with_kernel MACHINE: the first machine of the table with the same kernel.
-first_with_kernel() {
-	kernel_table | awk -v name="$1" '
-		{ kernel = $2 " " $3 " " $4 " " $5 " " $8 " " $11 }
-		!(kernel in first) { first[kernel] = $1 }
-		$1 == name { print first[kernel] }'
-}
 
 # choose_machine NAME: its line, in $machine, $kwant, $ksuite, $kpackages,
 # $kcompiler, $kground, $kdriver, $krelease, $machine_is and $kflavour.
 choose_machine() {
 	# shellcheck disable=SC2034 # for the layers and the guest
-	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is _ kflavour \
+	read -r machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is kflavour \
 		< <(kernel_table | awk -v name="$1" '$1 == name') ||
-		die "there is no machine '$1', only: $(machines "" | paste -sd' ')."
+		die "there is no machine '$1', only: $(kernel_table | awk '{ print $1 }' | paste -sd' ')."
 }
 
 # bootable_kernels: "release version series" of each kernel that has image,

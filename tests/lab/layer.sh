@@ -9,24 +9,29 @@
 # when it is complete, by a rename; so what is there can be trusted, what is
 # not is made, and an interrupted build leaves nothing that anyone would use.
 
-# hash_of PATH...: a hash of the files' names and contents; directories whole.
+# hash_of PATH...: a hash of the files' names, contents, modes and links; directories whole.
 hash_of() {
-	local path memo='' new=''
-	# Of a copy that nobody changes each is made once.
-	if [ "${LAB_FROZEN-}" ]; then
-		memo=$LAB_FROZEN/$(printf '%s\n' "$@" | sha256sum | cut -c 1-32)
-		! cat "$memo" 2>/dev/null || return 0
-		new=$memo.$BASHPID
-	fi
+	local path
 	for path; do
-		if [ -d "$path" ]; then
-			(cd "$path" && find . -type f -not -path './target/*' -print0 |
-				LC_ALL=C sort -z | xargs -0 -r sha256sum)
-		else
-			sha256sum <"$path"
-		fi
-	done | sha256sum | cut -c 1-12 | tee ${new:+"$new"}
-	[ -z "$memo" ] || mv "$new" "$memo"
+		(cd "$(dirname "$path")" &&
+			find "$(basename "$path")" -not -path '*/target/*' -not -type d -printf '%m %y %l %p\n' | LC_ALL=C sort &&
+			find "$(basename "$path")" -not -path '*/target/*' -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum)
+	done | sha256sum | cut -c 1-12
+}
+
+# named NAME WORD...: NAME with a hash of the words that are given and read.
+named() { printf '%s-%s\n' "$1" "$({ printf '%s\n' "${@:2}" && cat; } | sha256sum | cut -c 1-12)"; }
+
+# unless_there FULLNAME COMMAND...: has COMMAND make the layer, unless it is there. Where
+# two want the same one, one makes it, and the other waits and looks again.
+unless_there() {
+	local building
+	! use_layer "$1" || return 0
+	exec {building}>"$LAB_CACHE/tmp/$1.building"
+	flock "$building"
+	use_layer "$1" || "${@:2}"
+	rm -f "$LAB_CACHE/tmp/$1.building"
+	exec {building}>&-
 }
 
 # in_layers STACK UPPER COMMAND...: runs COMMAND in a chroot made of the layers
@@ -71,23 +76,22 @@ use_layer() {
 
 # make_layer NAME STACK TEXT FULLNAME INPUT...: see layer.
 make_layer() {
-	local name=$1 stack=$2 text=$3 full=$4 dir input
+	local name=$1 stack=$2 full=$4 dir input hint='' log=$LAB_CACHE/log/$1${kver:+-$kver}.log
+	say "$name" "$3"
 	shift 4
-	new_dir tmp "$name"
+	new_dir "$name"
 	dir=$reply
 	mkdir "$dir/in"
 	for input; do cp -a "$input" "$dir/in/"; done
 	cp "$lab/build/$name.sh" "$dir/in/build.sh"
-	local binds=("$dir/in:/in:ro") started=$SECONDS hint=
+	local binds=("$dir/in:/in:ro") started=$SECONDS
 	if [ -n "${layer_network-}" ]; then
 		write_sources "$dir" "$base_release"
 		binds+=("$dir/sources.list:/etc/apt/sources.list:ro")
 		hint=" If the archive has dropped what this wants, tests/run update looks again."
 	fi
-	with_dots "$name" "$text" "$LAB_CACHE/log/$name.log" in_layers "$stack" "$dir" \
-		bash -eu /in/build.sh "${layer_args[@]}" || {
-		show_log "$LAB_CACHE/log/$name.log"
-		! grep -q 'No space left on device' "$LAB_CACHE/log/$name.log" ||
+	logged "$log" in_layers "$stack" "$dir" bash -eu /in/build.sh "${layer_args[@]}" || {
+		! grep -q 'No space left on device' "$log" ||
 			hint=" There is no space left: make room in $LAB_CACHE, in memory (/tmp of a build is there), or set LAB_CACHE=DIR."
 		die "building the layer '$name' failed; nothing of it is kept.$hint"
 	}
@@ -101,21 +105,10 @@ make_layer() {
 # array `layer_args` are given to the script and are part of the hash. A script
 # that fetches packages gets the mirror of today where `layer_network` is set.
 layer() {
-	local name=$1 stack=$2 text=$3
-	shift 3
-	local full building
-	full=$name-$( (
-		printf '%s\n' "$stack" "${layer_args[@]-}"
-		hash_of "$lab/build/$name.sh" "$@"
-	) | sha256sum | cut -c 1-12)
-	if ! use_layer "$full"; then
-		# Two that want the same layer: one makes it, the other waits and looks again.
-		exec {building}>"$LAB_CACHE/tmp/$full.building"
-		flock "$building"
-		use_layer "$full" || make_layer "$name" "$stack" "$text" "$full" "$@"
-		rm -f "$LAB_CACHE/tmp/$full.building"
-		exec {building}>&-
-	fi
+	local full
+	full=$(named "$1" "$2" "${layer_args[@]-}" "$(hash_of "$lab/build/$1.sh" "${@:4}")" \
+		< <(declare -f make_layer in_layers finish_layer))
+	unless_there "$full" make_layer "${@:1:3}" "$full" "${@:4}"
 	reply=$full
 }
 
@@ -125,7 +118,6 @@ finish_layer() {
 	mv "$1/root" "$1/layer/root"
 	rm -rf "$1/layer/root/in"
 	sync -f "$1/layer"
-	# Two builders of the base layer: the second finds the name taken.
-	mv -T "$1/layer" "$LAB_CACHE/layers/$2" 2>/dev/null || [ -d "$LAB_CACHE/layers/$2" ]
+	mv -T "$1/layer" "$LAB_CACHE/layers/$2"
 	rm -rf "$1"
 }

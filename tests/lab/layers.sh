@@ -11,14 +11,14 @@
 #   nvidia      the simulated NVIDIA driver, installed
 #   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
 #   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
-#               compared with, a second client of the driver
+#               compared with, a second client of the driver, mistakes for the kernel's checkers
 #   steps       the client that does verbs step by step, beside either module
 #   module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
 #               ground that the machine's line names; for that:
 #   ready       the assembly that releases have for machines without Rust
 #   gpuverbs    the lab's own verbs client
 #
-# What only some guests want (a scenario's line "# Layers:"):
+# What only some guests want (the column "layers" of ../jobs.md):
 #   generations drivers and RDMA cores of other generations, and the module for them
 #   grounds     the module on every other ground that the kernel can have
 #   cuda        libcuda and libcudart over the simulated GPU, with the examples, and
@@ -28,7 +28,7 @@
 #   service     service script and status
 #
 # What no guest has: hosttools and benchtools, crates for programs that run on the
-# host; bench, what reports measurements; and those of packages.sh, system.sh.
+# host; bench, what reports measurements; and those of packages.sh.
 #
 # Guests of arm64 have the same, made by other means (arm64.sh).
 #
@@ -48,30 +48,28 @@ make_base() {
 		"$LAB_RELEASE" "$1/root" "$1/sources.list"
 }
 
-make_base_of() {
-	local LAB_RELEASE=$1
-	make_base "${@:2}"
+# new_base FULLNAME PACKAGES
+new_base() {
+	local dir started=$SECONDS
+	new_dir base
+	dir=$reply
+	write_sources "$dir" "$base_release"
+	say base "Debian $base_release from $mirror (about 2 GB, a minute or two)"
+	LAB_RELEASE=$base_release logged "$LAB_CACHE/log/base.log" make_base "$dir" "$2" ||
+		die "making the base system failed; nothing of it is kept."
+	finish_layer "$dir" "$1"
+	say base "done in $((SECONDS - started)) s"
 }
 
 # base_layer [RELEASE]: in $base; the release in $base_release.
 base_layer() {
-	local packages dir started=$SECONDS
+	local packages
 	base_release=${1:-$LAB_RELEASE}
 	packages=$(grep -v '^#' "$lab/$base_release.packages" | paste -sd,)
-	base=base-$( (printf '%s\n' "$base_release" "$packages"; declare -f make_base) | sha256sum | cut -c 1-12)
+	base=$(named base "$base_release" "$packages" < <(declare -f make_base finish_layer))
 	stack=$base
 	[ "$base_release" != "$LAB_RELEASE" ] || lab_base=$base
-	! use_layer "$base" || return 0
-	new_dir tmp base
-	dir=$reply
-	write_sources "$dir" "$base_release"
-	with_dots base "Debian $base_release from $mirror (about 2 GB, a minute or two)" "$LAB_CACHE/log/base.log" \
-		make_base_of "$base_release" "$dir" "$packages" || {
-		show_log "$LAB_CACHE/log/base.log"
-		die "making the base system failed; nothing of it is kept."
-	}
-	finish_layer "$dir" "$base"
-	say base "done in $((SECONDS - started)) s"
+	unless_there "$base" new_base "$base" "$packages"
 }
 
 # on_base NAME TEXT INPUT...: a layer that knows no kernel, made on the lab's own release.
@@ -120,6 +118,14 @@ kernel_layers() {
 	boot_layer
 }
 
+# boot_layer: $initramfs and $vmlinux of the kernel on top of the stack.
+boot_layer() {
+	layer_args=("$kver")
+	layer boot "$stack" "initramfs" "$lab/initramfs-init"
+	initramfs=$LAB_CACHE/layers/$reply/root/boot/lab-initramfs
+	vmlinux=$LAB_CACHE/layers/${stack%%:*}/root/boot/vmlinux-$kver
+}
+
 # driver_layers: above the kernel, its neighbours: NVIDIA's side and the RDMA core's.
 driver_layers() {
 	local nvsource
@@ -134,7 +140,7 @@ driver_layers() {
 }
 
 neighbours_layer() {
-	on_stack neighbours "modules beside ours" "$lab/cpumap" "$lab/compat.h"
+	on_stack neighbours "modules beside ours" "$lab/cpumap" "$lab/mistakes" "$lab/compat.h"
 }
 
 # The files that make up the module, as a package would ship them.
@@ -160,7 +166,7 @@ gpuverbs_layer() {
 	stack=$reply:$stack
 }
 
-# extra_NAME: what a scenario's line "# Layers:" asks for. A kernel's packages come
+# extra_NAME: what only some guests want. A kernel's packages come
 # after CUDA's programs, and Open MPI's after the kernel's: dpkg must know the last.
 extra_generations() {
 	layer_args=("$kver" "$kground" "$kdriver")
@@ -210,11 +216,10 @@ extra_service() {
 	stack=$reply:$stack
 }
 
-# guest_layers [MACHINE [EXTRA...]]: all that a guest boots with, on that machine
-# (stock if none is named), and EXTRA ones. What is there is used.
+# guest_layers MACHINE [EXTRA...]: all that a guest boots with, on that machine, and EXTRA ones.
 guest_layers() {
 	local extra
-	choose_machine "${1:-stock}"
+	choose_machine "$1"
 	if is_arm64; then
 		arm64_layers "${@:2}"
 		return
@@ -226,10 +231,32 @@ guest_layers() {
 	stack=$reply:$stack
 	module_layer
 	for extra in $(printf '%s\n' "${@:2}" | sort -u); do
-		declare -F "extra_$extra" >/dev/null || die "there are no layers '$extra' to add."
 		"extra_$extra"
 	done
 	gpuverbs_layer
+}
+
+# compile_layers MACHINE: the module compiled on every ground that it can have; what was found
+# is in the file $compiled. Of a kernel that is source alone it is not linked.
+compile_layers() {
+	local nvsource
+	choose_machine "$1"
+	if [ "$kpackages" != tree ]; then
+		guest_layers "$1" grounds
+		compiled=$LAB_CACHE/layers/$grounds/root/grounds
+		return
+	fi
+	base_layer
+	list_archive "$base"
+	choose_kernel
+	layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
+	nvsource=$reply
+	layer_args=("$kver" "$kpkg" "$kseries" "$ksuite" "$kcompiler")
+	layer_network=yes layer tree "$base" "kernel tree of $kseries ($kpkg), two minutes" "$top/debian/rust-metadata"
+	stack=$nvsource:$reply:$base
+	layer_args=("$kver")
+	layer compile "$stack" "module for $kver" "${module_sources[@]}"
+	compiled=$LAB_CACHE/layers/$reply/root/compiled
 }
 
 # Beside the others: the program's own stack is left in $bench_stack, that with the
@@ -243,13 +270,5 @@ bench_layer() {
 	bench_stack=$reply:$base
 }
 
-# What was used within a day is kept, for somebody may be using it. Of each kind of
-# layer 24 older ones are, for two weeks.
-prune_layers() {
-	local kind
-	find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -mtime +14 -exec rm -rf {} +
-	for kind in $(find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -printf '%f\n' | sed 's/-[^-]*$//' | sort -u); do
-		find "$LAB_CACHE/layers" -mindepth 1 -maxdepth 1 -name "$kind-*" -mmin +1440 -printf '%T@ %p\n' |
-			sort -rn | tail -n +25 | cut -d' ' -f2 | xargs -r rm -rf
-	done
-}
+# What nobody has used for a week goes.
+prune_layers() { find "$LAB_CACHE"/{layers,cargo} -mindepth 1 -maxdepth 1 -mtime +7 -exec rm -rf {} + 2>/dev/null || true; }

@@ -1,15 +1,18 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# shellcheck disable=SC2016 # commands for the shell inside the layers
 #
-# The packages: made, checked, and installed in the lab's root file system.
+# Layers of the packages, and of whole systems that have them installed: guests with systemd
+# as init and a disk. The first lines of tests/guest/systems/NAME.sh say
+#   # Prepared: WORD...   what systems/prepare/WORD.sh did before the first boot;
+#                         natively, ten times faster than in an emulated guest
+#   # Kernels: older newer  that the first boot is of an older kernel than the others
 
 # What a release is made of. Tests are in it, but make no difference here.
 package_sources=("$top/Kbuild" "$top/Makefile" "$top/dkms.conf" "$top/nv_peer_mem.conf" "$top/build_release.sh"
 	"$top/README.md" "$top/LICENSE" "$top/LICENSES" "$top/.gitignore"
 	"$top/src" "$top/init.d" "$top/docs" "$top/debian" "$top/rpm")
 
-# packages_layer [MACHINE]: a guest's stack without module, with what
+# packages_layer MACHINE: a guest's stack without module, with what
 # packages are made with and the packages themselves, in $stack. $packages is the layer
 # that has them, made on stock: in /packages and, of an older version, in /packages/old.
 packages_layer() {
@@ -17,7 +20,7 @@ packages_layer() {
 	layer_args=("$kver")
 	layer packages "$stack" "packages, deb and rpm" "${package_sources[@]}"
 	packages=$reply
-	[ "${1:-stock}" = stock ] || packaging_layers "$1"
+	[ "$1" = stock ] || packaging_layers "$1"
 	stack=$packages:$stack
 }
 
@@ -36,69 +39,76 @@ packaging_layers() {
 	stack=$reply:$stack
 }
 
-# machine_of NAME[@MACHINE]: without one it is stock.
-machine_of() {
-	case $1 in
-	*@*) printf '%s\n' "${1#*@}" ;;
-	*) echo stock ;;
-	esac
+# system_layers MACHINE: as guest_layers, for a system on which nothing is installed yet.
+system_layers() {
+	local kernel_stack
+	choose_machine "$1"
+	kernel_layers
+	kernel_stack=$stack
+	driver_layers
+	layer_args=()
+	layer_network=yes layer system "$kernel_stack" "systemd, dkms and rpm" "$top/tests/guest/systems/machine/units"
+	stack=$reply:$stack
+	gpuverbs_layer
 }
 
-# on_machines NAME FILE: NAME for stock, NAME@MACHINE for the others that the file's line
-# "# Machines: ..." names; without one it is stock.
-on_machines() {
-	local machine machines
-	machines=$(header "$2" Machines)
-	for machine in ${machines:-stock}; do
-		if [ "$machine" = stock ]; then echo "$1"; else echo "$1@$machine"; fi
+# two_kernels MACHINE: layers of a system with the older kernel in $stack; of what the
+# newer one needs beside it in $newer.
+two_kernels() {
+	local older kernel_instead
+	older=$(older_kernel)
+	[ "$older" ] || die "the archive has no kernel before $kver to upgrade from: choose a newer one with LAB_KERNEL=."
+	newer=$(tr : '\n' <<<"$stack" | grep -E '^(ofed|nvidia|kernel)-' | paste -sd:)
+	newer_kver=$kver newer_vmlinux=$vmlinux newer_initramfs=$initramfs
+	kernel_instead=$older
+	system_layers "$1"
+}
+
+# new_newer FULLNAME: what both kernels need of the newer one's layers, once more.
+new_newer() {
+	local dir layer trees
+	new_dir newer
+	dir=$reply trees=$dir/root/usr/src/ofa_kernel/$(uname -m)
+	mkdir -p "$dir/root/usr/lib" "$trees"
+	cp -a "$LAB_CACHE/layers/${newer%%:*}/root/usr/src/ofa_kernel/default" "$trees/$newer_kver"
+	for layer in $(tr : '\n' <<<"$newer" | tac); do
+		cp -dRlf --preserve=mode,ownership,timestamps "$LAB_CACHE/layers/$layer/root/usr/lib/modules" "$dir/root/usr/lib/"
 	done
+	finish_layer "$dir" "$1"
 }
 
-package_file() { printf '%s\n' "$top/tests/packages/${1%@*}.sh"; }
-
-# key_package NAME[@MACHINE]: of all that its result depends on.
-key_package() {
-	packages_layer "$(machine_of "$1")"
-	key_of "$1" "$stack" "$(hash_of "$top/tests/packages")"
+# add_newer_kernel: its layers beneath everything else, so that what both have is
+# the older one's. But /usr/lib/modules of any kernel's layer hides all beneath
+# it (overlayfs: a new directory is opaque): the modules come once more, on top. So
+# does what the RDMA core has for modules that are compiled: OFED keeps a tree for
+# each kernel, whose versions of symbols may differ.
+add_newer_kernel() {
+	local full
+	full=$(named newer "$newer" < <(declare -f new_newer))
+	unless_there "$full" new_newer "$full"
+	stack=$full:${stack%:*}:$newer:$base
 }
 
-# The tests are in tests/packages; each begins with what it shows.
-package_names() {
-	local file
-	grep -l '^# Shows: ' "$top"/tests/packages/*.sh | while read -r file; do
-		on_machines "$(basename "$file" .sh)" "$file"
-	done
-}
-
-# run_package NAME[@MACHINE]: one line when it passes; when it does not, everything seen.
-run_package() {
-	local name=$1 started log scratch rc=0
-	log=$LAB_CACHE/log/package-$name.log
-	packages_layer "$(machine_of "$name")"
-	started=$SECONDS
-	new_dir tmp "package-$name"
-	scratch=$reply
-	local binds=("$top:/checkout:ro")
-	in_layers "$stack" "$scratch" "/checkout/tests/packages/${name%@*}.sh" "$kver" >"$log" 2>&1 || rc=$?
-	rm -rf "$scratch"
-	if [ "$rc" = 0 ] && grep -q '^ok ' "$log"; then
-		say "package $name" "passed, $(grep -c '^ok ' "$log") checks, $((SECONDS - started)) s$(sed -n 's/^note /, /p' "$log" | tr -d '\n')"
-	else
-		tail -n 60 "$log" >&2
-		say "package $name" "FAILED; whole output: $log"
-		return 1
+# prepare WORD: runs systems/prepare/WORD.sh on top of the stack.
+prepare() {
+	local inputs=("$top/tests/guest/systems/prepare/$1.sh" "$LAB_CACHE/layers/$packages/root/packages")
+	if [ "$1" = newer_kernel ]; then
+		add_newer_kernel
+		inputs+=("$LAB_CACHE/layers/${newer##*:}/root/var/lib/dpkg/status")
 	fi
+	layer_args=("$1" "$kver" "${newer_kver-}")
+	layer prepared "$stack" "a system, prepared: $1" "${inputs[@]}"
+	stack=$reply:$stack
 }
 
-packages_main() {
-	local name
-	if [ $# -eq 0 ]; then
-		mapfile -t names < <(package_names)
-		set -- "${names[@]}"
-	fi
-	for name; do
-		[ -e "$(package_file "$name")" ] ||
-			die "there is no test '$name' of the packages, only: $(package_names | paste -sd' ')."
+# prepare_system NAME MACHINE: the system before its first boot, in $stack.
+prepare_system() {
+	local word file=$top/tests/guest/systems/$1.sh
+	packages_layer stock
+	system_layers "$2"
+	! grep -q '^# Kernels: ' "$file" || two_kernels "$2"
+	# shellcheck disable=SC2013 # words are what is wanted
+	for word in $(sed -n 's/^# Prepared: //p' "$file"); do
+		prepare "$word"
 	done
-	each run_package "$@"
 }

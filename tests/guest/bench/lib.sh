@@ -69,7 +69,7 @@ load_for_mode() {
 
 # metrics MEMBERS: one line for the host, MEMBERS of a JSON object in it.
 metrics() {
-	report metrics "{\"machine\":\"$(word name stock)\",\"module\":\"$module\",\"mode\":\"$mode\",$1}"
+	report "# metrics: {\"machine\":\"$(word name stock)\",\"module\":\"$module\",\"mode\":\"$mode\",$1}"
 }
 
 bytes() { numfmt --from=iec "$1"; }

@@ -103,7 +103,7 @@ note_gauges() {
 }
 
 # What the kernel has said since the row began.
-log_of_row() { dmesg | sed "0,/defects: row $row_name begins/d"; }
+log_of_row() { log_after "defects: row $row_name begins"; }
 
 # What the kernel complains of, and signs of freed memory: the simulated driver
 # fills what it frees with 0x6b.

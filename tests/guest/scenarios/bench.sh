@@ -1,7 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Needs: plain iommu
-# Apart: bench
 # Shows: what registrations cost, beside nvidia-peermem
 . /lab/bench/lib.sh
 prepare_bench

@@ -1,7 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: grounds
-# Apart: bench
 # Shows: what registrations cost on the ground free
 . /lab/bench/lib.sh
 prepare_bench

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Apart: bench
 # Shows: what registrations cost that several threads make at once
 . /lab/bench/lib.sh
 prepare_bench

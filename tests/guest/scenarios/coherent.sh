@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory behind a coherent link, which is RAM: mapped by the driver, or declined
-# All: driver_590 has drivers that say what it is
-# Needs: plain iommu smmu
 . /lab/driver.sh
 load_gpu
 load_rdma

@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
 # Shows: CUDA over the simulated GPU, and what becomes of CUDA memory that is registered
-# All: examples shows CUDA memory registered; this shows each rule of it
 . /lab/cuda.sh
 load_gpu
 cuda calls

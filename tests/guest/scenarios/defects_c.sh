@@ -1,9 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Needs: plain debug
 # Shows: nvidia-peermem has those defects, so defects.sh would find them
-# Own guest: what goes wrong there stays wrong
-# All: it shows defects of another module
+last "what goes wrong here stays wrong"
 load_gpu
 load_rdma
 MODULE=nvidia-peermem

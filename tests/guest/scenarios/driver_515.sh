@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: generations
 # Shows: with drivers 515 to 530 as well, where get_pages without callback pins for good
-# All: drivers and RDMA cores of other generations are built for it
 . /lab/driver.sh
 load_driver 515
 load_rdma

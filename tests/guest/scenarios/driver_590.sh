@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: generations
 # Shows: with drivers from 580 on as well, whose page table has version 2.0 and flags
-# All: drivers and RDMA cores of other generations are built for it
 . /lab/driver.sh
 load_driver 590
 load_rdma

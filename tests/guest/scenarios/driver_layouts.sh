@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: what the driver's tables and mappings may look like, and must not
-# All: a property of the driver that layouts and revoke meet
-# Needs: plain iommu
 . /lab/driver.sh
 load_gpu
 load_rdma

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an unpin that comes too late does not unpin somebody else's memory
-# All: a property of the driver that layouts and revoke meet
 . /lab/server.sh
 load_gpu
 load_rdma

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an error of the driver reaches the user as what it is
-# All: behind an IOMMU straight and layouts show the same
-# Test: plain 6.1
-# Needs: plain iommu
 load_gpu
 load_rdma
 fail_next() { echo "$1 $2 1" >"$NVIDIA/fail"; }

@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: cuda
 # Shows: the examples: what they say without the module, and that with it they register CUDA memory
-# Test: plain
 . /lab/cuda.sh
 load_gpu
 load_rdma

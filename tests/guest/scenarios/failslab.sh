@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: whichever allocation of memory fails in the kernel, nothing is left
-# Own guest: allocations fail everywhere
-# All: the debug kernel
-# Needs: debug
 load_gpu
 load_rdma
 . /lab/fault_injection.sh

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
-# Own guest: it fills the log
-# Sleeps: it waits for the limits of the log to be over
-# All: it waits for minutes
 load_gpu
 load_rdma
 

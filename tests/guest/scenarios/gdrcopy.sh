@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
-# Apart: scenario consumers
 # Shows: what gdrcopy does beside nv_peer_mem: the CPU maps the memory that is registered
-. /lab/consumers.sh
+. /lab/cuda.sh
+load_gpu
+load_rdma
 modprobe cpumap
 wait_for "its device" test -c /dev/cpumap
 cuda cpu_map not_without_a_client foreign

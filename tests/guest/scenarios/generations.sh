@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: generations
 # Shows: the module works with every generation of the peer-memory API, built for it
-# All: drivers and RDMA cores of other generations are built for it
 . /lab/server.sh
 . /lab/driver.sh
 load_gpu

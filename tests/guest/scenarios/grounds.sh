@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: grounds
 # Shows: the module serves on each ground, beside the open and the closed driver
-# All: a build for each ground; straight shows the one that is installed
 . /lab/driver.sh
 load_rdma
 

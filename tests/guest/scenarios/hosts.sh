@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: two machines with a GPU each: RDMA between the GPUs, memory that goes, a machine that goes
-# Test: plain
-# Hosts: 2
 . /lab/hosts.sh
 load_gpu
 load_rdma

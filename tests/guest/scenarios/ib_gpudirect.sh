@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
-# Apart: scenario consumers
 # Shows: what ib_gpudirect did: its README's program, as it was and without ioctl and flag
-. /lab/consumers.sh
+. /lab/cuda.sh
+load_gpu
+load_rdma
 modprobe rdma_ucm
 
 length=1500001

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a registration ended by another process than made it leaves nothing
-# All: a minute; kill shows the common case
 load_gpu
 load_rdma
 

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: memory freed at every injection point of a registration, by every kind of task
-# All: all injection points by all tasks take a minute; errors and kill have some
 . /lab/driver.sh
 load_gpu
 load_rdma

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a process killed in mid-registration leaves nothing
-# All: behind an IOMMU straight and layouts show the same
-# Test: plain 6.1
-# Needs: plain iommu
 . /lab/server.sh
 load_gpu
 load_rdma

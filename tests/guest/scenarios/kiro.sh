@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: what KIRO does: a client syncs a server's memory into its GPU, over rdma_cm
-# All: a second pair of guests
-# Hosts: 2
 . /lab/hosts.sh
 load_gpu
 load_rdma

@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: any range and any physical layout of GPU memory is registered right
-# All: without an IOMMU it shows less
-# Test: iommu
-# Needs: plain iommu smmu
 load_gpu
 load_rdma
 seed_driver

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: registrations that another process deregisters are counted, bounded, and gone when freed
-# Test: plain
 . /lab/server.sh
 load_gpu
 load_rdma

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs service
-# Apart: scenario consumers
 # Shows: what libgdsync has in GPU memory: buffers, queues and doorbells; its order of unloading
-. /lab/consumers.sh
+. /lab/cuda.sh
+load_gpu
+load_rdma
 service=/etc/init.d/nv_peer_mem
 cuda queues not_without_a_client
 

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an RDMA core without its directory in sysfs, as newer OFED has it
-# Test: plain
 load_gpu
 load_rdma
 echo 0 >/sys/module/ib_core/parameters/peer_sysfs

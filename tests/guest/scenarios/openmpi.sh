@@ -1,13 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: Open MPI over UCX, both Debian's, moves GPU memory between two machines
-# All: a second pair of guests, and a large package
-# Hosts: 2
 . /lab/hosts.sh
 load_gpu
 load_rdma
 both_up
-left say "seed $SEED"
+left use_seed
 mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: parameters mean what nvidia-peermem's mean; wrong ones and its company are refused in words
-# Test: plain
 load_gpu
 load_rdma
 loads() { # EXPECTED_CLIENTS PARAMETER...

@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs
 # Shows: programs of others on GPU memory: perftest with CUDA, UCX, pyverbs, rping, pingpongs
-# All: a minute and a half, and their layers; perftest and the examples show two of them
 . /lab/cuda.sh
 load_gpu
 load_rdma

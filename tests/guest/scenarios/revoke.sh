@@ -1,11 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: GPU memory freed under a live registration: the next RDMA fails, no more
-# All: behind an IOMMU straight and layouts show the same
-# Test: plain 6.1
-# Needs: plain iommu smmu
+# Shows: GPU memory freed under a live registration: it stays by default; where it is revoked, the next RDMA fails, no more
 load_gpu
 load_rdma
+load_module
+for by in ioctl munmap; do
+	check "pinned until deregistration, freed by $by" gpuverbs revoke --from 0 --to 8M --length 300001 --by "$by" --expect pinned
+done
+equal "pinned: callbacks of the driver" 0 "$(nvidia_count callbacks_fired)"
+unload_module
 load_module persistent_api_support=0
 equal "clients" "nv_mem nv_mem_nc" "$(client_names)"
 check "write works while nothing is freed" transfer_seen 0 8M 300001 1 --shift 100

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nobody reads, writes or pins GPU memory of another process
-# Test: plain
 load_gpu
 load_rdma
 

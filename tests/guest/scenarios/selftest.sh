@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: programs service
 # Shows: nvpm selftest over real verbs: passes either way of pinning, and says what is wrong where something is
-# Test: plain
 . /lab/cuda.sh
 selftest=/usr/lib/nvidia-peer-memory/selftest
 
@@ -31,6 +29,7 @@ object() {
 # kept FILE: a figure of the module.
 kept() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
+use_seed
 tested 3 "nothing is there"
 says "nothing is there" 'nothing was tested: no GPU' 'nothing was tested: no RDMA device$' '-> .*nvidia-smi'
 load_gpu

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: known bugs of RDMA cores do the module no harm
-# All: RDMA cores with bugs of the past
 . /lab/server.sh
 load_gpu
 load_rdma

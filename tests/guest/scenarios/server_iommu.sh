@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Needs: iommu
 # Shows: behind an IOMMU every address that the module gives is mapped for the device
-# All: layouts shows it behind an IOMMU; this asks more of the core
 . /lab/server.sh
 load_gpu
 load_rdma

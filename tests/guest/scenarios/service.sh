@@ -1,10 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Layers: service
 # Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
-# Own guest: it takes the installed module, core and driver away
-# All: it loads and unloads everything, for minutes; system-detection and check-status have what users see of it
 . /lab/driver.sh
+last "it takes the installed module, core and driver away"
 
 service=/etc/init.d/nv_peer_mem
 statistics=/sys/module/nv_peer_mem/statistics

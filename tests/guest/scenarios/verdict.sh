@@ -1,8 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the driver is asked once which device may reach which GPU, and how, and is obeyed
-# Test: plain iommu
-# Needs: plain iommu
 . /lab/driver.sh
 load_gpu
 load_rdma

@@ -11,6 +11,7 @@ cp -a /in/ready /tmp/build/src/
 cd /tmp/build
 make KVER="$kver" NVPM_GROUND="$ground"
 [ "$(modinfo -F ground nv_peer_mem.ko)" = "$ground" ]
+grep -x "PACKAGE_VERSION=\"$(modinfo -F version nv_peer_mem.ko)\"" dkms.conf
 make KVER="$kver" NVPM_GROUND="$ground" install
 # Guests load it again and again, and unpacking is slow there.
 find "/lib/modules/$kver" -name 'nv_peer_mem.ko.xz' -exec xz -d {} +

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from Debian's
-# source against the lab's RDMA core and driver; and a second client of the driver.
+# source against the lab's RDMA core and driver; a second client of the driver; and mistakes
+# for the kernel's checkers.
 set -euo pipefail
 kver=$1
 tree=/lib/modules/$kver/build
@@ -30,6 +31,7 @@ ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"${sour
 KBUILD
 build nvidia-peermem /tmp/peermem "$modules"
 
-cp -a /in/cpumap /in/compat.h /tmp/
+cp -a /in/cpumap /in/mistakes /in/compat.h /tmp/
 build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
+build mistakes /tmp/mistakes "$modules"
 depmod "$kver"
