@@ -80,8 +80,9 @@ arm64_layers() {
 		esac
 	done
 	above=${stack%"$base"}
+	clienttools_layer
 	layer_args=(aarch64-unknown-linux-gnu)
-	layer gpuverbs "$base" "verbs client of the lab, for arm64" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	layer gpuverbs "${client_stack%"$lab_base"}$base" "verbs client of the lab, for arm64" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
 	guest_stack=$reply:$above$arm64_root
 	# It makes patterns here, too.
 	gpuverbs_layer

@@ -27,8 +27,8 @@
 #   openmpi     Open MPI and ssh
 #   service     service script and status
 #
-# What no guest has: hosttools and benchtools, crates for programs that run on the
-# host; bench, what reports measurements; and those of packages.sh.
+# What no guest has: hosttools, benchtools and clienttools, crates for what is compiled
+# with them; bench, what reports measurements; and those of packages.sh.
 #
 # Guests of arm64 have the same, made by other means (arm64.sh).
 #
@@ -160,9 +160,18 @@ module_layer() {
 	stack=$reply:$stack
 }
 
+# clienttools_layer: what the verbs client is compiled in, in $client_stack.
+clienttools_layer() {
+	layer_network=yes on_base clienttools "crates for the verbs client (half a minute)" \
+		"$lab/build/crates.sh" "$top/tests/guest/gpuverbs/Cargo.toml"
+	client_stack=$reply:$lab_base
+}
+
 # Above every layer that has packages of its own: dpkg must know those in the end.
 gpuverbs_layer() {
-	on_base gpuverbs "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
+	clienttools_layer
+	layer_args=()
+	layer gpuverbs "$client_stack" "verbs client of the lab" "$top/tests/guest/gpuverbs" "$lab/nvidia/lab_gpu.h"
 	stack=$reply:$stack
 }
 

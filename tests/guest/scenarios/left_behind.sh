@@ -9,7 +9,7 @@ figure() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 load_module persistent_api_support=0
 mark_log
 check "what a child deregisters fills nobody's memory" \
-	hold gpuverbs leave --offset 0 --length 64K --count 1024 --expect EDQUOT
+	hold gpuverbs inherit --offset 0 --length 64K --count 1024 --steps heir-dereg,owner-register:EDQUOT,hold,owner-free,hold
 expect_log "and the log says why" 'nv_peer_mem: a process has left 1024 registrations .*deregistered by another process'
 equal "left behind" 1024 "$(figure left_behind)"
 equal "refused for that" 1 "$(figure failed_left_behind)"
@@ -24,7 +24,7 @@ unload_module
 
 load_module
 check "pinned until deregistration nothing is left behind" \
-	hold gpuverbs leave --offset 0 --length 64K --count 1030
+	hold gpuverbs inherit --offset 0 --length 64K --count 1030 --steps heir-dereg,owner-register,hold,owner-free,hold
 equal "left behind" 0 "$(figure left_behind)"
 equal "pins" 0 "$(nvidia_count live_persistent_pins)"
 go_on

@@ -3,42 +3,52 @@
 //! Memory of the simulated GPU: the part of its BAR that this process has
 //! allocated, mapped for the CPU.
 //!
-//! Nobody ever gets a reference into that memory. It is read and written with
-//! volatile accesses, because a NIC does so at the same time, and what is
-//! behind an address may be taken away while the address still stands in a
+//! Nobody ever gets a reference into that memory: a NIC reads and writes it, too, and
+//! what is behind an address may be taken away while the address still stands in a
 //! registration.
 
-use std::ffi::c_void;
-use std::fs::{File, OpenOptions};
+use std::ffi::{c_int, c_void};
+use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::ptr;
-use std::sync::atomic::{fence, Ordering};
+use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
 
-use crate::args::{Args, Opt};
-use crate::failure::Failure;
-use crate::sys;
+use anyhow::{bail, Context, Result};
+use nix::errno::Errno;
+use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
+
+use crate::sys::{self, lab_gpu_query};
+use crate::value;
+use crate::verbs::{Device, Pd};
 
 /// What a GPU's memory is made of.
 pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
 const DEVICE: &str = "/dev/nvidia-lab";
 
-pub const OPTION: Opt = Opt::optional(
-    "gpu",
-    "FILE",
-    "device of the GPU (default: /dev/nvidia-lab); an ordinary file stands for host memory",
-);
-
 /// How GPU memory is given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, clap::ValueEnum)]
 pub enum FreeBy {
-    /// The driver's ioctl: the memory goes, the mapping's address range stays.
+    /// The driver's ioctl: the memory goes, the mapping's address range stays
     Ioctl,
-    /// munmap(): the address range goes, and the memory with it.
+    /// The address range goes, and the memory with it
     Munmap,
+}
+
+/// The machine that a command runs on: its GPU and its RDMA device.
+pub struct Machine {
+    pub gpu: Gpu,
+    pub pd: Arc<Pd>,
+}
+
+impl Machine {
+    pub fn open() -> Result<Self> {
+        let gpu = Gpu::open()?;
+        let pd = Pd::allocate(Device::open()?)?;
+        Ok(Self { gpu, pd })
+    }
 }
 
 #[derive(Clone)]
@@ -47,114 +57,79 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    pub fn open(args: &Args) -> Result<Self, Failure> {
-        let path = args.text("gpu").unwrap_or(DEVICE);
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(Failure::environment(format_args!(
-                "no GPU: cannot open {path}"
-            )))?;
-        Ok(Self::of_file(file))
-    }
-
-    pub fn of_file(file: File) -> Self {
-        Self {
-            file: Arc::new(file),
-        }
+    pub fn open() -> Result<Self> {
+        let file = File::options().read(true).write(true).open(DEVICE);
+        let file = file.with_context(|| format!("no GPU: opening {DEVICE}"))?;
+        Ok(Self { file: Arc::new(file) })
     }
 
     /// Allocates the GPU memory at `offset` in the BAR: `length` bytes, rounded
     /// up to whole GPU pages.
     pub fn allocate(&self, offset: u64, length: u64) -> io::Result<GpuMemory> {
         // SAFETY: at an address of the kernel's choice.
-        unsafe { self.map(ptr::null_mut(), offset, length) }
+        unsafe { self.map(0, offset, length) }
     }
 
     /// # Safety
     ///
-    /// What is mapped at `addr`, if that is not NULL, must be the caller's to
-    /// replace.
-    pub unsafe fn map(&self, addr: *mut c_void, offset: u64, length: u64) -> io::Result<GpuMemory> {
-        let fixed = if addr.is_null() { 0 } else { sys::MAP_FIXED };
-        let too_big = || io::Error::from_raw_os_error(sys::EOVERFLOW as i32);
-        let rounded = length
-            .max(1)
-            .checked_next_multiple_of(GPU_PAGE)
-            .ok_or_else(too_big)?;
-        let size = usize::try_from(rounded).map_err(|_| too_big())?;
-        let file_offset = i64::try_from(offset).map_err(|_| too_big())?;
-        // SAFETY: a new mapping touches no memory of ours, by this function's
-        // requirement; the file is open.
-        let addr = unsafe {
-            sys::mmap(
-                addr,
-                size,
-                (sys::PROT_READ | sys::PROT_WRITE) as i32,
-                (sys::MAP_SHARED | fixed) as i32,
-                self.file.as_raw_fd(),
-                file_offset,
-            )
-        };
-        // MAP_FAILED
-        if addr as isize == -1 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(GpuMemory {
-            file: Arc::clone(&self.file),
-            addr: addr.cast(),
-            size,
-            backed: true,
-            mapped: true,
-        })
+    /// What is mapped at `addr`, if that is not 0, must be the caller's to replace.
+    unsafe fn map(&self, addr: u64, offset: u64, length: u64) -> io::Result<GpuMemory> {
+        let fixed = if addr == 0 { 0 } else { libc::MAP_FIXED };
+        let size = length.max(1).checked_next_multiple_of(GPU_PAGE);
+        let size = size.ok_or(io::ErrorKind::OutOfMemory)?;
+        let (fd, scratch) = (self.file.as_raw_fd(), scratch_file()?);
+        // SAFETY: by this function's requirement.
+        let addr = unsafe { map(addr, size, READ_WRITE, libc::MAP_SHARED | fixed, fd, offset) }?;
+        let file = Arc::clone(&self.file);
+        Ok(GpuMemory { file, scratch, addr, size, backed: true, mapped: true })
+    }
+}
+
+pub const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
+
+/// # Safety
+///
+/// With `MAP_FIXED`, what is at `addr` must be the caller's to replace.
+pub unsafe fn map(
+    addr: u64,
+    size: u64,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: u64,
+) -> io::Result<u64> {
+    let addr = with_exposed_provenance_mut(addr as usize);
+    // SAFETY: by this function's requirement; a descriptor, or -1.
+    let memory = unsafe { libc::mmap(addr, size as usize, protection, flags, fd, offset as i64) };
+    match memory {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        _ => Ok(memory as u64),
     }
 }
 
 /// One allocation. Given back when dropped.
 pub struct GpuMemory {
     file: Arc<File>,
-    addr: *mut u8,
-    size: usize,
+    /// What the kernel copies from and to.
+    scratch: File,
+    addr: u64,
+    size: u64,
     /// The GPU memory has not been given back.
     backed: bool,
     /// The address range has not been given back.
     mapped: bool,
 }
 
-// SAFETY: an address; nobody has a reference to what is there.
-unsafe impl Send for GpuMemory {}
-
-/// A range of GPU memory by its addresses, to register it.
+/// A range of addresses, to register it: any, for those who try what must be
+/// refused.
 #[derive(Clone, Copy)]
 pub struct Range {
-    addr: u64,
-    length: usize,
-}
-
-impl Range {
-    /// Any range of addresses, for those who try what must be refused.
-    pub fn of_addresses(addr: u64, length: usize) -> Self {
-        Self { addr, length }
-    }
-
-    pub fn addr(&self) -> u64 {
-        self.addr
-    }
-
-    pub fn length(&self) -> usize {
-        self.length
-    }
-}
-
-/// Pins of one allocation, of either kind.
-pub struct Pins {
-    pub revocable: u32,
-    pub persistent: u32,
+    pub addr: u64,
+    pub length: u64,
 }
 
 impl GpuMemory {
-    pub fn size(&self) -> usize {
+    pub fn size(&self) -> u64 {
         self.size
     }
 
@@ -162,175 +137,205 @@ impl GpuMemory {
     ///
     /// # Panics
     /// If they are not all in this allocation.
-    pub fn range(&self, start: usize, length: usize) -> Range {
-        self.check(start, length);
-        Range {
-            addr: self.addr as u64 + start as u64,
-            length,
-        }
+    pub fn range(&self, start: u64, length: u64) -> Range {
+        self.at(start, length);
+        Range { addr: self.addr + start, length }
     }
 
-    pub fn fill(&mut self, byte: u8) {
-        self.check(0, self.size);
-        for at in 0..self.size {
-            // SAFETY: in bounds and backed, by check(); nobody has a reference.
-            unsafe { self.addr.add(at).write_volatile(byte) };
-        }
-        // Before the NIC is told of it.
-        fence(Ordering::SeqCst);
+    /// Has the kernel write what is to be at `start`: it fails gently where the memory
+    /// has been taken away, and writing ourselves would be a signal.
+    pub fn write(&mut self, start: u64, bytes: &[u8]) -> io::Result<()> {
+        let to = self.at(start, bytes.len() as u64).cast();
+        self.scratch.write_all_at(bytes, 0)?;
+        let fd = self.scratch.as_raw_fd();
+        // SAFETY: in bounds, by at(); nobody has a reference.
+        moved_all(bytes.len(), unsafe { libc::pread(fd, to, bytes.len(), 0) })
     }
 
-    pub fn write(&mut self, start: usize, bytes: &[u8]) {
-        self.check(start, bytes.len());
-        for (at, byte) in bytes.iter().enumerate() {
-            // SAFETY: in bounds and backed, by check(); nobody has a reference.
-            unsafe { self.addr.add(start + at).write_volatile(*byte) };
-        }
-        fence(Ordering::SeqCst);
+    /// As [`Self::write`].
+    pub fn read(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
+        let from = self.at(start, length).cast();
+        let mut bytes = vec![0; length as usize];
+        let fd = self.scratch.as_raw_fd();
+        // SAFETY: as above.
+        moved_all(bytes.len(), unsafe { libc::pwrite(fd, from, bytes.len(), 0) })?;
+        self.scratch.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
     }
 
-    pub fn read(&self, start: usize, length: usize) -> Vec<u8> {
-        self.check(start, length);
-        // After the NIC has told of it.
-        fence(Ordering::SeqCst);
-        (start..start + length)
-            // SAFETY: in bounds and backed, by check(); nobody has a reference.
-            .map(|at| unsafe { self.addr.add(at).read_volatile() })
-            .collect()
-    }
-
-    /// The 8 bytes at `start`, or an error if the memory has been taken away
-    /// without our doing, where reading it ourselves would be a signal.
-    pub fn peek(&self, through: &File, start: usize) -> io::Result<u64> {
-        self.check(start, 8);
-        // SAFETY: in bounds, by check(); the kernel reads, and fails gently.
-        let n = unsafe { sys::pwrite(through.as_raw_fd(), self.addr.add(start).cast(), 8, 0) };
-        let mut word = [0; 8];
-        moved_word(n)?;
-        through.read_exact_at(&mut word, 0)?;
-        Ok(u64::from_ne_bytes(word))
-    }
-
-    /// Sets the 8 bytes at `start`, with errors as [`Self::peek`].
-    pub fn poke(&mut self, through: &File, start: usize, word: u64) -> io::Result<()> {
-        self.check(start, 8);
-        through.write_all_at(&word.to_ne_bytes(), 0)?;
-        // SAFETY: in bounds, by check(); nobody has a reference.
-        let n = unsafe { sys::pread(through.as_raw_fd(), self.addr.add(start).cast(), 8, 0) };
-        moved_word(n)
-    }
-
-    fn check(&self, start: usize, length: usize) {
+    fn at(&self, start: u64, length: u64) -> *mut u8 {
         assert!(self.backed && self.mapped, "this GPU memory has been freed");
         assert!(
-            start
-                .checked_add(length)
-                .is_some_and(|end| end <= self.size),
+            start.checked_add(length).is_some_and(|end| end <= self.size),
             "{length} bytes at {start} are not in an allocation of {}",
             self.size
         );
+        with_exposed_provenance_mut((self.addr + start) as usize)
     }
 
-    /// How this allocation is pinned; `None` where the device is an ordinary
-    /// file, which cannot say.
-    pub fn pins(&self) -> io::Result<Option<Pins>> {
-        let mut query = sys::lab_gpu_query {
-            addr: self.addr as u64,
-            index: 0,
-            start: 0,
-            size: 0,
-            bar_offset: 0,
-            pins: 0,
-            persistent_pins: 0,
-        };
-        // SAFETY: the structure that this ioctl reads and writes, alive until
-        // it returns.
-        let rc = unsafe {
-            sys::ioctl(
-                self.file.as_raw_fd(),
-                sys::LAB_GPU_QUERY.into(),
-                ptr::from_mut(&mut query),
-            )
-        };
-        if rc == 0 {
-            return Ok(Some(Pins {
-                revocable: query.pins,
-                persistent: query.persistent_pins,
-            }));
-        }
-        match io::Error::last_os_error() {
-            error if error.raw_os_error() == Some(sys::ENOTTY as i32) => Ok(None),
-            error => Err(error),
-        }
+    /// How many pins of this allocation there are, of either kind.
+    pub fn pins(&self) -> Result<u32> {
+        let (addr, index, start, size) = (self.addr, 0, 0, 0);
+        let (bar_offset, pins, persistent_pins) = (0, 0, 0);
+        let mut query =
+            lab_gpu_query { addr, index, start, size, bar_offset, pins, persistent_pins };
+        // SAFETY: the structure that this ioctl reads and writes.
+        unsafe { self.ioctl(sys::LAB_GPU_QUERY, (&raw mut query).cast()) }
+            .context("asking the GPU for its pins")?;
+        Ok(query.pins + query.persistent_pins)
+    }
+
+    /// # Safety
+    ///
+    /// `argument` must be what this ioctl takes.
+    unsafe fn ioctl(&self, request: u32, argument: *mut c_void) -> io::Result<()> {
+        // SAFETY: by this function's requirement; the file is open.
+        let rc = unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), argument) };
+        Ok(Errno::result(rc).map(drop)?)
     }
 
     /// Gives the memory back, whatever may still be registered of it.
     pub fn free(&mut self, by: FreeBy) -> io::Result<()> {
         match by {
-            FreeBy::Ioctl => self.free_backing(),
-            FreeBy::Munmap => self.unmap(),
-        }
-    }
-
-    fn free_backing(&mut self) -> io::Result<()> {
-        let mut request = sys::lab_gpu_free {
-            addr: self.addr as u64,
-        };
-        // SAFETY: the request that this ioctl reads, alive until it returns. The
-        // memory that goes is reached only through `self`, which forgets it.
-        let rc = unsafe {
-            sys::ioctl(
-                self.file.as_raw_fd(),
-                sys::LAB_GPU_FREE.into(),
-                ptr::from_mut(&mut request),
-            )
-        };
-        if rc != 0 {
-            return Err(io::Error::last_os_error());
+            FreeBy::Ioctl => {
+                let mut request = sys::lab_gpu_free { addr: self.addr };
+                // SAFETY: the request that this ioctl reads. The memory that
+                // goes is reached only through `self`, which forgets it.
+                unsafe { self.ioctl(sys::LAB_GPU_FREE, (&raw mut request).cast()) }?;
+            }
+            FreeBy::Munmap if self.mapped => {
+                let addr = with_exposed_provenance_mut(self.addr as usize);
+                // SAFETY: a mapping of our own, reached only through `self`,
+                // which forgets it.
+                Errno::result(unsafe { libc::munmap(addr, self.size as usize) })?;
+                self.mapped = false;
+            }
+            FreeBy::Munmap => {}
         }
         self.backed = false;
         Ok(())
-    }
-
-    fn unmap(&mut self) -> io::Result<()> {
-        if !self.mapped {
-            return Ok(());
-        }
-        // SAFETY: a mapping of our own, reached only through `self`, which
-        // forgets it.
-        if unsafe { sys::munmap(self.addr.cast(), self.size) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        self.mapped = false;
-        self.backed = false;
-        Ok(())
-    }
-}
-
-/// The answer of a call that was to move a word.
-fn moved_word(n: isize) -> io::Result<()> {
-    match n {
-        8 => Ok(()),
-        -1 => Err(io::Error::last_os_error()),
-        _ => Err(io::Error::from_raw_os_error(sys::EIO as i32)),
-    }
-}
-
-/// A file of no name, for [`GpuMemory::peek`] and [`GpuMemory::poke`].
-pub fn scratch_file() -> io::Result<File> {
-    // SAFETY: a C string; the descriptor that comes back is new.
-    unsafe {
-        match sys::memfd_create(c"gpuverbs".as_ptr(), 0) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(File::from_raw_fd(fd)),
-        }
     }
 }
 
 impl Drop for GpuMemory {
     fn drop(&mut self) {
-        if let Err(error) = self.unmap() {
+        if let Err(error) = self.free(FreeBy::Munmap) {
             eprintln!("gpuverbs: munmap() of GPU memory: {error}");
+        }
+    }
+}
+
+/// The answer of a call that was to move so many bytes.
+fn moved_all(length: usize, moved: isize) -> io::Result<()> {
+    match Errno::result(moved)? as usize {
+        moved if moved == length => Ok(()),
+        // All before memory that has been taken away.
+        _ => Err(Errno::EFAULT.into()),
+    }
+}
+
+/// A file of no name.
+fn scratch_file() -> io::Result<File> {
+    Ok(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?.into())
+}
+
+/// A kind of memory in a [`Layout`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// An allocation of its own.
+    Gpu,
+    Host,
+    /// Nothing at all.
+    Hole,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    kind: Kind,
+    size: u64,
+}
+
+/// For the command line: `gpu:64K`, `host:128K`, `hole:64K`. Sizes are multiples
+/// of a GPU page.
+impl std::str::FromStr for Part {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (kind, size) = text.split_once(':').context("not KIND:SIZE")?;
+        let kind = match kind {
+            "gpu" => Kind::Gpu,
+            "host" => Kind::Host,
+            "hole" => Kind::Hole,
+            _ => bail!("neither gpu nor host nor hole"),
+        };
+        match value::size(size) {
+            Ok(size) if size > 0 && size % GPU_PAGE == 0 => Ok(Self { kind, size }),
+            _ => bail!("its size is no multiple of 64K"),
+        }
+    }
+}
+
+/// Memory of different kinds, without a gap between, in the address space. The
+/// addresses of host memory and holes stay reserved until the process ends.
+pub struct Layout {
+    pub start: u64,
+    pub size: u64,
+    pub gpu: Vec<GpuMemory>,
+}
+
+impl Layout {
+    /// The parts of the GPU's memory begin at offset 0 in the BAR.
+    pub fn new(gpu: &Gpu, parts: &[Part]) -> io::Result<Self> {
+        const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let size = parts.iter().map(|part| part.size).sum();
+        // SAFETY: at an address of the kernel's choice.
+        let reserved = unsafe { map(0, size + GPU_PAGE, libc::PROT_NONE, ANONYMOUS, -1, 0) }?;
+        let start = reserved.next_multiple_of(GPU_PAGE);
+        let mut layout = Self { start, size, gpu: Vec::new() };
+        let (mut at, mut offset) = (start, 0);
+        for part in parts {
+            match part.kind {
+                Kind::Gpu => {
+                    // SAFETY: a part of what has been reserved.
+                    layout.gpu.push(unsafe { gpu.map(at, offset, part.size) }?);
+                    offset += part.size;
+                }
+                Kind::Host => {
+                    let flags = ANONYMOUS | libc::MAP_FIXED;
+                    // SAFETY: as above.
+                    unsafe { map(at, part.size, READ_WRITE, flags, -1, 0) }?;
+                }
+                Kind::Hole => {}
+            }
+            at += part.size;
+        }
+        Ok(layout)
+    }
+}
+
+/// Memory as long as these pages, in place of a GPU's, and the file that it is.
+#[cfg(test)]
+pub fn stand_in(pages: u64) -> (Gpu, Arc<File>) {
+    let file = Arc::new(scratch_file().unwrap());
+    file.set_len(pages * GPU_PAGE).unwrap();
+    (Gpu { file: Arc::clone(&file) }, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_lie_one_behind_the_other() {
+        let parts: Vec<Part> =
+            ["gpu:128K", "host:64K", "gpu:64K"].map(|text| text.parse().unwrap()).into();
+        let layout = Layout::new(&stand_in(4).0, &parts).unwrap();
+        assert_eq!(layout.start % GPU_PAGE, 0);
+        assert_eq!(layout.size, 4 * GPU_PAGE);
+        let starts: Vec<u64> = layout.gpu.iter().map(|memory| memory.addr - layout.start).collect();
+        assert_eq!(starts, [0, 3 * GPU_PAGE]);
+        for text in ["", "gpu", "gpu:", "gpu:1", "gpu:0", "disk:64K"] {
+            assert!(text.parse::<Part>().is_err(), "{text}");
         }
     }
 }

@@ -1,176 +1,142 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! `inherit`: a registration that outlives, or is ended by another process
-//! than, the one that made it.
+//! A registration that outlives, or is ended by another process than, the one
+//! that made it.
 //!
 //! The *owner* allocates GPU memory and registers it; the *heir* gets the
 //! owner's RDMA descriptor, by fork or through a socket. What the two do then,
 //! and in which order, is on the command line.
 
 use std::io::{self, Read, Write};
-use std::mem::forget;
+use std::mem::{forget, take};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixDatagram, UnixStream};
-use std::sync::Arc;
+use std::str::FromStr;
 
-use crate::args::{usage, Args, Command, Opt};
-use crate::buffer::Place;
-use crate::errno;
-use crate::expect::{is_result, OK};
-use crate::failure::Failure;
-use crate::gpu::{FreeBy, GpuMemory, Range};
-use crate::machine::{self, Machine};
-use crate::output;
-use crate::process::{self, Child};
-use crate::sys;
-use crate::verbs::{Access, Device, Mr, Pd};
+use anyhow::{bail, ensure, Context, Result};
+use clap::ValueEnum;
+use nix::errno::Errno;
+use nix::sys::prctl::set_child_subreaper;
+use nix::sys::signal::{kill, Signal};
+use nix::sys::wait::{waitpid, WaitStatus};
+use nix::unistd::Pid;
 
-pub const COMMAND: Command = Command {
-    name: "inherit",
-    summary: "Registers GPU memory, and lets another process have a part in what becomes of it",
-    options: &[
-        &[
-            Opt::required("offset", "OFFSET", "where in the BAR to allocate"),
-            Opt::required("length", "SIZE", "how much to register"),
-            Opt::required(
-                "steps",
-                "WHO-WHAT[:RESULT],…",
-                "owner or heir, and free, register, dereg, close, exit or kill; or hold",
-            ),
-            Opt::optional("via", "HOW", "fork (the default) or socket"),
-        ],
-        machine::OPTIONS,
-    ],
-    run,
-};
+use crate::gpu::{FreeBy, GpuMemory, Machine, Range};
+use crate::process;
+use crate::register::{register_all, Memory};
+use crate::value::{hold, name, say, status_of, OK};
+use crate::verbs::{Mr, ALL};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Registers GPU memory, and lets another process have a part in what becomes of it
+#[derive(clap::Args)]
+pub struct Inherit {
+    #[command(flatten)]
+    memory: Memory,
+    /// How often
+    #[arg(long, default_value_t = 1)]
+    count: u64,
+    /// owner or heir, and free, register, dereg, close, exit or kill; or hold
+    #[arg(long, required = true, value_delimiter = ',', value_name = "WHO-WHAT[:RESULT]")]
+    steps: Vec<Step>,
+    /// How the heir gets what it has
+    #[arg(long, value_enum, default_value = "fork")]
+    via: Via,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Via {
+    Fork,
+    Socket,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Who {
     Owner,
     Heir,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Gives the memory back.
     Free,
     /// Registers the owner's addresses once more.
     Register,
-    Deregister,
+    Dereg,
     /// Closes the RDMA descriptor.
     Close,
     /// Ends without cleaning.
     Exit,
     /// Is killed.
     Kill,
-    /// Not for the command line. The first order: the heir takes what it gets
-    /// through a socket; the owner answers with the number of its child.
+    /// The first order: the heir takes what it gets through a socket; the owner
+    /// answers with the number of its child.
+    #[value(skip)]
     Meet,
-    /// Not for the command line. The owner waits for its child.
+    /// The owner waits for its child.
+    #[value(skip)]
     Bury,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+const WHATS: [What; 8] = {
+    use What::*;
+    [Free, Register, Dereg, Close, Exit, Kill, Meet, Bury]
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     /// Says `holding` and waits for a line of input.
     Hold,
-    Do {
-        who: Who,
-        what: What,
-        expected: String,
-    },
+    Do(Who, What, String),
 }
 
-const WHO: &[(&str, Who)] = &[("owner", Who::Owner), ("heir", Who::Heir)];
+impl FromStr for Step {
+    type Err = anyhow::Error;
 
-const WHAT: &[(&str, What)] = &[
-    ("free", What::Free),
-    ("register", What::Register),
-    ("dereg", What::Deregister),
-    ("close", What::Close),
-    ("exit", What::Exit),
-    ("kill", What::Kill),
-];
-
-fn parse(text: &str) -> Result<Vec<Step>, Failure> {
-    text.split(',').map(step).collect()
-}
-
-fn step(text: &str) -> Result<Step, Failure> {
-    if text == "hold" {
-        return Ok(Step::Hold);
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "hold" {
+            return Ok(Self::Hold);
+        }
+        let (act, expected) = text.split_once(':').unwrap_or((text, OK));
+        let (who, what) = act.split_once('-').context("not WHO-WHAT")?;
+        match (Who::from_str(who, false), What::from_str(what, false)) {
+            (Ok(who), Ok(what)) => Ok(Self::Do(who, what, expected.to_owned())),
+            (Err(error), _) | (_, Err(error)) => bail!(error),
+        }
     }
-    let unknown = || usage(format!("--steps: '{text}' is no step"));
-    let (act, expected) = text.split_once(':').unwrap_or((text, OK));
-    let (who, what) = act.split_once('-').ok_or_else(unknown)?;
-    let find = |word: &str| WHAT.iter().find(|(name, _)| *name == word);
-    let (_, who) = WHO
-        .iter()
-        .find(|(name, _)| *name == who)
-        .ok_or_else(unknown)?;
-    let (_, what) = find(what).ok_or_else(unknown)?;
-    if !is_result(expected) {
-        return Err(unknown());
-    }
-    Ok(Step::Do {
-        who: *who,
-        what: *what,
-        expected: expected.to_owned(),
-    })
 }
 
-fn run(args: &Args) -> Result<(), Failure> {
-    let steps = parse(args.text("steps").unwrap_or_default())?;
-    let by_fork = args.choice("via", &[("fork", true), ("socket", false)])?;
-    process::adopt_orphans().map_err(Failure::environment("adopting orphans"))?;
-    let mut family = Family::start(args, by_fork)?;
-    for (number, step) in steps.iter().enumerate() {
-        match step {
-            Step::Hold => {
-                output::line("holding");
-                // Whatever comes, an end of input included, is the word to go on.
-                let _ = io::stdin().read_line(&mut String::new());
-            }
-            Step::Do {
-                who,
-                what,
-                expected,
-            } => {
-                let result = family.order(*who, *what)?;
-                output::value(&format!("step_{number}"), &result);
-                if result != *expected {
-                    return Err(Failure::Unmet(format!(
-                        "step {number}, {step:?}, ended with {result}"
-                    )));
+impl Inherit {
+    pub fn run(self) -> Result<()> {
+        set_child_subreaper(true)?;
+        let mut family = Family::start(&self)?;
+        for step in &self.steps {
+            match step {
+                Step::Hold => hold(),
+                Step::Do(who, what, expected) => {
+                    let result = family.order(*who, *what)?;
+                    ensure!(result == *expected, "{step:?} ended with {result}");
                 }
             }
         }
+        family.dissolve()
     }
-    family.dissolve()
 }
 
 /// One of the two, as this process sees it.
 struct Member {
-    child: Child,
+    child: Pid,
     orders: UnixStream,
     alive: bool,
 }
 
 impl Member {
-    fn new(child: Child, orders: UnixStream) -> Self {
-        Self {
-            child,
-            orders,
-            alive: true,
-        }
-    }
-
     /// Has it do something; what came of it.
-    fn order(&mut self, what: What) -> Result<i32, Failure> {
-        let asked = |error| Failure::unmet(format_args!("asking for {what:?}"))(error);
-        self.orders.write_all(&[what as u8]).map_err(asked)?;
+    fn order(&mut self, what: What) -> Result<i32> {
         let mut answer = [0; 4];
-        self.orders.read_exact(&mut answer).map_err(asked)?;
+        self.orders
+            .write_all(&[what as u8])
+            .and_then(|()| self.orders.read_exact(&mut answer))
+            .with_context(|| format!("asking for {what:?}"))?;
         Ok(i32::from_ne_bytes(answer))
     }
 }
@@ -178,179 +144,120 @@ impl Member {
 struct Family {
     owner: Member,
     heir: Member,
-    /// While the owner lives the heir is its child, not ours.
-    heir_is_grandchild: bool,
+    via: Via,
 }
 
 impl Family {
-    fn start(args: &Args, by_fork: bool) -> Result<Self, Failure> {
-        let (to_owner, owner_end) = sockets()?;
-        let (to_heir, heir_end) = sockets()?;
-        let (outbox, inbox) =
-            UnixDatagram::pair().map_err(Failure::environment("a pair of sockets"))?;
+    fn start(inherit: &Inherit) -> Result<Self> {
+        let (to_owner, owner_end) = UnixStream::pair()?;
+        let (to_heir, heir_end) = UnixStream::pair()?;
+        let (outbox, inbox) = UnixDatagram::pair()?;
+        let via = inherit.via;
         // A stranger knows nothing of the owner's but what comes in its inbox.
-        let stranger = match by_fork {
-            true => None,
-            false => Some(fork(|| stranger(&heir_end, &inbox))?),
+        let stranger = match via {
+            Via::Fork => None,
+            Via::Socket => Some(process::fork(|| stranger(&heir_end, &inbox))?),
         };
-        let owner = fork(|| match Owner::start(args) {
-            Ok(owner) => owner.serve(&owner_end, stranger.is_none().then_some(&heir_end), &outbox),
-            Err(failure) => complain(&failure),
+        let heirs = (via == Via::Fork).then_some(&heir_end);
+        let owner = process::fork(|| {
+            let owner = Owner::start(inherit);
+            let served = owner.and_then(|owner| owner.serve(&owner_end, heirs, &outbox));
+            served.unwrap_or_else(|error| status_of(Err(error)))
         })?;
         drop((owner_end, heir_end));
-        let mut owner = Member::new(owner, to_owner);
-        let number = owner.order(What::Meet)?;
-        let child = stranger.unwrap_or(Child::of_number(number));
-        let mut heir = Member::new(child, to_heir);
+        let mut owner = Member { child: owner, orders: to_owner, alive: true };
+        let heir = owner.order(What::Meet)?;
+        let child = stranger.unwrap_or(Pid::from_raw(heir));
+        let mut heir = Member { child, orders: to_heir, alive: true };
         match heir.order(What::Meet)? {
-            0 => Ok(Self {
-                owner,
-                heir,
-                heir_is_grandchild: by_fork,
-            }),
-            number => Err(Failure::Unmet(format!(
-                "the heir got no descriptor: {}",
-                errno::name(number)
-            ))),
+            0 => Ok(Self { owner, heir, via }),
+            number => bail!("the heir got no descriptor: {}", name(number)),
         }
     }
 
-    fn order(&mut self, who: Who, what: What) -> Result<String, Failure> {
-        let member = match who {
+    fn member(&mut self, who: Who) -> &mut Member {
+        match who {
             Who::Owner => &mut self.owner,
             Who::Heir => &mut self.heir,
+        }
+    }
+
+    fn order(&mut self, who: Who, what: What) -> Result<String> {
+        ensure!(self.member(who).alive, "the {who:?} has ended before");
+        let number = match what {
+            What::Exit | What::Kill => self.end(who, what)?,
+            _ => self.member(who).order(what)?,
         };
-        if !member.alive {
-            return Err(usage(format!("--steps: the {who:?} has ended before")));
-        }
-        match what {
-            What::Exit | What::Kill => {
-                self.end(who, what)?;
-                Ok(OK.to_owned())
-            }
-            _ => Ok(match member.order(what)? {
-                0 => OK.to_owned(),
-                number => errno::name(number),
-            }),
-        }
+        Ok(if number == 0 { OK.to_owned() } else { name(number) })
     }
 
     /// Ends one of them, and waits until it is over.
-    fn end(&mut self, who: Who, what: What) -> Result<(), Failure> {
-        let member = match who {
-            Who::Owner => &mut self.owner,
-            Who::Heir => &mut self.heir,
-        };
+    fn end(&mut self, who: Who, what: What) -> Result<i32> {
+        let member = self.member(who);
         member.alive = false;
+        let child = member.child;
         if what == What::Kill {
-            member.child.kill();
+            kill(child, Signal::SIGKILL)?;
         } else {
             // What its reading end says when there is no more to do.
             let _ = member.orders.shutdown(Shutdown::Both);
         }
-        let child = member.child;
-        if who == Who::Heir && self.heir_is_grandchild && self.owner.alive {
-            return match self.owner.order(What::Bury)? {
-                0 => Ok(()),
-                number => Err(Failure::Unmet(format!(
-                    "the owner cannot wait for the heir: {}",
-                    errno::name(number)
-                ))),
-            };
+        // While the owner lives an heir by fork is its child, not ours.
+        if who == Who::Heir && self.via == Via::Fork && self.owner.alive {
+            return self.owner.order(What::Bury);
         }
-        let status = child
-            .wait()
-            .map_err(Failure::unmet("waiting for a process"))?;
-        match status.code() {
-            Some(0) | None => Ok(()),
-            Some(code) => Err(Failure::Unmet(format!("the {who:?} ended with {code}"))),
+        match waitpid(child, None)? {
+            WaitStatus::Exited(_, 0) | WaitStatus::Signaled(..) => Ok(0),
+            status => bail!("the {who:?} ended with {status:?}"),
         }
     }
 
-    fn dissolve(mut self) -> Result<(), Failure> {
+    fn dissolve(mut self) -> Result<()> {
         for who in [Who::Heir, Who::Owner] {
-            let alive = match who {
-                Who::Owner => self.owner.alive,
-                Who::Heir => self.heir.alive,
-            };
-            if alive {
-                self.end(who, What::Exit)?;
+            if self.member(who).alive {
+                let result = self.order(who, What::Exit)?;
+                ensure!(result == OK, "waiting for the {who:?}: {result}");
             }
         }
         Ok(())
     }
 }
 
-fn sockets() -> Result<(UnixStream, UnixStream), Failure> {
-    UnixStream::pair().map_err(Failure::environment("a pair of sockets"))
-}
-
-fn fork(child: impl FnOnce() -> u8) -> Result<Child, Failure> {
-    process::fork(child).map_err(Failure::environment("a new process"))
-}
-
-fn complain(failure: &Failure) -> u8 {
-    eprintln!("gpuverbs: {failure}");
-    failure.exit_status()
-}
-
 /// Does what comes in until the other end is shut.
-fn obey(orders: &UnixStream, mut act: impl FnMut(What) -> i32) -> u8 {
-    let mut orders = orders;
+fn obey(mut orders: &UnixStream, mut act: impl FnMut(What) -> i32) -> u8 {
     let mut order = [0];
     while orders.read_exact(&mut order).is_ok() {
-        let orders_known = WHAT.iter().map(|(_, what)| *what);
-        let what = orders_known
-            .chain([What::Meet, What::Bury])
-            .find(|what| *what as u8 == order[0])
-            .expect("both ends are the same program");
-        if orders.write_all(&act(what).to_ne_bytes()).is_err() {
+        let answer = act(WHATS[usize::from(order[0])]);
+        if orders.write_all(&answer.to_ne_bytes()).is_err() {
             return 1;
         }
     }
     0
 }
 
-fn number_of(result: io::Result<()>) -> i32 {
+fn number_of<E: Into<io::Error>>(result: Result<(), E>) -> i32 {
     match result {
         Ok(()) => 0,
-        Err(error) => error.raw_os_error().unwrap_or(sys::EIO as i32),
+        Err(error) => error.into().raw_os_error().unwrap_or(libc::EIO),
     }
 }
 
 /// What the owner has, and an heir by fork too.
 struct Owner {
-    device: Arc<Device>,
-    pd: Arc<Pd>,
+    machine: Machine,
     memory: GpuMemory,
     range: Range,
-    region: Option<Mr>,
+    regions: Vec<Mr>,
     connected: bool,
 }
 
 impl Owner {
-    fn start(args: &Args) -> Result<Self, Failure> {
-        let place = Place::aligned(args.required("offset")?, 0, args.required("length")?)?;
-        let machine = Machine::open(args)?;
-        let pd = Pd::allocate(&machine.device)?;
-        let memory = machine
-            .gpu
-            .allocate(place.offset, place.length)
-            .map_err(Failure::unmet("allocating GPU memory"))?;
-        let length = usize::try_from(place.length).map_err(|_| usage("--length is too large"))?;
-        let range = memory.range(0, length);
-        output::value("address", format_args!("{:#x}", range.addr()));
-        let region = pd
-            .register(range, Access::ALL)
-            .map_err(Failure::unmet("ibv_reg_mr()"))?;
-        Ok(Self {
-            device: machine.device,
-            pd,
-            memory,
-            range,
-            region: Some(region),
-            connected: true,
-        })
+    fn start(inherit: &Inherit) -> Result<Self> {
+        let machine = Machine::open()?;
+        let (memory, range) = inherit.memory.allocate(&machine)?;
+        say("address", format_args!("{:#x}", range.addr));
+        let regions = register_all(&machine.pd, range, inherit.count)?;
+        Ok(Self { machine, memory, range, regions, connected: true })
     }
 
     /// Makes the heir, and is one of the two from then on.
@@ -359,45 +266,38 @@ impl Owner {
         orders: &UnixStream,
         heirs: Option<&UnixStream>,
         outbox: &UnixDatagram,
-    ) -> u8 {
+    ) -> Result<u8> {
         let heir = match heirs {
-            Some(heirs) => process::fork(|| obey(heirs, |what| self.act(what))).map(Some),
-            None => process::send_fd(outbox, self.device.command_fd()).map(|()| None),
-        };
-        let heir = match heir {
-            Ok(heir) => heir,
-            Err(error) => return complain(&Failure::unmet("making an heir")(error)),
+            Some(heirs) => Some(process::fork(|| obey(heirs, |what| self.act(what)))?),
+            None => {
+                process::send_fd(outbox, self.machine.pd.device.command_fd())?;
+                None
+            }
         };
         let status = obey(orders, |what| match what {
-            What::Meet => heir.map_or(0, Child::number),
+            What::Meet => heir.map_or(0, Pid::as_raw),
             What::Bury => match heir {
-                Some(heir) => number_of(heir.wait().map(|_| ())),
-                None => sys::ECHILD as i32,
+                Some(heir) => number_of(waitpid(heir, None).map(drop)),
+                None => libc::ECHILD,
             },
             what => self.act(what),
         });
         // Nothing is cleaned up, as after a crash.
         forget(self);
-        status
+        Ok(status)
     }
 
     fn act(&mut self, what: What) -> i32 {
         number_of(match what {
             What::Free => self.memory.free(FreeBy::Ioctl),
-            What::Register => self
-                .pd
-                .register(self.range, Access::ALL)
-                .and_then(Mr::deregister),
-            What::Deregister => match self.region.take() {
-                Some(region) => region.deregister(),
-                None => Err(io::Error::from_raw_os_error(sys::ENOENT as i32)),
-            },
+            What::Register => self.machine.pd.register(self.range, ALL).and_then(Mr::deregister),
+            What::Dereg => take(&mut self.regions).into_iter().try_for_each(Mr::deregister),
             What::Close if self.connected => {
                 self.connected = false;
-                self.device.hang_up();
+                self.machine.pd.device.hang_up();
                 Ok(())
             }
-            What::Close => Err(io::Error::from_raw_os_error(sys::EBADF as i32)),
+            What::Close => Err(Errno::EBADF.into()),
             What::Meet | What::Bury | What::Exit | What::Kill => Ok(()),
         })
     }
@@ -410,7 +310,7 @@ fn stranger(orders: &UnixStream, inbox: &UnixDatagram) -> u8 {
         number_of(match what {
             What::Meet => process::receive_fd(inbox).map(|fd| descriptor = Some(fd)),
             What::Close if descriptor.take().is_some() => Ok(()),
-            _ => Err(io::Error::from_raw_os_error(sys::EBADF as i32)),
+            _ => Err(Errno::EBADF),
         })
     })
 }
@@ -421,46 +321,26 @@ mod tests {
 
     #[test]
     fn steps_are_read() {
-        let step = |who, what, expected: &str| Step::Do {
-            who,
-            what,
-            expected: expected.to_owned(),
-        };
-        assert_eq!(
-            parse("heir-register:EFAULT,hold,owner-kill").unwrap(),
-            [
-                step(Who::Heir, What::Register, "EFAULT"),
-                Step::Hold,
-                step(Who::Owner, What::Kill, OK),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_no_step_is_named() {
-        for text in [
-            "",
-            "heir",
-            "heir-",
-            "owner-fly",
-            "me-exit",
-            "owner-free:WHAT",
-            "hold,",
-        ] {
-            assert!(matches!(parse(text), Err(Failure::Usage(_))), "{text}");
+        let read = |text: &str| text.parse::<Step>().ok();
+        let register = Step::Do(Who::Heir, What::Register, "EFAULT".to_owned());
+        assert_eq!(read("heir-register:EFAULT"), Some(register));
+        assert_eq!(read("hold"), Some(Step::Hold));
+        assert_eq!(read("owner-kill"), Some(Step::Do(Who::Owner, What::Kill, OK.to_owned())));
+        for text in ["", "heir", "heir-", "owner-fly", "owner-bury", "me-exit"] {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 
     #[test]
     fn orders_are_obeyed_until_the_end() {
-        let (near, far) = UnixStream::pair().unwrap();
+        let (orders, far) = UnixStream::pair().unwrap();
         let child = process::fork(|| obey(&far, |what| what as i32 + 100)).unwrap();
-        let mut member = Member::new(child, near);
+        let mut member = Member { child, orders, alive: true };
         drop(far);
-        for (_, what) in WHAT {
-            assert_eq!(member.order(*what).unwrap(), *what as i32 + 100);
+        for (place, what) in WHATS.into_iter().enumerate() {
+            assert_eq!(member.order(what).unwrap(), place as i32 + 100);
         }
         member.orders.shutdown(Shutdown::Both).unwrap();
-        assert!(member.child.wait().unwrap().success());
+        assert_eq!(waitpid(child, None).unwrap(), WaitStatus::Exited(child, 0));
     }
 }

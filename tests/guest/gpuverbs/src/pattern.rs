@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The bytes that transfers carry: a function of a seed and nothing else, so
-//! that whoever reads the memory from outside can compute them again.
+//! Numbers that look random and are a function of a seed; and the bytes that
+//! transfers carry, made of these and nothing else, so that whoever reads the
+//! memory from outside can compute them again.
 //!
 //! Definition (all arithmetic on 64 bits, wrapping):
 //!
@@ -15,63 +16,99 @@
 //! The last word is cut where the length ends. A shorter pattern is therefore a
 //! prefix of a longer one of the same seed.
 
-use crate::random::Random;
+use std::io::{self, Write};
 
-/// What buffers hold before anything good is put into them.
-pub const POISON: u8 = 0xA5;
+use anyhow::{Context, Result};
 
-pub struct Pattern {
-    words: Random,
+use crate::value::size;
+
+const START: u64 = 0x9E37_79B9_7F4A_7C15;
+const MULTIPLIER: u64 = 0x2545_F491_4F6C_DD1D;
+
+pub struct Random {
+    state: u64,
 }
 
-impl Pattern {
+impl Random {
     pub fn new(seed: u64) -> Self {
-        Self {
-            words: Random::new(seed),
-        }
+        // xorshift never leaves the state 0.
+        let state = match seed ^ START {
+            0 => START,
+            state => state,
+        };
+        Self { state }
     }
 
-    /// The pattern's next bytes. Unless it is the last piece, `out` must be a
-    /// multiple of 8 bytes long, because a cut word is not continued.
-    pub fn fill(&mut self, out: &mut [u8]) {
-        for piece in out.chunks_mut(8) {
-            let word = self.words.word().to_le_bytes();
-            piece.copy_from_slice(&word[..piece.len()]);
-        }
+    /// One of many sequences of the same seed: neighbours in `stream` have
+    /// nothing in common.
+    pub fn stream(seed: u64, stream: u64) -> Self {
+        let mut random = Self::new(seed ^ stream.wrapping_add(1).wrapping_mul(START));
+        random.word();
+        random
     }
 
-    /// The first `length` bytes of a seed's pattern.
-    pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
-        Self::new(seed).fill(&mut bytes);
-        bytes
+    pub fn word(&mut self) -> u64 {
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        self.state.wrapping_mul(MULTIPLIER)
+    }
+
+    /// Below `limit`, which is not 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // The lower bits are the weaker ones.
+        (self.word() >> 11) % limit
+    }
+
+    /// An index of a slice of this length, which is not 0.
+    pub fn index(&mut self, length: usize) -> usize {
+        self.below(length as u64) as usize
+    }
+
+    /// Whether one of `n` chances came true.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `choices`, each as often as its weight says.
+    pub fn weighted<'a, T>(&mut self, choices: &'a [(u64, T)]) -> &'a T {
+        let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
+        for (weight, choice) in choices {
+            if left < *weight {
+                return choice;
+            }
+            left -= weight;
+        }
+        unreachable!("below the sum of all weights")
     }
 }
 
-/// Where two runs of bytes of the same length part.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Difference {
-    pub at: usize,
-    pub expected: u8,
-    pub found: u8,
-    /// How many bytes differ in all.
-    pub count: usize,
+/// The first `length` bytes of a seed's pattern.
+pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
+    let mut words = Random::new(seed);
+    let mut bytes = vec![0; length];
+    for piece in bytes.chunks_mut(8) {
+        piece.copy_from_slice(&words.word().to_le_bytes()[..piece.len()]);
+    }
+    bytes
 }
 
-pub fn difference(expected: &[u8], found: &[u8]) -> Option<Difference> {
-    assert_eq!(expected.len(), found.len());
-    let mut differing = expected
-        .iter()
-        .zip(found)
-        .enumerate()
-        .filter(|(_, (expected, found))| expected != found);
-    let (at, (&expected, &found)) = differing.next()?;
-    Some(Difference {
-        at,
-        expected,
-        found,
-        count: 1 + differing.count(),
-    })
+/// Writes the bytes of a pattern to standard output, and nothing else
+#[derive(clap::Args)]
+pub struct Emit {
+    /// Which pattern
+    #[arg(long)]
+    seed: u64,
+    #[arg(long, value_parser = size)]
+    length: u64,
+}
+
+impl Emit {
+    pub fn run(self) -> Result<()> {
+        io::stdout()
+            .write_all(&bytes(self.seed, self.length as usize))
+            .context("writing the pattern")
+    }
 }
 
 #[cfg(test)]
@@ -90,9 +127,7 @@ mod tests {
             state ^= state << 25;
             state ^= state >> 27;
             let word = u128::from(state) * 0x2545_F491_4F6C_DD1D;
-            for shift in (0..64).step_by(8) {
-                bytes.push((word >> shift) as u8);
-            }
+            bytes.extend((0..64).step_by(8).map(|shift| (word >> shift) as u8));
         }
         bytes.truncate(length);
         bytes
@@ -102,7 +137,7 @@ mod tests {
     fn follows_its_definition() {
         for seed in [0, 1, 2, 7, 0x9E37_79B9_7F4A_7C15, u64::MAX] {
             for length in [0, 1, 7, 8, 9, 4096, 65537] {
-                assert_eq!(Pattern::bytes(seed, length), by_definition(seed, length));
+                assert_eq!(bytes(seed, length), by_definition(seed, length));
             }
         }
     }
@@ -110,55 +145,36 @@ mod tests {
     #[test]
     fn known_values_do_not_change() {
         let known = 0x24b8_9d23_169e_484a_102a_ceb9_af8e_2597_u128;
-        assert_eq!(Pattern::bytes(1, 16), known.to_le_bytes());
+        assert_eq!(bytes(1, 16), known.to_le_bytes());
     }
 
     #[test]
-    fn shorter_is_a_prefix_of_longer() {
-        let long = Pattern::bytes(42, 3 * 1024 * 1024 + 17);
-        for length in [1, 8, 13, 65536, 3 * 1024 * 1024] {
-            assert_eq!(Pattern::bytes(42, length), long[..length]);
+    fn same_seed_same_numbers() {
+        let numbers = |mut random: Random| (0..8).map(|_| random.word()).collect::<Vec<_>>();
+        assert_eq!(numbers(Random::stream(5, 1)), numbers(Random::stream(5, 1)));
+        for stream in 1..100 {
+            assert_ne!(numbers(Random::stream(5, 0)), numbers(Random::stream(5, stream)));
         }
     }
 
     #[test]
-    fn pieces_make_up_the_whole() {
-        let mut pieces = vec![0; 1000];
-        let mut pattern = Pattern::new(5);
-        let (first, rest) = pieces.split_at_mut(512);
-        pattern.fill(first);
-        pattern.fill(rest);
-        assert_eq!(pieces, Pattern::bytes(5, 1000));
+    fn every_value_below_the_limit_comes_up() {
+        let mut random = Random::new(1);
+        let mut seen = [0; 10];
+        for _ in 0..1000 {
+            seen[random.index(seen.len())] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
     }
 
     #[test]
-    fn seeds_and_poison_are_told_apart() {
-        let length = 65536;
-        let mut seen: Vec<Vec<u8>> = vec![vec![POISON; length]];
-        for seed in 0..32 {
-            seen.push(Pattern::bytes(seed, length));
+    fn weights_are_kept() {
+        let mut random = Random::new(2);
+        let mut seen = [0; 3];
+        for _ in 0..1000 {
+            seen[*random.weighted(&[(1, 0), (0, 1), (9, 2)])] += 1;
         }
-        for (index, one) in seen.iter().enumerate() {
-            for other in &seen[..index] {
-                let differing = difference(one, other).map_or(0, |d| d.count);
-                // One byte in 256 is the same by chance.
-                assert!(differing > length * 98 / 100, "{differing} of {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn differences_are_found() {
-        assert_eq!(difference(b"", b""), None);
-        assert_eq!(difference(b"same", b"same"), None);
-        assert_eq!(
-            difference(b"abcdef", b"abXdeY"),
-            Some(Difference {
-                at: 2,
-                expected: b'c',
-                found: b'X',
-                count: 2
-            })
-        );
+        assert_eq!(seen[1], 0);
+        assert!(seen[0] > 50 && seen[0] < 200, "{seen:?}");
     }
 }

@@ -1,112 +1,199 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! `register`: a registration of GPU memory, and its end.
+//! Commands that register GPU memory, or try to, and transfer nothing.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use crate::args::{usage, Args, Command, Opt};
-use crate::expect::{self, result_of, Expected};
-use crate::failure::Failure;
-use crate::gpu::{FreeBy, GpuMemory, Range};
-use crate::machine::{self, Machine};
-use crate::output;
-use crate::verbs::{Access, Mr, Pd};
+use anyhow::{bail, ensure, Context, Result};
 
-pub const COMMAND: Command = Command {
-    name: "register",
-    summary: "Registers GPU memory, deregisters it, and says how that went",
-    options: &[
-        &[
-            Opt::required("offset", "OFFSET", "where in the BAR to allocate"),
-            Opt::required("length", "SIZE", "how much to register"),
-            expect::OPTION,
-            Opt::optional(
-                "cycles",
-                "N",
-                "registers and deregisters N times (default: 1)",
-            ),
-            Opt::optional(
-                "kept",
-                "N",
-                "registers it N times, says `holding`, and deregisters after a line of input",
-            ),
-        ],
-        machine::OPTIONS,
-    ],
-    run,
-};
+use crate::gpu::{FreeBy, GpuMemory, Layout, Machine, Part, Range};
+use crate::value::{expect, hold, result_of, say, size, OK};
+use crate::verbs::{deregister, Mr, Pd, ALL};
 
-fn run(args: &Args) -> Result<(), Failure> {
-    let offset = args.required("offset")?;
-    let length = args.required("length")?;
-    let cycles = args.number("cycles")?.unwrap_or(1);
-    if cycles == 0 {
-        return Err(usage("--cycles must not be 0"));
+/// What to allocate and register.
+#[derive(clap::Args)]
+pub struct Memory {
+    /// Where in the BAR to allocate
+    #[arg(long, value_parser = size)]
+    offset: u64,
+    /// How much to register
+    #[arg(long, value_parser = size)]
+    length: u64,
+}
+
+impl Memory {
+    pub fn allocate(&self, machine: &Machine) -> Result<(GpuMemory, Range)> {
+        let memory = machine.gpu.allocate(self.offset, self.length);
+        let memory = memory.context("allocating GPU memory")?;
+        let range = memory.range(0, self.length);
+        Ok((memory, range))
     }
-    let expected = Expected::parse(args)?;
-    let bytes = usize::try_from(length).map_err(|_| usage("--length is too large"))?;
+}
 
-    let machine = Machine::open(args)?;
-    output::value("offset", offset);
-    output::value("length", length);
+/// So many at once.
+pub fn register_all(pd: &Arc<Pd>, range: Range, count: u64) -> Result<Vec<Mr>> {
+    (0..count).map(|_| pd.register(range, ALL).context("ibv_reg_mr()")).collect()
+}
 
-    let pd = Pd::allocate(&machine.device)?;
-    let mut memory = machine
-        .gpu
-        .allocate(offset, length)
-        .map_err(Failure::unmet(format_args!(
-            "allocating {length} bytes of GPU memory at offset {offset}"
-        )))?;
-    let range = memory.range(0, bytes);
-    if let Some(kept) = args.number("kept")? {
-        keep(&pd, range, kept)?;
-    }
-    for cycle in 1..=cycles {
-        let result = pd.register(range, Access::ALL);
-        let word = result_of(&result);
-        // The last one speaks for all, unless one is different.
-        if cycle == cycles || !expected.has(&word) {
-            output::value("cycle", cycle);
-            output::value("result", &word);
+/// Registers GPU memory, deregisters it, and says how that went
+#[derive(clap::Args)]
+pub struct Register {
+    #[command(flatten)]
+    memory: Memory,
+    /// Results of which any will do: ok, or names of errors such as ENOMEM
+    #[arg(long, value_delimiter = ',', default_value = OK)]
+    expect: Vec<String>,
+    /// How often
+    #[arg(long, default_value_t = 1)]
+    cycles: u64,
+    /// Before that registers it so often, says `holding`, and deregisters after
+    /// a line of input
+    #[arg(long)]
+    kept: Option<u64>,
+}
+
+impl Register {
+    pub fn run(self) -> Result<()> {
+        let machine = Machine::open()?;
+        let (mut memory, range) = self.memory.allocate(&machine)?;
+        if let Some(kept) = self.kept {
+            let regions = register_all(&machine.pd, range, kept)?;
+            hold();
+            deregister(regions)?;
         }
-        expected.check(&format!("ibv_reg_mr() number {cycle} of {cycles}"), &word)?;
-        if let Ok(region) = result {
-            if cycle == cycles {
-                report_pins(&memory)?;
+        for cycle in 1..=self.cycles {
+            let result = machine.pd.register(range, ALL);
+            let word = result_of(&result);
+            let met = expect("ibv_reg_mr()", &word, &self.expect);
+            // The last one speaks for all, unless one is different.
+            if cycle == self.cycles || met.is_err() {
+                say("cycle", cycle);
+                say("result", &word);
             }
-            region.deregister().map_err(Failure::unmet(format_args!(
-                "ibv_dereg_mr() number {cycle}"
-            )))?;
+            met?;
+            if let Ok(region) = result {
+                if cycle == self.cycles {
+                    say("pins", memory.pins()?);
+                }
+                deregister([region])?;
+            }
         }
+        memory.free(FreeBy::Munmap).context("munmap() of GPU memory")
     }
-    memory
-        .free(FreeBy::Munmap)
-        .map_err(Failure::unmet("munmap() of GPU memory"))
 }
 
-/// So many at once, for others to look at.
-fn keep(pd: &Arc<Pd>, range: Range, count: u64) -> Result<(), Failure> {
-    let regions = (0..count)
-        .map(|_| pd.register(range, Access::ALL))
-        .collect::<Result<Vec<Mr>, _>>()
-        .map_err(Failure::unmet("ibv_reg_mr()"))?;
-    output::hold();
-    for region in regions {
-        region
-            .deregister()
-            .map_err(Failure::unmet("ibv_dereg_mr()"))?;
+/// Registers any addresses, and says what came of it: those that a program has
+/// no business to register, or that make no sense
+#[derive(clap::Args)]
+pub struct Probe {
+    /// First of them
+    #[arg(long, value_parser = size)]
+    address: Option<u64>,
+    /// Lays gpu, host and hole one behind the other, and counts from there instead
+    #[arg(long, value_name = "KIND:SIZE", value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Begins so many bytes later
+    #[arg(long, value_parser = size, default_value = "0")]
+    skip: u64,
+    /// How many; to the end of the parts if not given
+    #[arg(long, value_parser = size)]
+    length: Option<u64>,
+    #[arg(long, value_delimiter = ',', default_value = OK)]
+    expect: Vec<String>,
+}
+
+impl Probe {
+    pub fn run(self) -> Result<()> {
+        let machine = Machine::open()?;
+        let layout = Layout::new(&machine.gpu, &self.parts).context("laying out the parts")?;
+        let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
+        let length = self.length.unwrap_or(layout.size.saturating_sub(self.skip));
+        let result = machine.pd.register(Range { addr, length }, ALL);
+        let word = result_of(&result);
+        say("result", &word);
+        deregister(result)?;
+        layout.gpu.iter().try_for_each(nothing_pinned)?;
+        expect("ibv_reg_mr()", &word, &self.expect)
     }
+}
+
+fn nothing_pinned(memory: &GpuMemory) -> Result<()> {
+    ensure!(memory.pins()? == 0, "GPU memory stays pinned");
     Ok(())
 }
 
-/// Which kind of registration it is.
-fn report_pins(memory: &GpuMemory) -> Result<(), Failure> {
-    let pins = memory
-        .pins()
-        .map_err(Failure::unmet("asking the GPU for its pins"))?;
-    if let Some(pins) = pins {
-        output::value("pins", pins.revocable);
-        output::value("persistent_pins", pins.persistent);
+/// Registers GPU memory with one allocation after another failing in the kernel
+///
+/// Its first, then its second, and so on until there is none left to fail.
+#[derive(clap::Args)]
+pub struct FailAllocations {
+    #[command(flatten)]
+    memory: Memory,
+    /// What the kernel runs out of memory in
+    #[arg(long, value_enum, default_value = "register")]
+    during: During,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum During {
+    Register,
+    Deregister,
+}
+
+impl FailAllocations {
+    pub fn run(self) -> Result<()> {
+        let machine = Machine::open()?;
+        let (mut memory, range) = self.memory.allocate(&machine)?;
+        let register = || machine.pd.register(range, ALL);
+        // What is allocated only the first time shall not be counted.
+        deregister([register().context("with memory enough")?])?;
+
+        // Of a kernel with fault injection (CONFIG_FAULT_INJECTION).
+        let file = File::options().read(true).write(true).open("/proc/thread-self/fail-nth");
+        let file = file.context("fail-nth")?;
+        let (mut survived, mut failed) = (0, 0);
+        for nth in 1u64.. {
+            let (result, injected) = match self.during {
+                During::Register => {
+                    let (result, injected) = short_of_memory(&file, nth, register)?;
+                    let word = result_of(&result);
+                    deregister(result)?;
+                    (word, injected)
+                }
+                During::Deregister => {
+                    let mut region = register().context("with memory enough")?;
+                    let act = || region.try_deregister();
+                    let (result, injected) = short_of_memory(&file, nth, act)?;
+                    // It can be tried again.
+                    deregister([region])?;
+                    (result_of(&result), injected)
+                }
+            };
+            nothing_pinned(&memory).with_context(|| format!("without the {nth}th allocation"))?;
+            match result.as_str() {
+                _ if !injected => break,
+                OK => survived += 1,
+                "ENOMEM" => failed += 1,
+                other => bail!("without the {nth}th allocation it ended with {other}"),
+            }
+        }
+        say("allocations", survived + failed);
+        say("ended_with_ENOMEM", failed);
+        say("did_without", survived);
+        memory.free(FreeBy::Munmap).context("munmap() of GPU memory")
     }
-    Ok(())
+}
+
+/// Runs `act` with the `nth` allocation that the kernel makes for this thread
+/// from now on failing. Whether it came to that comes back, too.
+fn short_of_memory<T>(file: &File, nth: u64, act: impl FnOnce() -> T) -> Result<(T, bool)> {
+    file.write_all_at(nth.to_string().as_bytes(), 0).context("fail-nth")?;
+    let result = act();
+    let mut text = [0; 20];
+    let length = file.read_at(&mut text, 0);
+    file.write_all_at(b"0", 0).context("fail-nth")?;
+    // The file counts down: 0 when the allocation has failed.
+    Ok((result, text[..length?].trim_ascii() == b"0"))
 }

@@ -1,96 +1,207 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! `transfer`: bytes from one piece of GPU memory to another, by the NIC.
+//! Transfers between two pieces of GPU memory, of which one may be freed while it is
+//! registered.
+//!
+//! A revocable registration ends with its memory: whoever uses its keys
+//! afterwards is refused, and whoever gets the same memory next has it alone.
+//! A persistent registration keeps the memory: transfers go on, and nobody else
+//! gets the memory before the registration ends.
 
-use std::io;
+use anyhow::{ensure, Context, Result};
 
-use crate::args::{usage, Args, Command, Opt};
-use crate::buffer::{Buffer, Ends, ENDS_OPTIONS};
-use crate::failure::Failure;
-use crate::gpu::FreeBy;
-use crate::machine::{self, Machine};
-use crate::output;
-use crate::pattern::Pattern;
-use crate::verbs::{Operation, Pair, Pd, PORT_OPTIONS};
+use crate::buffer::{Buffer, Ends};
+use crate::gpu::{FreeBy, Machine};
+use crate::value::{hold, result_of, say};
+use crate::verbs::{deregister, Mr, Operation, Pair, Port, OPERATIONS};
 
-pub const COMMAND: Command = Command {
-    name: "transfer",
-    summary:
-        "Moves a pattern between two registered pieces of GPU memory over a connection to itself",
-    options: &[
-        ENDS_OPTIONS,
-        &[
-            Opt::optional("op", "OP", "write (the default), read or send"),
-            Opt::flag(
-                "hold",
-                "says `holding` and waits for a line of input before giving anything back",
-            ),
-        ],
-        machine::OPTIONS,
-        PORT_OPTIONS,
-    ],
-    run,
-};
+/// Moves a pattern between two registered pieces of GPU memory
+#[derive(clap::Args)]
+pub struct Transfer {
+    #[command(flatten)]
+    ends: Ends,
+    #[arg(long, value_enum, default_value = "write")]
+    op: Operation,
+    /// Says `holding` and waits for a line of input before giving anything back
+    #[arg(long)]
+    hold: bool,
+}
 
-fn run(args: &Args) -> Result<(), Failure> {
-    let ends = Ends::parse(args)?;
-    let operation = args.choice("op", Operation::NAMES)?;
+impl Transfer {
+    pub fn run(self) -> Result<()> {
+        let Self { ends, op, hold: holds } = self;
+        let Machine { gpu, pd } = Machine::open()?;
+        let port = Port::query(&pd.device)?;
+        let (mut source, mut target) = (ends.source(&gpu)?, ends.target(&gpu)?);
+        let pattern = ends.pattern();
+        source.put(&pattern)?;
+        target.poison()?;
+        let regions = [source.register(&pd)?, target.register(&pd)?];
 
-    let machine = Machine::open(args)?;
-    let port = machine.port(args)?;
-    output::value("gid_index", port.gid_index());
-    output::value("path_mtu", port.mtu());
-    let length = ends.from.length;
-    if length > u64::from(port.largest_message()) {
-        return Err(usage(format!(
-            "--length: one message carries {} bytes at most",
-            port.largest_message()
-        )));
+        let pair = Pair::connect(&pd, &port)?;
+        let outcome = pair.run(op, &regions[0], &regions[1])?;
+        say("status", outcome);
+        outcome.succeeded(&op.to_string())?;
+        say("target_offset", target.place.start());
+        say("length", target.place.length);
+        source.check(&pattern).context("source")?;
+        target.check(&pattern).context("target")?;
+        say("result", "ok");
+        if holds {
+            hold();
+        }
+
+        drop(pair);
+        deregister(regions)?;
+        source.free(FreeBy::Munmap)?;
+        target.free(FreeBy::Munmap)
     }
+}
 
-    let pd = Pd::allocate(&machine.device)?;
-    let mut source = Buffer::allocate(&machine.gpu, ends.from)?;
-    let mut target = Buffer::allocate(&machine.gpu, ends.to)?;
-    let pattern = Pattern::bytes(ends.seed, source.length());
-    source.put(&pattern);
-    target.poison();
-    let source_region = source.register(&pd)?;
-    let target_region = target.register(&pd)?;
+/// Frees registered GPU memory, and says what becomes of transfers after that
+#[derive(clap::Args)]
+pub struct Revoke {
+    #[command(flatten)]
+    ends: Ends,
+    #[arg(long, value_enum, default_value = "to")]
+    free: Which,
+    #[arg(long, value_enum, default_value = "ioctl")]
+    by: FreeBy,
+    #[arg(long, value_enum, default_value = "revoked")]
+    expect: Expected,
+}
 
-    let pair = Pair::connect(&pd, &port)?;
-    let outcome = pair.run(operation, &source_region, &target_region)?;
-    output::value("op", operation);
-    output::value("status", outcome);
-    if !outcome.is_success() {
-        return Err(Failure::Unmet(format!(
-            "the {operation} ended with {outcome}"
-        )));
-    }
-    output::value("source_offset", source.place().start());
-    output::value("target_offset", target.place().start());
-    output::value("length", length);
-    output::value("seed", ends.seed);
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    From,
+    To,
+}
 
-    for (name, buffer) in [("source", &source), ("target", &target)] {
-        if let Err(mismatch) = buffer.check(&pattern) {
-            output::value("result", "mismatch");
-            return Err(Failure::Unmet(format!("{name}: {mismatch}")));
+/// What becomes of freed memory that is registered.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Expected {
+    Revoked,
+    Pinned,
+}
+
+/// Two live registrations, one of memory that has been freed.
+struct Trial {
+    machine: Machine,
+    port: Port,
+    freed: Which,
+    // Before the memory, so that on failure too they end first.
+    source: Mr,
+    target: Mr,
+    lost: Buffer,
+    kept: Buffer,
+    /// What was moved while all was well.
+    first: Vec<u8>,
+    /// What comes after that.
+    second: Vec<u8>,
+}
+
+impl Revoke {
+    pub fn run(self) -> Result<()> {
+        let machine = Machine::open()?;
+        let port = Port::query(&machine.pd.device)?;
+        let (first, second) = (self.ends.pattern(), self.ends.other_pattern());
+        let mut from = self.ends.source(&machine.gpu)?;
+        let mut to = self.ends.target(&machine.gpu)?;
+        from.put(&first)?;
+        to.poison()?;
+        let (source, target) = (from.register(&machine.pd)?, to.register(&machine.pd)?);
+
+        let pair = Pair::connect(&machine.pd, &port)?;
+        let outcome = pair.run(Operation::Write, &source, &target)?;
+        say("first_status", outcome);
+        outcome.succeeded("the write before the memory was freed")?;
+        to.check(&first).context("target, before the memory was freed")?;
+
+        // The buffer that loses its memory, and the one that keeps it.
+        let (mut lost, kept) = match self.free {
+            Which::To => (to, from),
+            Which::From => {
+                // Bytes that still arrive there will show.
+                to.poison()?;
+                (from, to)
+            }
+        };
+        lost.free(self.by)?;
+        let freed = self.free;
+        let trial = Trial { machine, port, freed, source, target, lost, kept, first, second };
+        match self.expect {
+            Expected::Revoked => trial.revoked(pair),
+            Expected::Pinned => trial.pinned(pair),
         }
     }
-    output::value("result", "ok");
+}
 
-    if args.flag("hold") {
-        output::line("holding");
-        // Whatever comes, an end of input included, is the word to go on.
-        let _ = io::stdin().read_line(&mut String::new());
+impl Trial {
+    fn revoked(self, pair: Pair) -> Result<()> {
+        let outcome = pair.run(Operation::Write, &self.source, &self.target)?;
+        say("status", outcome);
+        outcome.refused("the write after the memory was freed")?;
+        // That queue pair is in the error state now.
+        drop(pair);
+        self.check_kept()?;
+
+        // The next owner of the memory. Among them, the three operations use
+        // either key of the stale registration, and both ways.
+        let mut next = Buffer::allocate(&self.machine.gpu, self.lost.place)?;
+        next.put(&self.second)?;
+        for operation in OPERATIONS {
+            let pair = Pair::connect(&self.machine.pd, &self.port)?;
+            let outcome = pair.run(operation, &self.source, &self.target)?;
+            say(&format!("reuse_{operation}_status"), outcome);
+            outcome.refused(&format!("a {operation} with a stale key"))?;
+            next.check(&self.second).context("memory allocated anew")?;
+            self.check_kept()?;
+        }
+        deregister([self.source, self.target])?;
+        next.check(&self.second).context("memory allocated anew, in the end")?;
+        say("reuse_intact", "yes");
+        next.free(FreeBy::Munmap)?;
+        say("result", "revoked");
+        Ok(())
     }
 
-    drop(pair);
-    for region in [source_region, target_region] {
-        region
-            .deregister()
-            .map_err(Failure::unmet("ibv_dereg_mr()"))?;
+    /// After transfers that were refused, no byte has left or arrived.
+    fn check_kept(&self) -> Result<()> {
+        match self.freed {
+            Which::To => self.kept.check(&self.first).context("source"),
+            Which::From => self.kept.is_poison().context("target"),
+        }
     }
-    source.free(FreeBy::Munmap)?;
-    target.free(FreeBy::Munmap)
+
+    fn pinned(mut self, pair: Pair) -> Result<()> {
+        if self.freed == Which::To {
+            self.kept.put(&self.second)?;
+        }
+        let outcome = pair.run(Operation::Write, &self.source, &self.target)?;
+        say("status", outcome);
+        outcome.succeeded("the write after the memory was freed")?;
+        match self.freed {
+            Which::From => self.kept.check(&self.first).context("target")?,
+            // The CPU cannot look into the target any more, but the NIC can.
+            Which::To => {
+                self.kept.poison()?;
+                let outcome = pair.run(Operation::Write, &self.target, &self.source)?;
+                say("read_back_status", outcome);
+                outcome.succeeded("reading back")?;
+                self.kept.check(&self.second).context("what was read back")?;
+            }
+        }
+        drop(pair);
+
+        let place = self.lost.place;
+        let again = result_of(&self.machine.gpu.allocate(place.offset, place.size()));
+        say("reallocation", &again);
+        ensure!(again == "EBUSY", "allocating memory that is still pinned ended with {again}");
+        deregister([self.source, self.target])?;
+        let again = self.machine.gpu.allocate(place.offset, place.size());
+        say("reallocation_after_dereg", result_of(&again));
+        again.context("allocating the memory after its registration ended")?;
+        say("result", "pinned");
+        Ok(())
+    }
 }

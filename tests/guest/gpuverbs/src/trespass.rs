@@ -1,120 +1,99 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! `trespass`: a process that has freed registered GPU memory, and tries to
-//! reach it when it is another process's.
+//! A process that has freed registered GPU memory, and tries to reach it when it
+//! is another process's.
 //!
 //! The *intruder* keeps the registration, a connected pair of queue pairs and
 //! whatever keys it can guess. The *resident*, another process, is given the
 //! same memory, puts a secret there and registers it too.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 
-use crate::args::{Args, Command};
-use crate::buffer::{Buffer, Ends, ENDS_OPTIONS};
-use crate::failure::Failure;
-use crate::gpu::FreeBy;
-use crate::machine::{self, Machine};
-use crate::output;
-use crate::pattern::{Pattern, POISON};
+use anyhow::{ensure, Context, Result};
+use nix::sys::wait::{waitpid, WaitStatus};
+
+use crate::buffer::Ends;
+use crate::gpu::{FreeBy, Machine};
 use crate::process;
-use crate::verbs::{Mr, Operation, Outcome, Pair, Pd, Port, Remote, PORT_OPTIONS};
+use crate::value::{say, status_of};
+use crate::verbs::{Mr, Operation, Outcome, Pair, Port, Remote, OPERATIONS};
 
-pub const COMMAND: Command = Command {
-    name: "trespass",
-    summary: "Frees registered GPU memory, and tries to reach its next owner's bytes there",
-    options: &[ENDS_OPTIONS, machine::OPTIONS, PORT_OPTIONS],
-    run,
-};
+/// Frees registered GPU memory, and tries to reach its next owner's bytes there
+#[derive(clap::Args)]
+pub struct Trespass {
+    #[command(flatten)]
+    ends: Ends,
+}
 
 /// How many keys are tried on either side of the known ones.
 const GUESSES: u32 = 4;
 
-fn run(args: &Args) -> Result<(), Failure> {
-    let (mut ours, theirs) =
-        UnixStream::pair().map_err(Failure::environment("a pair of sockets"))?;
-    // While this process has nothing that could be inherited.
-    let resident = process::fork(|| match reside(args, &theirs) {
-        Ok(()) => 0,
-        Err(failure) => {
-            eprintln!("gpuverbs: the resident: {failure}");
-            failure.exit_status()
-        }
-    })
-    .map_err(Failure::environment("a new process"))?;
-    drop(theirs);
-    let intruded = intrude(args, &mut ours);
-    // Whatever happened, the resident looks at its memory and ends. It has a
-    // copy of this end, so closing would not tell it.
-    let _ = ours.shutdown(Shutdown::Both);
-    let status = resident
-        .wait()
-        .map_err(Failure::unmet("waiting for the resident"))?;
-    intruded?;
-    if !status.success() {
-        return Err(Failure::Unmet(format!("the resident ended with {status}")));
+impl Trespass {
+    pub fn run(self) -> Result<()> {
+        let (ours, theirs) = UnixStream::pair()?;
+        // While this process has nothing that could be inherited.
+        let resident = process::fork(|| status_of(self.reside(&theirs).context("the resident")))?;
+        drop(theirs);
+        let intruded = self.intrude(&ours);
+        // Whatever happened, the resident looks at its memory and ends. It has a
+        // copy of this end, so closing would not tell it.
+        let _ = ours.shutdown(Shutdown::Both);
+        let status = waitpid(resident, None)?;
+        intruded?;
+        ensure!(matches!(status, WaitStatus::Exited(_, 0)), "the resident ended with {status:?}");
+        say("result", "kept out");
+        Ok(())
     }
-    output::value("result", "kept out");
-    Ok(())
-}
 
-/// The other process: says what somebody would need to reach its memory.
-fn reside(args: &Args, intruder: &UnixStream) -> Result<(), Failure> {
-    let mut intruder = intruder;
-    let ends = Ends::parse(args)?;
-    let talk = || Failure::unmet("talking to the intruder");
-    intruder.read_exact(&mut [0]).map_err(talk())?;
+    /// The other process: says what somebody would need to reach its memory.
+    fn reside(&self, mut intruder: &UnixStream) -> Result<()> {
+        intruder.read_exact(&mut [0])?;
+        let Machine { gpu, pd } = Machine::open()?;
+        let mut home = self.ends.target(&gpu)?;
+        let secret = self.ends.other_pattern();
+        home.put(&secret)?;
+        let region = home.register(&pd)?;
+        let Remote { addr, rkey } = region.remote();
+        intruder.write_all(&addr.to_ne_bytes())?;
+        intruder.write_all(&rkey.to_ne_bytes())?;
 
-    let machine = Machine::open(args)?;
-    let pd = Pd::allocate(&machine.device)?;
-    let mut home = Buffer::allocate(&machine.gpu, ends.to)?;
-    let secret = Pattern::bytes(ends.seed.wrapping_add(1), home.length());
-    home.put(&secret);
-    let region = home.register(&pd)?;
-    let Remote { addr, rkey } = region.remote();
-    intruder.write_all(&addr.to_ne_bytes()).map_err(talk())?;
-    intruder.write_all(&rkey.to_ne_bytes()).map_err(talk())?;
+        // Until the intruder has given up.
+        let _ = intruder.read(&mut [0]);
+        home.check(&secret)
+    }
 
-    // Until the intruder has given up.
-    let _ = intruder.read(&mut [0]);
-    home.check(&secret)
-        .map_err(|mismatch| Failure::Unmet(format!("the resident's memory: {mismatch}")))
-}
+    fn intrude(&self, mut resident: &UnixStream) -> Result<()> {
+        let machine = Machine::open()?;
+        let mut own = self.ends.source(&machine.gpu)?;
+        let mut lost = self.ends.target(&machine.gpu)?;
+        own.put(&self.ends.pattern())?;
+        let intruder = Intruder {
+            port: Port::query(&machine.pd.device)?,
+            own_region: own.register(&machine.pd)?,
+            stale: lost.register(&machine.pd)?,
+            machine,
+        };
+        // While the memory is the intruder's all of it works, or the rest would
+        // prove nothing.
+        Pair::connect(&intruder.machine.pd, &intruder.port)?
+            .run(Operation::Write, &intruder.own_region, &intruder.stale)?
+            .succeeded("the write before the memory was freed")?;
+        lost.free(FreeBy::Munmap)?;
+        own.poison()?;
 
-fn intrude(args: &Args, resident: &mut UnixStream) -> Result<(), Failure> {
-    let ends = Ends::parse(args)?;
-    let machine = Machine::open(args)?;
-    let pd = Pd::allocate(&machine.device)?;
-    let mut own = Buffer::allocate(&machine.gpu, ends.from)?;
-    let mut lost = Buffer::allocate(&machine.gpu, ends.to)?;
-    own.put(&Pattern::bytes(ends.seed, own.length()));
-    let intruder = Intruder {
-        port: machine.port(args)?,
-        own_region: own.register(&pd)?,
-        stale: lost.register(&pd)?,
-        pd,
-    };
-    intruder.succeeds()?;
-    lost.free(FreeBy::Munmap)?;
-    own.poison();
+        resident.write_all(&[0])?;
+        let (mut addr, mut rkey) = ([0; 8], [0; 4]);
+        resident.read_exact(&mut addr).context("asking the resident")?;
+        resident.read_exact(&mut rkey)?;
+        let (addr, rkey) = (u64::from_ne_bytes(addr), u32::from_ne_bytes(rkey));
 
-    let talk = || Failure::unmet("talking to the resident");
-    resident.write_all(&[0]).map_err(talk())?;
-    let (mut addr, mut rkey) = ([0; 8], [0; 4]);
-    resident.read_exact(&mut addr).map_err(talk())?;
-    resident.read_exact(&mut rkey).map_err(talk())?;
-    let home = Remote {
-        addr: u64::from_ne_bytes(addr),
-        rkey: u32::from_ne_bytes(rkey),
-    };
-
-    let tried = intruder.tries_stale_region()? + intruder.tries_keys(home)?;
-    output::value("refused", tried);
-    let poison = vec![POISON; own.length()];
-    own.check(&poison)
-        .map_err(|mismatch| Failure::Unmet(format!("the intruder has read something: {mismatch}")))
+        let tried = intruder.tries_stale_region()? + intruder.tries_keys(Remote { addr, rkey })?;
+        say("refused", tried);
+        own.is_poison().context("the intruder has read something")
+    }
 }
 
 struct Intruder {
@@ -123,34 +102,18 @@ struct Intruder {
     own_region: Mr,
     /// Of memory that is not.
     stale: Mr,
-    pd: Arc<Pd>,
+    machine: Machine,
 }
 
 impl Intruder {
-    /// While the memory is the intruder's all of it works, or the rest would
-    /// prove nothing.
-    fn succeeds(&self) -> Result<(), Failure> {
-        let pair = Pair::connect(&self.pd, &self.port)?;
-        let outcome = pair.run(Operation::Write, &self.own_region, &self.stale)?;
-        match outcome.is_success() {
-            true => Ok(()),
-            false => Err(Failure::Unmet(format!(
-                "the write before the memory was freed ended with {outcome}"
-            ))),
-        }
-    }
-
     /// The registration itself, in both directions. How many were tried.
-    fn tries_stale_region(&self) -> Result<u32, Failure> {
+    fn tries_stale_region(&self) -> Result<u32> {
         let mut tried = 0;
-        for (name, operation) in Operation::NAMES {
-            for (source, target) in [
-                (&self.own_region, &self.stale),
-                (&self.stale, &self.own_region),
-            ] {
-                self.refused(&format!("a {name} with a stale region"), |pair| {
-                    pair.run(*operation, source, target)
-                })?;
+        for operation in OPERATIONS {
+            let what = format!("a {operation} with a stale region");
+            let (own, stale) = (&self.own_region, &self.stale);
+            for (source, target) in [(own, stale), (stale, own)] {
+                self.refused(&what, |pair| pair.run(operation, source, target))?;
                 tried += 1;
             }
         }
@@ -158,58 +121,42 @@ impl Intruder {
     }
 
     /// Keys that were overheard or guessed, with either process's address.
-    fn tries_keys(&self, home: Remote) -> Result<u32, Failure> {
-        let mut tried = 0;
-        for rkey in keys_around(self.stale.remote().rkey, home.rkey, GUESSES) {
-            if rkey == self.own_region.remote().rkey {
+    fn tries_keys(&self, home: Remote) -> Result<u32> {
+        let (mut tried, own, stale) = (0, &self.own_region, self.stale.remote());
+        for rkey in keys_around(stale.rkey, home.rkey, GUESSES) {
+            if rkey == own.remote().rkey {
                 continue;
             }
-            for addr in [home.addr, self.stale.remote().addr] {
+            for addr in [home.addr, stale.addr] {
                 let remote = Remote { addr, rkey };
-                self.refused(&format!("a write with the key {rkey:#x}"), |pair| {
-                    pair.write(&self.own_region, remote)
-                })?;
-                self.refused(&format!("a read with the key {rkey:#x}"), |pair| {
-                    pair.read(remote, &self.own_region)
-                })?;
+                let what = |verb| format!("a {verb} with the key {rkey:#x}");
+                self.refused(&what("write"), |pair| pair.source.write(own, remote))?;
+                self.refused(&what("read"), |pair| pair.target.read(remote, own))?;
                 tried += 2;
             }
         }
         Ok(tried)
     }
 
-    fn refused(
-        &self,
-        what: &str,
-        act: impl FnOnce(&Pair) -> Result<Outcome, Failure>,
-    ) -> Result<(), Failure> {
+    fn refused(&self, what: &str, act: impl FnOnce(&Pair) -> Result<Outcome>) -> Result<()> {
         // A refusal breaks the pair.
-        let pair = Pair::connect(&self.pd, &self.port)?;
-        let outcome = act(&pair)?;
-        match outcome.is_refusal() {
-            true => Ok(()),
-            false => Err(Failure::Unmet(format!(
-                "{what} was not refused: it ended with {outcome}"
-            ))),
-        }
+        act(&Pair::connect(&self.machine.pd, &self.port)?)?.refused(what)
     }
 }
 
 /// Both keys, and so many on either side of each. A key is the number of a
 /// region and, in its lowest byte, what changes from one use of the number to
 /// the next: both are counted up and down.
-fn keys_around(stale: u32, home: u32, guesses: u32) -> Vec<u32> {
-    let mut keys = Vec::new();
+fn keys_around(stale: u32, home: u32, guesses: u32) -> BTreeSet<u32> {
+    let mut keys = BTreeSet::new();
     for known in [stale, home] {
         for distance in 0..=guesses {
             for step in [1, 0x100] {
-                keys.push(known.wrapping_add(distance.wrapping_mul(step)));
-                keys.push(known.wrapping_sub(distance.wrapping_mul(step)));
+                keys.insert(known.wrapping_add(distance.wrapping_mul(step)));
+                keys.insert(known.wrapping_sub(distance.wrapping_mul(step)));
             }
         }
     }
-    keys.sort_unstable();
-    keys.dedup();
     keys
 }
 
@@ -218,17 +165,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_tried_once_each() {
+    fn keys_are_tried_on_either_side() {
         let keys = keys_around(0x5a00, 0x5b00, 2);
-        for key in [
-            0x5a00, 0x5b00, 0x5a01, 0x5a02, 0x59ff, 0x5c00, 0x5900, 0x5d00,
-        ] {
-            assert_eq!(
-                keys.iter().filter(|known| **known == key).count(),
-                1,
-                "{key:#x}"
-            );
-        }
-        assert_eq!(keys_around(7, 7, 0), [7]);
+        let some = [0x5a00, 0x5b00, 0x5a01, 0x5a02, 0x59ff, 0x5c00, 0x5900, 0x5d00];
+        assert!(some.iter().all(|key| keys.contains(key)), "{keys:x?}");
+        assert!(!keys.contains(&0x5a03) && !keys.contains(&0x5e00), "{keys:x?}");
+        assert_eq!(keys_around(7, 7, 0), [7].into());
     }
 }

@@ -6,49 +6,39 @@ use std::fmt::Display;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::errno;
-use crate::output;
+use anyhow::Result;
+use clap::ValueEnum;
+
 use crate::process;
-use crate::sys;
+use crate::value::{name, say};
 
-macro_rules! counts {
-    ($($count:ident = $name:literal,)*) => {
-        #[derive(Clone, Copy)]
-        pub enum Count { $($count,)* }
-
-        const COUNTS: &[(Count, &str)] = &[$((Count::$count, $name),)*];
-    };
-}
-
-counts! {
-    Attempted = "registrations",
-    Registered = "registered",
-    Deregistered = "deregistered",
-    FreedUnder = "freed_under",
-    FreedWhileRegistering = "freed_while_registering",
-    FreedWhileDeregistering = "freed_while_deregistering",
-    Taken = "taken_by_driver",
-    Collisions = "collisions",
-    Transfers = "transfers",
-    Refused = "transfers_refused",
-    Unanswered = "transfers_unanswered",
-    Forks = "forks",
-    DeregisteredByChild = "deregistered_by_child",
-    ChildKills = "children_killed",
-    Passed = "descriptors_passed",
-    ClosedElsewhere = "descriptors_closed_elsewhere",
-    Workers = "workers",
-    Kills = "workers_killed",
-    Abandoned = "exits_without_cleaning",
-    Defects = "defects",
+#[derive(Clone, Copy, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Count {
+    Registrations,
+    Registered,
+    Deregistered,
+    FreedUnder,
+    FreedWhileRegistering,
+    FreedWhileDeregistering,
+    TakenByDriver,
+    Collisions,
+    Transfers,
+    TransfersRefused,
+    TransfersUnanswered,
+    Forks,
+    DeregisteredByChild,
+    ChildrenKilled,
+    DescriptorsPassed,
+    DescriptorsClosedElsewhere,
+    Workers,
+    WorkersKilled,
+    ExitsWithoutCleaning,
+    Defects,
 }
 
 /// One more than the largest error number that is told apart.
 const ERRNOS: usize = 600;
-
-/// Errors that a registration may end with: the memory has been taken away, or
-/// there is not enough of some kind of memory. Anything else is a defect.
-const HONEST: [u32; 2] = [sys::EFAULT, sys::ENOMEM];
 
 /// As many complaints are printed; the first few say it all.
 const COMPLAINTS: u64 = 20;
@@ -60,9 +50,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn new() -> io::Result<Self> {
-        let all = process::shared_counters(COUNTS.len() + ERRNOS)?;
-        let (counts, errors) = all.split_at(COUNTS.len());
+    pub fn new() -> Result<Self> {
+        let kinds = Count::value_variants().len();
+        let (counts, errors) = process::shared_counters(kinds + ERRNOS)?.split_at(kinds);
         Ok(Self { counts, errors })
     }
 
@@ -73,11 +63,9 @@ impl Tally {
 
     /// Counts one more unless there are `limit`; whether it did.
     pub fn count_below(self, what: Count, limit: u64) -> bool {
-        let counter = &self.counts[what as usize];
-        counter
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| {
-                (n < limit).then_some(n + 1)
-            })
+        let one_more = |n| (n < limit).then_some(n + 1);
+        self.counts[what as usize]
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
             .is_ok()
     }
 
@@ -87,9 +75,8 @@ impl Tally {
 
     /// The error that a registration ended with.
     pub fn error(self, error: &io::Error) {
-        let number = error.raw_os_error().unwrap_or(0);
-        let index = usize::try_from(number).map_or(0, |number| number.min(ERRNOS - 1));
-        self.errors[index].fetch_add(1, Ordering::Relaxed);
+        let number = error.raw_os_error().unwrap_or(0) as usize;
+        self.errors[number.min(ERRNOS - 1)].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn defect(self, text: impl Display) {
@@ -99,25 +86,27 @@ impl Tally {
     }
 
     pub fn print(self) {
-        for (count, name) in COUNTS {
-            output::value(name, self.of(*count));
+        for count in Count::value_variants() {
+            let value = count.to_possible_value().expect("none is skipped");
+            say(value.get_name(), self.of(*count));
         }
-        for (number, count) in self.errors.iter().enumerate() {
-            let count = count.load(Ordering::Relaxed);
-            if count > 0 {
-                let name = i32::try_from(number).map_or_else(|_| String::new(), errno::name);
-                output::value(&format!("refused_{name}"), count);
+        for (number, count) in (0..).zip(self.errors) {
+            match count.load(Ordering::Relaxed) {
+                0 => {}
+                count => say(&format!("refused_{}", name(number)), count),
             }
         }
     }
 }
 
+/// Whether a registration may end with it: the memory has been taken away, or
+/// there is not enough of some kind of memory. Anything else is a defect.
 pub fn is_honest(error: &io::Error) -> bool {
-    HONEST.iter().any(|honest| is(error, *honest))
+    is(error, libc::EFAULT) || is(error, libc::ENOMEM)
 }
 
-pub fn is(error: &io::Error, number: u32) -> bool {
-    error.raw_os_error() == Some(number as i32)
+pub fn is(error: &io::Error, number: i32) -> bool {
+    error.raw_os_error() == Some(number)
 }
 
 #[cfg(test)]
@@ -125,28 +114,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_the_place_of_their_name() {
-        for (place, (count, _)) in COUNTS.iter().enumerate() {
-            assert_eq!(*count as usize, place);
-        }
-    }
-
-    #[test]
     fn counting() {
         let tally = Tally::new().unwrap();
         assert_eq!(tally.count(Count::Forks), 0);
         assert_eq!(tally.count(Count::Forks), 1);
-        assert_eq!(tally.of(Count::Forks), 2);
         assert!(tally.count_below(Count::Forks, 3));
         assert!(!tally.count_below(Count::Forks, 3));
         assert_eq!(tally.of(Count::Forks), 3);
-        assert_eq!(tally.of(Count::Kills), 0);
+        assert_eq!(tally.of(Count::WorkersKilled), 0);
     }
 
     #[test]
     fn only_two_errors_are_honest() {
-        let honest = |number: u32| is_honest(&io::Error::from_raw_os_error(number as i32));
-        assert!(honest(sys::EFAULT) && honest(sys::ENOMEM));
-        assert!(!honest(sys::EINVAL) && !honest(sys::EIO) && !honest(524));
+        let honest = |number| is_honest(&io::Error::from_raw_os_error(number));
+        assert!(honest(libc::EFAULT) && honest(libc::ENOMEM));
+        assert!(!honest(libc::EINVAL) && !honest(libc::EIO) && !honest(524));
     }
 }
