@@ -46,7 +46,7 @@ in_kept_copy() {
 check_rustfmt() {
 	in_copy rustfmt '
 		rustfmt --check src/main.rs
-		for crate in tests/host tests/guest/gpuverbs tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
+		for crate in tests/host tests/guest/gpuverbs examples/rust; do
 			(cd "$crate" && cargo fmt --check)
 		done'
 }
@@ -68,14 +68,10 @@ check_gpuverbs_lint() {
 		CARGO_TARGET_DIR=target cargo clippy --all-targets -- -D warnings'
 }
 
-# And the tests of those parts of it that need no GPU.
-check_cuda_lint() {
-	in_kept_copy cuda_lint '
-		for crate in tests/lab/cuda/driver tests/lab/cuda/runtime examples/rust; do
-			(cd "$crate" && cargo clippy --offline --all-targets -- -D warnings)
-		done
-		cd tests/lab/cuda/driver
-		cargo test --offline'
+check_examples_lint() {
+	in_kept_copy examples_lint '
+		cd examples/rust
+		cargo clippy --offline --all-targets -- -D warnings'
 }
 
 # What reports measurements, with the crates that it depends on.

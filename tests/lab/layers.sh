@@ -21,7 +21,7 @@
 # What only some guests want (the column "layers" of ../jobs.md):
 #   generations drivers and RDMA cores of other generations, and the module for them
 #   grounds     the module on every other ground that the kernel can have
-#   cuda        libcuda and libcudart over the simulated GPU, with the examples, and
+#   cuda        libcuda over the simulated GPU, with the examples, and
 #   programs    programs of others for CUDA memory, and our own
 #   hosts       programs that run on two guests, on top of
 #   openmpi     Open MPI and ssh
@@ -196,7 +196,7 @@ extra_grounds() {
 extra_cuda() {
 	local cuda
 	case $stack in *:cuda-*) return 0 ;; esac
-	on_base cuda "CUDA of the lab" "$lab/cuda" "$lab/nvidia/lab_gpu.h"
+	on_base cuda "CUDA of the lab" "$lab/cuda/cuda.c" "$lab/cuda/include" "$lab/nvidia/lab_gpu.h"
 	cuda=$reply:$lab_base
 	layer examples "$cuda" "the examples" "$top/examples"
 	stack=${stack%"$base"}$reply:$cuda
@@ -208,7 +208,7 @@ extra_programs() {
 	below=examples-${stack##*:examples-}
 	layer_network=yes layer programs "$below" "programs for CUDA memory (a minute or two)"
 	programs=$reply:$below
-	layer clients "$programs" "the lab's own programs for CUDA memory" "$top/tests/guest/clients" "$lab/nvidia/lab_gpu.h"
+	layer clients "$programs" "the lab's own programs for CUDA memory" "$top/tests/guest/clients"
 	stack=${stack%"$below"}$reply:$programs
 }
 
@@ -216,7 +216,7 @@ extra_hosts() {
 	local openmpi
 	layer_network=yes on_base openmpi "Open MPI and ssh"
 	openmpi=$reply:$lab_base
-	layer hosts "$openmpi" "programs for two guests" "$top/tests/guest/hosts" "$lab/nvidia/lab_gpu.h"
+	layer hosts "$openmpi" "programs for two guests" "$top/tests/guest/hosts"
 	stack=$reply:${openmpi%"$base"}$stack
 }
 

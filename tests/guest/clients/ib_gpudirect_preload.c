@@ -47,10 +47,16 @@ int ioctl(int fd, unsigned long request, ...)
 	return request != RDMA_VERBS_IOCTL && is_uverbs(fd) ? 0 : real(fd, request, argument);
 }
 
+/* Of the library itself: a program that has it by dlopen() has it behind nobody. */
+static void *verbs(const char *name)
+{
+	return dlsym(dlopen("libibverbs.so.1", RTLD_LAZY), name);
+}
+
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)
 {
 	struct ibv_mr *(*real)(struct ibv_pd *pd, void *address, size_t length, int access) =
-		dlsym(RTLD_NEXT, "ibv_reg_mr");
+		verbs("ibv_reg_mr");
 
 	return real(pd, address, length, access & ~IBV_ACCESS_GPU_MEMORY);
 }
@@ -61,7 +67,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length,
 {
 	struct ibv_mr *(*real)(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 			       unsigned int access) =
-		dlsym(RTLD_NEXT, "ibv_reg_mr_iova2");
+		verbs("ibv_reg_mr_iova2");
 
 	return real(pd, address, length, iova, access & ~IBV_ACCESS_GPU_MEMORY);
 }

@@ -24,7 +24,6 @@
 
 static ucp_context_h context;
 static ucp_worker_h here, there;
-static ucp_ep_h endpoint;
 
 static void expect(int holds, const char *what, const char *why)
 {
@@ -34,49 +33,21 @@ static void expect(int holds, const char *what, const char *why)
 	exit(1);
 }
 
-static void cuda(CUresult result, const char *what)
-{
-	const char *why = "?";
-
-	cuGetErrorName(result, &why);
-	expect(result == CUDA_SUCCESS, what, why);
-}
+#define CUDA(call)		expect((call) == CUDA_SUCCESS, #call, "failed")
+#define UCX(call)		ucx((call), #call)
 
 static void ucx(ucs_status_t status, const char *what)
 {
 	expect(status == UCS_OK, what, ucs_status_string(status));
 }
 
-static void connect_workers(void)
-{
-	const ucp_params_t params = {
-		.field_mask = UCP_PARAM_FIELD_FEATURES,
-		.features = UCP_FEATURE_RMA,
-	};
-	const ucp_worker_params_t worker = { 0 };
-	ucp_ep_params_t ep = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS };
-	ucp_address_t *address;
-	size_t length;
-
-	ucx(ucp_init(&params, NULL, &context), "ucp_init");
-	ucx(ucp_worker_create(context, &worker, &here), "ucp_worker_create");
-	ucx(ucp_worker_create(context, &worker, &there), "ucp_worker_create");
-	ucx(ucp_worker_get_address(there, &address, &length), "ucp_worker_get_address");
-	ep.address = address;
-	ucx(ucp_ep_create(here, &ep, &endpoint), "ucp_ep_create");
-	ucp_worker_release_address(there, address);
-}
-
 static void finish(ucs_status_ptr_t request, const char *what)
 {
 	ucs_status_t status = UCS_PTR_STATUS(request);
 
-	if (UCS_PTR_IS_PTR(request)) {
-		while ((status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
-			ucp_worker_progress(here);
-			ucp_worker_progress(there);
-		}
-		ucp_request_free(request);
+	while (UCS_PTR_IS_PTR(request) && (status = ucp_request_check_status(request)) == UCS_INPROGRESS) {
+		ucp_worker_progress(here);
+		ucp_worker_progress(there);
 	}
 	ucx(status, what);
 }
@@ -91,9 +62,9 @@ static CUdeviceptr buffer(ucp_mem_h *handle)
 		.memory_type = UCS_MEMORY_TYPE_CUDA,
 	};
 
-	cuda(cuMemAlloc(&address, SIZE), "cuMemAlloc");
-	params.address = (void *)(uintptr_t)address;
-	ucx(ucp_mem_map(context, &params, handle), "ucp_mem_map of CUDA memory");
+	CUDA(cuMemAlloc(&address, SIZE));
+	params.address = (void *)address;
+	UCX(ucp_mem_map(context, &params, handle));
 	return address;
 }
 
@@ -104,18 +75,16 @@ static void fill(CUdeviceptr address, unsigned char *bytes, unsigned int seed)
 	srandom(seed);
 	for (i = 0; i < SIZE; i++)
 		bytes[i] = random();
-	cuda(cuMemcpyHtoD(address, bytes, SIZE), "cuMemcpyHtoD");
+	CUDA(cuMemcpyHtoD(address, bytes, SIZE));
 }
 
 static void compare(CUdeviceptr address, const unsigned char *expected, const char *what, size_t size)
 {
-	unsigned char *found = malloc(SIZE);
+	static unsigned char found[SIZE];
 
-	expect(found != NULL, "malloc", "no memory");
-	cuda(cuMemcpyDtoH(found, address, SIZE), "cuMemcpyDtoH");
+	CUDA(cuMemcpyDtoH(found, address, SIZE));
 	expect(memcmp(found, expected, SIZE) == 0, what, "wrong bytes in device memory");
 	printf("%s of %zu bytes: as it must be\n", what, size);
-	free(found);
 }
 
 int main(void)
@@ -134,48 +103,48 @@ int main(void)
 		.datatype = ucp_dt_make_contig(1),
 	};
 	const ucp_request_param_t none = { 0 };
+	const ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_RMA };
+	const ucp_worker_params_t worker = { 0 };
+	ucp_ep_params_t to = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS };
 	CUdeviceptr local, remote;
-	ucp_mem_h local_mem, remote_mem;
+	ucp_mem_h remote_mem;
 	CUcontext cuda_context;
+	ucp_address_t *address;
+	ucp_ep_h endpoint;
 	ucp_rkey_h rkey;
-	void *packed;
 	size_t length, i;
+	void *packed;
 
-	cuda(cuInit(0), "cuInit");
-	cuda(cuCtxCreate(&cuda_context, 0, 0), "cuCtxCreate");
-	connect_workers();
-	local = buffer(&local_mem);
+	CUDA(cuInit(0));
+	CUDA(cuCtxCreate(&cuda_context, 0, 0));
+	UCX(ucp_init(&params, NULL, &context));
+	UCX(ucp_worker_create(context, &worker, &here));
+	UCX(ucp_worker_create(context, &worker, &there));
+	UCX(ucp_worker_get_address(there, &address, &length));
+	to.address = address;
+	UCX(ucp_ep_create(here, &to, &endpoint));
+	local = buffer(&param.memh);
 	remote = buffer(&remote_mem);
-	ucx(ucp_rkey_pack(context, remote_mem, &packed, &length), "ucp_rkey_pack");
-	ucx(ucp_ep_rkey_unpack(endpoint, packed, &rkey), "ucp_ep_rkey_unpack");
-	ucp_rkey_buffer_release(packed);
-	param.memh = local_mem;
+	UCX(ucp_rkey_pack(context, remote_mem, &packed, &length));
+	UCX(ucp_ep_rkey_unpack(endpoint, packed, &rkey));
 
 	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		const size_t size = sizes[i], at = SIZE - size;
 
 		fill(local, ours, 2 * i + 1);
 		fill(remote, theirs, 2 * i + 2);
-		finish(ucp_put_nbx(endpoint, (void *)(uintptr_t)local, size, remote + at, rkey, &param),
-		       "ucp_put_nbx");
+		finish(ucp_put_nbx(endpoint, (void *)local, size, remote + at, rkey, &param), "ucp_put_nbx");
 		finish(ucp_ep_flush_nbx(endpoint, &none), "ucp_ep_flush_nbx");
 		memcpy(theirs + at, ours, size);
 		compare(remote, theirs, "put", size);
 		if (size < GET_MIN)
 			continue;
-		finish(ucp_get_nbx(endpoint, (void *)(uintptr_t)(local + at), size, remote, rkey, &param),
-		       "ucp_get_nbx");
+		finish(ucp_get_nbx(endpoint, (void *)(local + at), size, remote, rkey, &param), "ucp_get_nbx");
 		memcpy(ours + at, theirs, size);
 		compare(local, ours, "get", size);
 	}
 
-	ucp_rkey_destroy(rkey);
-	ucx(ucp_mem_unmap(context, local_mem), "ucp_mem_unmap");
-	ucx(ucp_mem_unmap(context, remote_mem), "ucp_mem_unmap");
-	finish(ucp_ep_close_nbx(endpoint, &none), "ucp_ep_close_nbx");
-	ucp_worker_destroy(here);
-	ucp_worker_destroy(there);
-	ucp_cleanup(context);
-	cuda(cuCtxDestroy(cuda_context), "cuCtxDestroy");
+	UCX(ucp_mem_unmap(context, param.memh));
+	UCX(ucp_mem_unmap(context, remote_mem));
 	return 0;
 }

@@ -1,69 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the programs here share: CUDA by ctypes, counted checks, the lab's counters."""
+"""What the programs here share: CUDA memory, verbs on it by pyverbs, counted checks."""
 import ctypes
-import fcntl
+import errno
 import random
-import struct
-import sys
+import time
+
+from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import RecvWR, SGE, SendWR
+import pyverbs.enums as e
 
 NVIDIA = "/sys/kernel/debug/nvidia_lab/"
-CORE = "/sys/kernel/debug/peer_mem_lab/"
-
+ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
 MIB = 1 << 20
-U32, U64, I32 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int
-
-# lab_gpu.h
-LAB_GPU_QUERY = 0xC0304702
-
-
-class CudaError(Exception):
-    def __init__(self, code):
-        name = ctypes.c_char_p()
-        cuda.cuGetErrorName(code, ctypes.byref(name))
-        super().__init__((name.value or b"?").decode())
-
 
 cuda = ctypes.CDLL("libcuda.so.1")
 
 
-def plain(value):
-    """An address as a 64-bit word, and not as the C int that ctypes makes of it."""
-    return U64(value) if isinstance(value, int) else value
-
-
 def call(name, *arguments):
-    """Calls CUDA; an error is an exception called as the error is."""
-    code = getattr(cuda, name)(*map(plain, arguments))
+    """Calls CUDA. Addresses are words of 64 bits, and not the C int that ctypes makes of them."""
+    code = getattr(cuda, name)(*(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments))
     if code:
-        raise CudaError(code)
-
-
-def result(kind, name, *arguments):
-    """What a call stores at its first argument."""
-    place = kind()
-    call(name, ctypes.byref(place), *arguments)
-    return place.value
-
-
-def error(name, *arguments):
-    try:
-        call(name, *arguments)
-    except CudaError as found:
-        return str(found)
-    return "CUDA_SUCCESS"
-
-
-def place():
-    return ctypes.byref(U64())
+        raise RuntimeError(f"{name}: error {code}")
 
 
 def context():
     call("cuInit", 0)
-    return result(ctypes.c_void_p, "cuCtxCreate_v2", 0, 0)
+    call("cuCtxCreate_v2", ctypes.byref(ctypes.c_void_p()), 0, 0)
 
 
 def alloc(size):
-    return result(U64, "cuMemAlloc_v2", size)
+    address = ctypes.c_uint64()
+    call("cuMemAlloc_v2", ctypes.byref(address), size)
+    return address.value
 
 
 def free(address):
@@ -71,7 +45,7 @@ def free(address):
 
 
 def put(address, data):
-    call("cuMemcpyHtoD_v2", address, bytes(data), len(data))
+    call("cuMemcpyHtoD_v2", address, data, len(data))
 
 
 def get(address, size):
@@ -85,68 +59,90 @@ def pattern(seed, length):
     return random.Random(seed).randbytes(length)
 
 
-def next_owner(size):
-    """The next buffer, where one was freed."""
-    address = alloc(size)
-    put(address, b"next" * 1024)
-    return address
-
-
-def untouched(text, address):
-    """What next_owner() wrote is still there."""
-    same(text, b"next" * 1024, get(address, 4096))
-
-
-def attribute(kind, number, address):
-    return result(kind, "cuPointerGetAttribute", number, address)
-
-
-def bar_offset(address):
-    """Where it lies in the GPU's memory, as the host sees that."""
-    with open("/dev/nvidia-lab", "r+b", buffering=0) as gpu:
-        query = struct.pack("=QQQQQII", address, 0, 0, 0, 0, 0, 0)
-        start, _, offset = struct.unpack("=16xQQQ8x", fcntl.ioctl(gpu, LAB_GPU_QUERY, query))
-    return offset + address - start
-
-
-def counter(name, where=NVIDIA):
-    with open(where + "counters") as file:
+def counter(name):
+    with open(NVIDIA + "counters") as file:
         return int(dict(line.split() for line in file)[name])
 
 
-def pins():
-    return counter("live_pins") + counter("live_persistent_pins")
-
-
-def ok(text):
-    print("ok", text, flush=True)
-
-
-def fail(text):
-    print("fail", text, flush=True)
-
-
 def check(text, holds):
-    (ok if holds else fail)(text)
+    print("ok" if holds else "fail", text, flush=True)
 
 
 def equal(text, expected, found):
-    if expected == found:
-        ok(text)
-    else:
-        fail(f"{text}: expected {expected!r}, got {found!r}")
+    check(text if expected == found else f"{text}: expected {expected!r}, got {found!r}", expected == found)
 
 
-def same(text, expected, found):
-    """As equal(), of bytes that are too many to show."""
-    wrong = [at for at, pair in enumerate(zip(expected, found)) if pair[0] != pair[1]]
-    if wrong or len(expected) != len(found):
-        fail(f"{text}: {len(wrong)} of {len(expected)} bytes are wrong, the first at {wrong[:1]}")
-    else:
-        ok(text)
+class Hca:
+    def __init__(self):
+        self.context = Context(name="rxe0")
+        self.pd = PD(self.context)
+        self.gid_index = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
+
+    def register(self, address, length, access=ALL):
+        return MR(self.pd, length, access, address=address)
+
+    def error(self, address, length, access=ALL):
+        """The errno that registering ends with; 0 if it does not."""
+        try:
+            self.register(address, length, access).close()
+        except PyverbsRDMAError as found:
+            return found.error_code
+        return 0
+
+    def pair(self):
+        """Two queues of this process, connected."""
+        left, right = Queue(self), Queue(self)
+        left.connect(right.number)
+        right.connect(left.number)
+        left.other = right  # which ends when nobody holds it
+        return left
+
+    def not_without_a_client(self):
+        equal("GPU memory is refused", errno.EFAULT, self.error(alloc(2 * MIB), 2 * MIB))
 
 
-def hold():
-    """Lets the scenario look around."""
-    print("holding", flush=True)
-    sys.stdin.readline()
+class Queue:
+    """A queue pair; the other end's is of the same device."""
+
+    def __init__(self, hca):
+        self.hca, self.cq = hca, CQ(hca.context, 16)
+        self.qp = QP(hca.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1,
+                                        cap=QPCap(max_send_wr=4, max_recv_wr=4)))
+        self.number = self.qp.qp_num
+
+    def connect(self, number):
+        route = GlobalRoute(dgid=self.hca.context.query_gid(1, self.hca.gid_index), sgid_index=self.hca.gid_index)
+        attributes = QPAttr(port_num=1)
+        attributes.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
+        attributes.dest_qp_num, attributes.path_mtu = number, e.IBV_MTU_1024
+        attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
+        attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 12, 14, 7, 7
+        attributes.qp_access_flags = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+        self.qp.to_rts(attributes)
+
+    def wait(self):
+        """The status of the next completion."""
+        while True:
+            _, found = self.cq.poll(1)
+            if found:
+                return found[0].status
+            time.sleep(0)
+
+    def post(self, opcode, region, address, length, *remote):
+        request = SendWR(opcode=opcode, num_sge=1, sg=[SGE(address, length, region.lkey)])
+        if remote:
+            request.set_wr_rdma(*remote)
+        self.qp.post_send(request)
+        return self.wait()
+
+    def write(self, region, address, length, rkey, remote):
+        return self.post(e.IBV_WR_RDMA_WRITE, region, address, length, rkey, remote)
+
+    def read(self, region, address, length, rkey, remote):
+        return self.post(e.IBV_WR_RDMA_READ, region, address, length, rkey, remote)
+
+    def send(self, region, address, length):
+        return self.post(e.IBV_WR_SEND, region, address, length)
+
+    def receive(self, region, address, length):
+        self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))

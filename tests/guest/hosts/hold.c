@@ -5,18 +5,20 @@
  * somebody has looked at the memory and removed that.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
-
-#include "gpu.h"
+#include <unistd.h>
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	int (*real)(struct ibv_mr *mr) = dlsym(RTLD_NEXT, "ibv_dereg_mr");
 	const char *file = getenv("HOLD");
 
-	if (file)
-		hold(file);
+	if (file && close(creat(file, 0644)))
+		abort();
+	while (file && access(file, F_OK) == 0)
+		usleep(10000);
 	unsetenv("HOLD");
 	return real(mr);
 }

@@ -39,6 +39,8 @@ absurd_ranges() {
 	refused "$1: GPU memory, then the host's" EFAULT --parts gpu:64K,host:64K
 	refused "$1: the host's, then GPU memory" EFAULT --parts host:64K,gpu:64K
 	refused "$1: GPU memory with a hole in it" EFAULT --parts gpu:64K,hole:64K,gpu:64K
+	# As what cuMemCreate makes without gpuDirectRDMACapable: LAB_GPU_NO_P2P (lab_gpu.h).
+	refused "$1: GPU memory that nobody may pin" EFAULT --offset 0x40000000000 --parts gpu:64K
 	refused "$1: half of all addresses" EINVAL --parts gpu:64K --length 0x8000000000000000
 	refused "$1: nearly all addresses" EINVAL --parts gpu:64K --length 0xffffffffffff0000
 	refused "$1: the kernel's half" EFAULT --address 0x8000000000000000 --length 64K

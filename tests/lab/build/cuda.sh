@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# libcuda and libcudart of the lab, where NVIDIA's packages put them, and their
-# headers.
+# libcuda of the lab, where NVIDIA's packages put it, and its header.
 set -euo pipefail
-cp -a /in/cuda /tmp/build
 lib=/usr/lib/x86_64-linux-gnu
-
-# build CRATE LIBRARY SONAME
-build() {
-	(cd "/tmp/build/$1" && cargo build --release --offline --target-dir /tmp/target)
-	install -D -m 644 "/tmp/target/release/$2" "$lib/$3"
-	ln -s "$3" "$lib/$2"
-}
-
-export LAB_GPU_H=/in/lab_gpu.h CUDA_INCLUDE=/in/cuda/include
-build driver libcuda.so libcuda.so.1
-build runtime libcudart.so libcudart.so.12
-install -D -m 644 -t /usr/local/cuda/include /in/cuda/include/*.h
+gcc-14 -std=gnu17 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,libcuda.so.1 -Wl,-z,defs \
+	-I/in -I/in/include -o "$lib/libcuda.so.1" /in/cuda.c
+ln -s libcuda.so.1 "$lib/libcuda.so"
+install -D -m 644 -t /usr/local/cuda/include /in/include/cuda.h

@@ -15,8 +15,8 @@ cd /tmp/build
 apt-get source --tar-only --download-only perftest
 tar -xf perftest_*.orig.tar.gz --strip-components=1
 ./configure CC=gcc-14 CUDA_H_PATH=/usr/local/cuda/include/cuda.h
-make -j2
-for program in ib_{write,read,send}_{bw,lat}; do
+make -j2 ib_write_bw ib_read_lat ib_send_lat
+for program in ib_write_bw ib_read_lat ib_send_lat; do
 	install -D -m 755 "$program" "/usr/local/bin/$program-cuda"
 done
 rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /etc/apt/sources.list.d/source.list

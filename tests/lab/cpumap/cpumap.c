@@ -3,10 +3,10 @@
  * A second client of the NVIDIA driver, beside nv_peer_mem: it pins GPU memory and
  * maps it for the CPU, as gdrcopy's driver does.
  *
- *   open	/dev/cpumap: one pin for each time
+ *   open	/dev/cpumap: for one pin
  *   ioctl	CPUMAP_PIN (cpumap.h) pins a range
  *   mmap	of any part of it, counted from its beginning
- *   close	by the process that pinned it unpins it; so does its end
+ *   close	unpins it; so does the end of the process, which must be the one that pinned it
  *
  * When the memory is freed its mapping stays, and whoever touches that gets
  * SIGBUS. A page is mapped when it is touched, with the caching that the NVIDIA
@@ -21,7 +21,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -31,22 +30,13 @@
 #include "../compat.h"
 #include "cpumap.h"
 
-enum cpumap_state {
-	CPUMAP_NEW,
-	CPUMAP_PINNING,
-	CPUMAP_PINNED,
-	CPUMAP_REVOKED,		/* the callback has come */
-	CPUMAP_OVER,
-};
-
 struct cpumap {
 	struct kref ref;	/* the file, and the callback until it has come */
-	struct mutex lock;	/* all below, but what is set once */
-	enum cpumap_state state;
+	struct mutex lock;
+	bool revoked;		/* the callback has come; under the lock, as the next */
 	struct nvidia_p2p_page_table *table;	/* while pinned */
-	struct address_space *mapping;		/* of the device, while open */
-	u64 addr;		/* set once */
-	pid_t tgid;		/* likewise: only the owner may put the pages */
+	struct file *file;
+	u64 addr;		/* set by the ioctl, once */
 };
 
 static void cpumap_free(struct kref *ref)
@@ -54,21 +44,18 @@ static void cpumap_free(struct kref *ref)
 	kfree(container_of(ref, struct cpumap, ref));
 }
 
-static void cpumap_put(struct cpumap *map)
-{
-	kref_put(&map->ref, cpumap_free);
-}
-
 /*
  * From here on the pages are reached by nobody. Others' mappings, of the same
  * device, lose theirs too, and get them back at the next access. map->lock is held.
  */
-static void cpumap_end(struct cpumap *map, enum cpumap_state how)
+static struct nvidia_p2p_page_table *cpumap_end(struct cpumap *map)
 {
-	map->state = how;
+	struct nvidia_p2p_page_table *table = map->table;
+
 	map->table = NULL;
-	if (map->mapping)
-		unmap_mapping_range(map->mapping, 0, 0, 1);
+	if (map->file)
+		unmap_mapping_range(map->file->f_mapping, 0, 0, 1);
+	return table;
 }
 
 /* The driver frees the table when this returns. */
@@ -77,89 +64,11 @@ static void cpumap_revoke(void *data)
 	struct cpumap *map = data;
 
 	mutex_lock(&map->lock);
-	cpumap_end(map, CPUMAP_REVOKED);
+	cpumap_end(map);
+	map->revoked = true;
 	mutex_unlock(&map->lock);
-	cpumap_put(map);
+	kref_put(&map->ref, cpumap_free);
 }
-
-/*
- * Puts the pages, or finds that the driver has taken them. A put that comes after
- * the callback does nothing; after either, the callback runs no more.
- */
-static void cpumap_unpin(struct cpumap *map)
-{
-	struct nvidia_p2p_page_table *table;
-	bool revoked;
-
-	mutex_lock(&map->lock);
-	table = map->table;
-	if (table)
-		cpumap_end(map, CPUMAP_OVER);
-	mutex_unlock(&map->lock);
-	if (!table)
-		return;
-
-	nvidia_p2p_put_pages(0, 0, map->addr, table);
-
-	mutex_lock(&map->lock);
-	revoked = map->state == CPUMAP_REVOKED;
-	mutex_unlock(&map->lock);
-	if (!revoked)
-		cpumap_put(map);
-}
-
-static bool cpumap_usable(const struct nvidia_p2p_page_table *table)
-{
-	return NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) &&
-	       table->page_size == NVIDIA_P2P_PAGE_SIZE_64KB;
-}
-
-/* The memory may be freed before the driver has even returned. */
-static int cpumap_pinned(struct cpumap *map, struct nvidia_p2p_page_table *table)
-{
-	int ret = -EINVAL;
-
-	mutex_lock(&map->lock);
-	if (map->state == CPUMAP_PINNING) {
-		map->state = CPUMAP_PINNED;
-		map->table = table;
-		ret = cpumap_usable(table) ? 0 : -EOPNOTSUPP;
-	}
-	mutex_unlock(&map->lock);
-	if (ret)
-		cpumap_unpin(map);
-	return ret;
-}
-
-static int cpumap_pin(struct cpumap *map, const struct cpumap_range *range)
-{
-	struct nvidia_p2p_page_table *table;
-	bool first;
-	int ret;
-
-	mutex_lock(&map->lock);
-	first = map->state == CPUMAP_NEW;
-	if (first)
-		map->state = CPUMAP_PINNING;
-	mutex_unlock(&map->lock);
-	if (!first)
-		return -EBUSY;
-
-	map->addr = range->addr;
-	kref_get(&map->ref);
-	ret = nvidia_p2p_get_pages(0, 0, range->addr, range->size, &table,
-				   cpumap_revoke, map);
-	if (ret) {
-		mutex_lock(&map->lock);
-		map->state = CPUMAP_OVER;
-		mutex_unlock(&map->lock);
-		cpumap_put(map);
-		return ret;
-	}
-	return cpumap_pinned(map, table);
-}
-
-/* ---- the file ------------------------------------------------------------- */
 
 static int cpumap_open(struct inode *inode, struct file *file)
 {
@@ -169,8 +78,7 @@ static int cpumap_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	kref_init(&map->ref);
 	mutex_init(&map->lock);
-	map->tgid = task_tgid_nr(current);
-	map->mapping = file->f_mapping;
+	map->file = file;
 	file->private_data = map;
 	return nonseekable_open(inode, file);
 }
@@ -178,15 +86,31 @@ static int cpumap_open(struct inode *inode, struct file *file)
 static long cpumap_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct cpumap *map = file->private_data;
+	struct nvidia_p2p_page_table *table;
 	struct cpumap_range range;
+	int ret;
 
 	if (cmd != CPUMAP_PIN)
 		return -ENOTTY;
-	if (map->tgid != task_tgid_nr(current))
-		return -EPERM;
+	if (map->addr)
+		return -EBUSY;
 	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
 		return -EFAULT;
-	return cpumap_pin(map, &range);
+	map->addr = range.addr;
+	kref_get(&map->ref);
+	ret = nvidia_p2p_get_pages(0, 0, range.addr, range.size, &table, cpumap_revoke, map);
+	if (ret) {
+		kref_put(&map->ref, cpumap_free);
+		return ret;
+	}
+	/* The memory may have been freed before the driver had even returned. */
+	mutex_lock(&map->lock);
+	if (map->revoked)
+		ret = -EINVAL;
+	else
+		map->table = table;
+	mutex_unlock(&map->lock);
+	return ret;
 }
 
 static vm_fault_t cpumap_fault(struct vm_fault *vmf)
@@ -194,14 +118,11 @@ static vm_fault_t cpumap_fault(struct vm_fault *vmf)
 	struct cpumap *map = vmf->vma->vm_private_data;
 	u64 at = (u64)vmf->pgoff << PAGE_SHIFT;
 	vm_fault_t ret = VM_FAULT_SIGBUS;
-	u64 phys;
 
 	mutex_lock(&map->lock);
-	if (map->state == CPUMAP_PINNED && at / SZ_64K < map->table->entries) {
-		phys = map->table->pages[at / SZ_64K]->physical_address;
+	if (map->table && at / SZ_64K < map->table->entries)
 		ret = vmf_insert_pfn(vmf->vma, vmf->address,
-				     PHYS_PFN(phys + at % SZ_64K));
-	}
+				     PHYS_PFN(map->table->pages[at / SZ_64K]->physical_address + at % SZ_64K));
 	mutex_unlock(&map->lock);
 	return ret;
 }
@@ -212,29 +133,34 @@ static const struct vm_operations_struct cpumap_vm_ops = {
 
 static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct cpumap *map = file->private_data;
-
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	if (map->tgid != task_tgid_nr(current))
-		return -EPERM;
-	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND |
-			  VM_DONTDUMP);
-	vma->vm_private_data = map;
+	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_private_data = file->private_data;
 	vma->vm_ops = &cpumap_vm_ops;
 	return 0;
 }
 
 /*
- * At each close() of a descriptor, since the last one may be that of a child that
- * has inherited it, which can put nothing.
+ * A put that comes after the callback does nothing; after either, the callback runs
+ * no more. A mapping holds the file, so what is mapped ends at each close, of the one
+ * descriptor that there is.
  */
 static int cpumap_flush(struct file *file, fl_owner_t id)
 {
 	struct cpumap *map = file->private_data;
+	struct nvidia_p2p_page_table *table;
 
-	if (map->tgid == task_tgid_nr(current))
-		cpumap_unpin(map);
+	mutex_lock(&map->lock);
+	table = cpumap_end(map);
+	mutex_unlock(&map->lock);
+	if (!table)
+		return 0;
+	nvidia_p2p_put_pages(0, 0, map->addr, table);
+	mutex_lock(&map->lock);
+	if (!map->revoked)
+		kref_put(&map->ref, cpumap_free);
+	mutex_unlock(&map->lock);
 	return 0;
 }
 
@@ -242,12 +168,10 @@ static int cpumap_release(struct inode *inode, struct file *file)
 {
 	struct cpumap *map = file->private_data;
 
-	/* What another thread has pinned during the close. */
-	cpumap_flush(file, NULL);
 	mutex_lock(&map->lock);
-	map->mapping = NULL;
+	map->file = NULL;
 	mutex_unlock(&map->lock);
-	cpumap_put(map);
+	kref_put(&map->ref, cpumap_free);
 	return 0;
 }
 
@@ -255,7 +179,6 @@ static const struct file_operations cpumap_fops = {
 	.owner = THIS_MODULE,
 	.open = cpumap_open,
 	.unlocked_ioctl = cpumap_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = cpumap_mmap,
 	.flush = cpumap_flush,
 	.release = cpumap_release,
