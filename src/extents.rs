@@ -18,13 +18,6 @@ pub(crate) struct Extent {
     pub(crate) len: u64,
 }
 
-impl Extent {
-    /// Last byte.
-    pub(crate) fn last(&self) -> u64 {
-        self.start.wrapping_add(self.len.wrapping_sub(1))
-    }
-}
-
 /// What a user asked to register, and the whole GPU pages that cover it.
 ///
 /// # Invariants
@@ -122,34 +115,44 @@ impl Range {
     }
 }
 
+/// Pages that [`runs`] looks at before it lets others have the processor.
+pub(crate) const AT_A_TIME: usize = 1 << 12;
+
 /// Gives the maximal contiguous runs of `pages`, of `page` bytes each (not zero), whose addresses
-/// `address` returns, to `each`, in order, until that fails.
+/// `address` returns, to `each`, in order, until that fails. A region may have millions of pages:
+/// `pause` is called after each [`AT_A_TIME`].
 #[inline]
 pub(crate) fn runs<T, E>(
     pages: &[T],
     page: u64,
     address: impl Fn(&T) -> u64,
+    pause: impl Fn(),
     mut each: impl FnMut(Extent) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut addresses = pages.iter().map(address);
-    let Some(mut start) = addresses.next() else {
+    let Some((first, rest)) = pages.split_first() else {
         return Ok(());
     };
+    let mut start = address(first);
     let mut end = start.wrapping_add(page);
-    // Every page of every region passes here, so this does no more with one than to see whether it
-    // is the one that is expected.
-    for address in addresses {
-        // The end of the bus and its beginning are no neighbours.
-        if address == end && end > start {
-            end = end.wrapping_add(page);
-            continue;
+    for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
+        if number > 0 {
+            pause();
         }
-        each(Extent {
-            start,
-            len: end.wrapping_sub(start),
-        })?;
-        start = address;
-        end = start.wrapping_add(page);
+        // Every page of every region passes here, so this does no more with one than to see whether
+        // it is the one that is expected.
+        for address in some.iter().map(&address) {
+            // The end of the bus and its beginning are no neighbours.
+            if address == end && end > start {
+                end = end.wrapping_add(page);
+                continue;
+            }
+            each(Extent {
+                start,
+                len: end.wrapping_sub(start),
+            })?;
+            start = address;
+            end = start.wrapping_add(page);
+        }
     }
     each(Extent {
         start,
@@ -244,5 +247,5 @@ pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit
         .checked_ilog2()
-        .map_or(page, |log| (1 << log).max(page))
+        .map_or(page, |log| 1_u32.wrapping_shl(log).max(page))
 }

@@ -106,6 +106,12 @@ pub(crate) fn peermem_loaded() -> bool {
     unsafe { abi::nvpm_peermem_loaded() }
 }
 
+/// Lets others have the processor, if it is their turn: for what takes long. May sleep.
+pub(crate) fn give_way() {
+    // SAFETY: Takes no arguments; called where sleeping is allowed.
+    unsafe { abi::nvpm_give_way() }
+}
+
 /// Sleeps for a short time; for repeating what failed for lack of memory.
 pub(crate) fn pause() {
     // SAFETY: Takes no arguments; called where sleeping is allowed.

@@ -106,6 +106,11 @@ void nvpm_pause(void)
 	msleep(20);
 }
 
+void nvpm_give_way(void)
+{
+	cond_resched();
+}
+
 static DEFINE_RATELIMIT_STATE(nvpm_complaints, 5 * HZ, 10);
 
 bool nvpm_may_complain(void)

@@ -65,6 +65,7 @@ extern const u64 nvpm_page_size;
 /* Whether nvidia_peermem is loaded. */
 bool nvpm_peermem_loaded(void);
 void nvpm_pause(void);
+void nvpm_give_way(void);
 bool nvpm_may_complain(void);
 bool nvpm_module_get(void);
 void nvpm_module_put(void);

@@ -334,6 +334,9 @@ extern "C" {
     pub fn nvpm_pause();
 }
 extern "C" {
+    pub fn nvpm_give_way();
+}
+extern "C" {
     pub fn nvpm_may_complain() -> bool_;
 }
 extern "C" {

@@ -24,7 +24,10 @@ use crate::{
         Extent,
         Range, //
     },
-    rt::complain,
+    rt::{
+        self,
+        complain, //
+    },
     scatter::{
         Builder,
         ScatterTable, //
@@ -110,7 +113,7 @@ impl DriverMapping {
         // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping is
         // alive.
         let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
-        runs(addresses, page, |&address| address, each)
+        runs(addresses, page, |&address| address, rt::give_way, each)
     }
 }
 

@@ -19,7 +19,10 @@ use crate::{
         Extent,
         Range, //
     },
-    rt::complain, //
+    rt::{
+        self,
+        complain, //
+    }, //
 };
 
 /// A page table of the driver.
@@ -62,7 +65,7 @@ impl PageTable {
             // SAFETY: As above.
             unsafe { (*entry).physical_address }
         };
-        runs(pages, page, address, each)
+        runs(pages, page, address, rt::give_way, each)
     }
 }
 

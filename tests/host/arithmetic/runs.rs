@@ -2,10 +2,12 @@
 
 //! Pages that are neighbours become one extent.
 
+use std::cell::Cell;
+
 use proptest::{collection::vec, prelude::any, sample::select};
 
 use crate::{
-    extents::Extent,
+    extents::{runs, Extent, AT_A_TIME},
     random,
     units::{each_list, merged, places, put_together},
 };
@@ -78,10 +80,11 @@ fn not_around_the_end_of_the_bus() {
 #[test]
 fn a_failure_ends_it() {
     let mut seen = 0;
-    let result = crate::extents::runs(
+    let result = runs(
         &[0_u64, 8, 16, 24],
         1,
         |&at| at,
+        || (),
         |_| {
             seen += 1;
             if seen == 2 {
@@ -92,4 +95,31 @@ fn a_failure_ends_it() {
         },
     );
     assert_eq!((result, seen), (Err("enough"), 2));
+}
+
+/// Contiguous or not, of many pages others get their turn, and of few nobody asks.
+#[test]
+fn a_long_walk_gives_way() {
+    for step in [1, 2] {
+        for (pages, turns) in [
+            (0, 0),
+            (1, 0),
+            (AT_A_TIME, 0),
+            (AT_A_TIME + 1, 0),
+            (AT_A_TIME + 2, 1),
+            (1_300_000, 1_299_998 / AT_A_TIME),
+        ] {
+            let addresses: Vec<u64> = (0..pages as u64).map(|at| at * step).collect();
+            let given = Cell::new(0);
+            let (mut bytes, mut extents) = (0, 0);
+            let each = |extent: Extent| {
+                bytes += extent.len;
+                extents += 1;
+                Ok::<_, ()>(())
+            };
+            runs(&addresses, 1, |&at| at, || given.set(given.get() + 1), each).unwrap();
+            assert_eq!((given.get(), bytes), (turns, pages as u64));
+            assert_eq!(extents, if step == 1 { pages.min(1) } else { pages });
+        }
+    }
 }

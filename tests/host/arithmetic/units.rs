@@ -14,7 +14,7 @@ pub(crate) fn merged(addresses: &[u64], page: u64) -> Vec<Extent> {
         found.push(extent);
         Ok::<(), Infallible>(())
     };
-    runs(addresses, page, |&address| address, each).unwrap();
+    runs(addresses, page, |&address| address, || (), each).unwrap();
     found
 }
 

@@ -309,6 +309,11 @@ pub(crate) fn count(figure: abi::nvpm_figure, by: u64) {
     world().kernel.count(figure, by);
 }
 
+/// Lets others have the processor.
+pub(crate) fn give_way() {
+    may_sleep("giving way");
+}
+
 /// Lets a moment pass.
 pub(crate) fn pause() {
     may_sleep("pausing");
