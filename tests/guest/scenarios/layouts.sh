@@ -40,3 +40,26 @@ for support in 1 0; do
 	echo 'short_segments 0' >"$CORE/switch"
 	unload_module
 done
+
+# Without an IOMMU, too, the kernel is asked for the address of each entry, and told of its end.
+if [ "$MACHINE" = plain ]; then
+	tracing=/sys/kernel/tracing
+	mount -t tracefs tracefs "$tracing" 2>/dev/null || test -e "$tracing/trace"
+	for function in dma_map_resource dma_unmap_resource; do
+		echo "p:lab/$function $function" >>"$tracing/kprobe_events"
+	done
+	for support in 1 0; do
+		load_module "persistent_api_support=$support"
+		# The first one is when the driver is asked for its verdict.
+		gpuverbs register --offset 0 --length 64K --expect ok >/dev/null
+		echo >"$tracing/trace"
+		echo 1 >"$tracing/events/lab/enable"
+		gpuverbs register --offset 0 --length 3M --expect ok >/dev/null
+		echo 0 >"$tracing/events/lab/enable"
+		for function in dma_map_resource dma_unmap_resource; do
+			equal "calls of $function for 48 pieces, persistent_api_support=$support" 48 "$(grep -c " $function: " "$tracing/trace")"
+		done
+		unload_module
+	done
+	echo >"$tracing/kprobe_events"
+fi
