@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The bytes in a trace of allocations that are not freed again.
+# The bytes in a trace of allocations that are not freed again, for each of "many"
+# registrations.
 #
 # Memory for slabs and for large objects of kmalloc comes in compound pages: it is
 # counted as the objects in it, not as pages.
@@ -38,5 +39,5 @@ END {
 		exit 1
 	}
 	for (object in size) total += size[object]
-	printf "%d\n", total
+	printf "%d\n", total / many + 0.5
 }

@@ -50,14 +50,17 @@ watch_allocations() {
 	done
 }
 
-# held SIZE: bytes.
+# held SIZE: bytes. Of small ones, many at once: what several share, such as a page of
+# records, is in it.
 held() {
+	local many=1
+	[ "$(bytes "$1")" -gt $((1 << 20)) ] || many=100
 	echo >"$TRACING/trace"
 	watch_allocations 1
-	hold gpuverbs measure --way "$way" --length "$1" --hold >/dev/null
+	hold gpuverbs measure --way "$way" --length "$1" --hold --times "$many" >/dev/null
 	watch_allocations 0
-	awk -f /lab/bench/held.awk "$TRACING/trace"
-	ended_well || fail "holding a registration of $1"
+	awk -v many="$many" -f /lab/bench/held.awk "$TRACING/trace"
+	ended_well || fail "holding registrations of $1"
 }
 
 # trace_loading COMMAND...: runs it; nanoseconds that the kernel's loading of a

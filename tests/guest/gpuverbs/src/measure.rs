@@ -46,7 +46,7 @@ pub struct Measure {
     /// Registers and deregisters N times in each thread
     #[arg(long)]
     cycles: Option<u64>,
-    /// Registers once and waits for a line of input before the end
+    /// Registers, with --times so many at once, and waits for a line of input before the end
     #[arg(long)]
     hold: bool,
     /// Whether the device could give the memory up
@@ -77,10 +77,14 @@ impl Measure {
     pub fn run(self) -> Result<()> {
         let gpu = Gpu::open()?;
         if self.hold {
-            let mut subject = self.subject(&gpu)?;
-            subject.register()?;
+            let mut subjects = Vec::new();
+            for _ in 0..self.times {
+                let mut subject = self.subject(&gpu)?;
+                subject.register()?;
+                subjects.push(subject);
+            }
             hold();
-            return subject.deregister();
+            return subjects.iter_mut().try_for_each(Subject::deregister);
         }
         if let Some(cycles) = self.cycles {
             return self.together(&gpu, cycles);
