@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a client does at each of the RDMA core's calls, in safe Rust.
+//! What a client does at each of the RDMA core's calls: in safe Rust, but for the promise that a region
+//! makes to the driver.
 //!
 //! Two clients share everything but how they pin: the persistent one keeps GPU memory until the
 //! registration ends, even if it is freed meanwhile; the revocable one gives it up when it is
 //! freed.
-
-use core::mem::replace;
 
 use super::{
     abi,
@@ -37,6 +36,7 @@ use super::{
     },
     region::{
         Life,
+        Rest,
         Revocation,
         Ticket, //
     },
@@ -53,36 +53,8 @@ use super::{
     stats, //
 };
 
-/// How the pages of a region are pinned.
-pub(crate) enum Pin {
-    /// Kept until we put them: the pin itself is what `dma_map` maps, or the mapping has it.
-    Persistent,
-    /// Kept until we put them or the driver takes them back.
-    Revocable(RevocablePin<Region>),
-}
-
-impl Pin {
-    /// Lets go of pages that the driver has taken back.
-    fn forget(self) {
-        match self {
-            // The driver never takes these back by itself.
-            Self::Persistent => {}
-            Self::Revocable(pin) => pin.forget(),
-        }
-    }
-
-    /// Gives the pages of the region back.
-    fn unpin(self, region: &Fixed) -> Option<LeftBehind> {
-        match self {
-            // With what has the pin itself.
-            Self::Persistent => None,
-            Self::Revocable(pin) => pin.unpin(&region.range, &region.listed.process()),
-        }
-    }
-}
-
 /// What `dma_map` maps.
-enum Source {
+pub(crate) enum Source {
     /// Pages that stay where they are.
     Persistent(PersistentPin),
     /// What is known of pages that the driver may take back meanwhile.
@@ -203,97 +175,107 @@ impl Mapping {
     }
 
     /// Undoes it.
-    fn undo(self) -> Kept {
+    fn undo(self) -> Stage {
         let Self {
             mut table,
             addresses,
             _reachable,
         } = self;
         table.unmap();
-        Kept::Undone {
+        Stage::Unmapped {
             pin: addresses.undo(),
             table,
         }
     }
 }
 
-/// What a region has beside pin and mapping.
+/// What a region has besides a pin that can be revoked, one after the other.
 #[allow(dead_code)] // What an undone mapping leaves is there to be dropped.
-enum Kept {
-    Nothing,
+pub(crate) enum Stage {
     /// What `dma_map` uses up, which the core calls once for a region.
     Source(Source),
+    Mapped(Mapping),
     /// What a mapping leaves when it is undone, until [`Region::release`]: a pin that is never
     /// revoked, and the scatterlist, at which the core may look still, and of which it frees
     /// nothing.
-    Undone {
+    Unmapped {
         pin: Option<PersistentPin>,
         table: ScatterTable,
     },
 }
 
-/// The part of a region that never changes.
-pub(crate) struct Fixed {
-    range: Range,
-    /// In the list of all of them.
-    listed: Listed,
-    /// The module is there for as long as a callback of the driver can come.
-    _module: ModuleRef,
+impl Stage {
+    /// What is left when a mapping is undone.
+    fn undo(self) -> Self {
+        match self {
+            Self::Mapped(mapping) => mapping.undo(),
+            other => other,
+        }
+    }
 }
 
-/// The part of a region that does.
+/// The part of a region that changes.
 pub(crate) struct State {
-    life: Life<Pin, Mapping>,
-    kept: Kept,
+    /// With the pin, unless it is kept until we put it: that is where its pages are.
+    life: Life<RevocablePin<Region>, Stage>,
     /// The pin, if it outlives the registration.
     left: Option<LeftBehind>,
 }
 
 /// One registration, from `acquire` to `release`, and a little longer if a callback of the driver
 /// can still come.
-pub(crate) type Region = Monitor<Fixed, State>;
+pub(crate) type Region = Monitor<Listed, State>;
+
+/// What the driver answers to the request to pin.
+type Pinned = (Option<RevocablePin<Region>>, Source);
 
 impl Region {
     fn begin(range: Range, kind: listed::Kind, module: ModuleRef) -> Result<Arc<Self>, Errno> {
-        let listed = Listed::new(&range, kind)?;
-        Monitor::new(
-            Fixed {
-                range,
-                listed,
-                _module: module,
-            },
+        let region = Monitor::new(
+            Listed::new(&range, module),
             State {
                 life: Life::new(),
-                kept: Kept::Nothing,
                 left: None,
             },
-        )
+        )?;
+        region.fixed().begin(kind);
+        Ok(region)
     }
 
     /// The driver's answer to the request to pin. From here on its callback waits no more.
-    fn settle(&self, outcome: Result<(Pin, Source), Errno>) {
+    fn settle(&self, outcome: Result<Pinned, Errno>) {
         let mut state = self.lock();
         let unwanted = match outcome {
             Ok((pin, source)) => {
-                state.kept = Kept::Source(source);
-                self.fixed().listed.is(abi::NVPM_REGION_PINNED);
-                state.life.pinned(pin).err()
+                self.fixed().is(abi::NVPM_REGION_PINNED);
+                state.life.pinned(pin, Stage::Source(source)).err()
             }
             Err(errno) => {
-                self.fixed().listed.is(abi::NVPM_REGION_REFUSED);
+                self.fixed().is(abi::NVPM_REGION_REFUSED);
                 state.life.refused(errno);
                 None
             }
         };
         self.notify(state);
-        self.unpin(unwanted);
+        if let Some(rest) = unwanted {
+            self.give_back(rest);
+        }
+    }
+
+    /// Gives back what is left, outside of the lock.
+    fn give_back(&self, rest: Rest<RevocablePin<Region>, Stage>) {
+        drop(rest.mapping);
+        if let Some(pin) = rest.pin {
+            self.unpin(pin);
+        }
     }
 
     /// Gives the pin back, outside of the lock.
-    fn unpin(&self, pin: Option<Pin>) {
-        let left = pin.and_then(|pin| pin.unpin(self.fixed()));
+    fn unpin(&self, pin: RevocablePin<Region>) {
+        let told = self.fixed();
+        let left = pin.unpin(&told.range(), &told.process());
         if left.is_some() {
-            self.fixed().listed.is(abi::NVPM_REGION_LEFT);
+            told.is(abi::NVPM_REGION_LEFT);
             self.lock().left = left;
         }
     }
@@ -312,17 +294,17 @@ impl Region {
     ) -> Result<(), Errno> {
         let list = self.builder(device)?;
         let source = self.mappable()?;
-        let mapped = Mapping::new(source, device, &self.fixed().range, list);
-        let mapping = mapped.map_err(|(errno, pinned)| {
-            self.lock().kept = pinned.map_or(Kept::Nothing, Kept::Source);
+        let range = self.fixed().range();
+        let mapping = Mapping::new(source, device, &range, list).map_err(|(errno, pinned)| {
+            self.lock().life.not_mapped(pinned.map(Stage::Source));
             errno
         })?;
         let table = mapping.table.for_core();
         let mut state = self.lock();
-        let late = state.life.mapped(mapping);
+        let late = state.life.mapped(Stage::Mapped(mapping));
         if late.is_ok() {
             give(table);
-            self.fixed().listed.mapped(device);
+            self.fixed().mapped(device);
             stats::registered();
         }
         drop(state);
@@ -332,10 +314,9 @@ impl Region {
 
     /// What to map, if the region can be mapped now.
     fn mappable(&self) -> Result<Source, Errno> {
-        let mut state = self.lock();
-        state.life.mappable()?;
-        match replace(&mut state.kept, Kept::Nothing) {
-            Kept::Source(source) => Ok(source),
+        let stage = self.lock().life.mappable()?;
+        match stage {
+            Stage::Source(source) => Ok(source),
             _ => Err(Errno::INVAL),
         }
     }
@@ -344,7 +325,7 @@ impl Region {
     /// that cover the user's range.
     fn builder(&self, device: Device) -> Result<scatter::Builder, Errno> {
         let page = rt::page_size();
-        let window = self.fixed().range.window(page).ok_or(Errno::INVAL)?;
+        let window = self.fixed().range().window(page).ok_or(Errno::INVAL)?;
         let longest = longest_segment(device.max_segment(), page);
         Ok(scatter::Builder::new(window, longest))
     }
@@ -354,11 +335,10 @@ impl Region {
     pub(crate) fn dma_unmap(&self) {
         let mapping = self.lock().life.unmap();
         if let Some(mapping) = mapping {
-            let undone = mapping.undo();
+            let rest = mapping.undo();
             let mut state = self.lock();
-            state.kept = undone;
-            self.fixed().listed.is(abi::NVPM_REGION_UNMAPPED);
-            state.life.unmapped();
+            self.fixed().is(abi::NVPM_REGION_UNMAPPED);
+            state.life.unmapped(rest);
             self.notify(state);
         }
     }
@@ -375,15 +355,17 @@ impl Region {
                 None => self.wait(&mut state),
             }
         };
-        let kept = replace(&mut state.kept, Kept::Nothing);
         drop(state);
-        drop(rest.mapping);
-        self.unpin(rest.pin);
-        drop(kept);
+        self.give_back(rest);
     }
 }
 
-impl Revoke for Region {
+// SAFETY: In phase `Pinning` and `Unmapping` it waits (`Life::revoke`). A region that a device can reach
+// is `Mapped`: the core, once told, has stopped the device, and the mapping is undone, here or by
+// `release` further down this stack, before this returns. A region on its way to `Mapped` is found
+// `Revoked` there and undone, without addresses for the device. What is mapped is mapped from a copy,
+// `Physical`. The pin is forgotten here, or `release` has it, which looks at the id.
+unsafe impl Revoke for Region {
     fn revoke(&self) {
         let mut state = self.lock();
         let revocation = loop {
@@ -393,7 +375,7 @@ impl Revoke for Region {
             }
         };
         if !matches!(revocation, Revocation::Nothing) {
-            self.fixed().listed.is(abi::NVPM_REGION_REVOKED);
+            self.fixed().is(abi::NVPM_REGION_REVOKED);
         }
         drop(state);
         match revocation {
@@ -401,11 +383,10 @@ impl Revoke for Region {
                 notify::invalidate(ticket);
                 stats::revoked();
                 let rest = self.lock().life.told();
-                let undone = rest.mapping.map_or(Kept::Nothing, Mapping::undo);
-                rest.pin.into_iter().for_each(Pin::forget);
+                let undone = rest.mapping.map(Stage::undo);
+                rest.pin.into_iter().for_each(RevocablePin::forget);
                 let mut state = self.lock();
-                state.kept = undone;
-                state.life.revoked();
+                state.life.revoked(undone);
                 self.notify(state);
             }
             Revocation::Forget(pin) => pin.forget(),
@@ -475,7 +456,7 @@ fn settle_persistent(
     region: Arc<Region>,
 ) -> Option<Arc<Region>> {
     region.settle(match pinned {
-        Ok(pin) => Ok((Pin::Persistent, Source::Persistent(pin))),
+        Ok(pin) => Ok((None, Source::Persistent(pin))),
         Err(NoPin::NotGpuMemory) => return None,
         Err(NoPin::Failed(errno)) => Err(errno),
     });
@@ -492,12 +473,12 @@ impl Client for Revocable {
     fn pin(range: Range, region: Arc<Region>) -> Option<Arc<Region>> {
         match RevocablePin::new(&range, region.clone()) {
             Ok((pin, Ok(physical))) => {
-                region.settle(Ok((Pin::Revocable(pin), Source::Revocable(physical))));
+                region.settle(Ok((Some(pin), Source::Revocable(physical))));
             }
             Ok((pin, Err(errno))) => {
                 // First the callback is let go, then the pin: it waits for the callback.
                 region.settle(Err(errno));
-                region.unpin(Some(Pin::Revocable(pin)));
+                region.unpin(pin);
             }
             Err(NoPin::NotGpuMemory) => return None,
             Err(NoPin::Failed(errno)) => region.settle(Err(errno)),

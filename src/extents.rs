@@ -45,6 +45,12 @@ impl Range {
         Some(Self { address, len })
     }
 
+    /// A range again, from its [`Self::address`] and [`Self::len`].
+    pub(crate) fn again(address: u64, len: u64) -> Self {
+        // INVARIANT: It was one before.
+        Self { address, len }
+    }
+
     /// First byte that the user asked for.
     pub(crate) fn address(&self) -> u64 {
         self.address

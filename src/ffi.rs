@@ -8,6 +8,7 @@ pub(crate) use core::ffi::c_void;
 
 pub(crate) type c_char = u8;
 pub(crate) type c_uchar = u8;
+pub(crate) type c_ushort = u16;
 pub(crate) type c_int = i32;
 pub(crate) type c_uint = u32;
 pub(crate) type c_ulong = usize;

@@ -2,12 +2,16 @@
 
 //! What is told of each registration, for an administrator to read: who holds what (`regions.c`).
 
-use core::ptr::NonNull;
+use core::{
+    cell::UnsafeCell,
+    marker::PhantomPinned,
+    pin::Pin, //
+};
 
 use super::{
     abi,
-    errno::Errno,
     extents::Range,
+    module_ref::ModuleRef,
     p2p::{
         Device,
         Process, //
@@ -19,57 +23,74 @@ pub(crate) use super::abi::{
     nvpm_region_state as Told, //
 };
 
-/// A registration that is in the list for as long as this lives.
+/// The part of a registration that never changes, but for what is told of it.
 ///
 /// # Invariants
 ///
-/// Points to what `nvpm_region_begin` gave for this.
-pub(crate) struct Listed(NonNull<abi::nvpm_region>);
+/// Address and length of `told` are those of a [`Range`], and never change. The rest was zero and is
+/// C's, which has it in its list from [`Self::begin`] on, where it sets the process, once.
+pub(crate) struct Listed {
+    told: UnsafeCell<abi::nvpm_region>,
+    /// The module is there for as long as a callback of the driver can come.
+    _module: ModuleRef,
+    _pinned: PhantomPinned,
+}
 
-// SAFETY: The functions that it is for may be called from any thread.
-unsafe impl Send for Listed {}
-// SAFETY: As above, at any time.
+// SAFETY: C changes what is told under a lock of its own, from any thread.
 unsafe impl Sync for Listed {}
 
 impl Listed {
-    /// Puts `range` of the calling process into the list.
-    pub(crate) fn new(range: &Range, client: Kind) -> Result<Self, Errno> {
-        // SAFETY: Takes numbers; called where sleeping is allowed.
-        let region = unsafe { abi::nvpm_region_begin(range.address(), range.len(), client) };
-        // INVARIANT: Just given.
-        NonNull::new(region).map(Self).ok_or(Errno::NOMEM)
+    /// Of `range`, not in the list yet.
+    pub(crate) fn new(range: &Range, module: ModuleRef) -> Self {
+        let told = abi::nvpm_region {
+            address: range.address(),
+            len: range.len(),
+            ..Default::default()
+        };
+        Self {
+            told: UnsafeCell::new(told),
+            _module: module,
+            _pinned: PhantomPinned,
+        }
     }
 
-    /// The process that registered it.
+    /// Puts it into the list, as one of the calling process, until it goes.
+    pub(crate) fn begin(self: Pin<&Self>, client: Kind) {
+        // SAFETY: By the type's invariant; it is pinned, so that it is there, at this place, until
+        // it has been dropped, which takes it out.
+        unsafe { abi::nvpm_region_begin(self.told.get(), client) };
+    }
+
+    /// What the user asked to register.
+    pub(crate) fn range(&self) -> Range {
+        let told = self.told.get();
+        // SAFETY: By the type's invariant nobody changes these.
+        let (address, len) = unsafe { ((*told).address, (*told).len) };
+        Range::again(address, len)
+    }
+
+    /// The process that registers it, from [`Self::begin`] on.
     pub(crate) fn process(&self) -> Process {
-        let mut process = abi::nvpm_process::default();
-        // SAFETY: By the type's invariant it is there; `process` is valid for writing.
-        unsafe { abi::nvpm_region_process(self.0.as_ptr(), &mut process) };
-        Process::new(process)
+        // SAFETY: By the type's invariant.
+        Process::new(unsafe { (*self.told.get()).process })
     }
 
     /// What became of it.
     pub(crate) fn is(&self, told: Told) {
-        // SAFETY: By the type's invariant it is there; the state is one of those that there are.
-        unsafe { abi::nvpm_region_is(self.0.as_ptr(), told) };
+        // SAFETY: By the type's invariant; the state is one of those that there are.
+        unsafe { abi::nvpm_region_is(self.told.get(), told) };
     }
 
     /// `device` can reach it.
     pub(crate) fn mapped(&self, device: Device) {
         // SAFETY: By the type's invariant; a device is there, on PCI, while it is being mapped for.
-        unsafe { abi::nvpm_region_mapped(self.0.as_ptr(), device.as_ptr()) };
+        unsafe { abi::nvpm_region_mapped(self.told.get(), device.as_ptr()) };
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant, and nobody has it any more.
-        unsafe { abi::nvpm_region_end(self.0.as_ptr()) };
+        unsafe { abi::nvpm_region_end(self.told.get()) };
     }
-}
-
-/// No registration is left, and none will come.
-pub(crate) fn forget() {
-    // SAFETY: Each registration has kept the module, which is about to end.
-    unsafe { abi::nvpm_regions_forget() };
 }

@@ -47,7 +47,7 @@ rt::module!(NvPeerMem);
 
 // With reference count, lock and queue a region is one object of 256 bytes of the allocator.
 const _: () =
-    assert!(core::mem::size_of::<client::Fixed>() + core::mem::size_of::<client::State>() <= 208);
+    assert!(core::mem::size_of::<listed::Listed>() + core::mem::size_of::<client::State>() <= 208);
 
 /// The module while it is loaded: its clients, in the order in which the core asks them.
 ///
@@ -108,8 +108,9 @@ struct Drain;
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        p2p::end::<Region>();
-        listed::forget();
+        // SAFETY: The clients are gone, so that none comes; each region has kept the module, which
+        // is about to go, and nothing else knows a GPU.
+        unsafe { p2p::end::<Region>() };
     }
 }
 

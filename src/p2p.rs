@@ -60,7 +60,14 @@ pub(crate) use verdict::{
 };
 
 /// What the driver's free callback finds under the id that it was armed with.
-pub(crate) trait Revoke: Send + Sync {
+///
+/// # Safety
+///
+/// The driver gives the memory to others as soon as [`Self::revoke`] returns, and frees the page table
+/// of the pin. By then no device may reach the memory by what was mapped of it, nobody may read that
+/// table, and the pin is given up by [`RevocablePin::forget`] or by whoever unpins it, who looks at the
+/// id first. So it must wait until the caller of [`RevocablePin::new`] has what that returns.
+pub(crate) unsafe trait Revoke: Send + Sync {
     /// The driver takes the memory back: it does so when this returns.
     fn revoke(&self);
 }
@@ -71,10 +78,14 @@ pub(crate) fn has_persistent() -> bool {
     unsafe { abi::nvpm_has_persistent() }
 }
 
-/// The module's end: no region is left.
-pub(crate) fn end<T: Revoke>() {
+/// The module's end.
+///
+/// # Safety
+///
+/// No region, and nothing else that knows a GPU, may be left or come.
+pub(crate) unsafe fn end<T: Revoke>() {
     drain::<T>();
-    // SAFETY: Only regions have a `Gpu`, and each of them has kept the module.
+    // SAFETY: By this function's requirement.
     unsafe { verdict::forget() };
 }
 

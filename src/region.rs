@@ -62,11 +62,12 @@ enum Phase {
     Gone,
 }
 
-/// The life of one region, with the pin `P` and the mapping `M` that it owns.
+/// The life of one region, with the pin `P`, if it has one that can be revoked, and the mapping `M`
+/// that it owns, or what there is in its place: before it what is to be mapped, after it what is left.
 ///
 /// # Invariants
 ///
-/// `mapping` is there only in the phases `Mapped` and `Revoking`, `pin` only from `Pinned` to
+/// `mapping` is one only in the phases `Mapped` and `Revoking`, `pin` is there only from `Pinned` to
 /// `Revoking`, in `Unmapping` and in `Unmapped`.
 pub(crate) struct Life<P, M> {
     phase: Phase,
@@ -105,12 +106,15 @@ impl<P, M> Life<P, M> {
         }
     }
 
-    /// The driver has pinned the pages. A pin that nobody was waiting for comes back.
-    pub(crate) fn pinned(&mut self, pin: P) -> Result<(), P> {
+    /// The driver has pinned the pages, of which `source` is to be mapped. What nobody was waiting for
+    /// comes back.
+    pub(crate) fn pinned(&mut self, pin: Option<P>, source: M) -> Result<(), Rest<P, M>> {
         if self.phase != Phase::Pinning {
-            return Err(pin);
+            let mapping = Some(source);
+            return Err(Rest { mapping, pin });
         }
-        self.pin = Some(pin);
+        self.pin = pin;
+        self.mapping = Some(source);
         self.phase = Phase::Pinned;
         Ok(())
     }
@@ -133,13 +137,18 @@ impl<P, M> Life<P, M> {
         }
     }
 
-    /// Whether the pages may be mapped now (`dma_map`), and the pin to map.
-    pub(crate) fn mappable(&self) -> Result<&P, Errno> {
-        match (self.phase, &self.pin) {
-            (Phase::Bound(_), Some(pin)) => Ok(pin),
-            (Phase::Revoked, _) => Err(Errno::FAULT),
+    /// What to map, if the pages may be mapped now (`dma_map`).
+    pub(crate) fn mappable(&mut self) -> Result<M, Errno> {
+        match self.phase {
+            Phase::Bound(_) => self.mapping.take().ok_or(Errno::INVAL),
+            Phase::Revoked => Err(Errno::FAULT),
             _ => Err(Errno::INVAL),
         }
+    }
+
+    /// It could not be mapped: `rest` is there still.
+    pub(crate) fn not_mapped(&mut self, rest: Option<M>) {
+        self.mapping = rest;
     }
 
     /// The pages are mapped: the last step of `dma_map`. If the memory was revoked meanwhile the
@@ -168,8 +177,9 @@ impl<P, M> Life<P, M> {
         }
     }
 
-    /// The mapping that [`Self::unmap`] gave out is undone.
-    pub(crate) fn unmapped(&mut self) {
+    /// The mapping that [`Self::unmap`] gave out is undone: `rest` is what is left of it.
+    pub(crate) fn unmapped(&mut self, rest: M) {
+        self.mapping = Some(rest);
         if self.phase == Phase::Unmapping {
             self.phase = Phase::Unmapped;
         }
@@ -209,8 +219,9 @@ impl<P, M> Life<P, M> {
         }
     }
 
-    /// The callback has undone everything: nobody need wait for it any more.
-    pub(crate) fn revoked(&mut self) {
+    /// The callback has undone everything: nobody need wait for it any more. `rest` is what is left.
+    pub(crate) fn revoked(&mut self, rest: Option<M>) {
+        self.mapping = rest;
         self.phase = Phase::Revoked;
     }
 

@@ -15,7 +15,6 @@
 struct device;
 struct nvpm_gpu;
 struct nvpm_left;
-struct nvpm_region;
 struct pci_dev;
 struct nvidia_p2p_dma_mapping;
 struct nvidia_p2p_page_table;
@@ -164,20 +163,31 @@ enum nvpm_region_state {
 	NVPM_REGION_LEFT,	/* deregistered, and pinned until it is freed */
 };
 
-/* Puts one of the calling process into the list; NULL if there is no memory for that. */
-struct nvpm_region *nvpm_region_begin(u64 address, u64 len,
-				     enum nvpm_client_kind client);
-/* The process that it was then. */
-void nvpm_region_process(const struct nvpm_region *region, struct nvpm_process *process);
+/* The part of a registration that is told. It stays where it is while it is in the list. */
+struct nvpm_region {
+	u64 link[2];	/* a struct list_head */
+	u64 address;
+	u64 len;
+	struct nvpm_process process;
+	u32 since;	/* in seconds, as jiffies count */
+	u32 domain;	/* the device's address on PCI */
+	u16 place;
+	u8 client;
+	u8 state;
+	u8 comm[16];	/* the process's name for itself, and a zero */
+	u32 padding;
+};
+
+/* Puts one of the calling process into the list: its address and length, the rest is zero. */
+void nvpm_region_begin(struct nvpm_region *region, enum nvpm_client_kind client);
 void nvpm_region_is(struct nvpm_region *region, enum nvpm_region_state state);
 /* A PCI device has its addresses. */
 void nvpm_region_mapped(struct nvpm_region *region, struct device *dev);
+/* Takes it out, if it is in. */
 void nvpm_region_end(struct nvpm_region *region);
 /* The file, with the names of the clients, which stay the caller's. */
 int nvpm_regions_add(const char *persistent, const char *revocable, const char *last);
 void nvpm_regions_remove(void);
-/* When no region is left. */
-void nvpm_regions_forget(void);
 
 /* sglist.c: a scatterlist that grows. Zeros are an empty one. */
 struct nvpm_sg_list {

@@ -2,9 +2,12 @@
 
 //! The ground *kernel*: what the kernel crate has. Differences between its versions live here.
 
-use core::ops::{
-    Deref,
-    DerefMut, //
+use core::{
+    ops::{
+        Deref,
+        DerefMut, //
+    },
+    pin::Pin, //
 };
 
 use crate::errno::Errno;
@@ -72,6 +75,7 @@ pub(crate) struct Monitor<S, T> {
     #[pin]
     changed: CondVar,
     // Last, so that it is dropped last: it may hold what keeps this code in memory.
+    #[pin]
     fixed: S,
 }
 
@@ -110,9 +114,10 @@ impl<S, T: Unpin> Monitor<S, T> {
         .map_err(|_| Errno::NOMEM)
     }
 
-    /// The part that never changes.
-    pub(crate) fn fixed(&self) -> &S {
-        &self.fixed
+    /// The part that never changes, nor its place.
+    pub(crate) fn fixed(&self) -> Pin<&S> {
+        // SAFETY: [`Self::new`] makes each of these where its owners have it, and it stays there.
+        unsafe { Pin::new_unchecked(&self.fixed) }
     }
 
     /// The state.

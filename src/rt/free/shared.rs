@@ -13,6 +13,7 @@ use core::{
         Deref,
         DerefMut, //
     },
+    pin::Pin,
     ptr::NonNull, //
 };
 
@@ -124,9 +125,10 @@ impl<S, T> Monitor<S, T> {
         Ok(Arc(place))
     }
 
-    /// The part that never changes.
-    pub(crate) fn fixed(&self) -> &S {
-        &self.fixed
+    /// The part that never changes, nor its place.
+    pub(crate) fn fixed(&self) -> Pin<&S> {
+        // SAFETY: [`Self::new`] makes each of these where its owners have it, and it stays there.
+        unsafe { Pin::new_unchecked(&self.fixed) }
     }
 
     /// The state.

@@ -15,6 +15,9 @@ listed() {
 
 refused() { ! "$@" 2>/tmp/said; }
 
+# As root of most containers.
+incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- "$@"; }
+
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
 
 # The device that RDMA goes through.
@@ -25,6 +28,10 @@ equal "only root reads it" "400 root" "$(stat -c '%a %U' "$list")"
 check "nobody does not" refused as_nobody cat "$list"
 check "nor does the command" refused as_nobody "$regions"
 check "which says why" grep -q 'only root can read' /tmp/said
+check "root without CAP_SYS_ADMIN does not either" refused incapable cat "$list"
+check "by the kernel's decision" grep -q 'Operation not permitted' /tmp/said
+check "nor does the command then" refused incapable "$regions"
+check "which says what is lacking" grep -q 'CAP_SYS_ADMIN' /tmp/said
 listed "nothing is registered"
 hold gpuverbs register --offset 0 --length 300001 --kept 3
 listed "three registrations, each a line" "300001 nv_mem mapped $nic" "300001 nv_mem mapped $nic" "300001 nv_mem mapped $nic"

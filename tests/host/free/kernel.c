@@ -345,11 +345,33 @@ void seq_printf(struct seq_file *file, const char *format, ...)
 	file->count = (size_t)len < room ? file->count + len : file->size;
 }
 
+/* Each thread may have it taken away. */
+static __thread bool host_incapable;
+
+void host_be_capable(bool is)
+{
+	host_incapable = !is;
+}
+
+bool capable(int capability)
+{
+	if (capability != CAP_SYS_ADMIN)
+		host_bug("another capability");
+	return !host_incapable;
+}
+
+/* NULL if it cannot be opened. */
 struct file *host_open(void)
 {
 	struct file *file = calloc(1, sizeof(*file));
+	int ret = host_file->proc_open(NULL, file);
 
-	host_file->proc_open(NULL, file);
+	if (ret && (ret != -EPERM || file->private_data))
+		host_bug("opened in part");
+	if (ret) {
+		free(file);
+		return NULL;
+	}
 	return file;
 }
 

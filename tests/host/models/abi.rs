@@ -30,8 +30,14 @@ pub struct pci_dev {
 pub struct nvpm_gpu {
     _opaque: [u8; 0],
 }
+/// What is told of a registration.
+#[derive(Default)]
 pub struct nvpm_region {
-    _opaque: [u8; 0],
+    pub address: u64,
+    pub len: u64,
+    pub process: nvpm_process,
+    /// In the list; 0 if it is not there.
+    pub number: usize,
 }
 
 /// An entry of a scatterlist.
@@ -362,24 +368,20 @@ pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 4;
 pub const NVPM_REGION_REVOKED: nvpm_region_state = 5;
 pub const NVPM_REGION_LEFT: nvpm_region_state = 6;
 
-pub unsafe fn nvpm_region_begin(
-    _address: u64,
-    _len: u64,
-    client: nvpm_client_kind,
-) -> *mut nvpm_region {
-    let mut process = nvpm_process::default();
-    // SAFETY: Valid for writing.
-    unsafe { nvpm_process(&mut process) };
-    world().kernel.listed.begin(client, process) as *mut nvpm_region
-}
-
-pub unsafe fn nvpm_region_process(region: *const nvpm_region, process: *mut nvpm_process) {
+pub unsafe fn nvpm_region_begin(region: *mut nvpm_region, client: nvpm_client_kind) {
+    let number = world().kernel.listed.begin(client, region as usize);
     // SAFETY: The caller's pointer is valid.
-    unsafe { *process = world().kernel.listed.process(region as usize) };
+    unsafe {
+        (*region).number = number;
+        nvpm_process(&mut (*region).process);
+    }
 }
 
 pub unsafe fn nvpm_region_is(region: *mut nvpm_region, state: nvpm_region_state) {
-    world().kernel.listed.is(region as usize, state);
+    // SAFETY: The caller's pointer is valid.
+    let number = unsafe { (*region).number };
+    let listed = &world().kernel.listed;
+    listed.is(number, state, region as usize);
 }
 
 pub unsafe fn nvpm_region_mapped(region: *mut nvpm_region, device: *mut device) {
@@ -388,16 +390,16 @@ pub unsafe fn nvpm_region_mapped(region: *mut nvpm_region, device: *mut device) 
         unsafe { (*device).pci },
         "listed with what is no PCI device"
     );
-    let listed = &world().kernel.listed;
-    listed.is(region as usize, NVPM_REGION_MAPPED);
+    // SAFETY: The caller's pointer is valid.
+    unsafe { nvpm_region_is(region, NVPM_REGION_MAPPED) };
 }
 
 pub unsafe fn nvpm_region_end(region: *mut nvpm_region) {
-    world().kernel.listed.end(region as usize);
-}
-
-pub unsafe fn nvpm_regions_forget() {
-    world().kernel.listed.assert_empty();
+    // SAFETY: The caller's pointer is valid.
+    let number = unsafe { (*region).number };
+    if number != 0 {
+        world().kernel.listed.end(number, region as usize);
+    }
 }
 
 /// A process: all of them are of one user.

@@ -92,6 +92,7 @@ impl Kernel {
             "module references are left"
         );
         assert!(self.ids.objects.lock().unwrap().is_empty(), "ids are left");
+        self.listed.assert_empty();
         assert!(
             self.dma.mappings.lock().unwrap().is_empty(),
             "mappings for a device are left"
@@ -248,48 +249,40 @@ impl Processes {
     }
 }
 
-/// What is told of registrations: under a number the client and the state. Nobody acts on it, so
-/// its order is not explored.
+/// What is told of registrations: under a number the client, the state, and where it stands. Nobody
+/// acts on it, so its order is not explored.
 #[derive(Default)]
 pub(crate) struct Listed {
-    all: RefCell<BTreeMap<usize, (u32, abi::nvpm_region_state)>>,
+    all: RefCell<BTreeMap<usize, (u32, abi::nvpm_region_state, usize)>>,
     last: Cell<usize>,
-    processes: RefCell<BTreeMap<usize, abi::nvpm_process>>,
 }
 
 impl Listed {
-    pub(crate) fn begin(&self, client: u32, process: abi::nvpm_process) -> usize {
-        may_sleep("putting a registration into the list");
-        if !world().kernel.allocate() {
-            return 0;
-        }
+    pub(crate) fn begin(&self, client: u32, place: usize) -> usize {
         let number = self.last.get() + 1;
         self.last.set(number);
-        let new = (client, abi::NVPM_REGION_PINNING);
+        let new = (client, abi::NVPM_REGION_PINNING, place);
         self.all.borrow_mut().insert(number, new);
-        self.processes.borrow_mut().insert(number, process);
         number
     }
 
-    pub(crate) fn process(&self, number: usize) -> abi::nvpm_process {
-        assert!(self.all.borrow().contains_key(&number), "it is in the list");
-        self.processes.borrow()[&number]
-    }
-
-    pub(crate) fn is(&self, number: usize, state: abi::nvpm_region_state) {
+    pub(crate) fn is(&self, number: usize, state: abi::nvpm_region_state, place: usize) {
         let mut all = self.all.borrow_mut();
-        all.get_mut(&number).expect("it is in the list").1 = state;
+        let one = all.get_mut(&number).expect("it is in the list");
+        assert_eq!(one.2, place, "what is in the list has moved");
+        one.1 = state;
     }
 
-    pub(crate) fn end(&self, number: usize) {
+    pub(crate) fn end(&self, number: usize, place: usize) {
         let gone = self.all.borrow_mut().remove(&number);
-        gone.expect("it is in the list");
-        world().kernel.deallocate();
+        let gone = gone.expect("it is in the list");
+        assert_eq!(gone.2, place, "what is in the list has moved");
     }
 
     /// Clients and states, oldest first.
     pub(crate) fn all(&self) -> Vec<(u32, abi::nvpm_region_state)> {
-        self.all.borrow().values().copied().collect()
+        let all = self.all.borrow();
+        all.values().map(|one| (one.0, one.1)).collect()
     }
 
     pub(crate) fn assert_empty(&self) {

@@ -5,6 +5,7 @@
 use std::{
     fmt,
     ops::{Deref, DerefMut},
+    pin::Pin,
 };
 
 use loom::sync as model;
@@ -182,8 +183,9 @@ impl<S, T> Monitor<S, T> {
         Arc::new(monitor, GFP_KERNEL).map_err(|_| Errno::NOMEM)
     }
 
-    pub(crate) fn fixed(&self) -> &S {
-        &self.fixed
+    pub(crate) fn fixed(&self) -> Pin<&S> {
+        // SAFETY: It is in loom's counted memory, and stays there.
+        unsafe { Pin::new_unchecked(&self.fixed) }
     }
 
     pub(crate) fn lock(&self) -> Guard<'_, T> {

@@ -7,7 +7,7 @@ use std::{any::Any, rc::Rc};
 use crate::{
     client::{Last, Persistent, Region, Revocable},
     extents::GPU_PAGE,
-    listed, p2p,
+    p2p,
     peer::{self, Core, Registration as Client},
     rdma::{Kind, Registration, Request},
     world::{spawn, world},
@@ -59,8 +59,8 @@ impl Module {
     pub(crate) fn unload(self) {
         world().kernel.module.begin_to_go();
         self.clients.into_iter().for_each(drop);
-        p2p::end::<Region>();
-        listed::forget();
+        // SAFETY: No client is left, and each region has kept the module.
+        unsafe { p2p::end::<Region>() };
         world().kernel.module.end_to_go();
     }
 }

@@ -209,21 +209,11 @@ static inline void list_del(struct list_head *entry)
 	entry->next->prev = entry->prev;
 }
 
-static inline void list_del_init(struct list_head *entry)
-{
-	list_del(entry);
-	INIT_LIST_HEAD(entry);
-}
-
-#define list_empty(head) ((head)->next == (head))
-#define list_is_singular(head) (!list_empty(head) && (head)->next == (head)->prev)
-#define list_is_last(entry, head) ((entry)->next == (head))
-#define list_first_entry(head, type, member) container_of((head)->next, type, member)
-#define list_next_entry(entry, member) container_of((entry)->member.next, typeof(*(entry)), member)
-#define __ffs64(word) __builtin_ctzll(word)
-
 #define HZ 250
 extern u64 jiffies;
+
+#define CAP_SYS_ADMIN 21
+bool capable(int capability);
 
 /* A file of proc, and what writes it line by line. */
 struct inode;
