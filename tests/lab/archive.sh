@@ -36,26 +36,26 @@ write_sources() {
 	local suite
 	for suite in $({ printf '%s\n' "$release" && { [ "$release" != "$LAB_RELEASE" ] || machine_suites; }; } | sort -u); do
 		! /usr/lib/apt/apt-helper download-file "$mirror/dists/$suite/Release" "$1/probe" >/dev/null 2>&1 ||
-			printf 'deb %s %s main contrib\n' "$mirror" "$suite"
+			printf 'deb %s %s main contrib non-free\n' "$mirror" "$suite"
 	done >"$1/sources.list"
 }
 
-# Packages of the archive as "name|version" lines, in $archive.
+# Kernels and drivers of the archive as "name|version" lines, in $archive.
 # Kept until `tests/run update`: a lab that works is not disturbed by news.
 list_archive() {
 	local base=$1 dir
-	archive=$LAB_CACHE/archive-$(machine_suites | paste -sd+)
+	archive=$LAB_CACHE/archive-nvidia+$(machine_suites | paste -sd+)
 	[ ! -e "$archive" ] || return 0
 	new_dir archive
 	dir=$reply
 	write_sources "$dir"
 	mkdir "$dir/out"
-	say archive "listing the kernels that $mirror offers"
+	say archive "listing the kernels and drivers that $mirror offers"
 	local binds=("$dir/sources.list:/etc/apt/sources.list:ro" "$dir/out:/out")
 	# shellcheck disable=SC2016 # for the shell inside
 	logged "$LAB_CACHE/log/archive.log" in_layers "$base" "$dir" bash -euc '
 			apt-get update
-			apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]") |
+			apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]|^nvidia-kernel-dkms\$") |
 				tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list' ||
 		die "the archive could not be listed."
 	mv "$dir/out/list" "$archive"

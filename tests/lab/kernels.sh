@@ -49,5 +49,13 @@ choose_kernel() {
 		say kernel "$kver is in no line of tests/lab/kernels: trying."
 }
 
+# newest_driver BRANCH: the version of Debian's package of NVIDIA's proprietary driver.
+newest_driver() {
+	local version
+	version=$(sed -n "s/^nvidia-kernel-dkms|\($1\.\)/\1/p" "$archive" | tail -n 1)
+	[ "$version" ] || die "the archive has no nvidia-kernel-dkms $1: choose another branch in tests/lab/kernels, or look again with tests/run update."
+	printf '%s\n' "$version"
+}
+
 # older_kernel: the one before $kver.
 older_kernel() { bootable_kernels | awk -v newer="$kver" '$1 == newer { exit } { older = $1 } END { print older }'; }

@@ -8,7 +8,8 @@
 #   debug       one compiled by us from the same source, with every checker on
 #   boot        its initramfs
 #   nvsource    NVIDIA's own header and nvidia-peermem source, from Debian
-#   nvidia      the simulated NVIDIA driver, installed
+#   nvidia      the simulated NVIDIA driver, installed; or
+#   realdriver  NVIDIA's own, of Debian's package, built by dkms
 #   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
 #   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
 #               compared with, a second client of the driver, mistakes for the kernel's checkers
@@ -128,11 +129,19 @@ boot_layer() {
 
 # driver_layers: above the kernel, its neighbours: NVIDIA's side and the RDMA core's.
 driver_layers() {
-	local nvsource
-	layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
-	stack=$reply:$stack
-	layer_args=("$kver" "$kdriver" "$kcompiler")
-	layer nvidia "$stack" "simulated NVIDIA driver, $kdriver" "$lab/nvidia" "$lab/compat.h"
+	case $kdriver in
+	open | closed)
+		layer_network=yes on_base nvsource "NVIDIA's header from Debian (35 MB)"
+		stack=$reply:$stack
+		layer_args=("$kver" "$kdriver" "$kcompiler")
+		layer nvidia "$stack" "simulated NVIDIA driver, $kdriver" "$lab/nvidia" "$lab/compat.h"
+		;;
+	*)
+		packaging_layer
+		layer_args=("$kver" "$(newest_driver "$kdriver")")
+		layer_network=yes layer realdriver "$packaging:$stack" "NVIDIA's own driver, ${layer_args[1]} (minutes)"
+		;;
+	esac
 	stack=$reply:$stack
 	layer_args=("$kver" "$kseries")
 	layer ofed "$stack" "RDMA core with peer memory for $kver" "$lab/ofed" "$lab/compat.h"

@@ -27,16 +27,22 @@ packages_layer() {
 # packaging_layers MACHINE: no program for verbs is in them, which not every release's base
 # could run.
 packaging_layers() {
-	local kernel
 	choose_machine "$1"
 	if is_arm64; then arm64_kernel_layers; else kernel_layers; fi
 	driver_layers
 	neighbours_layer
+	packaging_layer
+	stack=$packaging:$stack
+}
+
+# packaging_layer: in $packaging, on top of the kernel's packages: dpkg has one list of
+# what is installed.
+packaging_layer() {
+	local kernel
 	kernel=$(tr : '\n' <<<"$stack" | grep -E '^(kernel|arm64kernel|cross|base)-' | paste -sd:)
 	layer_args=()
-	# On top of the kernel's packages: dpkg has one list of what is installed.
 	layer_network=yes layer packaging "$kernel" "Debian's tools for packages (a minute)"
-	stack=$reply:$stack
+	packaging=$reply
 }
 
 # system_layers MACHINE: as guest_layers, for a system on which nothing is installed yet.

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Shows: dkms builds the module beside NVIDIA's proprietary driver itself: it is linked with that, its imports are not for GPL modules only, their versions are the driver's
+# Machines: 6.12-550 6.1-535
+# All: the driver itself is compiled, for minutes
+. /checkout/tests/packages/lib.sh
+
+# imports: what the module wants of the driver, each with its version.
+imports() { modprobe --dump-modversions /tmp/nv_peer_mem.ko | grep nvidia_p2p_; }
+
+unpacked
+mapfile -t drivers < <(printf '%s\n' "/lib/modules/$kver/updates/dkms"/nvidia*.ko* | grep -v peermem)
+driver=${drivers[0]}
+check "one driver is installed, $driver" [ "${#drivers[@]}" = 1 ]
+check "it is the proprietary one" [ "$(modinfo -F license "$driver")" = NVIDIA ]
+check "dkms builds the module" saying kernel_installed
+log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
+check "beside that driver" grep -F "$driver (version $(modinfo -F version "$driver"), proprietary)" "$log"
+check "without a warning" fails grep -iE 'warning|objtool:|modpost:' "$log"
+note "$(basename "$driver") $(modinfo -F version "$driver"), kernel $kver, ground $(modinfo -k "$kver" -F ground nv_peer_mem)"
+
+for name in nv_peer_mem nv_peer_mem_marker; do
+	check "$name: what it needs is found" saying loads "$name"
+	check "$name: its licence" [ "$(modinfo -k "$kver" -F license "$name")" = "Dual BSD/GPL" ]
+done
+loads nv_peer_mem >"$said"
+check "the driver comes first" says "insmod $driver"
+
+xz -dcf "$(module_file)" >/tmp/nv_peer_mem.ko
+check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/object closed /tmp/nv_peer_mem.ko \
+	"/lib/modules/$kver/build" /usr/src/ofa_kernel/default/Module.symvers /lib/nv_peer_mem/nvidia.symvers
+check "what it imports of the driver has versions" [ "$(grep -c . <(imports))" -ge 6 ]
+while read -r crc name; do
+	check "$name has the version of the driver's own build" grep -q "^$crc	$name	" /lib/nv_peer_mem/nvidia.symvers
+done < <(imports)
