@@ -9,7 +9,7 @@
 #   boot        its initramfs
 #   nvsource    NVIDIA's own header and nvidia-peermem source, from Debian
 #   nvidia      the simulated NVIDIA driver, installed; or
-#   realdriver  NVIDIA's own, of Debian's package, built by dkms
+#   realdriver  NVIDIA's own, of Debian's package, built by dkms, and a GPU for it
 #   ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
 #   neighbours  other modules beside ours: NVIDIA's nvidia-peermem, which ours is
 #               compared with, a second client of the driver, mistakes for the kernel's checkers
@@ -139,7 +139,7 @@ driver_layers() {
 	*)
 		packaging_layer
 		layer_args=("$kver" "$(newest_driver "$kdriver")")
-		layer_network=yes layer realdriver "$packaging:$stack" "NVIDIA's own driver, ${layer_args[1]} (minutes)"
+		layer_network=yes layer realdriver "$packaging:$stack" "NVIDIA's own driver, ${layer_args[1]} (a minute or two)" "$lab/idlegpu"
 		;;
 	esac
 	stack=$reply:$stack

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: dkms builds the module beside NVIDIA's proprietary driver itself: it is linked with that, its imports are not for GPL modules only, their versions are the driver's
-# Machines: 6.12-550 6.1-535
-# All: the driver itself is compiled, for minutes
 . /checkout/tests/packages/lib.sh
 
 # imports: what the module wants of the driver, each with its version.

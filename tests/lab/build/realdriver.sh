@@ -2,15 +2,18 @@
 # shellcheck shell=bash
 #
 # NVIDIA's proprietary driver itself, as Debian's package has dkms build it: of its modules
-# nvidia.ko, which pins memory. Packages that it depends on are for those who have a GPU.
+# nvidia.ko, which pins memory. Packages that it depends on are for those who have a GPU;
+# for guests there is idlegpu.
 set -euo pipefail
 kver=$1 package=$2
 version=${package%-*}
 
 apt-get update
 cd /tmp
-apt-get download "nvidia-kernel-dkms=$package"
+apt-get download "nvidia-kernel-dkms=$package" "linux-image-$kver"
 dpkg-deb -x nvidia-kernel-dkms_*.deb /
+# Other guests have nothing to do with DRM, nor has the layer of their kernel.
+dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x -C / --keep-directory-symlink --wildcards '*/drivers/gpu/drm/drm.ko*'
 sed -i '/^BUILT_MODULE_NAME\[1\]/,$d' "/usr/src/nvidia-current-$version/dkms.conf"
 NV_EXCLUDE_KERNEL_MODULES='nvidia-modeset nvidia-drm nvidia-uvm nvidia-peermem' \
 	dkms install "nvidia-current/$version" -k "$kver"
@@ -20,5 +23,10 @@ mkdir -p /lib/nv_peer_mem
 grep -P '\tnvidia_p2p_' "/var/lib/dkms/nvidia-current/$version/$kver/$(uname -m)/module/Module.symvers" | sort -k 2 |
 	sed 's,\t/[^\t]*nvidia\t,\tnvidia\t,' >/lib/nv_peer_mem/nvidia.symvers
 [ -s /lib/nv_peer_mem/nvidia.symvers ]
+
+cp -a /in/idlegpu .
+make -C "/lib/modules/$kver/build" M=/tmp/idlegpu modules
+install -D -m 644 -t "/lib/modules/$kver/updates/dkms" idlegpu/idlegpu.ko
+depmod "$kver"
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/cache/swcatalog
