@@ -25,6 +25,13 @@
 #define static_assert(condition) _Static_assert(condition, #condition)
 #endif
 
+/* A page of a PCI device's memory; GPUs that were RAM to the kernel are younger than 4.20. */
+#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
+#define nvpm_is_p2pdma(page) is_pci_p2pdma_page(page)
+#else
+#define nvpm_is_p2pdma(page) is_zone_device_page(page)
+#endif
+
 #ifndef kmalloc_obj /* 7.0 */
 #define kmalloc_obj(object, gfp) kmalloc(sizeof(object), gfp)
 #define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)

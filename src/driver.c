@@ -120,7 +120,7 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (!virt_addr_valid(__va(phys)))
 		return 0;
 	page = pfn_to_page(PHYS_PFN(phys));
-	if (is_pci_p2pdma_page(page))
+	if (nvpm_is_p2pdma(page))
 		return 0;
 	/* Until its memory is online a NUMA node of the GPU has pages of this kind. */
 	if (PageReserved(page) || is_zone_device_page(page))

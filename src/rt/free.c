@@ -16,6 +16,7 @@
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 
+#include "../compat.h"
 #include "../shim.h"
 #include "free.h"
 

@@ -17,7 +17,10 @@
 	jmp	__x86_return_thunk
 #else
 	ret
+	/* Only the objtool of kernels that ask for it knows it there. */
+#if defined(CONFIG_MITIGATION_SLS) || defined(CONFIG_SLS)
 	int3
+#endif
 #endif
 	.endm
 

@@ -182,6 +182,7 @@ check_ready() {
 		cmp /tmp/first/aarch64.S /tmp/another/place/src/ready/aarch64.S
 		mv /tmp/first src/ready
 		if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/ready/*.S; then exit 1; fi
+		if grep -nE "@(PLT|GOT)" src/ready/*.S; then exit 1; fi
 		grep -qE "\b[wx]17\b" src/ready/aarch64.S
 		if grep -nE "\b[wx]18\b" src/ready/aarch64.S; then exit 1; fi
 
@@ -195,7 +196,9 @@ check_ready() {
 		assembled plain -DCONFIG_MITIGATION_RETPOLINE
 		returns=$(grep -cx ret /tmp/plain)
 		[ "$returns" -gt 20 ]
-		[ "$(grep -x -A 1 ret /tmp/plain | grep -cx int3)" = "$returns" ]
+		if grep -x int3 /tmp/plain; then exit 1; fi
+		assembled sls -DCONFIG_MITIGATION_RETPOLINE -DCONFIG_MITIGATION_SLS
+		[ "$(grep -x -A 1 ret /tmp/sls | grep -cx int3)" = "$returns" ]
 		refused() { if assembled refused "${@:2}" 2>/tmp/said; then exit 1; fi; grep "#error \"this kernel $1" /tmp/said; }
 		refused "has no retpolines"
 		refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI

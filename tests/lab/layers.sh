@@ -195,6 +195,12 @@ extra_generations() {
 
 # What was found of them is in the layer $grounds.
 extra_grounds() {
+	# A kernel of an older release has modules that older binutils made.
+	if [[ $ksuite != "$LAB_RELEASE"* ]]; then
+		layer_args=("$ksuite")
+		layer_network=yes layer binutils "$lab_base" "binutils of $ksuite"
+		stack=$reply:$stack
+	fi
 	layer_args=("$kver")
 	layer grounds "$stack" "the module on every ground (minutes)" "${module_sources[@]}" \
 		"$LAB_CACHE/layers/$ready/root/ready" "$lab/object"

@@ -12,11 +12,15 @@ mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
 cp -a /in/ready "$source/src/"
 
+# The kernel's own assembler and linker, where the lab's are others.
+own=()
+[ ! -d /opt/binutils ] || own=(env "PATH=/opt/binutils/bin:$PATH" LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu)
+
 # build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
 	make -C "$source" clean >/dev/null
 	SECONDS=0
-	make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+	"${own[@]}" make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
 	cat /tmp/said
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
@@ -56,6 +60,7 @@ mistake_aarch64() {
 		nvpm_mistake:
 			str	x30, [sp, #-16]!
 			fmov	d0, d1
+			adrp	x0, _GLOBAL_OFFSET_TABLE_
 			bl	kset_find_obj
 			ret
 	ASM
@@ -67,6 +72,7 @@ mistake_x86_64() {
 		.globl	nvpm_mistake
 		nvpm_mistake:
 			movss	%xmm0, %xmm1
+			leaq	_GLOBAL_OFFSET_TABLE_(%rip), %rax
 			call	*%rax
 			call	kset_find_obj
 			ret
@@ -80,7 +86,8 @@ mistakes() {
 	"mistake_$(uname -m)" >>"$source/src/ready/$(uname -m).S"
 	build ready >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
-	local kind kinds=('imports for GPL')
+	# Old kernels load no module that asks for that table; modpost says nothing of it.
+	local kind kinds=('imports for GPL' 'nobody exports _GLOBAL_OFFSET_TABLE_')
 	case $(uname -m) in
 	x86_64) kinds+=('SSE') ;;
 	aarch64) kinds+=('floating point' 'return addresses') ;;
@@ -97,6 +104,22 @@ refused_ready() {
 	! build ready || return 1
 	grep "$words" /tmp/said
 	printf 'ready for %s: refused, as it has no retpolines\n' "$kver"
+}
+
+# oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
+# lack, after the headers of this one have used it. compat.h alone may know such names.
+oldest() {
+	grep -rhoE '<linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
+		sed 's/.*/#if __has_include(&)\n#include &\n#endif/' >/tmp/oldest.h
+	cat >>/tmp/oldest.h <<-'OLDEST'
+		#undef static_assert /* 5.1 */
+		#pragma GCC poison is_pci_p2pdma_page xa_load /* 4.20 */
+		#pragma GCC poison ktime_get_boottime_ns /* 5.3 */
+		#pragma GCC poison fallthrough /* 5.4 */
+		#pragma GCC poison mmap_read_lock dma_map_sgtable for_each_sgtable_sg for_each_sgtable_dma_sg /* 5.8 */
+		#pragma GCC poison kfree_sensitive /* 5.9 */
+		#pragma GCC poison sysfs_emit sysfs_emit_at /* 5.10 */
+	OLDEST
 }
 
 grounds=(free)
@@ -121,7 +144,8 @@ grounds=(free)
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
 	case $kver in
 	5.10.*)
-		KCFLAGS=-DNVPM_OLDEST beside closed build ready
+		oldest
+		KCFLAGS='-DNVPM_OLDEST -include /tmp/oldest.h' beside closed build ready
 		look ready ready-oldest
 		;;
 	esac
