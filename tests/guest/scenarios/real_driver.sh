@@ -10,7 +10,7 @@ answers() {
 }
 
 # probe EXPECTED WORD...: memory that is registered, or is not.
-probe() { gpuverbs probe --gpu /tmp/host --expect "$@"; }
+probe() { LAB_GPU=/tmp/host gpuverbs probe --expect "$@"; }
 
 modprobe idlegpu
 load_rdma
@@ -29,8 +29,8 @@ for support in 1 0; do
 	equal "$support: which the driver was not asked about" '' "$(answers)"
 	check "$support: memory that is nobody's is not" probe EFAULT --address 0x10000000 --length 64K
 	equal "$support: the driver says that it is not its own" "-22" "$(answers | cut -d' ' -f2 | sort -u)"
-	check "$support: nor is what the host cannot pin" gpuverbs register --expect EFAULT \
-		--gpu /sys/bus/pci/devices/0001:00:00.0/resource1 --offset 0 --length 64K
+	check "$support: nor is what the host cannot pin" env LAB_GPU=/sys/bus/pci/devices/0001:00:00.0/resource1 \
+		gpuverbs register --expect EFAULT --offset 0 --length 64K
 	equal "$support: the driver says the same" "-22" "$(answers | cut -d' ' -f2 | sort -u)"
 	equal "$support: no failure is counted" '' "$(grep -lvx 0 /sys/module/nv_peer_mem/statistics/failed_*)"
 

@@ -26,6 +26,8 @@ use crate::verbs::{Device, Pd};
 /// What a GPU's memory is made of.
 pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
+/// What is opened for GPU memory, unless `LAB_GPU` in the environment names another file:
+/// where there is no double, memory of any kind that a program may have.
 const DEVICE: &str = "/dev/nvidia-lab";
 
 /// How GPU memory is given back.
@@ -58,8 +60,9 @@ pub struct Gpu {
 
 impl Gpu {
     pub fn open() -> Result<Self> {
-        let file = File::options().read(true).write(true).open(DEVICE);
-        let file = file.with_context(|| format!("no GPU: opening {DEVICE}"))?;
+        let path = std::env::var("LAB_GPU").unwrap_or_else(|_| DEVICE.to_owned());
+        let file = File::options().read(true).write(true).open(&path);
+        let file = file.with_context(|| format!("no GPU: opening {path}"))?;
         Ok(Self { file: Arc::new(file) })
     }
 
@@ -284,15 +287,15 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The parts of the GPU's memory begin at offset 0 in the BAR.
-    pub fn new(gpu: &Gpu, parts: &[Part]) -> io::Result<Self> {
+    /// The parts of the GPU's memory begin at `offset` in the BAR.
+    pub fn new(gpu: &Gpu, parts: &[Part], mut offset: u64) -> io::Result<Self> {
         const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let size = parts.iter().map(|part| part.size).sum();
         // SAFETY: at an address of the kernel's choice.
         let reserved = unsafe { map(0, size + GPU_PAGE, libc::PROT_NONE, ANONYMOUS, -1, 0) }?;
         let start = reserved.next_multiple_of(GPU_PAGE);
         let mut layout = Self { start, size, gpu: Vec::new() };
-        let (mut at, mut offset) = (start, 0);
+        let mut at = start;
         for part in parts {
             match part.kind {
                 Kind::Gpu => {
@@ -329,7 +332,7 @@ mod tests {
     fn parts_lie_one_behind_the_other() {
         let parts: Vec<Part> =
             ["gpu:128K", "host:64K", "gpu:64K"].map(|text| text.parse().unwrap()).into();
-        let layout = Layout::new(&stand_in(4).0, &parts).unwrap();
+        let layout = Layout::new(&stand_in(4).0, &parts, 0).unwrap();
         assert_eq!(layout.start % GPU_PAGE, 0);
         assert_eq!(layout.size, 4 * GPU_PAGE);
         let starts: Vec<u64> = layout.gpu.iter().map(|memory| memory.addr - layout.start).collect();

@@ -94,6 +94,9 @@ pub struct Probe {
     /// Lays gpu, host and hole one behind the other, and counts from there instead
     #[arg(long, value_name = "KIND:SIZE", value_delimiter = ',')]
     parts: Vec<Part>,
+    /// Where the GPU's parts begin in its BAR, with flags of lab_gpu.h
+    #[arg(long, value_parser = size, default_value = "0")]
+    offset: u64,
     /// Begins so many bytes later
     #[arg(long, value_parser = size, default_value = "0")]
     skip: u64,
@@ -107,7 +110,8 @@ pub struct Probe {
 impl Probe {
     pub fn run(self) -> Result<()> {
         let machine = Machine::open()?;
-        let layout = Layout::new(&machine.gpu, &self.parts).context("laying out the parts")?;
+        let layout =
+            Layout::new(&machine.gpu, &self.parts, self.offset).context("laying out the parts")?;
         let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
         let length = self.length.unwrap_or(layout.size.saturating_sub(self.skip));
         let result = machine.pd.register(Range { addr, length }, ALL);
