@@ -14,8 +14,25 @@ struct Reason {
     text: &'static str,
 }
 
+/// Of each bound that one more call to pin weighs on: in what is pinned once more it is one page.
+const fn asked_before_unpinning(bound: Bound) -> Reason {
+    Reason {
+        bound,
+        machine: None,
+        mode: Some(Mode::Revocable),
+        text: "Before the module unpins it has the driver pin one page more. The driver answers a request to unpin with \
+               success where it knows the process no more, and memory would be left behind unseen, with a callback \
+               into a module that may be gone. No cheaper call of the driver tells. nvidia-peermem does not ask.",
+    }
+}
+
 /// The first that fits is reported.
 const REASONS: &[Reason] = &[
+    asked_before_unpinning(Bound::PinCalls),
+    asked_before_unpinning(Bound::Total64K),
+    asked_before_unpinning(Bound::Total1M),
+    asked_before_unpinning(Bound::Total16M),
+    asked_before_unpinning(Bound::Total256M),
     Reason {
         bound: Bound::Module,
         machine: None,
