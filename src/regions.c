@@ -29,7 +29,7 @@
 #include "compat.h"
 #include "shim.h"
 
-/* No device's domain on PCI: those have 16 bits. */
+/* No device has this domain on PCI. */
 #define NVPM_NO_DEVICE (~0u)
 
 static LIST_HEAD(nvpm_regions);
