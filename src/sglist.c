@@ -15,6 +15,9 @@
 /* The first array of a list that is not to have one entry alone. Later ones double. */
 #define NVPM_SG_FEW 16
 
+/* Entries that are mapped before others get a turn: as many as an array has. */
+#define NVPM_SG_TURN 128
+
 /* Entries of the array that comes after one of @before. */
 static u32 nvpm_sg_next_size(u32 before)
 {
@@ -58,6 +61,13 @@ void nvpm_sg_finish(struct nvpm_sg_list *list)
 	sg_mark_end(list->next - 1);
 }
 
+/* A registration may have a million entries: the kernel's other threads want a turn. */
+static void nvpm_sg_give_way(u32 entry)
+{
+	if (entry % NVPM_SG_TURN == 0)
+		cond_resched();
+}
+
 int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries)
 {
 	struct scatterlist *entry;
@@ -66,6 +76,7 @@ int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries)
 	int ret;
 
 	for_each_sg(sgl, entry, entries, i) {
+		nvpm_sg_give_way(i);
 		ret = nvpm_dma_map(dev, sg_dma_address(entry), sg_dma_len(entry), &addr);
 		if (ret) {
 			nvpm_sg_unmap(dev, sgl, i);
@@ -81,8 +92,10 @@ void nvpm_sg_unmap(struct device *dev, struct scatterlist *sgl, u32 entries)
 	struct scatterlist *entry;
 	u32 i;
 
-	for_each_sg(sgl, entry, entries, i)
+	for_each_sg(sgl, entry, entries, i) {
+		nvpm_sg_give_way(i);
 		nvpm_dma_unmap(dev, sg_dma_address(entry), sg_dma_len(entry));
+	}
 }
 
 void nvpm_sg_free(struct scatterlist *array, u32 size)
