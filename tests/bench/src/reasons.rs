@@ -44,6 +44,14 @@ const REASONS: &[Reason] = &[
     },
     Reason {
         bound: Bound::Fragmented,
+        machine: Some(Machine::Stock),
+        mode: None,
+        text: "Each piece is mapped for the device and unmapped by the kernel's DMA functions, one by one, also where that \
+               only looks whether the device reaches it: what was never mapped is not handed to a device. In the revocable \
+               mode there is a copy of the pieces besides, and one page more that is pinned before unpinning.",
+    },
+    Reason {
+        bound: Bound::Fragmented,
         machine: Some(Machine::Iommu),
         mode: None,
         text: "Nearly all of it is the kernel's: it enters each page of 4 KiB into the IOMMU's tables and takes it out \
