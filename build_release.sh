@@ -164,5 +164,6 @@ cat <<EOT
 To install on DEB based OS:
     # dir=\$(mktemp -d) && tar xzf $tarball -C "\$dir" && cd "\$dir/$name"
     # dpkg-buildpackage -us -uc -b
-    # dpkg -i <path to generated deb files>
+    # apt-get install ../nvidia-peer-memory_*.deb ../nvidia-peer-memory-dkms_*.deb
+(or dpkg -i with each of them, in this order)
 EOT
