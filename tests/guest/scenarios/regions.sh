@@ -108,6 +108,9 @@ ms() {
 }
 
 if [ "$MACHINE" = plain ]; then
+	# Pins that can be revoked the simulated driver looks for one after the other.
+	unload_module
+	load_module
 	many=100000
 	hold gpuverbs register --offset 0 --length 64K --kept $many
 	took=$(ms cat "$list")
