@@ -109,17 +109,17 @@ refused_ready() {
 # oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
 # lack, after the headers of this one have used it. compat.h alone may know such names.
 oldest() {
-	grep -rhoE '<linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
-		sed 's/.*/#if __has_include(&)\n#include &\n#endif/' >/tmp/oldest.h
-	cat >>/tmp/oldest.h <<-'OLDEST'
-		#undef static_assert /* 5.1 */
-		#pragma GCC poison is_pci_p2pdma_page xa_load /* 4.20 */
-		#pragma GCC poison ktime_get_boottime_ns /* 5.3 */
-		#pragma GCC poison fallthrough /* 5.4 */
-		#pragma GCC poison mmap_read_lock dma_map_sgtable for_each_sgtable_sg for_each_sgtable_dma_sg /* 5.8 */
-		#pragma GCC poison kfree_sensitive /* 5.9 */
-		#pragma GCC poison sysfs_emit sysfs_emit_at /* 5.10 */
-	OLDEST
+	local name
+	{
+		grep -rhoE --include='*.[ch]' '^#include <linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
+			sed -E 's/.*(<.*)/#if __has_include(\1)\n#include \1\n#endif/'
+		# The first is of each file itself; the others came between 4.20 and 5.10.
+		printf '#undef %s\n' pr_fmt static_assert
+		for name in is_pci_p2pdma_page xa_load ktime_get_boottime_ns fallthrough mmap_read_lock dma_map_sgtable \
+			for_each_sgtable_sg for_each_sgtable_dma_sg kfree_sensitive sysfs_emit sysfs_emit_at; do
+			printf '#undef %s\n#pragma GCC poison %s\n' "$name" "$name"
+		done
+	} >/tmp/oldest.h
 }
 
 grounds=(free)
