@@ -10,12 +10,6 @@
 
 #include "compat.h"
 #include "shim.h"
-#ifdef NVPM_KUNIT
-#include <kunit/static_stub.h>
-#include "kunit/helpers.h"
-#else
-#define KUNIT_STATIC_STUB_REDIRECT(...) do {} while (0)
-#endif
 
 struct pci_dev *nvpm_pci_dev(struct device *dev)
 {
@@ -31,24 +25,6 @@ bool nvpm_revocable(struct device *dev)
 u32 nvpm_max_segment(struct device *dev)
 {
 	return dma_get_max_seg_size(dev);
-}
-
-int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
-{
-	dma_addr_t dma;
-
-	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_map, dev, phys, len, addr);
-	dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
-	if (dma_mapping_error(dev, dma))
-		return -EIO;
-	*addr = dma;
-	return 0;
-}
-
-void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
-{
-	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_unmap, dev, addr, len);
-	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
 }
 
 #ifdef NVPM_DMA_RANGES

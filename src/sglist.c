@@ -5,12 +5,19 @@
  * them, that begins small. When it is complete its entries are mapped for a device,
  * one by one: the list is all that need be kept of that.
  */
+#include <linux/dma-mapping.h>
 #include <linux/kernel.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 
 #include "shim.h"
+#ifdef NVPM_KUNIT
+#include <kunit/static_stub.h>
+#include "kunit/helpers.h"
+#else
+#define KUNIT_STATIC_STUB_REDIRECT(...) do {} while (0)
+#endif
 
 /* The first array of a list that is not to have one entry alone. Later ones double. */
 #define NVPM_SG_FEW 16
@@ -68,14 +75,41 @@ static void nvpm_sg_give_way(u32 entry)
 		cond_resched();
 }
 
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
+{
+	dma_addr_t dma;
+
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_map, dev, phys, len, addr);
+	dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
+	if (dma_mapping_error(dev, dma))
+		return -EIO;
+	*addr = dma;
+	return 0;
+}
+
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
+{
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_unmap, dev, addr, len);
+	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
+}
+
+/* The entry behind one that is not the last. sg_next() would be a call for each. */
+static struct scatterlist *nvpm_sg_behind(struct scatterlist *entry)
+{
+	entry++;
+	return sg_is_chain(entry) ? sg_chain_ptr(entry) : entry;
+}
+
 int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries)
 {
-	struct scatterlist *entry;
+	struct scatterlist *entry = sgl;
 	u64 addr;
 	u32 i;
 	int ret;
 
-	for_each_sg(sgl, entry, entries, i) {
+	for (i = 0; i < entries; i++) {
+		if (i)
+			entry = nvpm_sg_behind(entry);
 		nvpm_sg_give_way(i);
 		ret = nvpm_dma_map(dev, sg_dma_address(entry), sg_dma_len(entry), &addr);
 		if (ret) {
@@ -89,10 +123,12 @@ int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries)
 
 void nvpm_sg_unmap(struct device *dev, struct scatterlist *sgl, u32 entries)
 {
-	struct scatterlist *entry;
+	struct scatterlist *entry = sgl;
 	u32 i;
 
-	for_each_sg(sgl, entry, entries, i) {
+	for (i = 0; i < entries; i++) {
+		if (i)
+			entry = nvpm_sg_behind(entry);
 		nvpm_sg_give_way(i);
 		nvpm_dma_unmap(dev, sg_dma_address(entry), sg_dma_len(entry));
 	}

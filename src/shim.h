@@ -83,8 +83,6 @@ struct pci_dev *nvpm_pci_dev(struct device *dev);
 /* Whether the device's driver reports to the core when a registration is complete. */
 bool nvpm_revocable(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
-int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
-void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
 
 /* One range of addresses behind an IOMMU, for pieces that are not neighbours. */
 struct nvpm_range {
@@ -202,6 +200,9 @@ struct nvpm_sg_list {
 int nvpm_sg_grow(struct nvpm_sg_list *list, bool more);
 /* Marks the end, after one entry at least. */
 void nvpm_sg_finish(struct nvpm_sg_list *list);
+/* Memory that is not RAM, for the device to reach. */
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
 /* Maps each of the entries of a finished list, and makes their physical addresses bus addresses. */
 int nvpm_sg_map(struct device *dev, struct scatterlist *sgl, u32 entries);
 void nvpm_sg_unmap(struct device *dev, struct scatterlist *sgl, u32 entries);

@@ -366,12 +366,6 @@ extern "C" {
 extern "C" {
     pub fn nvpm_max_segment(dev: *mut device) -> u32_;
 }
-extern "C" {
-    pub fn nvpm_dma_map(dev: *mut device, phys: u64_, len: usize, addr: *mut u64_) -> ffi::c_int;
-}
-extern "C" {
-    pub fn nvpm_dma_unmap(dev: *mut device, addr: u64_, len: usize);
-}
 #[repr(C)]
 #[derive(Default, Copy, Clone)]
 pub struct nvpm_range {
@@ -450,11 +444,7 @@ extern "C" {
     ) -> bool_;
 }
 extern "C" {
-    pub fn nvpm_user_full(
-        process: *const nvpm_process,
-        registrations: u32_,
-        pages: u64_,
-    ) -> bool_;
+    pub fn nvpm_user_full(process: *const nvpm_process, registrations: u32_, pages: u64_) -> bool_;
 }
 pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
 pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
@@ -529,6 +519,12 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_sg_finish(list: *mut nvpm_sg_list);
+}
+extern "C" {
+    pub fn nvpm_dma_map(dev: *mut device, phys: u64_, len: usize, addr: *mut u64_) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_dma_unmap(dev: *mut device, addr: u64_, len: usize);
 }
 extern "C" {
     pub fn nvpm_sg_map(dev: *mut device, sgl: *mut scatterlist, entries: u32_) -> ffi::c_int;

@@ -132,25 +132,31 @@ thread_local! {
 const BUS: u64 = 1 << 40;
 
 #[no_mangle]
-extern "C" fn nvpm_dma_map(
+extern "C" fn dma_map_resource(
     _device: *mut abi::device,
     physical: u64,
     len: usize,
-    address: &mut u64,
-) -> i32 {
+    _way: i32,
+    _attributes: usize,
+) -> u64 {
     DMA.with_borrow_mut(|dma| {
         if dma.left == 0 {
-            return -5;
+            return u64::MAX;
         }
         dma.left -= 1;
-        *address = physical + BUS;
-        assert!(dma.mapped.insert((*address, len)));
-        0
+        assert!(dma.mapped.insert((physical + BUS, len)));
+        physical + BUS
     })
 }
 
 #[no_mangle]
-extern "C" fn nvpm_dma_unmap(_device: *mut abi::device, address: u64, len: usize) {
+extern "C" fn dma_unmap_resource(
+    _device: *mut abi::device,
+    address: u64,
+    len: usize,
+    _way: i32,
+    _attributes: usize,
+) {
     let mapped = DMA.with_borrow_mut(|dma| dma.mapped.remove(&(address, len)));
     assert!(mapped, "what is unmapped was not mapped");
 }

@@ -118,12 +118,14 @@ struct sg_table {
 #define sg_chain_ptr(entry) ((struct scatterlist *)((entry)->page_link & ~(SG_CHAIN | SG_END)))
 #define sg_chain(array, entries, next) \
 	((array)[(entries) - 1].page_link = (unsigned long)(next) | SG_CHAIN)
-#define sg_next(entry) (sg_is_last(entry) ? NULL :			\
-	sg_is_chain((entry) + 1) ? sg_chain_ptr((entry) + 1) : (entry) + 1)
-#define for_each_sg(list, entry, number, at)				\
-	for ((at) = 0, (entry) = (list); (at) < (number); (at)++, (entry) = sg_next(entry))
 #define sg_dma_address(entry) ((entry)->dma_address)
 #define sg_dma_len(entry) ((entry)->dma_length)
+#define DMA_BIDIRECTIONAL 0
+#define DMA_MAPPING_ERROR (~(dma_addr_t)0)
+#define dma_mapping_error(dev, address) ((address) == DMA_MAPPING_ERROR)
+struct device;
+dma_addr_t dma_map_resource(struct device *dev, u64 physical, size_t len, int way, unsigned long attributes);
+void dma_unmap_resource(struct device *dev, dma_addr_t address, size_t len, int way, unsigned long attributes);
 #define sg_mark_end(entry) ((entry)->page_link = SG_END)
 
 #define clamp_t(type, value, low, high) ({				\
