@@ -7,6 +7,7 @@
 #include <linux/errno.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/pfn.h>
 #include <linux/stddef.h>
 #include <linux/types.h>
@@ -104,6 +105,23 @@ const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table)
 	return *(const u8 *const *)((const u8 *)table + NVPM_PAGE_TABLE_UUID);
 }
 
+/* Whether a PCI device has its memory there. */
+static bool nvpm_is_bar(u64 phys)
+{
+	struct pci_dev *pci = NULL;
+	int bar;
+
+	while ((pci = pci_get_device(PCI_ANY_ID, PCI_ANY_ID, pci)))
+		for (bar = 0; bar <= PCI_STD_RESOURCE_END; bar++)
+			if (pci_resource_flags(pci, bar) & IORESOURCE_MEM &&
+			    phys >= pci_resource_start(pci, bar) &&
+			    phys <= pci_resource_end(pci, bar)) {
+				pci_dev_put(pci);
+				return true;
+			}
+	return false;
+}
+
 int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 {
 	struct page *page;
@@ -122,8 +140,11 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	page = pfn_to_page(PHYS_PFN(phys));
 	if (nvpm_is_p2pdma(page))
 		return 0;
-	/* Until its memory is online a NUMA node of the GPU has pages of this kind. */
-	if (PageReserved(page) || is_zone_device_page(page))
-		return -EOPNOTSUPP;
-	return 1;
+	if (!PageReserved(page) && !is_zone_device_page(page))
+		return 1;
+	/*
+	 * Until its memory is online a NUMA node of the GPU has such pages. A driver
+	 * may have them of a BAR, too.
+	 */
+	return nvpm_is_bar(phys) ? 0 : -EOPNOTSUPP;
 }
