@@ -282,7 +282,7 @@ impl<T: Revoke> RevocablePin<T> {
                 None
             }
             Err(errno) => {
-                complain!("the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n", errno.number());
+                did_not_unpin(errno);
                 self.left_behind(range, owner)
             }
         }
@@ -316,7 +316,10 @@ impl<T: Revoke> RevocablePin<T> {
                 // finds no such pin: nobody can have been given the address of its table, for that
                 // needs the gate.
                 let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, page.start(), table) };
-                ret == 0
+                // The callback of a page that stays pinned will look for the id.
+                Errno::check(ret)
+                    .inspect_err(|&errno| did_not_unpin(errno))
+                    .is_ok()
             }
         }
     }
@@ -328,4 +331,12 @@ impl<T: Revoke> RevocablePin<T> {
         }
         LeftBehind::new(owner, range.pages())
     }
+}
+
+/// Says that memory stays pinned, whose callback is armed.
+fn did_not_unpin(errno: Errno) {
+    complain!(
+        "the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n",
+        errno.number()
+    );
 }
