@@ -8,7 +8,7 @@
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
 # make ready      what releases have for machines without Rust (docs/grounds.md)
-# make bindings   src/abi/bindings.rs, of the kernel KVER's headers
+# make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
 #
@@ -48,16 +48,16 @@ ready:
 	@mkdir -p src/ready
 	@settings=$$(src/rustc) || { echo "nv_peer_mem: $$settings" >&2; exit 1; }; \
 	eval "$$settings"; export RUSTC NVPM_LIBRARY; \
-	src/rt/free/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
+	src/kernel/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
 
 bindings:
 	@MAKE='$(MAKE)' NVPM_GROUND=kernel src/build modules
-	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/abi/bindings.rs
-	rustfmt src/abi/bindings.rs
+	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/include/bindings.rs
+	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/rt/free.build src/ready/free.build \
-		$(foreach dir,. src src/kunit src/marker src/rt, \
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/build src/ready/build \
+		$(foreach dir,. src src/c src/kernel src/kunit src/marker, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The C side: bindgen's view of `peer_mem.h`, `nv-p2p.h` and `shim.h` (see `abi/bindings.h`),
-//! and assertions that its layouts are those that the neighbours were compiled with.
+//! The C side: bindgen's view of `peer_mem.h`, `nv-p2p.h` and `nvpm.h` (see `include/bindings.h`),
+//! with assertions that the layouts are those that the neighbours were compiled with.
 //!
-//! On the ground *free* that view was made before, and is `abi/bindings.rs`: C asserts there that
-//! this kernel's structures are the same.
+//! With the kernel's own crate bindgen makes it during the build. Without, it was made before, and is
+//! `include/bindings.rs`: C asserts that this kernel's structures are the same.
 
 #![allow(
     clippy::all,
@@ -22,7 +22,29 @@ use core::mem::{
     size_of, //
 };
 
-use super::ffi;
+use kernel::{
+    error::Error,
+    prelude::{
+        Result,
+        EIO, //
+    }, //
+};
+
+use super::compat;
+
+/// C's types as the kernel has them: `char` is unsigned, `long` as wide as a pointer. Before 6.14 the
+/// crate's own differ.
+pub(crate) mod ffi {
+    pub(crate) use core::ffi::c_void;
+    pub(crate) type c_char = u8;
+    pub(crate) type c_uchar = u8;
+    pub(crate) type c_ushort = u16;
+    pub(crate) type c_int = i32;
+    pub(crate) type c_uint = u32;
+    pub(crate) type c_ulong = usize;
+    pub(crate) type c_longlong = i64;
+    pub(crate) type c_ulonglong = u64;
+}
 
 /// C types that only pass through this module behind pointers.
 macro_rules! opaque {
@@ -37,13 +59,13 @@ macro_rules! opaque {
 }
 opaque!(device, pci_dev);
 
-#[cfg(not(nvpm_free))]
+#[cfg(not(nvpm_standalone))]
 include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
-#[cfg(nvpm_free)]
-include!("abi/bindings.rs");
+#[cfg(nvpm_standalone)]
+include!("include/bindings.rs");
 
-// The same figures stand in shim.c: bindgen's compiler and the kernel's must agree on them, and
-// both with the contract.
+// The same figures stand in module.c and nvidia.c: bindgen's compiler and the kernel's must agree on
+// them, and both with the contract.
 const _: () = {
     assert!(offset_of!(peer_memory_client, acquire) == 80);
     assert!(offset_of!(peer_memory_client, release) == 128);
@@ -57,3 +79,44 @@ const _: () = {
     assert!(offset_of!(nvidia_p2p_dma_mapping, entries) == 8);
     assert!(offset_of!(nvidia_p2p_dma_mapping, dma_addresses) == 16);
 };
+
+/// ENOTSUPP, which the driver returns: a number of the kernel's own, which must not reach a user.
+const ENOTSUPP: i32 = 524;
+
+/// What a function of a neighbour returns, 0 or a negative error number, as a result whose error
+/// number user space knows. A positive value, or a number of the kernel's own, breaks the
+/// neighbour's contract: an I/O error.
+pub(crate) fn check(ret: i32) -> Result {
+    match ret.checked_neg() {
+        Some(0) => Ok(()),
+        Some(ENOTSUPP) => Err(compat::eopnotsupp()),
+        Some(1..=511) => Err(Error::from_errno(ret)),
+        _ => Err(EIO),
+    }
+}
+
+/// What a callback returns to C: 0 or a negative error number.
+pub(crate) fn to_c(result: Result) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(error) => error.to_errno(),
+    }
+}
+
+/// Bytes of a page of the kernel.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: C defines it as a constant.
+    unsafe { nvpm_page_size }
+}
+
+/// Lets other threads run: in long loops, where sleeping is allowed.
+pub(crate) fn cond_resched() {
+    // SAFETY: Called where sleeping is allowed.
+    unsafe { nvpm_cond_resched() }
+}
+
+/// Sleeps for a moment before what failed for lack of memory is tried again.
+pub(crate) fn wait_for_memory() {
+    // SAFETY: Called where sleeping is allowed.
+    unsafe { nvpm_msleep(20) }
+}

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! From a user's address range to scatterlist entries: pure arithmetic.
+//! From a user's address range to the entries of a scatterlist: arithmetic only.
 //!
 //! Three sizes meet here and none is assumed to equal another: the GPU page in which the driver
 //! pins (64 KiB), the page of the kernel (4 KiB to 64 KiB) in which the RDMA core counts, and the
 //! longest segment that the device takes.
 
+use core::slice;
+
+use kernel::prelude::{
+    KVVec,
+    Result,
+    EIO,
+    EINVAL,
+    ENOMEM,
+    GFP_KERNEL, //
+};
+
+use super::abi::cond_resched;
+
 /// Bytes of the page in which the NVIDIA driver pins: addresses and lengths are multiples of it.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;
 
-/// A run of bytes that is contiguous on some bus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    /// First byte.
-    pub(crate) start: u64,
-    /// Number of bytes.
-    pub(crate) len: u64,
-}
+/// Pages, or entries, that a loop handles before it lets other threads run.
+pub(crate) const AT_A_TIME: usize = 1 << 12;
 
 /// What a user asked to register, and the whole GPU pages that cover it.
 ///
@@ -41,14 +48,8 @@ impl Range {
         if len == 0 || pinned / GPU_PAGE > u64::from(u32::MAX) {
             return None;
         }
-        // INVARIANT: Neither sum did wrap.
+        // INVARIANT: Neither sum wrapped.
         Some(Self { address, len })
-    }
-
-    /// A range again, from its [`Self::address`] and [`Self::len`].
-    pub(crate) fn again(address: u64, len: u64) -> Self {
-        // INVARIANT: It was one before.
-        Self { address, len }
     }
 
     /// First byte that the user asked for.
@@ -91,82 +92,110 @@ impl Range {
 
     /// The last GPU page alone.
     pub(crate) fn last_page(&self) -> Self {
-        // INVARIANT: As above.
+        let end = self.start().wrapping_add(self.pinned());
+        // INVARIANT: It is one of the range's pages.
         Self {
-            address: self
-                .start()
-                .wrapping_add(self.pinned())
-                .wrapping_sub(GPU_PAGE),
+            address: end.wrapping_sub(GPU_PAGE),
             len: GPU_PAGE,
         }
     }
 
     /// The part of the pinned bytes that the RDMA core wants to see: the user's range widened to
-    /// pages of `page` bytes, as an offset from [`Self::start`] and a length.
+    /// pages of `page` bytes (a power of two), as an offset from [`Self::start`] and a length.
     ///
-    /// `page` is a power of two. A page larger than the GPU's could reach beyond what is pinned;
-    /// [`None`] then.
-    pub(crate) fn window(&self, page: u64) -> Option<Extent> {
+    /// A page larger than the GPU's could reach beyond what is pinned: an error then.
+    pub(crate) fn window(&self, page: u64) -> Result<Extent> {
         let first = self.address - self.address % page;
         let end = self
             .address
-            .checked_add(self.len)?
-            .checked_next_multiple_of(page)?;
-        let start = first.checked_sub(self.start())?;
+            .checked_add(self.len)
+            .and_then(|end| end.checked_next_multiple_of(page))
+            .ok_or(EINVAL)?;
+        let start = first.checked_sub(self.start()).ok_or(EINVAL)?;
         let len = end - first;
-        if start.checked_add(len)? > self.pinned() {
-            return None;
+        match start.checked_add(len) {
+            Some(end) if end <= self.pinned() => Ok(Extent { start, len }),
+            _ => Err(EINVAL),
         }
-        Some(Extent { start, len })
     }
 }
 
-/// Pages that [`runs`] looks at before it lets others have the processor.
-pub(crate) const AT_A_TIME: usize = 1 << 12;
+/// Contiguous bytes on some bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// First byte.
+    pub(crate) start: u64,
+    /// Number of bytes.
+    pub(crate) len: u64,
+}
 
-/// Gives the maximal contiguous runs of `pages`, of `page` bytes each (not zero), whose addresses
-/// `address` returns, to `each`, in order, until that fails. A region may have millions of pages:
-/// `pause` is called after each [`AT_A_TIME`].
-#[inline]
-pub(crate) fn runs<T, E>(
-    pages: &[T],
-    page: u64,
-    address: impl Fn(&T) -> u64,
-    pause: impl Fn(),
-    mut each: impl FnMut(Extent) -> Result<(), E>,
-) -> Result<(), E> {
-    let Some((first, rest)) = pages.split_first() else {
-        return Ok(());
-    };
-    let mut start = address(first);
-    let mut end = start.wrapping_add(page);
-    for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
-        if number > 0 {
-            pause();
-        }
-        // Every page of every region passes here, so this does no more with one than to see whether
-        // it is the one that is expected.
-        for address in some.iter().map(&address) {
-            // The end of the bus and its beginning are no neighbours.
-            if address == end && end > start {
-                end = end.wrapping_add(page);
-                continue;
+/// The extents of a range, in its order, neighbours merged. Mostly there is one, which needs no
+/// memory of its own.
+pub(crate) enum Extents {
+    /// The only one.
+    One(Extent),
+    /// Two at least.
+    Many(KVVec<Extent>),
+}
+
+impl Extents {
+    /// The extents of `pages`, of `page` bytes each (not zero), at the addresses that `address` reads.
+    pub(crate) fn collect<T>(pages: &[T], page: u64, address: impl Fn(&T) -> u64) -> Result<Self> {
+        let (first, rest) = pages.split_first().ok_or(EIO)?;
+        let bytes = page.wrapping_mul(pages.len() as u64);
+        let mut extents = None;
+        let mut start = address(first);
+        let mut end = start.wrapping_add(page);
+        for (turn, some) in rest.chunks(AT_A_TIME).enumerate() {
+            if turn > 0 {
+                cond_resched();
             }
-            each(Extent {
-                start,
-                len: end.wrapping_sub(start),
-            })?;
-            start = address;
-            end = start.wrapping_add(page);
+            // Every page of every region passes here: one comparison for a page that is a neighbour.
+            for address in some.iter().map(&address) {
+                // The end of the bus and its beginning are no neighbours.
+                if address == end && end > start {
+                    end = end.wrapping_add(page);
+                    continue;
+                }
+                let len = end.wrapping_sub(start);
+                Self::push(&mut extents, Extent { start, len }, bytes)?;
+                start = address;
+                end = start.wrapping_add(page);
+            }
+        }
+        let len = end.wrapping_sub(start);
+        Self::push(&mut extents, Extent { start, len }, bytes)?;
+        extents.ok_or(EIO)
+    }
+
+    /// Adds the next extent of a range of `bytes`.
+    fn push(extents: &mut Option<Self>, extent: Extent, bytes: u64) -> Result {
+        match extents {
+            None => *extents = Some(Self::One(extent)),
+            Some(Self::One(first)) => {
+                // Mostly all are as long as the first.
+                let expected = bytes.div_ceil(first.len.max(1)).max(2);
+                let expected = usize::try_from(expected).map_err(|_| ENOMEM)?;
+                let mut many = KVVec::with_capacity(expected, GFP_KERNEL)?;
+                many.push(*first, GFP_KERNEL)?;
+                many.push(extent, GFP_KERNEL)?;
+                *extents = Some(Self::Many(many));
+            }
+            Some(Self::Many(many)) => many.push(extent, GFP_KERNEL)?,
+        }
+        Ok(())
+    }
+
+    /// All of them.
+    pub(crate) fn as_slice(&self) -> &[Extent] {
+        match self {
+            Self::One(only) => slice::from_ref(only),
+            Self::Many(many) => many,
         }
     }
-    each(Extent {
-        start,
-        len: end.wrapping_sub(start),
-    })
 }
 
-/// A piece of an extent that fits an entry of a scatterlist.
+/// What an entry of a scatterlist holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// First byte.
@@ -175,80 +204,81 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
 }
 
-/// Cuts extents down to a window of the bytes that they hold, counted through all of them, and
-/// into segments no longer than the device takes.
-pub(crate) struct Cut {
-    /// Bytes still to skip.
+/// The bytes of a window into some extents, counted through all of them, in segments no longer than
+/// the device takes.
+#[derive(Clone)]
+pub(crate) struct Segments<'a> {
+    extents: slice::Iter<'a, Extent>,
+    /// What is left of the extent in hand.
+    rest: Extent,
+    /// Bytes to skip.
     skip: u64,
-    /// Bytes still to give.
+    /// Bytes of the window that are left.
     left: u64,
     longest: u32,
 }
 
-impl Cut {
+impl<'a> Segments<'a> {
     /// For the bytes of `window`, in segments of at most `longest` bytes (not zero).
-    pub(crate) fn new(window: Extent, longest: u32) -> Self {
+    pub(crate) fn new(extents: &'a [Extent], window: Extent, longest: u32) -> Self {
         Self {
+            extents: extents.iter(),
+            rest: Extent { start: 0, len: 0 },
             skip: window.start,
             left: window.len,
             longest,
         }
     }
 
-    /// Gives the segments of `extent`, which follows those before, to `each`, until that fails; and
-    /// with each, whether there is more of the window behind it.
-    #[inline]
-    pub(crate) fn extent<E>(
-        &mut self,
-        extent: Extent,
-        mut each: impl FnMut(Segment, bool) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let longest = u64::from(self.longest);
-        // Nearly all are within the window, and not too long.
-        let easy = 1..=self.left.min(longest);
-        if self.skip == 0 && easy.contains(&extent.len) {
-            self.left -= extent.len;
-            let segment = Segment {
-                start: extent.start,
-                // Lossless: it is not longer than the longest.
-                len: extent.len as u32,
+    /// How many there are. Fewer bytes than the window has would let the device use addresses that
+    /// do not exist: an error then.
+    pub(crate) fn entries(&self) -> Result<u32> {
+        let mut segments = self.clone();
+        let mut entries = 0_u32;
+        while segments.next().is_some() {
+            entries = entries.checked_add(1).ok_or(ENOMEM)?;
+            if entries as usize % AT_A_TIME == 0 {
+                cond_resched();
+            }
+        }
+        if segments.left != 0 || entries == 0 {
+            return Err(EIO);
+        }
+        Ok(entries)
+    }
+}
+
+impl Iterator for Segments<'_> {
+    type Item = Segment;
+
+    fn next(&mut self) -> Option<Segment> {
+        while self.rest.len == 0 {
+            if self.left == 0 {
+                return None;
+            }
+            let extent = *self.extents.next()?;
+            let skipped = extent.len.min(self.skip);
+            self.skip -= skipped;
+            self.rest = Extent {
+                start: extent.start.wrapping_add(skipped),
+                len: (extent.len - skipped).min(self.left),
             };
-            return each(segment, self.left > 0);
+            self.left -= self.rest.len;
         }
-        self.parts(extent, each)
-    }
-
-    #[inline(never)]
-    fn parts<E>(
-        &mut self,
-        extent: Extent,
-        mut each: impl FnMut(Segment, bool) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let skipped = extent.len.min(self.skip);
-        self.skip -= skipped;
+        let len = self.rest.len.min(self.longest.into());
+        let start = self.rest.start;
         // Where an extent ends at the end of the bus this wraps, but only when nothing is left.
-        let mut start = extent.start.wrapping_add(skipped);
-        let mut rest = (extent.len - skipped).min(self.left);
-        self.left -= rest;
-        while rest > 0 {
-            // Lossless, as above.
-            let len = rest.min(u64::from(self.longest)) as u32;
-            rest -= u64::from(len);
-            each(Segment { start, len }, rest > 0 || self.left > 0)?;
-            start = start.wrapping_add(u64::from(len));
-        }
-        Ok(())
-    }
-
-    /// Bytes of the window that no extent has had yet.
-    pub(crate) fn left(&self) -> u64 {
-        self.left
+        self.rest.start = start.wrapping_add(len);
+        self.rest.len -= len;
+        // Lossless: it is not longer than the longest.
+        let len = len as u32;
+        Some(Segment { start, len })
     }
 }
 
 /// The longest segment for a device that takes `device_limit` bytes, in whole pages of `page`
 /// bytes (a power of two, of 32 bits). It is a power of two as well: segments are mapped one by one,
-/// and the one that follows begins at an address of the bus that is as round as the user's.
+/// and each begins at a bus address that is as round as the user's.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit

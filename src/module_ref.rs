@@ -4,15 +4,16 @@
 
 use super::abi;
 
-/// A reference to this module: while there is one, the module is not unloaded.
+/// A reference to this module: while one exists, the module is not unloaded.
 pub(crate) struct ModuleRef(());
 
 impl ModuleRef {
-    /// A reference, unless the module is about to go.
+    /// A reference, unless the module is about to be unloaded.
     pub(crate) fn get() -> Option<Self> {
-        // SAFETY: Takes no arguments; the module is at least still running this code.
-        // (Not `then_some`: that makes the object, and drops it, in any case.)
-        unsafe { abi::nvpm_module_get() }.then(|| Self(()))
+        // SAFETY: The module is at least still running this code.
+        let live = unsafe { abi::nvpm_try_module_get() };
+        // (`then_some` would make the object, and drop it, in any case.)
+        live.then(|| Self(()))
     }
 }
 
@@ -22,7 +23,3 @@ impl Drop for ModuleRef {
         unsafe { abi::nvpm_module_put() };
     }
 }
-
-#[cfg(nvpm_kunit)]
-#[path = "kunit/module_ref.rs"]
-mod kunit;

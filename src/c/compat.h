@@ -11,7 +11,6 @@
 #include <linux/proc_fs.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/version.h>
 
 /* With NVPM_OLDEST newer kernels compile what the oldest ones need, for tests. */
@@ -32,32 +31,27 @@
 #define nvpm_is_p2pdma(page) is_zone_device_page(page)
 #endif
 
-#ifndef kmalloc_obj /* 7.0 */
-#define kmalloc_obj(object, gfp) kmalloc(sizeof(object), gfp)
-#define kzalloc_obj(object, gfp) kzalloc(sizeof(object), gfp)
-#endif
-
-/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): what a file of proc does that seq_file writes. */
+/* NVPM_PROC_FILE(NAME, OPEN): a file of proc that seq_file reads. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 6, 0)
-#define NVPM_PROC_FILE(name, opens, releases)	\
-	static const struct proc_ops name = {	\
-		.proc_open = (opens),		\
-		.proc_read = seq_read,		\
-		.proc_lseek = seq_lseek,	\
-		.proc_release = (releases),	\
+#define NVPM_PROC_FILE(name, opens)			\
+	static const struct proc_ops name = {		\
+		.proc_open = (opens),			\
+		.proc_read = seq_read,			\
+		.proc_lseek = seq_lseek,		\
+		.proc_release = seq_release_private,	\
 	}
 #else
 #include <linux/fs.h>
-#define NVPM_PROC_FILE(name, opens, releases)		\
+#define NVPM_PROC_FILE(name, opens)			\
 	static const struct file_operations name = {	\
 		.open = (opens),			\
 		.read = seq_read,			\
 		.llseek = seq_lseek,			\
-		.release = (releases),			\
+		.release = seq_release_private,		\
 	}
 #endif
 
-/* When it began, in nanoseconds since the machine did. */
+/* When the task began, in nanoseconds since boot. */
 static inline u64 nvpm_task_born(const struct task_struct *task)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 5, 0)
@@ -75,11 +69,11 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #endif
 
 /*
- * Many pieces of memory that is not RAM in one range of addresses. The functions are
- * for GPL modules only, so not for one beside a proprietary driver.
+ * dma_iova_link() gives many extents of memory that is not RAM one range of addresses. It
+ * is for GPL modules only, so not for one beside a proprietary driver.
  */
 #if NVPM_KERNEL >= KERNEL_VERSION(6, 18, 0) && defined(NVPM_OPEN_DRIVER)
-#define NVPM_DMA_RANGES
+#define NVPM_DMA_IOVA
 #endif
 
 #endif

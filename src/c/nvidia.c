@@ -15,7 +15,7 @@
 #include <nv-p2p.h>
 
 #include "compat.h"
-#include "shim.h"
+#include "nvpm.h"
 
 /* The same figures stand in abi.rs. */
 static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
@@ -98,7 +98,7 @@ bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 #define NVPM_PAGE_TABLE_FLAGS 32
 #define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
 
-const u8 *nvpm_page_table_gpu(const struct nvidia_p2p_page_table *table)
+const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)
 {
 	if (table->version < 0x00010002)
 		return NULL;

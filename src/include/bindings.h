@@ -2,8 +2,7 @@
 /* What bindgen reads for abi.rs. */
 #include <linux/scatterlist.h>
 #include <nv-p2p.h>
-#include "../rt/free.h"
-#include "../shim.h"
+#include "../c/nvpm.h"
 #ifdef NVPM_KUNIT
 #include "../kunit/helpers.h"
 #endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices, DMA mappings and scatterlists: inline functions and macros of the kernel.
+ */
+#include <linux/device.h>
+#include <linux/dma-mapping.h>
+#include <linux/pci.h>
+#include <linux/scatterlist.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "compat.h"
+#include "nvpm.h"
+#ifdef NVPM_KUNIT
+#include <kunit/static_stub.h>
+#include "../kunit/helpers.h"
+#else
+#define KUNIT_STATIC_STUB_REDIRECT(...) do {} while (0)
+#endif
+
+struct pci_dev *nvpm_pci_dev(struct device *dev)
+{
+	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;
+}
+
+bool nvpm_can_invalidate(struct device *dev)
+{
+	/*
+	 * Alibaba's erdma never tells the core that a registration is complete. An
+	 * invalidation waits for that, and the GPU's driver for the invalidation.
+	 */
+	return !dev->driver || strcmp(dev->driver->name, "erdma");
+}
+
+u32 nvpm_max_segment(struct device *dev)
+{
+	return dma_get_max_seg_size(dev);
+}
+
+void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn)
+{
+	struct pci_dev *pci = to_pci_dev(dev);
+
+	*domain = pci_domain_nr(pci->bus);
+	*devfn = pci->bus->number << 8 | pci->devfn;
+}
+
+void nvpm_pci_get(struct device *dev)
+{
+	pci_dev_get(to_pci_dev(dev));
+}
+
+void nvpm_pci_put(struct device *dev)
+{
+	pci_dev_put(to_pci_dev(dev));
+}
+
+bool nvpm_pci_registered(struct device *dev)
+{
+	return device_is_registered(dev);
+}
+
+/* GPU memory is not RAM: it is mapped as a resource of the PCI bus. */
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
+{
+	dma_addr_t dma;
+
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_map, dev, phys, len, addr);
+	dma = dma_map_resource(dev, phys, len, DMA_BIDIRECTIONAL, 0);
+	if (dma_mapping_error(dev, dma))
+		return -EIO;
+	*addr = dma;
+	return 0;
+}
+
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
+{
+	KUNIT_STATIC_STUB_REDIRECT(nvpm_dma_unmap, dev, addr, len);
+	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
+}
+
+#ifdef NVPM_DMA_IOVA
+static struct dma_iova_state *nvpm_iova_state(struct nvpm_iova *iova)
+{
+	static_assert(sizeof(iova->state) >= sizeof(struct dma_iova_state));
+	return (struct dma_iova_state *)iova->state;
+}
+
+bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
+{
+	iova->linked = 0;
+	return dma_iova_try_alloc(dev, nvpm_iova_state(iova), phys, len);
+}
+
+int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
+{
+	int ret;
+
+	cond_resched();
+	ret = dma_iova_link(dev, nvpm_iova_state(iova), phys, iova->linked,
+			    len, DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
+	if (!ret)
+		iova->linked += len;
+	return ret;
+}
+
+int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr)
+{
+	struct dma_iova_state *state = nvpm_iova_state(iova);
+
+	*addr = state->addr;
+	return dma_iova_sync(dev, state, 0, iova->linked);
+}
+
+void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova)
+{
+	dma_iova_destroy(dev, nvpm_iova_state(iova), iova->linked,
+			 DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
+}
+#else
+bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
+{
+	return false;
+}
+
+int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
+{
+	return -EOPNOTSUPP;
+}
+
+int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr)
+{
+	return -EOPNOTSUPP;
+}
+
+void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova)
+{
+}
+#endif
+
+int nvpm_sg_alloc(struct sg_table *table, u32 entries)
+{
+	return sg_alloc_table(table, entries, GFP_KERNEL);
+}
+
+struct scatterlist *nvpm_sg_next(struct scatterlist *entry)
+{
+	return sg_next(entry);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The C half of the module, as Rust calls it: macros and inline functions of the
+ * kernel and of the neighbours' headers, and what is told to C about Rust's state.
+ */
+#ifndef NVPM_H
+#define NVPM_H
+
+#include <linux/scatterlist.h>
+#include <linux/types.h>
+
+/* By its path: the kernel may have one of its own beside that of OFED. */
+#include NVPM_PEER_MEM
+
+struct device;
+struct pci_dev;
+struct nvidia_p2p_dma_mapping;
+struct nvidia_p2p_page_table;
+
+/*
+ * What is registered with the core: 152 bytes. The last 16 are the extension's
+ * size and flags in today's cores, pointers to functions in MLNX_OFED 4.1 to 5.0,
+ * and other cores ignore them. Zeros suit all of them.
+ */
+struct nvpm_client {
+	struct peer_memory_client client;
+#ifndef NVPM_CORE_PRIVATE_DATA
+	size_t ex_size;
+	u32 flags;
+	u32 padding; /* by name, so that it is zero */
+#endif
+};
+
+/* module.c: parameters under /sys/module/nv_peer_mem/parameters. */
+extern uint nvpm_peerdirect_support;
+extern uint nvpm_persistent_api_support;
+
+/* Whether the core's header has struct peer_memory_client_ex. */
+extern const bool nvpm_core_has_ex;
+extern const u64 nvpm_page_size;
+
+/* Whether NVIDIA's own client, nvidia_peermem, is loaded. */
+bool nvpm_peermem_loaded(void);
+bool nvpm_try_module_get(void);
+void nvpm_module_put(void);
+void nvpm_msleep(u32 ms);
+void nvpm_cond_resched(void);
+/* Whether the rate limit of the module's warnings lets one more through. */
+bool nvpm_ratelimit(void);
+/* Seconds, as jiffies count them. */
+u32 nvpm_seconds(void);
+
+/* A process. Another process that gets the same number was born later. */
+struct nvpm_process {
+	u64 born;	/* nanoseconds since boot */
+	s32 tgid;	/* in the initial PID namespace */
+	u32 uid;
+};
+
+void nvpm_current_process(struct nvpm_process *process);
+/* The name of the calling process: 15 bytes, padded with zeros. */
+void nvpm_current_comm(u8 *comm);
+s32 nvpm_current_tid(void);
+/* Whether the calling thread is exiting; whether it is a kernel thread. */
+bool nvpm_current_exiting(void);
+bool nvpm_current_kthread(void);
+
+/* The read-write semaphore between pinning (shared) and unpinning (exclusive). */
+void nvpm_unpin_lock(bool exclusive);
+void nvpm_unpin_unlock(bool exclusive);
+
+/*
+ * Waiting for a region to change its phase. nvpm_phase_wait() returns when
+ * nvpm_phase_wake() was called after @count was read.
+ */
+u32 nvpm_phase_count(void);
+void nvpm_phase_wait(u32 count);
+void nvpm_phase_wake(void);
+
+/* dma.c: the PCI device that @dev is, or NULL. */
+struct pci_dev *nvpm_pci_dev(struct device *dev);
+/* Whether the device's driver tells the core when a registration is complete. */
+bool nvpm_can_invalidate(struct device *dev);
+u32 nvpm_max_segment(struct device *dev);
+/* The device's address on PCI: domain, and bus and devfn. */
+void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn);
+/* A reference to a PCI device; whether the device is still registered. */
+void nvpm_pci_get(struct device *dev);
+void nvpm_pci_put(struct device *dev);
+bool nvpm_pci_registered(struct device *dev);
+
+int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
+void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
+
+/* A range of I/O virtual addresses for extents that are no neighbours. */
+struct nvpm_iova {
+	u64 state[2];	/* a struct dma_iova_state */
+	u64 linked;	/* bytes that are mapped in it */
+};
+
+/* Allocates a range of @len bytes, the first of them for @phys; false where that cannot be. */
+bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
+int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
+int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr);
+/* Also of a range that is linked in part. */
+void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova);
+
+/* sg_alloc_table() with GFP_KERNEL. */
+int nvpm_sg_alloc(struct sg_table *table, u32 entries);
+/* sg_next(), which is an inline function in some kernels. */
+struct scatterlist *nvpm_sg_next(struct scatterlist *entry);
+
+/* nvidia.c: whether the driver's header has pages that stay pinned until they are put. */
+bool nvpm_has_persistent(void);
+int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table);
+int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
+/* Whether the driver's object has a version that this module knows. */
+bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
+bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
+/* The UUID of the GPU whose memory it is, 16 bytes, or NULL. */
+const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table);
+/*
+ * Whether the CPU caches these pages: memory behind a coherent link. Negative if it is
+ * such memory and the kernel has not onlined it.
+ */
+int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
+
+/* files.c: the state of a registration, as /proc/driver/nv_peer_mem/regions tells it. */
+enum nvpm_region_state {
+	NVPM_REGION_PINNING,	/* the driver has been asked */
+	NVPM_REGION_REFUSED,
+	NVPM_REGION_PINNED,
+	NVPM_REGION_MAPPED,
+	NVPM_REGION_UNMAPPED,
+	NVPM_REGION_REVOKED,
+	NVPM_REGION_LEFT,	/* deregistered, and pinned until the memory is freed */
+};
+
+/* No device has this domain on PCI. */
+#define NVPM_NO_DEVICE 0xffffffffu
+
+/* What a line of that file tells. */
+struct nvpm_region {
+	u64 address;
+	u64 len;
+	struct nvpm_process process;
+	u32 since;	/* nvpm_seconds() when it was registered */
+	u32 domain;	/* of the device on PCI, or NVPM_NO_DEVICE */
+	u16 devfn;	/* ... bus and devfn */
+	u8 client;	/* an enum nvpm_client_kind */
+	u8 state;
+	u8 comm[16];
+};
+
+/* A counter: a file of that name under /sys/module/nv_peer_mem/statistics. */
+struct nvpm_counter {
+	const char *name;
+	u64 value;
+};
+
+/* The clients, by which a registration names its own. */
+enum nvpm_client_kind {
+	NVPM_PERSISTENT,
+	NVPM_REVOCABLE,
+	NVPM_CATCH_ALL,
+	NVPM_CLIENTS
+};
+
+/*
+ * Creates the files. The clients' names, NULL where one is not registered, and the counters
+ * stay the caller's and must outlive the files.
+ */
+int nvpm_files_create(const char *const names[NVPM_CLIENTS],
+		      const struct nvpm_counter *const *counters, u32 n_counters);
+/* Returns when nobody reads a file any more. */
+void nvpm_files_remove(void);
+
+/* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */
+u64 nvpm_region_from(u64 number, struct nvpm_region *region);
+/* Rust's: calls nvpm_pair_line() for each pair of a GPU and a device whose map type is known. */
+void nvpm_pairs_each(void *page);
+void nvpm_pair_line(void *page, const u8 *uuid, struct device *dev, const char *map_type);
+
+#endif

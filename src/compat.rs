@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What the kernel crate lacks, or has in some versions only.
+
+use core::ptr;
+
+use kernel::{
+    error::Error,
+    new_spinlock,
+    prelude::{
+        InPlaceInit,
+        Result,
+        GFP_KERNEL, //
+    },
+    sync::{
+        Arc,
+        SpinLock, //
+    }, //
+};
+
+use super::abi;
+
+/// The crate's own atomic types came with 6.19.
+pub(crate) use core::sync::atomic::{
+    AtomicBool,
+    AtomicPtr,
+    AtomicU64,
+    Ordering, //
+};
+
+/// Prints a warning, rate-limited: for paths that a user can take at will.
+macro_rules! pr_warn_ratelimited {
+    ($($arg:tt)*) => {
+        if $crate::compat::ratelimit() {
+            ::kernel::prelude::pr_warn!($($arg)*)
+        }
+    };
+}
+pub(crate) use pr_warn_ratelimited;
+
+/// Whether the rate limit lets one more line into the kernel's log.
+pub(crate) fn ratelimit() -> bool {
+    // SAFETY: Callable from any context.
+    unsafe { abi::nvpm_ratelimit() }
+}
+
+/// Operation not supported: a constant of the crate since 7.3.
+pub(crate) fn eopnotsupp() -> Error {
+    Error::from_errno(-95)
+}
+
+/// Disk quota exceeded: the limit is this process's or user's, not the system's.
+pub(crate) fn edquot() -> Error {
+    Error::from_errno(-122)
+}
+
+/// A table that exists once, behind a spin lock. (The crate has `global_lock!` since 6.13.)
+///
+/// # Invariants
+///
+/// The pointer is NULL, or from [`Arc::into_raw`] and owned by the [`Installed`] of this table.
+pub(crate) struct Global<T: 'static>(AtomicPtr<SpinLock<T>>);
+
+impl<T: Send> Global<T> {
+    /// A table that is not there yet.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: NULL.
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Makes the table, which is there until what this returns is dropped.
+    ///
+    /// # Safety
+    ///
+    /// This must be called once, and nothing may use the table while or after that is dropped.
+    pub(crate) unsafe fn install(&'static self, table: T) -> Result<Installed<T>> {
+        let table = Arc::pin_init(new_spinlock!(table, "nv_peer_mem::Global"), GFP_KERNEL)?;
+        // INVARIANT: `Installed` owns it.
+        self.0
+            .store(Arc::into_raw(table).cast_mut(), Ordering::Release);
+        Ok(Installed(self))
+    }
+
+    /// The table, if it is there. It is used under its lock, for a moment.
+    pub(crate) fn get(&self) -> Option<&SpinLock<T>> {
+        let table = self.0.load(Ordering::Acquire);
+        // SAFETY: By the type's invariant it is NULL or valid, by the requirement of `install` for as
+        // long as anyone uses it.
+        unsafe { table.as_ref() }
+    }
+}
+
+/// Owns what is in a [`Global`].
+pub(crate) struct Installed<T: Send + 'static>(&'static Global<T>);
+
+impl<T: Send> Drop for Installed<T> {
+    fn drop(&mut self) {
+        let table = self.0 .0.load(Ordering::Relaxed).cast_const();
+        self.0 .0.store(ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: By the invariant of `Global` it is from `into_raw`, and this object owns it; by the
+        // requirement of `install` nobody uses it any more.
+        drop(unsafe { Arc::from_raw(table) });
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Devices, and what makes memory reachable for one.
+//!
+//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. Every byte that a device can reach is mapped for it
+//! by the DMA API, on every kernel, and unmapped again: each segment by itself, or all extents in one
+//! range of I/O virtual addresses where the kernel and the device have that.
+
+use core::{
+    mem,
+    ptr::NonNull,
+    slice, //
+};
+
+use kernel::prelude::{
+    Result,
+    EINVAL, //
+};
+
+use super::{
+    abi::{
+        self,
+        page_size, //
+    },
+    compat::{
+        eopnotsupp,
+        pr_warn_ratelimited, //
+    },
+    extents::{
+        longest_segment,
+        Extent,
+        Extents,
+        Range,
+        Segments, //
+    },
+    sg_table::SgTable,
+    stats, //
+};
+
+/// A device that can reach GPU memory: a PCI device.
+///
+/// # Invariants
+///
+/// The pointer is to a PCI device that exists for as long as a region is mapped for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Device(NonNull<abi::device>);
+
+// SAFETY: The functions that take the pointer may be called from any thread.
+unsafe impl Send for Device {}
+
+impl Device {
+    /// The device behind a pointer of the RDMA core.
+    ///
+    /// # Safety
+    ///
+    /// The pointer must be NULL or to a device that outlives every mapping made for it.
+    pub(crate) unsafe fn from_raw(device: *mut abi::device) -> Result<Self> {
+        // SAFETY: By this function's requirement NULL, which is answered with NULL, or a device.
+        let pci = unsafe { abi::nvpm_pci_dev(device) };
+        match NonNull::new(device) {
+            // INVARIANT: `nvpm_pci_dev` says that it is a PCI device.
+            Some(device) if !pci.is_null() => Ok(Self(device)),
+            _ => {
+                pr_warn_ratelimited!(
+                    "the RDMA device is not a PCI device: it cannot reach GPU memory\n"
+                );
+                Err(eopnotsupp())
+            }
+        }
+    }
+
+    /// As a function of the driver wants it.
+    pub(crate) fn as_pci(&self) -> *mut abi::pci_dev {
+        // SAFETY: By the type's invariant the pointer is to a device.
+        unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
+    }
+
+    /// As a function of C wants it.
+    pub(crate) fn as_ptr(&self) -> *mut abi::device {
+        self.0.as_ptr()
+    }
+
+    /// Whether a registration for this device can be revoked.
+    pub(crate) fn can_invalidate(&self) -> bool {
+        // SAFETY: By the type's invariant the pointer is to a device.
+        unsafe { abi::nvpm_can_invalidate(self.0.as_ptr()) }
+    }
+
+    /// The device's place on PCI: domain, and bus and devfn.
+    pub(crate) fn pci_address(&self) -> (u32, u16) {
+        let (mut domain, mut devfn) = (0, 0);
+        // SAFETY: By the type's invariant the pointer is to a PCI device; the others are valid for
+        // writing.
+        unsafe { abi::nvpm_pci_address(self.0.as_ptr(), &mut domain, &mut devfn) };
+        (domain, devfn)
+    }
+
+    /// Maps physical memory that is not RAM; returns the bus address.
+    pub(crate) fn map(&self, start: u64, len: u64) -> Result<u64> {
+        let len = usize::try_from(len).map_err(|_| EINVAL)?;
+        let mut address = 0;
+        // SAFETY: By the type's invariant the pointer is to a device; `address` is valid for writing.
+        abi::check(unsafe { abi::nvpm_dma_map(self.0.as_ptr(), start, len, &mut address) })?;
+        Ok(address)
+    }
+
+    /// Undoes [`Self::map`], of `len` bytes at the address that it returned.
+    pub(crate) fn unmap(&self, address: u64, len: u64) {
+        // SAFETY: By the type's invariant the pointer is to a device. The length fitted a `usize`.
+        unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
+    }
+
+    /// What the core shall see of `range` in `extents`: whole pages of the kernel, in segments that
+    /// the device takes.
+    fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
+        // SAFETY: By the type's invariant the pointer is to a device.
+        let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
+        let window = range.window(page_size())?;
+        Ok(Segments::new(
+            extents,
+            window,
+            longest_segment(limit, page_size()),
+        ))
+    }
+}
+
+/// A reference to a device: while it exists, no other device has its address in memory.
+pub(crate) struct DeviceRef(Device);
+
+impl DeviceRef {
+    /// Takes a reference, while the device is known to exist.
+    pub(crate) fn new(device: Device) -> Self {
+        // SAFETY: By the invariant of `Device` the pointer is to a PCI device.
+        unsafe { abi::nvpm_pci_get(device.as_ptr()) };
+        Self(device)
+    }
+
+    /// For functions of C.
+    pub(crate) fn as_ptr(&self) -> *mut abi::device {
+        self.0.as_ptr()
+    }
+
+    /// Whether the device has not been removed.
+    pub(crate) fn is_registered(&self) -> bool {
+        // SAFETY: The pointer is to a PCI device, to which this object has a reference.
+        unsafe { abi::nvpm_pci_registered(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for DeviceRef {
+    fn drop(&mut self) {
+        // SAFETY: Gives back the one reference that `new` took.
+        unsafe { abi::nvpm_pci_put(self.0.as_ptr()) };
+    }
+}
+
+/// A scatterlist of addresses at which a device reaches a region, until they are unmapped. The list
+/// stays: the core may look at it still.
+pub(crate) struct Mapping {
+    sg: SgTable,
+    by: MappedBy,
+    /// Pinned bytes, as they are counted.
+    bytes: u64,
+}
+
+/// What is to be undone.
+enum MappedBy {
+    /// Each entry of the scatterlist has been mapped for the device.
+    Entry(Device),
+    /// All extents have been mapped in one range of addresses.
+    Iova(Iova),
+    /// The driver has mapped, and undoes it itself.
+    Driver,
+    /// Nothing.
+    Unmapped,
+}
+
+impl Mapping {
+    /// Maps the physical `extents`, which are all of `range`, for `device`.
+    pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
+        let extents = extents.as_slice();
+        let Some(mut iova) = Iova::new(device, extents, range.pinned())? else {
+            return Self::each(device, extents, range);
+        };
+        let sg = SgTable::new(device.segments(slice::from_ref(&iova.extent()?), range)?)?;
+        Ok(Self::counted(sg, MappedBy::Iova(iova), range))
+    }
+
+    fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
+        let mut sg = SgTable::new(device.segments(extents, range)?)?;
+        for (mapped, entry) in sg.entries().enumerate() {
+            match device.map(entry.dma_address, entry.dma_length.into()) {
+                Ok(address) => entry.dma_address = address,
+                Err(error) => {
+                    unmap_entries(device, &mut sg, mapped);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Self::counted(sg, MappedBy::Entry(device), range))
+    }
+
+    /// Of `extents` of bus addresses, which are all of `range`, and which the driver has mapped.
+    pub(crate) fn by_driver(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
+        let sg = SgTable::new(device.segments(extents.as_slice(), range)?)?;
+        Ok(Self::counted(sg, MappedBy::Driver, range))
+    }
+
+    fn counted(sg: SgTable, by: MappedBy, range: &Range) -> Self {
+        let bytes = range.pinned();
+        stats::mapped(bytes);
+        Self { sg, by, bytes }
+    }
+
+    /// The scatterlist as the core gets it.
+    pub(crate) fn for_core(&self) -> abi::sg_table {
+        self.sg.for_core()
+    }
+
+    /// Takes the addresses away from the device, unless that has been done. May sleep.
+    pub(crate) fn unmap(&mut self) {
+        match mem::replace(&mut self.by, MappedBy::Unmapped) {
+            MappedBy::Entry(device) => unmap_entries(device, &mut self.sg, usize::MAX),
+            MappedBy::Iova(iova) => drop(iova),
+            MappedBy::Driver => {}
+            MappedBy::Unmapped => return,
+        }
+        stats::unmapped(self.bytes);
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        self.unmap();
+    }
+}
+
+/// Unmaps the first `mapped` entries.
+fn unmap_entries(device: Device, sg: &mut SgTable, mapped: usize) {
+    for entry in sg.entries().take(mapped) {
+        device.unmap(entry.dma_address, entry.dma_length.into());
+    }
+}
+
+/// A range of I/O virtual addresses in which extents follow each other.
+///
+/// # Invariants
+///
+/// `nvpm_iova_alloc` has made `iova` for `device`, and it has not been destroyed.
+struct Iova {
+    device: Device,
+    iova: abi::nvpm_iova,
+}
+
+impl Iova {
+    /// Maps `extents` of `len` bytes in all; [`None`] if this kernel or this device cannot do that.
+    fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<Self>> {
+        let mut iova = abi::nvpm_iova::default();
+        let first = extents.first().map_or(0, |extent| extent.start);
+        // SAFETY: By the invariant of `Device` the pointer is to a device; `iova` is valid for writing.
+        if !unsafe { abi::nvpm_iova_alloc(device.as_ptr(), &mut iova, first, len) } {
+            return Ok(None);
+        }
+        // INVARIANT: Just made.
+        let mut this = Self { device, iova };
+        for extent in extents {
+            // SAFETY: By the type's invariant the range is this device's.
+            abi::check(unsafe {
+                abi::nvpm_iova_link(device.as_ptr(), &mut this.iova, extent.start, extent.len)
+            })?;
+        }
+        Ok(Some(this))
+    }
+
+    /// Where the range is, once everything is linked; from here on the device can use it.
+    fn extent(&mut self) -> Result<Extent> {
+        let mut start = 0;
+        // SAFETY: By the type's invariant the range is this device's; `start` is valid for writing.
+        abi::check(unsafe {
+            abi::nvpm_iova_sync(self.device.as_ptr(), &mut self.iova, &mut start)
+        })?;
+        Ok(Extent {
+            start,
+            len: self.iova.linked,
+        })
+    }
+}
+
+impl Drop for Iova {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant the range is this device's, and is destroyed once.
+        unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova) };
+    }
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The RDMA core's side: registration of a client, the functions that the core calls, and the one that
+//! this module calls.
+//!
+//! C header: `rdma/peer_mem.h`. The functions check and convert what the core gives, call the client, and
+//! convert what comes back; they decide nothing.
+
+use core::{
+    marker::PhantomData,
+    mem::{
+        transmute,
+        ManuallyDrop, //
+    },
+    ptr::{
+        null_mut,
+        NonNull, //
+    }, //
+};
+
+use kernel::prelude::{
+    pr_err,
+    KBox,
+    Result,
+    EINVAL,
+    ENOMEM,
+    GFP_KERNEL, //
+};
+
+use super::{
+    abi::{
+        self,
+        ffi::{
+            c_char,
+            c_int,
+            c_ulong,
+            c_void, //
+        }, //
+    },
+    compat::{
+        pr_warn_ratelimited,
+        AtomicBool,
+        AtomicPtr,
+        Ordering, //
+    },
+    dma::Device,
+    extents::Range,
+    module_ref::ModuleRef,
+    p2p::probe_ends,
+    parameters::peerdirect_support,
+    registry::Registered,
+    stats, //
+};
+
+/// The clients, in the order in which the core asks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Keeps memory until the registration ends, where the driver can do that.
+    Persistent,
+    /// Gives memory up when it is freed.
+    Revocable,
+    /// As the first one, for what no other client serves.
+    CatchAll,
+}
+
+/// A way to pin.
+pub(crate) trait Client: 'static {
+    /// Which client it is.
+    const KIND: Kind;
+    /// A registration of this client.
+    type Region: Region;
+
+    /// The region of `range`, if that is GPU memory of the calling process which this client serves. A
+    /// region that cannot be pinned is claimed nevertheless: its [`Region::get_pages`] says why, where no
+    /// region would mean "bad address" to the user.
+    fn acquire(range: Range, registered: Registered) -> Result<Option<Self::Region>>;
+}
+
+/// A registration, in each of the core's calls.
+pub(crate) trait Region: Sized + Send {
+    /// Gives this owner of the region to the core.
+    fn into_context(self) -> *mut c_void;
+
+    /// Takes it back.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be from [`Self::into_context`]. What this returns may be dropped once; until then
+    /// there may be others, [`ManuallyDrop`], for the duration of a call each.
+    unsafe fn from_context(context: *mut c_void) -> Self;
+
+    /// The core takes the pages, for the registration that it calls `context`.
+    fn get_pages(&mut self, context: u64) -> Result;
+
+    /// The core wants bus addresses for `device`: the scatterlist, which stays ours to free.
+    fn dma_map(&mut self, device: Device) -> Result<abi::sg_table>;
+
+    /// The core does not use the addresses any more.
+    fn dma_unmap(&mut self);
+
+    /// The core forgets the region; it calls nothing for it again.
+    fn release(self);
+}
+
+/// Whether the clients may claim memory: the core asks before it has returned from registering
+/// them, and before it is certain that the module will stay.
+static OPEN: AtomicBool = AtomicBool::new(false);
+
+/// All clients are registered: from here on they claim memory.
+pub(crate) fn open() {
+    OPEN.store(true, Ordering::Release);
+}
+
+/// A client that is registered with the RDMA core for as long as this lives.
+///
+/// # Invariants
+///
+/// `handle` came from the core, which keeps a pointer to what is in `_client`.
+pub(crate) struct Registration {
+    handle: NonNull<c_void>,
+    revocable: bool,
+    _client: KBox<abi::nvpm_client>,
+}
+
+// SAFETY: The core may be asked to unregister a client from any thread.
+unsafe impl Send for Registration {}
+// SAFETY: Nothing is done through a shared reference.
+unsafe impl Sync for Registration {}
+
+impl Registration {
+    /// Registers the client under `name`, and says what is in the way if the core refuses. The core asks
+    /// clients in the order of their registration.
+    pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
+        Self::with_core::<C>(name).inspect_err(|error| {
+            pr_err!(
+                "the RDMA core refuses the client '{}' (error {}): another module may have registered that name (ls /sys/kernel/mm/memory_peers): unload it\n",
+                name,
+                -error.to_errno()
+            );
+        })
+    }
+
+    fn with_core<C: Client>(name: &str) -> Result<Self> {
+        let client = KBox::new(client::<C>(name), GFP_KERNEL)?;
+        let revocable = C::KIND == Kind::Revocable;
+        let mut invalidate: abi::invalidate_peer_memory = None;
+        let wanted = match revocable {
+            true => &raw mut invalidate,
+            false => null_mut(),
+        };
+        // SAFETY: The client lives until it is unregistered, with all that a core may look for behind
+        // the part that every core knows; `wanted` is NULL or valid for the core to store a pointer.
+        let handle =
+            unsafe { abi::ib_register_peer_memory_client((&raw const *client).cast(), wanted) };
+        let handle = NonNull::new(handle).ok_or(EINVAL)?;
+        // INVARIANT: The core has just returned it.
+        let registration = Self {
+            handle,
+            revocable,
+            _client: client,
+        };
+        if revocable {
+            let function = invalidate.ok_or(EINVAL)?;
+            HANDLE.store(handle.as_ptr(), Ordering::Relaxed);
+            INVALIDATE.store(function as *mut c_void, Ordering::Release);
+        }
+        Ok(registration)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant the client is registered, and is unregistered once. The core
+        // waits until it has released every region.
+        unsafe { abi::ib_unregister_peer_memory_client(self.handle.as_ptr()) };
+        if self.revocable {
+            INVALIDATE.store(null_mut(), Ordering::Release);
+        }
+    }
+}
+
+type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
+
+// What the core gave when the revocable client was registered, for the driver's callback, which has no
+// context of its own. They change only while no registration can exist: before the module is open for
+// them, and after the core has let go of the client.
+static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Reports to the core that the registration which it calls `context` loses its memory. When this
+/// returns, the device does not use the memory any more.
+pub(crate) fn invalidate(context: u64) {
+    let function = INVALIDATE.load(Ordering::Acquire);
+    if function.is_null() {
+        return;
+    }
+    // SAFETY: Not NULL, so `with_core` stored it, from a function of this type.
+    let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
+    // SAFETY: The core's function and handle belong together, and are valid until the client has been
+    // unregistered, which waits for the region whose `context` this is.
+    let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), context) };
+    if let Err(error) = abi::check(ret) {
+        pr_warn_ratelimited!(
+            "the RDMA core did not revoke a registration (error {})\n",
+            -error.to_errno()
+        );
+    }
+}
+
+/// The functions that the core calls for a client `C`.
+struct Vtable<C>(PhantomData<C>);
+
+impl<C: Client> Vtable<C> {
+    const FUNCTIONS: abi::peer_memory_client = abi::peer_memory_client {
+        name: [0; 64],
+        version: [0; 16],
+        acquire: Some(acquire::<C>),
+        get_pages: Some(get_pages::<C::Region>),
+        dma_map: Some(dma_map::<C::Region>),
+        dma_unmap: Some(dma_unmap::<C::Region>),
+        put_pages: Some(put_pages),
+        get_page_size: Some(get_page_size),
+        release: Some(release::<C::Region>),
+    };
+}
+
+/// The structure that describes the client to the core.
+fn client<C: Client>(name: &str) -> abi::nvpm_client {
+    let mut client = abi::nvpm_client {
+        client: Vtable::<C>::FUNCTIONS,
+        ..Default::default()
+    };
+    fill(&mut client.client.name, name);
+    fill(&mut client.client.version, env!("NVPM_VERSION"));
+    // SAFETY: C defines it as a constant.
+    if !peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
+        client.ex_size = size_of::<abi::nvpm_client>();
+        // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
+        client.flags = 1;
+        // Tells the core that the fields behind are there.
+        if let Some(last) = client.client.version.last_mut() {
+            *last = 1;
+        }
+    }
+    client
+}
+
+/// Copies a string into a zeroed field of C. The last two bytes stay: a terminator, and the byte of a
+/// version that is a flag.
+fn fill(field: &mut [c_char], text: &str) {
+    let room = field.len().saturating_sub(2);
+    for (to, from) in field.iter_mut().take(room).zip(text.bytes()) {
+        *to = from as c_char;
+    }
+}
+
+/// Whether the addresses are GPU memory of this process; if so, its region.
+///
+/// # Safety
+///
+/// `context` must be valid for storing a pointer.
+unsafe extern "C" fn acquire<C: Client>(
+    address: c_ulong,
+    len: usize,
+    _private: *mut c_void,
+    _name: *mut c_char,
+    context: *mut *mut c_void,
+) -> c_int {
+    if !OPEN.load(Ordering::Acquire) {
+        return 0;
+    }
+    let claim = match region_of::<C>(address as u64, len as u64) {
+        Ok(None) => return 0,
+        Ok(Some(region)) => region.into_context(),
+        // Only a claim brings the error to the user: the core loses what is returned here.
+        Err(_) => no_memory(),
+    };
+    // SAFETY: By this function's requirement it is valid for storing a pointer.
+    unsafe { *context = claim };
+    1
+}
+
+/// The region of `len` bytes at `address`, if that is memory for the client.
+fn region_of<C: Client>(address: u64, len: u64) -> Result<Option<C::Region>> {
+    // Without a reference the module is about to be unloaded: it does not serve any more.
+    let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
+        return Ok(None);
+    };
+    if !probe_ends(&range) {
+        return Ok(None);
+    }
+    C::acquire(range, Registered::new(&range, C::KIND as u8, module)?)
+}
+
+/// What the core gets for a region that there was no memory for: no region's address.
+fn no_memory() -> *mut c_void {
+    static NO_MEMORY: u8 = 0;
+    (&raw const NO_MEMORY).cast_mut().cast()
+}
+
+/// The region that `acquire` gave to the core, or why it gave none.
+///
+/// # Safety
+///
+/// `context` must be from `acquire`, and not be given to `release` while this is used.
+unsafe fn region<R: Region>(context: *mut c_void) -> Result<ManuallyDrop<R>> {
+    if context == no_memory() {
+        return Err(ENOMEM);
+    }
+    // SAFETY: Not `no_memory`, so `acquire` got it from `into_context`; `release` takes it back last.
+    Ok(ManuallyDrop::new(unsafe { R::from_context(context) }))
+}
+
+/// Takes the pages for the registration that the core calls `core_context`.
+///
+/// # Safety
+///
+/// As for [`region`]: the core calls this between `acquire` and `release`, and one of this client's
+/// functions at a time for a context.
+unsafe extern "C" fn get_pages<R: Region>(
+    _address: c_ulong,
+    _len: usize,
+    _write: c_int,
+    _force: c_int,
+    _table: *mut abi::sg_table,
+    context: *mut c_void,
+    core_context: u64,
+) -> c_int {
+    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
+    let result = unsafe { region::<R>(context) };
+    let result = result.and_then(|mut region| region.get_pages(core_context));
+    abi::to_c(result.inspect_err(stats::failed))
+}
+
+/// Gives bus addresses for `device`.
+///
+/// # Safety
+///
+/// As for [`get_pages`]; `device` must be NULL or a device that outlives the region's mapping, `table`
+/// and `mapped` valid for writing.
+unsafe extern "C" fn dma_map<R: Region>(
+    table: *mut abi::sg_table,
+    context: *mut c_void,
+    device: *mut abi::device,
+    _dmasync: c_int,
+    mapped: *mut c_int,
+) -> c_int {
+    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
+    let region = unsafe { region::<R>(context) };
+    // SAFETY: By this function's requirement it is NULL or a device that outlives the mapping.
+    let device = unsafe { Device::from_raw(device) };
+    let result = region.and_then(|mut region| region.dma_map(device?));
+    abi::to_c(match result {
+        Ok(ours) => {
+            stats::REGISTRATIONS.add(1);
+            // SAFETY: By this function's requirement both are valid for writing. `mapped` may point
+            // into `table`, so it comes last; the number of entries was counted in 32 bits.
+            unsafe {
+                *table = ours;
+                *mapped = ours.nents as c_int;
+            }
+            Ok(())
+        }
+        Err(error) => {
+            stats::failed(&error);
+            Err(error)
+        }
+    })
+}
+
+/// Takes the bus addresses back.
+///
+/// # Safety
+///
+/// As for [`get_pages`].
+unsafe extern "C" fn dma_unmap<R: Region>(
+    _table: *mut abi::sg_table,
+    context: *mut c_void,
+    _device: *mut abi::device,
+) -> c_int {
+    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
+    if let Ok(mut region) = unsafe { region::<R>(context) } {
+        region.dma_unmap();
+    }
+    0
+}
+
+/// The core lets go of the pages. They are unpinned in [`release`]: here an older core holds a
+/// lock that a callback of the driver may wait for, and unpinning waits for the callback.
+extern "C" fn put_pages(_table: *mut abi::sg_table, _context: *mut c_void) {}
+
+/// The unit of the scatterlist: pages of the kernel, to which it is trimmed already.
+extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
+    abi::page_size() as c_ulong
+}
+
+/// The core has no more to say about the region.
+///
+/// # Safety
+///
+/// As for [`get_pages`]; `context` is not used again.
+unsafe extern "C" fn release<R: Region>(context: *mut c_void) {
+    // SAFETY: By this function's requirement `context` is from `acquire`, and this is its last use.
+    if let Ok(region) = unsafe { region::<R>(context) } {
+        ManuallyDrop::into_inner(region).release();
+    }
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The table of registrations: for the driver's free callback, for `/proc/driver/nv_peer_mem/regions`,
+//! and for what is left behind.
+//!
+//! Its key is a number that is never used again. The driver carries it to its callback: one that comes
+//! late finds nothing, where a pointer would lead to freed memory. A reader of the file goes on behind
+//! the last number that it has seen.
+//!
+//! A registration that ends in another process than the one that made it, or with that process, stays
+//! pinned until the memory is freed, for the driver unpins for nobody else. It is an *orphan*: the
+//! limit on locked memory does not count it any more, so it is counted here, for the process and for
+//! its user, and bounded for each.
+
+use kernel::{
+    prelude::{
+        Result,
+        GFP_KERNEL, //
+    },
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    }, //
+};
+
+use super::{
+    abi::{
+        self,
+        ffi::c_void,
+        wait_for_memory, //
+    },
+    compat::{
+        edquot,
+        pr_warn_ratelimited,
+        AtomicU64,
+        Global,
+        Installed,
+        Ordering, //
+    },
+    dma::Device,
+    extents::Range,
+    module_ref::ModuleRef,
+    revocable::Region,
+    stats, //
+};
+
+pub(crate) use super::abi::nvpm_region_state as State;
+
+/// Orphans that a process may have.
+const REGISTRATIONS: u32 = 1024;
+/// GPU pages of them, together: 64 GiB.
+const PAGES: u64 = 1 << 20;
+/// How many times as much a user may have.
+const PROCESSES: u32 = 16;
+
+/// What there is to know of registrations.
+pub(crate) struct Registry {
+    registrations: RBTree<u64, Record>,
+    orphans: RBTree<Owner, Orphans>,
+}
+
+static REGISTRY: Global<Registry> = Global::new();
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A registration.
+struct Record {
+    /// What the driver's callback revokes, while one may come.
+    target: Option<Region>,
+    /// What is told of it.
+    told: abi::nvpm_region,
+    /// For whom it counts as an orphan.
+    charged: Charged,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Charged {
+    Nobody,
+    User,
+    ProcessAndUser,
+}
+
+/// Who has orphans.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    Process { born: u64, tgid: i32 },
+    User(u32),
+}
+
+/// The orphans of an owner.
+struct Orphans {
+    registrations: u32,
+    pages: u64,
+}
+
+/// A process, by number and time of birth: numbers come again.
+#[derive(Clone, Copy)]
+pub(crate) struct Process(abi::nvpm_process);
+
+impl Process {
+    /// The calling process.
+    pub(crate) fn current() -> Self {
+        let mut process = abi::nvpm_process::default();
+        // SAFETY: `process` is valid for writing.
+        unsafe { abi::nvpm_current_process(&mut process) };
+        Self(process)
+    }
+
+    /// Whether it is the calling one.
+    pub(crate) fn is_current(&self) -> bool {
+        self.owner() == Self::current().owner()
+    }
+
+    fn owner(&self) -> Owner {
+        Owner::Process {
+            born: self.0.born,
+            tgid: self.0.tgid,
+        }
+    }
+
+    fn user(&self) -> Owner {
+        Owner::User(self.0.uid)
+    }
+}
+
+impl Registry {
+    /// Makes the registry, which is there until what this returns is dropped.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Global::install`].
+    pub(crate) unsafe fn install() -> Result<Installed<Self>> {
+        let registry = Self {
+            registrations: RBTree::new(),
+            orphans: RBTree::new(),
+        };
+        // SAFETY: By this function's requirement.
+        unsafe { REGISTRY.install(registry) }
+    }
+
+    /// Whether the owner has so many orphans, or GPU pages of them.
+    fn is_full(&self, owner: Owner, registrations: u32, pages: u64) -> bool {
+        self.orphans.get(&owner).is_some_and(|orphans| {
+            orphans.registrations >= registrations || orphans.pages >= pages
+        })
+    }
+
+    /// Counts an orphan of the owner, for whom `first` is taken if it is the first.
+    fn charge(&mut self, owner: Owner, pages: u64, first: &mut Option<OrphansNode>) {
+        match self.orphans.get_mut(&owner) {
+            Some(orphans) => {
+                orphans.registrations = orphans.registrations.wrapping_add(1);
+                orphans.pages = orphans.pages.wrapping_add(pages);
+            }
+            None => {
+                if let Some(first) = first.take() {
+                    self.orphans.insert(first);
+                }
+            }
+        }
+    }
+
+    /// The memory of an orphan is freed. What is returned is to be dropped without the lock.
+    fn discharge(&mut self, owner: Owner, pages: u64) -> Option<OrphansNode> {
+        let orphans = self.orphans.get_mut(&owner)?;
+        orphans.registrations = orphans.registrations.wrapping_sub(1);
+        orphans.pages = orphans.pages.wrapping_sub(pages);
+        match orphans.registrations {
+            0 => self.orphans.remove_node(&owner),
+            _ => None,
+        }
+    }
+}
+
+type OrphansNode = RBTreeNode<Owner, Orphans>;
+
+/// A node for the first orphan of an owner. What is not counted would not be bounded, so this
+/// waits until there is memory.
+fn first_orphan(owner: Owner, pages: u64) -> OrphansNode {
+    loop {
+        let orphans = Orphans {
+            registrations: 1,
+            pages,
+        };
+        if let Ok(node) = RBTreeNode::new(owner, orphans, GFP_KERNEL) {
+            return node;
+        }
+        wait_for_memory();
+    }
+}
+
+/// Whether the calling process may pin more revocably: an error if it, or its user, has too many
+/// orphans.
+pub(crate) fn may_pin() -> Result {
+    let Some(registry) = REGISTRY.get() else {
+        return Ok(());
+    };
+    let process = Process::current();
+    let registry = registry.lock();
+    let process_full = registry.is_full(process.owner(), REGISTRATIONS, PAGES);
+    let user_full = registry.is_full(
+        process.user(),
+        PROCESSES * REGISTRATIONS,
+        u64::from(PROCESSES) * PAGES,
+    );
+    drop(registry);
+    if process_full {
+        pr_warn_ratelimited!("a process has left {REGISTRATIONS} registrations of GPU memory behind, or 64 GiB: they were deregistered by another process than the one that made them, and stay until that one frees the memory; it cannot register more until then\n");
+    } else if user_full {
+        pr_warn_ratelimited!(
+            "the processes of user {} have left {} registrations of GPU memory behind, or 1 TiB: they stay until the memory is freed (nvpm regions lists them as \"left\"), and the user cannot register more until then\n",
+            process.0.uid,
+            PROCESSES * REGISTRATIONS
+        );
+    } else {
+        return Ok(());
+    }
+    Err(edquot())
+}
+
+/// The number of a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(u64);
+
+impl Number {
+    /// As the driver carries it to the callback. 0 is no registration's.
+    pub(crate) fn to_data(self) -> *mut c_void {
+        self.0 as usize as *mut c_void
+    }
+
+    /// From what the driver carried.
+    pub(crate) fn from_data(data: *mut c_void) -> Self {
+        Self(data as usize as u64)
+    }
+
+    /// Changes the record, if the registration exists.
+    fn change<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
+        let mut registry = REGISTRY.get()?.lock();
+        registry.registrations.get_mut(&self.0).map(change)
+    }
+
+    /// The driver's callback may come from now on, and revokes `target`.
+    pub(crate) fn arm(self, target: Region) {
+        let unused = self.change(|record| record.target.replace(target));
+        drop(unused);
+    }
+
+    /// Whether the callback may still come.
+    pub(crate) fn is_armed(self) -> bool {
+        self.change(|record| record.target.is_some()) == Some(true)
+    }
+
+    /// Takes out what the callback revokes: exactly one caller gets it. After this a callback
+    /// finds nothing.
+    pub(crate) fn disarm(self) -> Option<Region> {
+        self.change(|record| record.target.take()).flatten()
+    }
+
+    /// Tells the state of the registration.
+    pub(crate) fn set_state(self, state: State) {
+        self.change(|record| record.told.state = state as u8);
+    }
+
+    /// Tells that `device` can reach the memory.
+    pub(crate) fn set_mapped(self, device: Device) {
+        self.change(|record| {
+            (record.told.domain, record.told.devfn) = device.pci_address();
+            record.told.state = abi::NVPM_REGION_MAPPED as u8;
+        });
+    }
+
+    /// Whether the calling process has made the registration.
+    pub(crate) fn is_of_current(self) -> bool {
+        self.change(|record| Process(record.told.process))
+            .is_some_and(|process| process.is_current())
+    }
+
+    /// The registration ends, and its `pages` stay pinned until the callback comes. Sleeps.
+    pub(crate) fn orphan(self, pages: u32) {
+        let Some(process) = self.change(|record| Process(record.told.process)) else {
+            return;
+        };
+        let pages = u64::from(pages);
+        let mut of_user = Some(first_orphan(process.user(), pages));
+        let mut of_process = Some(first_orphan(process.owner(), pages));
+        // A kernel thread deregisters what a device had that is reset or removed. The process has
+        // not chosen that, and may go on; the bound of its user is wider.
+        // SAFETY: Reads a flag of the calling thread.
+        let charged = match unsafe { abi::nvpm_current_kthread() } {
+            true => Charged::User,
+            false => Charged::ProcessAndUser,
+        };
+        let Some(registry) = REGISTRY.get() else {
+            return;
+        };
+        let mut registry = registry.lock();
+        let Some(record) = registry.registrations.get_mut(&self.0) else {
+            return;
+        };
+        // The callback has come meanwhile.
+        if record.target.is_none() {
+            return;
+        }
+        record.charged = charged;
+        record.told.state = abi::NVPM_REGION_LEFT as u8;
+        registry.charge(process.user(), pages, &mut of_user);
+        if charged == Charged::ProcessAndUser {
+            registry.charge(process.owner(), pages, &mut of_process);
+        }
+        drop(registry);
+        stats::LEFT_BEHIND.add(1);
+    }
+}
+
+/// A registration: in the table for as long as this lives, and the module in memory.
+pub(crate) struct Registered {
+    number: Number,
+    _module: ModuleRef,
+}
+
+impl Registered {
+    /// Registers `range` of the calling process for a client.
+    pub(crate) fn new(range: &Range, client: u8, module: ModuleRef) -> Result<Self> {
+        let mut told = abi::nvpm_region {
+            address: range.address(),
+            len: range.len(),
+            process: Process::current().0,
+            domain: abi::NVPM_NO_DEVICE,
+            client,
+            state: abi::NVPM_REGION_PINNING as u8,
+            ..Default::default()
+        };
+        // SAFETY: `comm` has room for 15 bytes.
+        unsafe { abi::nvpm_current_comm(told.comm.as_mut_ptr()) };
+        // SAFETY: Callable from any context.
+        told.since = unsafe { abi::nvpm_seconds() };
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let record = Record {
+            target: None,
+            told,
+            charged: Charged::Nobody,
+        };
+        let node = RBTreeNode::new(number, record, GFP_KERNEL)?;
+        if let Some(registry) = REGISTRY.get() {
+            registry.lock().registrations.insert(node);
+        }
+        Ok(Self {
+            number: Number(number),
+            _module: module,
+        })
+    }
+
+    /// Its number.
+    pub(crate) fn number(&self) -> Number {
+        self.number
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let Some(registry) = REGISTRY.get() else {
+            return;
+        };
+        let node = registry.lock().registrations.remove_node(&self.number.0);
+        let Some((_, record)) = node.map(RBTreeNode::to_key_value) else {
+            return;
+        };
+        if record.charged == Charged::Nobody {
+            return;
+        }
+        let process = Process(record.told.process);
+        let pages = Range::new(record.told.address, record.told.len)
+            .map_or(0, |range| u64::from(range.pages()));
+        let mut registry = registry.lock();
+        let of_user = registry.discharge(process.user(), pages);
+        let of_process = match record.charged {
+            Charged::ProcessAndUser => registry.discharge(process.owner(), pages),
+            _ => None,
+        };
+        drop(registry);
+        drop((of_user, of_process));
+        stats::LEFT_BEHIND.sub(1);
+    }
+}
+
+/// Copies what is told of the first registration with a number of `number` or above, and returns its
+/// number; 0 if there is none.
+///
+/// # Safety
+///
+/// `told` must be valid for writing.
+#[no_mangle]
+pub(crate) unsafe extern "C" fn nvpm_region_from(number: u64, told: *mut abi::nvpm_region) -> u64 {
+    let Some(registry) = REGISTRY.get() else {
+        return 0;
+    };
+    let registry = &mut *registry.lock();
+    let Some(cursor) = registry.registrations.cursor_lower_bound(&number) else {
+        return 0;
+    };
+    let (&number, record) = cursor.current();
+    // SAFETY: By this function's requirement.
+    unsafe { *told = record.told };
+    number
+}

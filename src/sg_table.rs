@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Scatterlists of bus addresses, as the RDMA core reads them.
+//!
+//! C header: `linux/scatterlist.h`. Entries have no `struct page`: the memory is not the kernel's.
+
+use core::ptr::NonNull;
+
+use kernel::prelude::Result;
+
+use super::{
+    abi::{
+        self,
+        cond_resched, //
+    },
+    extents::{
+        Segments,
+        AT_A_TIME, //
+    },
+};
+
+/// A scatterlist that this module allocated and frees.
+///
+/// # Invariants
+///
+/// `sg_alloc_table` has made the table, of one entry at least.
+pub(crate) struct SgTable(abi::sg_table);
+
+// SAFETY: The pointer is to memory that only this object uses, from any thread.
+unsafe impl Send for SgTable {}
+
+impl SgTable {
+    /// A scatterlist of `segments`, each an entry with its address and length.
+    pub(crate) fn new(segments: Segments<'_>) -> Result<Self> {
+        let mut table = abi::sg_table::default();
+        // SAFETY: `table` is valid for writing; called where sleeping is allowed.
+        abi::check(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
+        // INVARIANT: Just made, of `entries`, which is not 0.
+        let mut table = Self(table);
+        for (entry, segment) in table.entries().zip(segments) {
+            entry.length = segment.len;
+            entry.dma_length = segment.len;
+            entry.dma_address = segment.start;
+        }
+        Ok(table)
+    }
+
+    /// The entries, in their order. Lets other threads run now and then, so it may sleep.
+    pub(crate) fn entries(&mut self) -> Entries<'_> {
+        Entries {
+            next: NonNull::new(self.0.sgl),
+            passed: 0,
+            _table: self,
+        }
+    }
+
+    /// The table as the core gets it. It has bus addresses and no pages: code that looks for
+    /// pages, to copy what is there, finds none rather than entries without one.
+    pub(crate) fn for_core(&self) -> abi::sg_table {
+        abi::sg_table {
+            sgl: self.0.sgl,
+            nents: self.0.orig_nents,
+            orig_nents: 0,
+        }
+    }
+}
+
+impl Drop for SgTable {
+    fn drop(&mut self) {
+        // SAFETY: By the type's invariant `sg_alloc_table` has made it. The core does not use the
+        // entries any more: it has released the region, or never got them.
+        unsafe { abi::sg_free_table(&mut self.0) };
+    }
+}
+
+/// The entries of a scatterlist.
+///
+/// # Invariants
+///
+/// `next` is an entry of the table that has not been given out, if there is one.
+pub(crate) struct Entries<'a> {
+    next: Option<NonNull<abi::scatterlist>>,
+    passed: usize,
+    _table: &'a mut SgTable,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = &'a mut abi::scatterlist;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut entry = self.next?;
+        self.passed = self.passed.wrapping_add(1);
+        if self.passed % AT_A_TIME == 0 {
+            cond_resched();
+        }
+        // SAFETY: By the type's invariant it is an entry of a list that `sg_alloc_table` has made.
+        // INVARIANT: `nvpm_sg_next` gives the one behind it, or NULL behind the last.
+        self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
+        // SAFETY: By the type's invariant it is valid, and given out once; the table is borrowed
+        // for as long as the reference lives.
+        Some(unsafe { entry.as_mut() })
+    }
+}
