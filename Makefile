@@ -48,7 +48,7 @@ ready:
 	@mkdir -p src/ready
 	@settings=$$(src/rustc) || { echo "nv_peer_mem: $$settings" >&2; exit 1; }; \
 	eval "$$settings"; export RUSTC NVPM_LIBRARY; \
-	src/rt/free/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
+	src/kernel/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
 
 bindings:
 	@MAKE='$(MAKE)' NVPM_GROUND=kernel src/build modules
@@ -56,8 +56,8 @@ bindings:
 	rustfmt src/abi/bindings.rs
 
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/rt/free.build src/ready/free.build \
-		$(foreach dir,. src src/kunit src/marker src/rt, \
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/ready/rust.build \
+		$(foreach dir,. src src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The ground "kernel": compiled with the kernel's Rust crates, whose rules for Rust do
-# the rest, against what bindgen makes of the C headers.
+# The kernel's own crate: its build's rules for Rust do the rest, against what bindgen makes
+# of the C headers.
 
 nv_peer_mem-y += src/main.o
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The C half of the ground "free". Nothing here is for GPL modules only: beside a
+ * The C half of our `kernel` crate. Nothing here is for GPL modules only: beside a
  * proprietary driver this module may use no such thing.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -9,16 +9,14 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/printk.h>
+#include <linux/rbtree.h>
 #include <linux/refcount.h>
 #include <linux/scatterlist.h>
-#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
-#include <linux/wait.h>
 
 #include "../compat.h"
-#include "../shim.h"
-#include "free.h"
+#include "kernel.h"
 
 MODULE_LICENSE("Dual BSD/GPL");
 
@@ -35,8 +33,14 @@ static void __exit nvpm_exit(void)
 module_init(nvpm_init);
 module_exit(nvpm_exit);
 
-/* What Rust takes for granted on this ground: bindings.rs has these layouts. */
+/* What Rust takes for granted: alignment, and the layouts in rbtree.rs and bindings.rs. */
 static_assert(ARCH_KMALLOC_MINALIGN >= 8);
+static_assert(sizeof(struct rb_root) == sizeof(struct rb_node *));
+static_assert(sizeof(struct rb_node) == 24);
+static_assert(offsetof(struct rb_node, __rb_parent_color) == 0);
+static_assert(offsetof(struct rb_node, rb_right) == 8);
+static_assert(offsetof(struct rb_node, rb_left) == 16);
+static_assert(sizeof(struct lock_class_key) <= 2 * sizeof(u64));
 static_assert(sizeof(struct sg_table) == 16);
 static_assert(offsetof(struct sg_table, sgl) == 0);
 static_assert(offsetof(struct sg_table, nents) == 8);
@@ -47,9 +51,6 @@ static_assert(offsetof(struct scatterlist, offset) == 8);
 static_assert(offsetof(struct scatterlist, length) == 12);
 static_assert(offsetof(struct scatterlist, dma_address) == 16);
 static_assert(offsetof(struct scatterlist, dma_length) == 24);
-static_assert(offsetof(struct nvpm_sg_list, next) == 16);
-static_assert(offsetof(struct nvpm_sg_list, room) == 24);
-static_assert(sizeof(struct nvpm_sg_list) == 40);
 
 void nvpm_print(int level, const u8 *text, size_t len)
 {
@@ -81,7 +82,6 @@ void nvpm_free(void *memory)
 struct nvpm_shared {
 	refcount_t owners;
 	spinlock_t lock;
-	wait_queue_head_t changed;
 	u64 object[];
 };
 
@@ -90,7 +90,7 @@ static struct nvpm_shared *nvpm_shared(void *object)
 	return container_of(object, struct nvpm_shared, object);
 }
 
-void *nvpm_shared_new(size_t size)
+void *nvpm_shared_new(size_t size, const u64 *class)
 {
 	struct nvpm_shared *shared = kmalloc(sizeof(*shared) + size, GFP_KERNEL);
 
@@ -98,7 +98,8 @@ void *nvpm_shared_new(size_t size)
 		return NULL;
 	refcount_set(&shared->owners, 1);
 	spin_lock_init(&shared->lock);
-	init_waitqueue_head(&shared->changed);
+	/* Goes by the address alone; does nothing in kernels that do not check locks. */
+	lockdep_set_class(&shared->lock, (struct lock_class_key *)class);
 	return shared->object;
 }
 
@@ -125,26 +126,4 @@ void nvpm_shared_lock(void *object)
 void nvpm_shared_unlock(void *object)
 {
 	spin_unlock(&nvpm_shared(object)->lock);
-}
-
-void nvpm_shared_wait(void *object)
-{
-	struct nvpm_shared *shared = nvpm_shared(object);
-	DEFINE_WAIT(wait);
-
-	/* In the queue before the lock is let go: whoever changes the state has it. */
-	prepare_to_wait(&shared->changed, &wait, TASK_UNINTERRUPTIBLE);
-	spin_unlock(&shared->lock);
-	schedule();
-	finish_wait(&shared->changed, &wait);
-	spin_lock(&shared->lock);
-}
-
-void nvpm_shared_wake(void *object)
-{
-	struct nvpm_shared *shared = nvpm_shared(object);
-
-	/* Whoever waits was in the queue before it let go of the lock. Mostly nobody does. */
-	if (waitqueue_active(&shared->changed))
-		wake_up_all(&shared->changed);
 }

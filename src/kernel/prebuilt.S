@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the assembly of the ground "ready" needs of the kernel that it is for. Where
+ * What the assembly of a release needs of the kernel that it is for. Where
  * that has no mitigation, its thunk is not there either.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)

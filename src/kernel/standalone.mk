@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The ground "free": any rustc of 1.78 or later (RUSTC) and the source of its library
-# (NVPM_LIBRARY) compile core and the module, with the kernel's mitigations. Of old
-# kernels these have other names.
+# Our own kernel crate, compiled here: any rustc of 1.78 or later (RUSTC) and the source of
+# its library (NVPM_LIBRARY) compile core, the crate and the module, with the kernel's
+# mitigations. Of old kernels these have other names.
 
-nv_peer_mem-y += src/rt/free.o src/rt/free_rust.o
+nv_peer_mem-y += src/kernel/kernel.o src/kernel/rust.o
 
 nvpm-mitigation-$(or $(CONFIG_MITIGATION_RETPOLINE),$(CONFIG_RETPOLINE)) += retpoline
 nvpm-mitigation-$(or $(CONFIG_MITIGATION_SLS),$(CONFIG_SLS)) += sls
@@ -20,9 +20,8 @@ quiet_cmd_nvpm_rust = RUSTC [M] $@
 	{ ! $(NM) -u $@ | grep ' _R' || { echo "nv_peer_mem: core is missing from $@" >&2; false; }; } \
 	$(if $(cmd_objtool),&& { $(subst ;,,$(cmd_objtool)); }) || exit 1
 
-$(obj)/src/rt/free_rust.o: $(src)/src/rt/free/compile $(src)/src/abi/bindings.rs \
-		$(wildcard $(src)/src/*.rs $(src)/src/p2p/*.rs $(src)/src/rt/*.rs $(src)/src/rt/free/*.rs) FORCE
+$(obj)/src/kernel/rust.o: $(src)/src/kernel/compile $(wildcard $(src)/src/*.rs $(src)/src/*/*.rs) FORCE
 	$(call if_changed,nvpm_rust)
 
-targets += src/rt/free_rust.o
-clean-files += src/rt/free.build
+targets += src/kernel/rust.o
+clean-files += src/kernel/rust.build
