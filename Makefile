@@ -56,8 +56,8 @@ bindings:
 	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/build src/ready/build \
-		$(foreach dir,. src src/c src/kernel src/kunit src/marker, \
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/ready/rust.build \
+		$(foreach dir,. src src/c src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:

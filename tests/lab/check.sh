@@ -188,7 +188,7 @@ check_ready() {
 
 		# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
 		assembled() {
-			gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o src/rt/ready.S || return 1
+			gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o src/kernel/prebuilt.S || return 1
 			objdump -d --no-show-raw-insn /tmp/ready.o | awk -F: "{ print \$2 }" | awk "{ print \$1 }" >"/tmp/$1"
 		}
 		assembled thunks -DCONFIG_RETPOLINE -DCONFIG_RETHUNK

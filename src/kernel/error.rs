@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Error numbers.
+
+use core::num::NonZeroI32;
+
+use crate::{alloc::AllocError, ffi::c_int};
+
+/// A reason for a failure: a negative number, as C returns it.
+///
+/// # Invariants
+///
+/// The number is between -4095 and -1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error(NonZeroI32);
+
+/// The outcome of what can fail.
+pub type Result<T = (), E = Error> = core::result::Result<T, E>;
+
+/// The errors by their names in errno(3).
+#[allow(missing_docs)]
+pub mod code {
+    use super::Error;
+
+    pub const EPERM: Error = Error::known(-1);
+    pub const EIO: Error = Error::known(-5);
+    pub const ENOMEM: Error = Error::known(-12);
+    pub const EFAULT: Error = Error::known(-14);
+    pub const EBUSY: Error = Error::known(-16);
+    pub const ENODEV: Error = Error::known(-19);
+    pub const EINVAL: Error = Error::known(-22);
+}
+
+impl Error {
+    /// For constants: the compiler evaluates it.
+    const fn known(errno: c_int) -> Self {
+        match NonZeroI32::new(errno) {
+            // INVARIANT: All numbers in `code` are between -4095 and -1.
+            Some(number) => Self(number),
+            None => panic!(),
+        }
+    }
+
+    /// The error of that number; `EINVAL` if it is none.
+    pub fn from_errno(errno: c_int) -> Self {
+        match NonZeroI32::new(errno) {
+            // INVARIANT: The range is that of the invariant.
+            Some(number) if (-4095..0).contains(&errno) => Self(number),
+            _ => code::EINVAL,
+        }
+    }
+
+    /// The number, negative.
+    pub fn to_errno(self) -> c_int {
+        self.0.get()
+    }
+}
+
+impl From<AllocError> for Error {
+    fn from(_: AllocError) -> Self {
+        code::ENOMEM
+    }
+}
+
+/// The outcome of a C function that returns a negative number when it fails.
+pub fn to_result(ret: c_int) -> Result {
+    match ret {
+        0.. => Ok(()),
+        errno => Err(Error::from_errno(errno)),
+    }
+}

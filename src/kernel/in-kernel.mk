@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The kernel's own crate: its build's rules for Rust do the rest, against what bindgen makes
+# of the C headers.
+
+nv_peer_mem-y += src/main.o
+
+# Tests that run inside the kernel, where it has KUnit built in. Before 7 its
+# Rust crate lacks parts of what they are written with.
+nvpm-kunit := $(if $(filter y,$(CONFIG_KUNIT)),$(call test-ge,$(VERSION),7))
+nv_peer_mem-$(nvpm-kunit) += src/kunit/helpers.o
+ccflags-$(nvpm-kunit) += -DNVPM_KUNIT
+rustflags-$(nvpm-kunit) += --cfg nvpm_kunit
+
+# bindgen parses with clang, which does not know all of GCC's options. Those
+# that decide what a header means are few: definitions, include paths, and how
+# wide types are. The rest is left out, so no new GCC option can get in the way.
+nvpm-bindgen-cflags = $(filter -D% -U% -I% -include %.h -Wp$(comma)-MMD% -nostdinc -std=% -m64 \
+	-fshort-wchar -funsigned-char -fms-extensions -fms-anonymous-structs,$(c_flags)) \
+	-w -fno-builtin -D__BINDGEN__ --target=$(NVPM_TARGET)
+
+quiet_cmd_nvpm_bindgen = BINDGEN $@
+      cmd_nvpm_bindgen = $(BINDGEN) $< --output $@ --use-core --ctypes-prefix ffi \
+	--with-derive-default --no-layout-tests --no-doc-comments --no-debug '.*' \
+	--rust-target 1.78 --no-prepend-enum-name --blocklist-type 'device|pci_dev' \
+	--allowlist-type 'peer_memory_client|nvpm_(client|counter|region|region_state)|scatterlist|invalidate_peer_memory|sg_table' \
+	--allowlist-type 'nvidia_p2p_(page|page_table|dma_mapping|page_size_type)' \
+	--allowlist-var 'NVIDIA_P2P_PAGE_SIZE_.*|NVPM_NO_DEVICE|NVPM_REGION_.*|nvpm_.*' \
+	--allowlist-function 'ib_(un)?register_peer_memory_client|nvidia_p2p_(get|put)_pages' \
+	--allowlist-function 'nvidia_p2p_dma_(un)?map_pages|nvpm_.*|sg_free_table' \
+	--blocklist-function 'nvpm_region_from|nvpm_pairs_each' \
+	-- $(nvpm-bindgen-cflags)
+
+$(obj)/src/bindings_generated.rs: $(src)/src/include/bindings.h FORCE
+	$(call if_changed_dep,nvpm_bindgen)
+
+targets += src/bindings_generated.rs
+clean-files += src/bindings_generated.rs
+
+$(obj)/src/main.o: $(obj)/src/bindings_generated.rs
+$(obj)/src/main.o: export NVPM_OBJ := $(abspath $(obj))
+$(obj)/src/main.o: export NVPM_VERSION := $(nvpm-version)

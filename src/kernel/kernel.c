@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The C half of our `kernel` crate. Nothing here is for GPL modules only: beside a
+ * proprietary driver this module may use no such thing.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/bug.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/printk.h>
+#include <linux/rbtree.h>
+#include <linux/refcount.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+#include "../compat.h"
+#include "kernel.h"
+
+MODULE_LICENSE("Dual BSD/GPL");
+
+static int __init nvpm_init(void)
+{
+	return nvpm_load();
+}
+
+static void __exit nvpm_exit(void)
+{
+	nvpm_unload();
+}
+
+module_init(nvpm_init);
+module_exit(nvpm_exit);
+
+/* What Rust takes for granted: alignment, and the layouts in rbtree.rs and bindings.rs. */
+static_assert(ARCH_KMALLOC_MINALIGN >= 8);
+static_assert(sizeof(struct rb_root) == sizeof(struct rb_node *));
+static_assert(sizeof(struct rb_node) == 24);
+static_assert(offsetof(struct rb_node, __rb_parent_color) == 0);
+static_assert(offsetof(struct rb_node, rb_right) == 8);
+static_assert(offsetof(struct rb_node, rb_left) == 16);
+static_assert(sizeof(struct lock_class_key) <= 2 * sizeof(u64));
+static_assert(sizeof(struct sg_table) == 16);
+static_assert(offsetof(struct sg_table, sgl) == 0);
+static_assert(offsetof(struct sg_table, nents) == 8);
+static_assert(offsetof(struct sg_table, orig_nents) == 12);
+static_assert(sizeof(struct scatterlist) == 32);
+static_assert(offsetof(struct scatterlist, page_link) == 0);
+static_assert(offsetof(struct scatterlist, offset) == 8);
+static_assert(offsetof(struct scatterlist, length) == 12);
+static_assert(offsetof(struct scatterlist, dma_address) == 16);
+static_assert(offsetof(struct scatterlist, dma_length) == 24);
+
+void nvpm_print(int level, const u8 *text, size_t len)
+{
+	if (level == 6)
+		pr_info("%.*s", (int)len, text);
+	else if (level == 4)
+		pr_warn("%.*s", (int)len, text);
+	else if (level == 3)
+		pr_err("%.*s", (int)len, text);
+	else
+		pr_emerg("%.*s", (int)len, text);
+}
+
+void nvpm_bug(void)
+{
+	BUG();
+}
+
+void *nvpm_alloc(size_t size)
+{
+	return kvmalloc(size, GFP_KERNEL);
+}
+
+void nvpm_free(void *memory)
+{
+	kvfree(memory);
+}
+
+struct nvpm_shared {
+	refcount_t owners;
+	spinlock_t lock;
+	u64 object[];
+};
+
+static struct nvpm_shared *nvpm_shared(void *object)
+{
+	return container_of(object, struct nvpm_shared, object);
+}
+
+void *nvpm_shared_new(size_t size, const u64 *class)
+{
+	struct nvpm_shared *shared = kmalloc(sizeof(*shared) + size, GFP_KERNEL);
+
+	if (!shared)
+		return NULL;
+	refcount_set(&shared->owners, 1);
+	spin_lock_init(&shared->lock);
+	/* Goes by the address alone; does nothing in kernels that do not check locks. */
+	lockdep_set_class(&shared->lock, (struct lock_class_key *)class);
+	return shared->object;
+}
+
+void nvpm_shared_get(void *object)
+{
+	refcount_inc(&nvpm_shared(object)->owners);
+}
+
+bool nvpm_shared_put(void *object)
+{
+	return refcount_dec_and_test(&nvpm_shared(object)->owners);
+}
+
+void nvpm_shared_free(void *object)
+{
+	kfree(nvpm_shared(object));
+}
+
+void nvpm_shared_lock(void *object)
+{
+	spin_lock(&nvpm_shared(object)->lock);
+}
+
+void nvpm_shared_unlock(void *object)
+{
+	spin_unlock(&nvpm_shared(object)->lock);
+}

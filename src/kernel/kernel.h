@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What our `kernel` crate has of the kernel: functions and macros of every kernel,
+ * for every module.
+ */
+#ifndef NVPM_KERNEL_H
+#define NVPM_KERNEL_H
+
+#include <linux/types.h>
+
+/* Made of Rust: the module's beginning, 0 or a negative error number, and its end. */
+int nvpm_load(void);
+void nvpm_unload(void);
+
+/* @len bytes of text for the log: an error (3), warning (4), information (6), or worse. */
+void nvpm_print(int level, const u8 *text, size_t len);
+void nvpm_bug(void) __noreturn;
+
+/* Memory aligned to 8 bytes, of pages if it is large, or NULL; sleeps. */
+void *nvpm_alloc(size_t size);
+void nvpm_free(void *memory);
+
+/*
+ * Memory for an object of @size bytes with a number of owners, which is one at first,
+ * and a lock of the kind whose address is @class; sleeps.
+ */
+void *nvpm_shared_new(size_t size, const u64 *class);
+void nvpm_shared_get(void *object);
+/* Whether that was the last owner, who then frees the memory. */
+bool nvpm_shared_put(void *object);
+void nvpm_shared_free(void *object);
+void nvpm_shared_lock(void *object);
+void nvpm_shared_unlock(void *object);
+
+#endif
