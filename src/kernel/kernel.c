@@ -15,7 +15,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "../compat.h"
+#include "../c/compat.h"
 #include "kernel.h"
 
 MODULE_LICENSE("Dual BSD/GPL");
