@@ -17,20 +17,11 @@
     unreachable_pub
 )]
 
-use core::mem::{
-    offset_of,
-    size_of, //
-};
+use core::mem::{offset_of, size_of};
 
-use kernel::{
-    error::Error,
-    prelude::{
-        Result,
-        EIO, //
-    }, //
-};
+use kernel::prelude::*;
 
-use super::compat;
+use crate::compat;
 
 /// C's types as the kernel has them: `char` is unsigned, `long` as wide as a pointer. Before 6.14 the
 /// crate's own differ.

@@ -5,28 +5,15 @@
 use core::ptr;
 
 use kernel::{
-    error::Error,
     new_spinlock,
-    prelude::{
-        InPlaceInit,
-        Result,
-        GFP_KERNEL, //
-    },
-    sync::{
-        Arc,
-        SpinLock, //
-    }, //
+    prelude::*,
+    sync::{Arc, SpinLock},
 };
 
-use super::abi;
+use crate::abi;
 
 /// The crate's own atomic types came with 6.19.
-pub(crate) use core::sync::atomic::{
-    AtomicBool,
-    AtomicPtr,
-    AtomicU64,
-    Ordering, //
-};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// Prints a warning, rate-limited: for paths that a user can take at will.
 macro_rules! pr_warn_ratelimited {

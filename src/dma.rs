@@ -6,35 +6,16 @@
 //! by the DMA API, on every kernel, and unmapped again: each segment by itself, or all extents in one
 //! range of I/O virtual addresses where the kernel and the device have that.
 
-use core::{
-    mem,
-    ptr::NonNull,
-    slice, //
-};
+use core::{mem, ptr::NonNull, slice};
 
-use kernel::prelude::{
-    Result,
-    EINVAL, //
-};
+use kernel::prelude::*;
 
-use super::{
-    abi::{
-        self,
-        page_size, //
-    },
-    compat::{
-        eopnotsupp,
-        pr_warn_ratelimited, //
-    },
-    extents::{
-        longest_segment,
-        Extent,
-        Extents,
-        Range,
-        Segments, //
-    },
+use crate::{
+    abi::{self, page_size},
+    compat::{eopnotsupp, pr_warn_ratelimited},
+    extents::{longest_segment, Extent, Extents, Range, Segments},
     sg_table::SgTable,
-    stats, //
+    stats,
 };
 
 /// A device that can reach GPU memory: a PCI device.
@@ -130,8 +111,8 @@ pub(crate) struct DeviceRef(Device);
 impl DeviceRef {
     /// Takes a reference, while the device is known to exist.
     pub(crate) fn new(device: Device) -> Self {
-        // SAFETY: By the invariant of `Device` the pointer is to a PCI device.
-        unsafe { abi::nvpm_pci_get(device.as_ptr()) };
+        // SAFETY: By the invariant of `Device` it is a PCI device that exists.
+        unsafe { abi::pci_dev_get(device.as_pci()) };
         Self(device)
     }
 
@@ -142,15 +123,15 @@ impl DeviceRef {
 
     /// Whether the device has not been removed.
     pub(crate) fn is_registered(&self) -> bool {
-        // SAFETY: The pointer is to a PCI device, to which this object has a reference.
-        unsafe { abi::nvpm_pci_registered(self.0.as_ptr()) }
+        // SAFETY: The pointer is to a device, to which this object has a reference.
+        unsafe { abi::nvpm_is_registered(self.0.as_ptr()) }
     }
 }
 
 impl Drop for DeviceRef {
     fn drop(&mut self) {
         // SAFETY: Gives back the one reference that `new` took.
-        unsafe { abi::nvpm_pci_put(self.0.as_ptr()) };
+        unsafe { abi::pci_dev_put(self.0.as_pci()) };
     }
 }
 

@@ -8,16 +8,9 @@
 
 use core::slice;
 
-use kernel::prelude::{
-    KVVec,
-    Result,
-    EIO,
-    EINVAL,
-    ENOMEM,
-    GFP_KERNEL, //
-};
+use kernel::prelude::*;
 
-use super::abi::cond_resched;
+use crate::abi::cond_resched;
 
 /// Bytes of the page in which the NVIDIA driver pins: addresses and lengths are multiples of it.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;

@@ -8,11 +8,7 @@
 
 use core::ptr::NonNull;
 
-use super::{
-    abi,
-    errno::Errno,
-    rt::GFP_KERNEL, //
-};
+use crate::{abi, errno::Errno, rt::GFP_KERNEL};
 use kernel::workqueue::Queue;
 
 /// Threads beside the test's own. Dropping waits until each has done what it was given.

@@ -5,10 +5,7 @@
 //! The crate's root: the module, what it registers and when it withdraws it. `kernel` is the kernel's
 //! own crate, or `kernel/` here where the kernel has none.
 
-use core::{
-    ffi::CStr,
-    ptr::null, //
-};
+use core::{ffi::CStr, ptr::null};
 
 use kernel::prelude::*;
 
@@ -30,11 +27,7 @@ mod sg_table;
 mod stats;
 
 use compat::Installed;
-use peer_client::{
-    Client,
-    Kind,
-    Registration, //
-};
+use peer_client::{Client, Kind, Registration};
 
 module! {
     type: NvPeerMem,

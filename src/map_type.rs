@@ -14,44 +14,16 @@
 use core::ffi::CStr;
 
 use kernel::{
-    prelude::{
-        Result,
-        EFAULT,
-        EIO,
-        GFP_KERNEL, //
-    },
-    rbtree::{
-        RBTree,
-        RBTreeNode, //
-    }, //
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode},
 };
 
-use super::{
-    abi::{
-        self,
-        ffi::c_void, //
-    },
-    compat::{
-        eopnotsupp,
-        pr_warn_ratelimited,
-        Global,
-        Installed, //
-    },
-    dma::{
-        Device,
-        DeviceRef, //
-    },
-    extents::{
-        Extent,
-        Extents,
-        Range, //
-    },
-    p2p::{
-        has_persistent,
-        Gpu,
-        PersistentPin,
-        PinError, //
-    }, //
+use crate::{
+    abi::{self, ffi::c_void},
+    compat::{eopnotsupp, pr_warn_ratelimited, Global, Installed},
+    dma::{Device, DeviceRef},
+    extents::{Extent, Extents, Range},
+    p2p::{has_persistent, Gpu, PersistentPin, PinError},
 };
 
 /// How memory of a GPU is mapped for a device.

@@ -2,7 +2,7 @@
 
 //! What keeps this module from being unloaded.
 
-use super::abi;
+use crate::abi;
 
 /// A reference to this module: while one exists, the module is not unloaded.
 pub(crate) struct ModuleRef(());

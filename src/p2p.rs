@@ -8,41 +8,19 @@
 //! the call that pinned has returned.
 
 use core::{
-    ptr::{
-        null_mut,
-        NonNull, //
-    },
-    slice, //
+    ptr::{null_mut, NonNull},
+    slice,
 };
 
-use kernel::{
-    error::Error,
-    prelude::{
-        Result,
-        EINVAL,
-        EIO,
-        ENOMEM, //
-    }, //
-};
+use kernel::prelude::*;
 
-use super::{
-    abi::{
-        self,
-        ffi::c_void,
-        wait_for_memory, //
-    },
-    compat::{
-        eopnotsupp,
-        pr_warn_ratelimited, //
-    },
+use crate::{
+    abi::{self, ffi::c_void, wait_for_memory},
+    compat::{eopnotsupp, pr_warn_ratelimited},
     dma::Device,
-    extents::{
-        Extents,
-        Range,
-        GPU_PAGE, //
-    },
+    extents::{Extents, Range, GPU_PAGE},
     parameters::persistent_instead,
-    registry::Number, //
+    registry::Number,
 };
 
 /// What the driver's free callback finds under the number that it was armed with.
@@ -181,7 +159,9 @@ impl PageTable {
         // SAFETY: By this function's requirement the table is there.
         let uuid = unsafe { abi::nvpm_page_table_uuid(self.0.as_ptr()) };
         // SAFETY: NULL, or the 16 bytes that hang on the table.
-        unsafe { uuid.cast::<Gpu>().as_ref() }.copied().unwrap_or_default()
+        unsafe { uuid.cast::<Gpu>().as_ref() }
+            .copied()
+            .unwrap_or_default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 //! The module's parameters, as they were when it was loaded.
 
-use super::abi;
+use crate::abi;
 
 /// Whether the RDMA core is one of MLNX_OFED 4.1 to 5.0.
 pub(crate) fn peerdirect_support() -> bool {

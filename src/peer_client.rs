@@ -8,48 +8,25 @@
 
 use core::{
     marker::PhantomData,
-    mem::{
-        transmute,
-        ManuallyDrop, //
-    },
-    ptr::{
-        null_mut,
-        NonNull, //
-    }, //
+    mem::{transmute, ManuallyDrop},
+    ptr::{null_mut, NonNull},
 };
 
-use kernel::prelude::{
-    pr_err,
-    KBox,
-    Result,
-    EINVAL,
-    ENOMEM,
-    GFP_KERNEL, //
-};
+use kernel::prelude::*;
 
-use super::{
+use crate::{
     abi::{
         self,
-        ffi::{
-            c_char,
-            c_int,
-            c_ulong,
-            c_void, //
-        }, //
+        ffi::{c_char, c_int, c_ulong, c_void},
     },
-    compat::{
-        pr_warn_ratelimited,
-        AtomicBool,
-        AtomicPtr,
-        Ordering, //
-    },
+    compat::{pr_warn_ratelimited, AtomicBool, AtomicPtr, Ordering},
     dma::Device,
     extents::Range,
     module_ref::ModuleRef,
     p2p::probe_ends,
     parameters::peerdirect_support,
     registry::Registered,
-    stats, //
+    stats,
 };
 
 /// The clients, in the order in which the core asks them.

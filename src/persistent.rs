@@ -4,41 +4,16 @@
 //!
 //! Nothing happens to such a region but what the core calls, one call after the other: it has no lock.
 
-use kernel::{
-    error::Error,
-    prelude::{
-        KBox,
-        Result,
-        EINVAL,
-        EIO,
-        GFP_KERNEL, //
-    }, //
-};
+use kernel::prelude::*;
 
-use super::{
-    abi::{
-        self,
-        ffi::c_void, //
-    },
-    dma::{
-        Device,
-        Mapping, //
-    },
+use crate::{
+    abi::{self, ffi::c_void},
+    dma::{Device, Mapping},
     extents::Range,
-    map_type::{
-        self,
-        MapType, //
-    },
-    p2p::{
-        PersistentPin,
-        PinError, //
-    },
-    peer_client::{
-        self,
-        Client,
-        Kind, //
-    },
-    registry::Registered, //
+    map_type::{self, MapType},
+    p2p::{PersistentPin, PinError},
+    peer_client::{self, Client, Kind},
+    registry::Registered,
 };
 
 /// The client that the core asks first, unless `persistent_api_support=0`.
@@ -137,8 +112,7 @@ impl peer_client::Region for Region {
         let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {
             MapType::Driver => {
                 let extents = pin.map(device, range)?;
-                Mapping::by_driver(device, &extents, range)
-                    .inspect_err(|_| pin.unmap())?
+                Mapping::by_driver(device, &extents, range).inspect_err(|_| pin.unmap())?
             }
             MapType::Direct => Mapping::new(device, &pin.extents(range)?, range)?,
             // All of it is pinned so, and the one page to ask with could not be: that passes.
@@ -155,7 +129,10 @@ impl peer_client::Region for Region {
         };
         mapping.unmap();
         pin.unmap();
-        self.0.registered.number().set_state(abi::NVPM_REGION_UNMAPPED);
+        self.0
+            .registered
+            .number()
+            .set_state(abi::NVPM_REGION_UNMAPPED);
     }
 
     fn release(self) {}

@@ -13,38 +13,21 @@
 //! its user, and bounded for each.
 
 use kernel::{
-    prelude::{
-        Result,
-        GFP_KERNEL, //
-    },
-    rbtree::{
-        RBTree,
-        RBTreeNode, //
-    }, //
+    prelude::*,
+    rbtree::{RBTree, RBTreeNode},
 };
 
-use super::{
-    abi::{
-        self,
-        ffi::c_void,
-        wait_for_memory, //
-    },
-    compat::{
-        edquot,
-        pr_warn_ratelimited,
-        AtomicU64,
-        Global,
-        Installed,
-        Ordering, //
-    },
+use crate::{
+    abi::{self, ffi::c_void, wait_for_memory},
+    compat::{edquot, pr_warn_ratelimited, AtomicU64, Global, Installed, Ordering},
     dma::Device,
     extents::Range,
     module_ref::ModuleRef,
     revocable::Region,
-    stats, //
+    stats,
 };
 
-pub(crate) use super::abi::nvpm_region_state as State;
+pub(crate) use crate::abi::nvpm_region_state as State;
 
 /// Orphans that a process may have.
 const REGISTRATIONS: u32 = 1024;
@@ -139,9 +122,9 @@ impl Registry {
 
     /// Whether the owner has so many orphans, or GPU pages of them.
     fn is_full(&self, owner: Owner, registrations: u32, pages: u64) -> bool {
-        self.orphans.get(&owner).is_some_and(|orphans| {
-            orphans.registrations >= registrations || orphans.pages >= pages
-        })
+        self.orphans
+            .get(&owner)
+            .is_some_and(|orphans| orphans.registrations >= registrations || orphans.pages >= pages)
     }
 
     /// Counts an orphan of the owner, for whom `first` is taken if it is the first.

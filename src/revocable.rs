@@ -29,63 +29,25 @@
 //! - The callback waits only for the end of the call that pinned, which needs no lock of the driver any
 //!   more, and for the end of a `dma_unmap`, which needs none. It never takes the unpin lock.
 
-use core::{
-    mem,
-    ops::DerefMut, //
-};
+use core::{mem, ops::DerefMut};
 
 use kernel::{
-    error::Error,
     new_spinlock,
-    prelude::{
-        InPlaceInit,
-        Result,
-        EFAULT,
-        EINVAL,
-        GFP_KERNEL, //
-    },
-    sync::{
-        Arc,
-        SpinLock, //
-    }, //
+    prelude::*,
+    sync::{Arc, SpinLock},
 };
 
-use super::{
-    abi::{
-        self,
-        ffi::c_void, //
-    },
-    compat::{
-        eopnotsupp,
-        pr_warn_ratelimited, //
-    },
-    dma::{
-        Device,
-        Mapping, //
-    },
+use crate::{
+    abi::{self, ffi::c_void},
+    compat::{eopnotsupp, pr_warn_ratelimited},
+    dma::{Device, Mapping},
     extents::Range,
-    map_type::{
-        self,
-        MapType, //
-    },
-    p2p::{
-        Memory,
-        PinError,
-        Revoke,
-        RevocablePin, //
-    },
+    map_type::{self, MapType},
+    p2p::{Memory, PinError, RevocablePin, Revoke},
     parameters::persistent_instead,
-    peer_client::{
-        self,
-        Client,
-        Kind, //
-    },
-    registry::{
-        may_pin,
-        Number,
-        Registered, //
-    },
-    stats, //
+    peer_client::{self, Client, Kind},
+    registry::{may_pin, Number, Registered},
+    stats,
 };
 
 /// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
@@ -118,6 +80,20 @@ pub(crate) struct State {
     registered: Registered,
 }
 
+impl State {
+    /// Replaces the phase by the one that `event` makes of it.
+    fn advance<R>(&mut self, event: impl FnOnce(Phase) -> (Phase, R)) -> R {
+        let (phase, result) = event(mem::replace(&mut self.phase, Phase::Gone));
+        self.phase = phase;
+        result
+    }
+
+    /// Tells the state of the registration.
+    fn tell(&self, state: abi::nvpm_region_state) {
+        self.registered.number().set_state(state);
+    }
+}
+
 /// Where a region is in its life, with what it has there.
 enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
@@ -145,7 +121,10 @@ enum Phase {
     },
     /// This thread is reporting to the core that the memory goes away. A core that answers by a
     /// deregistration on the same thread has the mapping undone before.
-    Revoking { thread: i32, mapping: Option<Mapping> },
+    Revoking {
+        thread: i32,
+        mapping: Option<Mapping>,
+    },
     /// The driver has taken the memory back. The core may still look at the scatterlist.
     Revoked { _unmapped: Option<Mapping> },
     /// The core has let go of the addresses; its thread is undoing the mapping.
@@ -160,12 +139,30 @@ enum Phase {
 }
 
 impl Phase {
-    /// Why the core's call does not fit this phase.
-    fn refusal(&self) -> Error {
-        match self {
-            Self::Failed(error) => *error,
+    /// The phase again, and why the core's call does not fit it.
+    fn refuse<T>(self) -> (Self, Result<T>) {
+        let error = match self {
+            Self::Failed(error) => error,
             Self::Revoked { .. } => EFAULT,
             _ => EINVAL,
+        };
+        (self, Err(error))
+    }
+
+    /// The pin that is left, after everything else has been undone.
+    fn into_pin(self) -> Option<RevocablePin> {
+        match self {
+            Self::Pinned { pin, .. }
+            | Self::Bound { pin, .. }
+            | Self::Mapping { pin, .. }
+            | Self::Mapped { pin, .. }
+            | Self::Unmapping { pin }
+            | Self::Unmapped { pin, .. } => Some(pin),
+            Self::Pinning
+            | Self::Failed(_)
+            | Self::Revoking { .. }
+            | Self::Revoked { .. }
+            | Self::Gone => None,
         }
     }
 }
@@ -218,57 +215,46 @@ impl Region {
     /// The driver has answered. From here on its callback does not wait any more.
     fn pinned(&self, phase: Phase) {
         let mut state = self.0.lock();
-        let told = match phase {
+        state.tell(match phase {
             Phase::Failed(_) => abi::NVPM_REGION_REFUSED,
             _ => abi::NVPM_REGION_PINNED,
-        };
-        state.registered.number().set_state(told);
+        });
         state.phase = phase;
         changed(state);
     }
 
     /// Takes out what there is to map.
     fn begin_mapping(&self) -> Result<Memory> {
-        let mut state = self.0.lock();
-        match mem::replace(&mut state.phase, Phase::Gone) {
+        self.0.lock().advance(|phase| match phase {
             Phase::Bound {
                 context,
                 pin,
                 memory,
-            } => {
-                state.phase = Phase::Mapping { context, pin };
-                Ok(memory)
-            }
-            other => {
-                state.phase = other;
-                Err(state.phase.refusal())
-            }
-        }
+            } => (Phase::Mapping { context, pin }, Ok(memory)),
+            other => other.refuse(),
+        })
     }
 
-    /// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping is undone.
-    fn mapped(&self, device: Device, mapping: Mapping) -> Result<abi::sg_table> {
+    /// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping comes back.
+    fn end_mapping(&self, device: Device, mapping: Mapping) -> Result<abi::sg_table, LateMapping> {
         let mut state = self.0.lock();
-        match mem::replace(&mut state.phase, Phase::Gone) {
+        let number = state.registered.number();
+        state.advance(|phase| match phase {
             Phase::Mapping { context, pin } => {
                 let table = mapping.for_core();
-                state.phase = Phase::Mapped {
+                number.set_mapped(device);
+                let mapped = Phase::Mapped {
                     context,
                     pin,
                     mapping,
                 };
-                state.registered.number().set_mapped(device);
-                Ok(table)
+                (mapped, Ok(table))
             }
             other => {
-                state.phase = other;
-                let error = state.phase.refusal();
-                drop(state);
-                // Not under the lock.
-                drop(mapping);
-                Err(error)
+                let (phase, refusal) = other.refuse();
+                (phase, refusal.map_err(|error| (error, mapping)))
             }
-        }
+        })
     }
 
     /// Waits until the phase has changed.
@@ -282,6 +268,9 @@ impl Region {
         unsafe { abi::nvpm_phase_wait(count) };
     }
 }
+
+/// Why the core does not get the addresses, and the mapping, to be undone without the lock.
+type LateMapping = (Error, Mapping);
 
 /// Releases the lock, and wakes the threads that wait for another phase. Mostly there is none.
 fn changed(mut state: impl DerefMut<Target = State>) {
@@ -309,21 +298,17 @@ impl peer_client::Region for Region {
     }
 
     fn get_pages(&mut self, context: u64) -> Result {
-        let mut state = self.0.lock();
-        match mem::replace(&mut state.phase, Phase::Gone) {
+        self.0.lock().advance(|phase| match phase {
             Phase::Pinned { pin, memory } => {
-                state.phase = Phase::Bound {
+                let bound = Phase::Bound {
                     context,
                     pin,
                     memory,
                 };
-                Ok(())
+                (bound, Ok(()))
             }
-            other => {
-                state.phase = other;
-                Err(state.phase.refusal())
-            }
-        }
+            other => other.refuse(),
+        })
     }
 
     fn dma_map(&mut self, device: Device) -> Result<abi::sg_table> {
@@ -343,96 +328,59 @@ impl peer_client::Region for Region {
             );
             return Err(eopnotsupp());
         }
-        self.mapped(device, Mapping::new(device, &memory.extents, &range)?)
+        let mapping = Mapping::new(device, &memory.extents, &range)?;
+        self.end_mapping(device, mapping)
+            .map_err(|(error, _mapping)| error)
     }
 
     fn dma_unmap(&mut self) {
-        let mut state = self.0.lock();
-        let mut mapping = match mem::replace(&mut state.phase, Phase::Gone) {
-            Phase::Mapped { pin, mapping, .. } => {
-                state.phase = Phase::Unmapping { pin };
-                mapping
-            }
+        let mapping = self.0.lock().advance(|phase| match phase {
+            Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Some(mapping)),
             // A revocation undoes it, or nothing is mapped.
-            other => {
-                state.phase = other;
-                return;
-            }
+            other => (other, None),
+        });
+        let Some(mut unmapped) = mapping else {
+            return;
         };
-        drop(state);
-        mapping.unmap();
+        unmapped.unmap();
         // The pin stays until `release`, which the core calls without the lock that a callback may
-        // wait for.
+        // wait for. Until here the callback has waited.
         let mut state = self.0.lock();
-        let unmapped = match mem::replace(&mut state.phase, Phase::Gone) {
-            Phase::Unmapping { pin } => {
-                state.phase = Phase::Unmapped {
-                    pin,
-                    unmapped: mapping,
-                };
-                state.registered.number().set_state(abi::NVPM_REGION_UNMAPPED);
-                None
-            }
-            other => {
-                state.phase = other;
-                Some(mapping)
-            }
-        };
+        state.advance(|phase| match phase {
+            Phase::Unmapping { pin } => (Phase::Unmapped { pin, unmapped }, ()),
+            other => (other, ()),
+        });
+        state.tell(abi::NVPM_REGION_UNMAPPED);
         changed(state);
-        drop(unmapped);
     }
 
     fn release(self) {
         let thread = thread();
         let (phase, number, range) = loop {
             let mut state = self.0.lock();
-            let (number, range) = (state.registered.number(), state.range);
-            match mem::replace(&mut state.phase, Phase::Gone) {
+            match &mut state.phase {
                 Phase::Revoking {
                     thread: revoking,
                     mapping,
-                } => {
-                    if revoking == thread {
-                        // Inside the core's answer to our own invalidation, which older cores give so.
-                        // The device may go when this has returned: the mapping is undone here.
-                        state.phase = Phase::Revoking {
-                            thread: revoking,
-                            mapping: None,
-                        };
-                        drop(state);
-                        drop(mapping);
-                        return;
-                    }
-                    // The core still uses its record of this region, and the callback the device.
-                    state.phase = Phase::Revoking {
-                        thread: revoking,
-                        mapping,
-                    };
-                    Self::wait(state);
+                } if *revoking == thread => {
+                    // Inside the core's answer to our own invalidation, which older cores give so. The
+                    // device may go when this has returned: the mapping is undone here.
+                    let mapping = mapping.take();
+                    drop(state);
+                    drop(mapping);
+                    return;
                 }
-                phase => break (phase, number, range),
+                // The core still uses its record of this region, and the callback the device.
+                Phase::Revoking { .. } => Self::wait(state),
+                _ => {
+                    let phase = mem::replace(&mut state.phase, Phase::Gone);
+                    break (phase, state.registered.number(), state.range);
+                }
             }
         };
-        let pin = match phase {
-            Phase::Pinned { pin, .. }
-            | Phase::Bound { pin, .. }
-            | Phase::Mapping { pin, .. }
-            | Phase::Unmapping { pin } => pin,
-            Phase::Unmapped { pin, unmapped } => {
-                drop(unmapped);
-                pin
-            }
-            Phase::Mapped { pin, mapping, .. } => {
-                drop(mapping);
-                pin
-            }
-            Phase::Pinning
-            | Phase::Failed(_)
-            | Phase::Revoking { .. }
-            | Phase::Revoked { .. }
-            | Phase::Gone => return,
-        };
-        pin.unpin(&range, number);
+        if let Some(pin) = phase.into_pin() {
+            pin.unpin(&range, number);
+        }
     }
 }
 
@@ -447,7 +395,6 @@ unsafe impl Revoke for Region {
         let thread = thread();
         let context = loop {
             let mut state = self.0.lock();
-            let number = state.registered.number();
             match mem::replace(&mut state.phase, Phase::Gone) {
                 waiting @ (Phase::Pinning | Phase::Unmapping { .. }) => {
                     state.phase = waiting;
@@ -456,11 +403,9 @@ unsafe impl Revoke for Region {
                 Phase::Mapped {
                     context, mapping, ..
                 } => {
-                    number.set_state(abi::NVPM_REGION_REVOKED);
-                    state.phase = Phase::Revoking {
-                        thread,
-                        mapping: Some(mapping),
-                    };
+                    state.tell(abi::NVPM_REGION_REVOKED);
+                    let mapping = Some(mapping);
+                    state.phase = Phase::Revoking { thread, mapping };
                     break context;
                 }
                 // The device has never reached the memory, or does not any more.
@@ -468,20 +413,15 @@ unsafe impl Revoke for Region {
                 | Phase::Bound { .. }
                 | Phase::Mapping { .. }
                 | Phase::Unmapped { .. }) => {
-                    number.set_state(abi::NVPM_REGION_REVOKED);
-                    let (unmapped, memory) = match phase {
+                    state.tell(abi::NVPM_REGION_REVOKED);
+                    let (_unmapped, rest) = match phase {
                         Phase::Unmapped { unmapped, .. } => (Some(unmapped), None),
-                        Phase::Pinned { memory, .. } | Phase::Bound { memory, .. } => {
-                            (None, Some(memory))
-                        }
-                        _ => (None, None),
+                        other => (None, Some(other)),
                     };
-                    state.phase = Phase::Revoked {
-                        _unmapped: unmapped,
-                    };
+                    state.phase = Phase::Revoked { _unmapped };
                     drop(state);
                     // Not under the lock.
-                    drop(memory);
+                    drop(rest);
                     return;
                 }
                 // The region was given back already.

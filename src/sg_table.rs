@@ -8,15 +8,9 @@ use core::ptr::NonNull;
 
 use kernel::prelude::Result;
 
-use super::{
-    abi::{
-        self,
-        cond_resched, //
-    },
-    extents::{
-        Segments,
-        AT_A_TIME, //
-    },
+use crate::{
+    abi::{self, cond_resched},
+    extents::{Segments, AT_A_TIME},
 };
 
 /// A scatterlist that this module allocated and frees.

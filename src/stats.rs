@@ -5,22 +5,11 @@
 
 use core::ffi::CStr;
 
-use kernel::{
-    error::Error,
-    prelude::{
-        EFAULT,
-        ENOMEM, //
-    }, //
-};
+use kernel::prelude::*;
 
-use super::{
+use crate::{
     abi::ffi::c_char,
-    compat::{
-        edquot,
-        eopnotsupp,
-        AtomicU64,
-        Ordering, //
-    }, //
+    compat::{edquot, eopnotsupp, AtomicU64, Ordering},
 };
 
 /// A counter, which C reads as `struct nvpm_counter`.

@@ -70,10 +70,18 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 
 /*
  * dma_iova_link() gives many extents of memory that is not RAM one range of addresses. It
- * is for GPL modules only, so not for one beside a proprietary driver.
+ * came with 6.18, and is for GPL modules only, so not for one beside a proprietary driver.
  */
-#if NVPM_KERNEL >= KERNEL_VERSION(6, 18, 0) && defined(NVPM_OPEN_DRIVER)
-#define NVPM_DMA_IOVA
+#if NVPM_KERNEL < KERNEL_VERSION(6, 18, 0) || !defined(NVPM_OPEN_DRIVER)
+struct nvpm_no_iova_state {
+	dma_addr_t addr;
+};
+
+#define dma_iova_state nvpm_no_iova_state
+#define dma_iova_try_alloc(dev, state, phys, size) false
+#define dma_iova_link(dev, state, phys, offset, size, dir, attrs) (-EOPNOTSUPP)
+#define dma_iova_sync(dev, state, offset, size) (-EOPNOTSUPP)
+#define dma_iova_destroy(dev, state, mapped, dir, attrs) do {} while (0)
 #endif
 
 #endif

@@ -45,17 +45,7 @@ void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn)
 	*devfn = pci->bus->number << 8 | pci->devfn;
 }
 
-void nvpm_pci_get(struct device *dev)
-{
-	pci_dev_get(to_pci_dev(dev));
-}
-
-void nvpm_pci_put(struct device *dev)
-{
-	pci_dev_put(to_pci_dev(dev));
-}
-
-bool nvpm_pci_registered(struct device *dev)
+bool nvpm_is_registered(struct device *dev)
 {
 	return device_is_registered(dev);
 }
@@ -79,7 +69,6 @@ void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len)
 	dma_unmap_resource(dev, addr, len, DMA_BIDIRECTIONAL, 0);
 }
 
-#ifdef NVPM_DMA_IOVA
 static struct dma_iova_state *nvpm_iova_state(struct nvpm_iova *iova)
 {
 	static_assert(sizeof(iova->state) >= sizeof(struct dma_iova_state));
@@ -117,26 +106,6 @@ void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova)
 	dma_iova_destroy(dev, nvpm_iova_state(iova), iova->linked,
 			 DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
 }
-#else
-bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
-{
-	return false;
-}
-
-int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
-{
-	return -EOPNOTSUPP;
-}
-
-int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr)
-{
-	return -EOPNOTSUPP;
-}
-
-void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova)
-{
-}
-#endif
 
 int nvpm_sg_alloc(struct sg_table *table, u32 entries)
 {

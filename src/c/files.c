@@ -37,22 +37,13 @@ static const char *nvpm_clients[NVPM_CLIENTS];
 #define NVPM_CORE_API "MLNX_OFED 4.0, or 5.1 to 5.4-2"
 #endif
 
-/* sysfs: a directory of the module with a file for each attribute. */
+/* sysfs: a file of the module's directory, with one of these three. */
 struct nvpm_attribute {
 	struct attribute attr;
 	const struct nvpm_counter *counter;
+	const char *text;
 	ssize_t (*show)(char *page);
 };
-
-static ssize_t nvpm_show_core_api(char *page)
-{
-	return scnprintf(page, PAGE_SIZE, "%s\n", NVPM_CORE_API);
-}
-
-static ssize_t nvpm_show_ground(char *page)
-{
-	return scnprintf(page, PAGE_SIZE, "%s\n", NVPM_GROUND);
-}
 
 static ssize_t nvpm_show_clients(char *page)
 {
@@ -87,13 +78,11 @@ static ssize_t nvpm_show_pairs(char *text)
 	return page.len;
 }
 
-#define NVPM_FILE(file) { .attr = { .name = #file, .mode = 0444 }, .show = nvpm_show_##file }
-
 static struct nvpm_attribute nvpm_files[16] = {
-	NVPM_FILE(clients),
-	NVPM_FILE(pairs),
-	NVPM_FILE(core_api),
-	NVPM_FILE(ground),
+	{ .attr = { .name = "clients", .mode = 0444 }, .show = nvpm_show_clients },
+	{ .attr = { .name = "pairs", .mode = 0444 }, .show = nvpm_show_pairs },
+	{ .attr = { .name = "core_api", .mode = 0444 }, .text = NVPM_CORE_API },
+	{ .attr = { .name = "ground", .mode = 0444 }, .text = NVPM_GROUND },
 };
 
 /* Those above; the counters follow. */
@@ -110,6 +99,8 @@ static ssize_t nvpm_show(struct kobject *dir, struct attribute *attr, char *page
 
 	if (file->show)
 		return file->show(page);
+	if (file->text)
+		return scnprintf(page, PAGE_SIZE, "%s\n", file->text);
 	return scnprintf(page, PAGE_SIZE, "%llu\n", READ_ONCE(file->counter->value));
 }
 

@@ -58,10 +58,10 @@ struct nvpm_process {
 };
 
 void nvpm_current_process(struct nvpm_process *process);
-/* The name of the calling process: 15 bytes, padded with zeros. */
+/* Copies the process's name, 15 bytes padded with zeros. */
 void nvpm_current_comm(u8 *comm);
 s32 nvpm_current_tid(void);
-/* Whether the calling thread is exiting; whether it is a kernel thread. */
+/* The thread's flags of these. */
 bool nvpm_current_exiting(void);
 bool nvpm_current_kthread(void);
 
@@ -84,10 +84,11 @@ bool nvpm_can_invalidate(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 /* The device's address on PCI: domain, and bus and devfn. */
 void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn);
-/* A reference to a PCI device; whether the device is still registered. */
-void nvpm_pci_get(struct device *dev);
-void nvpm_pci_put(struct device *dev);
-bool nvpm_pci_registered(struct device *dev);
+/* As linux/pci.h has them, which is much for bindgen. */
+struct pci_dev *pci_dev_get(struct pci_dev *dev);
+void pci_dev_put(struct pci_dev *dev);
+/* Whether the device has not been removed. */
+bool nvpm_is_registered(struct device *dev);
 
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);

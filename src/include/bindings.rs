@@ -327,13 +327,13 @@ extern "C" {
     pub fn nvpm_pci_address(dev: *mut device, domain: *mut u32_, devfn: *mut u16_);
 }
 extern "C" {
-    pub fn nvpm_pci_get(dev: *mut device);
+    pub fn pci_dev_get(dev: *mut pci_dev) -> *mut pci_dev;
 }
 extern "C" {
-    pub fn nvpm_pci_put(dev: *mut device);
+    pub fn pci_dev_put(dev: *mut pci_dev);
 }
 extern "C" {
-    pub fn nvpm_pci_registered(dev: *mut device) -> bool_;
+    pub fn nvpm_is_registered(dev: *mut device) -> bool_;
 }
 extern "C" {
     pub fn nvpm_dma_map(dev: *mut device, phys: u64_, len: usize, addr: *mut u64_) -> ffi::c_int;

@@ -27,7 +27,7 @@ quiet_cmd_nvpm_bindgen = BINDGEN $@
 	--allowlist-type 'nvidia_p2p_(page|page_table|dma_mapping|page_size_type)' \
 	--allowlist-var 'NVIDIA_P2P_PAGE_SIZE_.*|NVPM_NO_DEVICE|NVPM_REGION_.*|nvpm_.*' \
 	--allowlist-function 'ib_(un)?register_peer_memory_client|nvidia_p2p_(get|put)_pages' \
-	--allowlist-function 'nvidia_p2p_dma_(un)?map_pages|nvpm_.*|sg_free_table' \
+	--allowlist-function 'nvidia_p2p_dma_(un)?map_pages|nvpm_.*|sg_free_table|pci_dev_(get|put)' \
 	--blocklist-function 'nvpm_region_from|nvpm_pairs_each' \
 	-- $(nvpm-bindgen-cflags)
 

@@ -10,7 +10,7 @@ extern "C" {
     /// Prints `len` bytes of `text`, which are valid for reading. May be called in any context.
     fn nvpm_print(level: c_int, text: *const u8, len: usize);
     #[cfg(target_os = "none")]
-    fn nvpm_bug() -> !;
+    fn nvpm_bug();
 }
 
 /// A line that is being made; what does not fit is left out.
@@ -67,6 +67,11 @@ macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // SAFETY: `nvpm_bug` has no arguments, may be called in any context, and does not return.
-    unsafe { nvpm_bug() }
+    // SAFETY: `nvpm_bug` has no arguments, may be called in any context, and does not return. Its
+    // declaration does not say so: the compiler then puts a trap here, without which objtool
+    // takes the next function for the continuation.
+    unsafe {
+        nvpm_bug();
+        core::hint::unreachable_unchecked()
+    }
 }
