@@ -10,10 +10,10 @@ use kernel::{
     sync::{Arc, SpinLock},
 };
 
-use crate::abi;
-
-/// The crate's own atomic types came with 6.19.
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use crate::{
+    abi,
+    atomic::{AtomicPtr, Ordering},
+};
 
 /// Prints a warning, rate-limited: for paths that a user can take at will.
 macro_rules! pr_warn_ratelimited {

@@ -10,6 +10,7 @@ use core::{ffi::CStr, ptr::null};
 use kernel::prelude::*;
 
 mod abi;
+mod atomic;
 mod compat;
 mod dma;
 mod extents;

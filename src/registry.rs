@@ -19,7 +19,8 @@ use kernel::{
 
 use crate::{
     abi::{self, ffi::c_void, wait_for_memory},
-    compat::{edquot, pr_warn_ratelimited, AtomicU64, Global, Installed, Ordering},
+    atomic::{AtomicU64, Ordering},
+    compat::{edquot, pr_warn_ratelimited, Global, Installed},
     dma::Device,
     extents::Range,
     module_ref::ModuleRef,

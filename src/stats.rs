@@ -9,7 +9,8 @@ use kernel::prelude::*;
 
 use crate::{
     abi::ffi::c_char,
-    compat::{edquot, eopnotsupp, AtomicU64, Ordering},
+    atomic::{AtomicU64, Ordering},
+    compat::{edquot, eopnotsupp},
 };
 
 /// A counter, which C reads as `struct nvpm_counter`.

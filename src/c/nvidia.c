@@ -26,56 +26,36 @@ static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 
-#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
-bool nvpm_has_persistent(void)
-{
-	return true;
-}
-
-int nvpm_get_pages_persistent(u64 addr, u64 len,
-			      struct nvidia_p2p_page_table **table)
-{
-	return nvidia_p2p_get_pages_persistent(addr, len, table, 0);
-}
-
-int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
-{
-	return nvidia_p2p_put_pages_persistent(addr, table, 0);
-}
+#if defined(NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API)
+#define NVPM_HAS_PERSISTENT true
+#define nvpm_get_persistent(addr, len, table) nvidia_p2p_get_pages_persistent(addr, len, table, 0)
+#define nvpm_put_persistent(addr, table) nvidia_p2p_put_pages_persistent(addr, table, 0)
 #elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
 /* Drivers 515 to 530: without a callback the pages are pinned until put. */
-bool nvpm_has_persistent(void)
-{
-	return nvidia_p2p_cap_persistent_pages;
-}
-
-int nvpm_get_pages_persistent(u64 addr, u64 len,
-			      struct nvidia_p2p_page_table **table)
-{
-	return nvidia_p2p_get_pages(0, 0, addr, len, table, NULL, NULL);
-}
-
-int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
-{
-	return nvidia_p2p_put_pages(0, 0, addr, table);
-}
+#define NVPM_HAS_PERSISTENT nvidia_p2p_cap_persistent_pages
+#define nvpm_get_persistent(addr, len, table) \
+	nvidia_p2p_get_pages(0, 0, addr, len, table, NULL, NULL)
+#define nvpm_put_persistent(addr, table) nvidia_p2p_put_pages(0, 0, addr, table)
 #else
+#define NVPM_HAS_PERSISTENT false
+#define nvpm_get_persistent(addr, len, table) (-ENOTSUPP)
+#define nvpm_put_persistent(addr, table) (-ENOTSUPP)
+#endif
+
 bool nvpm_has_persistent(void)
 {
-	return false;
+	return NVPM_HAS_PERSISTENT;
 }
 
-int nvpm_get_pages_persistent(u64 addr, u64 len,
-			      struct nvidia_p2p_page_table **table)
+int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table)
 {
-	return -ENOTSUPP;
+	return nvpm_get_persistent(addr, len, table);
 }
 
 int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 {
-	return -ENOTSUPP;
+	return nvpm_put_persistent(addr, table);
 }
-#endif
 
 /*
  * The page table's major number went from 1 to 2 when a field was appended; the
