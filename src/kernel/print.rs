@@ -9,8 +9,9 @@ use crate::ffi::c_int;
 extern "C" {
     /// Prints `len` bytes of `text`, which are valid for reading. May be called in any context.
     fn nvpm_print(level: c_int, text: *const u8, len: usize);
+    /// Does not return. May be called in any context.
     #[cfg(target_os = "none")]
-    fn nvpm_bug() -> !;
+    fn nvpm_bug();
 }
 
 /// A line that is being made; what does not fit is left out.
@@ -67,6 +68,11 @@ macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // SAFETY: `nvpm_bug` has no arguments, may be called in any context, and does not return.
-    unsafe { nvpm_bug() }
+    // SAFETY: `nvpm_bug` has no arguments, may be called in any context, and does not return. Its
+    // type does not say so, since then the compiler would put no trap here, and those who read
+    // object files (objtool) would miss an end.
+    unsafe {
+        nvpm_bug();
+        core::hint::unreachable_unchecked()
+    }
 }
