@@ -56,6 +56,9 @@ struct Record {
     charged: Charged,
 }
 
+// With the tree's node and the number: one object of 128 bytes of the allocator.
+const _: () = assert!(core::mem::size_of::<Record>() <= 96);
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Charged {
     Nobody,
