@@ -131,7 +131,7 @@ check_version() {
 
 # What the service says of machines that are made of files.
 check_status() {
-	in_copy status tests/status/run
+	in_copy status 'python3 -B tests/status/run.py tests/status/machines tests/status/commands'
 }
 
 # What selftest says of libraries that are doubles, with all of Python and the header.
