@@ -143,7 +143,13 @@ class Look:
                 wrong.append((0, f"{type(error).__name__}: {error}"))
         elif not any(line.startswith("exit ") for _, line in self.expected):
             self.expected.append((0, "exit 0"))
-        wrong += [(number, line) for number, line in self.expected if not self.holds(*line.split(" ", 1))]
+        for number, line in self.expected:
+            try:
+                met = self.holds(*line.split(" ", 1))
+            except (LookupError, TypeError, ValueError) as error:
+                met, line = False, f"{line}: {type(error).__name__}: {error}"
+            if not met:
+                wrong.append((number, line))
         named = {name for _, line in self.expected if FACT.fullmatch(line) for name in FACT.fullmatch(line)[2].split(",")}
         marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
         wrong += [(0, f"{name}: not good, too") for name in marked - named - self.passed_over]
