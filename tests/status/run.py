@@ -50,7 +50,7 @@ HERE = Path(__file__).resolve().parent
 SERVICE = HERE.parents[1] / "init.d"
 TOOLS = ("id", "modinfo", "mokutil", "ofed_info", "rpm", "uname", "systemctl")
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
-SAMPLE = re.compile(r'([a-z_]+)(\{[a-z]+="(?:[^"\\\n]|\\[\\"n])*"\})? (\d+)')
+SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
 EXPECTATIONS = ("good", "warn", "bad", "none", "no", "metric", "exit", "prints", "line", "says", "lines", "json")
 LEVELS = {"good": "0", "warn": "1", "bad": "2"}
 
@@ -101,21 +101,21 @@ def check_text(said, text):
 def check_metrics(said, text):
     """Returns the samples, which are in the text format of Prometheus and agree with what is said."""
     assert text.endswith("\n"), "the last line has no end"
-    helped, name, samples = set(), None, {}
+    helped, typed, samples = "", None, {}
     for line in text[:-1].split("\n"):
         match = SAMPLE.fullmatch(line)
-        if not match:
-            mark, what, of, rest = line.split(" ", 3)
-            assert (mark, what) == (("#", "TYPE") if of == name else ("#", "HELP")) and (of == name or of not in helped), line
-            assert what == "HELP" or rest == ("counter" if of.endswith("_total") else "gauge"), line
-            helped.add(of)
-            name = of
-            continue
-        sample = name + re.sub(r"\\(.)", r"\1", (match[2] or "").replace('"', "", 1)[:-2] + "}" * bool(match[2]))
-        assert match[1] == name and sample not in samples, f"not below its type, or twice: {line}"
-        samples[sample] = match[3]
-    facts = {sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")}
-    assert facts == {f"nvpm_fact{{id={fact['id']}}}": LEVELS[fact["verdict"]] for fact in said["facts"] if fact["verdict"] != "none"}
+        if match:
+            label = re.sub(r"\\(.)", r"\1", f"{{{match[2]}={match[3]}}}") if match[2] else ""
+            assert match[1] == typed and typed + label not in samples, f"not below its type, or twice: {line}"
+            samples[typed + label] = match[4]
+        elif line.startswith("# HELP "):
+            helped, text = line.split(" ", 3)[2:]
+            assert text and not any(sample.split("{")[0] == helped for sample in samples), f"not together: {line}"
+        else:
+            assert line == f"# TYPE {helped} {'counter' if helped.endswith('_total') else 'gauge'}", line
+            typed = helped
+    judged = {f"nvpm_fact{{id={fact['id']}}}": LEVELS[fact["verdict"]] for fact in said["facts"] if fact["verdict"] != "none"}
+    assert judged == {sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")}, samples
     assert samples[f"nvpm_info{{kernel={said['kernel']}}}"] == "1", samples
     assert samples.get("nvpm_loaded") == {"running": "1", "not running": "0", "unknown": None}[said["state"]], samples
     return [f"{sample} {value}" for sample, value in samples.items()]
