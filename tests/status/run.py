@@ -240,8 +240,7 @@ def machines(table):
             said = change.startswith("said ")
             found[-1][1].extend([(number, change)] + [(number, f"says {expected}" if said else expected)] * bool(expected))
     for title, lines in found:
-        each = [line[5:].split(" | ") for _, line in lines if line.startswith("each ")]
-        for value in each[0] if each else ["%"]:
+        for value in [value for _, line in lines if line.startswith("each ") for value in line[5:].split(" | ")] or ["%"]:
             yield title, [(number, line.replace("%", value)) for number, line in lines if not line.startswith("each ")]
 
 
