@@ -207,7 +207,8 @@ class Tester:
             elif word == "said":
                 module, _, text = rest.partition(" ")
                 text = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
-                look = Look({**environment, "MODULE": module, "SAID": text}, passed_over, '. ./explain.sh; advice "$MODULE" "$SAID"')
+                said = {**environment, "MODULE": module, "SAID": text}
+                look = Look(said, passed_over, '. ./explain.sh; advice "$MODULE" "$SAID"')
             elif word == "env":
                 environment.update([rest.split("=", 1)])
             elif word == "not":
