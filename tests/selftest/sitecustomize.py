@@ -136,11 +136,11 @@ def poll_cq(_cq, _count, completion):
 
 
 @abi.post_send
-def post_send(qp, request, _bad):
+def post_send(_qp, request, _bad):
     wr, element = request[0], request[0].sg_list[0]
     local = reach(element.lkey, element.addr, element.length)
     remote = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, element.length)
-    rule(next(one.state for one in qps if ctypes.addressof(one) == qp) == abi.IBV_QPS_RTS, "a queue pair that is not ready")
+    rule(all(one.state == abi.IBV_QPS_RTS for one in qps), "both queue pairs are ready")
     rule(wr.num_sge == 1 and wr.send_flags == abi.IBV_SEND_SIGNALED and not wr.next, "one signaled request")
     rule(not pending and element.length <= LONGEST, "a message at a time, as long as the port takes")
     rule(wr.opcode == abi.IBV_WR_RDMA_READ or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
