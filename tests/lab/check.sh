@@ -114,7 +114,7 @@ check_checkpatch() {
 			esac
 		}
 		# The names of CUDA are not the style of the kernel.
-		for file in $(find src examples tests/lab tests/selftest tests/guest/defects tests/guest/clients tests/guest/hosts \
+		for file in $(find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
 			-path tests/lab/cuda/include -prune -o -name "*.[ch]" -print); do
 			perl "/usr/src/linux-lab-$series/scripts/checkpatch.pl" --no-tree --no-summary -q --terse $(passed_over "$file") -f "$file"
 		done'
@@ -131,7 +131,7 @@ check_version() {
 
 # What the service says of machines that are made of files.
 check_status() {
-	in_copy status tests/status/run
+	in_copy status 'python3 -B tests/status/run.py tests/status/machines tests/status/commands'
 }
 
 # What selftest says of libraries that are doubles, with all of Python and the header.
