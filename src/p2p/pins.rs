@@ -270,6 +270,11 @@ impl<T: Revoke> RevocablePin<T> {
             drop(gate);
             return self.left_behind(range, owner);
         }
+        // Drivers before 535 read the table before they take their lock: it must not have been freed
+        // while they were asked.
+        if !self.id.armed() {
+            return None;
+        }
         // SAFETY: By the type's invariant the arguments are those of the pin. If the driver has
         // taken the pages back meanwhile, it finds no such key and returns 0: nobody can have been
         // given the same address since, for that needs the gate.
