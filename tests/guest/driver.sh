@@ -29,13 +29,6 @@ load_flavour() {
 	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
 }
 
-# load_module_for GENERATION [PARAMETER=VALUE...]: the module built for it.
-load_module_for() {
-	local generation=$1
-	shift
-	insmod "/lib/nv_peer_mem/driver-$generation/nv_peer_mem.ko" "$@"
-}
-
 # How a registration may end that loses its memory at such a point: refused, because
 # the memory is not there any more; or made, and then revoked or ended. Where
 # both are possible it depends on who comes first.
@@ -66,7 +59,3 @@ register_losing() {
 }
 
 injections_over() { [ "$(nvidia_count live_injections)" = 0 ]; }
-
-# remember: the counters as they are. grown NAME: by how much one is higher now.
-remember() { cat "$NVIDIA/counters" >/tmp/before; }
-grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }

@@ -35,9 +35,8 @@ report() {
 	printf '### %s\n' "$text"
 }
 
-# say TEXT: for the reader. row NAME | VALUE: of the demonstration's table.
+# say TEXT: for the reader.
 say() { report "# say: $*"; }
-row() { report "# row: $*"; }
 
 # counted ok|"not ok" TEXT: a check. The file has a letter for each.
 counted() {
@@ -65,23 +64,7 @@ spoil() {
 
 # check TEXT COMMAND...: counts COMMAND's success.
 check() {
-	local text=$1
-	shift
-	if "$@"; then ok "$text"; else fail "$text (failed: $*)"; fi
-}
-
-# shown TEXT VALUE COMMAND...: counts COMMAND's success and makes it a row of
-# the demo's table: VALUE if it succeeds.
-shown() {
-	local text=$1 value=$2
-	shift 2
-	if "$@"; then
-		ok "$text"
-		row "$text | $value"
-	else
-		fail "$text (failed: $*)"
-		row "$text | FAILED"
-	fi
+	if "${@:2}"; then ok "$1"; else fail "$1 (failed: ${*:2})"; fi
 }
 
 # equal TEXT EXPECTED GOT
@@ -102,6 +85,13 @@ value() { sed -n "s/^$2 //p" "$1/counters"; }
 
 nvidia_count() { value "$NVIDIA" "$1"; }
 core_count() { value "$CORE" "$1"; }
+
+# remember: the driver's counters as they are. grown NAME: by how much one is higher now.
+remember() { cat "$NVIDIA/counters" >/tmp/before; }
+grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
+
+# statistic NAME: what the module says of itself.
+statistic() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
 # wait_for TEXT COMMAND...: polls, and gives up after a minute of guest time.
 wait_for() {
@@ -147,30 +137,38 @@ unload_gpu() {
 	done
 }
 
-# The RDMA core and a software HCA over the PCI network card.
+# network: the PCI network card's name.
+network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
+
+# The RDMA core and a software HCA over that card.
 load_rdma() {
-	local net
 	modprobe e1000e
 	modprobe ib_uverbs
 	modprobe rdma_rxe
-	net=$(basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)")
-	ip address add "$ADDRESS/24" dev "$net"
-	ip link set "$net" up
-	rdma link add rxe0 type rxe netdev "$net"
+	ip address add "$ADDRESS/24" dev "$(network)"
+	ip link set "$(network)" up
+	rdma link add rxe0 type rxe netdev "$(network)"
 	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
 }
 
 # load_module [PARAMETER=VALUE...]
 # shellcheck disable=SC2120 # scenarios give the parameters
 load_module() { modprobe nv_peer_mem "$@"; }
-
 unload_module() { rmmod nv_peer_mem; }
 
-load_all() {
+# load_built NAME [PARAMETER=VALUE...]: not the installed one, but what the layer has in this directory.
+load_built() { insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"; }
+
+# load_neighbours: what the module stands between. load_all [PARAMETER=VALUE...]: and the module.
+load_neighbours() {
+	# shellcheck disable=SC2119
 	load_gpu
 	load_rdma
-	# shellcheck disable=SC2119
-	load_module
+}
+
+load_all() {
+	load_neighbours
+	load_module "$@"
 }
 
 # perftest PROGRAM OPTION...: both sides of a perftest program on this machine,
@@ -187,11 +185,30 @@ perftest() {
 	return "$rc"
 }
 
-# result COLUMN: a column of the line of figures in /tmp/client.
-result() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
-
-# register RESULT: a registration that must end like that.
+# register RESULT: a registration that must end like that. registers TEXT RESULT: as a check.
 register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+registers() { check "$1: $2" register "$2"; }
+
+# revoke [OPTION...]: memory is freed that is registered, and used again.
+revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
+
+# with KNOB VALUE COMMAND...: COMMAND while that is in a file of the simulated driver. with_core SWITCH
+# COMMAND...: while the RDMA core is like that, or has that bug.
+with() {
+	local knob=$NVIDIA/$1 before=clear
+	[ "$1" = fail ] || before=$(cat "$knob")
+	echo "$2" >"$knob"
+	"${@:3}"
+	echo "$before" >"$knob"
+}
+with_core() {
+	echo "$1 1" >"$CORE/switch"
+	"${@:2}"
+	echo "$1 0" >"$CORE/switch"
+}
+
+# as_nobody COMMAND...: as a user without rights.
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
 
 # peer NAME FILE: a figure that the RDMA core keeps about a client.
 peer() { cat "$PEERS/$1/$2"; }
@@ -250,19 +267,14 @@ transfer_seen() {
 
 # hold COMMAND...: starts a command that says `holding` wherever it waits for a
 # line of input, and waits until it does. What it says goes to /tmp/held.
-hold() { hold_from holding "$@"; }
-
-# hold_from LINE COMMAND...: the same, but waits only until it says LINE.
-hold_from() {
-	local line=$1
-	shift
+hold() {
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
 	# Of their own: the shell takes the coprocess's away as soon as it ends.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
-	until_said "$line"
+	until_holding
 }
 
 until_holding() { until_said holding; }
@@ -288,14 +300,19 @@ ended_well() {
 	wait "$held"
 }
 
-# Gauges that are not zero, as "name=value" words; an error where there are none at all.
-live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters" 2>&1; }
+# live_gauges DOUBLE...: those that are not zero, as "name=value" words; an error where there are none at all.
+live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
 # violations DOUBLE...: what these recorded; an error where nothing is recorded at all.
 violations() { cat "${@/%//violations}" 2>&1; }
 
 # driver_at_rest: nothing is allocated, pinned or mapped any more.
 driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
+
+# nothing_left TEXT: in the doubles, but for clients while the module is there.
+nothing_left() {
+	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
+}
 
 # What checkers and watchdogs of the kernel begin their reports with.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'

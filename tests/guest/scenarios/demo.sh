@@ -4,9 +4,19 @@
 sees_gpu() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 sees_no_gpu() { ! sees_gpu; }
 
+# shown TEXT VALUE COMMAND...: counts COMMAND's success; a row of the table: VALUE if it succeeds.
+shown() {
+	if "${@:3}"; then
+		ok "$1"
+		report "# row: $1 | $2"
+	else
+		fail "$1 (failed: ${*:3})"
+		report "# row: $1 | FAILED"
+	fi
+}
+
 say "loading the simulated GPU driver and an RDMA core with peer memory"
-load_gpu
-load_rdma
+load_neighbours
 
 say "without the module: registering GPU memory"
 shown "ibv_reg_mr of GPU memory, without module" "EFAULT (bad address)" \
@@ -27,10 +37,13 @@ perftest_on_gpu() {
 	perftest "$@" && [ "$(peer nv_mem num_alloc_mrs)" = $((before + 2)) ]
 }
 
+# Of the last line of figures in /tmp/client.
+column() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
+
 for program in "ib_write_bw 65536 4 MB/s" "ib_read_bw 65536 4 MB/s" "ib_send_lat 4096 5 us"; do
 	read -r name size column unit <<<"$program"
 	say "stock $name, GPU memory at both ends"
-	if perftest_on_gpu "$name" -n 100 -s "$size"; then figure=$(result "$column"); else figure=; fi
+	if perftest_on_gpu "$name" -n 100 -s "$size"; then figure=$(column "$column"); else figure=; fi
 	shown "$name --mmap, 100 x $size bytes" "$figure $unit" test -n "$figure"
 done
 
@@ -40,14 +53,13 @@ unload_module
 
 say "modprobe nv_peer_mem persistent_api_support=0; GPU memory freed while registered"
 load_module persistent_api_support=0
-revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 >/tmp/revoke; }
-revoke && revoked=0 || revoked=1
+revoke >/tmp/revoke && revoked=0 || revoked=1
 cat /tmp/revoke
 status() { sed -n "s/^$1=//p" /tmp/revoke; }
 shown "RDMA write before the free" "$(status first_status)" test "$(status first_status)" = IBV_WC_SUCCESS
 shown "RDMA write after the free" "$(status status)" test "$(status status)" != IBV_WC_SUCCESS
 shown "the memory's next owner" untouched test "$(status reuse_intact)$revoked" = yes0
 unload_module
-left=$(live_gauges "$NVIDIA"; live_gauges "$CORE")
+left=$(live_gauges "$NVIDIA" "$CORE")
 shown "objects left in driver and RDMA core" 0 test -z "$left"
 shown "violations of a contract" 0 test -z "$(violations "$NVIDIA" "$CORE")"

@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a registration ended by another process than made it leaves nothing
-load_gpu
-load_rdma
+load_neighbours
 
 # While anything is pinned or registered the module must stay: a callback of
 # the driver, or a call of the RDMA core, may come.

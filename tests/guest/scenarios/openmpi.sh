@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: Open MPI over UCX, both Debian's, moves GPU memory between two machines
 . /lab/hosts.sh
-load_gpu
-load_rdma
+load_neighbours
 both_up
 left use_seed
 mkdir -p /run/sshd

@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: parameters mean what nvidia-peermem's mean; wrong ones and its company are refused in words
-load_gpu
-load_rdma
+load_neighbours
 loads() { # EXPECTED_CLIENTS PARAMETER...
 	local expected=$1 clients
 	shift

@@ -1,10 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nobody reads, writes or pins GPU memory of another process
-load_gpu
-load_rdma
-
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
+load_neighbours
 
 # Of another process, at a known address.
 others_memory() {
@@ -59,9 +56,7 @@ for support in 1 0; do
 	load_module persistent_api_support=$support
 	others_memory "$support"
 	absurd_ranges "$support"
-	for double in "$NVIDIA" "$CORE"; do
-		equal "$support: nothing is left in ${double##*/}" '' "$(live_gauges "$double" | grep -v live_clients | paste -sd' ')"
-	done
+	nothing_left "$support"
 	unload_module
 done
 
