@@ -22,7 +22,7 @@ story() {
 			"$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))/$(core_count live_umems)"
 		left=0
 		[ "$support-$expected" != 0-1/0 ] || left=1
-		equal "$text: left behind" "$left" "$(cat /sys/module/nv_peer_mem/statistics/left_behind)"
+		equal "$text: left behind" "$left" "$(statistic left_behind)"
 		[ "$expected" = 0/0 ] || check "$text: the module stays" module_stays
 		go_on || break
 	done
