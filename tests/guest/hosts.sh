@@ -69,6 +69,3 @@ begin_order() {
 	: >/tmp/held
 	echo "$*" >&"$to_held"
 }
-
-# said KEY: what the endpoint said to its last order.
-said() { sed -n "s/^$1=//p" /tmp/held; }

@@ -171,20 +171,6 @@ load_all() {
 	load_module "$@"
 }
 
-# perftest PROGRAM OPTION...: both sides of a perftest program on this machine,
-# each with its buffer in GPU memory. The client's output is left in /tmp/client.
-perftest() {
-	local program=$1 pid rc=0
-	shift
-	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=0 >/tmp/server 2>&1 &
-	pid=$!
-	wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "' || return 1
-	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=$((8 << 20)) "$ADDRESS" >/tmp/client 2>&1 || rc=$?
-	wait "$pid" || rc=$?
-	[ "$rc" = 0 ] || cat /tmp/server /tmp/client
-	return "$rc"
-}
-
 # register RESULT: a registration that must end like that. registers TEXT RESULT: as a check.
 register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 registers() { check "$1: $2" register "$2"; }
@@ -240,31 +226,6 @@ expect_log() {
 	check "$1" grep -qE "$2" /tmp/log
 }
 
-# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
-# two pieces of GPU memory, whose bytes the host compares in the file behind
-# the BAR while they are registered.
-transfer_seen() {
-	local from=$1 to=$2 length=$3 seed=$4 line pid target=
-	shift 4
-	coproc TRANSFER { gpuverbs transfer --from "$from" --to "$to" --length "$length" --seed "$seed" --hold "$@"; }
-	pid=$TRANSFER_PID
-	# Of its own: the shell takes the coprocess's away as soon as it ends.
-	local out=${TRANSFER[0]} in=${TRANSFER[1]} answer=
-	while read -r -u "$out" line; do
-		printf '%s\n' "$line"
-		case $line in
-		target_offset=*) target=${line#*=} ;;
-		length=*) length=${line#*=} ;;
-		holding)
-			answer=$(ask pattern "$target" "$length" "$seed")
-			echo >&"$in"
-			break
-			;;
-		esac
-	done
-	wait "$pid" && [ "$answer" = yes ]
-}
-
 # hold COMMAND...: starts a command that says `holding` wherever it waits for a
 # line of input, and waits until it does. What it says goes to /tmp/held.
 hold() {
@@ -298,6 +259,19 @@ go_on() {
 ended_well() {
 	exec {to_held}>&- {from_held}<&-
 	wait "$held"
+}
+
+# said KEY: what it said as KEY=..., since it was started or last asked.
+said() { sed -n "s/^$1=//p" /tmp/held; }
+
+# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
+# two pieces of GPU memory, whose bytes the host compares in the file behind
+# the BAR while they are registered.
+transfer_seen() {
+	local answer=no
+	hold gpuverbs transfer --from "$1" --to "$2" --length "$3" --seed "$4" --hold "${@:5}" &&
+		answer=$(ask pattern "$(said target_offset)" "$(said length)" "$4")
+	ended_well && [ "$answer" = yes ]
 }
 
 # live_gauges DOUBLE...: those that are not zero, as "name=value" words; an error where there are none at all.

@@ -30,20 +30,24 @@ shown "nv_peer_mem.ko loaded" "version $(cat /sys/module/nv_peer_mem/version)" \
 shown "clients registered with the RDMA core" "$(client_names)" test -e "$PEERS/nv_mem/version"
 shown "ucx_info -d, with module" "GPU memory (cuda)" sees_gpu
 
-# Registers GPU memory at both ends, or the figures would be worth nothing.
-perftest_on_gpu() {
-	local before
+# perftest PROGRAM COLUMN OPTION...: both sides of a perftest program, each with its buffer in GPU memory,
+# which is registered, or its figures would be worth nothing. Leaves in $figure the last one of that column.
+perftest() {
+	local words=("$1" -d rxe0 -F "${@:3}" --mmap=/dev/nvidia-lab) before server
+	figure=
 	before=$(peer nv_mem num_alloc_mrs)
-	perftest "$@" && [ "$(peer nv_mem num_alloc_mrs)" = $((before + 2)) ]
+	"${words[@]}" --mmap-offset=0 >/tmp/server 2>&1 &
+	server=$!
+	wait_for "the server of $1" sh -c 'ss -ltn | grep -q ":18515 "' || return 1
+	"${words[@]}" --mmap-offset=$((8 << 20)) "$ADDRESS" >/tmp/client 2>&1 && wait "$server" || return 1
+	[ "$(peer nv_mem num_alloc_mrs)" = $((before + 2)) ] || return 1
+	figure=$(awk -v column="$2" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client)
 }
-
-# Of the last line of figures in /tmp/client.
-column() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
 
 for program in "ib_write_bw 65536 4 MB/s" "ib_read_bw 65536 4 MB/s" "ib_send_lat 4096 5 us"; do
 	read -r name size column unit <<<"$program"
 	say "stock $name, GPU memory at both ends"
-	if perftest_on_gpu "$name" -n 100 -s "$size"; then figure=$(column "$column"); else figure=; fi
+	perftest "$name" "$column" -n 100 -s "$size" || cat /tmp/server /tmp/client
 	shown "$name --mmap, 100 x $size bytes" "$figure $unit" test -n "$figure"
 done
 

@@ -7,7 +7,7 @@ load_neighbours
 others_memory() {
 	local address user
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-register:EFAULT,heir-free:EINVAL,hold
-	address=$(sed -n 's/^address=//p' /tmp/held)
+	address=$(said address)
 	check "$1: a victim is there" test -n "$address"
 	for user in env as_nobody; do
 		for length in 4096 64K 1M; do
@@ -15,16 +15,11 @@ others_memory() {
 		done
 	done
 	equal "$1: pins" 1 "$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))"
-	go_on
 	check "$1: a child has no right to it either" ended_well
 }
 
 # refused TEXT RESULT WORDS...: by whatever means it is tried.
-refused() {
-	local text=$1 result=$2
-	shift 2
-	check "$text is $result" as_nobody gpuverbs probe --expect "$result" "$@"
-}
+refused() { check "$1 is $2" as_nobody gpuverbs probe --expect "$2" "${@:3}"; }
 
 absurd_ranges() {
 	local pages
