@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory behind a coherent link, which is RAM: mapped by the driver, or declined
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: with drivers 515 to 530 as well, where get_pages without callback pins for good
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: with drivers from 580 on as well, whose page table has version 2.0 and flags
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: what the driver's tables and mappings may look like, and must not
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an unpin that comes too late does not unpin somebody else's memory
 . /lab/server.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the examples: what they say without the module, and that with it they register CUDA memory
 . /lab/cuda.sh

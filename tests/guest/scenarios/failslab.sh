@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: whichever allocation of memory fails in the kernel, nothing is left
 load_neighbours

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
 load_neighbours

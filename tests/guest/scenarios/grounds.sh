@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module serves on each ground, beside the open and the closed driver
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: two machines with a GPU each: RDMA between the GPUs, memory that goes, a machine that goes
 . /lab/hosts.sh

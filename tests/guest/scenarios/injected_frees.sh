@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: memory freed at every injection point of a registration, by every kind of task
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: registrations that another process deregisters are counted, bounded, and gone when freed
 . /lab/server.sh

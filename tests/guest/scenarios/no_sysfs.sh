@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an RDMA core without its directory in sysfs, as newer OFED has it
 load_neighbours

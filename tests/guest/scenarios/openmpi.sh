@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: Open MPI over UCX, both Debian's, moves GPU memory between two machines
 . /lab/hosts.sh

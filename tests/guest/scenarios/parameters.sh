@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: parameters mean what nvidia-peermem's mean; wrong ones and its company are refused in words
 load_neighbours

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: root can list each registration, with whose it is, and no other user can
 list=/proc/driver/nv_peer_mem/regions

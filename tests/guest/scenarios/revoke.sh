@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory freed under a live registration: it stays by default; where it is revoked, the next RDMA fails, no more
 load_all

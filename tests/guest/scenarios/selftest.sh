@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nvpm selftest over real verbs: passes either way of pinning, and says what is wrong where something is
 

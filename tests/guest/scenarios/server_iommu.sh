@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: behind an IOMMU every address that the module gives is mapped for the device
 load_neighbours

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
 . /lab/driver.sh

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
 load_all

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the driver is asked once which device may reach which GPU, and how, and is obeyed
 . /lab/driver.sh

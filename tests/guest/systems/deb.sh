@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: installed with dpkg and dkms; booted with and without; unloaded; purged
 # Prepared: deb

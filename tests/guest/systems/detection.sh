@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: which program sees the module on which RDMA core, with the marker and without
 # Prepared: deb

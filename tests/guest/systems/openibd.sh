@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: openibd stops, starts and restarts with the module; unit and module agree; a driver that comes after the boot
 # Prepared: deb

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a newer kernel, whose own hooks have had dkms build the module for it; the service's package installed again and updated while it is active
 # Kernels: older newer
