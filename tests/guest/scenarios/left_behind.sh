@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: registrations that another process deregisters are counted, bounded, and gone when freed
 . /lab/server.sh
-load_neighbours
-load_module persistent_api_support=0
+load_all persistent_api_support=0
 mark_log
 check "what a child deregisters fills nobody's memory" \
 	hold gpuverbs inherit --offset 0 --length 64K --count 1024 --steps heir-dereg,owner-register:EDQUOT,hold,owner-free,hold
@@ -15,14 +14,4 @@ go_on
 wait_for "the pins to go" nvidia_is live_pins 0
 equal "freed: nothing is left behind" 0 "$(statistic left_behind)"
 check "all ended well" ended_well
-check "and then it works" register ok
-unload_module
-
-load_module
-check "pinned until deregistration nothing is left behind" \
-	hold gpuverbs inherit --offset 0 --length 64K --count 1030 --steps heir-dereg,owner-register,hold,owner-free,hold
-equal "left behind" 0 "$(statistic left_behind)"
-equal "pins" 0 "$(nvidia_count live_persistent_pins)"
-go_on
-check "all ended well" ended_well
-unload_module
+registers "and then it works" ok
