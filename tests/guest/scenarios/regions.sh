@@ -73,7 +73,7 @@ done
 stay=200
 all_hold() { [ "$(grep -lx holding /tmp/held.* | wc -l)" = 40 ]; }
 wait_for "forty processes" all_hold
-gpuverbs register --offset 8M --length 128K --cycles 2000 >/tmp/cycles 8>&- &
+gpuverbs register --offset 8M --length 128K --cycles 1000 >/tmp/cycles 8>&- &
 cycles=$!
 missed=0 reads=0
 while kill -0 "$cycles" 2>/dev/null; do
@@ -91,9 +91,9 @@ if [ "$MACHINE" = plain ]; then
 	# Pins that can be revoked the simulated driver looks for one after the other.
 	unload_module
 	load_module
-	many=100000
+	many=20000
 	hold gpuverbs register --offset 0 --length 64K --kept $many
-	equal "a hundred thousand lines" $many "$(grep -vc '^#' "$list")"
+	equal "twenty thousand lines" $many "$(grep -vc '^#' "$list")"
 	equal "and in the command" $many "$("$regions" | grep -c '^  0x')"
 	check "all ended well" ended_well
 	listed "none of them is left"
