@@ -227,14 +227,19 @@ expect_log() {
 
 # hold COMMAND...: starts a command that says `holding` wherever it waits for a
 # line of input, and waits until it does. What it says goes to /tmp/held.
-hold() {
+hold() { hold_from holding "$@"; }
+
+# hold_from LINE COMMAND...: the same, but waits only until it says LINE.
+hold_from() {
+	local line=$1
+	shift
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
 	# Of their own: the shell takes the coprocess's away as soon as it ends.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
-	until_holding
+	until_said "$line"
 }
 
 until_holding() { until_said holding; }
