@@ -2,9 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: from 1.3, with apt and dpkg: refused, with nothing lost, where a kernel would be left without a module; else each kernel has ours, and a service that was disabled stays so
-# Machines: stock debian12
-# Test: stock
-# All: two dkms, of which the older builds for fewer kernels by itself
 . /checkout/tests/packages/lib.sh
 
 { read -r service && read -r dkms; } < <(debs /packages)
@@ -68,8 +65,70 @@ four_ways() {
 	done
 }
 
-# Links of SysV init alone, as 1.3 has them.
-. /checkout/tests/guest/systems/prepare/one_three.sh
+# Packages that are called and laid out as those of 1.3, with NVIDIA's own client in C, from
+# Debian, as their module, and links of SysV init alone.
+# put FILE [MODE]: with what is said.
+put() {
+	mkdir -p "$(dirname "$1")"
+	cat >"$1"
+	chmod "${2:-644}" "$1"
+}
+# package NAME: of what is in /tmp/NAME.
+package() {
+	put "/tmp/$1/DEBIAN/control" <<-CONTROL
+		Package: $1
+		Version: 1.3-0
+		Architecture: all
+		Maintainer: lab <lab@localhost>
+		Description: of 1.3
+	CONTROL
+	dpkg-deb --root-owner-group -b "/tmp/$1" /tmp/
+}
+driver=$(echo /usr/src/nvidia-[0-9]*) ofed=/usr/src/ofa_kernel/default
+tree=/tmp/nvidia-peer-memory-dkms
+source=$tree/usr/src/nvidia-peer-memory-1.3
+put "$source/nv_peer_mem.c" <"$driver/nvidia-peermem/nvidia-peermem.c"
+put "$source/conftest.h" </dev/null
+put "$source/Kbuild" <<KBUILD
+obj-m := nv_peer_mem.o
+ccflags-y := -I$driver/nvidia -I$ofed/include/rdma -I\$(src)
+ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"1.3-0\\"
+KBUILD
+put "$source/dkms.conf" <<DKMS
+PACKAGE_NAME="nvidia-peer-memory"
+PACKAGE_VERSION="1.3"
+BUILT_MODULE_NAME[0]="nv_peer_mem"
+DEST_MODULE_LOCATION[0]="/updates/dkms"
+AUTOINSTALL="yes"
+MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nvidia-peer-memory/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
+DKMS
+put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
+#!/bin/sh
+dkms add nvidia-peer-memory/1.3 && dkms install nvidia-peer-memory/1.3 --force
+POSTINST
+put "$tree/DEBIAN/prerm" 755 <<'PRERM'
+#!/bin/sh
+dkms remove nvidia-peer-memory/1.3 --all
+PRERM
+package nvidia-peer-memory-dkms
+tree=/tmp/nvidia-peer-memory
+put "$tree/etc/init.d/nv_peer_mem" 755 <<'SERVICE'
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides: nv_peer_mem
+# Required-Start: $local_fs openibd
+# Required-Stop: $local_fs openibd
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+modprobe nv_peer_mem
+SERVICE
+put "$tree/etc/infiniband/nv_peer_mem.conf" <<<'ONBOOT=yes'
+put "$tree/etc/init/nv_peer_mem.conf" <<<'start on runlevel [2345]'
+find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
+package nvidia-peer-memory
+dpkg -i "${old[@]}"
+echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
 for_all
 check "1.3 has its module for each kernel" each_has 1.3-0
 
@@ -116,6 +175,10 @@ update-rc.d nv_peer_mem defaults
 update-rc.d nv_peer_mem disable
 check "the service of 1.3 is disabled" fails started
 updated "a disabled service" "$service" "$dkms"
+check "the administrator's file is as it was" grep -qx '# Ours: do not touch' /etc/infiniband/nv_peer_mem.conf
+check "the file for upstart is gone" [ ! -e /etc/init/nv_peer_mem.conf ]
+check "so is the source of 1.3" [ ! -e /usr/src/nvidia-peer-memory-1.3 ]
+check "dkms has nothing of 1.3 left" fails grep . <(dkms status nvidia-peer-memory/1.3)
 check "it is disabled still, for systemd" fails wanted
 check "and for SysV init" fails started
 check "installed again" at_once "$service"
