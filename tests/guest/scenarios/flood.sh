@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
+# Clock: instructions, or it would wait for the limits of that log for a minute
 load_gpu
 load_rdma
 
