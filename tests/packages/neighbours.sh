@@ -22,7 +22,7 @@ neighbour nvidia-current-open /tmp/nvidia.ko 'DEST_MODULE_NAME[0]=nvidia-current
 check "a driver cannot be built" fails saying dkms install nvidia-current-open/1.0 -k "$kver"
 mapfile -t debs < <(debs /packages)
 told "the packages are installed all the same" "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver: dkms knows nvidia-current-open/1.0, but has not built it for this kernel (dkms install nvidia-current-open/1.0 -k $kver says why)." \
-	dpkg -i "${debs[@]}"
+	by_dpkg "${debs[@]}"
 check "not to use force" fails says --force
 check "dkms knows the module, and has not built it" grep -qx "nvidia-peer-memory/$version: added" <(dkms status nvidia-peer-memory)
 dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
