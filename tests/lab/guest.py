@@ -199,7 +199,7 @@ class Guest:
     def forget(self):
         if self.console.exists():
             shutil.copy(self.console, CACHE / "log" / f"{self.who}.console")
-        shutil.rmtree(self.run)
+        shutil.rmtree(self.run, ignore_errors=True)
         os.close(self.lock)
 
 

@@ -62,7 +62,8 @@ def scratch(name):
     try:
         yield path
     finally:
-        shutil.rmtree(path)
+        # Once its lock is gone another run may take what is left for a leftover.
+        shutil.rmtree(path, ignore_errors=True)
         os.close(lock)
 
 
