@@ -13,7 +13,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from guest import CACHE, TOP, Guest, Wrong, in_layers, layers, say
+from guest import Guest
+from layer import CACHE, TOP, Wrong, in_layers, say
+from layers import layers
 
 # What is registered (tests/guest/bench/lib.sh).
 SIZES = os.environ.get("LAB_SIZES", "64K,1M,16M,256M,4G,64G")
@@ -21,7 +23,7 @@ KEPT = Path(os.environ.get("LAB_BENCH", CACHE / "bench"))
 
 
 def program(facts, binds, *words):
-    return in_layers(facts["bench_stack"], "bench-report", *words, binds=binds).wait()
+    return in_layers(facts["bench_stack"], "bench-report", *words, binds=binds).returncode
 
 
 def measure(job, metrics):
@@ -40,7 +42,7 @@ def measure(job, metrics):
 
 def version(facts, module):
     return in_layers(facts["stack"], "modinfo", "-k", facts["kver"], "-F", "version", module,
-                     stdout=subprocess.PIPE, text=True).communicate()[0].strip()
+                     stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main(jobs, words):

@@ -14,7 +14,6 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/srcu.h>
 #include <linux/version.h>
 
 #ifndef kzalloc_obj /* 7.0 */
@@ -34,22 +33,6 @@ static inline void lab_free_kfree(void *variable)
 
 	if (!IS_ERR_OR_NULL(object))
 		kfree(object);
-}
-
-/* guard(srcu)(&of_this); the only kind that is used. */
-#define guard(kind) lab_guard_##kind
-#define lab_guard_srcu(of_this)						\
-	struct lab_srcu lab_guard __attribute__((__cleanup__(lab_srcu_end))) = { \
-		.of = (of_this), .index = srcu_read_lock(of_this),	\
-	}
-struct lab_srcu {
-	struct srcu_struct *of;
-	int index;
-};
-
-static inline void lab_srcu_end(struct lab_srcu *guard)
-{
-	srcu_read_unlock(guard->of, guard->index);
 }
 
 #define DEFINE_CLASS(name, type, end, begin, args...)			\

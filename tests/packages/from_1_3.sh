@@ -8,26 +8,15 @@
 old=(/tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb)
 
 # Where it has scripts look for programs, this kernel's uname is, too.
-apt() { saying apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
-at_once() { saying dpkg -i --force-confold "$@"; }
+apt() { apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
+at_once() { dpkg -i --force-confold "$@"; }
 
 # Beside the kernel that runs one that is never built for unless it is asked for, and the newest.
 kernels=("$kver" "$kver-between" "$kver-newest")
 for kernel in "${kernels[@]:1}"; do
-	mkdir -p "/lib/modules/$kernel/updates/dkms"
-	ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$kernel/build"
-	cp "/lib/modules/$kver/updates/dkms/nvidia.ko" "/lib/modules/$kernel/updates/dkms/"
-	: >"/lib/modules/$kernel/modules.order"
-	: >"/lib/modules/$kernel/modules.builtin"
-	depmod "$kernel"
+	another_kernel "$kernel"
+	give_driver "$kernel"
 done
-
-# for_all: 1.3 has its module for the others, too.
-for_all() {
-	for kernel in "${kernels[@]:1}"; do
-		dkms install nvidia-peer-memory/1.3 -k "$kernel"
-	done
-}
 
 # each_has VERSION: of the module, for each kernel.
 each_has() {
@@ -46,23 +35,11 @@ are() {
 }
 both=(nvidia-peer-memory nvidia-peer-memory-dkms)
 
-# refused TEXT COMMAND...: nothing has changed then.
-refused() {
-	check "$1: the update is refused" fails "${@:2}"
+# unchanged TEXT REASON COMMAND...: refused, with nothing lost.
+unchanged() {
+	refused "$1: the update is refused" "$2" "${@:3}"
 	check "$1: both packages are as they were" are 1.3-0 "${both[@]}"
 	check "$1: each kernel has its module still" each_has 1.3-0
-}
-
-# four_ways TEXT REASON...: with apt and dpkg, in either order.
-four_ways() {
-	local way reason
-	for way in apt at_once; do
-		refused "$1, $way" "$way" "$service" "$dkms"
-		for reason in "${@:2}"; do
-			check "$1, $way: it is said why" says "$reason"
-		done
-		refused "$1, $way, the other way round" "$way" "$dkms" "$service"
-	done
 }
 
 # Packages that are called and laid out as those of 1.3, with NVIDIA's own client in C, from
@@ -129,33 +106,38 @@ find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
 package nvidia-peer-memory
 dpkg -i "${old[@]}"
 echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
-for_all
+for kernel in "${kernels[@]:1}"; do dkms install nvidia-peer-memory/1.3 -k "$kernel"; done
 check "1.3 has its module for each kernel" each_has 1.3-0
 
+# With apt and dpkg, in either order.
 without /usr/src/ofa_kernel
-four_ways "no RDMA core" "version 1.3-0 stays as it is, with its modules" "kernel $kver: no RDMA core" \
-	"kernel $kver-between: no RDMA core" "kernel $kver-newest: no RDMA core" "NVPM_UPGRADE=anyway"
-refused "the source alone" at_once "$dkms"
+for way in apt at_once; do
+	unchanged "$way" "version 1.3-0 stays as it is, with its modules" "$way" "$service" "$dkms"
+	for kernel in "${kernels[@]}"; do
+		check "$way: it is said why for $kernel" says "kernel $kernel: no RDMA core"
+	done
+	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
+	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
+done
+unchanged "the source alone" "kernel $kver: no RDMA core" at_once "$dkms"
 
 # As where an image is built: what runs is the builder's kernel.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
 chmod +x /usr/local/bin/uname
 check "another kernel runs" [ "$(uname -r)" = 9.9.9-builder ]
-refused "in an image" apt "$service" "$dkms"
-check "in an image: a kernel is named" says "kernel $kver: no RDMA core"
+unchanged "in an image" "kernel $kver: no RDMA core" apt "$service" "$dkms"
 back
 
 without "/lib/modules/$kver-between/updates/dkms/nvidia.ko"
 depmod "$kver-between"
-refused "one kernel" apt "$service" "$dkms"
-check "one kernel: it is named" says "kernel $kver-between: no NVIDIA driver"
+unchanged "one kernel" "kernel $kver-between: no NVIDIA driver" apt "$service" "$dkms"
 check "one kernel: no other is" fails grep -E "kernel $kver(-newest)?: " "$said"
 back
 depmod "$kver-between"
 
 without /usr/src/ofa_kernel
 dpkg -r nvidia-peer-memory
-check "1.3 without its service: refused, too" fails apt "$service" "$dkms"
+check "1.3 without its service: refused, too" fails saying apt "$service" "$dkms"
 check "1.3 without its service: its source is as it was" are 1.3-0 nvidia-peer-memory-dkms
 check "1.3 without its service: each kernel has its module still" each_has 1.3-0
 back
@@ -163,7 +145,7 @@ dpkg -i --force-confold "${old[0]}"
 
 # updated TEXT ORDER...: by apt.
 updated() {
-	check "$1: updated" apt "${@:2}"
+	check "$1: updated" saying apt "${@:2}"
 	check "$1: both packages are ours" are "$version-1" "${both[@]}"
 	check "$1: each kernel has our module" each_has "$version"
 }
@@ -181,7 +163,7 @@ check "so is the source of 1.3" [ ! -e /usr/src/nvidia-peer-memory-1.3 ]
 check "dkms has nothing of 1.3 left" fails grep . <(dkms status nvidia-peer-memory/1.3)
 check "it is disabled still, for systemd" fails wanted
 check "and for SysV init" fails started
-check "installed again" at_once "$service"
+check "installed again" saying at_once "$service"
 check "it is disabled still" fails wanted
 
 dpkg -P "${both[@]}"
@@ -197,6 +179,6 @@ dpkg -P "${both[@]}"
 dpkg -i "${old[@]}"
 without /usr/src/ofa_kernel
 export NVPM_UPGRADE=anyway
-check "the update goes on where that is wanted" apt "$service" "$dkms"
+check "the update goes on where that is wanted" saying apt "$service" "$dkms"
 check "both packages are ours" are "$version-1" "${both[@]}"
 check "there is no module then" fails module_file

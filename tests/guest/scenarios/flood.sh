@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
+# Clock: instructions, or it would wait for the limits of that log
 load_neighbours
 
 # Registrations, each of them a reason for a line in the log, of which the kernel lets ten through in a
