@@ -3,23 +3,23 @@
 //! A process that has freed registered GPU memory, and tries to reach it when it
 //! is another process's.
 //!
-//! The *intruder* keeps the registration, a connected pair of queue pairs and
-//! whatever keys it can guess. The *resident*, another process, is given the
-//! same memory, puts a secret there and registers it too.
+//! The *intruder* keeps the registration, and whatever keys it can guess. The *resident*,
+//! another process, is given the same memory, puts a secret there and registers it too.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use anyhow::{ensure, Context, Result};
 use nix::sys::wait::{waitpid, WaitStatus};
 
-use crate::buffer::Ends;
+use crate::buffer::{Buffer, Ends};
 use crate::gpu::{FreeBy, Machine};
 use crate::process;
 use crate::value::{say, status_of};
-use crate::verbs::{Mr, Operation, Outcome, Pair, Port, Remote, OPERATIONS};
+use crate::verbs::{Operation, Pair, Remote, Status, OPERATIONS};
 
 /// Frees registered GPU memory, and tries to reach its next owner's bytes there
 #[derive(clap::Args)]
@@ -34,113 +34,82 @@ const GUESSES: u32 = 4;
 impl Trespass {
     pub fn run(self) -> Result<()> {
         let (ours, theirs) = UnixStream::pair()?;
+        // What the resident says of its memory: an address and a key.
+        let home = process::shared_counters(2)?;
         // While this process has nothing that could be inherited.
-        let resident = process::fork(|| status_of(self.reside(&theirs).context("the resident")))?;
+        let resident =
+            process::fork(|| status_of(self.reside(&theirs, home).context("the resident")))?;
         drop(theirs);
-        let intruded = self.intrude(&ours);
+        let intruded = self.intrude(&ours, home);
         // Whatever happened, the resident looks at its memory and ends. It has a
         // copy of this end, so closing would not tell it.
         let _ = ours.shutdown(Shutdown::Both);
         let status = waitpid(resident, None)?;
-        intruded?;
+        say("refused", intruded?);
         ensure!(matches!(status, WaitStatus::Exited(_, 0)), "the resident ended with {status:?}");
         say("result", "kept out");
         Ok(())
     }
 
     /// The other process: says what somebody would need to reach its memory.
-    fn reside(&self, mut intruder: &UnixStream) -> Result<()> {
+    fn reside(&self, mut intruder: &UnixStream, says: &[AtomicU64]) -> Result<()> {
         intruder.read_exact(&mut [0])?;
-        let Machine { gpu, pd } = Machine::open()?;
-        let mut home = self.ends.target(&gpu)?;
+        let machine = Machine::open()?;
+        let mut home = Buffer::allocate(machine.gpu, self.ends.place_of_target())?;
         let secret = self.ends.other_pattern();
         home.put(&secret)?;
-        let region = home.register(&pd)?;
-        let Remote { addr, rkey } = region.remote();
-        intruder.write_all(&addr.to_ne_bytes())?;
-        intruder.write_all(&rkey.to_ne_bytes())?;
+        let region = home.register(&machine.hca)?;
+        says[0].store(region.remote().addr, Relaxed);
+        says[1].store(region.remote().rkey.into(), Relaxed);
+        intruder.write_all(&[0])?;
 
         // Until the intruder has given up.
         let _ = intruder.read(&mut [0]);
         home.check(&secret)
     }
 
-    fn intrude(&self, mut resident: &UnixStream) -> Result<()> {
+    /// How many ways were tried.
+    fn intrude(&self, mut resident: &UnixStream, said: &[AtomicU64]) -> Result<u32> {
         let machine = Machine::open()?;
-        let mut own = self.ends.source(&machine.gpu)?;
-        let mut lost = self.ends.target(&machine.gpu)?;
-        own.put(&self.ends.pattern())?;
-        let intruder = Intruder {
-            port: Port::query(&machine.pd.device)?,
-            own_region: own.register(&machine.pd)?,
-            stale: lost.register(&machine.pd)?,
-            machine,
-        };
+        let ([mut own_memory, mut lost], [own, stale]) = self.ends.registered(&machine)?;
         // While the memory is the intruder's all of it works, or the rest would
         // prove nothing.
-        Pair::connect(&intruder.machine.pd, &intruder.port)?
-            .run(Operation::Write, &intruder.own_region, &intruder.stale)?
+        Pair::connect(&machine.hca)?
+            .run(Operation::Write, &own, &stale)?
             .succeeded("the write before the memory was freed")?;
         lost.free(FreeBy::Munmap)?;
-        own.poison()?;
+        own_memory.poison()?;
 
         resident.write_all(&[0])?;
-        let (mut addr, mut rkey) = ([0; 8], [0; 4]);
-        resident.read_exact(&mut addr).context("asking the resident")?;
-        resident.read_exact(&mut rkey)?;
-        let (addr, rkey) = (u64::from_ne_bytes(addr), u32::from_ne_bytes(rkey));
+        resident.read_exact(&mut [0]).context("asking the resident")?;
+        let home = Remote { addr: said[0].load(Relaxed), rkey: said[1].load(Relaxed) as u32 };
 
-        let tried = intruder.tries_stale_region()? + intruder.tries_keys(Remote { addr, rkey })?;
-        say("refused", tried);
-        own.is_poison().context("the intruder has read something")
-    }
-}
-
-struct Intruder {
-    port: Port,
-    /// Of memory that is the intruder's still.
-    own_region: Mr,
-    /// Of memory that is not.
-    stale: Mr,
-    machine: Machine,
-}
-
-impl Intruder {
-    /// The registration itself, in both directions. How many were tried.
-    fn tries_stale_region(&self) -> Result<u32> {
         let mut tried = 0;
+        let mut refused = |what: &str, act: &dyn Fn(Pair) -> Result<Status>| {
+            tried += 1;
+            // A refusal breaks the pair.
+            act(Pair::connect(&machine.hca)?)?.refused(what)
+        };
+        // The registration itself, in both directions.
         for operation in OPERATIONS {
-            let what = format!("a {operation} with a stale region");
-            let (own, stale) = (&self.own_region, &self.stale);
-            for (source, target) in [(own, stale), (stale, own)] {
-                self.refused(&what, |pair| pair.run(operation, source, target))?;
-                tried += 1;
+            for (source, target) in [(&own, &stale), (&stale, &own)] {
+                refused("a stale region", &|pair| pair.run(operation, source, target))?;
             }
         }
-        Ok(tried)
-    }
-
-    /// Keys that were overheard or guessed, with either process's address.
-    fn tries_keys(&self, home: Remote) -> Result<u32> {
-        let (mut tried, own, stale) = (0, &self.own_region, self.stale.remote());
-        for rkey in keys_around(stale.rkey, home.rkey, GUESSES) {
+        // Keys that were overheard or guessed, with either process's address.
+        for rkey in keys_around(stale.remote().rkey, home.rkey, GUESSES) {
             if rkey == own.remote().rkey {
                 continue;
             }
-            for addr in [home.addr, stale.addr] {
+            for addr in [home.addr, stale.remote().addr] {
                 let remote = Remote { addr, rkey };
-                let what = |verb| format!("a {verb} with the key {rkey:#x}");
-                self.refused(&what("write"), |pair| pair.source.write(own, remote))?;
-                self.refused(&what("read"), |pair| pair.target.read(remote, own))?;
-                tried += 2;
+                let what = format!("the key {rkey:#x}");
+                refused(&what, &|pair| pair.source.write(&own, remote))?;
+                refused(&what, &|pair| pair.target.read(remote, &own))?;
             }
         }
+        own_memory.is_poison().context("the intruder has read something")?;
         Ok(tried)
-    }
-
-    fn refused(&self, what: &str, act: impl FnOnce(&Pair) -> Result<Outcome>) -> Result<()> {
-        // A refusal breaks the pair.
-        act(&Pair::connect(&self.machine.pd, &self.port)?)?.refused(what)
     }
 }
 
@@ -150,11 +119,8 @@ impl Intruder {
 fn keys_around(stale: u32, home: u32, guesses: u32) -> BTreeSet<u32> {
     let mut keys = BTreeSet::new();
     for known in [stale, home] {
-        for distance in 0..=guesses {
-            for step in [1, 0x100] {
-                keys.insert(known.wrapping_add(distance.wrapping_mul(step)));
-                keys.insert(known.wrapping_sub(distance.wrapping_mul(step)));
-            }
+        for step in (0..=guesses).flat_map(|distance| [distance, distance << 8]) {
+            keys.extend([known.wrapping_add(step), known.wrapping_sub(step)]);
         }
     }
     keys
@@ -170,6 +136,5 @@ mod tests {
         let some = [0x5a00, 0x5b00, 0x5a01, 0x5a02, 0x59ff, 0x5c00, 0x5900, 0x5d00];
         assert!(some.iter().all(|key| keys.contains(key)), "{keys:x?}");
         assert!(!keys.contains(&0x5a03) && !keys.contains(&0x5e00), "{keys:x?}");
-        assert_eq!(keys_around(7, 7, 0), [7].into());
     }
 }
