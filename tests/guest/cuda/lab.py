@@ -59,9 +59,10 @@ def pattern(seed, length):
     return random.Random(seed).randbytes(length)
 
 
-def counter(name):
+def counters(*names):
     with open(NVIDIA + "counters") as file:
-        return int(dict(line.split() for line in file)[name])
+        found = dict(line.split() for line in file)
+    return [int(found[name]) for name in names]
 
 
 def check(text, holds):
@@ -72,46 +73,31 @@ def equal(text, expected, found):
     check(text if expected == found else f"{text}: expected {expected!r}, got {found!r}", expected == found)
 
 
-class Hca:
+def error(act, *arguments):
+    """The errno that closing what `act` makes comes to; 0 if there is none."""
+    try:
+        act(*arguments).close()
+    except (OSError, PyverbsRDMAError) as found:
+        return getattr(found, "errno", None) or found.error_code
+    return 0
+
+
+class Queue:
+    """A queue pair of the one device; the other end's is there too."""
+
     def __init__(self):
         self.context = Context(name="rxe0")
-        self.pd = PD(self.context)
-        self.gid_index = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
+        self.pd, self.cq = PD(self.context), CQ(self.context, 16)
+        self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1,
+                                         cap=QPCap(max_send_wr=4, max_recv_wr=4)))
+        self.number = self.qp.qp_num
 
     def register(self, address, length, access=ALL):
         return MR(self.pd, length, access, address=address)
 
-    def error(self, address, length, access=ALL):
-        """The errno that registering ends with; 0 if it does not."""
-        try:
-            self.register(address, length, access).close()
-        except PyverbsRDMAError as found:
-            return found.error_code
-        return 0
-
-    def pair(self):
-        """Two queues of this process, connected."""
-        left, right = Queue(self), Queue(self)
-        left.connect(right.number)
-        right.connect(left.number)
-        left.other = right  # which ends when nobody holds it
-        return left
-
-    def not_without_a_client(self):
-        equal("GPU memory is refused", errno.EFAULT, self.error(alloc(2 * MIB), 2 * MIB))
-
-
-class Queue:
-    """A queue pair; the other end's is of the same device."""
-
-    def __init__(self, hca):
-        self.hca, self.cq = hca, CQ(hca.context, 16)
-        self.qp = QP(hca.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1,
-                                        cap=QPCap(max_send_wr=4, max_recv_wr=4)))
-        self.number = self.qp.qp_num
-
     def connect(self, number):
-        route = GlobalRoute(dgid=self.hca.context.query_gid(1, self.hca.gid_index), sgid_index=self.hca.gid_index)
+        gid = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
+        route = GlobalRoute(dgid=self.context.query_gid(1, gid), sgid_index=gid)
         attributes = QPAttr(port_num=1)
         attributes.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
         attributes.dest_qp_num, attributes.path_mtu = number, e.IBV_MTU_1024
@@ -119,14 +105,13 @@ class Queue:
         attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 12, 14, 7, 7
         attributes.qp_access_flags = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
         self.qp.to_rts(attributes)
+        return self
 
     def wait(self):
         """The status of the next completion."""
-        while True:
-            _, found = self.cq.poll(1)
-            if found:
-                return found[0].status
+        while not (found := self.cq.poll(1)[1]):
             time.sleep(0)
+        return found[0].status
 
     def post(self, opcode, region, address, length, *remote):
         request = SendWR(opcode=opcode, num_sge=1, sg=[SGE(address, length, region.lkey)])
@@ -134,15 +119,6 @@ class Queue:
             request.set_wr_rdma(*remote)
         self.qp.post_send(request)
         return self.wait()
-
-    def write(self, region, address, length, rkey, remote):
-        return self.post(e.IBV_WR_RDMA_WRITE, region, address, length, rkey, remote)
-
-    def read(self, region, address, length, rkey, remote):
-        return self.post(e.IBV_WR_RDMA_READ, region, address, length, rkey, remote)
-
-    def send(self, region, address, length):
-        return self.post(e.IBV_WR_SEND, region, address, length)
 
     def receive(self, region, address, length):
         self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))

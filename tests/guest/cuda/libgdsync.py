@@ -33,15 +33,6 @@ class Umem:
         os.close(self.file)
 
 
-def refusal(*what):
-    """The errno that registering ends with; 0 if it does not."""
-    try:
-        Umem(*what).close()
-    except OSError as found:
-        return found.errno
-    return 0
-
-
 def served(text, client, *what):
     """Something that this client must serve, and no other."""
     def counts():
@@ -54,22 +45,20 @@ def served(text, client, *what):
 
 def objects(revocable, fixed):
     # As in libgdsync they are small and lie together, all in one page of the GPU.
+    address = alloc(65536)
     sizes = {"a send queue": 32768, "a completion queue": 4096, "a doorbell": 8}
-    buffers = [alloc(size) for size in sizes.values()]
-    equal("all of them lie in one page", 1, len({address // 65536 for address in buffers}))
-    owned = [served(name, fixed, FIXED, address, size) for address, (name, size) in zip(buffers, sizes.items())]
-    served("what can be revoked", revocable, REVOCABLE, buffers[0], 32768).close()
-    equal("pins of queues are persistent", (3, 0), (counter("live_persistent_pins"), counter("live_pins")))
+    owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]
+    served("what can be revoked", revocable, REVOCABLE, address, 32768).close()
+    equal("pins of queues are persistent", [3, 0], counters("live_persistent_pins", "live_pins"))
     # The network card works on with what the program frees.
-    fired = counter("callbacks_fired")
-    for address in buffers:
-        free(address)
-    equal("freed: nothing is revoked", fired, counter("callbacks_fired"))
+    fired = counters("callbacks_fired")
+    free(address)
+    equal("freed: nothing is revoked", fired, counters("callbacks_fired"))
     equal("freed: nor is any of them told so", [False] * 3, [umem.revoked() for umem in owned])
-    equal("freed: the memory stays", 1, counter("live_orphans"))
+    equal("freed: the memory stays", [1], counters("live_orphans"))
     for umem in owned:
         umem.close()
-    equal("it goes with the last of them", (0, 0), (counter("live_orphans"), counter("live_persistent_pins")))
+    equal("it goes with the last of them", [0, 0], counters("live_orphans", "live_persistent_pins"))
 
 
 def without_persistent_pins(client):
@@ -78,8 +67,8 @@ def without_persistent_pins(client):
     with open(NVIDIA + "fail", "w") as file:
         file.write("get_pages_persistent ENOTSUPP 1 0")
     umem = served("what can be revoked, without persistent pins,", client, REVOCABLE, address, 2 * MIB)
-    equal("what cannot is refused, with the driver's reason", errno.EOPNOTSUPP, refusal(FIXED, address, 2 * MIB))
-    equal("and nothing of it is left", (1, 0), (counter("live_pins"), counter("live_persistent_pins")))
+    equal("what cannot is refused, with the driver's reason", errno.EOPNOTSUPP, error(Umem, FIXED, address, 2 * MIB))
+    equal("and nothing of it is left", [1, 0], counters("live_pins", "live_persistent_pins"))
     free(address)
     check("freed: what can be revoked is", umem.revoked())
     umem.close()
@@ -90,7 +79,7 @@ def without_persistent_pins(client):
 context()
 if len(sys.argv) == 1:
     for way in (REVOCABLE, FIXED):
-        equal(f"{way} memory is refused", errno.EFAULT, refusal(way, alloc(4096), 4096))
+        equal(f"{way} memory is refused", errno.EFAULT, error(Umem, way, alloc(4096), 4096))
 else:
     objects(*sys.argv[1:3])
     without_persistent_pins(sys.argv[3])

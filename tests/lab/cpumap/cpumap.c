@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A second client of the NVIDIA driver, beside nv_peer_mem: it pins GPU memory and
- * maps it for the CPU, as gdrcopy's driver does.
+ * maps it for the CPU, as gdrcopy's driver does. Of /dev/cpumap
  *
- *   open	/dev/cpumap: for one pin
- *   ioctl	CPUMAP_PIN (cpumap.h) pins a range
- *   mmap	of any part of it, counted from its beginning
- *   close	unpins it; so does the end of the process, which must be the one that pinned it
+ *   open	is for one pin
+ *   write	of two words, address and size in bytes, pins that range
+ *   mmap	maps any part of it, counted from its beginning
+ *   close	unpins it, when it is not mapped any more
  *
- * When the memory is freed its mapping stays, and whoever touches that gets
- * SIGBUS. A page is mapped when it is touched, with the caching that the NVIDIA
- * driver has chosen for it.
+ * When the memory is freed its mapping stays, and whoever touches that gets SIGBUS. A
+ * page is mapped when it is touched.
  *
  * The driver calls back under a lock of its own, which getting and putting pages
  * take as well. So map->lock, which the callback takes, is never held around those.
@@ -28,16 +27,17 @@
 #include <nv-p2p.h>
 
 #include "../compat.h"
-#include "cpumap.h"
 
 struct cpumap {
 	struct kref ref;	/* the file, and the callback until it has come */
 	struct mutex lock;
 	bool revoked;		/* the callback has come; under the lock, as the next */
 	struct nvidia_p2p_page_table *table;	/* while pinned */
-	struct file *file;
-	u64 addr;		/* set by the ioctl, once */
+	u64 addr;
 };
+
+/* Of the device, for every file. */
+static struct address_space *cpumap_mapping;
 
 static void cpumap_free(struct kref *ref)
 {
@@ -45,27 +45,17 @@ static void cpumap_free(struct kref *ref)
 }
 
 /*
- * From here on the pages are reached by nobody. Others' mappings, of the same
- * device, lose theirs too, and get them back at the next access. map->lock is held.
+ * The driver frees the table when this returns. Others' mappings lose their pages too,
+ * and get them back at the next access.
  */
-static struct nvidia_p2p_page_table *cpumap_end(struct cpumap *map)
-{
-	struct nvidia_p2p_page_table *table = map->table;
-
-	map->table = NULL;
-	if (map->file)
-		unmap_mapping_range(map->file->f_mapping, 0, 0, 1);
-	return table;
-}
-
-/* The driver frees the table when this returns. */
 static void cpumap_revoke(void *data)
 {
 	struct cpumap *map = data;
 
 	mutex_lock(&map->lock);
-	cpumap_end(map);
+	map->table = NULL;
 	map->revoked = true;
+	unmap_mapping_range(cpumap_mapping, 0, 0, 1);
 	mutex_unlock(&map->lock);
 	kref_put(&map->ref, cpumap_free);
 }
@@ -78,39 +68,33 @@ static int cpumap_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	kref_init(&map->ref);
 	mutex_init(&map->lock);
-	map->file = file;
 	file->private_data = map;
-	return nonseekable_open(inode, file);
+	cpumap_mapping = inode->i_mapping;
+	return 0;
 }
 
-static long cpumap_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+static ssize_t cpumap_write(struct file *file, const char __user *from, size_t size, loff_t *pos)
 {
 	struct cpumap *map = file->private_data;
 	struct nvidia_p2p_page_table *table;
-	struct cpumap_range range;
+	u64 range[2];
 	int ret;
 
-	if (cmd != CPUMAP_PIN)
-		return -ENOTTY;
-	if (map->addr)
-		return -EBUSY;
-	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
-		return -EFAULT;
-	map->addr = range.addr;
+	if (map->addr || size != sizeof(range) || copy_from_user(range, from, size))
+		return -EINVAL;
+	map->addr = range[0];
 	kref_get(&map->ref);
-	ret = nvidia_p2p_get_pages(0, 0, range.addr, range.size, &table, cpumap_revoke, map);
+	ret = nvidia_p2p_get_pages(0, 0, range[0], range[1], &table, cpumap_revoke, map);
 	if (ret) {
 		kref_put(&map->ref, cpumap_free);
 		return ret;
 	}
 	/* The memory may have been freed before the driver had even returned. */
 	mutex_lock(&map->lock);
-	if (map->revoked)
-		ret = -EINVAL;
-	else
+	if (!map->revoked)
 		map->table = table;
 	mutex_unlock(&map->lock);
-	return ret;
+	return size;
 }
 
 static vm_fault_t cpumap_fault(struct vm_fault *vmf)
@@ -141,36 +125,21 @@ static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/*
- * A put that comes after the callback does nothing; after either, the callback runs
- * no more. A mapping holds the file, so what is mapped ends at each close, of the one
- * descriptor that there is.
- */
-static int cpumap_flush(struct file *file, fl_owner_t id)
+/* After a put the callback has come, or will not; a put after the callback could meet another's table. */
+static int cpumap_release(struct inode *inode, struct file *file)
 {
 	struct cpumap *map = file->private_data;
 	struct nvidia_p2p_page_table *table;
 
 	mutex_lock(&map->lock);
-	table = cpumap_end(map);
+	table = map->table;
+	map->table = NULL;
 	mutex_unlock(&map->lock);
-	if (!table)
-		return 0;
-	nvidia_p2p_put_pages(0, 0, map->addr, table);
-	mutex_lock(&map->lock);
-	if (!map->revoked)
-		kref_put(&map->ref, cpumap_free);
-	mutex_unlock(&map->lock);
-	return 0;
-}
-
-static int cpumap_release(struct inode *inode, struct file *file)
-{
-	struct cpumap *map = file->private_data;
-
-	mutex_lock(&map->lock);
-	map->file = NULL;
-	mutex_unlock(&map->lock);
+	if (table) {
+		nvidia_p2p_put_pages(0, 0, map->addr, table);
+		if (!map->revoked)
+			kref_put(&map->ref, cpumap_free);
+	}
 	kref_put(&map->ref, cpumap_free);
 	return 0;
 }
@@ -178,9 +147,8 @@ static int cpumap_release(struct inode *inode, struct file *file)
 static const struct file_operations cpumap_fops = {
 	.owner = THIS_MODULE,
 	.open = cpumap_open,
-	.unlocked_ioctl = cpumap_ioctl,
+	.write = cpumap_write,
 	.mmap = cpumap_mmap,
-	.flush = cpumap_flush,
 	.release = cpumap_release,
 };
 
