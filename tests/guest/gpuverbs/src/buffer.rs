@@ -44,14 +44,10 @@ pub struct Ends {
 }
 
 impl Ends {
-    pub fn place_of_target(&self) -> Place {
-        Place { offset: self.to, shift: self.shift, length: self.length }
-    }
-
     /// Source and target, with [`Self::pattern`] in one and poison in the other, and the
     /// regions of both.
     pub fn registered(&self, machine: &Machine) -> Result<([Buffer; 2], [Mr; 2])> {
-        let to = self.place_of_target();
+        let to = Place { offset: self.to, shift: self.shift, length: self.length };
         let mut source = Buffer::allocate(machine.gpu, Place { offset: self.from, ..to })?;
         let mut target = Buffer::allocate(machine.gpu, to)?;
         source.put(&self.pattern())?;

@@ -16,7 +16,6 @@ mod process;
 mod register;
 mod stress;
 mod transfer;
-mod trespass;
 mod value;
 #[allow(unsafe_code)]
 mod verbs;
@@ -46,7 +45,6 @@ enum Command {
     Transfer(transfer::Transfer),
     Endpoint(endpoint::Join),
     Revoke(transfer::Revoke),
-    Trespass(trespass::Trespass),
     Inherit(inherit::Inherit),
     Stress(stress::Options),
     Measure(measure::Measure),
@@ -61,7 +59,6 @@ fn main() -> ExitCode {
         Command::Transfer(command) => command.run(),
         Command::Endpoint(command) => command.run(),
         Command::Revoke(command) => command.run(),
-        Command::Trespass(command) => command.run(),
         Command::Inherit(command) => command.run(),
         Command::Stress(command) => command.run(),
         Command::Measure(command) => command.run(),

@@ -46,10 +46,10 @@ pub struct Options {
 }
 
 /// Processes at a time.
-pub const PROCESSES: usize = 4;
+const PROCESSES: usize = 4;
 
-/// What a process does before it ends, at most, in registrations.
-const LONGEST_LIFE: u64 = 200;
+/// How long a process lives, at most, in registrations of all of them.
+const LONGEST_LIFE: u64 = 800;
 
 /// One of so many processes is killed.
 const KILLED: u64 = 3;
@@ -79,8 +79,6 @@ pub struct Stress {
     pub options: Options,
     pub gpu: Gpu,
     counts: &'static [AtomicU64],
-    /// Registrations tried by the process in each place.
-    pub progress: &'static [AtomicU64],
 }
 
 impl Stress {
@@ -94,19 +92,18 @@ impl Stress {
     }
 
     /// Whether one more registration is to be tried; counts it.
-    pub fn claim(&self, place: usize) -> bool {
-        let one_more = |n| (n < self.options.registrations).then_some(n + 1);
-        let tried = &self.counts[Count::Registrations as usize];
-        if self.is_over() || tried.fetch_update(Relaxed, Relaxed, one_more).is_err() {
-            return false;
+    pub fn claim(&self, until: u64) -> bool {
+        let claimed = !self.is_over(until);
+        if claimed {
+            self.count(Count::Registrations);
         }
-        self.progress[place].fetch_add(1, Relaxed);
-        true
+        claimed
     }
 
     /// A defect ends it, so that its traces are not blown away.
-    pub fn is_over(&self) -> bool {
-        self.of(Count::Registrations) >= self.options.registrations || self.of(Count::Defects) > 0
+    pub fn is_over(&self, until: u64) -> bool {
+        let until = until.min(self.options.registrations);
+        self.of(Count::Registrations) >= until || self.of(Count::Defects) > 0
     }
 
     pub fn defect(&self, text: impl Display) {
@@ -125,19 +122,18 @@ struct Place {
 impl Options {
     pub fn run(self) -> Result<()> {
         let counts = process::shared_counters(Count::value_variants().len())?;
-        let (gpu, progress) = (Gpu::open()?, process::shared_counters(PROCESSES)?);
-        let stress = Stress { options: self, gpu, counts, progress };
+        let stress = Stress { options: self, gpu: Gpu::open()?, counts };
         let stress: &'static Stress = Box::leak(Box::new(stress));
         let seed = stress.options.seed;
         say("seed", seed);
         set_child_subreaper(true)?;
         let mut random = Random::stream(seed, u64::MAX);
         let mut places = [const { None }; PROCESSES];
-        while !stress.is_over() {
-            for (place, progress) in stress.progress.iter().enumerate() {
-                let due = |at: &mut u64| progress.load(Relaxed) >= *at;
-                match &mut places[place] {
-                    None => places[place] = Some(start(stress, place, &mut random)?),
+        while !stress.is_over(u64::MAX) {
+            for place in &mut places {
+                let due = |at: &mut u64| stress.of(Count::Registrations) >= *at;
+                match place {
+                    None => *place = Some(start(stress, &mut random)?),
                     // Wherever it is just now.
                     Some(Place { child, kill_at }) => {
                         if kill_at.take_if(due).is_some() {
@@ -162,13 +158,11 @@ impl Options {
     }
 }
 
-fn start(stress: &'static Stress, place: usize, random: &mut Random) -> Result<Place> {
-    let number = stress.count(Count::Workers);
-    let life = 1 + random.below(LONGEST_LIFE);
-    let kill_at = random.one_in(KILLED).then(|| 1 + random.below(life));
-    stress.progress[place].store(0, Relaxed);
-    let child = process::fork(|| worker::run(stress, place, number, life))?;
-    Ok(Place { child, kill_at })
+fn start(stress: &'static Stress, random: &mut Random) -> Result<Place> {
+    let (number, life) = (stress.count(Count::Workers), 1 + random.below(LONGEST_LIFE));
+    let until = stress.of(Count::Registrations) + life;
+    let kill_at = random.one_in(KILLED).then(|| until - random.below(life));
+    Ok(Place { child: process::fork(|| worker::run(stress, number, until))?, kill_at })
 }
 
 /// One process that has ended; whether there was one. It is a worker, or the

@@ -4,7 +4,6 @@
 //! register, transfer, free and deregister in an order of chance.
 
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::RwLock;
 use std::thread;
 use std::time::Duration;
@@ -17,11 +16,10 @@ use nix::unistd::Pid;
 use crate::gpu::{FreeBy, Gpu, GpuMemory, Range, GPU_PAGE};
 use crate::pattern::Random;
 use crate::process;
-use crate::stress::{Count, Stress, PROCESSES};
+use crate::stress::{Count, Stress};
+use crate::sys::LAB_GPU_ANYWHERE;
 use crate::transfer::Expected;
 use crate::verbs::{Access, Hca, Mr, Pair, ACCESS, ALL, OPERATIONS};
-
-const THREADS: u64 = 2;
 
 /// Pieces of memory that a thread has at a time, and registrations of each.
 const PLOTS: usize = 4;
@@ -36,18 +34,6 @@ const LONGEST_TRANSFER: u64 = 128 * 1024;
 
 /// A process that has inherited the descriptor sits on it for so many milliseconds.
 const LONGEST_SIT: u64 = 30;
-
-/// The GPU's memory is in parts: one for each thread, and one for all.
-const OWN: u64 = PROCESSES as u64 * THREADS;
-const SLICE: u64 = (128 << 20) / (OWN + 1) / GPU_PAGE * GPU_PAGE;
-const _: () = assert!(SLICE >= LARGEST);
-
-/// A multiple of the page at which `size` bytes lie in the slice of thread
-/// `index`, or one time in eight in everybody's.
-fn some_offset(index: u64, size: u64, random: &mut Random) -> u64 {
-    let slice = if random.one_in(8) { OWN } else { index };
-    slice * SLICE + random.below((SLICE - size) / GPU_PAGE + 1) * GPU_PAGE
-}
 
 /// A piece of GPU memory with the registrations of it, and a word in each of its first pages
 /// that tells whether somebody else has written there.
@@ -112,9 +98,6 @@ fn is(error: &io::Error, number: i32) -> bool {
 
 /// What the threads of a process share.
 struct Worker {
-    stress: &'static Stress,
-    place: usize,
-    life: u64,
     hca: Hca,
     /// Taken alone by whoever deregisters the same region in two processes: the
     /// number that it has in the kernel must not be given to another object
@@ -134,14 +117,18 @@ impl Worker {
     }
 }
 
-/// The process: returns its exit status, unless it ends in the middle.
-pub fn run(stress: &'static Stress, place: usize, number: u64, life: u64) -> u8 {
+/// The process: returns its exit status. It ends when so many registrations have been tried,
+/// by all processes together.
+pub fn run(stress: &'static Stress, number: u64, until: u64) -> u8 {
     let work = || {
-        let worker = Worker { stress, place, life, hca: Hca::open()?, numbers: RwLock::new(()) };
+        let worker = Worker { hca: Hca::open()?, numbers: RwLock::new(()) };
         let worker: &'static Worker = Box::leak(Box::new(worker));
-        let threads = [0; THREADS as usize];
-        let start = |(index, _)| thread::spawn(move || Thread::new(worker, number, index).run());
-        let threads: Vec<_> = (0..).zip(threads).map(start).collect();
+        let threads = [0, 1].map(|index| {
+            let random = Random::stream(stress.options.seed, number * 2 + index);
+            let (plots, sitting) = (Vec::new(), Vec::new());
+            let thread = Thread { worker, stress, until, random, plots, pair: None, sitting };
+            thread::spawn(|| thread.run())
+        });
         threads
             .into_iter()
             .try_for_each(|thread| thread.join().unwrap_or_else(|_| bail!("a thread panicked")))
@@ -156,7 +143,7 @@ pub fn run(stress: &'static Stress, place: usize, number: u64, life: u64) -> u8 
 struct Thread {
     worker: &'static Worker,
     stress: &'static Stress,
-    slice: u64,
+    until: u64,
     random: Random,
     plots: Vec<Plot>,
     pair: Option<Pair>,
@@ -165,7 +152,7 @@ struct Thread {
 
 /// What a thread does, and how often. It does nothing if there is nothing to do it with.
 type Action = fn(&mut Thread) -> Result<()>;
-const ACTIONS: [(u64, Action); 10] = [
+const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
     (360, Thread::register),
     (30, Thread::register_while_freeing),
@@ -175,31 +162,12 @@ const ACTIONS: [(u64, Action); 10] = [
     (15, Thread::transfer),
     (6, Thread::fork_to_deregister),
     (3, Thread::fork_to_sit),
-    (1, Thread::abandon),
 ];
 
 impl Thread {
-    fn new(worker: &'static Worker, number: u64, index: u64) -> Self {
-        let stress = worker.stress;
-        Self {
-            worker,
-            stress,
-            slice: worker.place as u64 * THREADS + index,
-            random: Random::stream(stress.options.seed, number * THREADS + index),
-            plots: Vec::new(),
-            pair: None,
-            sitting: Vec::new(),
-        }
-    }
-
     fn run(mut self) -> Result<()> {
-        let progress = &self.stress.progress[self.worker.place];
-        while !self.stress.is_over() && progress.load(Ordering::Relaxed) < self.worker.life {
+        while !self.stress.is_over(self.until) {
             self.random.weighted(&ACTIONS)(&mut self)?;
-        }
-        // The orderly end, or half of it.
-        if self.random.one_in(4) {
-            self.abandon()?;
         }
         for child in std::mem::take(&mut self.sitting) {
             wait(child)?;
@@ -222,10 +190,10 @@ impl Thread {
         }
         let pages = *self.random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
         let size = (1 + self.random.below(pages)) * GPU_PAGE;
-        let offset = some_offset(self.slice, size, &mut self.random);
-        match Plot::new(self.stress.gpu, offset, size, self.random.word()) {
+        // Where there is room: that is, where others have just left.
+        match Plot::new(self.stress.gpu, LAB_GPU_ANYWHERE, size, self.random.word()) {
             Ok(plot) => self.plots.push(plot),
-            // Another's, or freed but pinned still.
+            // There is none: much may be freed, but pinned still.
             Err(error) if is(&error, libc::EBUSY) => {}
             Err(error) => return Err(error).context("allocating GPU memory"),
         }
@@ -241,7 +209,7 @@ impl Thread {
         let index = self.random.index(self.plots.len());
         let plot = &self.plots[index];
         let may = plot.regions.len() < REGIONS && !plot.freed;
-        (may && self.stress.claim(self.worker.place)).then_some(index)
+        (may && self.stress.claim(self.until)).then_some(index)
     }
 
     /// Often one that transfers can use.
@@ -509,11 +477,6 @@ impl Thread {
         }
         Ok(())
     }
-
-    /// Ends the process as it is.
-    fn abandon(&mut self) -> Result<()> {
-        process::exit(0)
-    }
 }
 
 /// What the kernel says to whoever comes second, or at the same time.
@@ -535,23 +498,15 @@ mod tests {
     use crate::gpu::stand_in;
 
     #[test]
-    fn words_tell_and_chance_keeps_its_limits() {
-        let mut random = Random::new(3);
+    fn words_tell_and_ranges_are_inside() {
         let mut plot = Plot::new(stand_in(2), 0, 2 * GPU_PAGE, 77).unwrap();
         assert!(plot.is_intact().unwrap());
         plot.memory.write(GPU_PAGE, &[0]).unwrap();
         assert!(!plot.is_intact().unwrap());
-        let first = plot.memory.range(0, 0).addr;
-        let mut common = 0;
-        for index in (0..10_000).map(|round| round % OWN) {
+        let (mut random, first) = (Random::new(3), plot.memory.range(0, 0).addr);
+        for _ in 0..1000 {
             let Range { addr, length } = plot.range(&mut random);
             assert!(length > 0 && addr >= first && addr + length <= first + 2 * GPU_PAGE);
-            let offset = some_offset(index, LARGEST, &mut random);
-            let slice = offset / SLICE;
-            assert!(offset % GPU_PAGE == 0 && (offset + LARGEST - 1) / SLICE == slice);
-            assert!(slice == index || slice == OWN);
-            common += u64::from(slice == OWN);
         }
-        assert!(common > 1000 && common < 1500, "{common}");
     }
 }
