@@ -14,7 +14,7 @@ use crate::buffer::{Buffer, Place};
 use crate::gpu::{FreeBy, Machine};
 use crate::pattern;
 use crate::value::{line, say, size};
-use crate::verbs::{deregister, Address, Link, Mr, Remote};
+use crate::verbs::{deregister, Address, Link, Mr, Remote, READ, SEND, WRITE};
 
 /// Is one end of a connection between two machines, and takes orders from its input
 #[derive(clap::Args)]
@@ -88,9 +88,9 @@ impl Endpoint {
                 Ok(()) => say("result", "ok"),
                 Err(error) => say("result", format_args!("mismatch: {error:#}")),
             },
-            "write" => say("status", self.link.write(region()?, other()?)?),
-            "read" => say("status", self.link.read(other()?, region()?)?),
-            "send" => say("status", self.link.send(region()?)?),
+            "write" => say("status", self.link.run(WRITE, region()?, Some(other()?))?),
+            "read" => say("status", self.link.run(READ, region()?, Some(other()?))?),
+            "send" => say("status", self.link.run(SEND, region()?, None)?),
             "receive" => {
                 self.link.post_receive(region()?)?;
                 line("posted");
@@ -98,12 +98,12 @@ impl Endpoint {
             }
             // Until one write fails: so whatever happens, happens in the middle of one.
             "stream" => {
-                let mut status = self.link.write(region()?, other()?)?;
+                let mut status = self.link.run(WRITE, region()?, Some(other()?))?;
                 if status.is_success() {
                     line("streaming");
                 }
                 while status.is_success() {
-                    status = self.link.write(region()?, other()?)?;
+                    status = self.link.run(WRITE, region()?, Some(other()?))?;
                 }
                 say("status", status);
             }

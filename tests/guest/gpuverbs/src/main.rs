@@ -40,7 +40,6 @@ use clap::Parser;
 )]
 enum Command {
     Register(register::Register),
-    Probe(register::Probe),
     FailAllocations(register::FailAllocations),
     Transfer(transfer::Transfer),
     Endpoint(endpoint::Join),
@@ -54,7 +53,6 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Command::parse() {
         Command::Register(command) => command.run(),
-        Command::Probe(command) => command.run(),
         Command::FailAllocations(command) => command.run(),
         Command::Transfer(command) => command.run(),
         Command::Endpoint(command) => command.run(),

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use anyhow::{bail, ensure, Context, Result};
 
 use crate::gpu::{FreeBy, GpuMemory, Layout, Machine, Part, Range, GPU_PAGE};
-use crate::value::{expect, hold, result_of, say, size, OK};
+use crate::value::{hold, result_of, say, size, OK};
 use crate::verbs::{deregister, Hca, Mr, ALL};
 
 /// What to allocate and register.
@@ -36,11 +36,28 @@ pub fn register_all(hca: &Hca, range: Range, count: u64) -> Result<Vec<Mr>> {
     (0..count).map(|_| hca.register(range, ALL).context("ibv_reg_mr()")).collect()
 }
 
-/// Registers GPU memory, deregisters it, and says how that went
+/// Registers memory, deregisters it, and says how that went
+///
+/// Of the GPU, or any addresses: those that a program has no business to register, or that
+/// make no sense.
 #[derive(clap::Args)]
+#[command(alias = "probe")]
 pub struct Register {
-    #[command(flatten)]
-    memory: Memory,
+    /// Where in the BAR the GPU's memory is, with flags of lab_gpu.h
+    #[arg(long, value_parser = size, default_value = "0")]
+    offset: u64,
+    /// How much to register; to the end of the parts if not given
+    #[arg(long, value_parser = size)]
+    length: Option<u64>,
+    /// Lays these one behind the other, in place of GPU memory of this length
+    #[arg(long, value_enum, value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Registers what is at this address, in place of either
+    #[arg(long, value_parser = size)]
+    address: Option<u64>,
+    /// Begins so many bytes later
+    #[arg(long, value_parser = size, default_value = "0")]
+    skip: u64,
     /// Results of which any will do: ok, or names of errors such as ENOMEM
     #[arg(long, value_delimiter = ',', default_value = OK)]
     expect: Vec<String>,
@@ -56,7 +73,15 @@ pub struct Register {
 impl Register {
     pub fn run(self) -> Result<()> {
         let machine = Machine::open()?;
-        let (mut memory, range) = self.memory.allocate(&machine)?;
+        let layout = Layout::new(machine.gpu, &self.parts, self.offset).context("the parts")?;
+        let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
+        let rest = (self.parts.len() as u64 * GPU_PAGE).saturating_sub(self.skip);
+        let length = self.length.unwrap_or(rest);
+        let (mut _memory, mut range) = (None, Range { addr, length });
+        if self.address.is_none() && self.parts.is_empty() {
+            let (made, whole) = Memory { offset: self.offset, length }.allocate(&machine)?;
+            (_memory, range) = (Some(made), whole);
+        }
         if let Some(kept) = self.kept {
             let regions = register_all(&machine.hca, range, kept)?;
             hold();
@@ -65,61 +90,19 @@ impl Register {
         for cycle in 1..=self.cycles {
             let result = machine.hca.register(range, ALL);
             let word = result_of(&result);
-            let met = expect("ibv_reg_mr()", &word, &self.expect);
+            let met = self.expect.contains(&word);
             // The last one speaks for all, unless one is different.
-            if cycle == self.cycles || met.is_err() {
-                say("cycle", cycle);
+            if cycle == self.cycles || !met {
                 say("result", &word);
             }
-            met?;
-            if let Ok(region) = result {
-                if cycle == self.cycles {
-                    say("pins", memory.pins()?);
-                }
-                deregister([region])?;
-            }
+            ensure!(
+                met,
+                "number {cycle} ended with {word}, expected was {}",
+                self.expect.join(" or ")
+            );
+            deregister(result)?;
         }
-        memory.free(FreeBy::Munmap).context("munmap() of GPU memory")
-    }
-}
-
-/// Registers any addresses, and says what came of it: those that a program has
-/// no business to register, or that make no sense
-#[derive(clap::Args)]
-pub struct Probe {
-    /// First of them
-    #[arg(long, value_parser = size)]
-    address: Option<u64>,
-    /// Lays these one behind the other, and counts from there instead
-    #[arg(long, value_enum, value_delimiter = ',')]
-    parts: Vec<Part>,
-    /// Where the GPU's parts begin in its BAR, with flags of lab_gpu.h
-    #[arg(long, value_parser = size, default_value = "0")]
-    offset: u64,
-    /// Begins so many bytes later
-    #[arg(long, value_parser = size, default_value = "0")]
-    skip: u64,
-    /// How many; to the end of the parts if not given
-    #[arg(long, value_parser = size)]
-    length: Option<u64>,
-    #[arg(long, value_delimiter = ',', default_value = OK)]
-    expect: Vec<String>,
-}
-
-impl Probe {
-    pub fn run(self) -> Result<()> {
-        let machine = Machine::open()?;
-        let layout = Layout::new(machine.gpu, &self.parts, self.offset);
-        let layout = layout.context("laying out the parts")?;
-        let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
-        let length =
-            self.length.unwrap_or((self.parts.len() as u64 * GPU_PAGE).saturating_sub(self.skip));
-        let result = machine.hca.register(Range { addr, length }, ALL);
-        let word = result_of(&result);
-        say("result", &word);
-        deregister(result)?;
-        layout.gpu.iter().try_for_each(nothing_pinned)?;
-        expect("ibv_reg_mr()", &word, &self.expect)
+        layout.gpu.iter().try_for_each(nothing_pinned)
     }
 }
 

@@ -54,9 +54,6 @@ const LONGEST_LIFE: u64 = 800;
 /// One of so many processes is killed.
 const KILLED: u64 = 3;
 
-/// As many complaints are printed; the first few say it all.
-const COMPLAINTS: u64 = 20;
-
 #[derive(Clone, Copy, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Count {
@@ -107,9 +104,8 @@ impl Stress {
     }
 
     pub fn defect(&self, text: impl Display) {
-        if self.count(Count::Defects) < COMPLAINTS {
-            eprintln!("gpuverbs: stress: {text}");
-        }
+        self.count(Count::Defects);
+        eprintln!("gpuverbs: stress: {text}");
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use anyhow::{ensure, Result};
+use anyhow::Result;
 use nix::errno::Errno;
 
 /// One `key=value` line.
@@ -52,13 +52,6 @@ pub fn result_of<T>(result: &io::Result<T>) -> String {
     }
 }
 
-/// Whether `what` ended with one of the results that are `expected`.
-pub fn expect(what: &str, result: &str, expected: &[String]) -> Result<()> {
-    let met = expected.iter().any(|word| word == result);
-    ensure!(met, "{what} ended with {result}, expected was {}", expected.join(" or "));
-    Ok(())
-}
-
 /// For the command line: a sum of numbers, each decimal or 0x…, each with K, M
 /// or G behind it or not.
 pub fn size(text: &str) -> Result<u64, &'static str> {
@@ -96,7 +89,5 @@ mod tests {
     fn errors_have_names() {
         let name = |number| result_of::<()>(&Err(io::Error::from_raw_os_error(number)));
         assert_eq!([12, 122, 524].map(name), ["ENOMEM", "EDQUOT", "errno-524"]);
-        assert!(expect("a verb", &name(5), &["EINVAL".to_owned(), "EIO".to_owned()]).is_ok());
-        assert!(expect("a verb", OK, &["EIO".to_owned()]).is_err());
     }
 }

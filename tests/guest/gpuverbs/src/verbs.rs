@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context, Result};
 
 use crate::gpu::Range;
-pub use crate::sys::ibv_wc_status as Status;
+pub use crate::sys::{
+    ibv_wc_status as Status, ibv_wr_opcode as Opcode, IBV_WR_RDMA_READ as READ,
+    IBV_WR_RDMA_WRITE as WRITE, IBV_WR_SEND as SEND,
+};
 use crate::sys::{ibv_wc_status::*, *};
 
 /// Software HCAs have one port.
@@ -148,15 +151,9 @@ pub type Access = ibv_access_flags;
 /// Whatever write, read and send need on either side.
 pub const ALL: Access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-/// All that a registration may be for.
-pub const ACCESS: [Access; 6] = [
-    0,
-    IBV_ACCESS_LOCAL_WRITE,
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
-    ALL,
-    ALL | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING,
-];
+/// Of the least and of the most, and between.
+pub const ACCESS: [Access; 4] =
+    [0, IBV_ACCESS_LOCAL_WRITE, ALL, ALL | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING];
 
 /// A memory region. Deregistered when dropped, if not before.
 pub struct Mr {
@@ -348,8 +345,8 @@ impl Link {
         .context("posting a receive")
     }
 
-    /// Posts a request, and waits.
-    fn run(&self, opcode: ibv_wr_opcode, local: &Mr, remote: Option<Remote>) -> Result<Status> {
+    /// Sends all of `local`, or writes it to what is at `remote`, or reads that to it; and waits.
+    pub fn run(&self, opcode: Opcode, local: &Mr, remote: Option<Remote>) -> Result<Status> {
         let (mut element, wr_id, send_flags) = (local.element()?, REQUEST, IBV_SEND_SIGNALED);
         let mut request = ibv_send_wr { wr_id, opcode, send_flags, ..Default::default() };
         (request.sg_list, request.num_sge) = (&mut element, 1);
@@ -386,20 +383,6 @@ impl Link {
         }
     }
 
-    /// Writes all of `source` to whatever is at `target`, and waits.
-    pub fn write(&self, source: &Mr, target: Remote) -> Result<Status> {
-        self.run(IBV_WR_RDMA_WRITE, source, Some(target))
-    }
-
-    /// Fills all of `target` from whatever is at `source`, and waits.
-    pub fn read(&self, source: Remote, target: &Mr) -> Result<Status> {
-        self.run(IBV_WR_RDMA_READ, target, Some(source))
-    }
-
-    pub fn send(&self, source: &Mr) -> Result<Status> {
-        self.run(IBV_WR_SEND, source, None)
-    }
-
     pub fn received(&self) -> Result<Status> {
         self.wait(RECEIVE)
     }
@@ -423,12 +406,12 @@ impl Pair {
     /// Moves all of `source` to the beginning of `target`, and waits.
     pub fn run(&self, operation: Operation, source: &Mr, target: &Mr) -> Result<Status> {
         match operation {
-            Operation::Write => self.source.write(source, target.remote()),
-            Operation::Read => self.target.read(source.remote(), target),
+            Operation::Write => self.source.run(WRITE, source, Some(target.remote())),
+            Operation::Read => self.target.run(READ, target, Some(source.remote())),
             Operation::Send => {
                 self.target.post_receive(target)?;
                 // It is over when both sides are done, unless it failed.
-                match self.source.send(source)? {
+                match self.source.run(SEND, source, None)? {
                     IBV_WC_SUCCESS => self.target.received(),
                     failed => Ok(failed),
                 }
