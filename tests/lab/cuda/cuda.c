@@ -24,7 +24,6 @@
 
 /* Addresses are the same in every process, for different memory. */
 #define FIRST		0x302000000ULL
-#define LIMIT		(1ULL << 36)
 
 struct CUctx_st {
 	int users;	/* 0 when it was destroyed, or is the primary one and unused */
@@ -81,22 +80,21 @@ static CUresult ready(void)
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
-	switch (error) {
-#define NAME(error) case error: *name = #error; return CUDA_SUCCESS
-	NAME(CUDA_SUCCESS);
-	NAME(CUDA_ERROR_INVALID_VALUE);
-	NAME(CUDA_ERROR_OUT_OF_MEMORY);
-	NAME(CUDA_ERROR_NOT_INITIALIZED);
-	NAME(CUDA_ERROR_NO_DEVICE);
-	NAME(CUDA_ERROR_INVALID_DEVICE);
-	NAME(CUDA_ERROR_INVALID_CONTEXT);
-	NAME(CUDA_ERROR_OPERATING_SYSTEM);
-	NAME(CUDA_ERROR_ILLEGAL_ADDRESS);
-	NAME(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	NAME(CUDA_ERROR_NOT_SUPPORTED);
-	}
+#define NAME(error)	{ error, #error }
+	static const struct { CUresult error; const char *name; } names[] = {
+		NAME(CUDA_SUCCESS), NAME(CUDA_ERROR_INVALID_VALUE), NAME(CUDA_ERROR_OUT_OF_MEMORY),
+		NAME(CUDA_ERROR_NOT_INITIALIZED), NAME(CUDA_ERROR_NO_DEVICE), NAME(CUDA_ERROR_INVALID_DEVICE),
+		NAME(CUDA_ERROR_INVALID_CONTEXT), NAME(CUDA_ERROR_OPERATING_SYSTEM),
+		NAME(CUDA_ERROR_ILLEGAL_ADDRESS), NAME(CUDA_ERROR_CONTEXT_IS_DESTROYED),
+		NAME(CUDA_ERROR_NOT_SUPPORTED),
+	};
+	size_t i;
+
 	*name = NULL;
-	return CUDA_ERROR_INVALID_VALUE;
+	for (i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (names[i].error == error)
+			*name = names[i].name;
+	return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuDeviceGetCount(int *number)
@@ -155,7 +153,7 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	while (buffer < END && buffer->size)
 		buffer++;
-	if (size > LIMIT || buffer == END)
+	if (buffer == END)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	while (mmap((void *)at, BLOCKS(size), PROT_NONE, MAP_SHARED | MAP_FIXED_NOREPLACE, gpu,
 		    LAB_GPU_ANYWHERE) == MAP_FAILED) {
@@ -252,8 +250,8 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-	if (known(device) || (flags & ~CU_CTX_MAP_HOST))
-		return known(device) ?: CUDA_ERROR_NOT_SUPPORTED;
+	if (known(device))
+		return known(device);
 	*context = calloc(1, sizeof(**context));
 	if (!*context)
 		return CUDA_ERROR_OUT_OF_MEMORY;
