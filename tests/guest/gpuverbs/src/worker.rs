@@ -214,19 +214,11 @@ impl Thread {
 
     /// Often one that transfers can use.
     fn some_access(&mut self) -> Access {
-        if self.random.one_in(2) {
-            ALL
-        } else {
-            ACCESS[self.random.index(ACCESS.len())]
-        }
+        [ALL, ACCESS[self.random.index(ACCESS.len())]][self.random.index(2)]
     }
 
     fn some_way(&mut self) -> FreeBy {
-        if self.random.one_in(2) {
-            FreeBy::Ioctl
-        } else {
-            FreeBy::Munmap
-        }
+        [FreeBy::Ioctl, FreeBy::Munmap][self.random.index(2)]
     }
 
     fn register(&mut self) -> Result<()> {
