@@ -352,7 +352,7 @@ def pinned():
     return sum(counters("live_pins", "live_persistent_pins"))
 
 
-def mapped_and_registered(queue, order, persistent):
+def mapped_and_registered(queue, peer, order, persistent):
     """Each sees what the other writes, and goes on when the other goes; then the memory goes,
     and its address is another's. A pin that is persistent keeps it."""
     def told(what, expected, found):
@@ -361,7 +361,7 @@ def mapped_and_registered(queue, order, persistent):
     def rdma(opcode, at):
         return queue.post(opcode, far, other, SOME, made["registered"].rkey, address + at)
 
-    make = {"mapped": lambda: Map(address), "registered": lambda: queue.register(address, MAPPED)}
+    make = {"mapped": lambda: Map(address), "registered": lambda: peer.register(address, MAPPED)}
     address, other = alloc(MAPPED), alloc(MAPPED)
     far = queue.register(other, MAPPED)
     made = {what: make[what]() for what in order}
@@ -391,7 +391,7 @@ def mapped_and_registered(queue, order, persistent):
     told("not read by the CPU after", errno.EFAULT, made["mapped"].error())
     told("written by RDMA after", 0 if persistent else e.IBV_WC_REM_ACCESS_ERR, rdma(e.IBV_WR_RDMA_WRITE, 0))
     told("who has the address now keeps his bytes", True, get(heir, SOME) == pattern(7, SOME))
-    told("and may register them", 0, error(queue.register, heir, MAPPED))
+    told("and may register them", 0, error(peer.register, heir, MAPPED))
     for thing in (*made.values(), far):
         thing.close()
     free(heir)
@@ -405,7 +405,7 @@ def gdrcopy(setting):
         queue = Queue()
         peer = Queue().connect(queue.number)
         queue.connect(peer.number)
-        mapped_and_registered(queue, order, setting == "persistent")
+        mapped_and_registered(queue, peer, order, setting == "persistent")
 
 
 globals()[sys.argv[1]](*sys.argv[2:])
