@@ -54,10 +54,10 @@ for support in 1 0; do
 	unload_module
 done
 
-# Memory that was registered, freed and given to another process.
+# Memory that was registered, freed and allocated anew.
 load_module persistent_api_support=0
 for user in env as_nobody; do
-	check "$user: the next owner's memory is out of reach" "$user" gpuverbs trespass --from 0 --to 8M --length 70000 --shift 100
+	check "$user: the next owner's memory is out of reach" "$user" gpuverbs revoke --from 0 --to 8M --length 70000 --shift 100
 done
 unload_module
 load_module
