@@ -2,8 +2,8 @@
 /*
  * verbs-steps - registrations of GPU memory, one step at a time.
  *
- * Reads a step from each line of its input, takes it, and answers with a line:
- * "ok", or the name of the errno. What a scenario needs to meet a defect is
+ * Says "ready"; then it reads a step from each line of its input, takes it, and answers
+ * with a line: "ok", or the name of the errno. What a scenario needs to meet a defect is
  * here: memory that outlives its registration, a second thread, a child.
  *
  *   alloc SLOT OFFSET SIZE   allocate GPU memory at OFFSET of the BAR
@@ -21,7 +21,6 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,12 +41,8 @@ static struct {
 static int gpu;
 static struct ibv_pd *pd;
 
-static int step_alloc(int slot, const char *args)
+static int step_alloc(int slot, long long offset, long long size)
 {
-	unsigned long long offset, size;
-
-	if (sscanf(args, "%lli %lli", (long long *)&offset, (long long *)&size) != 2)
-		return -EINVAL;
 	slots[slot].size = size;
 	slots[slot].addr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
 				gpu, offset);
@@ -64,56 +59,42 @@ static int step_free(int slot)
 }
 
 /* The NTH allocation from now fails, in this thread; 0 is the end of that. */
-static void fail_nth(int fd, int nth)
+static int step_reg(int slot, int nth)
 {
-	if (dprintf(fd, "%d", nth) < 0) {
-		perror("fail-nth");
-		exit(1);
-	}
-}
-
-/* How many allocations were left to make; 0 when one has failed. */
-static int fail_nth_left(int fd)
-{
-	char text[16] = "";
-
-	return pread(fd, text, sizeof(text) - 1, 0) > 0 ? atoi(text) : 0;
-}
-
-static int step_reg(int slot, const char *args)
-{
+	int fd = nth ? open("/proc/thread-self/fail-nth", O_RDWR) : -1;
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_REMOTE_READ;
-	int fd, nth = atoi(args), left = 0, err;
+	char left[16] = "";
+	int err;
 
-	if (!nth) {
-		slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr,
-					    slots[slot].size, access);
-		return slots[slot].mr ? 0 : -errno;
-	}
-	fd = open("/proc/thread-self/fail-nth", O_RDWR);
-	fail_nth(fd, nth);
+	if (nth && dprintf(fd, "%d", nth) < 0)
+		return -errno;
 	slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr, slots[slot].size, access);
 	err = slots[slot].mr ? 0 : -errno;
-	left = fail_nth_left(fd);
-	fail_nth(fd, 0);
+	if (!nth)
+		return err;
+	/* How many allocations were left to make; 0 when one has failed. */
+	if (pread(fd, left, sizeof(left) - 1, 0) < 0 || dprintf(fd, "0") < 0)
+		exit(1);
 	close(fd);
-	return !err && left ? nth - left : err;
+	return !err && atoi(left) ? nth - atoi(left) : err;
 }
 
 static int take(const char *step)
 {
+	long long first = 0, second = 0;
 	char verb[16];
-	int slot, rest;
+	int slot;
 
-	if (sscanf(step, "%15s %d%n", verb, &slot, &rest) < 2 || slot < 0 || slot >= SLOTS)
+	if (sscanf(step, "%15s %d %lli %lli", verb, &slot, &first, &second) < 2 ||
+	    slot < 0 || slot >= SLOTS)
 		return -EINVAL;
 	if (!strcmp(verb, "alloc"))
-		return step_alloc(slot, step + rest);
+		return step_alloc(slot, first, second);
 	if (!strcmp(verb, "free"))
 		return step_free(slot);
 	if (!strcmp(verb, "reg"))
-		return step_reg(slot, step + rest);
+		return step_reg(slot, first);
 	if (!strcmp(verb, "dereg"))
 		return -ibv_dereg_mr(slots[slot].mr);
 	return -EINVAL;
@@ -166,28 +147,23 @@ static int command(const char *line)
 	return take(line);
 }
 
-static void open_devices(void)
+int main(void)
 {
 	struct ibv_device **devices = ibv_get_device_list(NULL);
 	struct ibv_context *context;
+	char *line = NULL;
+	size_t size = 0;
+	int err;
 
 	gpu = open("/dev/nvidia-lab", O_RDWR);
 	context = devices && devices[0] ? ibv_open_device(devices[0]) : NULL;
 	pd = context ? ibv_alloc_pd(context) : NULL;
 	if (gpu < 0 || !pd) {
 		fprintf(stderr, "verbs-steps: no %s\n", gpu < 0 ? "GPU" : "RDMA device");
-		exit(1);
+		return 1;
 	}
-}
-
-int main(void)
-{
-	char *line = NULL;
-	size_t size = 0;
-	int err;
-
-	open_devices();
 	setlinebuf(stdout);
+	puts("ready");
 	while (getline(&line, &size, stdin) > 0) {
 		err = command(line);
 		if (err > 0)

@@ -130,8 +130,8 @@ built_for() {
 	insmod "/lib/nv_peer_mem/$generation/nv_peer_mem.ko" "$@"
 }
 
-# 4.0 has the header of 5.1.
-try g2_40 built_for g3a
+# 4.0 has the header of 5.1: nothing is behind the last operation, where 4.1 to 5.0 look.
+try g2 built_for g3a
 try g2 built_for g2
 try g3a built_for g3a
 try g3b load_module
