@@ -94,7 +94,7 @@ counters() {
 	local -n into=$1
 	local double name value
 	for double in "$NVIDIA" "$CORE"; do
-		while read -r name value; do into[$name]=$value; done <"$double/counters"
+		while read -r name value; do into["$name"]=$value; done <"$double/counters"
 	done
 	! loaded || into[live_users]=$(<"$in_sysfs/refcnt")
 }

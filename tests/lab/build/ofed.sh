@@ -41,7 +41,7 @@ wrong=$(awk -v built=" $built " '
 }
 
 mkdir -p "/lib/modules/$kver/updates"
-for module in $infiniband/core/*.ko $infiniband/sw/rxe/*.ko; do
+for module in "$infiniband"/core/*.ko "$infiniband"/sw/rxe/*.ko; do
 	# Debug information makes them ten times as large, and the guest slower.
 	strip --strip-debug -o "/lib/modules/$kver/updates/${module##*/}" "$module"
 done
