@@ -4,17 +4,14 @@
  *
  * Says "ready"; then it reads a step from each line of its input, takes it, and answers
  * with a line: "ok", or the name of the errno. What a scenario needs to meet a defect is
- * here: memory that outlives its registration, a second thread, a child.
+ * here: memory that is freed before its registration, and a second thread.
  *
  *   alloc SLOT OFFSET SIZE   allocate GPU memory at OFFSET of the BAR
  *   free SLOT                free it, registered or not
- *   reg SLOT [NTH]           register it; the NTH allocation of memory that the
- *                            kernel makes meanwhile fails; if there were fewer,
- *                            the answer is how many: "after N"
+ *   reg SLOT                 register it
  *   dereg SLOT               end the registration
  *   & STEP                   take STEP in a thread, answer at once
  *   join                     wait for that thread; the answer is its step's
- *   child STEP               take STEP in a child that inherits all descriptors
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,7 +23,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lab_gpu.h"
@@ -58,58 +54,32 @@ static int step_free(int slot)
 	return munmap(slots[slot].addr, slots[slot].size) ? -errno : 0;
 }
 
-/* The NTH allocation from now fails, in this thread; 0 is the end of that. */
-static int step_reg(int slot, int nth)
+static int step_reg(int slot)
 {
-	int fd = nth ? open("/proc/thread-self/fail-nth", O_RDWR) : -1;
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-		     IBV_ACCESS_REMOTE_READ;
-	char left[16] = "";
-	int err;
-
-	if (nth && dprintf(fd, "%d", nth) < 0)
-		return -errno;
-	slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr, slots[slot].size, access);
-	err = slots[slot].mr ? 0 : -errno;
-	if (!nth)
-		return err;
-	/* How many allocations were left to make; 0 when one has failed. */
-	if (pread(fd, left, sizeof(left) - 1, 0) < 0 || dprintf(fd, "0") < 0)
-		exit(1);
-	close(fd);
-	return !err && atoi(left) ? nth - atoi(left) : err;
+	slots[slot].mr = ibv_reg_mr(pd, slots[slot].addr, slots[slot].size,
+				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				    IBV_ACCESS_REMOTE_READ);
+	return slots[slot].mr ? 0 : -errno;
 }
 
 static int take(const char *step)
 {
-	long long first = 0, second = 0;
+	long long offset, size;
 	char verb[16];
-	int slot;
+	int slot, words;
 
-	if (sscanf(step, "%15s %d %lli %lli", verb, &slot, &first, &second) < 2 ||
-	    slot < 0 || slot >= SLOTS)
+	words = sscanf(step, "%15s %d %lli %lli", verb, &slot, &offset, &size);
+	if (words < 2 || slot < 0 || slot >= SLOTS)
 		return -EINVAL;
-	if (!strcmp(verb, "alloc"))
-		return step_alloc(slot, first, second);
+	if (words == 4 && !strcmp(verb, "alloc"))
+		return step_alloc(slot, offset, size);
 	if (!strcmp(verb, "free"))
 		return step_free(slot);
 	if (!strcmp(verb, "reg"))
-		return step_reg(slot, first);
+		return step_reg(slot);
 	if (!strcmp(verb, "dereg"))
 		return -ibv_dereg_mr(slots[slot].mr);
 	return -EINVAL;
-}
-
-static int take_in_child(const char *step)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid)
-		_exit(-take(step));
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EINTR;
 }
 
 static char *other_step;
@@ -140,8 +110,6 @@ static int command(const char *line)
 {
 	if (line[0] == '&')
 		return start_thread(line + 1);
-	if (!strncmp(line, "child ", 6))
-		return take_in_child(line + 6);
 	if (!strncmp(line, "join", 4))
 		return join_thread();
 	return take(line);
@@ -166,10 +134,7 @@ int main(void)
 	puts("ready");
 	while (getline(&line, &size, stdin) > 0) {
 		err = command(line);
-		if (err > 0)
-			printf("after %d\n", err);
-		else
-			printf("%s\n", err ? strerrorname_np(-err) : "ok");
+		printf("%s\n", err ? strerrorname_np(-err) : "ok");
 	}
 	return 0;
 }
