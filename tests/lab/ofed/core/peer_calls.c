@@ -192,8 +192,7 @@ void peer_call_dma_unmap(struct peer_umem *p)
 
 	peer_set_live(p, PEER_live_mapped, false);
 	if (ret)
-		peer_violation(p->client, "bad_return",
-			       "dma_unmap of region %llu returned %d", p->id, ret);
+		peer_violation(p->client, "bad_return", "dma_unmap returned %d", ret);
 }
 
 void peer_call_put_pages(struct peer_umem *p)
