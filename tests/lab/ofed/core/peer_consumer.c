@@ -4,7 +4,7 @@
  * ever transferred through.
  *
  * The file "umem" in debugfs holds one registration for each time that it is
- * open. What is written is one command:
+ * open; one thread uses it. What is written is one command:
  *
  *   register ADDRESS LENGTH WAY    of this process' memory. WAY is revocable, as
  *                                  mlx5 does for memory regions, or fixed, as it
@@ -30,7 +30,6 @@
 #define PEER_DEVICES 16
 
 struct peer_consumer {
-	struct mutex lock;	/* all of this */
 	struct ib_device *device;
 	struct ib_umem *umem;
 	bool revoked;
@@ -116,13 +115,11 @@ static int umem_show(struct seq_file *m, void *unused)
 {
 	struct peer_consumer *c = m->private;
 
-	mutex_lock(&c->lock);
 	seq_printf(m, "register_ticks %llu\n", c->register_ticks);
 	seq_printf(m, "deregister_ticks %llu\n", c->deregister_ticks);
 	seq_printf(m, "entries %u\n", c->entries);
 	seq_printf(m, "page_size %lu\n", c->page_size);
 	seq_printf(m, "revoked %d\n", READ_ONCE(c->revoked));
-	mutex_unlock(&c->lock);
 	return 0;
 }
 
@@ -131,14 +128,10 @@ static ssize_t umem_write(struct file *file, const char __user *buf, size_t coun
 {
 	char *text __free(kfree) = memdup_user_nul(buf, count);
 	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
-	int err;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	mutex_lock(&c->lock);
-	err = peer_consumer_obey(c, text);
-	mutex_unlock(&c->lock);
-	return err ?: count;
+	return peer_consumer_obey(c, text) ?: count;
 }
 
 static void peer_consumer_free(struct peer_consumer *c)
@@ -158,7 +151,6 @@ static int umem_open(struct inode *inode, struct file *file)
 
 	if (!c)
 		return -ENOMEM;
-	mutex_init(&c->lock);
 	for (i = 0; i < PEER_DEVICES && !c->device; i++)
 		c->device = ib_device_get_by_index(&init_net, i);
 	err = c->device ? single_open(file, umem_show, c) : -ENODEV;

@@ -226,12 +226,9 @@ void peer_umem_free(struct kref *kref);
 /* peer_invalidate.c */
 void peer_unlock(struct peer_lock *lock);
 int peer_invalidate(void *handle, u64 core_context);
-
-/* peer_g2.c */
 int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *priv);
 void peer_g2_begin_dereg(struct peer_umem *p);
 void peer_g2_dereg(struct peer_umem *p);
-void peer_g2_invalidate(struct peer_client *client, u64 ticket);
 
 /* peer_calls.c */
 int peer_call_acquire(struct peer_client *client, unsigned long addr,

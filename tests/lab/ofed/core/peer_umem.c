@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of one region, from a failed pin to its release. How G2 ends one is
- * in peer_g2.c, and what may happen meanwhile in peer_invalidate.c.
+ * The life of one region, from a failed pin to its release. How G2 ends one, and what
+ * may happen meanwhile, is in peer_invalidate.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
