@@ -65,11 +65,11 @@ unload_module
 # B9: a core that refuses a name that is taken, and does not say so.
 for name in nv_mem nv_mem_revocable nv_mem_fixed; do
 	mark_log
-	echo "$name" >"$CORE/taken_name"
+	echo "$name" >/sys/module/ib_core/parameters/peer_taken_name
 	check "B9: with $name taken the module does not load" eval '! load_module 2>/dev/null'
 	expect_log "B9: and says so" "nv_peer_mem: .*$name"
 	equal "B9: and leaves nothing" 0 "$(core_count live_clients)"
-	echo >"$CORE/taken_name"
+	echo >/sys/module/ib_core/parameters/peer_taken_name
 done
 load_module
 registers "B9: and then it works" ok
