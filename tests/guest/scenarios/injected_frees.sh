@@ -4,8 +4,6 @@
 . /lab/driver.sh
 load_gpu
 load_rdma
-# By way of ftrace.
-equal "memory can be freed inside the client's own mapping" Y "$(cat "$NVIDIA/own_dma")"
 
 # freers: who frees. With persistent pins nobody is called back, whoever it is:
 # two kinds will do.
