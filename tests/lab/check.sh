@@ -82,23 +82,24 @@ check_ktap() { python3 -B tests/lab/ktap.py; }
 
 check_defects_table() { tests/lab/defects_table; }
 
-# The simulated driver and the module, compiled with nv-p2p.h of each generation;
-# layout.c says where each must have its fields, the module's own header too. And the
-# module has the version of dkms.conf.
+# The simulated driver and the module, compiled with nv-p2p.h of the oldest generation
+# and with the module's own, which is of the newest. And the module has the version of
+# dkms.conf.
 check_generations() {
 	double=tests/lab/nvidia
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
-	for headers in "$double"/generations/[0-9]*; do
-		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/$headers" modules
+	for generation in 515 590; do
+		headers=/tmp/headers/$generation
+		"$double/header" "$generation" src "$headers"
+		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$headers" modules
 		cp "$double/Module.symvers" "$headers/"
 		make KVER="$kver" NV_SRC="$headers"
 		[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
-		nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$(basename "$headers")"
+		nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$generation"
 	done
 	grep cap_persistent_pages /tmp/uses-515
-	if grep cap_persistent_pages /tmp/uses-535; then exit 1; fi
-	grep get_pages_persistent /tmp/uses-535
-	make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o
+	if grep cap_persistent_pages /tmp/uses-590; then exit 1; fi
+	grep get_pages_persistent /tmp/uses-590
 }
 
 # The assembly of a release is the same byte for byte wherever it is made, and says

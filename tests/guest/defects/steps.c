@@ -47,7 +47,7 @@ static int step_alloc(int slot, long long offset, long long size)
 
 static int step_free(int slot)
 {
-	struct lab_gpu_free arg = { .addr = (unsigned long)slots[slot].addr };
+	struct lab_gpu_address arg = { .addr = (unsigned long)slots[slot].addr };
 
 	if (ioctl(gpu, LAB_GPU_FREE, &arg))
 		return -errno;

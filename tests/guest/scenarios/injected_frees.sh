@@ -2,8 +2,6 @@
 # Shows: memory freed at every injection point of a registration, by every kind of task
 . /lab/driver.sh
 load_neighbours
-# By way of ftrace.
-equal "memory can be freed inside the client's own mapping" Y "$(cat "$NVIDIA/own_dma")"
 
 # in_use CALLBACKS TEXT: while the device may use it.
 in_use() {

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 
-use crate::sys::{self, lab_gpu_query};
+use crate::sys;
 use crate::verbs::Hca;
 
 /// What a GPU's memory is made of.
@@ -163,27 +163,26 @@ impl GpuMemory {
 
     /// How many pins of this allocation there are, of either kind.
     pub fn pins(&self) -> Result<u32> {
-        let mut query = lab_gpu_query { addr: self.addr, ..Default::default() };
-        // SAFETY: the structure that this ioctl reads and writes.
-        unsafe { self.ioctl(sys::LAB_GPU_QUERY, (&raw mut query).cast()) }
-            .context("asking the GPU for its pins")?;
-        Ok(query.pins + query.persistent_pins)
+        let mut address = sys::lab_gpu_address { addr: self.addr };
+        // SAFETY: the structure that this ioctl reads.
+        unsafe { self.ioctl(sys::LAB_GPU_PINS, (&raw mut address).cast()) }
+            .context("asking the GPU for its pins")
     }
 
     /// # Safety
     ///
     /// `argument` must be what this ioctl takes.
-    unsafe fn ioctl(&self, request: u32, argument: *mut c_void) -> io::Result<()> {
+    unsafe fn ioctl(&self, request: u32, argument: *mut c_void) -> io::Result<u32> {
         // SAFETY: by this function's requirement; the file is open.
         let rc = unsafe { libc::ioctl(self.gpu.file.as_raw_fd(), request.into(), argument) };
-        Ok(Errno::result(rc).map(drop)?)
+        Ok(Errno::result(rc)? as u32)
     }
 
     /// Gives the memory back, whatever may still be registered of it.
     pub fn free(&mut self, by: FreeBy) -> io::Result<()> {
         match by {
             FreeBy::Ioctl => {
-                let mut request = sys::lab_gpu_free { addr: self.addr };
+                let mut request = sys::lab_gpu_address { addr: self.addr };
                 // SAFETY: the request that this ioctl reads. The memory that
                 // goes is reached only through `self`, which forgets it.
                 unsafe { self.ioctl(sys::LAB_GPU_FREE, (&raw mut request).cast()) }?;
