@@ -74,17 +74,8 @@ check_examples_lint() {
 		cargo clippy --offline --all-targets -- -D warnings'
 }
 
-# What reports measurements, with the crates that it depends on.
-check_bench_program() {
-	in_kept_copy bench_program '
-		export CARGO_TARGET_DIR=/tmp/copy/target
-		[ -d target ] || cp -a /var/cache/bench-target target
-		cd tests/bench
-		rm -f Cargo.lock
-		cargo fmt --check
-		cargo clippy --all-targets -- -D warnings
-		cargo test'
-}
+# What is reported of measurements that were made up.
+check_bench_report() { in_copy bench_report 'python3 -B tests/bench/selftest.py'; }
 
 # Every file that says of itself that it is for the shell, or has its suffix.
 check_shell() {

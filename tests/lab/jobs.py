@@ -172,7 +172,7 @@ def read_table():
     known = {
         "where": set().union(*COMMANDS.values()),
         "machine": {*machines, "-"},
-        "layers": set(re.findall(r"^extra_(\w+)\(\)", native_part, re.MULTILINE)) | {"base", "host", "client", "bench", "ready"},
+        "layers": set(re.findall(r"^extra_(\w+)\(\)", native_part, re.MULTILINE)) | {"base", "host", "client", "ready"},
         "check": set(re.findall(r"^check_(\w+)\(\)", native_part, re.MULTILINE)),
         "compile": set(machines),
     }

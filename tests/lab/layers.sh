@@ -27,9 +27,10 @@
 #   hosts       programs that run on two guests, on top of
 #   openmpi     Open MPI and ssh
 #   service     service script and status
+#   python      what measures, and draws what came of that
 #
-# What no guest has: hosttools, benchtools and clienttools, crates for what is compiled
-# with them; bench, what reports measurements; and those of packages.sh.
+# What no guest has: hosttools and clienttools, crates for what is compiled with them; and
+# those of packages.sh.
 #
 # Guests of arm64 have the same, made by other means (arm64.sh).
 #
@@ -240,6 +241,11 @@ extra_service() {
 	stack=$reply:$stack
 }
 
+extra_python() {
+	layer_network=yes on_base python "all of Python, and matplotlib"
+	stack=$reply:$stack
+}
+
 # guest_layers MACHINE [EXTRA...]: all that a guest boots with, on that machine, and EXTRA ones.
 guest_layers() {
 	local extra
@@ -281,17 +287,6 @@ compile_layers() {
 	layer_args=("$kver")
 	layer compile "$stack" "module for $kver" "${module_sources[@]}"
 	compiled=$LAB_CACHE/layers/$reply/root/compiled
-}
-
-# Beside the others: the program's own stack is left in $bench_stack, that with the
-# crates in $benchtools_stack.
-bench_layer() {
-	base_layer
-	layer_network=yes on_base benchtools "crates for the report of measurements (a minute or two)" \
-		"$lab/build/crates.sh" "$top/tests/bench/Cargo.toml"
-	benchtools_stack=$reply:$base
-	layer bench "$benchtools_stack" "report of measurements" "$top/tests/bench"
-	bench_stack=$reply:$base
 }
 
 # What nobody has used for a week goes.

@@ -9,7 +9,6 @@ mod endpoint;
 #[allow(unsafe_code)]
 mod gpu;
 mod inherit;
-mod measure;
 mod pattern;
 #[allow(unsafe_code)]
 mod process;
@@ -48,7 +47,6 @@ enum Command {
     Trespass(trespass::Trespass),
     Inherit(inherit::Inherit),
     Stress(stress::Options),
-    Measure(measure::Measure),
     Pattern(pattern::Emit),
 }
 
@@ -63,7 +61,6 @@ fn main() -> ExitCode {
         Command::Trespass(command) => command.run(),
         Command::Inherit(command) => command.run(),
         Command::Stress(command) => command.run(),
-        Command::Measure(command) => command.run(),
         Command::Pattern(command) => command.run(),
     };
     ExitCode::from(value::status_of(result))
