@@ -157,6 +157,6 @@ def judge(run, bound, chapter, mode):
 
 
 def chapters(run):
-    """Of each chapter the verdicts, a pair of both modes for each bound."""
+    """Of each chapter the bounds, with verdicts of both modes."""
     for chapter in CHAPTERS:
-        yield chapter, [[judge(run, bound, chapter, mode) for mode in MODES] for bound in BOUNDS if chapter in bound.most]
+        yield chapter, [(bound, [judge(run, bound, chapter, mode) for mode in MODES]) for bound in BOUNDS if chapter in bound.most]

@@ -105,12 +105,12 @@ def tables(run):
 
 
 def remarks(pairs):
-    """What there is to say of bounds that are missed: once where it is the same for both modes."""
-    for pair in pairs:
-        missed = [verdict for verdict in pair if verdict.met is False]
-        for reason in dict.fromkeys(verdict.reason for verdict in missed):
-            modes = " and ".join(verdict.mode for verdict in missed if verdict.reason == reason)
-            yield f"* Missed in {modes} mode: {pair[0].bound.text}. {reason or 'ERROR: nobody knows why.'}"
+    """What there is to say of bounds that are missed, each reason once."""
+    missed = {}
+    for verdict in (verdict for _, pair in pairs for verdict in pair if verdict.met is False):
+        missed.setdefault(verdict.reason, []).append(f"{verdict.bound.text} ({verdict.mode})")
+    for reason, bounds in missed.items():
+        yield f"* Missed: {'; '.join(bounds)}. {reason or 'ERROR: nobody knows why.'}"
 
 
 def judged(run):
@@ -118,10 +118,10 @@ def judged(run):
     parts, verdicts = [], []
     for chapter, pairs in chapters(run):
         title, compared = CHAPTERS[chapter]
-        rows = [[pair[0].bound.text, pair[0].bound.limit or f"{pair[0].bound.most[chapter]:.2f}", *(verdict.text for verdict in pair)] for pair in pairs]
+        rows = [[bound.text, bound.limit or f"{bound.most[chapter]:.2f}", *(verdict.text for verdict in pair)] for bound, pair in pairs]
         parts.append(f"## Bounds, {title}\n\n" + table([f"metric, {compared}", "at most", *MODES], rows, numbers=False))
         parts.append("\n".join(remarks(pairs)))
-        verdicts += [verdict for pair in pairs for verdict in pair if verdict.met is not None]
+        verdicts += [verdict for _, pair in pairs for verdict in pair if verdict.met is not None]
     missed = [verdict for verdict in verdicts if not verdict.met]
     parts.insert(0, f"Of {len(verdicts)} bounds that were measured {len(verdicts) - len(missed)} are met and {len(missed)} are missed.")
     return "\n\n".join(filter(None, parts)), len(missed), sum(verdict.reason is None for verdict in missed)

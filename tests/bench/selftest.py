@@ -6,15 +6,17 @@ import io
 import json
 import re
 import tempfile
+from itertools import product
 from pathlib import Path
+from unittest import mock
 from xml.etree import ElementTree
 
 import report
 from bounds import BOUNDS
 from measured import JOBS, SIZES, count, microseconds, ratio_text, short_size
-from plots import FILES
+from plots import COLOURS, FILES
 
-from bench import left_of, plan
+from bench import MODES, left_of, plan
 
 TOP = Path(__file__).resolve().parents[2]
 FACTS = {"date": "D", "kernel": "K", "qemu": "Q", "nv_peer_mem": "O", "nvidia-peermem": "T", "inputs": "I", "jobs": JOBS, "sizes": SIZES}
@@ -26,27 +28,26 @@ THEIRS = {"entries": 1, "page_size": 4096, "calls_nvidia_p2p_get_pages": 2, "byt
 OURS = THEIRS | {name: 1000 for name, value in THEIRS.items() if value == 10000} | {"calls_nvidia_p2p_get_pages": 1, "bytes": 200}
 
 PUBLISHED = {"machine": "stock", "module": "nv_peer_mem", "layout": "contiguous", "size": 1 << 20, "published": 1}
+PERSISTENT, REVOCABLE = (PUBLISHED | {"mode": mode} for mode in MODES)
 SIMULATED = {"machine": "stock", "module": "nv_peer_mem", "kind": "costs", "published": 0}
 
 # What is changed of which of these measurements, with what status the report ends, and what it says.
 CASES = (
     ("all bounds are met", {}, {}, 0, "are met and 0 are missed"),
-    ("against the run before", PUBLISHED | {"mode": "persistent"}, {"register_total": 1020}, 0, "1 differ by more than 1%"),
+    ("against the run before", PERSISTENT, {"register_total": 1020}, 0, "1 differ by more than 1%"),
     ("just met", PUBLISHED, {"register_total": 5500}, 0, "met: 0.550 (1 MiB, contiguous)"),
-    ("just missed", PUBLISHED | {"mode": "persistent"}, {"register_total": 5501}, 1, "MISSED by 0.018 %: 0.550 (1 MiB, contiguous)"),
-    ("nobody knows why", PUBLISHED | {"mode": "persistent"}, {"register_total": 6600}, 1, "Missed in persistent mode: the same, 1 MiB. ERROR"),
-    ("a known reason", PUBLISHED | {"mode": "revocable"}, {"register_total": 6600}, 2, "Missed in revocable mode: the same, 1 MiB. Before"),
-    ("another machine's bound", PUBLISHED | {"machine": "iommu", "mode": "revocable"}, {"register_total": 5100}, 2, "MISSED by 2.0 %: 0.510"),
-    ("a pin too many", SIMULATED | {"mode": "revocable"}, {"calls_nvidia_p2p_get_pages": 2}, 2, "MISSED by 100.0 %: 2 against 2"),
-    ("other calls of that name", SIMULATED | {"mode": "revocable"}, {"calls_nvidia_p2p_get_pages_persistent": 1}, 2, "2 against 2"),
+    ("just missed", REVOCABLE, {"register_total": 5501}, 2, "MISSED by 0.018 %: 0.550 (1 MiB, contiguous)"),
+    ("nobody knows why", PERSISTENT, {"register_total": 5501}, 1, "Missed: the same, 1 MiB (persistent). ERROR"),
+    ("a known reason", REVOCABLE, {"register_total": 5501}, 2, "Missed: the same, 1 MiB (revocable). Before"),
+    ("another machine's bound", REVOCABLE | {"machine": "iommu"}, {"register_total": 5100}, 2, "MISSED by 2.0 %: 0.510"),
+    ("a pin too many", SIMULATED | {"mode": "revocable"}, {"calls_nvidia_p2p_get_pages_persistent": 1}, 2, "MISSED by 100.0 %: 2 against 2"),
     ("an entry too many", SIMULATED | {"size": 1 << 32}, {"entries": 3}, 1, "MISSED by 50.0 %: 3 (2 allowed), against 1 (4 GiB"),
-    ("the worst layout decides", {"machine": "stock", "module": "nv_peer_mem", "kind": "held", "layout": "holes2m"}, {"bytes": 50000}, 1,
-     "2.500 (64 KiB, 2 MiB chunks)"),
+    ("the worst layout decides", {"module": "nv_peer_mem", "kind": "held", "layout": "holes2m"}, {"bytes": 50000}, 1, "2.500 (64 KiB, 2 MiB"),
     ("dearer than nvidia-peermem", SIMULATED | {"layout": "holes2m"}, {"register_total": 10100}, 1, "MISSED by 1.0 %: 1.010 (total, 64 KiB, 2 MiB"),
     ("a ground", {"module": "nv_peer_mem-ready", "kind": "freed"}, {"revoke_module": 1101}, 1, "1.101 (in the callback, module alone, 64 KiB"),
     ("threads that wait", {"module": "nv_peer_mem", "threads": 4, "published": 0}, {"module_ticks": 2000}, 2, "2.000 against 4.000"),
     ("loading", {"module": "nv_peer_mem", "kind": "module"}, {"load": 21}, 1, "2.100"),
-    ("a measurement is missing", PUBLISHED | {"mode": "persistent"}, None, 1, "not measured: Subject(machine='stock', module='nv_peer_mem', mode='persistent', kind='costs'"),
+    ("a measurement is missing", PERSISTENT, None, 1, "not measured: Subject(machine='stock', module='nv_peer_mem'"),
 )
 
 
@@ -78,7 +79,7 @@ def main(directory):
     kept, docs = directory / "results.json", directory / "docs"
     for text, where, changed, status, words in CASES:
         kept.write_text(json.dumps({"facts": FACTS, "measurements": list(made_up(where, changed))}), encoding="utf-8")
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as said, mock.patch.object(report, "draw"):
             ended = report.main(directory)
         assert (ended, words in said.getvalue()) == (status, True), f"{text}: {ended}\n{said.getvalue()}"
         print("ok", text)
@@ -87,8 +88,9 @@ def main(directory):
     for changed, status in ((None, 1), ({}, 0)):
         kept.write_text(json.dumps({"facts": FACTS, "measurements": list(made_up(PUBLISHED, changed))}), encoding="utf-8")
         assert report.main(directory, docs) == status and any(docs.iterdir()) == (not status), "only a complete run is written"
-    for name in FILES:
-        assert len(ElementTree.parse(docs / name).findall(".//{*}path")) > 30, f"{name} shows nothing"
+    for name, colour in product(FILES, COLOURS.values()):
+        lines = [path for path in ElementTree.parse(docs / name).iter("{http://www.w3.org/2000/svg}path") if colour in path.get("style", "")]
+        assert len(lines) >= 6, f"{name} shows {len(lines)} lines of this colour: {colour}"
     print("ok documents and plots")
     assert left_of(TRACE.splitlines()) == 32 + 4096
     read = [count(999), count(999500), microseconds(2699), ratio_text(0.5), ratio_text(0.00432), ratio_text(0.0004), short_size(1 << 16)]
