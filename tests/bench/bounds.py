@@ -96,15 +96,12 @@ class Bound(NamedTuple):
     reasons: dict = {}
 
 
-def everywhere(most):
-    return {"stock": most, "iommu": most}
-
-
+ONE = {"stock": 1, "iommu": 1}
 CONTIGUOUS, FRAGMENTED, LARGE = ("contiguous",), ("holes64k",), (256 * MIB, inf)
 
 BOUNDS = (
-    Bound("driver pin calls per registration", everywhere(1), (PINS,), judged=of_calls, limit="1 against 2", reasons=ASKED),
-    Bound("total register+deregister, either costs, any layout and size", everywhere(1), (TOTAL, PUBLISHED)),
+    Bound("driver pin calls per registration", ONE, (PINS,), judged=of_calls, limit="1 against 2", reasons=ASKED),
+    Bound("total register+deregister, either costs, any layout and size", ONE, (TOTAL, PUBLISHED)),
     Bound("total register+deregister, published driver costs, contiguous, 64 KiB", {"stock": 0.55, "iommu": 0.56}, (PUBLISHED,),
           CONTIGUOUS, (64 * KIB, 64 * KIB), reasons=ASKED),
     Bound("the same, 1 MiB", {"stock": 0.55, "iommu": 0.50}, (PUBLISHED,), CONTIGUOUS, (MIB, MIB), reasons=ASKED),
@@ -114,10 +111,10 @@ BOUNDS = (
           reasons=IN_PIECES),
     Bound("module-only instructions, 64 KiB and 1 MiB, contiguous", {"stock": 1.2, "iommu": 3.0}, (MODULE,), CONTIGUOUS,
           (64 * KIB, MIB), ("persistent",), reasons=MAPPED),
-    Bound("scatterlist entries, contiguous", everywhere(1), (ENTRIES,), CONTIGUOUS, judged=of_entries, limit="1 per 2 GiB"),
+    Bound("scatterlist entries, contiguous", ONE, (ENTRIES,), CONTIGUOUS, judged=of_entries, limit="1 per 2 GiB"),
     Bound("scatterlist entries, 64 KiB chunks", {"iommu": 1}, (ENTRIES,), FRAGMENTED, LARGE, judged=of_entries, limit="1 per 2 GiB"),
     Bound("kernel memory held, 64 KiB", {"stock": 2.0, "iommu": 3.0}, (HELD,), sizes=(64 * KIB, 64 * KIB)),
-    Bound("kernel memory held, 4 GiB contiguous", everywhere(0.01), (HELD,), CONTIGUOUS, (4 * GIB, 4 * GIB)),
+    Bound("kernel memory held, 4 GiB contiguous", {"stock": 0.01, "iommu": 0.01}, (HELD,), CONTIGUOUS, (4 * GIB, 4 * GIB)),
     # In the other mode the driver calls nobody.
     Bound("cudaFree of registered memory until it returns", {"stock": 1.1, "iommu": 0.5}, (FREED,), modes=("revocable",),
           reasons=FREED_BY_DRIVER),

@@ -2,10 +2,11 @@
 """SVG plots, a panel for each layout of the memory, or for each way to count."""
 
 import io
+from itertools import product
+from math import floor, log10
 
 import matplotlib
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from measured import ENTRIES, HELD, LAYOUTS, MODULE, PUBLISHED, THROUGHPUTS, TOTAL, Case, count, size_text
 
@@ -36,12 +37,10 @@ def draw(run, directory):
         by_size(run, directory, name, unit, [(metric, mode, mode, DASHES[mode]) for mode in MODES])
     panels = []
     for label, published, alone in THROUGHPUTS:
-        lines = []
-        for module in MODULES:
-            for mode in MODES:
-                points = {number: run.rate(module, mode, number, published, alone) for number in THREADS}
-                lines.append((f"{module}, {mode}", COLOURS[module], DASHES[mode], points))
-        panels.append((label, lines))
+        panels.append((label, []))
+        for module, mode in product(MODULES, MODES):
+            points = {number: run.rate(module, mode, number, published, alone) for number in THREADS}
+            panels[-1][1].append((f"{module}, {mode}", COLOURS[module], DASHES[mode], points))
     figure(directory, "threads.svg", ("threads", "registrations per second"), panels, THREADS, str, logarithmic=False)
 
 
@@ -49,19 +48,18 @@ def by_size(run, directory, name, unit, series):
     """SERIES: of each line the metric, mode, label and dash. A line is drawn for either module."""
     panels = []
     for layout, title in LAYOUTS.items():
-        lines = []
-        for module in MODULES:
-            for metric, mode, label, dash in series:
-                points = {size: run.value(metric, module, Case("stock", mode, layout, size)) for size in run.sizes}
-                lines.append((f"{module}, {label}", COLOURS[module], dash, points))
-        panels.append((title, lines))
+        panels.append((title, []))
+        for module, (metric, mode, label, dash) in product(MODULES, series):
+            points = {size: run.value(metric, module, Case("stock", mode, layout, size)) for size in run.sizes}
+            panels[-1][1].append((f"{module}, {label}", COLOURS[module], dash, points))
     figure(directory, name, ("size of the registration", unit), panels, run.sizes, size_text, logarithmic=True)
 
 
 def figure(directory, name, names, panels, places, place, *, logarithmic):
     """Panels beside each other; logarithmic ones with one scale, so that they can be compared.
     Nothing where nothing was measured."""
-    if not any(None not in points.values() for _, lines in panels for *_, points in lines):
+    values = [y for _, lines in panels for *_, points in lines for y in points.values() if y]
+    if not values:
         return
     drawn = Figure(figsize=(13, 4.8), layout="constrained")
     drawn.suptitle(FILES[name])
@@ -73,11 +71,12 @@ def figure(directory, name, names, panels, places, place, *, logarithmic):
         if logarithmic:
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
+            axes.set_ylim(10 ** floor(log10(min(values))), 10 ** (floor(log10(max(values))) + 1))
         else:
             axes.set_ylim(bottom=0)
         axes.set_xticks(places, [place(at) for at in places])
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda value, _: count(value))
         axes.grid(alpha=0.25)
     drawn.legend(*drawn.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MODULES))
     svg = io.StringIO()

@@ -110,9 +110,6 @@ class Registration:
     def command(self, text):
         os.write(self.file, text.encode())
 
-    def register(self):
-        self.command(f"register {self.words}")
-
     def outcome(self):
         lines = os.pread(self.file, 4096, 0).decode().splitlines()
         return {name: int(number) for name, number in map(str.split, lines)}
@@ -144,7 +141,7 @@ def costs(mode, size):
     """Of one registration and its end."""
     with Registration(mode, size) as one:
         before = clocks()
-        one.register()
+        one.command(f"register {one.words}")
         between = clocks()
         one.command("deregister")
         after = clocks()
@@ -158,7 +155,7 @@ def costs(mode, size):
 def freed(mode, size):
     """Of a registration whose memory is freed."""
     with Registration(mode, size) as one:
-        one.register()
+        one.command(f"register {one.words}")
         before = clocks()
         fcntl.ioctl(one.gpu, LAB_GPU_FREE, struct.pack("Q", one.address))
         spent = clocks() - before
@@ -220,7 +217,7 @@ def held(mode, size):
         for event in ALLOCATIONS:
             tell(TRACING / f"events/kmem/{event}/enable", 1)
         for one in each:
-            one.register()
+            one.command(f"register {one.words}")
         for event in ALLOCATIONS:
             tell(TRACING / f"events/kmem/{event}/enable", 0)
         with open(TRACING / "trace", encoding="utf-8") as trace:
