@@ -33,6 +33,9 @@ check_kunit_clippy() { check_clippy; }
 
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
 
+# What is reported of measurements that were made up.
+check_bench_report() { python3 -B tests/bench/selftest.py; }
+
 # Every file that says of itself that it is for the shell, or has its suffix.
 check_shell() {
 	shell="^(#!.*[/ ](ba|da)?sh( |$)|# shellcheck shell=)"

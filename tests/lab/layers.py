@@ -23,9 +23,10 @@ What only some guests want (the column "layers" of ../jobs.md):
                 the examples; and our own (clients)
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
+    python      what measures, and draws what came of that
 
-What no guest has: hosttools, benchtools and clienttools, crates for what is compiled
-with them; bench, what reports measurements; and those of the packages.
+What no guest has: hosttools and clienttools, crates for what is compiled with them; and those
+of the packages.
 
 Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of their own
@@ -297,6 +298,9 @@ class Layers:
     def extra_service(self):
         self.add("service", "service", TOP / "init.d", TOP / "nv_peer_mem.conf", on=self.lab_base)
 
+    def extra_python(self):
+        self.add("python", "all of Python, and matplotlib", on=self.lab_base, network=True)
+
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine):
@@ -322,10 +326,8 @@ class Layers:
                      TOP / "tests/host/Cargo.toml", network=True)
         elif name == "client":
             self.stack = self.clienttools()
-        elif name == "bench":
-            self.add("benchtools", "crates for the report of measurements (a minute or two)", LAB / "build/crates.sh",
-                     TOP / "tests/bench/Cargo.toml", network=True)
-            self.bench_stack = f"{self.beside('bench', self.stack, 'report of measurements', TOP / 'tests/bench')}:{self.stack}"
+        elif name == "python":
+            self.extra_python()
 
     # ---- packages, and whole systems that have them installed: guests with systemd and a disk -----
 

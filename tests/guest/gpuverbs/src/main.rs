@@ -9,7 +9,6 @@ mod endpoint;
 #[allow(unsafe_code)]
 mod gpu;
 mod inherit;
-mod measure;
 mod pattern;
 #[allow(unsafe_code)]
 mod process;
@@ -46,7 +45,6 @@ enum Command {
     Revoke(transfer::Revoke),
     Inherit(inherit::Inherit),
     Stress(stress::Options),
-    Measure(measure::Measure),
     Pattern(pattern::Emit),
 }
 
@@ -59,7 +57,6 @@ fn main() -> ExitCode {
         Command::Revoke(command) => command.run(),
         Command::Inherit(command) => command.run(),
         Command::Stress(command) => command.run(),
-        Command::Measure(command) => command.run(),
         Command::Pattern(command) => command.run(),
     };
     ExitCode::from(value::status_of(result))
