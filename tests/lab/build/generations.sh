@@ -20,16 +20,15 @@ module() {
 }
 
 for generation in 515 590; do
-	headers=/in/nvidia/generations/$generation
+	headers=/tmp/headers/$generation
 	double=/tmp/$generation/nvidia
+	/in/nvidia/header "$generation" /in/src "$headers"
 	mkdir "/tmp/$generation"
 	cp -a /in/nvidia /in/compat.h "/tmp/$generation/"
 	make -C "$tree" M="$double" NV_SRC="$headers" NV_VERSION="$generation" "${closed[@]}" modules
 	install -D -m 644 -t "/lib/nv_peer_mem/driver-$generation" "$double"/*.ko
-	mkdir -p "/tmp/headers/$generation"
-	cp "$headers/nv-p2p.h" "$double/Module.symvers" "/tmp/headers/$generation/"
-	cp /in/nvidia/generations/nv-p2p.h /tmp/headers/
-	module "driver-$generation" NV_SRC="/tmp/headers/$generation"
+	cp "$double/Module.symvers" "$headers/"
+	module "driver-$generation" NV_SRC="$headers"
 done
 
 for ofed in /usr/src/ofa_kernel/g*; do

@@ -12,15 +12,13 @@ mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
 cp -a /in/ready "$source/src/"
 
-# The kernel's own assembler and linker, where the lab's are others.
-own=()
-[ ! -d /opt/binutils ] || own=(env "PATH=/opt/binutils/bin:$PATH" LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu)
-
 # build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
 	make -C "$source" clean >/dev/null
 	SECONDS=0
-	"${own[@]}" make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+	# With the kernel's own assembler and linker, where the lab's are others.
+	PATH=/opt/binutils/bin:$PATH LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu \
+		make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
 	cat /tmp/said
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
@@ -53,21 +51,9 @@ look() {
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
-# mistake_x86_64, mistake_aarch64: one of each kind.
-mistake_aarch64() {
-	cat <<-'ASM'
-		.text
-		nvpm_mistake:
-			str	x30, [sp, #-16]!
-			fmov	d0, d1
-			adrp	x0, _GLOBAL_OFFSET_TABLE_
-			bl	kset_find_obj
-			ret
-	ASM
-}
-
-mistake_x86_64() {
-	cat <<-'ASM'
+# mistakes: that looking can fail, at one of each kind.
+mistakes() {
+	cat >>"$source/src/ready/x86_64.S" <<-'ASM'
 		.text
 		.globl	nvpm_mistake
 		nvpm_mistake:
@@ -79,19 +65,20 @@ mistake_x86_64() {
 		.data
 			.quad	nvpm_mistake
 	ASM
-}
-
-# mistakes: that looking can fail.
-mistakes() {
-	"mistake_$(uname -m)" >>"$source/src/ready/$(uname -m).S"
+	cat >>"$source/src/ready/aarch64.S" <<-'ASM'
+		.text
+		nvpm_mistake:
+			str	x30, [sp, #-16]!
+			fmov	d0, d1
+			adrp	x0, _GLOBAL_OFFSET_TABLE_
+			bl	kset_find_obj
+			ret
+	ASM
 	build ready >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
 	# Old kernels load no module that asks for that table; modpost says nothing of it.
 	local kind kinds=('imports for GPL' 'nobody exports _GLOBAL_OFFSET_TABLE_')
-	case $(uname -m) in
-	x86_64) kinds+=('SSE') ;;
-	aarch64) kinds+=('floating point' 'return addresses') ;;
-	esac
+	if [ "$(uname -m)" = x86_64 ]; then kinds+=('SSE'); else kinds+=('floating point' 'return addresses'); fi
 	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
 	! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || kinds+=('indirect calls')
 	! grep -q '^CONFIG_X86_KERNEL_IBT=y' "$tree/.config" || kinds+=('no endbr64 at .*nvpm_mistake')
@@ -129,10 +116,7 @@ grounds=(free)
 # Not in a list with ||: the shell would not stop where something fails.
 (
 	for ground in "${grounds[@]}"; do
-		case $ground in
-		kernel) beside open build kernel ;;
-		*) beside closed build "$ground" ;;
-		esac
+		if [ "$ground" = kernel ]; then beside open build kernel; else beside closed build "$ground"; fi
 		look "$ground"
 	done
 	# Functions that are for GPL modules only are used where the driver is open.
@@ -142,13 +126,11 @@ grounds=(free)
 	fi
 	[[ " ${grounds[*]} " = *' ready '* ]] || refused_ready
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
-	case $kver in
-	5.10.*)
+	if [[ $kver = 5.10.* ]]; then
 		oldest
 		KCFLAGS='-DNVPM_OLDEST -include /tmp/oldest.h' beside closed build ready
 		look ready ready-oldest
-		;;
-	esac
+	fi
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
