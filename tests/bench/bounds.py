@@ -17,7 +17,7 @@ from bench import ENDS, GIB, KIB, MIB, MODES, MODULES
 CHAPTERS = {
     "stock": ("without IOMMU", "ours / nvidia-peermem"),
     "iommu": ("with IOMMU", "ours / nvidia-peermem"),
-    "grounds": ("grounds against each other", "against the ground kernel"),
+    "grounds": ("ways to compile Rust against each other", "against in-kernel"),
 }
 
 # Of each bound that one more call to pin weighs on: in what is pinned once more it is one page.
@@ -121,8 +121,8 @@ BOUNDS = (
     Bound("loading, instructions", {"stock": 2.0}, (LOADING,), (None,), None, ("persistent",)),
     Bound("throughput, 4 threads against 1 (module-only part)", {"stock": 1}, (None,), (None,), None, judged=of_scaling,
           limit="no worse than the original's scaling", reasons=WAITING),
-    *(Bound(f"{ground}: {text}", {"grounds": most}, metrics, ENDS, modules=(f"nv_peer_mem-{ground}", "nv_peer_mem-kernel"))
-      for ground in ("free", "ready")
+    *(Bound(f"{ground}: {text}", {"grounds": most}, metrics, ENDS, modules=(f"nv_peer_mem-{ground}", "nv_peer_mem-in-kernel"))
+      for ground in ("standalone", "prebuilt")
       for text, most, metrics in (("total register+deregister", 1.03, (TOTAL,)),
                                   ("module alone, register+deregister or in the callback", 1.10, (MODULE, IN_CALLBACK)))),
 )

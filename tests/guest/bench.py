@@ -65,7 +65,7 @@ def plan(job, sizes):
         for module in MODULES if job == "bench" else ():
             yield of | {"module": module, "mode": "persistent", "kind": "module"}
     else:
-        # Each ground has the guest for itself: where the kernel finds memory for the driver depends
+        # Each way has the guest for itself: where the kernel finds memory for the driver depends
         # on all that was before, and can make more of a difference than the bounds allow.
         for mode, layout, size, kind in product(MODES, ENDS, sizes, (costs[0], freed)):
             if size <= 4 * GIB:
@@ -275,7 +275,7 @@ def load(name, mode):
     command = ["modprobe", name] if name in MODULES else ["insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko"]
     run(*command, *(["persistent_api_support=0"] if mode == "revocable" else []))
     if name not in MODULES and read("/sys/module/nv_peer_mem/statistics/ground") != ground:
-        raise ValueError(f"the module is not on the ground {ground}")
+        raise ValueError(f"the module is not compiled {ground}")
     costs(mode, 64 * KIB)
 
 

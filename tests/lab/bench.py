@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Measurements beside nvidia-peermem, and of each ground beside the others, in guests whose time
+"""Measurements beside nvidia-peermem, and of each way to compile Rust beside the others, in guests whose time
 counts instructions (../guest/bench.py). What they say is kept in results.json; ../bench makes the
 report of it, whose exit status is that of tests/run bench.
 """

@@ -110,19 +110,19 @@ check_generations() {
 # is, and refuses those that it cannot serve. On arm64 it leaves register 18 alone, which
 # points to the shadow stack of kernels that have one.
 check_ready() {
-	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make ready; done
-	cmp src/ready/x86_64.S /ready/x86_64.S
+	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
+	cmp src/prebuilt/x86_64.S /ready/x86_64.S
 	mkdir -p /tmp/another/place
 	cp -a Kbuild Makefile dkms.conf src /tmp/another/place/
-	mv src/ready /tmp/first
-	rm -r /tmp/another/place/src/ready
-	NVPM_ARCH=aarch64 make -C /tmp/another/place ready
-	cmp /tmp/first/aarch64.S /tmp/another/place/src/ready/aarch64.S
-	mv /tmp/first src/ready
-	if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/ready/*.S; then exit 1; fi
-	if grep -nE "@(PLT|GOT)" src/ready/*.S; then exit 1; fi
-	grep -qE "\b[wx]17\b" src/ready/aarch64.S
-	if grep -nE "\b[wx]18\b" src/ready/aarch64.S; then exit 1; fi
+	mv src/prebuilt /tmp/first
+	rm -r /tmp/another/place/src/prebuilt
+	NVPM_ARCH=aarch64 make -C /tmp/another/place prebuilt
+	cmp /tmp/first/aarch64.S /tmp/another/place/src/prebuilt/aarch64.S
+	mv /tmp/first src/prebuilt
+	if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/prebuilt/*.S; then exit 1; fi
+	if grep -nE "@(PLT|GOT)" src/prebuilt/*.S; then exit 1; fi
+	grep -qE "\b[wx]17\b" src/prebuilt/aarch64.S
+	if grep -nE "\b[wx]18\b" src/prebuilt/aarch64.S; then exit 1; fi
 
 	# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
 	assembled() {
@@ -150,7 +150,7 @@ check_bindings() {
 	diff -u /tmp/before src/include/bindings.rs
 }
 
-# Which ground a build takes, and why; what it lacks is named, with what to install.
+# How a build compiles Rust, and why; what it lacks is named, with what to install.
 check_build_messages() { tests/lab/build_messages "$kver"; }
 
 # ---- what is compiled with cargo -------------------------------------------------

@@ -12,13 +12,13 @@
     neighbours  what is beside ours: NVIDIA's nvidia-peermem, which ours is compared with, a second
                 client of the driver, mistakes for the kernel's checkers, verbs step by step
     module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
-                ground that the machine's line names; for that:
+                way that the machine's line names; for that:
     ready       the assembly that releases have for machines without Rust
     gpuverbs    the lab's own verbs client
 
 What only some guests want (the column "layers" of ../jobs.md):
     generations drivers and RDMA cores of other generations, and the module for them
-    grounds     the module on every other ground that the kernel can have
+    grounds     the module compiled in every other way that the kernel can have
     programs    programs of others for CUDA memory, above libcuda over the simulated GPU (cuda) and
                 the examples; and our own (clients)
     hosts       programs that run on two guests, Open MPI and ssh
@@ -245,7 +245,7 @@ class Layers:
         # For arm64 `ready` is what a release has for that processor.
         ready = self.beside("ready", self.base, "the Rust half as assembly", *MODULE)
         self.ready = self.path(ready) / "ready"
-        self.add("module", f"nv_peer_mem.ko, on the ground {self.kground}", *MODULE, self.ready, words=(self.kver, self.kground))
+        self.add("module", f"nv_peer_mem.ko, {self.kground}", *MODULE, self.ready, words=(self.kver, self.kground))
         for extra in sorted(set(extras)):
             if self.kflavour != "amd64" and extra not in ("generations", "grounds"):
                 raise Wrong(f"machines of arm64 have no layers '{extra}'.")
@@ -276,7 +276,7 @@ class Layers:
                  words=(self.kver, self.kground, self.kdriver))
 
     def extra_grounds(self):
-        self.add("grounds", "the module on every ground (minutes)", *MODULE, self.ready, LAB / "object", words=[self.kver])
+        self.add("grounds", "the module compiled in every way (minutes)", *MODULE, self.ready, LAB / "object", words=[self.kver])
         # What was found of them.
         self.compiled = self.path(self.stack.split(":")[0]) / "grounds"
 
@@ -304,7 +304,7 @@ class Layers:
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine):
-        """The module compiled on every ground that it can have; what was found is in the file
+        """The module compiled in every way that it can be; what was found is in the file
         `compiled`. Of a kernel that is source alone it is not linked."""
         self.choose(machine)
         if self.kpackages != "tree":

@@ -6,7 +6,7 @@
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# broken_update: the dkms package as version 1.9.5, with a mistake in what each ground has.
+# broken_update: the dkms package as version 1.9.5, with a mistake in what every build has.
 broken_update() {
 	local dir=/tmp/broken
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"

@@ -6,7 +6,7 @@
 
 tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp
 cd "/tmp/nvidia-peer-memory-$version" || exit
-export KVER=$kver NVPM_GROUND=ready
+export KVER=$kver NVPM_RUST=prebuilt
 files >/tmp/before
 
 told "there is help" 'make uninstall removes' make help

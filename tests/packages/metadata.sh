@@ -43,7 +43,7 @@ cp -a /tmp/tree "$tree"
 
 check "the module is built with it" saying dpkg --configure nvidia-peer-memory-dkms
 check "for this kernel" installed_for "$kver"
-check "on its crates" [ "$(modinfo -k "$kver" -F ground nv_peer_mem)" = kernel ]
+check "on its crates" [ "$(modinfo -k "$kver" -F rust nv_peer_mem)" = in-kernel ]
 
 run-parts --exit-on-error --arg="$kver" /etc/kernel/postrm.d
 check "it goes with the kernel" [ ! -e "$tree" ]

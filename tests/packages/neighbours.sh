@@ -40,8 +40,8 @@ passed_over() {
 
 # What a package lacks that was built from a checkout, where there was no Rust either.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
-without "/usr/src/nvidia-peer-memory-$version/src/ready" "${rust[@]}"
-passed_over "nothing to compile the Rust half with, and one of these would do. Compiled before: src/ready/$(uname -m).S is missing, which releases have"
+without "/usr/src/nvidia-peer-memory-$version/src/prebuilt" "${rust[@]}"
+passed_over "nothing to compile the Rust half with, and one of these would do. Compiled before: src/prebuilt/$(uname -m).S is missing, which releases have"
 check "what else would do is said" says "With any Rust: no rustc of 1.78 or later"
 back
 

@@ -13,38 +13,38 @@ rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
-	file=/tmp/there/$name/src/ready/$arch.S
+	file=/tmp/there/$name/src/prebuilt/$arch.S
 	check "there is the Rust half for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
 	check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
 	check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
 	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"
 	check "and of Rust's library, and no others" fails grep -vE '^(src|library)/' <(grep -oE '[^" ]*\.rs' "$file")
-	check "the package for dkms has it" grep -q "/src/ready/$arch.S\$" \
+	check "the package for dkms has it" grep -q "/src/prebuilt/$arch.S\$" \
 		<(dpkg-deb --fsys-tarfile /packages/nvidia-peer-memory-dkms_*_all.deb | tar -t)
-	check "so has that of rpm" grep -q "/src/ready/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
+	check "so has that of rpm" grep -q "/src/prebuilt/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
 done
 check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.build' <(tar tzf "$tarball")
 
 # The same on a machine without Rust, of a checkout.
 cd "/tmp/there/$name" || exit
-rm -r src/ready
+rm -r src/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
 without "${rust[@]}"
-refused "without Rust no source packages are made" "packages would lack src/ready/x86_64.S src/ready/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)" \
+refused "without Rust no source packages are made" "packages would lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)" \
 	env OUT=/tmp/lacking ./build_release.sh
 check "and what else can be done" says "or choose --without-rust for packages that build only where there is Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
 told "who wants them has them made" "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here" \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
-check "and what" says "These packages lack src/ready/x86_64.S src/ready/aarch64.S"
-check "they do lack it" fails grep src/ready/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S"
+check "they do lack it" fails grep src/prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 # As README.md says, of a tarball in another place.
 sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
-lacking="without src/ready/$(uname -m).S it builds only where there is Rust."
+lacking="without src/prebuilt/$(uname -m).S it builds only where there is Rust."
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
 told "rpm packages, too" "nvidia_peer_memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: what registrations cost, beside nvidia-peermem or on one ground; the host says which
+# Shows: what registrations cost, beside nvidia-peermem or compiled in one way; the host says which
 job=$(word job '')
 [ "$job" ] || {
 	fail "only tests/run bench can measure: it has time count instructions"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the module serves on each ground, beside the open and the closed driver
+# Shows: the module serves however its Rust half is compiled, beside the open and the closed driver
 . /lab/driver.sh
 load_rdma
 
-# serves_on GROUND FLAVOUR: GPU memory, pinned and revocable. (ready-oldest: with what
-# kernels from 4.18 on need; free-open: with what the open driver allows.)
+# serves_on WAY FLAVOUR: GPU memory, pinned and revocable. (prebuilt-oldest: with what
+# kernels from 4.18 on need; standalone-open: with what the open driver allows.)
 serves_on() {
 	local where="$1, $2 driver"
 	check "$where: the module is loaded" load_built "ground-$1"
-	equal "$where: it says its ground" "${1%%-*}" "$(statistic ground)"
+	equal "$where: it says how it was compiled" "${1%-o*}" "$(statistic ground)"
 	check "$where: write" transfer_seen 0 8M 300001 31 --shift 12345
 	check "$where: memory stays while it is registered" revoke --expect pinned
 	unload_module
@@ -20,15 +20,15 @@ serves_on() {
 
 for flavour in open closed; do
 	load_flavour "$flavour"
-	for ground in /lib/nv_peer_mem/ground-*; do
-		ground=${ground##*/ground-}
-		case $ground-$flavour in
-		kernel-closed | *-open-closed)
+	for way in /lib/nv_peer_mem/ground-*; do
+		way=${way##*/ground-}
+		case $way-$flavour in
+		in-kernel-closed | *-open-closed)
 			mark_log
-			check "$ground, closed driver: the kernel refuses it" eval "! load_built ground-$ground"
+			check "$way, closed driver: the kernel refuses it" eval "! load_built ground-$way"
 			expect_log "and says why" 'GPL-only symbols|from proprietary module nvidia'
 			;;
-		*) serves_on "$ground" "$flavour" ;;
+		*) serves_on "$way" "$flavour" ;;
 		esac
 	done
 	[ "$flavour" = closed ] || unload_gpu

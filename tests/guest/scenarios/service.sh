@@ -6,15 +6,12 @@ last "it takes the installed module, core and driver away"
 service=/etc/init.d/nv_peer_mem
 options=/etc/modprobe.d/lab.conf
 file=$(modinfo -n nv_peer_mem)
-ground=$(modinfo -F ground nv_peer_mem)
+rust=$(modinfo -F rust nv_peer_mem)
 
 # What users see of it.
 declare -A called=(
 	[open]=open
 	[closed]=proprietary
-	[kernel]="kernel: the kernel's own Rust crates"
-	[free]="free: Rust's core library alone"
-	[ready]="ready: Rust's core library alone, compiled before"
 )
 
 # serves EXIT_CODE VERB [PATTERN...]: what the service does, and says.
@@ -57,10 +54,10 @@ serves 1 start "version magic '[^ ]* XMP" 'built for another kernel'
 mv "$file.away" "$file"
 
 unload_gpu
-if [ "$ground" = kernel ]; then
+if [ "$rust" = in-kernel ]; then
 	load_flavour closed
 	serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: make && make install'
-	serves 3 status 'ground +kernel' '!!  flavour +proprietary' 'make && make install'
+	serves 3 status 'rust +in-kernel' '!!  flavour +proprietary' 'make && make install'
 	unload_gpu
 fi
 
@@ -83,7 +80,7 @@ serves 0 start 'loaded, version'
 serves 0 start 'loaded already'
 wait_for "the GPU" test -c /dev/nvidia-lab
 serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
-	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   ground +${called[$ground]}" \
+	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   rust +$rust: " \
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
 	'0000:[0-9a-f:.]+ +PHB +rxe0'
 

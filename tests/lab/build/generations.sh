@@ -4,7 +4,7 @@
 # Where only scenarios look: the simulated driver of the oldest and the newest
 # generation, and the module for them, and for the header of each earlier RDMA core.
 set -euo pipefail
-kver=$1 ground=$2 kind=$3
+kver=$1 rust=$2 kind=$3
 tree=/lib/modules/$kver/build
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 closed=()
@@ -15,7 +15,7 @@ cp -a /in/ready /tmp/build/src/
 
 # module NAME SETTING: nv_peer_mem.ko built with SETTING.
 module() {
-	make -C /tmp/build KVER="$kver" NVPM_GROUND="$ground" "$2"
+	make -C /tmp/build KVER="$kver" NVPM_RUST="$rust" "$2"
 	install -D -m 644 /tmp/build/nv_peer_mem.ko "/lib/nv_peer_mem/$1/nv_peer_mem.ko"
 }
 
