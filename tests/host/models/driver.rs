@@ -153,12 +153,12 @@ impl Driver {
     fn call(&self, callback: FreeCallback, data: *mut c_void) {
         let task = task();
         task.in_callback.set(true);
-        world().kernel.module.runs("the driver's callback");
+        world().linux.module.runs("the driver's callback");
         note("callback begins");
         // SAFETY: As the module asked for it.
         unsafe { callback(data) };
         world()
-            .kernel
+            .linux
             .module
             .runs("the end of the driver's callback");
         note("callback has returned");
@@ -169,7 +169,7 @@ impl Driver {
     fn end(&self, pin: &Pin) {
         let world = world();
         for physical in &pin.physical {
-            world.kernel.dma.assert_unused(*physical, GPU_PAGE);
+            world.linux.dma.assert_unused(*physical, GPU_PAGE);
         }
         let of_it = |one: &Mapping| one.alive && one.table == pin.table;
         let left = self.mappings.borrow().iter().any(|one| of_it(one));
@@ -384,13 +384,13 @@ impl Driver {
         for page in table_pages {
             if let Some(offset) = world().faults.bus_offset.get() {
                 let address = page.physical_address + offset;
-                let dma = &world().kernel.dma;
+                let dma = &world().linux.dma;
                 assert!(dma.map_at(device, address, page.physical_address, GPU_PAGE));
                 addresses.push(address);
                 continue;
             }
             let address = world()
-                .kernel
+                .linux
                 .dma
                 .map(device, page.physical_address, GPU_PAGE);
             let Some(address) = address else {
@@ -513,6 +513,6 @@ fn find(tables: &mut [Box<Table>], table: *mut nvidia_p2p_page_table) -> &mut Ta
 
 fn unmap_all(device: usize, addresses: &[u64]) {
     for address in addresses {
-        world().kernel.dma.unmap(device, *address, GPU_PAGE);
+        world().linux.dma.unmap(device, *address, GPU_PAGE);
     }
 }

@@ -13,7 +13,7 @@ use loom::sync::{Condvar, Mutex};
 
 use crate::{
     abi::{self, peer_memory_client, sg_table},
-    kernel::Stage,
+    linux::Stage,
     world::{may_sleep, note, task, world},
 };
 
@@ -117,7 +117,7 @@ impl Client {
         let none = std::ptr::null_mut();
         // SAFETY: As the contract has it.
         let mine = unsafe { acquire(address, len, none, none.cast(), &mut context) };
-        world().kernel.module.runs("the end of acquire");
+        world().linux.module.runs("the end of acquire");
         (mine > 0).then_some(context)
     }
 }
@@ -179,7 +179,7 @@ impl Registration {
             count as u32, table.nents,
             "the number of entries is not the table's"
         );
-        let dma = &world().kernel.dma;
+        let dma = &world().linux.dma;
         let all = dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
@@ -230,10 +230,10 @@ impl Registration {
         // SAFETY: As the contract has it, once.
         unsafe { release(self.context) };
         note("release has returned");
-        world().kernel.module.runs("the end of release");
+        world().linux.module.runs("the end of release");
         // SAFETY: Devices stay until the end.
         if !unsafe { (*self.device).shared } {
-            world().kernel.dma.assert_none(self.device as usize);
+            world().linux.dma.assert_none(self.device as usize);
         }
         self.released.set(true);
         let mut registrations = self.client.registrations.lock().unwrap();
@@ -244,14 +244,14 @@ impl Registration {
     /// The device may use the memory.
     fn switch_on(&self) {
         note("the device is on");
-        let all = world().kernel.dma.set_use(&self.table.get(), Stage::Used);
+        let all = world().linux.dma.set_use(&self.table.get(), Stage::Used);
         assert!(all, "the device uses addresses that are not mapped");
     }
 
     /// The device uses the memory no more; perhaps it is not even mapped any more.
     fn switch_off(&self) {
         note("the device is off");
-        world().kernel.dma.set_use(&self.table.get(), Stage::Given);
+        world().linux.dma.set_use(&self.table.get(), Stage::Given);
     }
 }
 

@@ -15,7 +15,7 @@ use loom::thread::{self, JoinHandle, ThreadId};
 use crate::{
     abi,
     driver::Driver,
-    kernel::Kernel,
+    linux::Linux,
     rdma::{Kind, Rdma},
 };
 
@@ -100,7 +100,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
-    pub(crate) kernel: Kernel,
+    pub(crate) linux: Linux,
     tasks: RefCell<HashMap<ThreadId, Rc<Task>>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
 }
@@ -159,7 +159,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
         },
         driver: Driver::new(),
         rdma: Rdma::new(core),
-        kernel: Kernel::new(),
+        linux: Linux::new(),
         tasks: RefCell::default(),
         trail: RefCell::default(),
     });
@@ -169,7 +169,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
     let world = world();
     world.rdma.assert_over();
     world.driver.assert_over();
-    world.kernel.assert_over();
+    world.linux.assert_over();
     WORLD.with(|world| world.borrow_mut().take());
 }
 

@@ -44,11 +44,11 @@ impl Module {
         world().faults.client.set(1);
         let module = Self::load(&[(revocable, "nv_mem"), (last, "nv_mem_nc")]);
         assert!(module.is_none());
-        world().kernel.module.end_to_go();
+        world().linux.module.end_to_go();
     }
 
     fn load(clients: &[(Register, &str)]) -> Option<Self> {
-        world().kernel.load_module();
+        world().linux.load_module();
         let clients = clients.iter().map(|(register, name)| register(name));
         let clients = clients.collect::<Option<_>>()?;
         peer::open();
@@ -57,11 +57,11 @@ impl Module {
 
     /// rmmod, when nobody needs the module.
     pub(crate) fn unload(self) {
-        world().kernel.module.begin_to_go();
+        world().linux.module.begin_to_go();
         self.clients.into_iter().for_each(drop);
         // SAFETY: No client is left, and each region has kept the module.
         unsafe { p2p::end::<Region>() };
-        world().kernel.module.end_to_go();
+        world().linux.module.end_to_go();
     }
 }
 

@@ -21,7 +21,7 @@ fn process(number: i32) -> nvpm_process {
 }
 
 fn left_behind() -> u32 {
-    world().kernel.processes.left(&process(OWNER)).0
+    world().linux.processes.left(&process(OWNER)).0
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn is_bounded(others: &'static [u64]) {
     explore(UpTo(1), || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        let (processes, owner) = (&world().kernel.processes, process(OWNER));
+        let (processes, owner) = (&world().linux.processes, process(OWNER));
         others.iter().for_each(|&one| processes.leaves(&owner, one));
         let last = register(page(A)).unwrap();
         as_process(OTHER, || deregister(&last));
@@ -71,7 +71,7 @@ fn sixteen_times_as_much_of_a_user() {
     explore(UpTo(1), || {
         let module = Module::revocable();
         allocate(A);
-        let processes = &world().kernel.processes;
+        let processes = &world().linux.processes;
         let others: Vec<_> = (100..117).map(process).collect();
         let each = |one: &nvpm_process| processes.leaves(one, (1 << 20) - 1);
         others.iter().take(16).for_each(each);
@@ -91,7 +91,7 @@ fn sixteen_times_as_much_of_a_user() {
 fn by_a_process_whose_number_comes_again() {
     explore(UpTo(1), || {
         let (module, registration) = registered(Module::revocable());
-        let (processes, gone) = (&world().kernel.processes, process(OWNER));
+        let (processes, gone) = (&world().linux.processes, process(OWNER));
         processes.leaves(&gone, 1 << 20);
         task().born.set(2);
         end(Ok(register(page(A)).unwrap()));

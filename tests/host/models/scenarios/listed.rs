@@ -10,7 +10,7 @@ use crate::{
 };
 
 fn listed() -> Vec<(u32, abi::nvpm_region_state)> {
-    world().kernel.listed.all()
+    world().linux.listed.all()
 }
 
 #[test]
