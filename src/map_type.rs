@@ -165,11 +165,12 @@ fn ask(device: Device, page: &Range) -> Result<MapType> {
     };
     let physical = only(&pin.extents(page)?)?;
     let coherent = pin.is_coherent(page)?;
-    let bus = match pin.map(device, page) {
+    match pin.map(device) {
         // The driver says so of coherent memory, too, while the kernel has no pages for it.
         Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::NotSupported),
-        bus => only(&bus?)?,
-    };
+        mapped => mapped?,
+    }
+    let bus = only(&pin.bus_extents(page)?)?;
     if coherent {
         return Ok(MapType::Driver);
     }

@@ -245,8 +245,8 @@ impl PersistentPin {
         unsafe { self.table.gpu() }
     }
 
-    /// Has the driver map the pages for `device`: extents of the bus addresses that it shall use.
-    pub(crate) fn map(&mut self, device: Device, range: &Range) -> Result<Extents> {
+    /// Has the driver map the pages for `device`.
+    pub(crate) fn map(&mut self, device: Device) -> Result {
         self.unmap();
         let mut mapping = null_mut();
         // SAFETY: The device exists by the invariant of its type, the table by that of this one;
@@ -257,12 +257,14 @@ impl PersistentPin {
         let mapping = NonNull::new(mapping).ok_or(EIO)?;
         // INVARIANT: The driver has just returned it.
         self.mapping = Some((device, mapping));
-        // SAFETY: The driver's mapping exists until it is unmapped.
-        let extents = bus_extents(unsafe { mapping.as_ref() }, range);
-        if extents.is_err() {
-            self.unmap();
-        }
-        extents
+        Ok(())
+    }
+
+    /// What the driver has mapped `range` to: extents of bus addresses.
+    pub(crate) fn bus_extents(&self, range: &Range) -> Result<Extents> {
+        let (_, mapping) = self.mapping.as_ref().ok_or(EINVAL)?;
+        // SAFETY: By the type's invariant the mapping has not been unmapped.
+        bus_extents(unsafe { mapping.as_ref() }, range)
     }
 
     /// Has the driver unmap what it has mapped.

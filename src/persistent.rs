@@ -111,8 +111,8 @@ impl peer_client::Region for Region {
         }
         let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {
             MapType::Driver => {
-                let extents = pin.map(device, range)?;
-                Mapping::by_driver(device, &extents, range).inspect_err(|_| pin.unmap())?
+                pin.map(device)?;
+                Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
             }
             MapType::Direct => Mapping::new(device, &pin.extents(range)?, range)?,
             // All of it is pinned so, and the one page to ask with could not be: that passes.
