@@ -15,13 +15,30 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "../c/compat.h"
 #include "kernel.h"
 
 MODULE_LICENSE("Dual BSD/GPL");
 
 static int __init nvpm_init(void)
 {
+	/* What Rust takes for granted: alignment, and the layouts in rbtree.rs and bindings.rs. */
+	BUILD_BUG_ON(ARCH_KMALLOC_MINALIGN < 8);
+	BUILD_BUG_ON(sizeof(struct rb_root) != sizeof(struct rb_node *));
+	BUILD_BUG_ON(sizeof(struct rb_node) != 24);
+	BUILD_BUG_ON(offsetof(struct rb_node, __rb_parent_color) != 0);
+	BUILD_BUG_ON(offsetof(struct rb_node, rb_right) != 8);
+	BUILD_BUG_ON(offsetof(struct rb_node, rb_left) != 16);
+	BUILD_BUG_ON(sizeof(struct lock_class_key) > 2 * sizeof(u64));
+	BUILD_BUG_ON(sizeof(struct sg_table) != 16);
+	BUILD_BUG_ON(offsetof(struct sg_table, sgl) != 0);
+	BUILD_BUG_ON(offsetof(struct sg_table, nents) != 8);
+	BUILD_BUG_ON(offsetof(struct sg_table, orig_nents) != 12);
+	BUILD_BUG_ON(sizeof(struct scatterlist) != 32);
+	BUILD_BUG_ON(offsetof(struct scatterlist, page_link) != 0);
+	BUILD_BUG_ON(offsetof(struct scatterlist, offset) != 8);
+	BUILD_BUG_ON(offsetof(struct scatterlist, length) != 12);
+	BUILD_BUG_ON(offsetof(struct scatterlist, dma_address) != 16);
+	BUILD_BUG_ON(offsetof(struct scatterlist, dma_length) != 24);
 	return nvpm_load();
 }
 
@@ -32,25 +49,6 @@ static void __exit nvpm_exit(void)
 
 module_init(nvpm_init);
 module_exit(nvpm_exit);
-
-/* What Rust takes for granted: alignment, and the layouts in rbtree.rs and bindings.rs. */
-static_assert(ARCH_KMALLOC_MINALIGN >= 8);
-static_assert(sizeof(struct rb_root) == sizeof(struct rb_node *));
-static_assert(sizeof(struct rb_node) == 24);
-static_assert(offsetof(struct rb_node, __rb_parent_color) == 0);
-static_assert(offsetof(struct rb_node, rb_right) == 8);
-static_assert(offsetof(struct rb_node, rb_left) == 16);
-static_assert(sizeof(struct lock_class_key) <= 2 * sizeof(u64));
-static_assert(sizeof(struct sg_table) == 16);
-static_assert(offsetof(struct sg_table, sgl) == 0);
-static_assert(offsetof(struct sg_table, nents) == 8);
-static_assert(offsetof(struct sg_table, orig_nents) == 12);
-static_assert(sizeof(struct scatterlist) == 32);
-static_assert(offsetof(struct scatterlist, page_link) == 0);
-static_assert(offsetof(struct scatterlist, offset) == 8);
-static_assert(offsetof(struct scatterlist, length) == 12);
-static_assert(offsetof(struct scatterlist, dma_address) == 16);
-static_assert(offsetof(struct scatterlist, dma_length) == 24);
 
 void nvpm_print(int level, const u8 *text, size_t len)
 {

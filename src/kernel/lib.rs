@@ -45,26 +45,27 @@ pub trait Module: Sized + Sync + Send {
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {
-        static mut MODULE: Option<$module> = None;
+        const _: () = {
+            static mut MODULE: Option<$module> = None;
 
-        #[no_mangle]
-        extern "C" fn nvpm_load() -> $crate::ffi::c_int {
-            match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
-                Ok(module) => {
-                    // SAFETY: Only this function and `nvpm_unload` use `MODULE`. `kernel.c` calls
-                    // each at most once, this one first, and not both at once. `Module: Send`, so
-                    // they may run on different threads.
-                    unsafe { MODULE = Some(module) };
-                    0
+            #[no_mangle]
+            extern "C" fn nvpm_load() -> $crate::ffi::c_int {
+                match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
+                    Ok(module) => {
+                        // SAFETY: Only this function and `nvpm_unload` use `MODULE`. `kernel.c` calls
+                        // one after the other. It may do so on different threads: `Module: Send`.
+                        unsafe { MODULE = Some(module) };
+                        0
+                    }
+                    Err(error) => error.to_errno(),
                 }
-                Err(error) => error.to_errno(),
             }
-        }
 
-        #[no_mangle]
-        extern "C" fn nvpm_unload() {
-            // SAFETY: As in `nvpm_load`.
-            unsafe { MODULE = None };
-        }
+            #[no_mangle]
+            extern "C" fn nvpm_unload() {
+                // SAFETY: As in `nvpm_load`.
+                unsafe { MODULE = None };
+            }
+        };
     };
 }

@@ -24,18 +24,6 @@ struct Links {
     left: *mut Links,
 }
 
-impl Links {
-    /// Of a node that has no children.
-    fn below<Parent>(parent: *mut Parent) -> Self {
-        Self {
-            // C takes the pointer out of it again.
-            parent_and_color: parent as usize,
-            right: null_mut(),
-            left: null_mut(),
-        }
-    }
-}
-
 // `root` is valid, and what it points to is a tree that these functions balance. May be called in
 // any context; nobody else uses the tree meanwhile.
 extern "C" {
@@ -61,7 +49,11 @@ pub struct RBTreeNode<K, V>(KBox<Node<K, V>>);
 impl<K, V> RBTreeNode<K, V> {
     /// Allocates it.
     pub fn new(key: K, value: V, flags: Flags) -> Result<Self> {
-        let links = Links::below(null_mut::<Node<K, V>>());
+        let links = Links {
+            parent_and_color: 0,
+            right: null_mut(),
+            left: null_mut(),
+        };
         Ok(Self(KBox::new(Node { links, key, value }, flags)?))
     }
 
@@ -101,7 +93,13 @@ impl<K, V> RBTree<K, V> {
 
     /// All that is there, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        let mut next = self.first();
+        let (mut next, mut left) = (null_mut(), self.root);
+        while !left.is_null() {
+            next = left;
+            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes,
+            // and nobody changes them, since the tree is borrowed.
+            left = unsafe { (*next).left };
+        }
         from_fn(move || {
             let links = NonNull::new(next)?;
             // SAFETY: By the invariant of the tree, which is borrowed for reading as long as the
@@ -111,18 +109,6 @@ impl<K, V> RBTree<K, V> {
             next = unsafe { rb_next(links.as_ptr()) };
             Some((&node.key, &node.value))
         })
-    }
-
-    /// The first node, or null.
-    fn first(&self) -> *mut Links {
-        let (mut first, mut next) = (null_mut(), self.root);
-        while !next.is_null() {
-            first = next;
-            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes,
-            // and nobody changes them, since the tree is borrowed.
-            next = unsafe { (*first).left };
-        }
-        first
     }
 
     /// Takes a node out.
@@ -160,8 +146,8 @@ impl<K: Ord, V> RBTree<K, V> {
     /// The node of `key`. A node of the tree.
     fn find(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
         // SAFETY: A node of the tree is valid, and nobody changes it, since the tree is borrowed.
-        self.lower_bound(key)
-            .filter(|node| unsafe { node.as_ref() }.key == *key)
+        let equal = |node: &NonNull<Node<K, V>>| unsafe { node.as_ref() }.key == *key;
+        self.lower_bound(key).filter(equal)
     }
 
     /// Inserts a node. If its key was there, what was there is returned.
@@ -183,7 +169,11 @@ impl<K: Ord, V> RBTree<K, V> {
                 }
             };
         }
-        node.0.links = Links::below(parent);
+        node.0.links = Links {
+            parent_and_color: parent as usize,
+            right: null_mut(),
+            left: null_mut(),
+        };
         let node = KBox::into_raw(node.0).cast();
         // INVARIANT: The keys of the nodes above it have led to `place`: it is in order there.
         // SAFETY: `place` is valid as above, and null, so nothing is lost. The node has its parent
@@ -239,9 +229,9 @@ impl<K, V> Cursor<'_, K, V> {
 
 impl<K, V> Drop for RBTree<K, V> {
     fn drop(&mut self) {
-        while let Some(first) = NonNull::new(self.first().cast()) {
-            // SAFETY: `first` returns a node of the tree.
-            drop(unsafe { self.detach(first) });
+        while let Some(root) = NonNull::new(self.root.cast()) {
+            // SAFETY: The root is a node of the tree.
+            drop(unsafe { self.detach(root) });
         }
     }
 }

@@ -135,7 +135,7 @@ pub type LockClass = [u64; 2];
 /// # Invariants
 ///
 /// It is the object of an [`Arc`], so there is a lock in front of it. Whoever looks at the state
-/// holds that lock.
+/// holds that lock, or is the last owner and drops it.
 pub struct SpinLock<T>(UnsafeCell<T>);
 
 // SAFETY: The state goes from thread to thread (`T: Send`), one at a time. The lock is C's.
@@ -190,6 +190,7 @@ impl<T> InPlaceInit<NewSpinLock<T>> for Arc<SpinLock<T>> {
 /// # Invariants
 ///
 /// This thread holds the lock.
+#[must_use = "the lock is let go at once"]
 pub struct Guard<'a, T> {
     lock: &'a SpinLock<T>,
     of_this_thread: PhantomData<*const ()>,

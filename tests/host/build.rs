@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! Gives the module's files the version that their own build gives them, and compiles for the host
-//! what C is tested there: the half of the ground *free*, lists and tables.
+//! the C half of the module's own kernel crate.
 
 use std::{env, fs, process::Command};
 
@@ -17,13 +17,8 @@ fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=host");
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [
-        ("../../src/rt/free.c", "free"),
-        ("../../src/ids.c", "ids"),
-        ("../../src/pairs.c", "pairs"),
-        ("../../src/processes.c", "processes"),
-        ("../../src/regions.c", "regions"),
-        ("../../src/sglist.c", "sglist"),
-        ("free/kernel.c", "kernel"),
+        ("../../src/kernel/kernel.c", "crate_c"),
+        ("free/kernel.c", "host_c"),
     ] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
@@ -37,12 +32,7 @@ fn main() {
                 "-Wno-sign-compare",
                 "-Wno-unused-parameter",
             ])
-            .args([
-                "-Ifree/include",
-                "-iquotefree/include/linux",
-                "-I../../src/abi/core",
-                "-DNVPM_PEER_MEM=<rdma/peer_mem.h>",
-            ])
+            .args(["-Ifree/include", "-iquotefree/include/linux"])
             .args(["-c", source, "-o", &object]));
         let archive = format!("{out}/lib{name}.a");
         // It may be there from a build before, with other members.
@@ -50,19 +40,7 @@ fn main() {
         run(Command::new("ar").args(["rcs", &archive, &object]));
     }
     println!("cargo:rustc-link-search=native={out}");
-    for source in [
-        "build.rs",
-        "free",
-        "../../src/rt",
-        "../../src/compat.h",
-        "../../src/ids.c",
-        "../../src/pairs.c",
-        "../../src/processes.c",
-        "../../src/regions.c",
-        "../../src/sglist.c",
-        "../../src/shim.h",
-        "../../src/abi",
-    ] {
+    for source in ["build.rs", "free", "../../src/kernel"] {
         println!("cargo:rerun-if-changed={source}");
     }
 }

@@ -254,13 +254,13 @@ check_models() {
 		grep "^==.* ERROR SUMMARY: 0 errors" /tmp/log'
 }
 
-# The ground free: what threads share on it, in every interleaving; and over POSIX threads,
-# whose memory and locks valgrind watches.
+# The module's own kernel crate: what threads share by it, in every interleaving; and over
+# POSIX threads, whose memory and locks valgrind watches.
 check_free() {
 	in_host free '
-		cargo test --test free_orders
+		cargo test --test kernel_orders
 		for tool in memcheck helgrind; do
-			CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/free/watched $tool" cargo test --test free
+			CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/free/watched $tool" cargo test --test kernel_crate
 		done'
 }
 

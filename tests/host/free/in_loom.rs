@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What `free.c` takes from the kernel, made of loom. Orderings are those that the kernel promises
-//! (`refcount_t`) or those of a plain read (`waitqueue_active`).
+//! What `kernel.c` of the module's own kernel crate takes from the kernel, made of loom. Orderings
+//! are those that the kernel promises for `refcount_t`.
 //!
 //! C knows an object by its address, and loom's stands beside it under that: for as long as the
 //! memory is there.
@@ -23,18 +23,12 @@ use std::{
     thread,
 };
 
-use loom::{
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        Mutex, MutexGuard,
-    },
-    thread::{current, park, Thread},
+use loom::sync::{
+    atomic::{AtomicUsize, Ordering},
+    Mutex, MutexGuard,
 };
 
 struct Lock(Mutex<()>, Cell<Option<MutexGuard<'static, ()>>>);
-
-/// Those who wait, and how many they are.
-struct Queue(Mutex<Vec<(usize, Thread)>>, AtomicUsize);
 
 thread_local! {
     // loom runs the threads of a model on one thread of the system, so these are theirs together.
@@ -62,7 +56,7 @@ pub(crate) fn explore(scenario: impl Fn() + Send + Sync + 'static) {
         assert_eq!(left, 0, "memory is lost");
     });
     let count = count.load(Relaxed);
-    println!("free: explored {count} interleavings, preemptions: Any");
+    println!("kernel_orders: explored {count} interleavings, preemptions: Any");
 }
 
 /// Puts an object of loom's beside one of C's.
@@ -136,46 +130,7 @@ extern "C" fn spin_unlock(address: *const c_void) {
 }
 
 #[no_mangle]
-extern "C" fn init_waitqueue_head(address: *const c_void) {
-    place(address, Queue(Mutex::default(), AtomicUsize::new(0)));
-}
-
-/// Changes who is in a queue.
-fn queue(address: *const c_void, change: impl FnOnce(&mut Vec<(usize, Thread)>)) {
-    let queue = at::<Queue>(address);
-    let mut waiters = queue.0.lock().unwrap();
-    change(&mut waiters);
-    queue.1.store(waiters.len(), Ordering::Relaxed);
-}
-
-#[no_mangle]
-extern "C" fn prepare_to_wait(address: *const c_void, wait: *const c_void, _state: c_int) {
-    queue(address, |waiters| waiters.push((wait as usize, current())));
-}
-
-#[no_mangle]
-extern "C" fn schedule() {
-    park();
-}
-
-#[no_mangle]
-extern "C" fn finish_wait(address: *const c_void, wait: *const c_void) {
-    queue(address, |waiters| {
-        waiters.retain(|waiter| waiter.0 != wait as usize)
-    });
-}
-
-#[no_mangle]
-extern "C" fn waitqueue_active(address: *const c_void) -> bool {
-    at::<Queue>(address).1.load(Ordering::Relaxed) > 0
-}
-
-#[no_mangle]
-extern "C" fn wake_up_all(address: *const c_void) {
-    queue(address, |waiters| {
-        waiters.drain(..).for_each(|waiter| waiter.1.unpark())
-    });
-}
+extern "C" fn lockdep_set_class(_address: *const c_void, _class: *const c_void) {}
 
 #[no_mangle]
 extern "C" fn host_bug(why: *const c_char) {
@@ -183,7 +138,7 @@ extern "C" fn host_bug(why: *const c_char) {
     panic!("{:?}", unsafe { CStr::from_ptr(why) });
 }
 
-// What else free.c asks for, and nobody calls here.
+// What else kernel.c asks for, and nobody calls here.
 #[no_mangle]
 extern "C" fn host_printk() {}
 #[no_mangle]

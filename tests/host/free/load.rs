@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module's beginning and its end, and its lines in the log.
+//! The module's beginning and its end, its lines in the log, and error numbers.
 
 use std::{
     hint::black_box,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use crate::{
-    errno::Errno,
-    kernel::{exit, init, said, Counted},
-    rt,
-};
+use crate::host::{exit, init, said, Counted};
+use kernel::{alloc::AllocError, error::to_result, prelude::*, print::print};
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static WILLING: AtomicBool = AtomicBool::new(false);
@@ -20,18 +17,22 @@ struct Loaded {
     _counted: Counted<'static>,
 }
 
-impl rt::Module for Loaded {
-    fn load() -> Result<Self, Errno> {
+impl kernel::Module for Loaded {
+    fn init(_: &'static ThisModule) -> Result<Self> {
         let _counted = Counted::new(&LIVE);
         if WILLING.load(Ordering::Relaxed) {
             Ok(Self { _counted })
         } else {
-            Err(Errno::BUSY)
+            Err(EBUSY)
         }
     }
 }
 
-rt::module!(Loaded);
+module! {
+    type: Loaded,
+    name: "nv_peer_mem",
+    license: "Dual BSD/GPL",
+}
 
 #[test]
 fn is_there_from_loading_to_unloading() {
@@ -48,21 +49,36 @@ fn is_there_from_loading_to_unloading() {
 fn says_with_the_level_whose_line_it_is() {
     // Unknown to the compiler, which would make one piece of them.
     let (number, what) = black_box((3, "GPU"));
-    rt::pr_err!("{number} of {what}\n");
+    pr_err!("{number} of {what}\n");
     assert_eq!(said(), "<3>nv_peer_mem: 3 of GPU\n");
-    rt::pr_warn!("memory\n");
+    pr_warn!("memory\n");
     assert_eq!(said(), "<4>nv_peer_mem: memory\n");
-    rt::pr_info!("memory\n");
+    pr_info!("memory\n");
     assert_eq!(said(), "<6>nv_peer_mem: memory\n");
 }
 
 #[test]
 fn leaves_out_what_is_too_long() {
     let long = "x".repeat(1000);
-    rt::print(6, format_args!("{long}"));
+    print(6, format_args!("{long}"));
     assert_eq!(said(), format!("<6>nv_peer_mem: {}", &long[..448]));
     for len in [447, 448, 449] {
-        rt::print(0, format_args!("{}{}", &long[..len - 10], &long[..10]));
+        print(0, format_args!("{}{}", &long[..len - 10], &long[..10]));
         assert_eq!(said().len(), "<0>nv_peer_mem: ".len() + len.min(448));
     }
+}
+
+#[test]
+fn an_error_is_a_number_that_there_is() {
+    for number in [-1, -12, -524, -4095] {
+        assert_eq!(Error::from_errno(number).to_errno(), number);
+        assert_eq!(to_result(number), Err(Error::from_errno(number)));
+    }
+    for number in [0, 1, 12, i32::MAX, -4096, i32::MIN] {
+        assert_eq!(Error::from_errno(number), EINVAL);
+    }
+    for number in [0, 1, i32::MAX] {
+        assert_eq!(to_result(number), Ok(()));
+    }
+    assert_eq!(Error::from(AllocError).to_errno(), -12);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What threads share: owners, lock, waiting.
+//! What threads share: owners and locks.
 
 use std::{
     cell::Cell,
     marker::PhantomData,
+    ops::Deref,
     sync::{
         atomic::{AtomicUsize, Ordering},
         MutexGuard,
@@ -12,55 +13,68 @@ use std::{
     thread,
 };
 
-use crate::{
-    errno::Errno,
-    kernel::{fail, Counted},
-    rt::{Arc, Held, KBox, KVVec, Monitor},
+use crate::host::{allocations, fail, Counted};
+use kernel::{
+    new_spinlock,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{Arc, Guard, SpinLock},
 };
+
+fn shared<T>(state: T) -> Arc<SpinLock<T>> {
+    Arc::pin_init(new_spinlock!(state, "shared"), GFP_KERNEL).unwrap()
+}
 
 #[test]
 fn the_last_owner_drops_it() {
     let live = AtomicUsize::new(0);
-    let first = Monitor::new(Counted::new(&live), Counted::new(&live)).unwrap();
+    let first = shared(Counted::new(&live));
     let second = first.clone();
     let raw = Arc::into_raw(first);
     drop(second);
-    assert_eq!(live.load(Ordering::Relaxed), 2);
-    // SAFETY: Taken back once.
+    assert_eq!(live.load(Ordering::Relaxed), 1);
+    // SAFETY: From `into_raw`, once.
     let third = unsafe { Arc::from_raw(raw) };
-    assert_eq!(live.load(Ordering::Relaxed), 2);
+    assert_eq!(live.load(Ordering::Relaxed), 1);
     drop(third);
     assert_eq!(live.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn owners_of_one_are_not_those_of_another() {
+    let (one, other) = (shared(7), shared(7));
+    assert!(Arc::ptr_eq(&one, &one.clone()));
+    assert!(!Arc::ptr_eq(&one, &other));
+    let plain = Arc::new(7, GFP_KERNEL).unwrap();
+    assert_eq!(*plain.clone(), 7);
+    assert!(Arc::ptr_eq(&plain, &plain.clone()));
 }
 
 #[test]
 fn without_memory_there_is_none() {
     let live = AtomicUsize::new(0);
     fail(1);
-    let none = Monitor::new(Counted::new(&live), ());
-    assert_eq!(none.err(), Some(Errno::NOMEM));
-    assert_eq!(live.load(Ordering::Relaxed), 0);
-    let dropped = AtomicUsize::new(0);
+    let none = Arc::pin_init(new_spinlock!(Counted::new(&live)), GFP_KERNEL);
+    assert_eq!(none.err(), Some(ENOMEM));
     fail(1);
-    let none = Monitor::new(Order(&dropped, 1), Order(&dropped, 0));
-    assert!(none.is_err());
-    assert_eq!(dropped.load(Ordering::Relaxed), 2);
-}
-
-/// Says that it is dropped, and in which order.
-struct Order<'a>(&'a AtomicUsize, usize);
-
-impl Drop for Order<'_> {
-    fn drop(&mut self) {
-        assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), self.1);
-    }
+    assert!(Arc::new(Counted::new(&live), GFP_KERNEL).is_err());
+    assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
 #[test]
-fn what_never_changes_is_dropped_last() {
-    let dropped = AtomicUsize::new(0);
-    drop(Monitor::new(Order(&dropped, 1), Order(&dropped, 0)).unwrap());
-    assert_eq!(dropped.load(Ordering::Relaxed), 2);
+fn lock_owners_and_object_are_one_piece_of_memory() {
+    let before = allocations();
+    let _one = shared([0_u64; 4]);
+    assert_eq!(allocations(), before + 1);
+}
+
+/// The host's `spin_lock` goes by that, as a kernel that checks the order of locks.
+#[test]
+fn locks_made_in_different_places_are_of_different_kinds() {
+    let inner = Arc::pin_init(new_spinlock!(2), GFP_KERNEL).unwrap();
+    let outer = shared(inner.clone());
+    let sum = *outer.lock().deref().lock() + 1;
+    assert_eq!(sum, 3);
 }
 
 /// Whether a type may go to another thread, or be looked at by several: what stands beside it is
@@ -99,17 +113,19 @@ fn only_what_may_goes_to_other_threads() {
     assert_eq!(probe!(Arc<OfOne>), (false, false));
     assert_eq!(probe!(Arc<NotAtOnce>), (false, false));
     assert_eq!(probe!(Arc<Mutexed>), (false, false));
-    assert_eq!(probe!(Monitor<u8, NotAtOnce>), (true, true));
-    assert_eq!(probe!(Monitor<NotAtOnce, u8>), (true, false));
-    assert_eq!(probe!(Monitor<OfOne, u8>), (false, false));
-    assert_eq!(probe!(Monitor<Mutexed, u8>), (false, true));
-    assert_eq!(probe!(Monitor<u8, OfOne>), (false, false));
-    assert_eq!(probe!(Held<'static, u8>), (false, false));
+    assert_eq!(probe!(SpinLock<NotAtOnce>), (true, true));
+    assert_eq!(probe!(SpinLock<OfOne>), (false, false));
+    assert_eq!(probe!(SpinLock<Mutexed>), (false, false));
+    assert_eq!(probe!(Guard<'static, u8>), (false, false));
     assert_eq!(probe!(KBox<u8>), (true, true));
     assert_eq!(probe!(KBox<OfOne>), (false, false));
     assert_eq!(probe!(KBox<NotAtOnce>), (true, false));
     assert_eq!(probe!(KVVec<u8>), (true, true));
     assert_eq!(probe!(KVVec<OfOne>), (false, false));
+    assert_eq!(probe!(RBTree<u8, NotAtOnce>), (true, false));
+    assert_eq!(probe!(RBTree<NotAtOnce, u8>), (true, false));
+    assert_eq!(probe!(RBTree<u8, Mutexed>), (false, true));
+    assert_eq!(probe!(RBTree<OfOne, u8>), (false, false));
 }
 
 const THREADS: u64 = 4;
@@ -117,97 +133,39 @@ const TIMES: u64 = 200;
 
 #[test]
 fn one_thread_at_a_time_sees_the_state() {
-    let monitor = Monitor::new((), 0_u64).unwrap();
+    let state = shared(0_u64);
     let threads = (0..THREADS).map(|_| {
-        let monitor = monitor.clone();
+        let state = state.clone();
         thread::spawn(move || {
             for _ in 0..TIMES {
-                *monitor.lock() += 1;
+                *state.lock() += 1;
             }
         })
     });
     for thread in threads.collect::<Vec<_>>() {
         thread.join().unwrap();
     }
-    assert_eq!(*monitor.lock(), THREADS * TIMES);
+    assert_eq!(*state.lock(), THREADS * TIMES);
 }
 
 #[test]
 fn owners_come_and_go_on_all_threads() {
     static LIVE: AtomicUsize = AtomicUsize::new(0);
-    let monitor = Monitor::new(Counted::new(&LIVE), vec![0_u8; 64]).unwrap();
+    let state = shared((Counted::new(&LIVE), vec![0_u8; 64]));
     let threads = (0..THREADS).map(|number| {
-        let monitor = monitor.clone();
+        let state = state.clone();
         thread::spawn(move || {
             for _ in 0..TIMES {
-                drop(monitor.clone());
+                drop(state.clone());
             }
-            monitor.lock()[number as usize] = 1;
+            state.lock().1[number as usize] = 1;
         })
     });
     let threads = threads.collect::<Vec<_>>();
     // Whichever thread is the last one drops it.
-    drop(monitor);
+    drop(state);
     for thread in threads {
         thread.join().unwrap();
     }
     assert_eq!(LIVE.load(Ordering::Relaxed), 0);
-}
-
-/// Threads that wait, that were let go, and whether they may.
-#[derive(Default)]
-struct Waiters {
-    waiting: u64,
-    gone: u64,
-    may_go: bool,
-}
-
-#[test]
-fn a_notification_wakes_every_waiter() {
-    let monitor = Monitor::new((), Waiters::default()).unwrap();
-    let threads = (0..THREADS).map(|_| {
-        let monitor = monitor.clone();
-        thread::spawn(move || {
-            let mut waiters = monitor.lock();
-            waiters.waiting += 1;
-            monitor.notify(waiters);
-            let mut waiters = monitor.lock();
-            while !waiters.may_go {
-                monitor.wait(&mut waiters);
-            }
-            waiters.gone += 1;
-        })
-    });
-    let threads = threads.collect::<Vec<_>>();
-    let mut waiters = monitor.lock();
-    while waiters.waiting < THREADS {
-        monitor.wait(&mut waiters);
-    }
-    waiters.may_go = true;
-    monitor.notify(waiters);
-    for thread in threads {
-        thread.join().unwrap();
-    }
-    assert_eq!(monitor.lock().gone, THREADS);
-}
-
-#[test]
-fn no_notification_is_lost() {
-    // A ball between two threads: each must be woken each time.
-    let monitor = Monitor::new((), 0_u64).unwrap();
-    let other = monitor.clone();
-    let player = |monitor: Arc<Monitor<(), u64>>, parity: u64| {
-        for _ in 0..TIMES {
-            let mut ball = monitor.lock();
-            while *ball % 2 != parity {
-                monitor.wait(&mut ball);
-            }
-            *ball += 1;
-            monitor.notify(ball);
-        }
-    };
-    let thread = thread::spawn(move || player(other, 1));
-    player(monitor.clone(), 0);
-    thread.join().unwrap();
-    assert_eq!(*monitor.lock(), 2 * TIMES);
 }
