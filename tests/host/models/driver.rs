@@ -14,10 +14,13 @@ use std::{
 use loom::sync::{Mutex, MutexGuard};
 
 use crate::{
-    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table, FreeCallback},
+    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table},
     extents::GPU_PAGE,
     world::{may_sleep, note, task, world},
 };
+
+/// The module's, for the end of an allocation.
+pub(crate) type FreeCallback = unsafe extern "C" fn(*mut c_void);
 
 const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
@@ -293,7 +296,10 @@ impl Driver {
     fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
         let pages = physical
             .iter()
-            .map(|&physical_address| nvidia_p2p_page { physical_address });
+            .map(|&physical_address| nvidia_p2p_page {
+                physical_address,
+                ..Default::default()
+            });
         let mut tables = self.tables.lock().unwrap();
         let free = tables.iter().position(|table| !table.alive);
         let at = match free {
@@ -317,6 +323,7 @@ impl Driver {
             page_size: world().faults.page_size.get(),
             pages: table.pointers.as_mut_ptr(),
             entries: physical.len() as u32 - world().faults.hidden_pages.get(),
+            ..Default::default()
         };
         &mut table.c
     }
@@ -411,6 +418,7 @@ impl Driver {
             page_size_type: world().faults.page_size.get(),
             entries: mapping.addresses.len() as u32 - world().faults.hidden_pages.get(),
             dma_addresses: mapping.addresses.as_mut_ptr(),
+            ..Default::default()
         };
         *out = &mut mapping.c;
         self.mapped.set(self.mapped.get() + 1);

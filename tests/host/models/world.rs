@@ -78,6 +78,14 @@ impl Countdown {
         self.0.set(Some(successes));
     }
 
+    /// Does something that does not count.
+    pub(crate) fn without<T>(&self, work: impl FnOnce() -> T) -> T {
+        let left = self.0.take();
+        let result = work();
+        self.0.set(left);
+        result
+    }
+
     /// Whether the one to fail is still to come.
     pub(crate) fn is_set(&self) -> bool {
         self.0.get().is_some()
@@ -116,6 +124,8 @@ pub(crate) struct Task {
     pub(crate) in_callback: Cell<bool>,
     /// It is about to end.
     pub(crate) exiting: Cell<bool>,
+    /// It is a thread of the kernel's own.
+    pub(crate) kthread: Cell<bool>,
     /// When its process began.
     pub(crate) born: Cell<u64>,
 }
@@ -181,6 +191,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         spinning: Cell::new(0),
         in_callback: Cell::new(false),
         exiting: Cell::new(false),
+        kthread: Cell::new(false),
         born: Cell::new(1),
     };
     let id = thread::current().id();

@@ -4,21 +4,29 @@
 
 use super::cast::*;
 use crate::{
-    abi,
+    abi, c,
     explore::{explore, Preemptions::*},
+    peer_client::Kind,
     world::{as_process, world},
 };
 
-fn listed() -> Vec<(u32, abi::nvpm_region_state)> {
-    world().linux.listed.all()
+/// Clients and states, oldest first.
+fn listed() -> Vec<(Kind, abi::nvpm_region_state)> {
+    let kind = |client| match client {
+        0 => Kind::Persistent,
+        1 => Kind::Revocable,
+        _ => Kind::CatchAll,
+    };
+    let all = c::listed().into_iter();
+    all.map(|one| (kind(one.client), one.state.into())).collect()
 }
 
 #[test]
 fn from_the_first_to_the_last() {
     explore(Any, || {
         for (module, kind) in [
-            (Module::persistent as fn() -> _, abi::NVPM_PERSISTENT),
-            (Module::revocable, abi::NVPM_REVOCABLE),
+            (Module::persistent as fn() -> _, Kind::Persistent),
+            (Module::revocable, Kind::Revocable),
         ] {
             let (module, registration) = registered(module());
             assert_eq!(listed(), [(kind, abi::NVPM_REGION_MAPPED)]);
@@ -49,7 +57,7 @@ fn that_it_was_revoked() {
         let (module, registration) = registered(Module::revocable());
         while_freed(|| ());
         let told = listed();
-        assert!(told.is_empty() || told == [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_REVOKED)]);
+        assert!(told.is_empty() || told == [(Kind::Revocable, abi::NVPM_REGION_REVOKED)]);
         deregister(&registration);
         assert_eq!(listed(), []);
         module.unload();
@@ -61,7 +69,7 @@ fn that_it_was_left_behind() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        assert_eq!(listed(), [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_LEFT)]);
+        assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_LEFT)]);
         while_freed(|| module.unload());
         assert_eq!(listed(), []);
     });
