@@ -18,7 +18,8 @@ void nvpm_unload(void);
 
 /* @len bytes of text for the log: an error (3), warning (4), information (6), or worse. */
 void nvpm_print(int level, const u8 *text, size_t len);
-void nvpm_bug(void) __noreturn;
+/* BUG(), which does not return. */
+void nvpm_bug(void);
 
 /* Memory aligned to 8 bytes, of pages if it is large, or NULL; sleeps. */
 void *nvpm_alloc(size_t size);

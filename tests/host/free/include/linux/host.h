@@ -22,7 +22,6 @@ typedef unsigned int uint;
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define ARCH_KMALLOC_MINALIGN 8
-#define __noreturn __attribute__((noreturn))
 
 /* The module's beginning and end are called by name. */
 #define __init __attribute__((unused))
@@ -38,7 +37,7 @@ typedef unsigned int uint;
 #define pr_info(format, ...) host_printk("<6>" pr_fmt(format), __VA_ARGS__)
 void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define BUG() host_bug("BUG()")
-void host_bug(const char *why) __noreturn;
+void host_bug(const char *why) __attribute__((noreturn));
 
 /* Memory, of which an allocation can be made to fail. */
 #define GFP_KERNEL 0
