@@ -8,18 +8,18 @@ use crate::world::{may_sleep, world};
 
 /// How memory is allocated: there is one way here.
 #[derive(Clone, Copy)]
-pub struct Flags;
-pub const GFP_KERNEL: Flags = Flags;
+pub(crate) struct Flags;
+pub(crate) const GFP_KERNEL: Flags = Flags;
 
 /// There was no memory.
 #[derive(Debug)]
 pub struct AllocError;
 
 /// Counts an object.
-pub struct Counted;
+pub(crate) struct Counted;
 
 impl Counted {
-    pub fn new() -> Result<Self, AllocError> {
+    pub(crate) fn new() -> Result<Self, AllocError> {
         may_sleep("allocating memory");
         // (`then_some` would make the object, and drop it, in any case.)
         world().linux.allocate().then(|| Self).ok_or(AllocError)
@@ -33,14 +33,14 @@ impl Drop for Counted {
 }
 
 /// An object of its own.
-pub struct KBox<T>(Box<T>, Counted);
+pub(crate) struct KBox<T>(Box<T>, Counted);
 
 impl<T> KBox<T> {
-    pub fn new(value: T, _: Flags) -> Result<Self, AllocError> {
+    pub(crate) fn new(value: T, _: Flags) -> Result<Self, AllocError> {
         Ok(Self(Box::new(value), Counted::new()?))
     }
 
-    pub fn into_raw(this: Self) -> *mut T {
+    pub(crate) fn into_raw(this: Self) -> *mut T {
         std::mem::forget(this.1);
         Box::into_raw(this.0)
     }
@@ -48,7 +48,7 @@ impl<T> KBox<T> {
     /// # Safety
     ///
     /// `raw` must be from [`Self::into_raw`].
-    pub unsafe fn from_raw(raw: *mut T) -> Self {
+    pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: By this function's requirement; it was counted.
         Self(unsafe { Box::from_raw(raw) }, Counted)
     }
@@ -69,14 +69,14 @@ impl<T> DerefMut for KBox<T> {
 }
 
 /// A growing array. Freeing it may sleep, as freeing many pages does.
-pub struct KVVec<T>(Vec<T>, Counted);
+pub(crate) struct KVVec<T>(Vec<T>, Counted);
 
 impl<T> KVVec<T> {
-    pub fn with_capacity(capacity: usize, _: Flags) -> Result<Self, AllocError> {
+    pub(crate) fn with_capacity(capacity: usize, _: Flags) -> Result<Self, AllocError> {
         Ok(Self(Vec::with_capacity(capacity), Counted::new()?))
     }
 
-    pub fn push(&mut self, value: T, _: Flags) -> Result<(), AllocError> {
+    pub(crate) fn push(&mut self, value: T, _: Flags) -> Result<(), AllocError> {
         if self.0.len() == self.0.capacity() {
             self.1 = Counted::new()?;
         }

@@ -3,7 +3,7 @@
 //! What the module calls in C: its own C half and its neighbours, with models behind the names.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
-use std::{ffi::CStr, ptr::null_mut};
+use std::{cell::Cell, ffi::CStr, ptr::null_mut};
 
 use crate::{
     abi::{
@@ -23,7 +23,8 @@ pub(crate) struct Device {
     /// More than one registration is for it.
     pub(crate) shared: bool,
     pub(crate) max_segment: u32,
-    pub(crate) references: std::cell::Cell<i32>,
+    pub(crate) references: Cell<i32>,
+    pub(crate) removed: Cell<bool>,
 }
 
 fn model<'a>(device: *mut device) -> &'a Device {
@@ -327,8 +328,8 @@ extern "C" fn pci_dev_put(device: *mut pci_dev) {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_is_registered(_device: *mut device) -> bool {
-    true
+extern "C" fn nvpm_is_registered(device: *mut device) -> bool {
+    !model(device).removed.get()
 }
 
 #[no_mangle]
@@ -389,10 +390,7 @@ extern "C" fn nvpm_iova_sync(_: *mut device, iova: *mut nvpm_iova, addr: *mut u6
 extern "C" fn nvpm_iova_destroy(device: *mut device, iova: *mut nvpm_iova) {
     // SAFETY: The caller's pointer is valid.
     let iova = unsafe { &*iova };
-    assert!(
-        iova.state[0] != 0,
-        "a range is undone that was not taken"
-    );
+    assert!(iova.state[0] != 0, "a range is undone that was not taken");
     let (device, address) = (device as usize, iova.state[0]);
     world().linux.dma.end(device, address, iova.linked);
 }

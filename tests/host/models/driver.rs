@@ -294,12 +294,10 @@ impl Driver {
     }
 
     fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
-        let pages = physical
-            .iter()
-            .map(|&physical_address| nvidia_p2p_page {
-                physical_address,
-                ..Default::default()
-            });
+        let pages = physical.iter().map(|&physical_address| nvidia_p2p_page {
+            physical_address,
+            ..Default::default()
+        });
         let mut tables = self.tables.lock().unwrap();
         let free = tables.iter().position(|table| !table.alive);
         let at = match free {

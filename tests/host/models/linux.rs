@@ -90,7 +90,11 @@ impl Linux {
         );
         assert_eq!(self.live.get(), 0, "memory is left");
         for gauge in ["regions", "bytes", "left_behind"] {
-            assert_eq!(c::counter(gauge), 0, "a region that is gone is counted still");
+            assert_eq!(
+                c::counter(gauge),
+                0,
+                "a region that is gone is counted still"
+            );
         }
     }
 }
@@ -436,7 +440,10 @@ impl Lists {
     fn find(&self, entry: *const abi::scatterlist) -> usize {
         let lists = self.0.lock().unwrap();
         let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);
-        let at = lists.iter().position(within).expect("this is no scatterlist");
+        let at = lists
+            .iter()
+            .position(within)
+            .expect("this is no scatterlist");
         assert!(lists[at].1, "a scatterlist is used that was freed");
         at
     }

@@ -13,20 +13,20 @@
 extern crate self as kernel;
 
 // The kernel crate, of which some is our own as it is.
-pub mod alloc;
+mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
 #[path = "../../../src/kernel/ffi.rs"]
 pub mod ffi;
-pub mod rbtree;
-pub mod sync;
+mod rbtree;
+mod sync;
+pub(crate) use sync::new_spinlock;
 
 /// What most of the module's files use of it.
-pub mod prelude {
-    pub use crate::alloc::{Flags, KBox, KVVec, GFP_KERNEL};
-    pub use crate::error::{code::*, Error, Result};
-    pub use crate::sync::InPlaceInit;
-    pub use crate::{pr_err, pr_info, pr_warn};
+mod prelude {
+    pub(crate) use crate::alloc::{KBox, KVVec, GFP_KERNEL};
+    pub(crate) use crate::error::{code::*, Error, Result};
+    pub(crate) use crate::sync::{pr_err, pr_warn, InPlaceInit};
 }
 
 #[path = "../../../src/abi.rs"]

@@ -10,60 +10,61 @@ use crate::{
 };
 
 /// A sorted map.
-pub struct RBTree<K, V>(BTreeMap<K, (V, Counted)>);
+pub(crate) struct RBTree<K, V>(BTreeMap<K, (V, Counted)>);
 
 /// An element that is in no tree, in memory of its own.
-pub struct RBTreeNode<K, V>(K, V, Counted);
+pub(crate) struct RBTreeNode<K, V>(K, V, Counted);
 
 impl<K, V> RBTreeNode<K, V> {
-    pub fn new(key: K, value: V, _: Flags) -> Result<Self> {
+    pub(crate) fn new(key: K, value: V, _: Flags) -> Result<Self> {
         Ok(Self(key, value, Counted::new()?))
     }
 
-    pub fn to_key_value(self) -> (K, V) {
+    #[expect(clippy::wrong_self_convention, reason = "the kernel's name")]
+    pub(crate) fn to_key_value(self) -> (K, V) {
         (self.0, self.1)
     }
 }
 
 impl<K: Ord + Clone, V> RBTree<K, V> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(BTreeMap::new())
     }
 
-    pub fn insert(&mut self, node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
+    pub(crate) fn insert(&mut self, node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let RBTreeNode(key, value, counted) = node;
         let replaced = self.0.insert(key.clone(), (value, counted));
         replaced.map(|(value, counted)| RBTreeNode(key, value, counted))
     }
 
-    pub fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.0.get(key).map(|(value, _)| value)
     }
 
-    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         self.0.get_mut(key).map(|(value, _)| value)
     }
 
-    pub fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
+    pub(crate) fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
         let (key, (value, counted)) = self.0.remove_entry(key)?;
         Some(RBTreeNode(key, value, counted))
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.0.iter().map(|(key, (value, _))| (key, value))
     }
 
-    pub fn cursor_lower_bound(&self, key: &K) -> Option<Cursor<'_, K, V>> {
+    pub(crate) fn cursor_lower_bound(&self, key: &K) -> Option<Cursor<'_, K, V>> {
         let mut range = self.0.range((Bound::Included(key), Bound::Unbounded));
         range.next().map(|(key, (value, _))| Cursor(key, value))
     }
 }
 
 /// An element in a tree.
-pub struct Cursor<'a, K, V>(&'a K, &'a V);
+pub(crate) struct Cursor<'a, K, V>(&'a K, &'a V);
 
 impl<K, V> Cursor<'_, K, V> {
-    pub fn current(&self) -> (&K, &V) {
+    pub(crate) fn current(&self) -> (&K, &V) {
         (self.0, self.1)
     }
 }

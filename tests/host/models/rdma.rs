@@ -130,6 +130,11 @@ impl Registration {
         self.device
     }
 
+    pub(crate) fn remove_device(&self) {
+        // SAFETY: Devices stay until the end.
+        unsafe { (*self.device.cast::<Device>()).removed.set(true) };
+    }
+
     /// How many entries the scatterlist has.
     pub(crate) fn entries(&self) -> usize {
         entries(&self.table.get()).len()
@@ -346,6 +351,7 @@ impl Rdma {
             shared: false,
             max_segment: 1 << 16,
             references: Cell::new(0),
+            removed: Cell::new(false),
         });
         let pointer = (&raw mut *device).cast();
         self.devices.borrow_mut().push(device);
@@ -422,7 +428,11 @@ impl Rdma {
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
         for device in self.devices.borrow().iter() {
-            assert_eq!(device.references.get(), 0, "references to a device are left");
+            assert_eq!(
+                device.references.get(),
+                0,
+                "references to a device are left"
+            );
         }
         assert!(
             self.tickets.lock().unwrap().is_empty(),

@@ -4,9 +4,14 @@
 
 use super::cast::*;
 use crate::{
-    c,
+    abi, c,
+    compat::edquot,
     explore::{explore, Preemptions::*},
-    registry::{first_orphan, Owner, REGISTRY},
+    extents::{Range, GPU_PAGE},
+    module_ref::ModuleRef,
+    peer_client::{Client, Kind, Region},
+    registry::{first_orphan, Owner, Registered, REGISTRY},
+    revocable::Revocable,
     world::{as_process, spawn, task, world},
 };
 
@@ -36,6 +41,52 @@ fn freed(process: Owner, pages: u64) {
         let last = registry.lock().discharge(owner, pages);
         drop(last);
     }
+}
+
+/// The driver has pinned memory of which the registration ends in a thread of the kernel, as where a
+/// device is reset: the process has not chosen that, and may go on; its user's bound is wider.
+#[test]
+fn by_a_thread_of_the_kernel() {
+    explore(UpTo(1), || {
+        let (module, registration) = registered(Module::revocable());
+        let owner = process(OWNER);
+        (0..1023).for_each(|_| leaves(owner, 0));
+        as_process(OTHER, || {
+            task().kthread.set(true);
+            deregister(&registration);
+        });
+        assert_eq!(left_behind(), 1);
+        end(Ok(register(page(A)).expect("the process may go on")));
+        let others = (process(OTHER), (16 << 20) - 1);
+        leaves(others.0, others.1);
+        assert_eq!(register(page(A)).err(), Some(EDQUOT));
+        freed(others.0, others.1);
+        (0..1023).for_each(|_| freed(owner, 0));
+        free(A);
+        assert_eq!(left_behind(), 0);
+        module.unload();
+    });
+}
+
+/// The core learns the reason from a registration that is listed as refused until it is released.
+#[test]
+fn is_refused_and_listed_so() {
+    explore(Any, || {
+        let module = Module::revocable();
+        leaves(process(OWNER), 1 << 20);
+        let range = Range::new(A, GPU_PAGE).unwrap();
+        let module_ref = ModuleRef::get().unwrap();
+        let registered = Registered::new(&range, Kind::Revocable as u8, module_ref).unwrap();
+        let mut region = Revocable::acquire(range, registered).unwrap().unwrap();
+        assert_eq!(region.get_pages(0), Err(edquot()));
+        let states = || c::listed().iter().map(|one| one.state.into()).collect();
+        let listed: Vec<abi::nvpm_region_state> = states();
+        assert_eq!(listed, [abi::NVPM_REGION_REFUSED]);
+        region.release();
+        assert!(c::listed().is_empty());
+        freed(process(OWNER), 1 << 20);
+        module.unload();
+    });
 }
 
 fn left_behind() -> u64 {

@@ -6,8 +6,9 @@ use super::cast::*;
 use crate::{
     abi, c,
     explore::{explore, Preemptions::*},
+    extents::GPU_PAGE,
     peer_client::Kind,
-    world::{as_process, world},
+    world::{as_process, spawn, world},
 };
 
 /// Clients and states, oldest first.
@@ -18,7 +19,8 @@ fn listed() -> Vec<(Kind, abi::nvpm_region_state)> {
         _ => Kind::CatchAll,
     };
     let all = c::listed().into_iter();
-    all.map(|one| (kind(one.client), one.state.into())).collect()
+    all.map(|one| (kind(one.client), one.state.into()))
+        .collect()
 }
 
 #[test]
@@ -72,5 +74,30 @@ fn that_it_was_left_behind() {
         assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_LEFT)]);
         while_freed(|| module.unload());
         assert_eq!(listed(), []);
+    });
+}
+
+/// Who reads the list beside registrations, deregistrations and a callback finds what is registered
+/// throughout exactly once.
+#[test]
+fn once_whatever_comes_and_goes() {
+    explore(UpTo(2), || {
+        let (module, goes) = registered(Module::revocable());
+        allocate(B);
+        let [first, last] = [B, B + GPU_PAGE].map(|address| register(page(address)).unwrap());
+        let other = spawn("other", OWNER, move || {
+            deregister(&goes);
+            end(register(page(A)));
+        });
+        let found = while_freed(|| {
+            let addresses = c::listed().into_iter().map(|one| one.address);
+            addresses.filter(|&address| address >= B).collect::<Vec<_>>()
+        });
+        assert_eq!(found, [B, B + GPU_PAGE]);
+        other.join().unwrap();
+        deregister(&first);
+        deregister(&last);
+        free(B);
+        module.unload();
     });
 }

@@ -53,6 +53,22 @@ fn is_asked_once() {
     });
 }
 
+/// Another device may get its address in memory, where a reference does not keep it.
+#[test]
+fn is_forgotten_with_the_device() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        let registration = register(page(A)).unwrap();
+        deregister(&registration);
+        assert_eq!(known_pairs(), 1);
+        registration.remove_device();
+        assert_eq!(known_pairs(), 0);
+        free(A);
+        module.unload();
+    });
+}
+
 #[test]
 fn a_pair_that_is_refused() {
     each_module(|module| {
