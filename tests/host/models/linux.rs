@@ -1,51 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the module uses of the kernel: memory, its own reference count, the table of ids, the
-//! gate, and the DMA layer with scatterlists.
+//! What the module uses of the kernel: memory, its own reference count, the unpin lock, the queue of
+//! threads that wait for a phase, and the DMA layer with scatterlists.
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeMap, HashMap},
-    ffi::c_void,
+    collections::HashMap,
     rc::Rc,
 };
 
 use loom::sync::{atomic::AtomicUsize, Condvar, Mutex};
 
 use crate::{
-    abi,
+    abi, c,
     world::{may_sleep, note, world},
 };
 
 /// See the module's description.
-pub(crate) struct Kernel {
+pub(crate) struct Linux {
     pub(crate) module: Module,
-    pub(crate) ids: Ids,
-    pub(crate) gate: Gate,
+    pub(crate) unpin_lock: UnpinLock,
+    pub(crate) phases: Phases,
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
-    pub(crate) pairs: Pairs,
-    pub(crate) processes: Processes,
-    pub(crate) listed: Listed,
-    figures: Cell<[u64; 10]>,
     live: Cell<u32>,
     atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
+    counts: RefCell<HashMap<usize, u64>>,
 }
 
-impl Kernel {
+impl Linux {
     pub(crate) fn new() -> Self {
         Self {
             module: Module::new(),
-            ids: Ids::new(),
-            gate: Gate::new(),
+            unpin_lock: UnpinLock::new(),
+            phases: Phases::new(),
             dma: Dma::new(),
             lists: Lists::new(),
-            pairs: Pairs::default(),
-            processes: Processes::default(),
-            listed: Listed::default(),
-            figures: Cell::default(),
             live: Cell::new(0),
             atomics: RefCell::default(),
+            counts: RefCell::default(),
         }
     }
 
@@ -60,13 +53,6 @@ impl Kernel {
 
     pub(crate) fn deallocate(&self) {
         self.live.set(self.live.get() - 1);
-    }
-
-    /// One of the figures in sysfs changes. No thread acts on one, so their order is not explored.
-    pub(crate) fn count(&self, figure: abi::nvpm_figure, by: u64) {
-        let mut figures = self.figures.get();
-        figures[figure] = figures[figure].wrapping_add(by);
-        self.figures.set(figures);
     }
 
     /// The module's memory is there, its statics are as they begin.
@@ -84,6 +70,13 @@ impl Kernel {
         atomic.clone()
     }
 
+    /// Changes the count at `address`; returns what it was.
+    pub(crate) fn count(&self, address: usize, change: impl Fn(u64) -> u64) -> u64 {
+        let mut counts = self.counts.borrow_mut();
+        let count = counts.entry(address).or_default();
+        std::mem::replace(count, change(*count))
+    }
+
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
         assert_eq!(
@@ -91,18 +84,17 @@ impl Kernel {
             0,
             "module references are left"
         );
-        assert!(self.ids.objects.lock().unwrap().is_empty(), "ids are left");
-        self.listed.assert_empty();
         assert!(
             self.dma.mappings.lock().unwrap().is_empty(),
             "mappings for a device are left"
         );
         assert_eq!(self.live.get(), 0, "memory is left");
-        let figures = self.figures.get();
-        assert!(self.pairs.0.borrow().is_empty(), "verdicts are left");
-        assert!(self.processes.0.borrow().is_empty(), "processes are left");
-        for gauge in [abi::NVPM_REGIONS, abi::NVPM_BYTES, abi::NVPM_LEFT_BEHIND] {
-            assert_eq!(figures[gauge], 0, "a region that is gone is counted still");
+        for gauge in ["regions", "bytes", "left_behind"] {
+            assert_eq!(
+                c::counter(gauge),
+                0,
+                "a region that is gone is counted still"
+            );
         }
     }
 }
@@ -168,188 +160,61 @@ impl Module {
     }
 }
 
-/// Verdicts on pairs of a GPU and a device. No order of look-ups matters, so it is not explored.
-#[derive(Default)]
-pub(crate) struct Pairs(RefCell<BTreeMap<(usize, usize), i32>>);
-
-impl Pairs {
-    /// The one GPU that there is.
-    pub(crate) fn gpu(&self, uuid: *const u8) -> *mut u8 {
-        may_sleep("remembering a GPU");
-        uuid.cast_mut()
-    }
-
-    pub(crate) fn verdict(&self, gpu: usize, device: usize) -> i32 {
-        match self.0.borrow().get(&(gpu, device)) {
-            Some(&verdict) => verdict,
-            None if world().faults.unasked.get() => 0,
-            None => abi::NVPM_OURS as i32,
-        }
-    }
-
-    pub(crate) fn add(&self, gpu: usize, device: usize, verdict: i32) -> bool {
-        may_sleep("remembering a verdict");
-        if !world().kernel.allocate() {
-            return false;
-        }
-        if self.0.borrow_mut().insert((gpu, device), verdict).is_some() {
-            world().kernel.deallocate();
-        }
-        true
-    }
-
-    pub(crate) fn forget(&self) {
-        let mut pairs = self.0.borrow_mut();
-        pairs.keys().for_each(|_| world().kernel.deallocate());
-        pairs.clear();
-    }
-
-    /// How many are known.
-    pub(crate) fn known(&self) -> usize {
-        self.0.borrow().len()
-    }
+/// The queue of threads that wait for a region's phase.
+pub(crate) struct Phases {
+    wakes: Mutex<u32>,
+    woken: Condvar,
 }
 
-/// What processes have left behind, by their number and birth: registrations, and pages of them.
-#[derive(Default)]
-pub(crate) struct Processes(RefCell<BTreeMap<(i32, u64), (u32, u64)>>);
-
-impl Processes {
-    pub(crate) fn leaves(&self, process: &abi::nvpm_process, pages: u64) {
-        let mut processes = self.0.borrow_mut();
-        let left = processes.entry((process.number, process.born)).or_default();
-        left.0 += 1;
-        left.1 += pages;
-    }
-
-    pub(crate) fn freed(&self, process: &abi::nvpm_process, pages: u64) {
-        let key = (process.number, process.born);
-        let mut processes = self.0.borrow_mut();
-        let left = processes.get_mut(&key).expect("the process is known");
-        left.0 -= 1;
-        left.1 -= pages;
-        if left.0 == 0 {
-            assert_eq!(left.1, 0, "pages without registrations");
-            processes.remove(&key);
-        }
-    }
-
-    /// Registrations and pages that it has left behind.
-    pub(crate) fn left(&self, process: &abi::nvpm_process) -> (u32, u64) {
-        let processes = self.0.borrow();
-        let left = processes.get(&(process.number, process.born));
-        left.copied().unwrap_or_default()
-    }
-
-    /// The same of all processes.
-    pub(crate) fn all(&self) -> (u32, u64) {
-        let processes = self.0.borrow();
-        let add = |sum: (u32, u64), one: &(u32, u64)| (sum.0 + one.0, sum.1 + one.1);
-        processes.values().fold((0, 0), add)
-    }
-}
-
-/// What is told of registrations: under a number the client, the state, and where it stands. Nobody
-/// acts on it, so its order is not explored.
-#[derive(Default)]
-pub(crate) struct Listed {
-    all: RefCell<BTreeMap<usize, (u32, abi::nvpm_region_state, usize)>>,
-    last: Cell<usize>,
-}
-
-impl Listed {
-    pub(crate) fn begin(&self, client: u32, place: usize) -> usize {
-        let number = self.last.get() + 1;
-        self.last.set(number);
-        let new = (client, abi::NVPM_REGION_PINNING, place);
-        self.all.borrow_mut().insert(number, new);
-        number
-    }
-
-    pub(crate) fn is(&self, number: usize, state: abi::nvpm_region_state, place: usize) {
-        let mut all = self.all.borrow_mut();
-        let one = all.get_mut(&number).expect("it is in the list");
-        assert_eq!(one.2, place, "what is in the list has moved");
-        one.1 = state;
-    }
-
-    pub(crate) fn end(&self, number: usize, place: usize) {
-        let gone = self.all.borrow_mut().remove(&number);
-        let gone = gone.expect("it is in the list");
-        assert_eq!(gone.2, place, "what is in the list has moved");
-    }
-
-    /// Clients and states, oldest first.
-    pub(crate) fn all(&self) -> Vec<(u32, abi::nvpm_region_state)> {
-        let all = self.all.borrow();
-        all.values().map(|one| (one.0, one.1)).collect()
-    }
-
-    pub(crate) fn assert_empty(&self) {
-        assert!(self.all().is_empty(), "a region that is gone is listed");
-    }
-}
-
-/// Objects under numbers.
-pub(crate) struct Ids {
-    objects: Mutex<BTreeMap<u64, *const c_void>>,
-    last: Cell<u64>,
-}
-
-impl Ids {
+impl Phases {
     fn new() -> Self {
         Self {
-            objects: Mutex::new(BTreeMap::new()),
-            last: Cell::new(0),
+            wakes: Mutex::new(0),
+            woken: Condvar::new(),
         }
     }
 
-    pub(crate) fn add(&self, object: *const c_void) -> u64 {
-        may_sleep("adding an id");
-        // The kernel's table takes memory for the entry and gives it back with the entry.
-        if !world().kernel.allocate() {
-            return 0;
+    pub(crate) fn count(&self) -> u32 {
+        *self.wakes.lock().unwrap()
+    }
+
+    pub(crate) fn wait(&self, count: u32) {
+        may_sleep("waiting for a phase");
+        let mut wakes = self.wakes.lock().unwrap();
+        while *wakes == count {
+            wakes = self.woken.wait(wakes).unwrap();
         }
-        world().kernel.deallocate();
-        let id = self.last.get() + 1;
-        self.last.set(id);
-        self.objects.lock().unwrap().insert(id, object);
-        id
     }
 
-    pub(crate) fn take(&self, id: u64) -> *mut c_void {
-        let object = self.objects.lock().unwrap().remove(&id);
-        object.map_or(std::ptr::null_mut(), <*const c_void>::cast_mut)
-    }
-
-    pub(crate) fn has(&self, id: u64) -> bool {
-        self.objects.lock().unwrap().contains_key(&id)
+    pub(crate) fn wake(&self) {
+        *self.wakes.lock().unwrap() += 1;
+        self.woken.notify_all();
     }
 }
 
 /// A lock for sharers or one alone, in which one who waits to be alone holds up new sharers.
-pub(crate) struct Gate {
-    state: Mutex<GateState>,
+pub(crate) struct UnpinLock {
+    state: Mutex<UnpinLockState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct GateState {
+struct UnpinLockState {
     sharers: u32,
     alone: bool,
     wanting: u32,
 }
 
-impl Gate {
+impl UnpinLock {
     fn new() -> Self {
         Self {
-            state: Mutex::new(GateState::default()),
+            state: Mutex::new(UnpinLockState::default()),
             changed: Condvar::new(),
         }
     }
 
-    pub(crate) fn enter(&self, exclusive: bool) {
-        may_sleep("entering the gate");
+    pub(crate) fn lock(&self, exclusive: bool) {
+        may_sleep("taking the unpin lock");
         let mut state = self.state.lock().unwrap();
         if exclusive {
             state.wanting += 1;
@@ -366,7 +231,7 @@ impl Gate {
         }
     }
 
-    pub(crate) fn leave(&self, exclusive: bool) {
+    pub(crate) fn unlock(&self, exclusive: bool) {
         let mut state = self.state.lock().unwrap();
         if exclusive {
             state.alone = false;
@@ -485,7 +350,7 @@ impl Dma {
     pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Stage) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         let mut all = true;
-        for (address, len) in abi::entries(table) {
+        for (address, len) in c::entries(table) {
             let mut found = 0;
             for mapping in mappings.iter_mut() {
                 // An entry is part of a mapping, or has many in it.
@@ -528,7 +393,7 @@ impl Dma {
 
 fn is_direct(device: usize) -> bool {
     // SAFETY: Devices stay until the end.
-    unsafe { (*(device as *const abi::device)).direct }
+    unsafe { (*(device as *const c::Device)).direct }
 }
 
 /// Scatterlists. They stay in memory until the end, so that a use after free is seen.
@@ -540,7 +405,8 @@ impl Lists {
     }
 
     pub(crate) fn add(&self, count: u32) -> Option<*mut abi::scatterlist> {
-        if !world().kernel.allocate() {
+        may_sleep("allocating a scatterlist");
+        if !world().linux.allocate() {
             return None;
         }
         let mut list = vec![abi::scatterlist::default(); count as usize].into_boxed_slice();
@@ -550,20 +416,35 @@ impl Lists {
     }
 
     pub(crate) fn remove(&self, first: *const abi::scatterlist) {
-        self.set(first, false);
-        world().kernel.deallocate();
+        let at = self.find(first);
+        self.0.lock().unwrap()[at].1 = false;
+        world().linux.deallocate();
+    }
+
+    /// The entry behind one, which is alive.
+    pub(crate) fn next(&self, entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
+        let at = self.find(entry);
+        let end = self.0.lock().unwrap()[at].0.as_ptr_range().end;
+        match entry.wrapping_add(1) {
+            next if next.cast_const() < end => next,
+            _ => std::ptr::null_mut(),
+        }
     }
 
     /// Somebody reads a list.
     pub(crate) fn read(&self, first: *const abi::scatterlist) {
-        self.set(first, true);
+        self.find(first);
     }
 
-    fn set(&self, first: *const abi::scatterlist, alive: bool) {
-        let mut lists = self.0.lock().unwrap();
-        let found = lists.iter_mut().find(|(list, _)| list.as_ptr() == first);
-        let (_, was_alive) = found.expect("this is no scatterlist");
-        assert!(*was_alive, "a scatterlist is used that was freed");
-        *was_alive = alive;
+    /// Which list an entry is in; it must be alive.
+    fn find(&self, entry: *const abi::scatterlist) -> usize {
+        let lists = self.0.lock().unwrap();
+        let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);
+        let at = lists
+            .iter()
+            .position(within)
+            .expect("this is no scatterlist");
+        assert!(lists[at].1, "a scatterlist is used that was freed");
+        at
     }
 }
