@@ -163,7 +163,7 @@ check_generations() {
 		grep cap_persistent_pages /tmp/uses-515
 		if grep cap_persistent_pages /tmp/uses-535; then exit 1; fi
 		grep get_pages_persistent /tmp/uses-535
-		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/src/abi/nvidia" layout.o'
+		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$PWD/src/include/nvidia" layout.o'
 }
 
 # The assembly of a release is the same byte for byte wherever it is made, and says
@@ -208,9 +208,9 @@ check_ready() {
 # What Rust knows of C without bindgen is what bindgen makes of the headers.
 check_bindings() {
 	in_copy bindings '
-		cp src/abi/bindings.rs /tmp/before
+		cp src/include/bindings.rs /tmp/before
 		make bindings KVER="$kver"
-		diff -u /tmp/before src/abi/bindings.rs'
+		diff -u /tmp/before src/include/bindings.rs'
 }
 
 # Which ground a build takes, and why; what it lacks is named, with what to install.
