@@ -7,7 +7,7 @@
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
-# make ready      what releases have for machines without Rust (docs/grounds.md)
+# make ready      what releases have for machines without Rust (docs/rust.md)
 # make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
@@ -17,7 +17,7 @@
 #   KDIR=        its headers                      (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (/usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
-#   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/grounds.md)
+#   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/rust.md)
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)

@@ -103,7 +103,7 @@ free_name "$tarball"
 free_name "$srpm"
 
 echo
-# For machines without Rust (docs/grounds.md): in the packages, not in git.
+# For machines without Rust (docs/rust.md): in the packages, not in git.
 set --
 lacks=
 for arch in x86_64 aarch64; do
