@@ -1,42 +1,180 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests that run inside the kernel, and what they share.
+//! Tests that run inside the kernel: what the kernel's own scatterlists and constants decide.
 //!
-//! Only kernels with KUnit get them (`Kbuild` decides). Each file under `kunit/` tests the source
-//! file of the same name, and what it tests cannot be tested without the kernel. The results are
-//! in the kernel's log and in `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
+//! Only kernels with KUnit get them (`kernel/in-kernel.mk`). The results are in the kernel's log and in
+//! `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
 
-use core::ptr::NonNull;
+use core::{
+    iter::successors,
+    mem::size_of,
+    ptr::NonNull,
+    sync::atomic::{AtomicI64, AtomicU32, Ordering},
+};
 
-use crate::{abi, errno::Errno, rt::GFP_KERNEL};
-use kernel::workqueue::Queue;
+use kernel::{bindings, prelude::*};
 
-/// Threads beside the test's own. Dropping waits until each has done what it was given.
-///
-/// # Invariants
-///
-/// The queue is there to be destroyed, once.
-pub(crate) struct Threads(NonNull<abi::workqueue_struct>);
+use crate::{
+    abi::{self, ffi::c_int, page_size},
+    compat::{edquot, eopnotsupp, ratelimit},
+    dma::{Device, Mapping},
+    extents::{Extent, Extents, Range, GPU_PAGE},
+};
 
-impl Threads {
-    pub(crate) fn new() -> Result<Self, Errno> {
-        // SAFETY: Takes no arguments; tests may sleep.
-        let queue = unsafe { abi::nvpm_kunit_threads() };
-        // INVARIANT: The queue has just been made.
-        NonNull::new(queue).map(Self).ok_or(Errno::NOMEM)
+#[kernel::macros::kunit_tests(nv_peer_mem_compat)]
+mod compat_tests {
+    use super::*;
+
+    #[test]
+    fn error_numbers_are_the_kernels() {
+        assert_eq!(eopnotsupp().to_errno(), -(bindings::EOPNOTSUPP as i32));
+        assert_eq!(edquot().to_errno(), -(bindings::EDQUOT as i32));
+        let enotsupp = -(bindings::ENOTSUPP as i32);
+        assert_eq!(abi::check(enotsupp), Err(eopnotsupp()));
     }
 
-    /// Runs `task` in a thread of its own.
-    pub(crate) fn spawn(&self, task: impl Fn() + Send + 'static) -> Result<(), Errno> {
-        // SAFETY: By the type's invariant the queue outlives this borrow of it.
-        let queue = unsafe { Queue::from_raw(self.0.as_ptr().cast()) };
-        queue.try_spawn(GFP_KERNEL, task).map_err(|_| Errno::NOMEM)
+    #[test]
+    fn warnings_end() {
+        // However slow the machine is, this asks more often than the limit allows.
+        let ended = (0..1000).any(|_| !ratelimit());
+        // SAFETY: Called in a running test.
+        unsafe { abi::nvpm_kunit_warn_again() };
+        assert!(ended);
+        assert!(ratelimit());
     }
 }
 
-impl Drop for Threads {
-    fn drop(&mut self) {
-        // SAFETY: By the type's invariant. Waits for all that is queued.
-        unsafe { kernel::bindings::destroy_workqueue(self.0.as_ptr().cast()) };
+/// Distance between a physical address and what the replaced DMA API makes of it.
+const OFFSET: u64 = 1 << 44;
+
+// What the replaced DMA API has done.
+static MAPPED: AtomicU32 = AtomicU32::new(0);
+static UNMAPPED: AtomicU32 = AtomicU32::new(0);
+static BALANCE: AtomicI64 = AtomicI64::new(0);
+static FAILS_AFTER: AtomicU32 = AtomicU32::new(0);
+
+/// Replaces the DMA API until the test's end. Mapping fails when `fails_after` segments are mapped.
+fn replace_dma(fails_after: u32) {
+    MAPPED.store(0, Ordering::Relaxed);
+    UNMAPPED.store(0, Ordering::Relaxed);
+    BALANCE.store(0, Ordering::Relaxed);
+    FAILS_AFTER.store(fails_after, Ordering::Relaxed);
+    // SAFETY: Called in a running test; the functions follow no pointer but `addr`.
+    unsafe { abi::nvpm_kunit_replace_dma(Some(dma_map), Some(dma_unmap)) };
+}
+
+/// How many segments were mapped, how many unmapped, and whether they were the same ones.
+fn dma_calls() -> (u32, u32, bool) {
+    (
+        MAPPED.load(Ordering::Relaxed),
+        UNMAPPED.load(Ordering::Relaxed),
+        BALANCE.load(Ordering::Relaxed) == 0,
+    )
+}
+
+/// A number by which one segment differs from another.
+fn weight(address: u64, len: usize) -> i64 {
+    (address as i64).wrapping_mul(31).wrapping_add(len as i64)
+}
+
+/// In the place of `nvpm_dma_map`.
+///
+/// # Safety
+///
+/// `addr` must be valid for writing.
+unsafe extern "C" fn dma_map(
+    _device: *mut abi::device,
+    phys: u64,
+    len: usize,
+    addr: *mut u64,
+) -> c_int {
+    if MAPPED.load(Ordering::Relaxed) == FAILS_AFTER.load(Ordering::Relaxed) {
+        return EIO.to_errno();
+    }
+    MAPPED.fetch_add(1, Ordering::Relaxed);
+    BALANCE.fetch_add(weight(phys + OFFSET, len), Ordering::Relaxed);
+    // SAFETY: By this function's requirement it is valid for writing.
+    unsafe { *addr = phys + OFFSET };
+    0
+}
+
+/// In the place of `nvpm_dma_unmap`.
+unsafe extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
+    UNMAPPED.fetch_add(1, Ordering::Relaxed);
+    BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
+}
+
+/// Where GPU page `page` is: no two are neighbours.
+fn physical(page: u32) -> u64 {
+    u64::from(page) << 32
+}
+
+/// So many GPU pages, mapped for a PCI device. The machine of these tests has no IOMMU.
+fn mapped(pages: u32) -> Result<Mapping> {
+    // SAFETY: Called in a running test.
+    let device = unsafe { abi::nvpm_kunit_pci_device() };
+    // SAFETY: NULL, or a device that KUnit keeps until the test's end.
+    let device = unsafe { Device::from_raw(device) }?;
+    let mut addresses = KVVec::new();
+    for page in 1..=pages {
+        addresses.push(physical(page), GFP_KERNEL)?;
+    }
+    let extents = Extents::collect(&addresses, GPU_PAGE, |&address| address)?;
+    let range = Range::new(0, u64::from(pages) * GPU_PAGE).ok_or(EINVAL)?;
+    Mapping::new(device, &extents, &range)
+}
+
+/// What `table` says, up to the entry that is marked as the last: as the RDMA core reads it.
+fn read(table: &abi::sg_table) -> impl Iterator<Item = Extent> {
+    let first = NonNull::new(table.sgl.cast::<bindings::scatterlist>());
+    successors(first, |entry| {
+        // SAFETY: Each is an entry of a list that the caller keeps.
+        NonNull::new(unsafe { bindings::sg_next(entry.as_ptr()) })
+    })
+    .map(|entry| Extent {
+        // SAFETY: Each is an entry of a list that the caller keeps.
+        start: unsafe { bindings::sg_dma_address(entry.as_ptr()) },
+        // SAFETY: Each is an entry of a list that the caller keeps.
+        len: u64::from(unsafe { bindings::sg_dma_len(entry.as_ptr()) }),
+    })
+}
+
+/// Entries of a page of the kernel: a longer list is a chain of such arrays.
+fn entries_of_a_page() -> u32 {
+    page_size() as u32 / size_of::<bindings::scatterlist>() as u32
+}
+
+#[kernel::macros::kunit_tests(nv_peer_mem_dma)]
+mod dma_tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_any_length_is_mapped_read_and_unmapped() -> Result {
+        let page = entries_of_a_page();
+        for pages in [1, page - 1, page, page + 1, 8 * page] {
+            replace_dma(u32::MAX);
+            let mut mapping = mapped(pages)?;
+            let table = mapping.for_core();
+            assert_eq!(table.nents, pages);
+            assert_eq!(table.orig_nents, 0);
+            assert!(read(&table).eq((1..=pages).map(|page| Extent {
+                start: physical(page) + OFFSET,
+                len: GPU_PAGE,
+            })));
+            assert_eq!(dma_calls(), (pages, 0, false));
+            mapping.unmap();
+            assert_eq!(dma_calls(), (pages, pages, true));
+            drop(mapping);
+            assert_eq!(dma_calls(), (pages, pages, true));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_failure_unmaps_what_was_mapped_before() {
+        let mapped_before = entries_of_a_page() + 1;
+        replace_dma(mapped_before);
+        assert_eq!(mapped(2 * mapped_before).err(), Some(EIO));
+        assert_eq!(dma_calls(), (mapped_before, mapped_before, true));
     }
 }

@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* For the tests inside the kernel: what only C can say. */
-#include <kunit/device.h>
+/* For kunit.rs: macros of KUnit, and a device. */
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
-#include <linux/module.h>
 #include <linux/pci.h>
-#include <linux/workqueue.h>
 
-#include "../shim.h"
+#include "../c/nvpm.h"
 #include "helpers.h"
-
-struct workqueue_struct *nvpm_kunit_threads(void)
-{
-	return alloc_workqueue("nv_peer_mem_kunit", WQ_UNBOUND, 0);
-}
-
-int nvpm_kunit_module_refs(void)
-{
-	return module_refcount(THIS_MODULE);
-}
-
-struct device *nvpm_kunit_plain_device(void)
-{
-	struct device *dev = kunit_device_register(kunit_get_current_test(), "nv_peer_mem");
-
-	return IS_ERR(dev) ? NULL : dev;
-}
 
 static void nvpm_kunit_put_pci_device(void *pci)
 {
