@@ -11,7 +11,7 @@ closed=()
 [ "$kind" = open ] || closed=(NV_CLOSED=1)
 mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-cp -a /in/ready /tmp/build/src/
+cp -a /in/ready /tmp/build/src/prebuilt
 
 # module NAME SETTING: nv_peer_mem.ko built with SETTING.
 module() {

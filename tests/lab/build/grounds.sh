@@ -10,7 +10,7 @@ source=/tmp/build
 core=/usr/src/ofa_kernel/default/Module.symvers
 mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
-cp -a /in/ready "$source/src/"
+cp -a /in/ready "$source/src/prebuilt"
 
 # build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
