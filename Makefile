@@ -7,7 +7,7 @@
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
-# make ready      what releases have for machines without Rust (docs/rust.md)
+# make prebuilt   what releases have for machines without Rust (docs/rust.md)
 # make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
@@ -17,7 +17,7 @@
 #   KDIR=        its headers                      (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (/usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
-#   NVPM_GROUND= kernel, free or ready: what Rust stands on (docs/rust.md)
+#   NVPM_RUST=   in-kernel, standalone or prebuilt: how Rust is compiled (docs/rust.md)
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
@@ -25,7 +25,7 @@
 # OFA_KERNEL= and NV_SRC= can stand in /etc/nv_peer_mem-build.conf, too: for dkms.
 
 override INSTALL_MOD_PATH := $(or $(INSTALL_MOD_PATH),$(DESTDIR))
-export KVER KDIR OFA_KERNEL NV_SRC NVPM_GROUND RUSTC BINDGEN INSTALL_MOD_PATH
+export KVER KDIR OFA_KERNEL NV_SRC NVPM_RUST RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
 	@MAKE='$(MAKE)' src/build $@
@@ -44,19 +44,19 @@ uninstall:
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
-ready:
-	@mkdir -p src/ready
+prebuilt:
+	@mkdir -p src/prebuilt
 	@settings=$$(src/rustc) || { echo "nv_peer_mem: $$settings" >&2; exit 1; }; \
 	eval "$$settings"; export RUSTC NVPM_LIBRARY; \
-	src/kernel/compile assembly src/ready/$${NVPM_ARCH:-$$(uname -m)}.S
+	src/kernel/compile assembly src/prebuilt/$${NVPM_ARCH:-$$(uname -m)}.S
 
 bindings:
-	@MAKE='$(MAKE)' NVPM_GROUND=kernel src/build modules
+	@MAKE='$(MAKE)' NVPM_RUST=in-kernel src/build modules
 	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/include/bindings.rs
 	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/ready/rust.build \
+	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/prebuilt/rust.build \
 		$(foreach dir,. src src/c src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
@@ -64,4 +64,4 @@ demo test all-tests debug soak bench check host:
 	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install uninstall help marker marker_install ready bindings clean demo test all-tests debug soak bench check host
+.PHONY: modules modules_install clippy install uninstall help marker marker_install prebuilt bindings clean demo test all-tests debug soak bench check host

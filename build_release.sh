@@ -108,11 +108,11 @@ set --
 lacks=
 for arch in x86_64 aarch64; do
 	echo "Compiling the Rust half for $arch..."
-	if NVPM_ARCH=$arch make -s ready >"$work/ready.log" 2>&1; then
-		set -- "$@" --add-file="src/ready/$arch.S"
+	if NVPM_ARCH=$arch make -s prebuilt >"$work/ready.log" 2>&1; then
+		set -- "$@" --add-file="src/prebuilt/$arch.S"
 	else
 		tail -n 5 "$work/ready.log" >&2
-		lacks="$lacks src/ready/$arch.S"
+		lacks="$lacks src/prebuilt/$arch.S"
 	fi
 done
 lacking="lack$lacks, since there is no rustc of 1.78 or later with the source of its library here (package rust-src); the lines above say more"
@@ -121,7 +121,7 @@ lacking="lack$lacks, since there is no rustc of 1.78 or later with the source of
 
 echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time and no owner's name.
-git -c tar.umask=0022 archive --format=tar --prefix="$name/src/ready/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
+git -c tar.umask=0022 archive --format=tar --prefix="$name/src/prebuilt/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
 if command -v rpmbuild >/dev/null; then

@@ -13,8 +13,8 @@ advice() {
 	case $2 in
 	# Without the first words it is said of every module that such a driver serves.
 	*"GPL-only symbols"*"from proprietary module"*)
-		case $(modinfo -F ground nv_peer_mem 2>/dev/null) in
-		free | ready) echo "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver." ;;
+		case $(modinfo -F rust nv_peer_mem 2>/dev/null) in
+		standalone | prebuilt) echo "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver." ;;
 		*) echo "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: $(rebuild)" ;;
 		esac ;;
 	*"Key was rejected"* | *"Required key not available"* | *"unavailable key is rejected"* | *"is rejected"* | *"unsigned module loading is restricted"*)

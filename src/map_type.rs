@@ -115,7 +115,7 @@ fn known(gpu: Gpu, device: Device) -> Option<MapType> {
 }
 
 /// Remembers the map type. Without memory for that the next registration asks again.
-fn remember(gpu: Gpu, device: Device, map_type: MapType) {
+pub(crate) fn remember(gpu: Gpu, device: Device, map_type: MapType) {
     forget_removed();
     let known = Known {
         device: DeviceRef::new(device),

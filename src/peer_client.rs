@@ -212,7 +212,7 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     fill(&mut client.client.version, env!("NVPM_VERSION"));
     // SAFETY: C defines it as a constant.
     if !peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
-        client.ex_size = size_of::<abi::nvpm_client>();
+        client.ex_size = core::mem::size_of::<abi::nvpm_client>();
         // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
         client.flags = 1;
         // Tells the core that the fields behind are there.

@@ -43,7 +43,7 @@ pub(crate) struct Registry {
     orphans: RBTree<Owner, Orphans>,
 }
 
-static REGISTRY: Global<Registry> = Global::new();
+pub(crate) static REGISTRY: Global<Registry> = Global::new();
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A registration.
@@ -56,6 +56,9 @@ struct Record {
     charged: Charged,
 }
 
+// With the tree's node and the number: one object of 128 bytes of the allocator.
+const _: () = assert!(core::mem::size_of::<Record>() <= 96);
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Charged {
     Nobody,
@@ -65,13 +68,13 @@ enum Charged {
 
 /// Who has orphans.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Owner {
+pub(crate) enum Owner {
     Process { born: u64, tgid: i32 },
     User(u32),
 }
 
 /// The orphans of an owner.
-struct Orphans {
+pub(crate) struct Orphans {
     registrations: u32,
     pages: u64,
 }
@@ -129,7 +132,7 @@ impl Registry {
     }
 
     /// Counts an orphan of the owner, for whom `first` is taken if it is the first.
-    fn charge(&mut self, owner: Owner, pages: u64, first: &mut Option<OrphansNode>) {
+    pub(crate) fn charge(&mut self, owner: Owner, pages: u64, first: &mut Option<OrphansNode>) {
         match self.orphans.get_mut(&owner) {
             Some(orphans) => {
                 orphans.registrations = orphans.registrations.wrapping_add(1);
@@ -144,7 +147,7 @@ impl Registry {
     }
 
     /// The memory of an orphan is freed. What is returned is to be dropped without the lock.
-    fn discharge(&mut self, owner: Owner, pages: u64) -> Option<OrphansNode> {
+    pub(crate) fn discharge(&mut self, owner: Owner, pages: u64) -> Option<OrphansNode> {
         let orphans = self.orphans.get_mut(&owner)?;
         orphans.registrations = orphans.registrations.wrapping_sub(1);
         orphans.pages = orphans.pages.wrapping_sub(pages);
@@ -155,11 +158,11 @@ impl Registry {
     }
 }
 
-type OrphansNode = RBTreeNode<Owner, Orphans>;
+pub(crate) type OrphansNode = RBTreeNode<Owner, Orphans>;
 
 /// A node for the first orphan of an owner. What is not counted would not be bounded, so this
 /// waits until there is memory.
-fn first_orphan(owner: Owner, pages: u64) -> OrphansNode {
+pub(crate) fn first_orphan(owner: Owner, pages: u64) -> OrphansNode {
     loop {
         let orphans = Orphans {
             registrations: 1,

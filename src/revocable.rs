@@ -80,6 +80,9 @@ pub(crate) struct State {
     registered: Registered,
 }
 
+// With the count of owners and the lock: one object of 128 bytes of the allocator.
+const _: () = assert!(mem::size_of::<State>() <= 120);
+
 impl State {
     /// Replaces the phase by the one that `event` makes of it.
     fn advance<R>(&mut self, event: impl FnOnce(Phase) -> (Phase, R)) -> R {

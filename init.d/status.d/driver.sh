@@ -25,7 +25,7 @@ flavour=
 # flavour_fact open|proprietary: leaves it in $flavour, for devices.awk.
 flavour_fact() {
 	flavour=$1
-	if [ "$1 $(ground)" = "proprietary kernel" ]; then
+	if [ "$1 $(rust)" = "proprietary in-kernel" ]; then
 		fact driver flavour bad "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out" "$(rebuild)"
 	else
 		fact driver flavour good "$1"

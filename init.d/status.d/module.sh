@@ -13,10 +13,10 @@ module_facts() {
 	else
 		fact module state bad "not loaded, and not installed for kernel $kernel" "$(why_not_installed)"
 	fi
-	case $(ground) in
-	kernel) fact module ground none "kernel: the kernel's own Rust crates" ;;
-	free) fact module ground none "free: Rust's core library alone" ;;
-	ready) fact module ground none "ready: Rust's core library alone, compiled before" ;;
+	case $(rust) in
+	in-kernel) fact module rust none "in-kernel: with the kernel's own Rust crates" ;;
+	standalone) fact module rust none "standalone: with a kernel crate of its own" ;;
+	prebuilt) fact module rust none "prebuilt: with a kernel crate of its own, compiled before" ;;
 	esac
 	for file in "$root/sys/module/$module/parameters/"*; do
 		[ -r "$file" ] || continue
@@ -27,12 +27,12 @@ module_facts() {
 	boot_fact
 }
 
-# ground: what the module's Rust stands on, of the one that is loaded or else installed.
-ground() {
+# rust: how the Rust half of the module that is loaded, or else installed, was compiled.
+rust() {
 	if text_of "/sys/module/$module/statistics/ground"; then
 		printf '%s\n' "$text"
 	else
-		modinfo -F ground "$module" 2>/dev/null || true
+		modinfo -F rust "$module" 2>/dev/null || true
 	fi
 }
 

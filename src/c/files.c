@@ -82,7 +82,7 @@ static struct nvpm_attribute nvpm_files[16] = {
 	{ .attr = { .name = "clients", .mode = 0444 }, .show = nvpm_show_clients },
 	{ .attr = { .name = "pairs", .mode = 0444 }, .show = nvpm_show_pairs },
 	{ .attr = { .name = "core_api", .mode = 0444 }, .text = NVPM_CORE_API },
-	{ .attr = { .name = "ground", .mode = 0444 }, .text = NVPM_GROUND },
+	{ .attr = { .name = "ground", .mode = 0444 }, .text = NVPM_RUST },
 };
 
 /* Those above; the counters follow. */

@@ -30,8 +30,8 @@ MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
 
-/* How the Rust half was compiled: docs/grounds.md. */
-MODULE_INFO(ground, NVPM_GROUND);
+/* How the Rust half was compiled: docs/rust.md. */
+MODULE_INFO(rust, NVPM_RUST);
 
 const char nvpm_version[] = NVPM_VERSION;
 /* Not _GPL: a module beside a proprietary driver may have no such symbol. */

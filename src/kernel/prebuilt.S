@@ -24,7 +24,7 @@
 #endif
 	.endm
 
-#include "../ready/x86_64.S"
+#include "../prebuilt/x86_64.S"
 #elif defined(CONFIG_ARM64)
-#include "../ready/aarch64.S"
+#include "../prebuilt/aarch64.S"
 #endif

@@ -3,10 +3,10 @@
 #
 # What scenarios with CUDA memory share.
 
-# cuda NAME WORD...: a program of /lab/cuda, whose checks are counted. It has some.
+# cuda NAME WORD...: a program of the past, whose checks are counted. It has some.
 cuda() {
 	local word rest rc=0
-	python3 -B "/lab/cuda/$1.py" "${@:2}" >/tmp/said 2>&1 || rc=$?
+	python3 -B /lab/cuda/programs.py "$@" >/tmp/said 2>&1 || rc=$?
 	cat /tmp/said
 	while read -r word rest; do
 		case $word in

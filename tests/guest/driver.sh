@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What scenarios do with other generations and flavours of the simulated driver than
@@ -27,13 +26,6 @@ load_driver() { insert_driver "/lib/nv_peer_mem/driver-$1"; }
 # load_flavour open|closed
 load_flavour() {
 	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
-}
-
-# load_module_for GENERATION [PARAMETER=VALUE...]: the module built for it.
-load_module_for() {
-	local generation=$1
-	shift
-	insmod "/lib/nv_peer_mem/driver-$generation/nv_peer_mem.ko" "$@"
 }
 
 # How a registration may end that loses its memory at such a point: refused, because
@@ -66,7 +58,3 @@ register_losing() {
 }
 
 injections_over() { [ "$(nvidia_count live_injections)" = 0 ]; }
-
-# remember: the counters as they are. grown NAME: by how much one is higher now.
-remember() { cat "$NVIDIA/counters" >/tmp/before; }
-grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }

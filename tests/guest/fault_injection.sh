@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Prepares the debug kernel for allocations that fail one by one.

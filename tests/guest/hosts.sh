@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What scenarios of two hosts are written with. Both hosts run the same one, and
@@ -69,6 +68,3 @@ begin_order() {
 	: >/tmp/held
 	echo "$*" >&"$to_held"
 }
-
-# said KEY: what the endpoint said to its last order.
-said() { sed -n "s/^$1=//p" /tmp/held; }

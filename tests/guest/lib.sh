@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # What scenarios are written with: loading modules, asking questions of the
@@ -35,9 +34,8 @@ report() {
 	printf '### %s\n' "$text"
 }
 
-# say TEXT: for the reader. row NAME | VALUE: of the demonstration's table.
+# say TEXT: for the reader.
 say() { report "# say: $*"; }
-row() { report "# row: $*"; }
 
 # counted ok|"not ok" TEXT: a check. The file has a letter for each.
 counted() {
@@ -65,23 +63,7 @@ spoil() {
 
 # check TEXT COMMAND...: counts COMMAND's success.
 check() {
-	local text=$1
-	shift
-	if "$@"; then ok "$text"; else fail "$text (failed: $*)"; fi
-}
-
-# shown TEXT VALUE COMMAND...: counts COMMAND's success and makes it a row of
-# the demo's table: VALUE if it succeeds.
-shown() {
-	local text=$1 value=$2
-	shift 2
-	if "$@"; then
-		ok "$text"
-		row "$text | $value"
-	else
-		fail "$text (failed: $*)"
-		row "$text | FAILED"
-	fi
+	if "${@:2}"; then ok "$1"; else fail "$1 (failed: ${*:2})"; fi
 }
 
 # equal TEXT EXPECTED GOT
@@ -102,6 +84,13 @@ value() { sed -n "s/^$2 //p" "$1/counters"; }
 
 nvidia_count() { value "$NVIDIA" "$1"; }
 core_count() { value "$CORE" "$1"; }
+
+# remember: the driver's counters as they are. grown NAME: by how much one is higher now.
+remember() { cat "$NVIDIA/counters" >/tmp/before; }
+grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
+
+# statistic NAME: what the module says of itself.
+statistic() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
 # wait_for TEXT COMMAND...: polls, and gives up after a minute of guest time.
 wait_for() {
@@ -147,51 +136,64 @@ unload_gpu() {
 	done
 }
 
-# The RDMA core and a software HCA over the PCI network card.
+# network: the PCI network card's name.
+network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
+
+# The RDMA core and a software HCA over that card.
 load_rdma() {
-	local net
 	modprobe e1000e
 	modprobe ib_uverbs
 	modprobe rdma_rxe
-	net=$(basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)")
-	ip address add "$ADDRESS/24" dev "$net"
-	ip link set "$net" up
-	rdma link add rxe0 type rxe netdev "$net"
+	ip address add "$ADDRESS/24" dev "$(network)"
+	ip link set "$(network)" up
+	rdma link add rxe0 type rxe netdev "$(network)"
 	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
 }
 
 # load_module [PARAMETER=VALUE...]
 # shellcheck disable=SC2120 # scenarios give the parameters
 load_module() { modprobe nv_peer_mem "$@"; }
-
 unload_module() { rmmod nv_peer_mem; }
 
-load_all() {
+# load_built NAME [PARAMETER=VALUE...]: not the installed one, but what the layer has in this directory.
+load_built() { insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"; }
+
+# load_neighbours: what the module stands between. load_all [PARAMETER=VALUE...]: and the module.
+load_neighbours() {
+	# shellcheck disable=SC2119
 	load_gpu
 	load_rdma
-	# shellcheck disable=SC2119
-	load_module
 }
 
-# perftest PROGRAM OPTION...: both sides of a perftest program on this machine,
-# each with its buffer in GPU memory. The client's output is left in /tmp/client.
-perftest() {
-	local program=$1 pid rc=0
-	shift
-	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=0 >/tmp/server 2>&1 &
-	pid=$!
-	wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "' || return 1
-	"$program" -d rxe0 -F "$@" --mmap=/dev/nvidia-lab --mmap-offset=$((8 << 20)) "$ADDRESS" >/tmp/client 2>&1 || rc=$?
-	wait "$pid" || rc=$?
-	[ "$rc" = 0 ] || cat /tmp/server /tmp/client
-	return "$rc"
+load_all() {
+	load_neighbours
+	load_module "$@"
 }
 
-# result COLUMN: a column of the line of figures in /tmp/client.
-result() { awk -v column="$1" '$1 ~ /^[0-9]+$/ && NF >= 4 { last = $column } END { print last }' /tmp/client; }
-
-# register RESULT: a registration that must end like that.
+# register RESULT: a registration that must end like that. registers TEXT RESULT: as a check.
 register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
+registers() { check "$1: $2" register "$2"; }
+
+# revoke [OPTION...]: memory is freed that is registered, and used again.
+revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
+
+# with KNOB VALUE COMMAND...: COMMAND while that is in a file of the simulated driver. with_core SWITCH
+# COMMAND...: while the RDMA core is like that, or has that bug.
+with() {
+	local knob=$NVIDIA/$1 before=clear
+	[ "$1" = fail ] || before=$(cat "$knob")
+	echo "$2" >"$knob"
+	"${@:3}"
+	echo "$before" >"$knob"
+}
+with_core() {
+	echo "$1 1" >"$CORE/switch"
+	"${@:2}"
+	echo "$1 0" >"$CORE/switch"
+}
+
+# as_nobody COMMAND...: as a user without rights.
+as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
 
 # peer NAME FILE: a figure that the RDMA core keeps about a client.
 peer() { cat "$PEERS/$1/$2"; }
@@ -221,31 +223,6 @@ know_reports() { echo "$KNOWN" >/dev/kmsg; }
 expect_log() {
 	log_after "$MARK" >/tmp/log
 	check "$1" grep -qE "$2" /tmp/log
-}
-
-# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
-# two pieces of GPU memory, whose bytes the host compares in the file behind
-# the BAR while they are registered.
-transfer_seen() {
-	local from=$1 to=$2 length=$3 seed=$4 line pid target=
-	shift 4
-	coproc TRANSFER { gpuverbs transfer --from "$from" --to "$to" --length "$length" --seed "$seed" --hold "$@"; }
-	pid=$TRANSFER_PID
-	# Of its own: the shell takes the coprocess's away as soon as it ends.
-	local out=${TRANSFER[0]} in=${TRANSFER[1]} answer=
-	while read -r -u "$out" line; do
-		printf '%s\n' "$line"
-		case $line in
-		target_offset=*) target=${line#*=} ;;
-		length=*) length=${line#*=} ;;
-		holding)
-			answer=$(ask pattern "$target" "$length" "$seed")
-			echo >&"$in"
-			break
-			;;
-		esac
-	done
-	wait "$pid" && [ "$answer" = yes ]
 }
 
 # hold COMMAND...: starts a command that says `holding` wherever it waits for a
@@ -288,14 +265,32 @@ ended_well() {
 	wait "$held"
 }
 
-# Gauges that are not zero, as "name=value" words; an error where there are none at all.
-live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "$1/counters" 2>&1; }
+# said KEY: what it said as KEY=..., since it was started or last asked.
+said() { sed -n "s/^$1=//p" /tmp/held; }
+
+# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
+# two pieces of GPU memory, whose bytes the host compares in the file behind
+# the BAR while they are registered.
+transfer_seen() {
+	local answer=no
+	hold gpuverbs transfer --from "$1" --to "$2" --length "$3" --seed "$4" --hold "${@:5}" &&
+		answer=$(ask pattern "$(said target_offset)" "$(said length)" "$4")
+	ended_well && [ "$answer" = yes ]
+}
+
+# live_gauges DOUBLE...: those that are not zero, as "name=value" words; an error where there are none at all.
+live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
 # violations DOUBLE...: what these recorded; an error where nothing is recorded at all.
 violations() { cat "${@/%//violations}" 2>&1; }
 
 # driver_at_rest: nothing is allocated, pinned or mapped any more.
 driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
+
+# nothing_left TEXT: in the doubles, but for clients while the module is there.
+nothing_left() {
+	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
+}
 
 # What checkers and watchdogs of the kernel begin their reports with.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'

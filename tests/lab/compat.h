@@ -14,7 +14,6 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/srcu.h>
 #include <linux/version.h>
 
 #ifndef kzalloc_obj /* 7.0 */
@@ -36,8 +35,22 @@ static inline void lab_free_kfree(void *variable)
 		kfree(object);
 }
 
-/* guard(srcu)(&of_this); the only kind that is used. */
+/* guard(srcu)(&of_this) and guard(mutex)(&this): the kinds that are used. */
 #define guard(kind) lab_guard_##kind
+#define lab_guard_mutex(lock)						\
+	struct mutex *lab_guard __attribute__((__cleanup__(lab_mutex_end), __unused__)) = \
+		lab_mutex_begin(lock)
+static inline struct mutex *lab_mutex_begin(struct mutex *lock)
+{
+	mutex_lock(lock);
+	return lock;
+}
+
+static inline void lab_mutex_end(struct mutex **guard)
+{
+	mutex_unlock(*guard);
+}
+
 #define lab_guard_srcu(of_this)						\
 	struct lab_srcu lab_guard __attribute__((__cleanup__(lab_srcu_end))) = { \
 		.of = (of_this), .index = srcu_read_lock(of_this),	\
@@ -149,15 +162,11 @@ static inline bool lab_dma_direct(struct device *dev)
 /* Not for modules yet: the filters stay. */
 #define ftrace_free_filter(ops) ((void)(ops))
 #define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
-#define LAB_DIVERTS IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_REGS)
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define ftrace_regs_set_instruction_pointer ftrace_instruction_pointer_set
 #endif
 #ifndef LAB_SAVES_REGS
 #define LAB_SAVES_REGS 0
-#endif
-#ifndef LAB_DIVERTS
-#define LAB_DIVERTS IS_ENABLED(CONFIG_DYNAMIC_FTRACE_WITH_ARGS)
 #endif
 
 /* ---- RDMA -------------------------------------------------------------- */

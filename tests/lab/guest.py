@@ -1,22 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A guest from QEMU's start to its end, and what host and guest say to each other."""
 
-import fcntl
 import os
 import re
 import shutil
 import socket
 import subprocess
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 from ktap import Ktap
-
-LAB = Path(__file__).resolve().parent
-TOP = LAB.parent.parent
-CACHE = Path(os.environ.get("LAB_CACHE", "/var/cache/nv-peer-mem-lab"))
+from layer import CACHE, TOP, Wrong, in_layers, killed_with_us, new_dir, say
 
 # How the guest runs: emulated (tcg) or kvm. With a thread for each of its processors (multi)
 # races are better; but where the machine has no more processors than threads, one spins for
@@ -33,52 +27,6 @@ GUEST_MB = 2048
 
 # What the kernel says when it goes down other than as a machine should.
 CRASH = re.compile(rb"^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)", re.MULTILINE)
-
-printing = threading.Lock()
-
-
-class Wrong(Exception):
-    """Something that the user should read, and no trace of Python."""
-
-
-def say(who, text):
-    with printing:
-        print(f"[{who}] {text}", flush=True)
-
-
-def new_dir(kind, name):
-    """A directory of the cache, locked while this process lives (common.sh)."""
-    path = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=CACHE / kind))
-    lock = os.open(path / "lock", os.O_CREAT | os.O_WRONLY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return path, lock
-
-
-def native(*words, **options):
-    """The lab's native part (layers), which ends when this thread does."""
-    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "bash", str(LAB / "layers"), *map(str, words)],
-                            stdin=subprocess.DEVNULL, **options)
-
-
-def layers(who, *words, doing=lambda text: None):
-    """Has layers made; what it says is shown. Returns what is to be known of them."""
-    known = {}
-    process = native(*words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    for line in process.stdout:
-        if line.startswith("fact "):
-            name, value = line[5:].rstrip("\n").split("=", 1)
-            known[name] = value
-            continue
-        with printing:
-            print(line, end="", flush=True)
-        doing(line.strip())
-    if process.wait() != 0:
-        raise Wrong(f"the layers of {who} could not be made: see above")
-    return known
-
-
-def in_layers(stack, *words, binds=(), **options):
-    return native("run", stack, *binds, "--", *words, **options)
 
 
 class Guest:
@@ -159,8 +107,8 @@ class Guest:
         with open(self.run / "qemu.log", "ab") as log, ours:
             with theirs:
                 self.process = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL", *self.qemu(words), "-chardev", f"socket,id=lab,fd={theirs.fileno()}",
-                     "-serial", "chardev:console", "-chardev", f"file,id=console,path={self.console},append=on"],
+                    killed_with_us(*self.qemu(words), "-chardev", f"socket,id=lab,fd={theirs.fileno()}",
+                                   "-serial", "chardev:console", "-chardev", f"file,id=console,path={self.console},append=on"),
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[theirs.fileno(), *self.cable])
             for end in self.cable:
                 os.close(end)
@@ -214,11 +162,10 @@ class Guest:
 
     def pattern(self, offset, length, seed):
         """Whether the bytes in the file behind the GPU's BAR are the pattern that SEED makes."""
-        process = in_layers(self.facts["stack"], "gpuverbs", "pattern", "--seed", seed, "--length", length, stdout=subprocess.PIPE)
-        pattern = process.communicate()[0]
+        made = in_layers(self.facts["stack"], "gpuverbs", "pattern", "--seed", seed, "--length", length, stdout=subprocess.PIPE)
         with open(self.run / "bar", "rb") as bar:
             bar.seek(int(offset))
-            return "yes" if pattern and process.returncode == 0 and bar.read(int(length)) == pattern else "no"
+            return "yes" if made.stdout and made.returncode == 0 and bar.read(int(length)) == made.stdout else "no"
 
     # ---- ways to run -------------------------------------------------------------
 
@@ -252,7 +199,7 @@ class Guest:
     def forget(self):
         if self.console.exists():
             shutil.copy(self.console, CACHE / "log" / f"{self.who}.console")
-        shutil.rmtree(self.run)
+        shutil.rmtree(self.run, ignore_errors=True)
         os.close(self.lock)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The jobs: the table jobs.md, what a job of each kind does, and some of them at a time."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -9,8 +10,10 @@ import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from guest import CACHE, LAB, TOP, Guest, Wrong, in_layers, layers, native, pair, say, seconds_since
+from guest import Guest, pair, seconds_since
 from ktap import Result
+from layer import CACHE, LAB, TOP, Wrong, in_layers, locked, named, say
+from layers import Layers, layers, machines
 
 # Which jobs a command runs, by the column "in".
 COMMANDS = {"test": {"test"}, "all": {"test", "all"}, "debug": {"debug"}, "soak": {"soak"}, "bench": {"bench"}}
@@ -102,6 +105,9 @@ class Job:
         guest.forget()
 
     def run_guest(self):
+        # Where time counts instructions, none passes while all processors wait: for scenarios that sleep.
+        if any("\n# Clock: instructions" in (TOP / f"tests/guest/scenarios/{name}.sh").read_text(encoding="utf-8") for name in self.runs):
+            self.options = {"clock": "instructions"}
         guest = Guest(self.name, self.made("guest", self.machine, *self.layers), self.runs, self.guest_words(), **self.options)
         self.run_in(guest, guest.scenarios)
 
@@ -118,15 +124,14 @@ class Job:
 
     # ---- commands ------------------------------------------------------------------
 
-    def run_logged(self, name, start):
-        """A command that counts its own checks, in lines `ok ...` or as cargo does; its output is kept."""
+    def run_logged(self, name, facts, *command, binds=()):
+        """In layers, a command that counts its own checks, in lines `ok ...` or as cargo does; its output is kept."""
         self.doing, log = name, CACHE / "log" / f"{name}.log"
         with open(log, "w", encoding="utf-8") as out:
-            process = start(stdout=out, stderr=subprocess.STDOUT)
             try:
-                status = process.wait(LIMIT)
+                status = in_layers(facts["stack"], *command, binds=[f"{TOP}:/checkout:ro", *binds], stdout=out, stderr=subprocess.STDOUT,
+                                   timeout=LIMIT).returncode
             except subprocess.TimeoutExpired:
-                process.kill()
                 status = f"no end after {LIMIT} s"
         text = log.read_text(errors="replace")
         for note in re.findall(r"^note (.*)", text, re.MULTILINE):
@@ -140,14 +145,29 @@ class Job:
 
     def run_check(self):
         facts = self.made("tools", *self.layers) if self.machine == "-" else self.made("guest", self.machine, *self.layers)
+        known = os.environ | facts
+        words = [f"{name}={known[name]}" for name in ("kver", "kseries", "HOST_SEED") if name in known]
         for name in self.runs:
-            self.run_logged(name, lambda name=name, **options: native("check", name, env=os.environ | facts, **options))
+            with self.kept_copy(name, facts["stack"]) as binds:
+                self.run_logged(name, facts, "env", *words, "bash", "/checkout/tests/lab/check.sh", name, binds=binds)
+
+    @contextlib.contextmanager
+    def kept_copy(self, name, stack):
+        """For what cargo compiles the copy of the checkout stays, so that the next time only what has changed is compiled.
+        Its name has the stack's hash, for cargo does not look at what the system has installed."""
+        if not {"host", "client", "bench"} & set(self.layers):
+            yield []
+            return
+        kept = CACHE / "cargo" / named(name, stack)
+        (kept / "copy").mkdir(parents=True, exist_ok=True)
+        with locked(kept / "lock"):
+            os.utime(kept)
+            yield [f"{kept}/copy:/tmp/copy"]
 
     def run_package(self):
         facts = self.made("packages", self.machine)
         for name in self.runs:
-            command = [facts["stack"], f"/checkout/tests/packages/{name}.sh", facts["kver"]]
-            self.run_logged(name, lambda command=command, **options: in_layers(*command, binds=[f"{TOP}:/checkout:ro"], **options))
+            self.run_logged(name, facts, f"/checkout/tests/packages/{name}.sh", facts["kver"])
 
     def run_compile(self):
         """The layer is the result: it says when it was made."""
@@ -167,14 +187,12 @@ class Job:
 def read_table():
     """The jobs, each of whose words means something; and each scenario is in one of them."""
     jobs = []
-    machines = {line.split()[0]: line.split() for line in (LAB / "kernels").read_text(encoding="utf-8").splitlines() if line[:1] not in ("", "#")}
-    native_part = "".join((LAB / name).read_text(encoding="utf-8") for name in ("layers", "layers.sh", "check.sh"))
     known = {
         "where": set().union(*COMMANDS.values()),
-        "machine": {*machines, "-"},
-        "layers": set(re.findall(r"^extra_(\w+)\(\)", native_part, re.MULTILINE)) | {"base", "host", "client", "bench", "ready"},
-        "check": set(re.findall(r"^check_(\w+)\(\)", native_part, re.MULTILINE)),
-        "compile": set(machines),
+        "machine": {*machines(), "-"},
+        "layers": {name.removeprefix("extra_") for name in vars(Layers) if name.startswith("extra_")} | {"base", "host", "client"},
+        "check": set(re.findall(r"^check_(\w+)\(\)", (LAB / "check.sh").read_text(encoding="utf-8"), re.MULTILINE)),
+        "compile": set(machines()),
     }
     for kind, place in PLACES.items():
         known[kind] = {path.stem for path in (TOP / "tests" / place).glob("*.sh")}
@@ -186,8 +204,8 @@ def read_table():
         if len(cells) != 7 or not cells[0]:
             raise Wrong(f"tests/jobs.md: seven columns are wanted: {line}")
         job = Job(*cells[:4], cells[4].split(), cells[5].split(), cells[6])
-        if job.machine in machines:
-            job.kernel = " ".join(machines[job.machine][column] for column in (1, 3, 7, 9))
+        if one := machines().get(job.machine):
+            job.kernel = f"{one.kwant} {one.kpackages} {one.krelease} {one.kflavour}"
         if job.kind not in known or job.name in {other.name for other in jobs}:
             raise Wrong(f"tests/jobs.md: {job.name}: '{job.kind}' is no kind, or the name is there twice")
         for what, words in (("where", [job.where]), ("machine", [job.machine]), ("layers", job.layers), (job.kind, job.runs or ["nothing"])):

@@ -1,20 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the life of the Debian packages: an older version, an update that does not compile, the update, removed, installed again, purged
-# Machines: stock arm64
-# Test: stock
+# Shows: the life of the Debian packages: an older version, an update that does not compile, the update, removed, installed again, purged; and that the service goes on meanwhile
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# broken_update: the dkms package as version 1.9.5, with a mistake in what each ground has.
+# broken_update: the dkms package as version 1.9.5, with a mistake in what every build has.
 broken_update() {
 	local dir=/tmp/broken
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
 	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-1.9.5"
 	sed -i "s/${version//./\\.}/1.9.5/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
-	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/shim.c"
+	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/c/module.c"
 	dpkg-deb -b "$dir" /tmp/broken.deb
 }
 
@@ -30,14 +28,15 @@ documented() {
 }
 
 installed() {
-	check "$1: dkms has installed it for the kernel" grep -q "^nvidia-peer-memory/$1, $kver, .*: installed" <(dkms status)
+	check "$1: dkms has installed it for the kernel" installed_for "$kver" "$1"
 	check "$1: no other version is left in dkms" fails grep -v "^nvidia-peer-memory/$1," <(dkms status nvidia-peer-memory)
 	check "$1: the module is of this version" [ "$(module_version)" = "$1" ]
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
 }
 
-# leave [COMMAND...]: what a package that is removed does with the module.
-leave() { saying "$@" sh -c '. /usr/lib/nvidia-peer-memory/place.sh; leave /etc/init.d/nv_peer_mem'; }
+# leaves TEXT [COMMAND...]: what a package that is removed does with the module: it leaves it alone.
+leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
+leave() { "$@" sh -c '. /usr/lib/nvidia-peer-memory/place.sh; leave /etc/init.d/nv_peer_mem'; }
 
 # chrooted COMMAND...: in this system once more, below another directory.
 chrooted() {
@@ -51,25 +50,21 @@ chrooted() {
 	leave chroot /tmp/below "$@"
 	for name in etc proc usr; do umount "/tmp/below/$name"; done
 	rm -rf --one-file-system /tmp/below
-	says "$left_alone"
 }
 
 files >/tmp/before
 
 mapfile -t old < <(debs /packages/old)
 mapfile -t new < <(debs /packages)
-SECONDS=0
 check "no driver is fetched along with them" fails grep nvidia-.*kernel \
 	<(for deb in "${new[@]}"; do dpkg-deb -f "$deb" Pre-Depends Depends Recommends; done)
 check "the older version can be installed" saying by_dpkg "${old[@]}"
-note "dkms build $SECONDS s"
 installed 1.9.0
 check "NVIDIA's module keeps its name" grep -q '/nvidia-peermem\.ko' <(loads nvidia_peermem)
 check "the marker has another, and needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 check "which is not the name that it shows" [ "$(modinfo -k "$kver" -F name nv_peer_mem_marker)" = nvidia_peermem ]
 check "the service's script can be run" saying /etc/init.d/nv_peer_mem stop
-saying /etc/init.d/nv_peer_mem status || true
-check "and finds its other parts" says "nv_peer_mem: unknown"
+refused "and finds its other parts" "nv_peer_mem: unknown" /etc/init.d/nv_peer_mem status
 check "systemd starts the service at boot" [ -e /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service ]
 check "so does SysV init" compgen -G '/etc/rc3.d/S*nv_peer_mem'
 check "there is a man page" man -w nv_peer_mem
@@ -81,12 +76,11 @@ check "and one after it has started" [ -x /etc/infiniband/post-start-hook.sh ]
 sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 
 broken_update
-check "an update that does not compile is not installed" fails saying dpkg -i /tmp/broken.deb
-check "it is said why" says "nv_peer_mem 1.9.5 was not built; the lines above say why."
+refused "an update that does not compile" "nv_peer_mem 1.9.5 was not built; the lines above say why." dpkg -i /tmp/broken.deb
 check "and what is left" says "The module of an earlier version, if there was one, is still installed."
 check "the older module is still there" [ "$(module_version)" = 1.9.0 ]
 check "and can be loaded" loads nv_peer_mem
-check "also when dkms looks at it again" grep -q "^nvidia-peer-memory/1.9.0, $kver, .*: installed" <(dkms status)
+check "also when dkms looks at it again" installed_for "$kver" 1.9.0
 
 check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
@@ -97,25 +91,20 @@ check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
 hidden=(env NVPM_SYSROOT=/tmp/place)
 mkdir -p /tmp/place/run/systemd
-check "it is left alone where processes are in a namespace" leave
-check "which is said" says "$left_alone"
-check "a machine of its own unloads it" leave "${hidden[@]}"
-check "if it is loaded" says "is not loaded."
-check "a chroot is known as one" chrooted "${hidden[@]}"
+leaves "where processes are in a namespace"
+told "a machine of its own unloads it" "is not loaded." leave "${hidden[@]}"
+told "a chroot is known as one" "$left_alone" chrooted "${hidden[@]}"
 for mark in .dockerenv run/.containerenv run/systemd/container; do
 	echo any >"/tmp/place/$mark"
-	check "in a container it is left alone ($mark)" leave "${hidden[@]}"
-	check "which is said ($mark)" says "$left_alone"
+	leaves "in a container ($mark)" "${hidden[@]}"
 	rm "/tmp/place/$mark"
 done
-check "so it is where the right to unload it lacks" leave "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
-check "which is said, too" says "$left_alone"
+leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
 # What cannot be unloaded from here, so that any try would fail.
 mkdir -p /sys/module/nv_peer_mem
-check "trying to would be an error" fails leave "${hidden[@]}"
+check "trying to would be an error" fails saying leave "${hidden[@]}"
 
-check "the packages can be removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
-check "and leave the host's module alone" says "$left_alone"
+told "the packages can be removed, and leave it" "$left_alone" dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 rmdir /sys/module/nv_peer_mem
 check "the module is gone" fails module_file
 check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
@@ -127,3 +116,34 @@ rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
+
+# ---- under systemd neither an update nor installing again stops the service or unloads anything ----
+
+# As on a machine that systemd has started; what would be told to it is written down.
+mkdir -p /run/systemd/system
+calls=/tmp/calls
+for name in systemctl deb-systemd-invoke invoke-rc.d rmmod modprobe; do
+	printf '#!/bin/sh\necho "%s %s" >>%s\n' "$name" "\$*" "$calls" >"/usr/local/bin/$name"
+	chmod +x "/usr/local/bin/$name"
+done
+
+# kept TEXT DEB: nothing was told but to read its files again.
+kept() {
+	: >"$calls"
+	check "$1" saying dpkg -i "$2"
+	cat "$calls"
+	check "$1: nothing was stopped or loaded" fails grep -E ' (stop|start|restart|try-restart|force-reload)( |$)|^(rmmod|modprobe)' "$calls"
+}
+
+kept "installed" /packages/old/nvidia-peer-memory_*_all.deb
+kept "updated" /packages/nvidia-peer-memory_*_all.deb
+kept "installed again" /packages/nvidia-peer-memory_*_all.deb
+
+# That stopping is seen at all.
+dpkg-deb -R /packages/nvidia-peer-memory_*_all.deb /tmp/stops
+printf '#!/bin/sh\n[ "%s" != upgrade ] || deb-systemd-invoke stop nv_peer_mem.service\n' "\$1" >/tmp/stops/DEBIAN/preinst
+chmod 755 /tmp/stops/DEBIAN/preinst
+dpkg-deb -b /tmp/stops /tmp/stops.deb
+: >"$calls"
+saying dpkg -i /tmp/stops.deb
+check "a package whose preinst stops the service is noticed" grep -qx 'deb-systemd-invoke stop nv_peer_mem.service' "$calls"

@@ -2,17 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: the driver's symbols are found in compressed modules too, and their versions on a kernel that checks them
-# All: kernels that compress modules, or give symbols versions
 . /checkout/tests/packages/lib.sh
 
-driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 cp -a /checkout/src /tmp/src
 
 # located: what the build is told of the driver.
-located() { KVER=$kver KDIR=${kdir-} saying /tmp/src/locate; }
+located() { KVER=$kver KDIR=${kdir-} /tmp/src/locate; }
 symbols=/tmp/nvidia.symvers
 
-check "the driver as it is" located
+check "the driver as it is" saying located
 check "its functions are listed" grep -q nvidia_p2p_get_pages "$symbols"
 check "without versions, for the kernel has none" fails grep -v '^0x00000000	' "$symbols"
 cp "$symbols" /tmp/plain
@@ -29,18 +27,14 @@ exec /usr/sbin/modinfo "\$@"
 MODINFO
 chmod +x /usr/local/bin/modinfo
 mv "$driver" /tmp/driver
-while read -r suffix program; do
+for program in xz zstd gzip; do
+	suffix=${program/zstd/zst} suffix=${suffix/gzip/gz}
 	"$program" -c /tmp/driver >"$driver.$suffix"
 	: >"$symbols"
-	check "the driver in a .$suffix" located
-	check "that file is the one" says "$driver.$suffix"
+	told "the driver in a .$suffix" "$driver.$suffix" located
 	check "the same functions are listed" cmp "$symbols" /tmp/plain
 	rm "$driver.$suffix"
-done <<-HOW
-	xz xz
-	zst zstd
-	gz gzip
-HOW
+done
 mv /tmp/driver "$driver"
 rm /usr/local/bin/modinfo
 
@@ -48,34 +42,24 @@ rm /usr/local/bin/modinfo
 kdir=/tmp/versions
 cp -a "/usr/src/linux-rust-$kver/." "$kdir"
 rm "$kdir/.config"
-{
-	cat "/usr/src/linux-headers-$kver/.config"
-	echo CONFIG_MODVERSIONS=y
-} >"$kdir/.config"
-check "a driver without versions will not do" fails located
-check "it is said why" says "kernel $kver checks symbol versions, and $driver has none"
+sed "\$aCONFIG_MODVERSIONS=y" "/usr/src/linux-headers-$kver/.config" >"$kdir/.config"
+refused "a driver without versions will not do" "kernel $kver checks symbol versions, and $driver has none" located
 
-# versioned DIRECTIVES: adds __crc_ symbols to the driver.
+# versioned DIRECTIVE...: adds __crc_ symbols to the driver.
+cp "$driver" /tmp/driver
 versioned() {
 	printf '%s\n' "$@" >/tmp/crc.s
 	as -o /tmp/crc.o /tmp/crc.s
-	cp "$driver" /tmp/driver
 	ld -r -o "$driver" /tmp/driver /tmp/crc.o
 }
 mapfile -t names < <(cut -f2 /tmp/plain)
-lines=() number=0
-for name in "${names[@]}"; do
-	number=$((number + 1))
-	lines+=("__crc_$name: .long 0xfeed$((1000 + number))")
-done
+lines=()
+for number in "${!names[@]}"; do lines+=("__crc_${names[number]}: .long 0xfeed$((1000 + number))"); done
 versioned '.section __kcrctab_gpl,"a"' "${lines[@]}"
-check "versions in a section of their own" located
-number=0
-for name in "${names[@]}"; do
-	number=$((number + 1))
-	check "$name" grep -qx "0xfeed$((1000 + number))	$name	nvidia	EXPORT_SYMBOL	" "$symbols"
+check "versions in a section of their own" saying located
+for number in "${!names[@]}"; do
+	check "${names[number]}" grep -qx "0xfeed$((1000 + number))	${names[number]}	nvidia	EXPORT_SYMBOL	" "$symbols"
 done
-mv /tmp/driver "$driver"
 versioned "${names[@]/#/.globl __crc_}" "$(printf '__crc_%s = 0x12345678\n' "${names[@]}")"
-check "versions that are the symbols' values" located
+check "versions that are the symbols' values" saying located
 check "all of them" [ "$(grep -c '^0x12345678	' "$symbols")" = "${#names[@]}" ]

@@ -2,35 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: from 1.3, with apt and dpkg: refused, with nothing lost, where a kernel would be left without a module; else each kernel has ours, and a service that was disabled stays so
-# Machines: stock debian12
-# Test: stock
-# All: two dkms, of which the older builds for fewer kernels by itself
 . /checkout/tests/packages/lib.sh
 
 { read -r service && read -r dkms; } < <(debs /packages)
 old=(/tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb)
 
 # Where it has scripts look for programs, this kernel's uname is, too.
-apt() { saying apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
-at_once() { saying dpkg -i --force-confold "$@"; }
+apt() { apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
+at_once() { dpkg -i --force-confold "$@"; }
 
 # Beside the kernel that runs one that is never built for unless it is asked for, and the newest.
 kernels=("$kver" "$kver-between" "$kver-newest")
 for kernel in "${kernels[@]:1}"; do
-	mkdir -p "/lib/modules/$kernel/updates/dkms"
-	ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$kernel/build"
-	cp "/lib/modules/$kver/updates/dkms/nvidia.ko" "/lib/modules/$kernel/updates/dkms/"
-	: >"/lib/modules/$kernel/modules.order"
-	: >"/lib/modules/$kernel/modules.builtin"
-	depmod "$kernel"
+	another_kernel "$kernel"
+	give_driver "$kernel"
 done
-
-# for_all: 1.3 has its module for the others, too.
-for_all() {
-	for kernel in "${kernels[@]:1}"; do
-		dkms install nvidia-peer-memory/1.3 -k "$kernel"
-	done
-}
 
 # each_has VERSION: of the module, for each kernel.
 each_has() {
@@ -49,54 +35,109 @@ are() {
 }
 both=(nvidia-peer-memory nvidia-peer-memory-dkms)
 
-# refused TEXT COMMAND...: nothing has changed then.
-refused() {
-	check "$1: the update is refused" fails "${@:2}"
+# unchanged TEXT REASON COMMAND...: refused, with nothing lost.
+unchanged() {
+	refused "$1: the update is refused" "$2" "${@:3}"
 	check "$1: both packages are as they were" are 1.3-0 "${both[@]}"
 	check "$1: each kernel has its module still" each_has 1.3-0
 }
 
-# four_ways TEXT REASON...: with apt and dpkg, in either order.
-four_ways() {
-	local way reason
-	for way in apt at_once; do
-		refused "$1, $way" "$way" "$service" "$dkms"
-		for reason in "${@:2}"; do
-			check "$1, $way: it is said why" says "$reason"
-		done
-		refused "$1, $way, the other way round" "$way" "$dkms" "$service"
-	done
+# Packages that are called and laid out as those of 1.3, with NVIDIA's own client in C, from
+# Debian, as their module, and links of SysV init alone.
+# put FILE [MODE]: with what is said.
+put() {
+	mkdir -p "$(dirname "$1")"
+	cat >"$1"
+	chmod "${2:-644}" "$1"
 }
-
-# Links of SysV init alone, as 1.3 has them.
-. /checkout/tests/guest/systems/prepare/one_three.sh
-for_all
+# package NAME: of what is in /tmp/NAME.
+package() {
+	put "/tmp/$1/DEBIAN/control" <<-CONTROL
+		Package: $1
+		Version: 1.3-0
+		Architecture: all
+		Maintainer: lab <lab@localhost>
+		Description: of 1.3
+	CONTROL
+	dpkg-deb --root-owner-group -b "/tmp/$1" /tmp/
+}
+driver=$(echo /usr/src/nvidia-[0-9]*) ofed=/usr/src/ofa_kernel/default
+tree=/tmp/nvidia-peer-memory-dkms
+source=$tree/usr/src/nvidia-peer-memory-1.3
+put "$source/nv_peer_mem.c" <"$driver/nvidia-peermem/nvidia-peermem.c"
+put "$source/conftest.h" </dev/null
+put "$source/Kbuild" <<KBUILD
+obj-m := nv_peer_mem.o
+ccflags-y := -I$driver/nvidia -I$ofed/include/rdma -I\$(src)
+ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"1.3-0\\"
+KBUILD
+put "$source/dkms.conf" <<DKMS
+PACKAGE_NAME="nvidia-peer-memory"
+PACKAGE_VERSION="1.3"
+BUILT_MODULE_NAME[0]="nv_peer_mem"
+DEST_MODULE_LOCATION[0]="/updates/dkms"
+AUTOINSTALL="yes"
+MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nvidia-peer-memory/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
+DKMS
+put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
+#!/bin/sh
+dkms add nvidia-peer-memory/1.3 && dkms install nvidia-peer-memory/1.3 --force
+POSTINST
+put "$tree/DEBIAN/prerm" 755 <<'PRERM'
+#!/bin/sh
+dkms remove nvidia-peer-memory/1.3 --all
+PRERM
+package nvidia-peer-memory-dkms
+tree=/tmp/nvidia-peer-memory
+put "$tree/etc/init.d/nv_peer_mem" 755 <<'SERVICE'
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides: nv_peer_mem
+# Required-Start: $local_fs openibd
+# Required-Stop: $local_fs openibd
+# Default-Start: 2 3 4 5
+# Default-Stop: 0 1 6
+### END INIT INFO
+modprobe nv_peer_mem
+SERVICE
+put "$tree/etc/infiniband/nv_peer_mem.conf" <<<'ONBOOT=yes'
+put "$tree/etc/init/nv_peer_mem.conf" <<<'start on runlevel [2345]'
+find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
+package nvidia-peer-memory
+dpkg -i "${old[@]}"
+echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
+for kernel in "${kernels[@]:1}"; do dkms install nvidia-peer-memory/1.3 -k "$kernel"; done
 check "1.3 has its module for each kernel" each_has 1.3-0
 
+# With apt and dpkg, in either order.
 without /usr/src/ofa_kernel
-four_ways "no RDMA core" "version 1.3-0 stays as it is, with its modules" "kernel $kver: no RDMA core" \
-	"kernel $kver-between: no RDMA core" "kernel $kver-newest: no RDMA core" "NVPM_UPGRADE=anyway"
-refused "the source alone" at_once "$dkms"
+for way in apt at_once; do
+	unchanged "$way" "version 1.3-0 stays as it is, with its modules" "$way" "$service" "$dkms"
+	for kernel in "${kernels[@]}"; do
+		check "$way: it is said why for $kernel" says "kernel $kernel: no RDMA core"
+	done
+	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
+	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
+done
+unchanged "the source alone" "kernel $kver: no RDMA core" at_once "$dkms"
 
 # As where an image is built: what runs is the builder's kernel.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
 chmod +x /usr/local/bin/uname
 check "another kernel runs" [ "$(uname -r)" = 9.9.9-builder ]
-refused "in an image" apt "$service" "$dkms"
-check "in an image: a kernel is named" says "kernel $kver: no RDMA core"
+unchanged "in an image" "kernel $kver: no RDMA core" apt "$service" "$dkms"
 back
 
 without "/lib/modules/$kver-between/updates/dkms/nvidia.ko"
 depmod "$kver-between"
-refused "one kernel" apt "$service" "$dkms"
-check "one kernel: it is named" says "kernel $kver-between: no NVIDIA driver"
+unchanged "one kernel" "kernel $kver-between: no NVIDIA driver" apt "$service" "$dkms"
 check "one kernel: no other is" fails grep -E "kernel $kver(-newest)?: " "$said"
 back
 depmod "$kver-between"
 
 without /usr/src/ofa_kernel
 dpkg -r nvidia-peer-memory
-check "1.3 without its service: refused, too" fails apt "$service" "$dkms"
+check "1.3 without its service: refused, too" fails saying apt "$service" "$dkms"
 check "1.3 without its service: its source is as it was" are 1.3-0 nvidia-peer-memory-dkms
 check "1.3 without its service: each kernel has its module still" each_has 1.3-0
 back
@@ -104,7 +145,7 @@ dpkg -i --force-confold "${old[0]}"
 
 # updated TEXT ORDER...: by apt.
 updated() {
-	check "$1: updated" apt "${@:2}"
+	check "$1: updated" saying apt "${@:2}"
 	check "$1: both packages are ours" are "$version-1" "${both[@]}"
 	check "$1: each kernel has our module" each_has "$version"
 }
@@ -116,9 +157,13 @@ update-rc.d nv_peer_mem defaults
 update-rc.d nv_peer_mem disable
 check "the service of 1.3 is disabled" fails started
 updated "a disabled service" "$service" "$dkms"
+check "the administrator's file is as it was" grep -qx '# Ours: do not touch' /etc/infiniband/nv_peer_mem.conf
+check "the file for upstart is gone" [ ! -e /etc/init/nv_peer_mem.conf ]
+check "so is the source of 1.3" [ ! -e /usr/src/nvidia-peer-memory-1.3 ]
+check "dkms has nothing of 1.3 left" fails grep . <(dkms status nvidia-peer-memory/1.3)
 check "it is disabled still, for systemd" fails wanted
 check "and for SysV init" fails started
-check "installed again" at_once "$service"
+check "installed again" saying at_once "$service"
 check "it is disabled still" fails wanted
 
 dpkg -P "${both[@]}"
@@ -134,6 +179,6 @@ dpkg -P "${both[@]}"
 dpkg -i "${old[@]}"
 without /usr/src/ofa_kernel
 export NVPM_UPGRADE=anyway
-check "the update goes on where that is wanted" apt "$service" "$dkms"
+check "the update goes on where that is wanted" saying apt "$service" "$dkms"
 check "both packages are ours" are "$version-1" "${both[@]}"
 check "there is no module then" fails module_file

@@ -2,21 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: a newer kernel is installed whatever becomes of the module: it does not compile, it cannot be built, dkms is old; the older kernel's module stays
-# Machines: stock debian12
-# All: two dkms; skipped is in test
 . /checkout/tests/packages/lib.sh
 
 source=/usr/src/nvidia-peer-memory-$version
 newer=$kver-newer
 note "dkms $(dpkg-query -f '${Version}' -W dkms)"
 
-installed_for() { grep "^nvidia-peer-memory/$version, $1, .*: installed" <(dkms status nvidia-peer-memory); }
-
 # goes_on REASON [HOOKS]: the newer kernel is installed, without the module.
 goes_on() {
-	check "the kernel's installation goes on" saying run-parts --exit-on-error \
-		--regex '^(dkms|nvidia-peer-memory)$' --arg="$newer" "/etc/kernel/${2:-postinst.d}"
-	check "it is said that it has no module" says "nv_peer_mem is not built for kernel $newer: "
+	told "the kernel's installation goes on" "nv_peer_mem is not built for kernel $newer: " kernel_installed "$newer" "${@:2}"
 	check "and why: $1" says "$1"
 	check "it is said what to do" says "When the cause is removed: dkms install nvidia-peer-memory/$version -k $newer"
 	check "there is no module for it" fails installed_for "$newer"
@@ -28,19 +22,14 @@ mapfile -t ours < <(debs /packages)
 check "the packages are installed" saying by_dpkg "${ours[@]}"
 check "the older kernel has the module" installed_for "$kver"
 
-# It has the same headers: for dkms it is another kernel all the same.
-mkdir -p "/lib/modules/$newer/updates/dkms"
-ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$newer/build"
-: >"/lib/modules/$newer/modules.order"
-: >"/lib/modules/$newer/modules.builtin"
+another_kernel "$newer"
 goes_on "no NVIDIA driver for kernel $newer: install it"
-cp "/lib/modules/$kver/updates/dkms/nvidia.ko" "/lib/modules/$newer/updates/dkms/"
-depmod "$newer"
+give_driver "$newer"
 
 # As a kernel makes it fail that no longer has what the source uses.
-edited "$source/src/shim.c" sed '1ithis does not compile'
-goes_on "src/shim.c:1:1: error: "
-goes_on "src/shim.c:1:1: error: " header_postinst.d
+edited "$source/src/c/module.c" sed '1ithis does not compile'
+goes_on "src/c/module.c:1:1: error: "
+goes_on "src/c/module.c:1:1: error: " header_postinst.d
 check "and where the whole log is" says "(the whole log: /var/lib/dkms/nvidia-peer-memory/$version/build/make.log)"
 check "dkms by hand tells of the failure" fails saying dkms install "nvidia-peer-memory/$version" -k "$newer"
 back

@@ -51,6 +51,16 @@ saying() {
 # says TEXT: whether the last command said this, on however many lines.
 says() { grep -qF -e "$1" <<<"$(tr -s ' \n' ' ' <"$said")"; }
 
+# told TEXT SAID COMMAND...: it succeeds, and says this. refused: it fails, and does.
+told() {
+	check "$1" saying "${@:3}"
+	check "$1: it is said" says "$2"
+}
+refused() {
+	check "$1" fails saying "${@:3}"
+	check "$1: it is said why" says "$2"
+}
+
 # files: all there are, but for what a system writes about itself.
 files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /run -o -path /tmp -o -path /var/log \
@@ -65,11 +75,19 @@ module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 # loads NAME: that modprobe finds it and all that it needs.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
 
+# NVIDIA's.
+driver=/lib/modules/$kver/updates/dkms/nvidia.ko
+
 # without PATH...: they are away until `back`.
 away=()
 without() {
 	away+=("$@")
 	for path; do mv "$path" "$path.away"; done
+}
+
+without_driver() {
+	without "$driver"
+	depmod "$kver"
 }
 
 # edited PATH COMMAND...: the file as COMMAND makes it of its standard input, until `back`.
@@ -84,6 +102,7 @@ back() {
 		rm -rf "$path"
 		mv "$path.away" "$path"
 	done
+	[[ " ${away[*]} " != *" $driver "* ]] || depmod "$kver"
 	away=()
 }
 
@@ -110,10 +129,27 @@ unpacked() {
 	dkms add "nvidia-peer-memory/$version"
 }
 
-# kernel_installed [KVER]: what becomes of modules then: the hooks of dkms and ours, in
+# another_kernel KVER: it has the same headers: for dkms it is another kernel all the same.
+another_kernel() {
+	mkdir -p "/lib/modules/$1/updates/dkms"
+	ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$1/build"
+	: >"/lib/modules/$1/modules.order"
+	: >"/lib/modules/$1/modules.builtin"
+}
+
+# and the same driver.
+give_driver() {
+	cp "$driver" "/lib/modules/$1/updates/dkms/"
+	depmod "$1"
+}
+
+# installed_for KVER [VERSION]: whether dkms has installed the module.
+installed_for() { grep "^nvidia-peer-memory/${2:-$version}, $1, .*: installed" <(dkms status nvidia-peer-memory); }
+
+# kernel_installed [KVER [HOOKS]]: what becomes of modules then: the hooks of dkms and ours, in
 # their order; the first that fails is the end.
 kernel_installed() {
-	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" /etc/kernel/postinst.d
+	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" "/etc/kernel/${2:-postinst.d}"
 }
 
 # Rust, as Debian has it, where it is installed.
@@ -122,6 +158,6 @@ rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | 
 # with_proprietary_driver: the driver under NVIDIA's licence. The text is as long as
 # before, so that nothing moves.
 with_proprietary_driver() {
-	edited "/lib/modules/$kver/updates/dkms/nvidia.ko" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
+	edited "$driver" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
 	check "the driver is the proprietary one" [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: neither lintian nor rpmlint nor mandoc has anything to say, and no installed document has a dead link
-# Test: stock
 . /checkout/tests/packages/lib.sh
 
 # The project has no mail address, closes no bug of Debian's, and is not made

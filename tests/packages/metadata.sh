@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: Rust metadata that an administrator has had made by rust-metadata: what is said where it cannot be made, what is built with it, and when it goes
-# All: nothing needs it any more but those who want the kernel's own crates; the lab's kernel is made with it
 . /checkout/tests/packages/lib.sh
 
 tool=/usr/lib/nvidia-peer-memory/rust-metadata
@@ -12,17 +11,12 @@ dpkg -i /packages/nvidia-peer-memory_*_all.deb
 dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 
 # cannot TEXT: make it, and why.
-cannot() {
-	check "it cannot be made" fails saying "$tool" "$kver"
-	check "$1" says "rust-metadata: $1"
-}
+cannot() { refused "it cannot be made" "rust-metadata: $1" "$tool" "$kver"; }
 
 # The layer of the kernel was made by this very script.
 check "what was made is there" [ -e "$tree/rust/libkernel.rmeta" ]
-check "and is not made twice" saying "$tool" "$kver"
-check "as it says" says "rust-metadata: $tree is there already"
-check "of a kernel without headers" fails saying "$tool" 1.2.3
-check "it says so" says "rust-metadata: no headers of kernel 1.2.3; install them"
+told "and is not made twice" "rust-metadata: $tree is there already" "$tool" "$kver"
+refused "nor of a kernel without headers" "rust-metadata: no headers of kernel 1.2.3; install them" "$tool" 1.2.3
 
 cp -a "$tree" /tmp/tree
 echo another >"$tree/made-for"
@@ -48,8 +42,8 @@ rm -rf "$tree"
 cp -a /tmp/tree "$tree"
 
 check "the module is built with it" saying dpkg --configure nvidia-peer-memory-dkms
-check "for this kernel" grep -q "$kver, .*: installed" <(dkms status nvidia-peer-memory)
-check "on its crates" [ "$(modinfo -k "$kver" -F ground nv_peer_mem)" = kernel ]
+check "for this kernel" installed_for "$kver"
+check "on its crates" [ "$(modinfo -k "$kver" -F rust nv_peer_mem)" = in-kernel ]
 
 run-parts --exit-on-error --arg="$kver" /etc/kernel/postrm.d
 check "it goes with the kernel" [ ! -e "$tree" ]

@@ -1,33 +1,62 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: for a new kernel dkms builds the RDMA core and the driver first, and a driver that is not for this kernel keeps nobody waiting
-# All: dkms builds three packages, for a minute
+# Shows: a kernel for which dkms cannot build the module is passed over, with the reason, and without a failure that would stop the kernel's installation; for a new one dkms builds the RDMA core and the driver first, and a driver that is not for this kernel keeps nobody waiting
 . /checkout/tests/packages/lib.sh
 
-core=/lib/modules/$kver/updates/ib_core.ko
-driver=/lib/modules/$kver/updates/dkms/nvidia.ko
-
-# neighbour NAME FILE [LINE...]: a module that dkms knows, and has yet to install.
+# neighbour NAME FILE LINE...: a module that dkms knows, and has yet to install.
 neighbour() {
 	local dir=/usr/src/$1-1.0
 	mkdir "$dir"
 	mv "$2" "$dir/"
-	cat >"$dir/dkms.conf" <<-CONF
-		PACKAGE_NAME="$1"
-		PACKAGE_VERSION="1.0"
-		BUILT_MODULE_NAME[0]="$(basename "$2" .ko)"
-		DEST_MODULE_LOCATION[0]="/updates/dkms"
-		AUTOINSTALL="yes"
-		MAKE[0]="true"
-	CONF
-	printf '%s\n' "${@:3}" >>"$dir/dkms.conf"
+	printf '%s\n' "PACKAGE_NAME=$1" PACKAGE_VERSION=1.0 "BUILT_MODULE_NAME[0]=$(basename "$2" .ko)" \
+		'DEST_MODULE_LOCATION[0]=/updates/dkms' AUTOINSTALL=yes "${@:3}" >"$dir/dkms.conf"
 	dkms add "$1/1.0"
 }
 
+# A driver that dkms knows, and that does not compile: nobody's package is left half
+# installed for that, and nobody is told to use force.
+without_driver
+: >/tmp/nvidia.ko
+neighbour nvidia-current-open /tmp/nvidia.ko 'DEST_MODULE_NAME[0]=nvidia-current-open' 'MAKE[0]=false'
+check "a driver cannot be built" fails saying dkms install nvidia-current-open/1.0 -k "$kver"
+mapfile -t debs < <(debs /packages)
+told "the packages are installed all the same" "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver: dkms knows nvidia-current-open/1.0, but has not built it for this kernel (dkms install nvidia-current-open/1.0 -k $kver says why)." \
+	by_dpkg "${debs[@]}"
+check "not to use force" fails says --force
+check "dkms knows the module, and has not built it" grep -qx "nvidia-peer-memory/$version: added" <(dkms status nvidia-peer-memory)
+dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
+dkms remove nvidia-current-open/1.0 --all
+rm -r /usr/src/nvidia-current-open-1.0
+back
+
+unpacked
+
+# passed_over TEXT: as when a kernel is installed.
+passed_over() {
+	told "the kernel is passed over" "nv_peer_mem is not built for kernel $kver: $1" kernel_installed
+	check "nothing was built" fails grep -E 'built|installed' <(dkms status nvidia-peer-memory)
+}
+
+# What a package lacks that was built from a checkout, where there was no Rust either.
+with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
+without "/usr/src/nvidia-peer-memory-$version/src/prebuilt" "${rust[@]}"
+passed_over "nothing to compile the Rust half with, and one of these would do. Compiled before: src/prebuilt/$(uname -m).S is missing, which releases have"
+check "what else would do is said" says "With any Rust: no rustc of 1.78 or later"
+back
+
+# Which reasons there are the check build_messages shows; with each it goes like that.
+without_driver
+passed_over "no NVIDIA driver for kernel $kver: install it (package nvidia-open-kernel-dkms or nvidia-kernel-dkms)"
+back
+
+without "/lib/modules/$kver/build"
+told "without headers the kernel is passed over" 'kernel headers for this kernel do not seem to be installed' kernel_installed
+back
+
 # By the names that they have in DOCA-OFED's rpm and among Debian's drivers.
 core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
-neighbour $core_name "$core" 'POST_INSTALL="tree"'
+neighbour $core_name "/lib/modules/$kver/updates/ib_core.ko" 'MAKE[0]=true' POST_INSTALL=tree
 # As MLNX_OFED does: a tree for each kernel.
 mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
 mv /usr/src/ofa_kernel/default /usr/src/$core_name-1.0/kernel
@@ -37,16 +66,14 @@ cat >/usr/src/$core_name-1.0/tree <<TREE
 cp -a kernel /usr/src/ofa_kernel/$(uname -m)/$kver
 TREE
 chmod +x /usr/src/$core_name-1.0/tree
-neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
+neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'MAKE[0]=true' 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
-unpacked
 
 # A driver that is not built for real-time kernels, and such a kernel.
 config=/usr/src/linux-headers-$kver/include/config/auto.conf
 cp "$config" /tmp/config
 echo CONFIG_PREEMPT_RT=y >>"$config"
-check "the kernel of no driver is installed" saying kernel_installed
-check "and it is said that it has none" says "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver"
+told "the kernel of no driver is installed" "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver" kernel_installed
 cp /tmp/config "$config"
 
 # all_built: the three of them.

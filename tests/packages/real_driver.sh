@@ -16,7 +16,7 @@ check "dkms builds the module" saying kernel_installed
 log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 check "beside that driver" grep -F "$driver (version $(modinfo -F version "$driver"), proprietary)" "$log"
 check "without a warning" fails grep -iE 'warning|objtool:|modpost:' "$log"
-note "$(basename "$driver") $(modinfo -F version "$driver"), kernel $kver, ground $(modinfo -k "$kver" -F ground nv_peer_mem)"
+note "$(basename "$driver") $(modinfo -F version "$driver"), kernel $kver, Rust $(modinfo -k "$kver" -F rust nv_peer_mem)"
 
 for name in nv_peer_mem nv_peer_mem_marker; do
 	check "$name: what it needs is found" saying loads "$name"

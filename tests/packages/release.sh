@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks
-# Test: stock
 . /checkout/tests/packages/lib.sh
 
 name=nvidia-peer-memory-$version
@@ -14,48 +13,48 @@ rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
-	file=/tmp/there/$name/src/ready/$arch.S
+	file=/tmp/there/$name/src/prebuilt/$arch.S
 	check "there is the Rust half for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
 	check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
 	check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
 	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"
 	check "and of Rust's library, and no others" fails grep -vE '^(src|library)/' <(grep -oE '[^" ]*\.rs' "$file")
-	check "the package for dkms has it" grep -q "/src/ready/$arch.S\$" \
+	check "the package for dkms has it" grep -q "/src/prebuilt/$arch.S\$" \
 		<(dpkg-deb --fsys-tarfile /packages/nvidia-peer-memory-dkms_*_all.deb | tar -t)
-	check "so has that of rpm" grep -q "/src/ready/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
+	check "so has that of rpm" grep -q "/src/prebuilt/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
 done
 check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.build' <(tar tzf "$tarball")
 
 # The same on a machine without Rust, of a checkout.
 cd "/tmp/there/$name" || exit
-rm -r src/ready
+rm -r src/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
 without "${rust[@]}"
-check "without Rust no source packages are made" fails saying env OUT=/tmp/lacking ./build_release.sh
-check "it is said why" says "packages would lack src/ready/x86_64.S src/ready/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)"
+refused "without Rust no source packages are made" "packages would lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)" \
+	env OUT=/tmp/lacking ./build_release.sh
 check "and what else can be done" says "or choose --without-rust for packages that build only where there is Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
-check "who wants them has them made" saying env OUT=/tmp/lacking ./build_release.sh --without-rust
-check "it is said why they lack something" says "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here"
-check "and what" says "These packages lack src/ready/x86_64.S src/ready/aarch64.S"
-check "they do lack it" fails grep src/ready/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+told "who wants them has them made" "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here" \
+	env OUT=/tmp/lacking ./build_release.sh --without-rust
+check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S"
+check "they do lack it" fails grep src/prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 # As README.md says, of a tarball in another place.
 sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
-check "packages are made of them so" saying sh -e /tmp/as_written
-check "it is said again" says "nvidia-peer-memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
-check "rpm packages, too" saying rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
-check "with the same words" says "nvidia_peer_memory-dkms: without src/ready/$(uname -m).S it builds only where there is Rust."
+lacking="without src/prebuilt/$(uname -m).S it builds only where there is Rust."
+told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
+told "rpm packages, too" "nvidia_peer_memory-dkms: $lacking" \
+	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 
 # What somebody else has put into the directory for the results.
 mkdir /tmp/planted
 : >/tmp/kept
 ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
-check "a link where the tarball belongs is refused" fails saying env OUT=/tmp/planted ./build_release.sh --without-rust
-check "with the way out" says "is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
+refused "a link where the tarball belongs" "is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=." \
+	env OUT=/tmp/planted ./build_release.sh --without-rust
 check "what it leads to is as it was" test ! -s /tmp/kept
 check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
 
@@ -63,7 +62,9 @@ check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
 rm /tmp/planted/*
 echo earlier >"/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
 check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh --without-rust
-check "whole" cmp /tmp/lacking/*.orig.tar.gz /tmp/planted/*.orig.tar.gz
+for suffix in orig.tar.gz src.rpm; do
+	check "whole, and later the same bytes: $suffix" cmp /tmp/lacking/*.$suffix /tmp/planted/*.$suffix
+done
 check "nothing else is left there" [ "$(find /tmp/planted -type f | wc -l)" = 2 ]
 mkdir "/tmp/named" "/tmp/named/nvidia-peer-memory_$version.orig.tar.gz"
 check "a directory of that name is refused" fails saying env OUT=/tmp/named ./build_release.sh --without-rust

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: the life of the rpm packages: with the module for one kernel, with dkms, updated and erased
-# All: the same with rpm
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf
@@ -10,11 +9,10 @@ conf=/etc/infiniband/nv_peer_mem.conf
 rpm=(rpm --dbpath /tmp/rpmdb)
 arch=$(uname -m)
 
-# install DIR kmod|dkms, update DIR kmod|dkms
-install() { saying "${rpm[@]}" -ivh --nodeps "$1"/nvidia_peer_memory-[0-9]*."$arch".rpm "$1/nvidia_peer_memory-$2"-*.rpm; }
-update() { saying "${rpm[@]}" -Uvh --nodeps "$1"/nvidia_peer_memory-[0-9]*."$arch".rpm "$1/nvidia_peer_memory-$2"-*.rpm; }
+# install DIR kmod|dkms, also over an earlier version
+install() { "${rpm[@]}" -Uvh --nodeps "$1"/nvidia_peer_memory-[0-9]*."$arch".rpm "$1/nvidia_peer_memory-$2"-*.rpm; }
 # shellcheck disable=SC2046 # a list of names
-erase() { saying "${rpm[@]}" -e $("${rpm[@]}" -qa --qf '%{NAME}\n' 'nvidia_peer_memory*'); }
+erase() { "${rpm[@]}" -e $("${rpm[@]}" -qa --qf '%{NAME}\n' 'nvidia_peer_memory*'); }
 
 of_version() {
 	check "$2: the module is of version $1" [ "$(module_version)" = "$1" ]
@@ -26,23 +24,21 @@ of_version() {
 # life kmod|dkms
 life() {
 	files >/tmp/before
-	check "$1: the older version can be installed" install /packages/old "$1"
-	check "$1: it is said how to load it" says 'now: /etc/init.d/nv_peer_mem start'
+	told "$1: the older version can be installed" 'now: /etc/init.d/nv_peer_mem start' install /packages/old "$1"
 	of_version 1.9.0 "$1"
 	check "$1: the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
 	check "$1: there is a man page" man -w nv_peer_mem
 	check "$1: nvpm says what it can do" saying nvpm help
 	check "$1: openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
 	sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
-	check "$1: the update can be installed" update /packages "$1"
+	check "$1: the update can be installed" saying install /packages "$1"
 	of_version "$version" "$1"
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
 	# As a container sees the module of its host: it cannot be unloaded from here.
 	mkdir -p /sys/module/nv_peer_mem
-	check "$1: the packages can be erased" erase
+	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
-	check "$1: and leave the host's module alone" says "its module is left alone."
 	# rpm keeps what somebody has edited, and so its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
 	rmdir /etc/infiniband
@@ -88,15 +84,15 @@ wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
 from_1_3() {
 	check "1.3 ($1) can be installed" saying "${rpm[@]}" -ivh --nodeps /tmp/one_three/RPMS/*/*.rpm
 	[ "$1" = off ] || ln -s ../init.d/nv_peer_mem /etc/rc3.d/S95nv_peer_mem
-	check "1.3 ($1) is not replaced by a service without a module" fails saying "${rpm[@]}" -Uvh /packages/nvidia_peer_memory-[0-9]*."$arch".rpm
-	check "1.3 ($1): which one says" says '(nvidia_peer_memory-kmod or nvidia_peer_memory-dkms)'
-	check "1.3 ($1) can be updated" update /packages kmod
+	refused "1.3 ($1) is not replaced by a service without a module" '(nvidia_peer_memory-kmod or nvidia_peer_memory-dkms)' \
+		"${rpm[@]}" -Uvh /packages/nvidia_peer_memory-[0-9]*."$arch".rpm
+	check "1.3 ($1) can be updated" saying install /packages kmod
 	if [ "$1" = on ]; then
 		check "the service of 1.3 was started on boot, and ours is" [ -L "$wanted" ]
 	else
 		check "the service of 1.3 was not started on boot, and ours is not" [ ! -e "$wanted" ]
 	fi
-	check "1.3 ($1): the packages can be erased" erase
+	check "1.3 ($1): the packages can be erased" saying erase
 }
 check "a package of 1.3" one_three
 from_1_3 on
@@ -105,15 +101,14 @@ from_1_3 off
 life kmod
 life dkms
 
-rebuild() { saying rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
+rebuild() { rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
 built() { basename -a /tmp/rpm/RPMS/*/*.rpm; }
-check "without a kernel the other packages are made" rebuild --define 'kernel_version 1.2.3'
-check "and it is said what is not" says 'No package with the module: kernel 1.2.3 has no headers here.'
+told "without a kernel the other packages are made" 'No package with the module: kernel 1.2.3 has no headers here.' \
+	rebuild --define 'kernel_version 1.2.3'
 check "there is the service" grep -q '^nvidia_peer_memory-[0-9]' <(built)
 check "and the source for dkms" grep -q '^nvidia_peer_memory-dkms-' <(built)
 check "and no module" fails grep -q kmod <(built)
 mv /usr/src/ofa_kernel /tmp/
-check "what keeps the module from being built ends it" fails rebuild
-check "with the reason" says "no RDMA core with peer memory for kernel $kver"
+refused "what keeps the module from being built ends it" "no RDMA core with peer memory for kernel $kver" rebuild
 check "and the way round" says 'For the other packages alone: rpmbuild --rebuild --without kmod'
-check "which leads there" rebuild --without kmod
+check "which leads there" saying rebuild --without kmod

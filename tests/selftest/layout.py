@@ -39,16 +39,12 @@ def structure(name, kind):
 
 expected = list(lines())
 with tempfile.TemporaryDirectory() as scratch:
-    source, program = os.path.join(scratch, "layout.c"), os.path.join(scratch, "layout")
-    with open(source, "w") as file:
-        file.write("#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n")
-        for _, text, _ in expected:
-            file.write('\tprintf("%%zu\\n", (size_t)(%s));\n' % text)
-        file.write("\treturn 0;\n}\n")
-    subprocess.run(sys.argv[1:] + ["-o", program, source], check=True)
-    found = list(map(int, subprocess.run([program], stdout=subprocess.PIPE, check=True).stdout.split()))
+    program = os.path.join(scratch, "layout")
+    prints = "".join(f'printf("%zu\\n", (size_t)({text}));\n' for _, text, _ in expected)
+    source = "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n" + prints + "}\n"
+    subprocess.run([*sys.argv[1:], "-o", program, "-x", "c", "-"], input=source, text=True, check=True)
+    found = [int(number) for number in subprocess.check_output([program]).split()]
 assert len(found) == len(expected) > 100, len(found)
-wrong = [(what, number, truth) for (what, _, number), truth in zip(expected, found) if number != truth]
-for what, number, truth in wrong:
-    print("FAILED: %s is %d, not %d" % (what, truth, number))
+wrong = [f"FAILED: {what} is {truth}, not {number}" for (what, _, number), truth in zip(expected, found) if number != truth]
+print("\n".join(wrong) or "ok layout")
 sys.exit(bool(wrong))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * gpumpi SEED HOLD LENGTH... - GPU memory between two ranks of an MPI job
+ * gpumpi FILE HOLD LENGTH... - GPU memory between two ranks of an MPI job
  *
- * For each length a pattern goes from rank 0 to rank 1 and back as messages,
+ * For each length so much of FILE goes from rank 0 to rank 1 and back as messages,
  * and then by one-sided operations. Every buffer is GPU memory that the CPU
  * cannot touch: what arrives in it came from an RDMA device. Then each rank
  * makes the file HOLD, and waits until somebody has looked and removes it.
@@ -14,7 +14,6 @@
  */
 #include <fcntl.h>
 #include <mpi.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,24 +28,6 @@ static char *slots;
 static char *slot(int n)
 {
 	return slots + (size_t)n * SLOT;
-}
-
-/* The pattern of a seed, the same as in gpuverbs/src/pattern.rs. */
-static void put_pattern(char *to, size_t length, uint64_t seed)
-{
-	uint64_t state = seed ^ 0x9e3779b97f4a7c15, word;
-	size_t n;
-
-	if (!state)
-		state = 0x9e3779b97f4a7c15;
-	for (; length; to += n, length -= n) {
-		state ^= state >> 12;
-		state ^= state << 25;
-		state ^= state >> 27;
-		word = state * 0x2545f4914f6cdd1d;
-		n = length < sizeof(word) ? length : sizeof(word);
-		memcpy(to, &word, n);
-	}
 }
 
 /* Whether the CPU may touch it: where it is not, as with what cudaMalloc returns. */
@@ -82,7 +63,7 @@ static void one_sided(int length)
 
 int main(int argc, char **argv)
 {
-	int fd = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC), i, length;
+	int fd = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC), i, length, from;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -93,8 +74,10 @@ int main(int argc, char **argv)
 		length = atoi(argv[i]);
 		allow(PROT_READ | PROT_WRITE);
 		memset(slots, 0xa5, SLOTS * SLOT);
-		if (rank == 0)
-			put_pattern(slot(0), length, strtoull(argv[1], NULL, 0));
+		from = open(argv[1], O_RDONLY | O_CLOEXEC);
+		if (rank == 0 && read(from, slot(0), length) != length)
+			abort();
+		close(from);
 		allow(PROT_NONE);
 		messages(length);
 		one_sided(length);

@@ -1,27 +1,22 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: what registrations cost, beside nvidia-peermem
-. /lab/bench/lib.sh
-prepare_bench
-for module in $MODULES; do
-	for mode in persistent revocable; do
-		load_measured "$module" "$mode"
-		for layout in $LAYOUTS; do
-			echo "$layout" >"$NVIDIA/layout"
-			for size in $SIZES; do
-				measure_costs "$size"
-				measure_freed "$size"
-			done
-		done
-		set_probes
-		for layout in $LAYOUTS; do
-			echo "$layout" >"$NVIDIA/layout"
-			for size in $SIZES; do
-				measure_held "$size"
-			done
-		done
-		clear_probes
-		rmmod "$module"
-	done
-	[ "$MACHINE" != plain ] || measure_module "$module"
+# Shows: what registrations cost, beside nvidia-peermem or compiled in one way; the host says which
+job=$(word job '')
+[ "$job" ] || {
+	fail "only tests/run bench can measure: it has time count instructions"
+	exit 1
+}
+# The doubles as light as they can be: what they look at would count as the cost of the
+# core and of the driver.
+load_gpu own_dma=0
+load_rdma
+echo 0 >"$NVIDIA/verify"
+echo 0 >"$NVIDIA/quarantine_max"
+# Room for anything: what does not fit is another test's.
+echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
+echo light 1 >"$CORE/switch"
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || [ -e /sys/kernel/tracing/trace ]
+# shellcheck disable=SC2046 # words
+python3 -B /lab/bench.py "$job" $(word sizes '' | tr , ' ') | while read -r line; do
+	report "# metrics: $line"
 done

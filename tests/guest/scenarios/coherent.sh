@@ -1,9 +1,7 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: GPU memory behind a coherent link, which is RAM: mapped by the driver, or declined
 . /lab/driver.sh
-load_gpu
-load_rdma
+load_neighbours
 seed_driver
 coherent 1
 
@@ -12,24 +10,19 @@ load_module persistent_api_support=1
 remember
 seed=50
 for layout in contiguous descending holes64k fragmented; do
-	echo "$layout" >"$NVIDIA/layout"
 	for range in "64K 0" "300001 7" "3M+17 65000"; do
 		read -r length shift <<<"$range"
-		check "pinned, $layout, $length bytes $shift into the page: write" \
+		with layout "$layout" check "pinned, $layout, $length bytes $shift into the page: write" \
 			gpuverbs transfer --from 0 --to 16M --length "$length" --shift "$shift" --seed $((seed += 1))
 	done
 done
-echo contiguous >"$NVIDIA/layout"
 check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
 # Thirteen transfers between two registrations each, and the one that it was asked with.
 equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
-equal "and this is known of the pair" driver "$(awk '{ print $NF }' /sys/module/nv_peer_mem/statistics/pairs)"
-check "pinned: memory stays when freed" gpuverbs revoke --from 0 --to 16M --length 300001 --expect pinned
-echo 1 >"$NVIDIA/topology_denied"
-check "pinned: no PCI topology is in the way" register ok
-echo 0 >"$NVIDIA/topology_denied"
-echo 'dma_map_pages EIO 1' >"$NVIDIA/fail"
-check "pinned: what the driver cannot map is EIO" register EIO
+equal "and this is known of the pair" driver "$(statistic pairs | awk '{ print $NF }')"
+check "pinned: memory stays when freed" revoke --expect pinned
+with topology_denied 1 registers "pinned: no PCI topology is in the way" ok
+with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO
 
 # What lies in the BAR of the same GPU goes the same way.
 coherent 0
@@ -41,7 +34,7 @@ coherent 2
 load_module persistent_api_support=1
 remember
 mark_log
-check "memory that is not online: EOPNOTSUPP" register EOPNOTSUPP
+registers "memory that is not online" EOPNOTSUPP
 expect_log "and the log says what it is" 'nv_peer_mem: .*coherent link.* not online'
 equal "and the driver was not asked to map it" 0 "$(grown calls_nvidia_p2p_dma_map_pages)"
 unload_module
@@ -49,5 +42,5 @@ unload_module
 coherent 1
 load_module persistent_api_support=0
 mark_log
-check "revocable: EOPNOTSUPP" register EOPNOTSUPP
+registers "revocable" EOPNOTSUPP
 expect_log "and the log says what to do" 'nv_peer_mem: .*persistent_api_support=1'

@@ -34,8 +34,7 @@ declare -A breaks=(
 	[name_taken]=no_cause
 	[log_flood]=flood
 )
-# The debug kernel is for what KASAN alone can see. Which of a hundred
-# allocations leaks there (no_memory_for_list) varies, and is not asked for.
+# The debug kernel is for what KASAN alone can see.
 case $MACHINE in
 debug)
 	rows=debug_row_released_in_callback

@@ -1,9 +1,7 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an unpin that comes too late does not unpin somebody else's memory
 . /lab/server.sh
-load_gpu
-load_rdma
+load_neighbours
 # shellcheck disable=SC2034 # for steps of a verbs client, which are with the rows
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh

@@ -1,9 +1,7 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the examples: what they say without the module, and that with it they register CUDA memory
 . /lab/cuda.sh
-load_gpu
-load_rdma
+load_neighbours
 for language in c rust; do
 	without "example in $language" 'ibv_reg_mr: Bad address.*: is nv_peer_mem loaded\?' "register_gpu-$language"
 done

@@ -1,27 +1,23 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
-load_gpu
-load_rdma
+# Clock: instructions, or it would wait for the limits of that log
+load_neighbours
 
-# Each of them is a reason for a line in the log.
-TRIES=300
-
-# The kernel's limit counts periods from their first message on. Between two
-# floods lies the first message of a period: the last one counted for the flood
-# before it and the first one for the flood after it.
+# Registrations, each of them a reason for a line in the log, of which the kernel lets ten through in a
+# period. It counts periods from their first message on, and a load of the module begins a new one.
+TRIES=100
 PERIOD=5
 
-# tried TEXT RESULT: an unprivileged user's registrations that end like that.
-tried() {
-	check "$1: $TRIES registrations end with $2" \
-		setpriv --reuid 65534 --regid 65534 --clear-groups -- \
-		gpuverbs register --offset 0 --length 64K --cycles "$TRIES" --expect "$2"
+# provokes TEXT RESULT PATTERN: an unprivileged user's registrations, $tries of them, end with
+# RESULT, each for a reason that the log says as PATTERN.
+provokes() {
+	check "$1: $tries registrations end with $2" as_nobody gpuverbs register --offset 0 --length 64K --cycles "$tries" --expect "$2"
+	[ "$tries" -gt 1 ] || expect_log "$1: the log says why" "\] nv_peer_mem: .*$3"
+	provoked=$((provoked + tries))
 }
 
-# The module's messages after the first $seen, with the time in seconds in front.
-all_messages() { dmesg | sed -n 's/^\[ *\([0-9.]*\)\] nv_peer_mem: /\1 /p'; }
-messages() { all_messages | tail -n "+$((seen + 1))"; }
+# The module's messages, each with its time in seconds.
+messages() { log_after "$MARK" | sed -n 's/^\[ *\([0-9.]*\)\] nv_peer_mem: /\1 /p'; }
 
 # The kernel's clock ticks: a period that seems a little shorter is one nevertheless.
 most_in_a_period() {
@@ -32,61 +28,39 @@ most_in_a_period() {
 }
 
 # Messages that came, and those that the log says were suppressed.
-accounted_for() {
-	messages | awk '/callbacks suppressed/ { sum += $2; next } { sum++ } END { print sum + 0 }'
-}
+accounted_for() { messages | awk '{ sum += /callbacks suppressed/ ? $2 : 1 } END { print sum + 0 }'; }
 
-# first_message RESULT: one that begins a period, and says how many there were
-# not in the one before. Leaves in $began how many there were before it.
-first_message() {
-	sleep $((PERIOD + 1))
-	began=$(all_messages | wc -l)
-	gpuverbs register --offset 0 --length 64K --expect "$1" >/dev/null
-}
-
-# flooded TEXT RESULT PATTERN: registrations that end with RESULT, each for a
-# reason that the log says as PATTERN.
+# flooded CAUSES LAST: each of CAUSES once, so that the log says why; floods of these and of LAST; and that once
+# more in a period of its own, whose first message says how many there were not before it.
 flooded() {
-	[ -n "$began" ] || first_message "$2"
-	seen=$began
-	tried "$1" "$2"
-	first_message "$2"
-	dmesg >/tmp/log
-	check "$1: the log says why" grep -qE "\] nv_peer_mem: .*$3" /tmp/log
+	mark_log
+	provoked=0
+	tries=1 "$1"
+	tries=$TRIES "$1"
+	tries=$TRIES "$2"
+	sleep $((PERIOD + 1))
+	tries=1 "$2"
 	check "$1: at most 10 lines in $PERIOD seconds" test "$(most_in_a_period)" -le 10
-	check "$1: a line says how many are missing" eval \
-		'messages | grep -qE "^[^ ]+ [0-9]+ callbacks suppressed"'
-	equal "$1: every message is accounted for" $((TRIES + 2)) "$(accounted_for)"
-	# The line about what was missing was this flood's, and came before.
-	[ "$(all_messages | tail -n "+$((began + 1))" | grep -c suppressed)" = 0 ] || began=$((began + 1))
+	check "$1: a line says how many are missing" eval 'messages | grep -qE "^[^ ]+ [0-9]+ callbacks suppressed"'
+	equal "$1: every message is accounted for" "$provoked" "$(accounted_for)"
 }
 
-# knob NAME VALUE TEXT RESULT PATTERN: a flood while the driver's knob is set.
-knob() {
-	local before
-	before=$(cat "$NVIDIA/$1")
-	echo "$2" >"$NVIDIA/$1"
-	flooded "$3" "$4" "$5"
-	echo "$before" >"$NVIDIA/$1"
+mappings() {
+	with dma_mapping_version $((0x30000)) provokes "unknown DMA mapping" EOPNOTSUPP 'DMA mapping has version'
+	with dma_entries_short 1 provokes "short DMA mapping" EIO 'mapped 0 pages'
+	with_core null_device provokes "no PCI device" EOPNOTSUPP 'not a PCI device'
 }
-
-# As each load begins with a limit of its own, so does the count.
-load_module
-began=
-knob dma_mapping_version 196608 "unknown DMA mapping" EOPNOTSUPP 'DMA mapping has version'
-knob dma_entries_short 1 "short DMA mapping" EIO 'mapped 0 pages'
-echo 'null_device 1' >"$CORE/switch"
-flooded "no PCI device" EOPNOTSUPP 'not a PCI device'
-echo 'null_device 0' >"$CORE/switch"
 # The last one, for this verdict stays.
-knob topology_denied 1 "a pair that the driver refuses" EOPNOTSUPP 'does not let this RDMA device'
+denied() { with topology_denied 1 provokes "a pair that the driver refuses" EOPNOTSUPP 'does not let this RDMA device'; }
+load_module
+flooded mappings denied
 unload_module
 
+page_tables() {
+	with page_table_version $((0x30000)) provokes "unknown page table" EOPNOTSUPP 'page table has version'
+	with page_size 3 provokes "unknown page size" EOPNOTSUPP 'page size 3'
+	with page_size 0 provokes "short page table" EIO 'pinned 1 pages'
+}
+not_unpinned() { with fail 'put_pages EIO 1 0' provokes "unpinning fails" ok 'did not unpin'; }
 load_module persistent_api_support=0
-began=
-knob page_table_version 196608 "unknown page table" EOPNOTSUPP 'page table has version'
-knob page_size 3 "unknown page size" EOPNOTSUPP 'page size 3'
-knob page_size 0 "short page table" EIO 'pinned 1 pages'
-echo 'put_pages EIO 1 0' >"$NVIDIA/fail"
-flooded "unpinning fails" ok 'did not unpin'
-echo clear >"$NVIDIA/fail"
+flooded page_tables not_unpinned

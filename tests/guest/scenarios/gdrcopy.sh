@@ -6,7 +6,6 @@ load_gpu
 load_rdma
 modprobe cpumap
 wait_for "its device" test -c /dev/cpumap
-cuda gdrcopy without
 load_module persistent_api_support=0
 cuda gdrcopy revocable
 unload_module

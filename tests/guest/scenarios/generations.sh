@@ -1,58 +1,38 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module works with every generation of the peer-memory API, built for it
 . /lab/server.sh
 . /lab/driver.sh
-load_gpu
-load_rdma
+load_neighbours
 # Tickets that do not fit into 32 bits, or begin at 0 again, after the first few.
 turn late_tickets 1
 
 # freed_at POINT EXPECTED COMMAND...: memory that goes while its registration is
 # held there. COMMAND tells when that has happened, then the registration goes on.
 freed_at() {
-	local point=$1 expected=$2 pid
-	shift 2
-	stop_at "$point"
+	local pid
+	stop_at "$1"
 	echo 1 >"$NVIDIA/inject_hold"
 	echo after_get >"$NVIDIA/inject"
 	# It also looks for pins that may be gone: only its result counts.
 	gpuverbs register --offset 0 --length 1M >/tmp/registered 2>&1 &
 	pid=$!
-	wait_held "$point"
+	wait_held "$1"
 	echo 0 >"$NVIDIA/inject_hold"
-	wait_for "the driver's callback" "$@"
-	lift "$point"
+	wait_for "the driver's callback" "${@:3}"
+	lift "$1"
 	wait "$pid" || true
-	equal "freed while held at $point: how the registration ends" "$expected" \
-		"$(sed -n 's/^result=//p' /tmp/registered)"
+	equal "freed while held at $1: how the registration ends" "$2" "$(sed -n 's/^result=//p' /tmp/registered)"
 	wait_for "the end of it" at_rest
 }
 
 # freed_early GENERATION: memory that goes between acquire and activation.
 freed_early() {
-	local fired premature
-	fired=$(nvidia_count callbacks_fired)
-	freed_at map EFAULT nvidia_is callbacks_fired $((fired + 1))
-	premature=$(core_count invalidations_premature)
+	freed_at map EFAULT nvidia_is callbacks_fired $(($(nvidia_count callbacks_fired) + 1))
 	# Only G2 takes notice before activation, the others keep the client waiting.
 	case $1 in
-	g2*)
-		freed_at driver EINVAL core_is invalidations_premature $((premature + 1))
-		;;
-	*)
-		freed_at driver ok core_is live_waits 1
-		;;
+	g2*) freed_at driver EINVAL core_is invalidations_premature $(($(core_count invalidations_premature) + 1)) ;;
+	*) freed_at driver ok core_is live_waits 1 ;;
 	esac
-}
-
-# freed_in_get GENERATION: memory that goes inside the driver's call.
-freed_in_get() {
-	register_losing "$1" in_get_gap EFAULT
-	# The callback waits for the call, and then whoever comes first: an error, or
-	# revoked at once.
-	register_losing "$1" before_get_returns "EFAULT EINVAL ok"
-	wait_for "the end of it" at_rest
 }
 
 # both_end GENERATION: the driver's callback has found the region when its
@@ -106,34 +86,32 @@ try() {
 	server "$generation"
 	"$@" persistent_api_support=1
 	check "$generation, pinned: transfer" transfer_seen 0 8M 300001 11 --shift 4096
-	check "$generation, pinned: memory stays" gpuverbs revoke --from 0 --to 8M --length 300001 --expect pinned
+	check "$generation, pinned: memory stays" revoke --expect pinned
 	unload_module
 	"$@" persistent_api_support=0
 	check "$generation, revocable: transfer" transfer_seen 0 8M 300001 12 --shift 12345
 	ended=$(core_count ended_in_callback)
 	for free in to from; do
-		check "$generation: $free freed" gpuverbs revoke --from 0 --to 8M --length 300001 --free "$free"
+		check "$generation: $free freed" revoke --free "$free"
 	done
 	case $generation in g2*) ended=$((ended + 2)) ;; esac
 	equal "$generation: regions that ended inside the callback" "$ended" "$(core_count ended_in_callback)"
-	freed_in_get "$generation"
+	# Inside the driver's call. The callback waits for it, and then whoever comes first: an error, or
+	# revoked at once.
+	register_losing "$generation" in_get_gap EFAULT
+	register_losing "$generation" before_get_returns "EFAULT EINVAL ok"
+	wait_for "the end of it" at_rest
 	freed_early "$generation"
 	both_end "$generation"
-	check "$generation: and then it works" register ok
+	registers "$generation: and then it works" ok
 	unload_module
 	wait_for "everything to be given back" at_rest
 }
 
-built_for() {
-	local generation=$1
-	shift
-	insmod "/lib/nv_peer_mem/$generation/nv_peer_mem.ko" "$@"
-}
-
-# 4.0 has the header of 5.1.
-try g2_40 built_for g3a
-try g2 built_for g2
-try g3a built_for g3a
+# 4.0 has the header of 5.1: nothing is behind the last operation, where 4.1 to 5.0 look.
+try g2 load_built g3a
+try g2 load_built g2
+try g3a load_built g3a
 try g3b load_module
 try g2 load_module peerdirect_support=1
 

@@ -1,9 +1,7 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: two machines with a GPU each: RDMA between the GPUs, memory that goes, a machine that goes
 . /lab/hosts.sh
-load_gpu
-load_rdma
+load_neighbours
 both_up
 check "without the module GPU memory is refused" gpuverbs register --offset 0 --length 64K --expect EFAULT
 load_module
@@ -44,39 +42,6 @@ right order send
 equal "send between the GPUs" IBV_WC_SUCCESS "$(said status)"
 left check "the bytes sent are in this GPU" in_gpu 12345 "$length" 3
 part
-
-# Each host's program has bytes of its own to move, and is held when it has.
-seed=21 other_seed=12
-[ "$HOST" = left ] || seed=12 other_seed=21
-gpuverbs pattern --seed "$seed" --length 65536 | od -An -v -tx4 -w4 | sed 's/ */0x/' | paste -sd, >/tmp/payload
-
-# begin PROGRAM OPTION...: a perftest program, server on the right.
-begin() {
-	local program=$1 options=(-d rxe0 -F "${@:2}" --mmap=/dev/nvidia-lab --mmap-offset=0 --payload_file_path=/tmp/payload)
-	[ "$HOST" = right ] || { hear "$program" && options+=("$OTHER_ADDRESS"); }
-	HOLD=/run/holding LD_PRELOAD=/usr/local/lib/lab-hold.so "$program" "${options[@]}" >/tmp/perftest 2>&1 &
-	begun=$!
-	right wait_for "the server of $program" sh -c 'ss -ltn | grep -q ":18515 "'
-	right tell "$program" listens
-	wait_for "the end of its transfers" test -e /run/holding
-}
-end() {
-	rm /run/holding
-	wait "$begun"
-}
-
-# What arrives is behind what leaves, but for what is read.
-for words in "ib_write_bw 65536 right 65536" "ib_read_bw 65536 left 0" "ib_send_lat 4096 both 4096"; do
-	read -r program size where offset <<<"$words"
-	before=$(peer nv_mem num_alloc_mrs)
-	begin "$program" -n 50 -s "$size"
-	if [ "$where" = "$HOST" ] || [ "$where" = both ]; then
-		check "$program: the other GPU's bytes are in this one" in_gpu "$offset" "$size" "$other_seed"
-	fi
-	equal "$program registered GPU memory here" $((before + 1)) "$(peer nv_mem num_alloc_mrs)"
-	check "$program ends well" end
-	cat /tmp/perftest
-done
 unload_module
 
 # Memory that is freed on the right while the left one writes into it.

@@ -5,7 +5,6 @@
 load_gpu
 load_rdma
 preload=/usr/local/lib/ib_gpudirect_preload.so
-cuda ib_gpudirect without
 load_module
 cuda ib_gpudirect unaided
 LD_PRELOAD=$preload cuda ib_gpudirect exchange

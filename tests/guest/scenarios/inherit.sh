@@ -1,8 +1,6 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a registration ended by another process than made it leaves nothing
-load_gpu
-load_rdma
+load_neighbours
 
 # While anything is pinned or registered the module must stay: a callback of
 # the driver, or a call of the RDMA core, may come.
@@ -12,24 +10,19 @@ module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 # the driver has then and how many regions the core, as PINS/REGIONS. A pin that can be
 # revoked and has no region is left behind, and counted.
 story() {
-	local via=$1 steps=$2 expected left text="$support, $1: $2"
-	shift 2
-	if ! hold gpuverbs inherit --offset 0 --length 300001 --via "$via" --steps "$steps"; then
-		fail "$text: it ended early"
-		return
-	fi
-	for expected; do
+	local expected left text="$support, $1: $2"
+	hold gpuverbs inherit --offset 0 --length 300001 --via "$1" --steps "$2" || fail "$text: it ended early"
+	for expected in "${@:3}"; do
 		equal "$text: pins and regions" "$expected" \
 			"$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))/$(core_count live_umems)"
 		left=0
 		[ "$support-$expected" != 0-1/0 ] || left=1
-		equal "$text: left behind" "$left" "$(cat /sys/module/nv_peer_mem/statistics/left_behind)"
+		equal "$text: left behind" "$left" "$(statistic left_behind)"
 		[ "$expected" = 0/0 ] || check "$text: the module stays" module_stays
 		go_on || break
 	done
 	check "$text: all steps ended well" ended_well
-	check "$text: the module goes" unload_module
-	load_module "persistent_api_support=$support"
+	equal "$text: nothing holds the module" 0 "$(cat /sys/module/nv_peer_mem/refcnt)"
 }
 
 # Another process cannot put a pin that can be revoked: the driver finds nothing

@@ -4,7 +4,6 @@
 . /lab/cuda.sh
 load_gpu
 load_rdma
-cuda kiro without
 load_module
-for kind in host gpu; do cuda kiro "$kind"; done
+cuda kiro
 equal "registrations of GPU memory" 3 "$(peer nv_mem num_alloc_mrs)"

@@ -1,8 +1,6 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module's unit tests, run in the kernel
-load_gpu
-load_rdma
+load_neighbours
 # Suites run when their module is loaded; KUnit keeps what they said, as KTAP.
 load_module
 suites=0 tests=0

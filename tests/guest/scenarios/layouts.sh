@@ -1,43 +1,32 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: any range and any physical layout of GPU memory is registered right
-load_gpu
-load_rdma
+load_neighbours
 seed_driver
-for support in 1 0; do
-	load_module persistent_api_support=$support
-	seed=1
-	for layout in contiguous descending holes64k holes2m fragmented; do
-		echo "$layout" >"$NVIDIA/layout"
-		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
-			read -r length shift <<<"$range"
-			check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
-				gpuverbs transfer --from 0 --to 16M --length "$length" --shift "$shift" --seed $((seed += 1))
-		done
-	done
-	unload_module
-done
 
 # A device that takes 64 KiB in one piece gets many; one that takes 2 GiB, one.
 # Every entry counts in the core's statistics.
 entries() {
 	local before
 	before=$(peer nv_mem num_reg_pages)
-	gpuverbs register --offset 0 --length 3M --expect ok >/dev/null
-	echo $(($(peer nv_mem num_reg_pages) - before))
+	gpuverbs register --offset 0 --length 3M >/dev/null
+	equal "$2, persistent_api_support=$support" "$1" $(($(peer nv_mem num_reg_pages) - before))
 }
 # Behind an IOMMU all pieces can be one, where kernel and driver let a module have that.
 many=48
 [ "$MACHINE" = plain ] || [ "$(flavour)" = closed ] || many=1
 for support in 1 0; do
 	load_module "persistent_api_support=$support"
-	echo contiguous >"$NVIDIA/layout"
-	equal "contiguous memory is one entry, persistent_api_support=$support" 1 "$(entries)"
-	echo descending >"$NVIDIA/layout"
-	equal "pages in descending order, persistent_api_support=$support" "$many" "$(entries)"
-	echo 'short_segments 1' >"$CORE/switch"
-	equal "short segments are kept to, persistent_api_support=$support" 48 "$(entries)"
-	echo 'short_segments 0' >"$CORE/switch"
+	seed=1
+	for layout in contiguous descending holes64k holes2m fragmented; do
+		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
+			read -r length shift <<<"$range"
+			with layout "$layout" check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
+				gpuverbs transfer --from 0 --to 16M --length "$length" --shift "$shift" --seed $((seed += 1))
+		done
+	done
+	entries 1 "contiguous memory is one entry"
+	with layout descending entries "$many" "pages in descending order"
+	with_core short_segments with layout descending entries 48 "short segments are kept to"
 	unload_module
 done
 
@@ -52,14 +41,15 @@ if [ "$MACHINE" = plain ]; then
 	calls() {
 		echo >"$tracing/trace"
 		echo 1 >"$tracing/events/lab/enable"
-		gpuverbs register --offset 0 --length "$2" --expect ok >/dev/null
+		gpuverbs register --offset 0 --length "$2" >/dev/null
 		echo 0 >"$tracing/events/lab/enable"
 		grep -c " $1: " "$tracing/trace" || true
 	}
+	echo descending >"$NVIDIA/layout"
 	for support in 1 0; do
 		load_module "persistent_api_support=$support"
 		# The first one is when the driver is asked for its verdict.
-		gpuverbs register --offset 0 --length 64K --expect ok >/dev/null
+		register ok >/dev/null
 		# The double that looks at each mapping makes one of its own.
 		one=$(calls dma_map_resource 64K)
 		check "one piece is mapped, persistent_api_support=$support" test "$one" -gt 0

@@ -1,11 +1,10 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: Open MPI over UCX, both Debian's, moves GPU memory between two machines
 . /lab/hosts.sh
-load_gpu
-load_rdma
+load_neighbours
 both_up
 left use_seed
+gpuverbs pattern --seed "$SEED" --length 3000001 >/tmp/pattern
 mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh
@@ -21,7 +20,7 @@ ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 # job LENGTH...: gpumpi with one rank on each host.
 job() {
 	mpirun --allow-run-as-root --host left,right --map-by ppr:1:node --mca pml ucx --mca osc ucx \
-		"${ucx[@]}" gpumpi "$SEED" /run/holding "$@" >/tmp/job 2>&1
+		"${ucx[@]}" gpumpi /tmp/pattern /run/holding "$@" >/tmp/job 2>&1
 }
 
 without_module() {

@@ -1,23 +1,21 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: parameters mean what nvidia-peermem's mean; wrong ones and its company are refused in words
-load_gpu
-load_rdma
-loads() { # EXPECTED_CLIENTS PARAMETER...
-	local expected=$1 clients
-	shift
-	load_module "$@"
-	clients=$(client_names)
+# Shows: parameters mean what nvidia-peermem's mean; wrong ones are refused in words
+load_neighbours
+
+# loads EXPECTED_CLIENTS [PARAMETER...]
+loads() {
+	load_module "${@:2}"
+	equal "clients with '${*:2}'" "$1" "$(client_names)"
 	unload_module
-	equal "clients with '$*'" "$expected" "$clients"
 }
 loads "nv_mem nv_mem_fixed nv_mem_revocable"
 loads "nv_mem nv_mem_fixed nv_mem_revocable" persistent_api_support=1
 loads "nv_mem nv_mem_nc" persistent_api_support=0
 loads "nv_mem nv_mem_fixed nv_mem_revocable" peerdirect_support=1
 load_module persistent_api_support=0
-equal "persistent_api_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/persistent_api_support)"
-equal "peerdirect_support can be read" 0 "$(cat /sys/module/nv_peer_mem/parameters/peerdirect_support)"
+for parameter in persistent_api_support peerdirect_support; do
+	equal "$parameter can be read" 0 "$(cat "/sys/module/nv_peer_mem/parameters/$parameter")"
+done
 unload_module
 for wrong in persistent_api_support=2 peerdirect_support=-1 persistent_api_support=yes peerdirect_support=; do
 	check "$wrong is refused" eval "! modprobe nv_peer_mem $wrong 2>/dev/null"

@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: beside NVIDIA's proprietary driver itself, which has a GPU that nobody opens: what it says of memory that is not the GPU's reaches the user, the module unloads through its lock, status names it
 tracing=/sys/kernel/debug/tracing

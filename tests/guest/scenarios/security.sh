@@ -1,16 +1,12 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nobody reads, writes or pins GPU memory of another process
-load_gpu
-load_rdma
-
-as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
+load_neighbours
 
 # Of another process, at a known address.
 others_memory() {
 	local address user
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-register:EFAULT,heir-free:EINVAL,hold
-	address=$(sed -n 's/^address=//p' /tmp/held)
+	address=$(said address)
 	check "$1: a victim is there" test -n "$address"
 	for user in env as_nobody; do
 		for length in 4096 64K 1M; do
@@ -18,16 +14,11 @@ others_memory() {
 		done
 	done
 	equal "$1: pins" 1 "$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))"
-	go_on
 	check "$1: a child has no right to it either" ended_well
 }
 
 # refused TEXT RESULT WORDS...: by whatever means it is tried.
-refused() {
-	local text=$1 result=$2
-	shift 2
-	check "$text is $result" as_nobody gpuverbs probe --expect "$result" "$@"
-}
+refused() { check "$1 is $2" as_nobody gpuverbs probe --expect "$2" "${@:3}"; }
 
 absurd_ranges() {
 	local pages
@@ -59,16 +50,14 @@ for support in 1 0; do
 	load_module persistent_api_support=$support
 	others_memory "$support"
 	absurd_ranges "$support"
-	for double in "$NVIDIA" "$CORE"; do
-		equal "$support: nothing is left in ${double##*/}" '' "$(live_gauges "$double" | grep -v live_clients | paste -sd' ')"
-	done
+	nothing_left "$support"
 	unload_module
 done
 
-# Memory that was registered, freed and given to another process.
+# Memory that was registered, freed and allocated anew.
 load_module persistent_api_support=0
 for user in env as_nobody; do
-	check "$user: the next owner's memory is out of reach" "$user" gpuverbs trespass --from 0 --to 8M --length 70000 --shift 100
+	check "$user: the next owner's memory is out of reach" "$user" gpuverbs revoke --from 0 --to 8M --length 70000 --shift 100
 done
 unload_module
 load_module

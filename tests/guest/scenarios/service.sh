@@ -1,38 +1,33 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the service loads what the module needs, or says why it cannot; its status tells the truth
 . /lab/driver.sh
 last "it takes the installed module, core and driver away"
 
 service=/etc/init.d/nv_peer_mem
-statistics=/sys/module/nv_peer_mem/statistics
 options=/etc/modprobe.d/lab.conf
 file=$(modinfo -n nv_peer_mem)
-ground=$(modinfo -F ground nv_peer_mem)
+rust=$(modinfo -F rust nv_peer_mem)
 
 # What users see of it.
 declare -A called=(
 	[open]=open
 	[closed]=proprietary
-	[kernel]="kernel: the kernel's own Rust crates"
-	[free]="free: Rust's core library alone"
-	[ready]="ready: Rust's core library alone, compiled before"
 )
 
 # serves EXIT_CODE VERB [PATTERN...]: what the service does, and says.
 serves() {
-	local expected=$1 rc=0 pattern
-	shift
-	"$service" "$1" >/tmp/said 2>&1 || rc=$?
+	local rc=0 pattern
+	"$service" "$2" >/tmp/said 2>&1 || rc=$?
 	cat /tmp/said
-	equal "$1: exit code" "$expected" "$rc"
-	for pattern in "${@:2}"; do
-		check "$1: it says '$pattern'" grep -qE -- "$pattern" /tmp/said
-	done
+	equal "$2: exit code" "$1" "$rc"
+	for pattern in "${@:3}"; do check "$2: it says '$pattern'" grep -qE -- "$pattern" /tmp/said; done
 }
 
-# figure NAME EXPECTED
-figure() { equal "statistics: $1" "$2" "$(cat "$statistics/$1")"; }
+# figures NAME=EXPECTED...: of the module's statistics.
+figures() {
+	local figure
+	for figure; do equal "statistics" "$figure" "${figure%=*}=$(statistic "${figure%=*}")"; done
+}
 
 # unload_core: the RDMA core, whosever it is.
 unload_core() {
@@ -53,23 +48,21 @@ done
 
 mv "$file" "$file.away"
 serves 5 start 'no module for kernel' 'Build it: make && make install'
-serves 3 status 'not installed for kernel'
 # Its first word does not count where symbols have versions.
 sed 's/\(vermagic=[^ ]* \)SMP/\1XMP/' "$file.away" >"$file"
 serves 1 start "version magic '[^ ]* XMP" 'built for another kernel'
 mv "$file.away" "$file"
 
 unload_gpu
-if [ "$ground" = kernel ]; then
+if [ "$rust" = in-kernel ]; then
 	load_flavour closed
 	serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: make && make install'
-	serves 3 status 'ground +kernel' '!!  flavour +proprietary' 'make && make install'
+	serves 3 status 'rust +in-kernel' '!!  flavour +proprietary' 'make && make install'
 	unload_gpu
 fi
 
 modprobe nvidia-peermem
 serves 1 start 'nvidia_peermem is loaded' 'modprobe -r nvidia_peermem'
-serves 3 status '!!  nvidia_peermem'
 rmmod nvidia_peermem
 
 # The kernel's own RDMA core, which has no peer memory.
@@ -79,7 +72,6 @@ for name in ib_core ib_uverbs_support ib_uverbs; do
 	for module in "$own/$name".ko*; do [ ! -e "$module" ] || insmod "$module"; done
 done
 serves 1 start 'Unknown symbol ib_register_peer_memory_client' 'Install MLNX_OFED'
-serves 3 status '!!  peer memory'
 unload_core
 
 # Now everything is right.
@@ -88,13 +80,9 @@ serves 0 start 'loaded, version'
 serves 0 start 'loaded already'
 wait_for "the GPU" test -c /dev/nvidia-lab
 serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
-	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   ground +${called[$ground]}" \
+	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   rust +$rust: " \
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
 	'0000:[0-9a-f:.]+ +PHB +rxe0'
-"$service" status --json >/tmp/json
-check "status for machines" grep -qx '  "state": "running",' /tmp/json
-check "GPU memory is registered" register ok
-serves 0 status 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
 
 # The marker is not installed here, and that is no reason not to serve.
 sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf
@@ -103,19 +91,15 @@ sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 
 # A registration holds the module; whoever holds it is named.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
-figure regions 2
-figure bytes $((2 * 5 * 65536))
+figures regions=2 bytes=$((2 * 5 * 65536))
 serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs\)"
 serves 1 restart 'registrations of GPU memory: 2'
-serves 0 status 'regions +2' "process $held +gpuverbs"
+serves 0 status 'regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
 check "the registrations end" ended_well
-figure regions 0
-figure bytes 0
-figure registrations 2
-figure revocations 0
+figures regions=0 bytes=0 registrations=2 revocations=0
 
 # An open file of a directory that goes.
-exec 8<"$statistics/regions"
+exec 8</sys/module/nv_peer_mem/statistics/regions
 serves 0 stop 'unloaded'
 check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'
 exec 8<&-
@@ -126,23 +110,16 @@ load_gpu
 # Revoked registrations, and failed ones by their cause.
 echo 'options nv_peer_mem persistent_api_support=0' >"$options"
 serves 0 start 'loaded, version'
-check "freed while registered" gpuverbs revoke --from 0 --to 8M --length 300001
-figure revocations 1
-figure regions 0
-figure bytes 0
-for failure in ENOMEM:no_memory ENOTSUPP:not_supported EBUSY:driver; do
-	echo "get_pages ${failure%:*} 1" >"$NVIDIA/fail"
-	expected=${failure%:*}
-	check "a registration fails: $failure" register "${expected/ENOTSUPP/EOPNOTSUPP}"
-	figure "failed_${failure#*:}" 1
-done
+check "freed while registered" revoke
+with fail 'get_pages ENOMEM 1' registers "a registration fails" ENOMEM
+with fail 'get_pages ENOTSUPP 1' registers "a registration fails" EOPNOTSUPP
+with fail 'get_pages EBUSY 1' registers "a registration fails" EBUSY
 check "memory that is not the GPU's" gpuverbs probe --parts hole:64K --expect EFAULT
-figure failed_freed 0
-figure failed_driver 1
+figures revocations=1 regions=0 bytes=0 failed_no_memory=1 failed_not_supported=1 failed_driver=1 failed_freed=0
 serves 0 status 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
 	'revocations +1' ' !  failed_no_memory +1' 'BAR1'
 serves 0 restart 'unloaded' 'loaded, version'
-figure failed_no_memory 0
+figures failed_no_memory=0
 serves 0 try-restart 'unloaded' 'loaded, version'
 serves 0 stop 'unloaded'
 serves 0 try-restart

@@ -1,11 +1,8 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the driver is asked once which device may reach which GPU, and how, and is obeyed
 . /lab/driver.sh
-load_gpu
-load_rdma
-verdicts() { awk '{ print $NF }' /sys/module/nv_peer_mem/statistics/pairs; }
-asked() { grown calls_nvidia_p2p_dma_map_pages; }
+load_neighbours
+
 fresh() {
 	[ ! -e /sys/module/nv_peer_mem ] || unload_module
 	load_module "persistent_api_support=$support"
@@ -13,44 +10,35 @@ fresh() {
 	mark_log
 }
 
-# in_probe CALL: which of its calls is the one of the probe: a persistent client has pinned
-# before.
-in_probe() {
-	case $support-$1 in
-	1-get_pages_persistent) echo 2 ;;
-	*) echo 1 ;;
-	esac
-}
+# known TEXT VERDICT: of the pair. asked_once TEXT: since the module was loaded.
+known() { equal "$text: $1" "$2" "$(statistic pairs | awk '{ print $NF }')"; }
+asked_once() { equal "$text: the driver was asked once" 1 "$(grown calls_nvidia_p2p_dma_map_pages)"; }
 
 for support in 1 0; do
 	text="persistent_api_support=$support"
 	fresh
-	equal "$text: nothing is known at first" '' "$(verdicts)"
+	known "nothing is known at first" ''
 	for length in 64K 300001 3M; do
 		check "$text, $length: registered" gpuverbs register --offset 0 --length "$length"
 	done
-	equal "$text: the driver was asked once" 1 "$(asked)"
-	equal "$text: and agrees" ours "$(verdicts)"
+	asked_once
+	known "and agrees" ours
 
-	# No answer is no verdict.
+	# No answer is no verdict. A persistent client has pinned before it asks.
 	fresh
-	for name in get_pages_persistent dma_map_pages; do
-		echo "$name EBUSY $(in_probe "$name")" >"$NVIDIA/fail"
-		check "$text: $name fails while the driver is asked" register EBUSY
-		echo clear >"$NVIDIA/fail"
-		equal "$text: which is not remembered" '' "$(verdicts)"
+	for call in "get_pages_persistent EBUSY $((1 + support))" "dma_map_pages EBUSY 1"; do
+		with fail "$call" registers "$text: $call while the driver is asked" EBUSY
+		known "which is not remembered" ''
 	done
 
 	fresh
-	echo 1 >"$NVIDIA/topology_denied"
-	check "$text: a pair that the driver refuses" register EOPNOTSUPP
+	with topology_denied 1 registers "$text: a pair that the driver refuses" EOPNOTSUPP
 	expect_log "$text: and the log says what to look at" 'nv_peer_mem: .*does not let this RDMA device .*topology'
-	echo 0 >"$NVIDIA/topology_denied"
-	check "$text: its options do not change while the module is there" register EOPNOTSUPP
-	equal "$text: it was asked once" 1 "$(asked)"
-	equal "$text: and refused" refused "$(verdicts)"
+	registers "$text: its options do not change while the module is there" EOPNOTSUPP
+	asked_once
+	known "and refused" refused
 	fresh
-	check "$text: the next load asks again" register ok
+	registers "$text: the next load asks again" ok
 
 	# Addresses that only the driver knows. To the card they are nothing here, as the
 	# core sees.
@@ -58,39 +46,32 @@ for support in 1 0; do
 	[ "$MACHINE" != plain ] || echo $((1 << 40)) >"$NVIDIA/bus_offset"
 	fresh
 	if [ "$support" = 1 ]; then
-		check "$text: the driver's addresses are used" register EFAULT
+		registers "$text: the driver's addresses are used" EFAULT
 		check "$text: as the core sees" grep -qE '^(unmapped|bad)_address 1:' "$CORE/violations"
 		echo clear >"$CORE/violations"
 	else
-		check "$text: only the driver can map" register EOPNOTSUPP
+		registers "$text: only the driver can map" EOPNOTSUPP
 		expect_log "$text: and the log says what to do" 'nv_peer_mem: .*only the NVIDIA driver itself.*persistent_api_support=1'
 	fi
-	equal "$text: this is remembered" driver "$(verdicts)"
+	known "this is remembered" driver
 	echo 1 >"$NVIDIA/remap_peer_mmio"
 	echo 0 >"$NVIDIA/bus_offset"
 done
 
 # Where the driver cannot be asked with some memory it has no say of that, and is asked with other.
-support=0
 fresh
 for errno in ENOTSUPP EIO; do
-	echo "get_pages_persistent $errno 1 0" >"$NVIDIA/fail"
-	check "no persistent pin to ask with, $errno: registered" register ok
-	echo clear >"$NVIDIA/fail"
-	equal "and nothing is known" '' "$(verdicts)"
+	with fail "get_pages_persistent $errno 1 0" registers "no persistent pin to ask with, $errno" ok
+	known "nothing is known then" ''
 done
-echo 1 >"$NVIDIA/topology_denied"
-check "other memory to ask with: refused" register EOPNOTSUPP
-echo 0 >"$NVIDIA/topology_denied"
-equal "and this is known" refused "$(verdicts)"
+with topology_denied 1 registers "other memory to ask with" EOPNOTSUPP
+known "and this is known" refused
 
 # Coherent memory is refused for a time, not for its topology.
 support=1
 fresh
 coherent 1
-echo 'dma_map_pages ENOTSUPP 1' >"$NVIDIA/fail"
-check "coherent memory that the driver cannot map yet: EOPNOTSUPP" register EOPNOTSUPP
-echo clear >"$NVIDIA/fail"
-equal "and nothing is known" '' "$(verdicts)"
-check "then it can" register ok
+with fail 'dma_map_pages ENOTSUPP 1' registers "coherent memory that the driver cannot map yet" EOPNOTSUPP
+known "nothing is known of it" ''
+registers "then it can" ok
 coherent 0

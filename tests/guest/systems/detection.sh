@@ -1,7 +1,5 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: which program sees the module on which RDMA core, with the marker and without
-# Test: stock
 # Prepared: deb
 
 # UCX is asked itself: Debian's ucx_info. The others are not here; each function is what

@@ -8,19 +8,36 @@
 #![cfg(test)]
 #![allow(dead_code)]
 
-#[path = "../../../src/errno.rs"]
-mod errno;
+extern crate self as kernel;
+
+#[path = "../../../src/abi.rs"]
+mod abi;
+#[path = "../../../src/kernel/error.rs"]
+pub mod error;
 #[path = "../../../src/extents.rs"]
 mod extents;
+#[path = "../../../src/kernel/ffi.rs"]
+pub mod ffi;
 
-mod numbers;
+mod alloc;
 mod random;
 mod units;
 
-mod any_errno;
-mod longest_segment;
+mod collect;
+mod error_numbers;
 mod pipeline;
 mod range;
-mod runs;
 mod segments;
-mod window;
+
+/// What the files use of the kernel's crate.
+pub(crate) mod prelude {
+    pub(crate) use crate::alloc::{KVVec, GFP_KERNEL};
+    pub(crate) use crate::error::{code::*, Error, Result};
+}
+
+/// What they use of the module's `compat.rs`.
+mod compat {
+    pub(crate) fn eopnotsupp() -> crate::error::Error {
+        crate::error::Error::from_errno(-95)
+    }
+}

@@ -51,12 +51,3 @@ fn chosen_seed() -> u64 {
     };
     seed.unwrap_or_else(|error| panic!("{VARIABLE}={text}: {error}"))
 }
-
-#[test]
-fn a_failure_says_how_to_repeat_it() {
-    let outcome = std::panic::catch_unwind(|| check(100, 0..1000_u32, |value| assert!(value < 5)));
-    let message = *outcome.unwrap_err().downcast::<String>().unwrap();
-    assert!(message.contains("to repeat this: HOST_SEED="), "{message}");
-    // It was reduced to the simplest case.
-    assert!(message.contains("minimal failing input: 5"), "{message}");
-}

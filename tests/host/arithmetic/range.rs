@@ -1,42 +1,80 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The GPU pages that cover what a user asked for.
+//! The GPU pages that cover what a user asked for, and the part of them that the RDMA core sees.
 
 use std::cell::Cell;
 
-use crate::{
-    extents::{Range, GPU_PAGE},
-    numbers::{address_and_len, points, MOST_PAGES},
-    random,
+use proptest::{
+    prelude::{any, prop_oneof, Strategy},
+    sample::select,
 };
 
-/// First byte and number of bytes of the pages, counted page by page in numbers that hold all.
-fn reference(address: u64, len: u64) -> Option<(u128, u128)> {
-    let page = u128::from(GPU_PAGE);
-    let last_byte = (u128::from(address) + u128::from(len)).checked_sub(1)?;
-    let (first, last) = (u128::from(address) / page, last_byte / page);
-    let end = (last + 1) * page;
-    let count = last + 1 - first;
-    // The end of the pages must be an address too: not even the page at the very end will do.
-    (len > 0 && end < 1 << 64 && count < 1 << 32).then_some((first * page, count * page))
+use crate::{
+    error::code::EINVAL,
+    extents::{Range, GPU_PAGE},
+    random,
+    units::extent,
+};
+
+/// The page sizes of kernels, and one that is larger than the GPU's page.
+pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
+
+/// Whole pages that cover `len` bytes at `address`, as first byte and number of bytes, in numbers that
+/// hold all.
+fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
+    let [address, len, page] = [address, len, page].map(u128::from);
+    let (first, last) = (address / page, (address + len - 1) / page);
+    (first * page, (last + 1 - first) * page)
 }
 
-fn check(address: u64, len: u64) -> Option<Range> {
+/// Checks the range and all windows of it, and returns whether there is a range at all.
+fn check(address: u64, len: u64) -> bool {
+    let what = format!("{len:#x} bytes at {address:#x}");
     let range = Range::new(address, len);
     let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned())));
+    let gpu_page = u128::from(GPU_PAGE);
+    // The end of the pages must be an address too: not even the page at the very end will do.
+    let fits = |&(start, pinned): &_| start + pinned < 1 << 64 && pinned / gpu_page < 1 << 32;
+    let expected = (len > 0).then(|| cover(address, len, GPU_PAGE));
+    let expected = expected.filter(fits);
+    assert_eq!(found, expected, "{what}");
+    let (Some(range), Some((start, pinned))) = (range, expected) else {
+        return false;
+    };
+    assert_eq!((range.address(), range.len()), (address, len));
+    let page = |page: Range| (u128::from(page.start()), u128::from(page.pinned()));
+    assert_eq!(page(range.first_page()), (start, gpu_page));
     assert_eq!(
-        found,
-        reference(address, len),
-        "{len:#x} bytes at {address:#x}"
+        page(range.last_page()),
+        (start + pinned - gpu_page, gpu_page)
     );
-    if let Some(range) = range {
-        let page = |page: Range| (page.start(), page.pinned());
-        let last = range.start() + (range.pinned() - GPU_PAGE);
-        assert_eq!(page(range.first_page()), (range.start(), GPU_PAGE));
-        assert_eq!(page(range.last_page()), (last, GPU_PAGE));
-        assert_eq!(u64::from(range.pages()), range.pinned() / GPU_PAGE);
+    assert_eq!(u128::from(range.pages()), pinned / gpu_page);
+    for page in PAGES {
+        let (first, len) = cover(address, len, page);
+        // With pages no larger than the GPU's there is nothing that could be missing.
+        let inside = page <= GPU_PAGE || (first >= start && first + len <= start + pinned);
+        let window = inside.then(|| extent((first - start) as u64, len as u64));
+        assert_eq!(
+            range.window(page),
+            window.ok_or(EINVAL),
+            "{what}, {page:#x}"
+        );
     }
-    range
+    true
+}
+
+/// Each number at which something begins or ends, and its neighbours.
+fn points() -> Vec<u64> {
+    // As many GPU pages as the driver can count.
+    let most = u64::from(u32::MAX) * GPU_PAGE;
+    let mut edges = vec![0, 1 << 31, 1 << 32, 1 << 47, most, 1 << 48, 1 << 63];
+    for page in PAGES {
+        edges.extend([page, 2 * page, 3 * page]);
+        // Counted from the end of the address space.
+        edges.extend([page.wrapping_neg(), (2 * page).wrapping_neg()]);
+    }
+    let near = |edge: &u64| [0, 1, 2, 3, 4].map(|step| edge.wrapping_add(step).wrapping_sub(2));
+    edges.iter().flat_map(near).collect()
 }
 
 #[test]
@@ -51,37 +89,41 @@ fn around_every_edge() {
     }
 }
 
+/// A number of which each count of bits is as likely as any other.
+pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
+    (0..=64_u32, any::<u64>()).prop_map(|(bits, number)| number.checked_shr(64 - bits).unwrap_or(0))
+}
+
+/// An address or a length: small, near the end of all, at an edge, or any.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        of_any_size(),
+        of_any_size().prop_map(u64::wrapping_neg),
+        select(points()),
+        any::<u64>(),
+    ]
+}
+
 #[test]
 fn anywhere() {
     const CASES: u32 = 50_000;
     let there = Cell::new(0);
-    random::check(CASES, address_and_len(), |(address, len)| {
-        there.set(there.get() + u32::from(check(address, len).is_some()));
-    });
+    random::check(
+        CASES,
+        (number(), number(), any::<bool>()),
+        |(address, number, is_end)| {
+            let len = if is_end {
+                number.wrapping_sub(address)
+            } else {
+                number
+            };
+            there.set(there.get() + u32::from(check(address, len)));
+        },
+    );
     // Neither answer may be a rare one here, or the test would say little.
     let there = there.get();
     assert!(
         (CASES / 10..CASES / 10 * 9).contains(&there),
         "{there} ranges"
     );
-}
-
-#[test]
-fn what_is_refused() {
-    let last_page = GPU_PAGE.wrapping_neg();
-    assert_eq!(Range::new(0, 0), None);
-    assert_eq!(Range::new(GPU_PAGE, 0), None);
-    assert_eq!(Range::new(u64::MAX, 0), None);
-    assert_eq!(Range::new(u64::MAX, 1), None);
-    assert_eq!(Range::new(1, u64::MAX), None);
-    assert_eq!(Range::new(0, u64::MAX), None);
-    // Its page ends where addresses end.
-    assert_eq!(Range::new(last_page, 1), None);
-    assert_eq!(Range::new(last_page - 1, 2), None);
-    assert!(Range::new(last_page - 1, 1).is_some());
-    assert!(Range::new(0, MOST_PAGES).is_some());
-    assert_eq!(Range::new(0, MOST_PAGES + 1), None);
-    // The same length, but it touches one page more.
-    assert_eq!(Range::new(1, MOST_PAGES), None);
-    assert!(Range::new(1, MOST_PAGES - 1).is_some());
 }

@@ -1,63 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the module makes of lists, as lists; and the slow way to merge and cut extents: take them apart into units of one size (a byte, or a
-//! page), and put them together again one by one.
+//! What the module makes of lists, as lists; and the slow way to merge and cut extents: take them
+//! apart into units of one size (a byte, or a page), and put them together again one by one.
 
-use std::convert::Infallible;
+use crate::{
+    error::code::EIO,
+    extents::{Extent, Extents, Segment, Segments},
+};
 
-use crate::extents::{runs, Cut, Extent};
-
-/// The runs of pages of `page` bytes.
-pub(crate) fn merged(addresses: &[u64], page: u64) -> Vec<Extent> {
-    let mut found = Vec::new();
-    let each = |extent| {
-        found.push(extent);
-        Ok::<(), Infallible>(())
-    };
-    runs(addresses, page, |&address| address, || (), each).unwrap();
-    found
+pub(crate) fn extent(start: u64, len: u64) -> Extent {
+    Extent { start, len }
 }
 
-/// The segments of `extents`, each of at most `longest` bytes.
+/// The extents of pages of `page` bytes.
+pub(crate) fn collected(addresses: &[u64], page: u64) -> Vec<Extent> {
+    let extents = Extents::collect(addresses, page, |&address| address);
+    extents.expect("there is memory").as_slice().to_vec()
+}
+
+/// The segments of `extents`, each of at most `longest` bytes. They are as many as is said of them,
+/// or fewer bytes than the window has, which is an error.
 pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Extent> {
-    let mut found = Vec::new();
-    let mut cut = Cut::new(window, longest);
-    for extent in extents {
-        cut.extent(*extent, |segment, more| {
-            found.push((segment, more));
-            Ok::<(), Infallible>(())
-        })
-        .unwrap();
-    }
-    let bytes: u64 = found
-        .iter()
-        .map(|(segment, _)| u64::from(segment.len))
-        .sum();
-    assert_eq!(cut.left(), window.len - bytes);
-    // There is more behind all of them but the one that ends the window.
-    let (last, others) = match found.split_last() {
-        Some((last, others)) => (last.1, others),
-        None => (cut.left() > 0, &[][..]),
-    };
-    assert!(others.iter().all(|(_, more)| *more));
-    assert_eq!(last, cut.left() > 0);
+    let segments = Segments::new(extents, window, longest);
+    let entries = segments.entries();
+    let extents = segments.map(|Segment { start, len }| extent(start, len.into()));
+    let found: Vec<Extent> = extents.collect();
+    let bytes: u64 = found.iter().map(|extent| extent.len).sum();
+    let whole = bytes == window.len && bytes > 0;
+    assert_eq!(entries, whole.then_some(found.len() as u32).ok_or(EIO));
     found
-        .into_iter()
-        .map(|(segment, _)| Extent {
-            start: segment.start,
-            len: segment.len.into(),
-        })
-        .collect()
 }
 
 /// The first byte of each unit of `extents`, in order. Addresses are in a type in which the end
 /// of the bus is a number like any other.
 pub(crate) fn take_apart(extents: &[Extent], unit: u64) -> Vec<u128> {
     let mut units = Vec::new();
-    for extent in extents {
-        assert_eq!(extent.len % unit, 0);
-        let count = extent.len / unit;
-        units.extend((0..count).map(|at| u128::from(extent.start) + u128::from(at * unit)));
+    for one in extents {
+        assert_eq!(one.len % unit, 0);
+        let count = one.len / unit;
+        units.extend((0..count).map(|at| u128::from(one.start) + u128::from(at * unit)));
     }
     units
 }
@@ -72,10 +53,7 @@ pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Exten
         });
         match last {
             Some(last) => last.len += unit,
-            None => extents.push(Extent {
-                start: u64::try_from(start).unwrap(),
-                len: unit,
-            }),
+            None => extents.push(extent(u64::try_from(start).unwrap(), unit)),
         }
     }
     extents
@@ -92,13 +70,11 @@ pub(crate) fn each_list(count: usize, longest: u64, mut visit: impl FnMut(&[Exte
             let len = (number % longest as usize) as u64 + 1;
             let place = number / longest as usize % 3;
             number /= choices;
-            let start = match (list.last(), place) {
-                (Some(last), 0) => last.start + last.len,
-                (Some(last), 1) => last.start + last.len + 1,
-                (Some(last), _) => last.start,
-                (None, _) => 0,
-            };
-            list.push(Extent { start, len });
+            let start = list.last().map_or(0, |last| match place {
+                2 => last.start,
+                gap => last.start + last.len + gap as u64,
+            });
+            list.push(extent(start, len));
         }
         visit(&list);
     }
@@ -109,11 +85,7 @@ pub(crate) fn places(list: &[Extent]) -> [Vec<Extent>; 3] {
     let end = list.iter().map(|extent| extent.start + extent.len).max();
     let to_the_end = end.unwrap_or(0).wrapping_neg();
     [0, 1 << 32, to_the_end].map(|base: u64| {
-        list.iter()
-            .map(|extent| Extent {
-                start: base.wrapping_add(extent.start),
-                len: extent.len,
-            })
-            .collect()
+        let moved = |one: &Extent| extent(base.wrapping_add(one.start), one.len);
+        list.iter().map(moved).collect()
     })
 }

@@ -14,10 +14,13 @@ use std::{
 use loom::sync::{Mutex, MutexGuard};
 
 use crate::{
-    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table, FreeCallback},
+    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table},
     extents::GPU_PAGE,
     world::{may_sleep, note, task, world},
 };
+
+/// The module's, for the end of an allocation.
+pub(crate) type FreeCallback = unsafe extern "C" fn(*mut c_void);
 
 const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
@@ -153,12 +156,12 @@ impl Driver {
     fn call(&self, callback: FreeCallback, data: *mut c_void) {
         let task = task();
         task.in_callback.set(true);
-        world().kernel.module.runs("the driver's callback");
+        world().linux.module.runs("the driver's callback");
         note("callback begins");
         // SAFETY: As the module asked for it.
         unsafe { callback(data) };
         world()
-            .kernel
+            .linux
             .module
             .runs("the end of the driver's callback");
         note("callback has returned");
@@ -169,7 +172,7 @@ impl Driver {
     fn end(&self, pin: &Pin) {
         let world = world();
         for physical in &pin.physical {
-            world.kernel.dma.assert_unused(*physical, GPU_PAGE);
+            world.linux.dma.assert_unused(*physical, GPU_PAGE);
         }
         let of_it = |one: &Mapping| one.alive && one.table == pin.table;
         let left = self.mappings.borrow().iter().any(|one| of_it(one));
@@ -291,9 +294,10 @@ impl Driver {
     }
 
     fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
-        let pages = physical
-            .iter()
-            .map(|&physical_address| nvidia_p2p_page { physical_address });
+        let pages = physical.iter().map(|&physical_address| nvidia_p2p_page {
+            physical_address,
+            ..Default::default()
+        });
         let mut tables = self.tables.lock().unwrap();
         let free = tables.iter().position(|table| !table.alive);
         let at = match free {
@@ -317,6 +321,7 @@ impl Driver {
             page_size: world().faults.page_size.get(),
             pages: table.pointers.as_mut_ptr(),
             entries: physical.len() as u32 - world().faults.hidden_pages.get(),
+            ..Default::default()
         };
         &mut table.c
     }
@@ -384,13 +389,13 @@ impl Driver {
         for page in table_pages {
             if let Some(offset) = world().faults.bus_offset.get() {
                 let address = page.physical_address + offset;
-                let dma = &world().kernel.dma;
+                let dma = &world().linux.dma;
                 assert!(dma.map_at(device, address, page.physical_address, GPU_PAGE));
                 addresses.push(address);
                 continue;
             }
             let address = world()
-                .kernel
+                .linux
                 .dma
                 .map(device, page.physical_address, GPU_PAGE);
             let Some(address) = address else {
@@ -411,6 +416,7 @@ impl Driver {
             page_size_type: world().faults.page_size.get(),
             entries: mapping.addresses.len() as u32 - world().faults.hidden_pages.get(),
             dma_addresses: mapping.addresses.as_mut_ptr(),
+            ..Default::default()
         };
         *out = &mut mapping.c;
         self.mapped.set(self.mapped.get() + 1);
@@ -513,6 +519,6 @@ fn find(tables: &mut [Box<Table>], table: *mut nvidia_p2p_page_table) -> &mut Ta
 
 fn unmap_all(device: usize, addresses: &[u64]) {
     for address in addresses {
-        world().kernel.dma.unmap(device, *address, GPU_PAGE);
+        world().linux.dma.unmap(device, *address, GPU_PAGE);
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn count(
         Preemptions::Any => asked,
         Preemptions::UpTo(most) => Some(asked.map_or(most, |asked| asked.min(most))),
     };
-    builder.max_branches = 10_000;
+    builder.max_branches = 50_000;
     builder.check(move || {
         counter.fetch_add(1, Relaxed);
         world::run(core, &scenario);

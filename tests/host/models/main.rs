@@ -2,45 +2,68 @@
 
 //! The module between models of its two neighbours, in every interleaving.
 //!
-//! The module's files come in here as they are, byte for byte; what they stand on is replaced:
-//! `rt` by one over loom, which runs a scenario again and again until its threads have met in
-//! every order, and `abi`, the C side, by models of the driver, the RDMA core and the kernel. The
-//! models hold their own locks as the real ones do, keep count of everything, and stop at the
-//! first breach of a contract.
+//! The module's files come in here as they are, byte for byte. Below them is another `kernel` crate, over
+//! loom, which runs a scenario again and again until its threads have met in every order; and, in place
+//! of the module's C half and of its neighbours, models of the driver, the RDMA core and the kernel. The
+//! models hold their own locks as the real ones do, keep count of everything, and stop at the first
+//! breach of a contract.
 #![cfg(test)]
 #![allow(dead_code)]
 
-#[path = "../../../src/client.rs"]
-mod client;
-#[path = "../../../src/errno.rs"]
-mod errno;
+extern crate self as kernel;
+
+// The kernel crate, of which some is our own as it is.
+mod alloc;
+#[path = "../../../src/kernel/error.rs"]
+pub mod error;
+#[path = "../../../src/kernel/ffi.rs"]
+pub mod ffi;
+mod rbtree;
+mod sync;
+pub(crate) use sync::new_spinlock;
+
+/// What most of the module's files use of it.
+mod prelude {
+    pub(crate) use crate::alloc::{KBox, KVVec, GFP_KERNEL};
+    pub(crate) use crate::error::{code::*, Error, Result};
+    pub(crate) use crate::sync::{pr_err, pr_warn, InPlaceInit};
+}
+
+#[path = "../../../src/abi.rs"]
+mod abi;
+#[path = "../../../src/compat.rs"]
+mod compat;
+#[path = "../../../src/dma.rs"]
+mod dma;
 #[path = "../../../src/extents.rs"]
 mod extents;
-#[path = "../../../src/ffi.rs"]
-mod ffi;
-#[path = "../../../src/listed.rs"]
-mod listed;
+#[path = "../../../src/map_type.rs"]
+mod map_type;
 #[path = "../../../src/module_ref.rs"]
 mod module_ref;
-#[path = "../../../src/notify.rs"]
-mod notify;
 #[path = "../../../src/p2p.rs"]
 mod p2p;
-#[path = "../../../src/peer.rs"]
-mod peer;
-#[path = "../../../src/region.rs"]
-mod region;
-#[path = "../../../src/scatter.rs"]
-mod scatter;
+#[path = "../../../src/parameters.rs"]
+mod parameters;
+#[path = "../../../src/peer_client.rs"]
+mod peer_client;
+#[path = "../../../src/persistent.rs"]
+mod persistent;
+#[path = "../../../src/registry.rs"]
+mod registry;
+#[path = "../../../src/revocable.rs"]
+mod revocable;
+#[path = "../../../src/sg_table.rs"]
+mod sg_table;
 #[path = "../../../src/stats.rs"]
 mod stats;
 
-mod abi;
-mod rt;
+mod atomic;
+mod c;
 
 mod driver;
 mod explore;
-mod kernel;
+mod linux;
 mod rdma;
 mod scenarios;
 mod world;

@@ -12,8 +12,11 @@ use std::{
 use loom::sync::{Condvar, Mutex};
 
 use crate::{
-    abi::{self, peer_memory_client, sg_table},
-    kernel::Stage,
+    abi::{device, peer_memory_client, sg_table},
+    c::{entries, Device},
+    dma,
+    linux::Stage,
+    map_type::{self, MapType},
     world::{may_sleep, note, task, world},
 };
 
@@ -47,7 +50,7 @@ pub(crate) struct Rdma {
     tickets: Mutex<BTreeMap<u64, Rc<Registration>>>,
     next_ticket: Cell<u64>,
     #[expect(clippy::vec_box, reason = "others know their addresses")]
-    devices: RefCell<Vec<Box<abi::device>>>,
+    devices: RefCell<Vec<Box<Device>>>,
 }
 
 /// A client as the core knows it.
@@ -65,7 +68,7 @@ pub(crate) struct Client {
 pub(crate) struct Registration {
     client: Rc<Client>,
     context: *mut c_void,
-    device: *mut abi::device,
+    device: *mut device,
     ticket: u64,
     table: Cell<sg_table>,
     /// G3: the mapping lock.
@@ -101,7 +104,7 @@ pub(crate) struct Request {
     /// The device uses physical addresses.
     pub(crate) direct: bool,
     /// The device, if it is not a new one.
-    pub(crate) device: Option<*mut abi::device>,
+    pub(crate) device: Option<*mut device>,
 }
 
 impl Client {
@@ -117,24 +120,29 @@ impl Client {
         let none = std::ptr::null_mut();
         // SAFETY: As the contract has it.
         let mine = unsafe { acquire(address, len, none, none.cast(), &mut context) };
-        world().kernel.module.runs("the end of acquire");
+        world().linux.module.runs("the end of acquire");
         (mine > 0).then_some(context)
     }
 }
 
 impl Registration {
-    pub(crate) fn device(&self) -> *mut abi::device {
+    pub(crate) fn device(&self) -> *mut device {
         self.device
+    }
+
+    pub(crate) fn remove_device(&self) {
+        // SAFETY: Devices stay until the end.
+        unsafe { (*self.device.cast::<Device>()).removed.set(true) };
     }
 
     /// How many entries the scatterlist has.
     pub(crate) fn entries(&self) -> usize {
-        abi::entries(&self.table.get()).len()
+        entries(&self.table.get()).len()
     }
 
     /// Whether each entry begins where the one before ends.
     pub(crate) fn is_contiguous(&self) -> bool {
-        let entries = abi::entries(&self.table.get());
+        let entries = entries(&self.table.get());
         entries
             .windows(2)
             .all(|two| two[0].0 + two[0].1 == two[1].0)
@@ -179,7 +187,7 @@ impl Registration {
             count as u32, table.nents,
             "the number of entries is not the table's"
         );
-        let dma = &world().kernel.dma;
+        let dma = &world().linux.dma;
         let all = dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
@@ -230,10 +238,10 @@ impl Registration {
         // SAFETY: As the contract has it, once.
         unsafe { release(self.context) };
         note("release has returned");
-        world().kernel.module.runs("the end of release");
+        world().linux.module.runs("the end of release");
         // SAFETY: Devices stay until the end.
-        if !unsafe { (*self.device).shared } {
-            world().kernel.dma.assert_none(self.device as usize);
+        if !unsafe { (*self.device.cast::<Device>()).shared } {
+            world().linux.dma.assert_none(self.device as usize);
         }
         self.released.set(true);
         let mut registrations = self.client.registrations.lock().unwrap();
@@ -244,14 +252,14 @@ impl Registration {
     /// The device may use the memory.
     fn switch_on(&self) {
         note("the device is on");
-        let all = world().kernel.dma.set_use(&self.table.get(), Stage::Used);
+        let all = world().linux.dma.set_use(&self.table.get(), Stage::Used);
         assert!(all, "the device uses addresses that are not mapped");
     }
 
     /// The device uses the memory no more; perhaps it is not even mapped any more.
     fn switch_off(&self) {
         note("the device is off");
-        world().kernel.dma.set_use(&self.table.get(), Stage::Given);
+        world().linux.dma.set_use(&self.table.get(), Stage::Given);
     }
 }
 
@@ -309,7 +317,7 @@ impl Rdma {
         let device = match request.device {
             Some(device) => {
                 // SAFETY: Devices stay until the end.
-                unsafe { (*device).shared = true };
+                unsafe { (*device.cast::<Device>()).shared = true };
                 device
             }
             None => self.new_device(request),
@@ -335,16 +343,26 @@ impl Rdma {
         outcome.map(|()| registration)
     }
 
-    fn new_device(&self, request: Request) -> *mut abi::device {
-        let mut device = Box::new(abi::device {
+    fn new_device(&self, request: Request) -> *mut device {
+        let mut device = Box::new(Device {
             pci: !request.no_pci,
-            revocable: !request.never_complete,
+            can_invalidate: !request.never_complete,
             direct: request.direct,
             shared: false,
             max_segment: 1 << 16,
+            references: Cell::new(0),
+            removed: Cell::new(false),
         });
-        let pointer = &raw mut *device;
+        let pointer = (&raw mut *device).cast();
         self.devices.borrow_mut().push(device);
+        if !request.no_pci && !world().faults.unasked.get() {
+            // As if the driver had been asked before.
+            world().faults.allocation.without(|| {
+                // SAFETY: Devices stay until the end.
+                let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
+                map_type::remember(*world().driver.uuid(), device, MapType::Direct);
+            });
+        }
         pointer
     }
 
@@ -409,6 +427,13 @@ impl Rdma {
 
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
+        for device in self.devices.borrow().iter() {
+            assert_eq!(
+                device.references.get(),
+                0,
+                "references to a device are left"
+            );
+        }
         assert!(
             self.tickets.lock().unwrap().is_empty(),
             "registrations are left"

@@ -15,7 +15,7 @@ use loom::thread::{self, JoinHandle, ThreadId};
 use crate::{
     abi,
     driver::Driver,
-    kernel::Kernel,
+    linux::Linux,
     rdma::{Kind, Rdma},
 };
 
@@ -78,6 +78,14 @@ impl Countdown {
         self.0.set(Some(successes));
     }
 
+    /// Does something that does not count.
+    pub(crate) fn without<T>(&self, work: impl FnOnce() -> T) -> T {
+        let left = self.0.take();
+        let result = work();
+        self.0.set(left);
+        result
+    }
+
     /// Whether the one to fail is still to come.
     pub(crate) fn is_set(&self) -> bool {
         self.0.get().is_some()
@@ -100,7 +108,7 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
-    pub(crate) kernel: Kernel,
+    pub(crate) linux: Linux,
     tasks: RefCell<HashMap<ThreadId, Rc<Task>>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
 }
@@ -116,6 +124,8 @@ pub(crate) struct Task {
     pub(crate) in_callback: Cell<bool>,
     /// It is about to end.
     pub(crate) exiting: Cell<bool>,
+    /// It is a thread of the kernel's own.
+    pub(crate) kthread: Cell<bool>,
     /// When its process began.
     pub(crate) born: Cell<u64>,
 }
@@ -159,7 +169,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
         },
         driver: Driver::new(),
         rdma: Rdma::new(core),
-        kernel: Kernel::new(),
+        linux: Linux::new(),
         tasks: RefCell::default(),
         trail: RefCell::default(),
     });
@@ -169,7 +179,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
     let world = world();
     world.rdma.assert_over();
     world.driver.assert_over();
-    world.kernel.assert_over();
+    world.linux.assert_over();
     WORLD.with(|world| world.borrow_mut().take());
 }
 
@@ -181,6 +191,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         spinning: Cell::new(0),
         in_callback: Cell::new(false),
         exiting: Cell::new(false),
+        kthread: Cell::new(false),
         born: Cell::new(1),
     };
     let id = thread::current().id();

@@ -4,7 +4,7 @@
 # Where only scenarios look: the simulated driver of the oldest and the newest
 # generation, and the module for them, and for the header of each earlier RDMA core.
 set -euo pipefail
-kver=$1 ground=$2 kind=$3
+kver=$1 rust=$2 kind=$3
 tree=/lib/modules/$kver/build
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 closed=()
@@ -15,21 +15,20 @@ cp -a /in/ready /tmp/build/src/
 
 # module NAME SETTING: nv_peer_mem.ko built with SETTING.
 module() {
-	make -C /tmp/build KVER="$kver" NVPM_GROUND="$ground" "$2"
+	make -C /tmp/build KVER="$kver" NVPM_RUST="$rust" "$2"
 	install -D -m 644 /tmp/build/nv_peer_mem.ko "/lib/nv_peer_mem/$1/nv_peer_mem.ko"
 }
 
 for generation in 515 590; do
-	headers=/in/nvidia/generations/$generation
+	headers=/tmp/headers/$generation
 	double=/tmp/$generation/nvidia
+	/in/nvidia/header "$generation" /in/src "$headers"
 	mkdir "/tmp/$generation"
 	cp -a /in/nvidia /in/compat.h "/tmp/$generation/"
 	make -C "$tree" M="$double" NV_SRC="$headers" NV_VERSION="$generation" "${closed[@]}" modules
 	install -D -m 644 -t "/lib/nv_peer_mem/driver-$generation" "$double"/*.ko
-	mkdir -p "/tmp/headers/$generation"
-	cp "$headers/nv-p2p.h" "$double/Module.symvers" "/tmp/headers/$generation/"
-	cp /in/nvidia/generations/nv-p2p.h /tmp/headers/
-	module "driver-$generation" NV_SRC="/tmp/headers/$generation"
+	cp "$double/Module.symvers" "$headers/"
+	module "driver-$generation" NV_SRC="$headers"
 done
 
 for ofed in /usr/src/ofa_kernel/g*; do

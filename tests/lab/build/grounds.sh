@@ -12,15 +12,13 @@ mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
 cp -a /in/ready "$source/src/"
 
-# The kernel's own assembler and linker, where the lab's are others.
-own=()
-[ ! -d /opt/binutils ] || own=(env "PATH=/opt/binutils/bin:$PATH" LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu)
-
 # build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
 	make -C "$source" clean >/dev/null
 	SECONDS=0
-	"${own[@]}" make -C "$source" KVER="$kver" NVPM_GROUND="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
+	# With the kernel's own assembler and linker, where the lab's are others.
+	PATH=/opt/binutils/bin:$PATH LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu \
+		make -C "$source" KVER="$kver" NVPM_RUST="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
 	cat /tmp/said
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
@@ -38,7 +36,7 @@ beside() {
 # for a name it is what a machine with the open driver has.
 look() {
 	local ko=$source/nv_peer_mem.ko bytes
-	[ "$(modinfo -F ground "$ko")" = "$1" ]
+	[ "$(modinfo -F rust "$ko")" = "$1" ]
 	strip --strip-debug -o /tmp/stripped.ko "$ko"
 	# BTF is debug information, too, which some kernels give to modules and load.
 	strip --strip-debug -R .BTF -R .BTF.base -o /tmp/bare.ko "$ko"
@@ -49,25 +47,13 @@ look() {
 	local driver=closed
 	[[ ${2-} != *-open ]] || driver=open
 	/in/object "$driver" "$ko" "$tree" "$core" "$source/nvidia.symvers"
-	[ "$1" = kernel ] || /in/object closed "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
+	[ "$1" = in-kernel ] || /in/object closed "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
-# mistake_x86_64, mistake_aarch64: one of each kind.
-mistake_aarch64() {
-	cat <<-'ASM'
-		.text
-		nvpm_mistake:
-			str	x30, [sp, #-16]!
-			fmov	d0, d1
-			adrp	x0, _GLOBAL_OFFSET_TABLE_
-			bl	kset_find_obj
-			ret
-	ASM
-}
-
-mistake_x86_64() {
-	cat <<-'ASM'
+# mistakes: that looking can fail, at one of each kind.
+mistakes() {
+	cat >>"$source/src/prebuilt/x86_64.S" <<-'ASM'
 		.text
 		.globl	nvpm_mistake
 		nvpm_mistake:
@@ -79,31 +65,32 @@ mistake_x86_64() {
 		.data
 			.quad	nvpm_mistake
 	ASM
-}
-
-# mistakes: that looking can fail.
-mistakes() {
-	"mistake_$(uname -m)" >>"$source/src/ready/$(uname -m).S"
-	build ready >/dev/null || true
+	cat >>"$source/src/prebuilt/aarch64.S" <<-'ASM'
+		.text
+		nvpm_mistake:
+			str	x30, [sp, #-16]!
+			fmov	d0, d1
+			adrp	x0, _GLOBAL_OFFSET_TABLE_
+			bl	kset_find_obj
+			ret
+	ASM
+	build prebuilt >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
 	# Old kernels load no module that asks for that table; modpost says nothing of it.
 	local kind kinds=('imports for GPL' 'nobody exports _GLOBAL_OFFSET_TABLE_')
-	case $(uname -m) in
-	x86_64) kinds+=('SSE') ;;
-	aarch64) kinds+=('floating point' 'return addresses') ;;
-	esac
+	if [ "$(uname -m)" = x86_64 ]; then kinds+=('SSE'); else kinds+=('floating point' 'return addresses'); fi
 	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
 	! grep -qE '^CONFIG_(MITIGATION_)?RETPOLINE=y' "$tree/.config" || kinds+=('indirect calls')
 	! grep -q '^CONFIG_X86_KERNEL_IBT=y' "$tree/.config" || kinds+=('no endbr64 at .*nvpm_mistake')
 	for kind in "${kinds[@]}"; do grep "^WRONG: $kind" /tmp/mistakes; done
 }
 
-# refused_ready: the assembly jumps and returns through thunks, which some kernels lack.
-refused_ready() {
-	local words="NVPM_GROUND=ready cannot be: kernel $kver was built without retpolines"
-	! build ready || return 1
+# refused_prebuilt: the assembly jumps and returns through thunks, which some kernels lack.
+refused_prebuilt() {
+	local words="NVPM_RUST=prebuilt cannot be: kernel $kver was built without retpolines"
+	! build prebuilt || return 1
 	grep "$words" /tmp/said
-	printf 'ready for %s: refused, as it has no retpolines\n' "$kver"
+	printf 'prebuilt for %s: refused, as it has no retpolines\n' "$kver"
 }
 
 # oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
@@ -122,35 +109,30 @@ oldest() {
 	} >/tmp/oldest.h
 }
 
-grounds=(free)
-! grep -qE '^CONFIG_(ARM64|(MITIGATION_)?RETPOLINE)=y' "$tree/.config" || grounds+=(ready)
-[ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(kernel)
+grounds=(standalone)
+! grep -qE '^CONFIG_(ARM64|(MITIGATION_)?RETPOLINE)=y' "$tree/.config" || grounds+=(prebuilt)
+[ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(in-kernel)
 
 # Not in a list with ||: the shell would not stop where something fails.
 (
 	for ground in "${grounds[@]}"; do
-		case $ground in
-		kernel) beside open build kernel ;;
-		*) beside closed build "$ground" ;;
-		esac
+		if [ "$ground" = in-kernel ]; then beside open build in-kernel; else beside closed build "$ground"; fi
 		look "$ground"
 	done
 	# Functions that are for GPL modules only are used where the driver is open.
 	if grep -qw dma_iova_try_alloc "$tree/Module.symvers"; then
-		beside open build free
-		look free free-open
+		beside open build standalone
+		look standalone standalone-open
 	fi
-	[[ " ${grounds[*]} " = *' ready '* ]] || refused_ready
+	[[ " ${grounds[*]} " = *' prebuilt '* ]] || refused_prebuilt
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
-	case $kver in
-	5.10.*)
+	if [[ $kver = 5.10.* ]]; then
 		oldest
-		KCFLAGS='-DNVPM_OLDEST -include /tmp/oldest.h' beside closed build ready
-		look ready ready-oldest
-		;;
-	esac
+		KCFLAGS='-DNVPM_OLDEST -include /tmp/oldest.h' beside closed build prebuilt
+		look prebuilt prebuilt-oldest
+	fi
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
-grep -E '^(kernel|free|ready) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
+grep -E '^(in-kernel|standalone|prebuilt) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
 cat /grounds

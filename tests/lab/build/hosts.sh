@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs that run on two guests.
+# Programs that run on two guests; Debian's Open MPI, which comes with UCX, and the ssh that
+# mpirun starts it through on other machines. Guests know each other's keys: they are the same.
 set -euo pipefail
-flags=(-std=gnu11 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE)
-OMPI_CC=gcc-14 mpicc "${flags[@]}" -o /usr/local/bin/gpumpi /in/hosts/gpumpi.c
-gcc-14 "${flags[@]}" -shared -fPIC -o /usr/local/lib/lab-hold.so /in/hosts/hold.c
+apt-get update
+apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin openssh-client openssh-server
+rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
+ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
+cp /root/.ssh/id_ed25519.pub /root/.ssh/authorized_keys
+sed 's/^/* /' /etc/ssh/ssh_host_ed25519_key.pub >/root/.ssh/known_hosts
+
+OMPI_CC=gcc-14 mpicc -std=gnu11 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE -o /usr/local/bin/gpumpi /in/hosts/gpumpi.c

@@ -5,41 +5,77 @@
 # and, where it has Rust, the metadata of its crates, which Debian leaves out.
 set -euo pipefail
 kver=$1 version=$2 series=$3 suite=$4 compiler=$5
-tarball=/usr/src/linux-source-$series.tar.xz
-lab=/usr/src/linux-lab-$series
+modules=/lib/modules/$kver/kernel source=/usr/src/linux-lab-$series
 
-# The RDMA stack is rebuilt from the kernel's own source: keep that part of it.
-keep_source() {
-	mkdir -p "$lab"
-	tar -xJf "$tarball" -C "$lab" --strip-components=1 \
-		--wildcards '*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*' \
-		'*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' \
-		'*/scripts/extract-vmlinux'
+# One for arm64 is unpacked alone: what its packages' scripts do is for a machine that would
+# boot it. The programs of its headers are those for x86-64 (linux-kbuild).
+unpack_arm64() {
+	local part deb kernel=()
+	mkdir /tmp/debs
+	cd /tmp/debs
+	# From 7.3 on its parts are in packages of their own.
+	for part in image base binary modules; do
+		! apt-cache show "linux-$part-$kver:arm64=$version" >/dev/null 2>&1 || kernel+=("linux-$part-$kver:arm64=$version")
+	done
+	apt-get download "${kernel[@]}" "linux-headers-$kver:arm64=$version" "linux-source-$series=$version" \
+		"linux-headers-${kver%-arm64*}-common=$version" "linux-kbuild-${kver%-arm64*}=$version"
+	for deb in linux-{image,base,binary,modules}-*.deb; do
+		[ ! -e "$deb" ] || dpkg-deb -x "$deb" /
+	done
+	# rust-metadata asks dpkg of these. What is installed above this knows nothing of it.
+	cp -a /var/lib/dpkg /tmp/dpkg
+	export DPKG_ADMINDIR=/tmp/dpkg ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
+	dpkg --unpack --force-depends linux-{headers,kbuild,source}-*.deb
 }
 
-# Each layer above this one has depmod read all modules: drivers of devices that no
-# guest has are left out. What guests load they unpack, emulated: it is unpacked here.
-trim_modules() {
-	local kernel=/lib/modules/$kver/kernel
-	rm -rf "$kernel"/sound "$kernel"/drivers/net/{usb,wireless} \
-		"$kernel"/drivers/{ata,comedi,gpu,hid,hwmon,iio,input,leds,md,media,mtd,platform,scsi,staging,usb,video,watchdog}
-	find "$kernel"/{net,lib,crypto} "$kernel"/drivers/{infiniband,net/ethernet/intel,virtio,char} -name '*.ko.xz' -exec xz -d {} +
-	depmod "$kver"
+# older_binutils: assembler and linker of the kernel's own release, in /opt/binutils: they
+# make other symbols of the same assembly than those of the lab's.
+older_binutils() {
+	local tool
+	cd /tmp
+	apt-get download "binutils-x86-64-linux-gnu/$suite" "libbinutils/$suite"
+	mkdir -p /opt/binutils/bin
+	for package in ./*binutils*.deb; do dpkg-deb -x "$package" /opt/binutils; done
+	for tool in /opt/binutils/usr/bin/x86_64-linux-gnu-*; do ln -s "$tool" "/opt/binutils/bin/${tool##*-gnu-}"; done
+	LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu /opt/binutils/bin/as --version
 }
 
 apt-get update
-INITRD=No apt-get install -y --no-install-recommends -t "$suite" \
-	"linux-image-$kver=$version" "linux-headers-$kver=$version" "linux-source-$series=$version" "$compiler"
-keep_source &
+case $kver in
+*-arm64*) unpack_arm64 ;;
+*)
+	INITRD=No apt-get install -y --no-install-recommends -t "$suite" \
+		"linux-image-$kver=$version" "linux-headers-$kver=$version" "linux-source-$series=$version" "$compiler"
+	grep -q "^VERSION_CODENAME=${suite%%-*}$" /etc/os-release || older_binutils
+	;;
+esac
+
+# The RDMA stack is rebuilt from the kernel's own source: that part of it is kept.
+mkdir "$source"
+tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 \
+	--wildcards '*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*' \
+	'*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' '*/scripts/extract-vmlinux' &
 kept=$!
 # In memory: a kernel's source is many small files.
 ! grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config" || TMPDIR=/tmp /in/rust-metadata "$kver"
-trim_modules
-wait "$kept"
-apt-get purge -y "linux-source-$series"
 
+# Each layer above this one has depmod read all modules: drivers of devices that no
+# guest has are left out. What guests load they unpack, emulated: it is unpacked here.
+rm -rf "$modules"/sound "$modules"/drivers/net/{usb,wireless} \
+	"$modules"/drivers/{ata,comedi,gpu,hid,hwmon,iio,input,leds,md,media,mtd,platform,scsi,staging,usb,video,watchdog}
+find "$modules"/{net,lib,crypto} "$modules"/drivers/{infiniband,net/ethernet/intel,virtio,char} -name '*.ko.xz' -exec xz -d {} +
+depmod "$kver"
+wait "$kept"
+dpkg --purge "linux-source-$series"
+
+mkdir -p /boot
+[ -e "/boot/vmlinuz-$kver" ] || mv "/lib/modules/$kver/vmlinuz" "/boot/vmlinuz-$kver"
+case $kver in
+# Debian's is no archive that unpacks itself.
+*-arm64*) mv "/boot/vmlinuz-$kver" "/boot/vmlinux-$kver" ;;
 # Booted through PVH the kernel need not unpack itself: two seconds less a boot.
-"$lab/scripts/extract-vmlinux" "/boot/vmlinuz-$kver" >"/boot/vmlinux-$kver"
+*) "$source/scripts/extract-vmlinux" "/boot/vmlinuz-$kver" >"/boot/vmlinux-$kver" ;;
+esac
 [ -s "/boot/vmlinux-$kver" ]
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/log/*

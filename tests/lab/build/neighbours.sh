@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # What stands beside nv_peer_mem: NVIDIA's own nvidia-peermem, compiled from Debian's
-# source against the lab's RDMA core and driver; a second client of the driver; and mistakes
-# for the kernel's checkers.
+# source against the lab's RDMA core and driver; a second client of the driver; mistakes
+# for the kernel's checkers; and the client that does verbs step by step, to either module.
 set -euo pipefail
 kver=$1
 tree=/lib/modules/$kver/build
@@ -35,3 +35,7 @@ cp -a /in/cpumap /in/mistakes /in/compat.h /tmp/
 build cpumap /tmp/cpumap "$modules" NV_SRC="$source/nvidia"
 build mistakes /tmp/mistakes "$modules"
 depmod "$kver"
+
+# Debian 12 and arm64 have no programs for verbs to compile with here.
+[ ! -e /usr/include/infiniband/verbs.h ] || [ "$(uname -m)" != x86_64 ] ||
+	gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -I/in -o /usr/local/bin/verbs-steps /in/steps.c -libverbs

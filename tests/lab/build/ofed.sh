@@ -1,11 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The RDMA core with peer memory, installed the way MLNX_OFED does it.
+# The kernel's RDMA core and software HCA with peer memory, installed the way MLNX_OFED does it:
+# ib_core.ko, for older kernels ib_uverbs.ko, and rdma_rxe.ko, which take precedence over the
+# kernel's, and header and Module.symvers for other modules. Beside that tree, `default`, stand
+# trees with the headers of earlier generations.
 set -euo pipefail
 kver=$1 series=$2
+tree=/lib/modules/$kver/build
 # A kernel compiled by clang wants its modules compiled by clang.
-! grep -q '^CONFIG_CC_IS_CLANG=y' "/lib/modules/$kver/build/.config" || export LLVM=1
-cp -a /in/ofed /in/compat.h /tmp/
+! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
+
+# header OTHERS: without the parts of these generations (a regular expression).
+header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/{/^#/d}" /in/ofed/include/peer_mem.h; }
+
+infiniband=drivers/infiniband
+mkdir -p /tmp/ofed/{include/{rdma,trace},$infiniband/sw}
 cd /tmp/ofed
-KVER=$kver KDIR=/lib/modules/$kver/build KSRC=/usr/src/linux-lab-$series ./build install
+cp -r "/usr/src/linux-lab-$series/$infiniband/core" $infiniband/
+cp -r "/usr/src/linux-lab-$series/$infiniband/sw/rxe" $infiniband/sw/
+/in/ofed/adapt .
+cp /in/ofed/core/* $infiniband/core/
+cp /in/ofed/rxe/* $infiniband/sw/rxe/
+cp /in/ofed/Kbuild .
+cp /in/compat.h include/
+header G2 >include/rdma/peer_mem.h
+make -C "$tree" -j "$(nproc)" M="$PWD" modules
+
+# The kernel's other RDMA modules are loaded above these: each symbol that these modules
+# have in the kernel must be there, and of the version that the others were built with.
+built=$(find $infiniband -name '*.ko' | sed 's/\.ko$//' | paste -sd' ')
+wrong=$(awk -v built=" $built " '
+	NR == FNR { ours[$2] = $1; next }
+	index(built, " " $3 " ") && !($2 in ours && ours[$2] == $1) {
+		print "  " $2 ": " $1 " in the kernel, " ($2 in ours ? ours[$2] : "missing") " here"
+	}' Module.symvers "$tree/Module.symvers")
+[ -z "$wrong" ] || {
+	printf 'The kernel'\''s RDMA modules would refuse these: an edit or a header changed what its files see. Symbols of other versions:\n%s\n' "$wrong"
+	exit 1
+}
+
+mkdir -p "/lib/modules/$kver/updates"
+for module in "$infiniband"/core/*.ko "$infiniband"/sw/rxe/*.ko; do
+	# Debug information makes them ten times as large, and the guest slower.
+	strip --strip-debug -o "/lib/modules/$kver/updates/${module##*/}" "$module"
+done
+for generation in default:G2 g2:G3B g3a:'G2|G3B'; do
+	installed=/usr/src/ofa_kernel/${generation%%:*}
+	mkdir -p "$installed/include/rdma"
+	header "${generation#*:}" >"$installed/include/rdma/peer_mem.h"
+	install -m 644 Module.symvers "$installed/"
+done
+depmod "$kver"

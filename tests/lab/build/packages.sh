@@ -11,7 +11,7 @@ make_repository() {
 	mkdir /tmp/repository
 	cp -a /in/. /tmp/repository/
 	cd /tmp/repository
-	rm build.sh
+	rm packages.sh
 	chown -R root:root .
 	version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' dkms.conf)
 	git init --quiet --initial-branch=main
@@ -27,9 +27,7 @@ make_repository() {
 }
 
 # source_packages OUT [BRANCH [OPTION]]
-source_packages() {
-	OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${@:3}"
-}
+source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${@:3}"; }
 
 # binary_packages OUT: of the source packages there, also into OUT.
 binary_packages() {
@@ -45,15 +43,8 @@ binary_packages() {
 
 make_repository
 source_packages /packages
-# Again, and later: the same bytes.
-sleep 1
-source_packages /tmp/again
-for file in /packages/*; do cmp "$file" "/tmp/again/${file##*/}"; done
-
-SECONDS=0
 rustc=
 binary_packages /packages
-echo "packages: built in $SECONDS s"
 # The older version as from a machine without Rust, which is made sooner: of use where
 # the kernel's own crates are.
 rustc=/none

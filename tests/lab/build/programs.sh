@@ -6,7 +6,7 @@
 set -euo pipefail
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update
-apt-get install --yes --no-install-recommends libibumad-dev libpci-dev libucx-dev python3-pyverbs
+apt-get install --yes --no-install-recommends libibumad-dev libpci-dev python3-pyverbs
 
 # The tar alone: it has a configure that was made already. Debian's own programs
 # are there too, so these get a suffix.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What releases have for machines without Rust (docs/grounds.md), in /ready. The check
+# What releases have for machines without Rust (docs/rust.md), in /ready. The check
 # `ready` makes it again.
 set -euo pipefail
 mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-make -C /tmp/build ready
+make -C /tmp/build prebuilt
 mkdir /ready
-cp /tmp/build/src/ready/*.S /ready/
+cp /tmp/build/src/prebuilt/*.S /ready/

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel tree to compile against, /usr/src/matrix: Debian's headers with Rust
-# metadata where Debian's kernel has CONFIG_RUST, else its source configured so.
+# A kernel tree to compile against, /usr/src/matrix: the source of a kernel that Debian
+# builds without CONFIG_RUST, configured with it.
 set -euo pipefail
-kver=$1 version=$2 series=$3 suite=$4 compiler=$5
+version=$1 series=$2 suite=$3 compiler=$4
 
 apt-get update
-apt-get install -y --no-install-recommends -t "$suite" \
-	"linux-source-$series=$version" "linux-headers-$kver=$version" "$compiler"
+apt-get install -y --no-install-recommends -t "$suite" "linux-source-$series=$version" "$compiler"
 
-if grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config"; then
-	TMPDIR=/tmp /in/rust-metadata "$kver"
-	ln -s "/usr/src/linux-rust-$kver" /usr/src/matrix
-else
-	source=/usr/src/linux-lab-$series
-	mkdir "$source" /usr/src/matrix
-	# Drivers' code is not compiled; their Kconfig and Makefiles are read.
-	tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --anchored --wildcards \
-		--exclude="linux-source-$series/drivers/*.c" --exclude="linux-source-$series/drivers/gpu/drm/amd/include"
-	build() { make -C "$source" O=/usr/src/matrix -j"$(nproc)" "$@"; }
-	build x86_64_defconfig
-	"$source/scripts/config" --file /usr/src/matrix/.config -e RUST -d MODVERSIONS -d DEBUG_INFO_BTF \
-		-m INFINIBAND -e INFINIBAND_USER_ACCESS
-	build olddefconfig
-	grep '^CONFIG_RUST=y' /usr/src/matrix/.config
-	build prepare modules_prepare
-fi
+source=/usr/src/linux-lab-$series
+mkdir "$source" /usr/src/matrix
+# Drivers' code is not compiled; their Kconfig and Makefiles are read.
+tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --anchored --wildcards \
+	--exclude="linux-source-$series/drivers/*.c" --exclude="linux-source-$series/drivers/gpu/drm/amd/include"
+build() { make -C "$source" O=/usr/src/matrix -j"$(nproc)" "$@"; }
+build x86_64_defconfig
+"$source/scripts/config" --file /usr/src/matrix/.config -e RUST -d MODVERSIONS -d DEBUG_INFO_BTF \
+	-m INFINIBAND -e INFINIBAND_USER_ACCESS
+build olddefconfig
+grep '^CONFIG_RUST=y' /usr/src/matrix/.config
+build prepare modules_prepare
 apt-get purge -y "linux-source-$series"
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/log/*

@@ -1,186 +1,103 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A second client of the NVIDIA driver, beside nv_peer_mem: it pins GPU memory and
- * maps it for the CPU, as gdrcopy's driver does.
+ * maps it for the CPU, as gdrcopy's driver does. It has one pin at a time. Of /dev/cpumap
  *
- *   open	/dev/cpumap: for one pin
- *   ioctl	CPUMAP_PIN (cpumap.h) pins a range
- *   mmap	of any part of it, counted from its beginning
- *   close	unpins it; so does the end of the process, which must be the one that pinned it
+ *   write	of two words, address and size in bytes, pins that range
+ *   mmap	maps it, from its beginning
+ *   close	unpins it, when it is not mapped any more
  *
- * When the memory is freed its mapping stays, and whoever touches that gets
- * SIGBUS. A page is mapped when it is touched, with the caching that the NVIDIA
- * driver has chosen for it.
+ * When the memory is freed its mapping stays, and whoever touches that gets SIGBUS.
  *
  * The driver calls back under a lock of its own, which getting and putting pages
- * take as well. So map->lock, which the callback takes, is never held around those.
+ * take as well. So cpumap_lock, which the callback takes, is never held around those.
  */
 #include <linux/fs.h>
-#include <linux/kref.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include <nv-p2p.h>
 
-#include "../compat.h"
-#include "cpumap.h"
-
-struct cpumap {
-	struct kref ref;	/* the file, and the callback until it has come */
-	struct mutex lock;
-	bool revoked;		/* the callback has come; under the lock, as the next */
-	struct nvidia_p2p_page_table *table;	/* while pinned */
-	struct file *file;
-	u64 addr;		/* set by the ioctl, once */
-};
-
-static void cpumap_free(struct kref *ref)
-{
-	kfree(container_of(ref, struct cpumap, ref));
-}
-
-/*
- * From here on the pages are reached by nobody. Others' mappings, of the same
- * device, lose theirs too, and get them back at the next access. map->lock is held.
- */
-static struct nvidia_p2p_page_table *cpumap_end(struct cpumap *map)
-{
-	struct nvidia_p2p_page_table *table = map->table;
-
-	map->table = NULL;
-	if (map->file)
-		unmap_mapping_range(map->file->f_mapping, 0, 0, 1);
-	return table;
-}
+static DEFINE_MUTEX(cpumap_lock);	/* protects the next three */
+static struct nvidia_p2p_page_table *cpumap_table;	/* while pinned */
+static bool cpumap_revoked;
+static struct address_space *cpumap_pages;
+static u64 cpumap_addr;
 
 /* The driver frees the table when this returns. */
 static void cpumap_revoke(void *data)
 {
-	struct cpumap *map = data;
-
-	mutex_lock(&map->lock);
-	cpumap_end(map);
-	map->revoked = true;
-	mutex_unlock(&map->lock);
-	kref_put(&map->ref, cpumap_free);
+	mutex_lock(&cpumap_lock);
+	cpumap_table = NULL;
+	cpumap_revoked = true;
+	unmap_mapping_range(cpumap_pages, 0, 0, 1);
+	mutex_unlock(&cpumap_lock);
 }
 
-static int cpumap_open(struct inode *inode, struct file *file)
+static ssize_t cpumap_write(struct file *file, const char __user *from, size_t size, loff_t *pos)
 {
-	struct cpumap *map = kzalloc_obj(*map);
-
-	if (!map)
-		return -ENOMEM;
-	kref_init(&map->ref);
-	mutex_init(&map->lock);
-	map->file = file;
-	file->private_data = map;
-	return nonseekable_open(inode, file);
-}
-
-static long cpumap_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
-{
-	struct cpumap *map = file->private_data;
 	struct nvidia_p2p_page_table *table;
-	struct cpumap_range range;
+	u64 range[2];
 	int ret;
 
-	if (cmd != CPUMAP_PIN)
-		return -ENOTTY;
-	if (map->addr)
-		return -EBUSY;
-	if (copy_from_user(&range, (void __user *)arg, sizeof(range)))
-		return -EFAULT;
-	map->addr = range.addr;
-	kref_get(&map->ref);
-	ret = nvidia_p2p_get_pages(0, 0, range.addr, range.size, &table, cpumap_revoke, map);
-	if (ret) {
-		kref_put(&map->ref, cpumap_free);
+	if (cpumap_table || size != sizeof(range) || copy_from_user(range, from, size))
+		return -EINVAL;
+	cpumap_addr = range[0];
+	cpumap_revoked = false;
+	cpumap_pages = file->f_mapping;
+	ret = nvidia_p2p_get_pages(0, 0, range[0], range[1], &table, cpumap_revoke, NULL);
+	if (ret)
 		return ret;
-	}
 	/* The memory may have been freed before the driver had even returned. */
-	mutex_lock(&map->lock);
-	if (map->revoked)
-		ret = -EINVAL;
-	else
-		map->table = table;
-	mutex_unlock(&map->lock);
-	return ret;
+	mutex_lock(&cpumap_lock);
+	if (!cpumap_revoked)
+		cpumap_table = table;
+	mutex_unlock(&cpumap_lock);
+	return size;
 }
 
-static vm_fault_t cpumap_fault(struct vm_fault *vmf)
-{
-	struct cpumap *map = vmf->vma->vm_private_data;
-	u64 at = (u64)vmf->pgoff << PAGE_SHIFT;
-	vm_fault_t ret = VM_FAULT_SIGBUS;
-
-	mutex_lock(&map->lock);
-	if (map->table && at / SZ_64K < map->table->entries)
-		ret = vmf_insert_pfn(vmf->vma, vmf->address,
-				     PHYS_PFN(map->table->pages[at / SZ_64K]->physical_address + at % SZ_64K));
-	mutex_unlock(&map->lock);
-	return ret;
-}
-
-static const struct vm_operations_struct cpumap_vm_ops = {
-	.fault = cpumap_fault,
-};
+/* Without a way to find pages that have been taken away. */
+static const struct vm_operations_struct cpumap_vm_ops = {};
 
 static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_private_data = file->private_data;
+	unsigned long i, pages = vma_pages(vma) * PAGE_SIZE / SZ_64K;
+	int ret = -EINVAL;
+
 	vma->vm_ops = &cpumap_vm_ops;
-	return 0;
+	mutex_lock(&cpumap_lock);
+	if (cpumap_table && pages <= cpumap_table->entries)
+		ret = 0;
+	for (i = 0; !ret && i < pages; i++)
+		ret = remap_pfn_range(vma, vma->vm_start + i * SZ_64K,
+				      PHYS_PFN(cpumap_table->pages[i]->physical_address),
+				      SZ_64K, vma->vm_page_prot);
+	mutex_unlock(&cpumap_lock);
+	return ret;
 }
 
-/*
- * A put that comes after the callback does nothing; after either, the callback runs
- * no more. A mapping holds the file, so what is mapped ends at each close, of the one
- * descriptor that there is.
- */
-static int cpumap_flush(struct file *file, fl_owner_t id)
-{
-	struct cpumap *map = file->private_data;
-	struct nvidia_p2p_page_table *table;
-
-	mutex_lock(&map->lock);
-	table = cpumap_end(map);
-	mutex_unlock(&map->lock);
-	if (!table)
-		return 0;
-	nvidia_p2p_put_pages(0, 0, map->addr, table);
-	mutex_lock(&map->lock);
-	if (!map->revoked)
-		kref_put(&map->ref, cpumap_free);
-	mutex_unlock(&map->lock);
-	return 0;
-}
-
+/* A put after the callback could meet another's table. */
 static int cpumap_release(struct inode *inode, struct file *file)
 {
-	struct cpumap *map = file->private_data;
+	struct nvidia_p2p_page_table *table;
 
-	mutex_lock(&map->lock);
-	map->file = NULL;
-	mutex_unlock(&map->lock);
-	kref_put(&map->ref, cpumap_free);
+	mutex_lock(&cpumap_lock);
+	table = cpumap_table;
+	cpumap_table = NULL;
+	mutex_unlock(&cpumap_lock);
+	if (table)
+		nvidia_p2p_put_pages(0, 0, cpumap_addr, table);
 	return 0;
 }
 
 static const struct file_operations cpumap_fops = {
 	.owner = THIS_MODULE,
-	.open = cpumap_open,
-	.unlocked_ioctl = cpumap_ioctl,
+	.write = cpumap_write,
 	.mmap = cpumap_mmap,
-	.flush = cpumap_flush,
 	.release = cpumap_release,
 };
 

@@ -19,11 +19,8 @@
  * one lock, and the two orders a deadlock; but no callback waits for a region that
  * is not mapped yet, or whose pages persist.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
-#include <linux/sched.h>
 #include <linux/semaphore.h>
 
 #include "sim.h"
@@ -37,7 +34,6 @@ static struct {
 	bool ordered;			/* lockdep knows of the owner */
 	u32 turn;			/* counts owners */
 	struct task_struct *owner;
-	pid_t owner_pid;
 	const char *owner_what;
 } api = {
 	.sem = __SEMAPHORE_INITIALIZER(api.sem, 1),
@@ -57,41 +53,34 @@ bool sim_api_is_mine(void)
 
 int sim_api_lock(const char *what, bool ordered)
 {
-	const char *what_for;
 	u32 turn;
 
 	if (sim_api_is_mine()) {
-		sim_violation(SIM_BAD_REENTRY,
+		sim_violation("reentry",
 			      "%s called by the task that holds the API lock for %s: calls from inside the free callback fail",
 			      what, READ_ONCE(api.owner_what));
 		return -EIO;
 	}
-
 	if (ordered)
 		lock_map_acquire(&api.map);
-
 	do {
 		turn = READ_ONCE(api.turn);
-		if (!down_timeout(&api.sem, SIM_API_SECONDS * HZ))
-			goto mine;
+		if (!down_timeout(&api.sem, SIM_API_SECONDS * HZ)) {
+			WRITE_ONCE(api.turn, api.turn + 1);
+			WRITE_ONCE(api.owner_what, what);
+			WRITE_ONCE(api.owner, current);
+			api.ordered = ordered;
+			return 0;
+		}
 		/* A queue that moves is only a busy one. */
-		what_for = READ_ONCE(api.owner_what);
-	} while (!what_for || turn != READ_ONCE(api.turn));
+	} while (turn != READ_ONCE(api.turn) || !READ_ONCE(api.owner));
 
-	sim_violation(SIM_BAD_STALL,
-		      "%s waited %d s for the API lock that task %d holds for %s: the free callback seems to wait for its caller",
-		      what, SIM_API_SECONDS, READ_ONCE(api.owner_pid), what_for);
+	sim_violation("stall",
+		      "%s waited %d s for the API lock that another task holds for %s: the free callback seems to wait for its caller",
+		      what, SIM_API_SECONDS, READ_ONCE(api.owner_what));
 	if (ordered)
 		lock_map_release(&api.map);
 	return -EIO;
-
-mine:
-	WRITE_ONCE(api.turn, api.turn + 1);
-	WRITE_ONCE(api.owner_pid, task_pid_nr(current));
-	WRITE_ONCE(api.owner_what, what);
-	WRITE_ONCE(api.owner, current);
-	api.ordered = ordered;
-	return 0;
 }
 
 /* For those who cannot fail. Never called by the owner. */
@@ -106,7 +95,6 @@ void sim_api_unlock(void)
 	bool ordered = api.ordered;
 
 	WRITE_ONCE(api.owner, NULL);
-	WRITE_ONCE(api.owner_what, NULL);
 	if (ordered)
 		lock_map_release(&api.map);
 	up(&api.sem);

@@ -9,28 +9,18 @@
  * for this very call. At the points called after_ nothing is waited for; the
  * free starts at once, or when "inject_hold" is back at zero.
  *
- * "inject_from" says who frees:
- *
- *   kthread  a worker called nv_queue, as the real driver's, without an address
- *            space
- *   task     another thread of the process whose memory it is, like cudaFree
- *   close    the same by munmap, holding the mmap_lock
- *   process  a task of another process
- *
- * All but the first take a thread that waits in LAB_GPU_INJECTOR (injector.c).
- * An injected free for which there is none stays outstanding, and is seen to.
+ * "inject_from" says who frees, in the words of "free_from" (vidmem.c): task is another
+ * thread of the process whose memory it is, close the same by munmap. All but kthread
+ * take a thread that waits in LAB_GPU_INJECTOR (injector.c). An injected free for
+ * which there is none stays outstanding, and is seen to.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
-#include <linux/mm.h>
 #include <linux/sched/task.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
 #include <linux/string.h>
-#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "sim.h"
@@ -42,7 +32,7 @@ struct sim_blow {
 	struct work_struct work;
 	struct completion done;
 	struct sim_alloc *alloc;
-	u32 from;
+	enum sim_freer from;
 	bool after;			/* nobody waits for it */
 	u32 pause_us;
 	struct task_struct *task;	/* who frees, as soon as it does */
@@ -50,27 +40,14 @@ struct sim_blow {
 
 static struct workqueue_struct *nv_queue;
 
-/* Blows that wait for a injector, oldest first. */
+/* Blows that wait for an injector, oldest first. */
 static LIST_HEAD(outstanding);
 static DEFINE_SPINLOCK(outstanding_lock);
 static DECLARE_WAIT_QUEUE_HEAD(injectors);
 
 /* ---- when ---------------------------------------------------------------- */
 
-const char * const sim_point_names[SIM_POINTS] = {
-	[SIM_INJECT_NONE] = "none",
-	[SIM_INJECT_IN_GET_GAP] = "in_get_gap",
-	[SIM_INJECT_BEFORE_GET_RETURNS] = "before_get_returns",
-	[SIM_INJECT_AFTER_GET] = "after_get",
-	[SIM_INJECT_IN_DMA_MAP] = "in_dma_map",
-	[SIM_INJECT_AFTER_DMA_MAP] = "after_dma_map",
-	[SIM_INJECT_IN_DMA_UNMAP] = "in_dma_unmap",
-	[SIM_INJECT_AFTER_DMA_UNMAP] = "after_dma_unmap",
-	[SIM_INJECT_BEFORE_PUT] = "before_put",
-	[SIM_INJECT_AFTER_PUT] = "after_put",
-};
-
-static atomic64_t sim_injections[SIM_POINTS];
+static atomic64_t sim_injections[SIM_after_put + 1];
 
 static DEFINE_SPINLOCK(plan_lock);
 DECLARE_WAIT_QUEUE_HEAD(sim_held);
@@ -79,6 +56,11 @@ static struct {
 	u32 skip;
 	u32 permille;		/* of all passings of any point; 0: not at random */
 } plan;
+
+s64 sim_injected(enum sim_point point)
+{
+	return atomic64_read(&sim_injections[point]);
+}
 
 /* Whether the memory goes now. */
 static bool sim_point_is(enum sim_point now)
@@ -91,11 +73,9 @@ static bool sim_point_is(enum sim_point now)
 		return false;
 	spin_lock(&plan_lock);
 	if (plan.point == now) {
-		hit = !plan.skip;
+		hit = !plan.skip--;
 		if (hit)
-			WRITE_ONCE(plan.point, SIM_INJECT_NONE);
-		else
-			plan.skip--;
+			WRITE_ONCE(plan.point, SIM_none);
 	}
 	spin_unlock(&plan_lock);
 	return hit;
@@ -105,7 +85,7 @@ int sim_inject_plan(const char *words)
 {
 	unsigned int nth = 1, permille = 0;
 	char name[32];
-	int point = SIM_INJECT_NONE;
+	int point = SIM_none;
 
 	if (sscanf(words, "random %u", &permille) == 1) {
 		if (permille > 1000)
@@ -113,7 +93,7 @@ int sim_inject_plan(const char *words)
 	} else {
 		if (sscanf(words, "%31s %u", name, &nth) < 1 || !nth)
 			return -EINVAL;
-		point = match_string(sim_point_names, SIM_POINTS, name);
+		point = match_string(sim_point_names, SIM_after_put + 1, name);
 		if (point < 0)
 			return point;
 	}
@@ -125,36 +105,16 @@ int sim_inject_plan(const char *words)
 	return 0;
 }
 
-void sim_inject_show_plan(struct seq_file *s)
-{
-	spin_lock(&plan_lock);
-	if (plan.permille)
-		seq_printf(s, "random %u\n", plan.permille);
-	else
-		seq_printf(s, "%s %u\n", sim_point_names[plan.point],
-			   plan.skip + 1);
-	spin_unlock(&plan_lock);
-}
-
 /* Stay here until the test says otherwise; for a minute, should it forget. */
 static void sim_hold(enum sim_point now)
 {
-	if (READ_ONCE(sim_knobs.hold) != now)
+	if (sim_knob(hold) != now)
 		return;
-	sim_add(SIM_LIVE_HELD, 1);
-	if (!wait_event_timeout(sim_held, READ_ONCE(sim_knobs.hold) != now, 60 * HZ))
+	sim_add(SIM_live_held, 1);
+	if (!wait_event_timeout(sim_held, sim_knob(hold) != now, 60 * HZ))
 		pr_warn("a call was held at %s for a minute and goes on\n",
 			sim_point_names[now]);
-	sim_add(SIM_LIVE_HELD, -1);
-}
-
-void sim_inject_show_counters(struct seq_file *s)
-{
-	int i;
-
-	for (i = SIM_INJECT_NONE + 1; i < SIM_POINTS; i++)
-		seq_printf(s, "injected_%s %lld\n", sim_point_names[i],
-			   (s64)atomic64_read(&sim_injections[i]));
+	sim_add(SIM_live_held, -1);
 }
 
 /* ---- who ----------------------------------------------------------------- */
@@ -174,7 +134,7 @@ static void sim_blow_end(struct sim_blow *blow)
 	struct sim_alloc *alloc = blow->alloc;
 
 	complete(&blow->done);
-	sim_add(SIM_LIVE_INJECTIONS, -1);
+	sim_add(SIM_live_injections, -1);
 	/* May be what keeps this module: exit waits for this function. */
 	sim_alloc_put(alloc);
 	kref_put(&blow->ref, sim_blow_destroy);
@@ -187,7 +147,7 @@ static void sim_blow_land(struct sim_blow *blow)
 
 	/* Pairs with sim_blow_waits(): a task that is seen is referenced. */
 	smp_store_release(&blow->task, get_task_struct(current));
-	if (blow->from != SIM_FREE_FROM_CLOSE)
+	if (blow->from != SIM_close)
 		sim_alloc_free(alloc);
 	else if (sim_alloc_free_in_close(alloc))
 		vm_munmap(alloc->va, alloc->size);
@@ -218,9 +178,9 @@ static void sim_blow_work(struct work_struct *work)
 
 	if (blow->pause_us)
 		usleep_range(blow->pause_us, blow->pause_us + 50);
-	while (blow->after && READ_ONCE(sim_knobs.inject_hold))
+	while (blow->after && sim_knob(inject_hold))
 		msleep(20);
-	if (blow->from == SIM_FREE_FROM_KTHREAD) {
+	if (blow->from == SIM_kthread) {
 		sim_blow_land(blow);
 		return;
 	}
@@ -238,20 +198,20 @@ static void sim_blow_work(struct work_struct *work)
 /* The oldest blow that the calling task is the right one for. */
 static struct sim_blow *sim_blow_take(void)
 {
-	struct sim_blow *blow;
+	struct sim_blow *blow, *mine = NULL;
 	bool own;
 
 	spin_lock(&outstanding_lock);
 	list_for_each_entry(blow, &outstanding, node) {
 		own = blow->alloc->tgid == task_tgid_nr(current);
-		if (own != (blow->from == SIM_FREE_FROM_PROCESS)) {
+		if (own != (blow->from == SIM_process)) {
 			list_del_init(&blow->node);
-			spin_unlock(&outstanding_lock);
-			return blow;
+			mine = blow;
+			break;
 		}
 	}
 	spin_unlock(&outstanding_lock);
-	return NULL;
+	return mine;
 }
 
 /*
@@ -269,7 +229,7 @@ int sim_injector(void)
 }
 
 /* With a reference for the caller, and one for the task that is to free. */
-static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, u32 from)
+static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, enum sim_freer from)
 {
 	struct sim_blow *blow = kzalloc_obj(*blow, GFP_KERNEL | __GFP_NOFAIL);
 
@@ -281,11 +241,22 @@ static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, u32 from)
 	sim_alloc_get(alloc);
 	blow->alloc = alloc;
 	blow->from = from;
-	sim_add(SIM_LIVE_INJECTIONS, 1);
+	sim_add(SIM_live_injections, 1);
 	return blow;
 }
 
-/* ---- waiting for it ------------------------------------------------------ */
+/* Have another task free it; "free_from" says which. */
+void sim_free_elsewhere(struct sim_alloc *alloc, enum sim_freer from, bool wait)
+{
+	struct sim_blow *blow = sim_blow_new(alloc, from);
+
+	queue_work(nv_queue, &blow->work);
+	if (wait)
+		wait_for_completion_killable(&blow->done);
+	kref_put(&blow->ref, sim_blow_destroy);
+}
+
+/* ---- injected frees --------------------------------------------------------- */
 
 /* Whether the one who frees sleeps in a client's callback. */
 static bool sim_blow_waits(const struct sim_blow *blow)
@@ -303,8 +274,7 @@ static bool sim_blow_waits(const struct sim_blow *blow)
  */
 static void sim_blow_await(struct sim_blow *blow)
 {
-	unsigned long limit = jiffies +
-			      msecs_to_jiffies(READ_ONCE(sim_knobs.inject_wait_ms));
+	unsigned long limit = jiffies + msecs_to_jiffies(sim_knob(inject_wait_ms));
 	int seen = 0;
 
 	while (!wait_for_completion_timeout(&blow->done, 1)) {
@@ -314,33 +284,24 @@ static void sim_blow_await(struct sim_blow *blow)
 	}
 }
 
-static void sim_inject_now(enum sim_point now, struct sim_alloc *alloc)
-{
-	bool wait = now != SIM_INJECT_AFTER_GET &&
-		    now != SIM_INJECT_AFTER_DMA_MAP &&
-		    now != SIM_INJECT_AFTER_DMA_UNMAP &&
-		    now != SIM_INJECT_AFTER_PUT;
-	struct sim_blow *blow;
-
-	blow = sim_blow_new(alloc, READ_ONCE(sim_knobs.inject_from));
-	sim_add(SIM_INJECTIONS, 1);
-	atomic64_inc(&sim_injections[now]);
-
-	blow->after = !wait;
-	/* Long enough to meet whatever the client does next. */
-	if (!wait && READ_ONCE(plan.permille))
-		blow->pause_us = sim_random() % 4096;
-	queue_work(nv_queue, &blow->work);
-	if (wait)
-		sim_blow_await(blow);
-	kref_put(&blow->ref, sim_blow_destroy);
-}
-
 /* No lock may be held. @alloc is the caller's, or NULL. */
 void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 {
-	if (alloc && sim_point_is(now))
-		sim_inject_now(now, alloc);
+	struct sim_blow *blow;
+
+	if (alloc && sim_point_is(now)) {
+		sim_add(SIM_injections, 1);
+		atomic64_inc(&sim_injections[now]);
+		blow = sim_blow_new(alloc, sim_knob(inject_from));
+		blow->after = strstarts(sim_point_names[now], "after_");
+		/* Long enough to meet whatever the client does next. */
+		if (blow->after && READ_ONCE(plan.permille))
+			blow->pause_us = sim_random() % 4096;
+		queue_work(nv_queue, &blow->work);
+		if (!blow->after)
+			sim_blow_await(blow);
+		kref_put(&blow->ref, sim_blow_destroy);
+	}
 	sim_hold(now);
 }
 
@@ -352,19 +313,6 @@ void sim_inject_pin(enum sim_point now, struct sim_pin *pin)
 	sim_inject(now, alloc);
 	if (alloc)
 		sim_alloc_put(alloc);
-}
-
-/* ---- frees that are not injected ------------------------------------------- */
-
-/* Have another task free it; "free_from" says which. */
-void sim_free_elsewhere(struct sim_alloc *alloc, u32 from, bool wait)
-{
-	struct sim_blow *blow = sim_blow_new(alloc, from);
-
-	queue_work(nv_queue, &blow->work);
-	if (wait)
-		wait_for_completion_killable(&blow->done);
-	kref_put(&blow->ref, sim_blow_destroy);
 }
 
 int sim_inject_init(void)

@@ -11,14 +11,10 @@
  * Without such a device the module loads all the same, and every address is
  * foreign to it, as with the real driver and no GPU.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/memremap.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
 #include <linux/pci-p2pdma.h>
-#include <linux/slab.h>
 
 #include "sim.h"
 
@@ -33,10 +29,8 @@ struct sim_gpu sim_gpu = {
 	},
 	.lock = __MUTEX_INITIALIZER(sim_gpu.lock),
 	.allocs = LIST_HEAD_INIT(sim_gpu.allocs),
-	.pins = LIST_HEAD_INIT(sim_gpu.pins),
-	.mappings = LIST_HEAD_INIT(sim_gpu.mappings),
-	.dead_pins = LIST_HEAD_INIT(sim_gpu.dead_pins),
-	.dead_mappings = LIST_HEAD_INIT(sim_gpu.dead_mappings),
+	.live = LIST_HEAD_INIT(sim_gpu.live),
+	.dead = LIST_HEAD_INIT(sim_gpu.dead),
 };
 
 /* Where the kernel knows no PCI peers, the pages come without what makes them such. */
@@ -62,83 +56,39 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	u64 size = pci_resource_len(pdev, SIM_BAR);
 	int ret;
 
-	if (gpu->pdev || !list_empty(&gpu->allocs)) {
+	if (gpu->size) {
 		pci_info(pdev, "one GPU is enough\n");
 		return -EBUSY;
 	}
-	if (size < SIM_PAGE_SIZE || size >> SIM_PAGE_SHIFT > U32_MAX)
-		return -ENODEV;
-
 	ret = pcim_enable_device(pdev);
-	if (ret)
-		return ret;
-	ret = pcim_request_region(pdev, SIM_BAR, KBUILD_MODNAME);
-	if (ret)
-		return ret;
-	ret = sim_add_pages(pdev);
+	if (!ret)
+		ret = pcim_request_region(pdev, SIM_BAR, KBUILD_MODNAME);
+	if (!ret)
+		ret = sim_add_pages(pdev);
 	if (ret)
 		return ret;
 
 	gpu->nframes = size >> SIM_PAGE_SHIFT;
-	kvfree(gpu->owner);
-	gpu->owner = kvcalloc(gpu->nframes, sizeof(*gpu->owner), GFP_KERNEL);
+	gpu->owner = devm_kcalloc(&pdev->dev, gpu->nframes, sizeof(*gpu->owner), GFP_KERNEL);
 	if (!gpu->owner)
 		return -ENOMEM;
 	gpu->bar = pci_resource_start(pdev, SIM_BAR);
 	gpu->size = size;
 	gpu->kva = page_address(pfn_to_page(PHYS_PFN(gpu->bar)));
-	gpu->bar1_used = 0;
-	gpu->pdev = pdev;
-	gpu->present = true;
-
-	/* Enough for any single request on top of everything else. */
-	sim_knobs.bar1_bytes = 2 * size + SIM_BAR1_RESERVE;
 
 	ret = misc_register(&gpu->misc);
-	if (ret) {
-		gpu->present = false;
-		gpu->pdev = NULL;
-		return ret;
-	}
-	pci_info(pdev, "simulated GPU with %llu MiB at %pa\n", size >> 20,
-		 &gpu->bar);
-	return 0;
+	if (ret)
+		gpu->size = 0;
+	else
+		pci_info(pdev, "simulated GPU with %llu MiB at %pa\n", size >> 20, &gpu->bar);
+	return ret;
 }
 
-/*
- * Only a hot removal finds anything here: mappings hold on to the module, and
- * the driver cannot be unbound by hand. What is left then is freed.
- */
+/* Mappings hold on to the module, and the driver cannot be unbound by hand: nobody has memory. */
 static void sim_remove(struct pci_dev *pdev)
 {
-	struct sim_gpu *gpu = &sim_gpu;
-	struct sim_alloc *alloc;
-	bool orphans;
-
-	misc_deregister(&gpu->misc);
-
-	mutex_lock(&gpu->lock);
-	WRITE_ONCE(gpu->present, false);
-	for (;;) {
-		list_for_each_entry(alloc, &gpu->allocs, node)
-			if (alloc->state != SIM_ALLOC_GONE)
-				break;
-		if (list_entry_is_head(alloc, &gpu->allocs, node))
-			break;
-		sim_alloc_get(alloc);
-		mutex_unlock(&gpu->lock);
-		sim_alloc_free(alloc);
-		sim_alloc_put(alloc);
-		mutex_lock(&gpu->lock);
-	}
-	orphans = !list_empty(&gpu->allocs);
-	gpu->pdev = NULL;
-	mutex_unlock(&gpu->lock);
-
-	/* Their frames are still to be given back: the map of them stays. */
-	if (orphans)
-		sim_violation(SIM_BAD_LEFTOVER,
-			      "the GPU was removed while persistent pins held its memory");
+	misc_deregister(&sim_gpu.misc);
+	sim_gpu.size = 0;
 }
 
 static const struct pci_device_id sim_ids[] = {
@@ -161,7 +111,7 @@ static int sim_module_event(struct notifier_block *nb, unsigned long event,
 			    void *data)
 {
 	if (event == MODULE_STATE_GOING)
-		sim_pin_module_gone(&sim_gpu, data);
+		sim_pin_module_gone(data);
 	return NOTIFY_OK;
 }
 
@@ -174,9 +124,7 @@ static int __init sim_init(void)
 	int ret;
 
 	sim_api_init();
-	ret = sim_lab_init();
-	if (ret)
-		return ret;
+	sim_lab_init();
 	ret = sim_inject_init();
 	if (ret)
 		goto no_inject;
@@ -209,9 +157,8 @@ static void __exit sim_exit(void)
 	unregister_module_notifier(&sim_module_nb);
 	sim_own_dma_exit();
 	sim_inject_exit();
-	sim_quarantine_drain(&sim_gpu);
-	sim_coherent_drop(&sim_gpu);
-	kvfree(sim_gpu.owner);
+	sim_quarantine_drain();
+	sim_coherent_drop();
 	sim_lab_exit();
 }
 module_exit(sim_exit);

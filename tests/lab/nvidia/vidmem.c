@@ -28,131 +28,63 @@
  *   kthread  in a worker called nv_queue that has no address space, as the
  *            real driver does when closing was interrupted. munmap does not
  *            wait for it; LAB_GPU_FREE does.
- *   process  in a task of another process (inject.c), and else the same.
+ *   process  in a task of another process that waits in LAB_GPU_INJECTOR, and else
+ *            the same.
  *
  * The first of these hangs on a file of its own for each allocation: the last
  * fput() is deferred to a moment without locks, and holds on to this module.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/mman.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
-#include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/sizes.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "sim.h"
 
 /* ---- frames ------------------------------------------------------------ */
 
-/* The first free frame in [from, end), or end. */
-static u32 sim_next_free(const struct sim_gpu *gpu, u64 from, u32 end)
+/* Where a page lies behind the first frame, in the layout that was asked for. */
+static u64 sim_place(enum sim_layout layout, u32 npages, u32 page)
 {
-	u32 f;
-
-	for (f = min_t(u64, from, end); f < end; f++)
-		if (!gpu->owner[f])
-			break;
-	return f;
-}
-
-/* The frame for the next page, in the layout that was asked for. */
-static int sim_pick(const struct sim_gpu *gpu, u32 layout, u32 hint,
-		    const struct sim_alloc *alloc, u32 page, u32 *run, u32 *out)
-{
-	const u32 end = gpu->nframes;
-	const u32 per_hole = SZ_2M >> SIM_PAGE_SHIFT;
-	u64 last = page ? alloc->frame[page - 1] : 0;
-	u64 f;
-
 	switch (layout) {
-	case SIM_DESCENDING:
-		f = (u64)hint + alloc->npages - 1 - page;
-		break;
-	case SIM_HOLES64K:
-		f = sim_next_free(gpu, page ? last + 2 : hint, end);
-		break;
-	case SIM_HOLES2M:
-		f = sim_next_free(gpu, page ? last + 1 : hint, end);
-		while (f < end && (((u32)f ^ hint) & per_hole))
-			f = sim_next_free(gpu, round_up(f + 1, per_hole), end);
-		break;
-	case SIM_FRAGMENTED:
-		f = last + 1;
-		if (page && *run && f < end && !gpu->owner[f]) {
-			--*run;
-			break;
-		}
-		*run = sim_random() % 4;
-		hint = sim_random() % end;
-		f = sim_next_free(gpu, hint, end);
-		if (f == end)
-			f = sim_next_free(gpu, 0, end);
-		break;
+	case SIM_descending:
+		return npages - 1 - page;
+	case SIM_holes64k:
+		return 2ULL * page;
+	case SIM_holes2m:
+		return page + round_down(page, SZ_2M >> SIM_PAGE_SHIFT);
 	default:
-		f = (u64)hint + page;
-		break;
-	}
-
-	if (f >= end)
-		return -ENOMEM;
-	if (gpu->owner[f])
-		return -EBUSY;
-	*out = f;
-	return 0;
-}
-
-/*
- * The frame of a page of an allocation that no memory is behind: counted from
- * SIM_UNBACKED, and nobody's, so that others may have the same.
- */
-static int sim_pick_unbacked(u32 layout, const struct sim_alloc *alloc, u32 page)
-{
-	const u32 per_hole = SZ_2M >> SIM_PAGE_SHIFT;
-
-	switch (layout) {
-	case SIM_CONTIGUOUS:
 		return page;
-	case SIM_DESCENDING:
-		return alloc->npages - 1 - page;
-	case SIM_HOLES64K:
-		return 2 * page;
-	case SIM_HOLES2M:
-		return page + round_down(page, per_hole);
-	default:
-		return -EINVAL;
 	}
 }
 
-static int sim_take_unbacked(struct sim_alloc *alloc)
+/* Of fragmented memory: three of four pages are behind the one before, the others anywhere. */
+static u64 sim_place_at_random(const struct sim_alloc *alloc, u32 page)
 {
-	u32 layout = READ_ONCE(sim_knobs.layout);
-	int frame;
+	u64 f = page ? alloc->frame[page - 1] + 1 : sim_gpu.nframes;
 	u32 i;
 
-	for (i = 0; i < alloc->npages; i++) {
-		frame = sim_pick_unbacked(layout, alloc, i);
-		if (frame < 0)
-			return frame;
-		alloc->frame[i] = frame;
-	}
-	return 0;
+	if (f < sim_gpu.nframes && !sim_gpu.owner[f] && sim_random() % 4)
+		return f;
+	f = sim_random();
+	for (i = 0; i < sim_gpu.nframes; i++, f++)
+		if (!sim_gpu.owner[f % sim_gpu.nframes])
+			return f % sim_gpu.nframes;
+	return sim_gpu.nframes;
 }
 
 /* The first of @n free frames in a row, or where they would be too few. */
-static u32 sim_room(const struct sim_gpu *gpu, u32 n)
+static u32 sim_room(u32 n)
 {
 	u32 first = 0, f;
 
-	for (f = 0; f < gpu->nframes && f - first < n; f++)
-		if (gpu->owner[f])
+	for (f = 0; f < sim_gpu.nframes && f - first < n; f++)
+		if (sim_gpu.owner[f])
 			first = f + 1;
 	return first;
 }
@@ -161,120 +93,74 @@ static void sim_release_frames(struct sim_alloc *alloc, u32 n)
 {
 	if (alloc->unbacked)
 		return;
-	sim_add(SIM_LIVE_FRAMES, -(s64)n);
 	while (n--)
-		alloc->gpu->owner[alloc->frame[n]] = NULL;
+		sim_gpu.owner[alloc->frame[n]] = NULL;
 }
 
+/* What is not backed has frames that are nobody's, so that others may have the same. */
 static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 {
-	struct sim_gpu *gpu = alloc->gpu;
-	u32 layout = READ_ONCE(sim_knobs.layout);
-	u32 hint = anywhere ? sim_room(gpu, alloc->npages) :
-			      alloc->offset >> SIM_PAGE_SHIFT;
-	u32 i, run = 0;
-	int ret;
+	u32 first = anywhere ? sim_room(alloc->npages) : alloc->offset >> SIM_PAGE_SHIFT;
+	enum sim_layout layout = sim_knob(layout);
+	u32 i;
+	u64 f;
 
 	if (alloc->unbacked)
-		return sim_take_unbacked(alloc);
+		first = 0;
 	for (i = 0; i < alloc->npages; i++) {
-		ret = sim_pick(gpu, layout, hint, alloc, i, &run,
-			       &alloc->frame[i]);
-		if (ret) {
+		if (layout == SIM_fragmented && !alloc->unbacked)
+			f = sim_place_at_random(alloc, i);
+		else
+			f = first + sim_place(layout, alloc->npages, i);
+		if (!alloc->unbacked && (f >= sim_gpu.nframes || sim_gpu.owner[f])) {
 			sim_release_frames(alloc, i);
-			return ret;
+			return f >= sim_gpu.nframes ? -ENOMEM : -EBUSY;
 		}
-		gpu->owner[alloc->frame[i]] = alloc;
-		sim_add(SIM_LIVE_FRAMES, 1);
+		alloc->frame[i] = f;
+		if (!alloc->unbacked)
+			sim_gpu.owner[f] = alloc;
 	}
 	if (anywhere)
 		alloc->offset = (u64)alloc->frame[0] << SIM_PAGE_SHIFT;
 	return 0;
 }
 
-/* The frames of what this process has allocated at the same offset. */
-static int sim_borrow_frames(struct sim_alloc *alloc)
-{
-	struct sim_alloc *first = NULL;
-
-	if (alloc->offset < alloc->gpu->size)
-		first = alloc->gpu->owner[alloc->offset >> SIM_PAGE_SHIFT];
-	if (!first || first->tgid != alloc->tgid || first->unmapped ||
-	    first->state != SIM_ALLOC_LIVE || first->npages != alloc->npages ||
-	    (u64)first->frame[0] << SIM_PAGE_SHIFT != alloc->offset)
-		return -EINVAL;
-	memcpy(alloc->frame, first->frame,
-	       alloc->npages * sizeof(*alloc->frame));
-	sim_alloc_get(first);
-	alloc->coherent = first->coherent;
-	alloc->first = first;
-	first->lent++;
-	return 0;
-}
-
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page)
 {
-	phys_addr_t base = alloc->unbacked ? SIM_UNBACKED : alloc->gpu->bar;
+	phys_addr_t base = alloc->unbacked ? SIM_UNBACKED : sim_gpu.bar;
 
 	if (alloc->coherent)
-		return sim_coherent_phys(alloc->gpu, alloc->frame[page]);
+		return page_to_phys(sim_gpu.ram[alloc->frame[page]]);
 	return base + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
 /* Of an allocation that has memory. */
-void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page)
+static void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page)
 {
 	if (alloc->coherent)
-		return sim_coherent_kva(alloc->gpu, alloc->frame[page]);
-	return alloc->gpu->kva + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
+		return page_address(sim_gpu.ram[alloc->frame[page]]);
+	return sim_gpu.kva + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
 /* ---- room in BAR1 ------------------------------------------------------ */
 
 /*
- * The request must fit whole into what is free. What a pin has in common with
- * earlier ones is then not charged again, and what is not in the BAR, never.
- * gpu->lock is held.
+ * For a pin of @n pages, or with them given back for a negative @n. What is not in the BAR
+ * is not charged. gpu.lock is held.
  */
-int sim_bar1_map(struct sim_alloc *alloc, u32 first, u32 n)
+int sim_bar1_charge(const struct sim_alloc *alloc, s64 n)
 {
-	struct sim_gpu *gpu = alloc->gpu;
-	u64 total = READ_ONCE(sim_knobs.bar1_bytes);
-	u64 taken = SIM_BAR1_RESERVE + gpu->bar1_used;
-	u64 charge = 0;
-	u32 i;
+	s64 bytes = alloc->coherent ? 0 : n << SIM_PAGE_SHIFT;
 
-	if (alloc->coherent)
-		return 0;
-	if (taken > total || (u64)n << SIM_PAGE_SHIFT > total - taken)
+	if (bytes > 0 && SIM_BAR1_RESERVE + sim_gpu.bar1_used + bytes > sim_knob(bar1_bytes))
 		return -ENOMEM;
-
-	for (i = first; i < first + n; i++)
-		if (!alloc->bar1[i]++)
-			charge += SIM_PAGE_SIZE;
-	gpu->bar1_used += charge;
-	sim_add(SIM_LIVE_BAR1_USED, charge);
+	sim_gpu.bar1_used += bytes;
 	return 0;
-}
-
-void sim_bar1_unmap(struct sim_alloc *alloc, u32 first, u32 n)
-{
-	u64 charge = 0;
-	u32 i;
-
-	if (alloc->coherent)
-		return;
-	for (i = first; i < first + n; i++)
-		if (!--alloc->bar1[i])
-			charge += SIM_PAGE_SIZE;
-	alloc->gpu->bar1_used -= charge;
-	sim_add(SIM_LIVE_BAR1_USED, -(s64)charge);
 }
 
 /* ---- allocations ------------------------------------------------------- */
 
-static struct sim_alloc *sim_alloc_new(struct sim_gpu *gpu, u64 va, u64 offset,
-				       u64 size)
+static struct sim_alloc *sim_alloc_new(u64 va, u64 offset, u64 size)
 {
 	struct sim_alloc *alloc = kzalloc_obj(*alloc);
 
@@ -283,17 +169,16 @@ static struct sim_alloc *sim_alloc_new(struct sim_gpu *gpu, u64 va, u64 offset,
 	kref_init(&alloc->ref);
 	INIT_LIST_HEAD(&alloc->node);
 	INIT_LIST_HEAD(&alloc->pins);
-	alloc->gpu = gpu;
 	alloc->tgid = task_tgid_nr(current);
 	alloc->va = va;
 	alloc->offset = offset;
 	alloc->size = size;
 	alloc->unbacked = offset == LAB_GPU_UNBACKED;
+	alloc->coherent = sim_knob(coherent) && !alloc->unbacked;
 	alloc->npages = size >> SIM_PAGE_SHIFT;
-	alloc->frame = kvcalloc(alloc->npages, sizeof(*alloc->frame),
-				GFP_KERNEL);
-	alloc->bar1 = kvcalloc(alloc->npages, sizeof(*alloc->bar1), GFP_KERNEL);
-	if (!alloc->frame || !alloc->bar1) {
+	alloc->vmas = 1;
+	alloc->frame = kvcalloc(alloc->npages, sizeof(*alloc->frame), GFP_KERNEL);
+	if (!alloc->frame) {
 		sim_alloc_put(alloc);
 		return NULL;
 	}
@@ -304,12 +189,9 @@ static void sim_alloc_destroy(struct kref *ref)
 {
 	struct sim_alloc *alloc = container_of(ref, struct sim_alloc, ref);
 
-	kvfree(alloc->bar1);
 	kvfree(alloc->frame);
 	if (alloc->device)
 		fput(alloc->device);
-	if (alloc->first)
-		sim_alloc_put(alloc->first);
 	kfree(alloc);
 }
 
@@ -323,20 +205,15 @@ void sim_alloc_put(struct sim_alloc *alloc)
 	kref_put(&alloc->ref, sim_alloc_destroy);
 }
 
-/*
- * The allocation of this process around an address, for as long as gpu->lock
- * is held.
- */
-struct sim_alloc *sim_alloc_find(struct sim_gpu *gpu, u64 va)
+/* The allocation of this process around an address, for as long as gpu.lock is held. */
+struct sim_alloc *sim_alloc_find(u64 va)
 {
 	struct sim_alloc *alloc;
-	pid_t tgid = task_tgid_nr(current);
 
-	lockdep_assert_held(&gpu->lock);
-	list_for_each_entry(alloc, &gpu->allocs, node)
-		if (alloc->tgid == tgid && !alloc->unmapped &&
-		    alloc->state == SIM_ALLOC_LIVE &&
-		    va >= alloc->va && va - alloc->va < alloc->size)
+	lockdep_assert_held(&sim_gpu.lock);
+	list_for_each_entry(alloc, &sim_gpu.allocs, node)
+		if (alloc->tgid == task_tgid_nr(current) && !alloc->unmapped &&
+		    alloc->state == SIM_ALLOC_LIVE && va - alloc->va < alloc->size)
 			return alloc;
 	return NULL;
 }
@@ -344,99 +221,79 @@ struct sim_alloc *sim_alloc_find(struct sim_gpu *gpu, u64 va)
 /* Whether its munmap, which is to come, frees it under the mmap_lock. */
 bool sim_alloc_free_in_close(struct sim_alloc *alloc)
 {
-	bool mapped;
-
-	mutex_lock(&alloc->gpu->lock);
-	mapped = !alloc->unmapped;
-	if (mapped)
-		alloc->free_in_close = true;
-	mutex_unlock(&alloc->gpu->lock);
-	return mapped;
+	guard(mutex)(&sim_gpu.lock);
+	alloc->free_in_close = !alloc->unmapped;
+	return alloc->free_in_close;
 }
 
-/* What lies at a physical address, with a reference, or NULL. */
-struct sim_alloc *sim_alloc_at(struct sim_gpu *gpu, phys_addr_t phys)
+/* What lies at a physical address, with a reference, or NULL: of others' from anywhere. */
+struct sim_alloc *sim_alloc_at(phys_addr_t phys)
 {
-	struct sim_alloc *alloc = NULL;
+	bool in_bar = phys - sim_gpu.bar < sim_gpu.size;
+	struct sim_alloc *alloc;
+	u32 frame;
 
-	mutex_lock(&gpu->lock);
-	if (gpu->present && phys >= gpu->bar && phys - gpu->bar < gpu->size)
-		alloc = gpu->owner[(phys - gpu->bar) >> SIM_PAGE_SHIFT];
-	if (!alloc || alloc->coherent)
-		alloc = sim_coherent_at(gpu, phys);
-	if (alloc)
-		sim_alloc_get(alloc);
-	mutex_unlock(&gpu->lock);
+	if (!in_bar && !READ_ONCE(sim_gpu.ram))
+		return NULL;
+	guard(mutex)(&sim_gpu.lock);
+	frame = in_bar ? (phys - sim_gpu.bar) >> SIM_PAGE_SHIFT : sim_coherent_frame(phys);
+	alloc = frame < sim_gpu.nframes ? sim_gpu.owner[frame] : NULL;
+	if (!alloc || alloc->coherent == in_bar)
+		return NULL;
+	sim_alloc_get(alloc);
 	return alloc;
-}
-
-static void sim_scrub(struct sim_alloc *alloc)
-{
-	struct sim_gpu *gpu = alloc->gpu;
-	u32 i;
-
-	for (i = 0; !alloc->unbacked && i < alloc->npages && READ_ONCE(gpu->present); i++)
-		memset(sim_alloc_kva(alloc, i), SIM_SCRUB, SIM_PAGE_SIZE);
 }
 
 /* Give the frames back if nothing holds them. The API lock is held. */
 void sim_alloc_settle(struct sim_alloc *alloc)
 {
-	struct sim_alloc *first = alloc->first;
-	struct sim_gpu *gpu = alloc->gpu;
-	bool last;
+	u32 i;
 
-	mutex_lock(&gpu->lock);
-	last = alloc->state == SIM_ALLOC_GONE && !alloc->npersistent &&
-	       !alloc->lent && !list_empty(&alloc->node);
-	mutex_unlock(&gpu->lock);
-	if (!last)
+	mutex_lock(&sim_gpu.lock);
+	if (alloc->state != SIM_ALLOC_GONE || alloc->npersistent || list_empty(&alloc->node)) {
+		mutex_unlock(&sim_gpu.lock);
 		return;
-
-	if (!first)
-		sim_scrub(alloc);
-
-	mutex_lock(&gpu->lock);
+	}
 	list_del_init(&alloc->node);
-	if (first)
-		first->lent--;
-	else
-		sim_release_frames(alloc, alloc->npages);
-	mutex_unlock(&gpu->lock);
-	if (alloc->orphan)
-		sim_add(SIM_LIVE_ORPHANS, -1);
-	if (first)
-		sim_alloc_settle(first);
+	mutex_unlock(&sim_gpu.lock);
+
+	/* Whoever gets memory finds no trace of who had it. */
+	for (i = 0; !alloc->unbacked && i < alloc->npages; i++)
+		memset(sim_alloc_kva(alloc, i), SIM_SCRUB, SIM_PAGE_SIZE);
+
+	mutex_lock(&sim_gpu.lock);
+	sim_release_frames(alloc, alloc->npages);
+	mutex_unlock(&sim_gpu.lock);
+	sim_add(SIM_live_orphans, -(s64)alloc->orphan);
 	sim_alloc_put(alloc);
 }
 
 void sim_alloc_free(struct sim_alloc *alloc)
 {
-	struct sim_gpu *gpu = alloc->gpu;
 	bool mine;
 
 	/* A callback that drops the last mm of another process gets here. */
 	if (sim_api_is_mine()) {
-		sim_free_elsewhere(alloc, SIM_FREE_FROM_KTHREAD, false);
+		sim_free_elsewhere(alloc, SIM_kthread, false);
 		return;
 	}
 
 	sim_api_lock_always("a free of GPU memory", true);
 
-	mutex_lock(&gpu->lock);
+	mutex_lock(&sim_gpu.lock);
 	mine = alloc->state == SIM_ALLOC_LIVE && !list_empty(&alloc->node);
 	if (mine)
 		alloc->state = SIM_ALLOC_DYING;
-	mutex_unlock(&gpu->lock);
+	mutex_unlock(&sim_gpu.lock);
 	if (!mine)
 		goto out;
 
 	sim_pin_revoke_all(alloc);
 
-	mutex_lock(&gpu->lock);
+	mutex_lock(&sim_gpu.lock);
 	alloc->state = SIM_ALLOC_GONE;
 	alloc->orphan = alloc->npersistent;
-	mutex_unlock(&gpu->lock);
+	mutex_unlock(&sim_gpu.lock);
 
 	/*
 	 * The fault handler puts nothing back from here on. Whoever else has
@@ -446,10 +303,9 @@ void sim_alloc_free(struct sim_alloc *alloc)
 	unmap_mapping_range(alloc->device->f_mapping, alloc->offset,
 			    alloc->size, 1);
 
-	sim_add(SIM_LIVE_ALLOCATIONS, -1);
-	sim_add(SIM_FREES, 1);
-	if (alloc->orphan)
-		sim_add(SIM_LIVE_ORPHANS, 1);
+	sim_add(SIM_live_allocations, -1);
+	sim_add(SIM_frees, 1);
+	sim_add(SIM_live_orphans, alloc->orphan);
 	sim_inject_moot(alloc);
 	sim_alloc_settle(alloc);
 out:
@@ -473,40 +329,38 @@ static const struct file_operations sim_handle_fops = {
 	.release = sim_handle_release,
 };
 
-static bool sim_is_elsewhere(u32 from)
+static bool sim_is_elsewhere(enum sim_freer from)
 {
-	return from == SIM_FREE_FROM_KTHREAD || from == SIM_FREE_FROM_PROCESS;
+	return from == SIM_kthread || from == SIM_process;
 }
 
 static void sim_vma_open(struct vm_area_struct *vma)
 {
 	struct sim_alloc *alloc = vma->vm_private_data;
 
-	mutex_lock(&alloc->gpu->lock);
+	guard(mutex)(&sim_gpu.lock);
 	alloc->vmas++;
-	mutex_unlock(&alloc->gpu->lock);
 }
 
 static void sim_vma_close(struct vm_area_struct *vma)
 {
 	struct sim_alloc *alloc = vma->vm_private_data;
-	struct sim_gpu *gpu = alloc->gpu;
-	u32 from = READ_ONCE(sim_knobs.free_from);
+	enum sim_freer from = sim_knob(free_from);
 	bool last;
 
-	mutex_lock(&gpu->lock);
+	mutex_lock(&sim_gpu.lock);
 	last = !--alloc->vmas;
 	if (alloc->free_in_close)
-		from = SIM_FREE_FROM_CLOSE;
+		from = SIM_close;
 	if (last) {
 		alloc->unmapped = true;
 		alloc->queued = sim_is_elsewhere(from);
 	}
-	mutex_unlock(&gpu->lock);
+	mutex_unlock(&sim_gpu.lock);
 	if (!last)
 		return;
 
-	if (from == SIM_FREE_FROM_CLOSE)
+	if (from == SIM_close)
 		sim_alloc_free(alloc);
 	else if (sim_is_elsewhere(from))
 		sim_free_elsewhere(alloc, from, false);
@@ -531,19 +385,37 @@ static vm_fault_t sim_vma_fault(struct vm_fault *vmf)
 	u32 page = (vmf->address - vma->vm_start) >> SIM_PAGE_SHIFT;
 	unsigned long addr = vma->vm_start + ((u64)page << SIM_PAGE_SHIFT);
 	unsigned long end = min(addr + SIM_PAGE_SIZE, vma->vm_end);
-	vm_fault_t ret = VM_FAULT_SIGBUS;
-	unsigned long pfn;
+	unsigned long pfn = PHYS_PFN(sim_alloc_phys(alloc, page));
+	vm_fault_t ret;
 
-	mutex_lock(&alloc->gpu->lock);
-	if (alloc->state != SIM_ALLOC_GONE && !alloc->unbacked) {
-		pfn = PHYS_PFN(sim_alloc_phys(alloc, page));
-		do {
-			ret = vmf_insert_pfn(vma, addr, pfn++);
-			addr += PAGE_SIZE;
-		} while (ret == VM_FAULT_NOPAGE && addr < end);
-	}
-	mutex_unlock(&alloc->gpu->lock);
+	guard(mutex)(&sim_gpu.lock);
+	if (alloc->state == SIM_ALLOC_GONE || alloc->unbacked)
+		return VM_FAULT_SIGBUS;
+	do {
+		ret = vmf_insert_pfn(vma, addr, pfn++);
+		addr += PAGE_SIZE;
+	} while (ret == VM_FAULT_NOPAGE && addr < end);
 	return ret;
+}
+
+/*
+ * The copy engine: /proc/self/mem reaches what a program has mapped without access for
+ * the CPU.
+ */
+static int sim_vma_access(struct vm_area_struct *vma, unsigned long addr, void *buffer, int n,
+			  int write)
+{
+	struct sim_alloc *alloc = vma->vm_private_data;
+	u64 at = addr - vma->vm_start;
+	void *p;
+
+	guard(mutex)(&sim_gpu.lock);
+	if (alloc->state == SIM_ALLOC_GONE || alloc->unbacked)
+		return -EFAULT;
+	p = sim_alloc_kva(alloc, at >> SIM_PAGE_SHIFT) + at % SIM_PAGE_SIZE;
+	n = min_t(u64, n, SIM_PAGE_SIZE - at % SIM_PAGE_SIZE);
+	memcpy(write ? p : buffer, write ? buffer : p, n);
+	return n;
 }
 
 static const struct vm_operations_struct sim_vm_ops = {
@@ -552,56 +424,42 @@ static const struct vm_operations_struct sim_vm_ops = {
 	.may_split = sim_vma_may_split,
 	.mremap = sim_vma_mremap,
 	.fault = sim_vma_fault,
+	.access = sim_vma_access,
 };
 
-static struct sim_gpu *sim_file_gpu(struct file *file)
-{
-	return container_of(file->private_data, struct sim_gpu, misc);
-}
-
 /* With a reference for the list, and one for the handle. */
-static int sim_alloc_add(struct sim_alloc *alloc, u64 where)
+static int sim_alloc_add(struct sim_alloc *alloc, bool anywhere)
 {
-	struct sim_gpu *gpu = alloc->gpu;
-	int ret;
+	int ret = 0;
 
-	mutex_lock(&gpu->lock);
-	alloc->coherent = gpu->coherent && !alloc->unbacked;
-	if (!gpu->present)
-		ret = -ENODEV;
-	else if (where & LAB_GPU_AGAIN)
-		ret = sim_borrow_frames(alloc);
-	else
-		ret = sim_take_frames(alloc, where & LAB_GPU_ANYWHERE);
+	guard(mutex)(&sim_gpu.lock);
+	if (alloc->coherent)
+		ret = sim_coherent_take(sim_knob(coherent) == 2);
+	if (!ret)
+		ret = sim_take_frames(alloc, anywhere);
 	if (!ret) {
 		sim_alloc_get(alloc);
-		list_add_tail(&alloc->node, &gpu->allocs);
-		alloc->vmas = 1;
+		list_add_tail(&alloc->node, &sim_gpu.allocs);
 	}
-	mutex_unlock(&gpu->lock);
 	return ret;
 }
 
 static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	const u64 flags = LAB_GPU_ANYWHERE | LAB_GPU_AGAIN | LAB_GPU_NO_P2P;
-	struct sim_gpu *gpu = sim_file_gpu(file);
 	u64 where = (u64)vma->vm_pgoff << PAGE_SHIFT;
-	u64 offset = where & ~flags;
+	u64 offset = where & ~(LAB_GPU_ANYWHERE | LAB_GPU_NO_P2P);
 	u64 size = round_up(vma->vm_end - vma->vm_start, SIM_PAGE_SIZE);
 	struct sim_alloc *alloc;
 	int ret;
 
-	if (!(vma->vm_flags & VM_MAYSHARE))
+	if (!(vma->vm_flags & VM_MAYSHARE) ||
+	    !IS_ALIGNED(offset | vma->vm_start, SIM_PAGE_SIZE) ||
+	    (offset >= sim_gpu.size && offset != LAB_GPU_UNBACKED))
 		return -EINVAL;
-	if (!IS_ALIGNED(offset, SIM_PAGE_SIZE) ||
-	    !IS_ALIGNED(vma->vm_start, SIM_PAGE_SIZE) ||
-	    (offset >= gpu->size && offset != LAB_GPU_UNBACKED))
-		return -EINVAL;
-	if (size > (offset == LAB_GPU_UNBACKED ? SIM_UNBACKED_MAX : gpu->size))
+	if (size > (offset == LAB_GPU_UNBACKED ? SIM_UNBACKED_MAX : sim_gpu.size))
 		return -ENOMEM;
 
-	alloc = sim_alloc_new(gpu, vma->vm_start, offset, size);
+	alloc = sim_alloc_new(vma->vm_start, offset, size);
 	if (!alloc)
 		return -ENOMEM;
 	alloc->no_p2p = where & LAB_GPU_NO_P2P;
@@ -613,14 +471,12 @@ static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 		sim_alloc_put(alloc);
 		return ret;
 	}
-
-	ret = sim_alloc_add(alloc, where);
+	ret = sim_alloc_add(alloc, where & LAB_GPU_ANYWHERE);
 	if (ret) {
 		fput(alloc->handle);
 		return ret;
 	}
-	sim_add(SIM_LIVE_ALLOCATIONS, 1);
-	sim_add(SIM_ALLOCATIONS, 1);
+	sim_add(SIM_live_allocations, 1);
 
 	vma->vm_pgoff = alloc->offset >> PAGE_SHIFT;
 	vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTCOPY | VM_DONTEXPAND |
@@ -651,23 +507,17 @@ static unsigned long sim_get_unmapped_area(struct file *file,
 
 /* ---- ioctl ------------------------------------------------------------- */
 
-static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
+static long sim_ioctl_free(u64 addr)
 {
-	struct sim_call call = sim_clock_start(SIM_FREE_MEMORY);
-	u32 from = READ_ONCE(sim_knobs.free_from);
-	struct lab_gpu_free arg;
+	struct sim_call call = sim_enter(SIM_free_memory);
+	enum sim_freer from = sim_knob(free_from);
 	struct sim_alloc *alloc;
 
-	if (copy_from_user(&arg, argp, sizeof(arg)))
-		return -EFAULT;
-
-	mutex_lock(&gpu->lock);
-	alloc = sim_alloc_find(gpu, arg.addr);
-	if (alloc && alloc->va != arg.addr)
-		alloc = NULL;
+	mutex_lock(&sim_gpu.lock);
+	alloc = sim_alloc_find(addr);
 	if (alloc)
 		sim_alloc_get(alloc);
-	mutex_unlock(&gpu->lock);
+	mutex_unlock(&sim_gpu.lock);
 	if (!alloc)
 		return -EINVAL;
 
@@ -676,63 +526,30 @@ static long sim_ioctl_free(struct sim_gpu *gpu, void __user *argp)
 	else
 		sim_alloc_free(alloc);
 	sim_alloc_put(alloc);
-	sim_clock_stop(&call);
+	sim_leave(&call);
 	return 0;
 }
 
-static long sim_ioctl_copy(struct sim_gpu *gpu, void __user *argp)
+static long sim_ioctl_pins(u64 addr)
 {
-	struct lab_gpu_copy arg;
-
-	if (copy_from_user(&arg, argp, sizeof(arg)))
-		return -EFAULT;
-	return sim_copy(gpu, &arg);
-}
-
-static long sim_ioctl_query(struct sim_gpu *gpu, void __user *argp)
-{
-	struct lab_gpu_query arg;
 	struct sim_alloc *alloc;
-	long ret = -EINVAL;
 
-	if (copy_from_user(&arg, argp, sizeof(arg)))
-		return -EFAULT;
-
-	mutex_lock(&gpu->lock);
-	alloc = sim_alloc_find(gpu, arg.addr);
-	if (alloc && arg.index >= alloc->npages) {
-		ret = -ERANGE;
-	} else if (alloc) {
-		arg.start = alloc->va;
-		arg.size = alloc->size;
-		arg.bar_offset = (u64)alloc->frame[arg.index] << SIM_PAGE_SHIFT;
-		arg.pins = alloc->npins;
-		arg.persistent_pins = alloc->npersistent;
-		ret = 0;
-	}
-	mutex_unlock(&gpu->lock);
-
-	if (!ret && copy_to_user(argp, &arg, sizeof(arg)))
-		ret = -EFAULT;
-	return ret;
+	guard(mutex)(&sim_gpu.lock);
+	alloc = sim_alloc_find(addr);
+	return alloc ? alloc->npins + alloc->npersistent : -EINVAL;
 }
 
 static long sim_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	struct sim_gpu *gpu = sim_file_gpu(file);
+	struct lab_gpu_address address;
 
-	switch (cmd) {
-	case LAB_GPU_FREE:
-		return sim_ioctl_free(gpu, (void __user *)arg);
-	case LAB_GPU_INJECTOR:
+	if (cmd == LAB_GPU_INJECTOR)
 		return sim_injector();
-	case LAB_GPU_QUERY:
-		return sim_ioctl_query(gpu, (void __user *)arg);
-	case LAB_GPU_COPY:
-		return sim_ioctl_copy(gpu, (void __user *)arg);
-	default:
+	if (cmd != LAB_GPU_FREE && cmd != LAB_GPU_PINS)
 		return -ENOTTY;
-	}
+	if (copy_from_user(&address, (void __user *)arg, sizeof(address)))
+		return -EFAULT;
+	return cmd == LAB_GPU_FREE ? sim_ioctl_free(address.addr) : sim_ioctl_pins(address.addr);
 }
 
 const struct file_operations sim_device_fops = {

@@ -3,14 +3,12 @@
 //! A run of bytes in GPU memory, with room around it: what a transfer reads
 //! from or writes to, and what shows that it touched nothing else.
 
-use std::sync::Arc;
-
 use anyhow::{bail, ensure, Context, Result};
 
-use crate::gpu::{FreeBy, Gpu, GpuMemory, GPU_PAGE};
+use crate::gpu::{FreeBy, Gpu, GpuMemory, Machine, GPU_PAGE};
 use crate::pattern;
 use crate::value::size;
-use crate::verbs::{Mr, Pd, ALL};
+use crate::verbs::{Hca, Mr, ALL};
 
 /// What buffers hold before anything good is put into them.
 const POISON: u8 = 0xA5;
@@ -23,18 +21,6 @@ pub struct Place {
     /// Of the buffer, in the allocation.
     pub shift: u64,
     pub length: u64,
-}
-
-impl Place {
-    /// How much memory it takes.
-    pub fn size(&self) -> u64 {
-        self.shift + self.length
-    }
-
-    /// Offset in the BAR of the buffer's first byte.
-    pub fn start(&self) -> u64 {
-        self.offset + self.shift
-    }
 }
 
 /// Where bytes are to be moved from and to, and which.
@@ -54,18 +40,20 @@ pub struct Ends {
     shift: u64,
     /// Which pattern
     #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    seed: u64,
 }
 
 impl Ends {
-    pub fn source(&self, gpu: &Gpu) -> Result<Buffer> {
-        let Self { shift, length, .. } = *self;
-        Buffer::allocate(gpu, Place { offset: self.from, shift, length })
-    }
-
-    pub fn target(&self, gpu: &Gpu) -> Result<Buffer> {
-        let Self { shift, length, .. } = *self;
-        Buffer::allocate(gpu, Place { offset: self.to, shift, length })
+    /// Source and target, with [`Self::pattern`] in one and poison in the other, and the
+    /// regions of both.
+    pub fn registered(&self, machine: &Machine) -> Result<([Buffer; 2], [Mr; 2])> {
+        let to = Place { offset: self.to, shift: self.shift, length: self.length };
+        let mut source = Buffer::allocate(machine.gpu, Place { offset: self.from, ..to })?;
+        let mut target = Buffer::allocate(machine.gpu, to)?;
+        source.put(&self.pattern())?;
+        target.poison()?;
+        let regions = [source.register(&machine.hca)?, target.register(&machine.hca)?];
+        Ok(([source, target], regions))
     }
 
     pub fn pattern(&self) -> Vec<u8> {
@@ -84,13 +72,13 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    pub fn allocate(gpu: &Gpu, place: Place) -> Result<Self> {
-        let offset = place.offset;
+    pub fn allocate(gpu: Gpu, place: Place) -> Result<Self> {
+        let Place { offset, shift, length } = place;
         ensure!(offset % GPU_PAGE == 0, "{offset} is not the offset of a GPU page");
-        ensure!(place.length > 0, "nothing is no buffer");
-        let memory = gpu.allocate(offset, place.size());
+        ensure!(length > 0, "nothing is no buffer");
+        let memory = gpu.allocate(offset, shift + length);
         let memory = memory.with_context(|| {
-            format!("allocating {} bytes of GPU memory at offset {offset}", place.size())
+            format!("allocating {} bytes of GPU memory at offset {offset}", shift + length)
         })?;
         Ok(Self { memory, place })
     }
@@ -107,24 +95,19 @@ impl Buffer {
     }
 
     fn around(&self, bytes: &[u8]) -> Vec<u8> {
-        assert_eq!(bytes.len() as u64, self.place.length);
-        let mut all = vec![POISON; self.memory.size() as usize];
-        all[self.place.shift as usize..self.place.size() as usize].copy_from_slice(bytes);
+        let mut all = vec![POISON; self.memory.size as usize];
+        all[self.place.shift as usize..][..self.place.length as usize].copy_from_slice(bytes);
         all
     }
 
     /// Whether `bytes` are in the buffer, and poison is all around it.
     pub fn check(&self, bytes: &[u8]) -> Result<()> {
-        let (expected, found) = (self.around(bytes), self.memory.read(0, self.memory.size())?);
+        let (expected, found) = (self.around(bytes), self.memory.read(0, self.memory.size)?);
         let mut wrong = (0..found.len()).filter(|at| found[*at] != expected[*at]);
-        let Some(at) = wrong.next() else {
-            return Ok(());
-        };
-        let inside = (self.place.shift..self.place.size()).contains(&(at as u64));
+        let Some(at) = wrong.next() else { return Ok(()) };
         bail!(
-            "the byte at offset {} in the BAR, {} the buffer, is {:#04x} instead of {:#04x}, {} in all are wrong",
-            self.place.offset + at as u64,
-            if inside { "in" } else { "outside of" },
+            "byte {at} behind offset {} in the BAR is {:#04x} instead of {:#04x}, {} in all are wrong",
+            self.place.offset,
             found[at],
             expected[at],
             1 + wrong.count()
@@ -135,11 +118,10 @@ impl Buffer {
         self.check(&vec![POISON; self.place.length as usize])
     }
 
-    pub fn register(&self, pd: &Arc<Pd>) -> Result<Mr> {
-        let Place { shift, length, .. } = self.place;
-        pd.register(self.memory.range(shift, length), ALL).with_context(|| {
-            format!("ibv_reg_mr() of {length} bytes at offset {}", self.place.start())
-        })
+    pub fn register(&self, hca: &Hca) -> Result<Mr> {
+        let Place { offset, shift, length } = self.place;
+        hca.register(self.memory.range(shift, length), ALL)
+            .with_context(|| format!("registering {length} bytes at offset {offset} + {shift}"))
     }
 
     pub fn free(&mut self, by: FreeBy) -> Result<()> {
@@ -155,27 +137,18 @@ mod tests {
     #[test]
     fn no_byte_may_differ() {
         let place = Place { offset: GPU_PAGE, shift: 7, length: GPU_PAGE };
-        let mut buffer = Buffer::allocate(&stand_in(3).0, place).unwrap();
+        let mut buffer = Buffer::allocate(stand_in(3), place).unwrap();
         let bytes = pattern::bytes(3, GPU_PAGE as usize);
         buffer.put(&bytes).unwrap();
-        assert!(buffer.check(&bytes).is_ok());
-        assert!(buffer.is_poison().is_err());
-        for (at, place) in [(6, "outside of"), (7, "in"), (65542, "in"), (65543, "outside of")] {
-            let before = buffer.memory.read(at as u64, 1).unwrap()[0];
-            buffer.memory.write(at as u64, &[!before]).unwrap();
+        assert!(buffer.check(&bytes).is_ok() && buffer.is_poison().is_err());
+        for at in [6, 7, 65542, 65543] {
+            let before = buffer.memory.read(at, 1).unwrap()[0];
+            buffer.memory.write(at, &[!before]).unwrap();
             let error = buffer.check(&bytes).unwrap_err().to_string();
-            let text = format!("offset {} in the BAR, {place} the buffer", 65536 + at);
-            assert!(error.contains(&text) && error.contains("1 in all"), "{error}");
-            buffer.memory.write(at as u64, &[before]).unwrap();
+            assert!(error.starts_with(&format!("byte {at} ")) && error.contains("1 in all"));
+            buffer.memory.write(at, &[before]).unwrap();
         }
         buffer.poison().unwrap();
-        assert!(buffer.is_poison().is_ok());
-    }
-
-    #[test]
-    fn places_that_are_refused() {
-        for (offset, length) in [(1, 1), (0, 0)] {
-            assert!(Buffer::allocate(&stand_in(1).0, Place { offset, shift: 0, length }).is_err());
-        }
+        assert!(buffer.is_poison().is_ok() && buffer.check(&bytes).is_err());
     }
 }

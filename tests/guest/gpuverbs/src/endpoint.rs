@@ -6,17 +6,15 @@
 //! It says `endpoint=…`, which the other end needs to connect, and then takes
 //! orders, a line each. It says `holding` whenever it waits for one.
 
-use std::fmt;
 use std::io;
-use std::str::FromStr;
 
 use anyhow::{bail, Context, Result};
 
 use crate::buffer::{Buffer, Place};
 use crate::gpu::{FreeBy, Machine};
 use crate::pattern;
-use crate::value::{describe, line, say, size};
-use crate::verbs::{deregister, Address, Link, Mr, Port, Remote, SECONDS};
+use crate::value::{line, say, size};
+use crate::verbs::{deregister, Address, Link, Mr, Remote, READ, SEND, WRITE};
 
 /// Is one end of a connection between two machines, and takes orders from its input
 #[derive(clap::Args)]
@@ -36,14 +34,15 @@ impl Join {
     pub fn run(self) -> Result<()> {
         let Self { offset, length, shift } = self;
         let machine = Machine::open()?;
-        let port = Port::query(&machine.pd.device)?;
-        let mut buffer = Buffer::allocate(&machine.gpu, Place { offset, shift, length })?;
+        let mut buffer = Buffer::allocate(machine.gpu, Place { offset, shift, length })?;
         buffer.poison()?;
-        let region = buffer.register(&machine.pd)?;
-        let link = Link::create(&machine.pd, &port)?;
-        say("endpoint", Name { address: link.address, memory: region.remote() });
+        let region = buffer.register(&machine.hca)?;
+        let link = Link::create(&machine.hca)?;
+        let (Address { gid, qp }, Remote { addr, rkey }) = (link.address, region.remote());
+        let gid = u128::from_be_bytes(gid);
+        say("endpoint", format_args!("{gid:x}/{qp:x}/{addr:x}/{rkey:x}"));
         let (region, other) = (Some(region), None);
-        let mut endpoint = Endpoint { machine, port, link, region, buffer, other };
+        let mut endpoint = Endpoint { machine, link, region, buffer, other };
         loop {
             line("holding");
             let mut order = String::new();
@@ -59,9 +58,7 @@ impl Join {
 
 struct Endpoint {
     machine: Machine,
-    port: Port,
     link: Link,
-    // Before the memory, so that on failure too it ends first.
     region: Option<Mr>,
     buffer: Buffer,
     /// Memory of the other end.
@@ -71,108 +68,51 @@ struct Endpoint {
 impl Endpoint {
     fn obey(&mut self, order: &str) -> Result<()> {
         let (verb, word) = order.split_once(' ').unwrap_or((order, ""));
+        let pattern = || {
+            let seed = word.parse().context("no seed")?;
+            anyhow::Ok(pattern::bytes(seed, self.buffer.place.length as usize))
+        };
+        let region = || self.region.as_ref().context("the buffer is not registered any more");
+        let other = || self.other.context("not connected yet");
         match verb {
             "connect" => {
-                let name: Name = word.parse()?;
-                self.other = Some(name.memory);
-                self.link.connect(&self.port, &name.address, SECONDS)?;
+                let numbers = word.split('/').map(|number| u128::from_str_radix(number, 16));
+                let [gid, qp, addr, rkey] = numbers.collect::<Result<Vec<_>, _>>()?[..] else {
+                    bail!("'{word}' is not what another endpoint says it is");
+                };
+                self.other = Some(Remote { addr: addr.try_into()?, rkey: rkey.try_into()? });
+                self.link.connect(&Address { gid: gid.to_be_bytes(), qp: qp.try_into()? })?;
             }
-            "put" => self.buffer.put(&self.pattern(word)?)?,
-            "check" => match self.buffer.check(&self.pattern(word)?) {
+            "put" => self.buffer.put(&pattern()?)?,
+            "check" => match self.buffer.check(&pattern()?) {
                 Ok(()) => say("result", "ok"),
-                Err(error) => {
-                    say("result", "mismatch");
-                    eprintln!("gpuverbs: {}", describe(&error));
-                }
+                Err(error) => say("result", format_args!("mismatch: {error:#}")),
             },
-            "write" => say("status", self.link.write(self.region()?, self.other()?)?),
-            "read" => say("status", self.link.read(self.other()?, self.region()?)?),
-            "send" => say("status", self.link.send(self.region()?)?),
+            "write" => say("status", self.link.run(WRITE, region()?, Some(other()?))?),
+            "read" => say("status", self.link.run(READ, region()?, Some(other()?))?),
+            "send" => say("status", self.link.run(SEND, region()?, None)?),
             "receive" => {
-                self.link.post_receive(self.region()?)?;
+                self.link.post_receive(region()?)?;
                 line("posted");
                 say("status", self.link.received()?);
             }
-            "stream" => self.stream()?,
+            // Until one write fails: so whatever happens, happens in the middle of one.
+            "stream" => {
+                let mut status = self.link.run(WRITE, region()?, Some(other()?))?;
+                if status.is_success() {
+                    line("streaming");
+                }
+                while status.is_success() {
+                    status = self.link.run(WRITE, region()?, Some(other()?))?;
+                }
+                say("status", status);
+            }
             "free" => self.buffer.free(FreeBy::Ioctl)?,
             "munmap" => self.buffer.free(FreeBy::Munmap)?,
-            "allocate" => self.buffer = Buffer::allocate(&self.machine.gpu, self.buffer.place)?,
+            "allocate" => self.buffer = Buffer::allocate(self.machine.gpu, self.buffer.place)?,
             "deregister" => deregister(self.region.take())?,
             _ => bail!("'{order}' is not an order"),
         }
         Ok(())
-    }
-
-    /// Writes until one fails: so whatever happens, happens in the middle of one.
-    fn stream(&self) -> Result<()> {
-        let mut outcome = self.link.write(self.region()?, self.other()?)?;
-        if outcome.is_success() {
-            line("streaming");
-        }
-        while outcome.is_success() {
-            outcome = self.link.write(self.region()?, self.other()?)?;
-        }
-        say("status", outcome);
-        Ok(())
-    }
-
-    fn pattern(&self, seed: &str) -> Result<Vec<u8>> {
-        let seed = seed.parse().context("no seed")?;
-        Ok(pattern::bytes(seed, self.buffer.place.length as usize))
-    }
-
-    fn region(&self) -> Result<&Mr> {
-        self.region.as_ref().context("the buffer is not registered any more")
-    }
-
-    fn other(&self) -> Result<Remote> {
-        self.other.context("not connected yet")
-    }
-}
-
-/// All that another end must know: GID, queue pair, address and key, in
-/// hexadecimal with slashes between them.
-struct Name {
-    address: Address,
-    memory: Remote,
-}
-
-impl fmt::Display for Name {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Address { gid, qp }, Remote { addr, rkey }) = (self.address, self.memory);
-        write!(f, "{:032x}/{qp:x}/{addr:x}/{rkey:x}", u128::from_be_bytes(gid))
-    }
-}
-
-impl FromStr for Name {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parts: Result<Vec<u128>, _> =
-            text.split('/').map(|part| u128::from_str_radix(part, 16)).collect();
-        let [gid, qp, addr, rkey] = parts?[..] else {
-            bail!("'{text}' is not what another endpoint says it is");
-        };
-        Ok(Self {
-            address: Address { gid: gid.to_be_bytes(), qp: qp.try_into()? },
-            memory: Remote { addr: addr.try_into()?, rkey: rkey.try_into()? },
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_round_trip() {
-        let text = "00000000000000000000ffffc0a80701/11/7f0000010000/1a2b";
-        let name: Name = text.parse().unwrap();
-        assert_eq!(name.address.gid[12..], [192, 168, 7, 1]);
-        assert_eq!(name.memory.rkey, 0x1a2b);
-        assert_eq!(name.to_string(), text);
-        for text in ["", "1/2/3", "1/2/3/x", "1/2/3/4/5", "1/100000000/3/4"] {
-            assert!(text.parse::<Name>().is_err(), "{text}");
-        }
     }
 }

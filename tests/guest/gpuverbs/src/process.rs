@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::{Context, Result};
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use nix::sys::socket::{recvmsg, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags};
 use nix::unistd::{ForkResult, Pid};
 
@@ -33,6 +35,28 @@ pub fn fork(child: impl FnOnce() -> u8) -> Result<Pid> {
         ForkResult::Child => exit(catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED)),
         ForkResult::Parent { child } => Ok(child),
     }
+}
+
+/// The same, but the new process is a child of this one's parent, which can wait for both.
+/// For processes of one thread.
+pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
+    let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
+    let none: libc::c_long = 0;
+    // SAFETY: the child has a copy of all memory, of the stack too. What the C library would
+    // do at a fork is for the locks of other threads.
+    match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
+        0 => {
+            end_with_parent();
+            exit(catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED))
+        }
+        pid => Ok(Pid::from_raw(Errno::result(pid).context("a new process")? as i32)),
+    }
+}
+
+/// Whatever becomes of the parent, nobody waits for this process in vain.
+pub fn end_with_parent() {
+    // It knows every signal.
+    let _ = set_pdeathsig(Signal::SIGKILL);
 }
 
 /// Ends this process at once, cleaning up nothing.
@@ -70,28 +94,5 @@ pub fn receive_fd(socket: &UnixDatagram) -> nix::Result<OwnedFd> {
         // SAFETY: the kernel has just made this descriptor for us.
         Some(ControlMessageOwned::ScmRights(fds)) => Ok(unsafe { OwnedFd::from_raw_fd(fds[0]) }),
         _ => Err(Errno::EBADMSG),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs::File;
-    use std::io::{Read, Write};
-    use std::os::fd::AsFd;
-
-    #[test]
-    fn descriptors_travel() {
-        let (here, there) = UnixDatagram::pair().unwrap();
-        assert_eq!(receive_fd(&there).unwrap_err(), Errno::EAGAIN);
-        let (mut near, far) = std::os::unix::net::UnixStream::pair().unwrap();
-        send_fd(&here, far.as_fd()).unwrap();
-        drop(far);
-        let mut file = File::from(receive_fd(&there).unwrap());
-        file.write_all(b"x").unwrap();
-        drop(file);
-        let mut text = String::new();
-        near.read_to_string(&mut text).unwrap();
-        assert_eq!(text, "x");
     }
 }

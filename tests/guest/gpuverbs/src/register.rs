@@ -4,13 +4,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 
 use anyhow::{bail, ensure, Context, Result};
 
-use crate::gpu::{FreeBy, GpuMemory, Layout, Machine, Part, Range};
-use crate::value::{expect, hold, result_of, say, size, OK};
-use crate::verbs::{deregister, Mr, Pd, ALL};
+use crate::gpu::{FreeBy, GpuMemory, Layout, Machine, Part, Range, GPU_PAGE};
+use crate::value::{hold, result_of, say, size, OK};
+use crate::verbs::{deregister, Hca, Mr, ALL};
 
 /// What to allocate and register.
 #[derive(clap::Args)]
@@ -33,15 +32,32 @@ impl Memory {
 }
 
 /// So many at once.
-pub fn register_all(pd: &Arc<Pd>, range: Range, count: u64) -> Result<Vec<Mr>> {
-    (0..count).map(|_| pd.register(range, ALL).context("ibv_reg_mr()")).collect()
+pub fn register_all(hca: &Hca, range: Range, count: u64) -> Result<Vec<Mr>> {
+    (0..count).map(|_| hca.register(range, ALL).context("ibv_reg_mr()")).collect()
 }
 
-/// Registers GPU memory, deregisters it, and says how that went
+/// Registers memory, deregisters it, and says how that went
+///
+/// Of the GPU, or any addresses: those that a program has no business to register, or that
+/// make no sense.
 #[derive(clap::Args)]
+#[command(alias = "probe")]
 pub struct Register {
-    #[command(flatten)]
-    memory: Memory,
+    /// Where in the BAR the GPU's memory is, with flags of lab_gpu.h
+    #[arg(long, value_parser = size, default_value = "0")]
+    offset: u64,
+    /// How much to register; to the end of the parts if not given
+    #[arg(long, value_parser = size)]
+    length: Option<u64>,
+    /// Lays these one behind the other, in place of GPU memory of this length
+    #[arg(long, value_enum, value_delimiter = ',')]
+    parts: Vec<Part>,
+    /// Registers what is at this address, in place of either
+    #[arg(long, value_parser = size)]
+    address: Option<u64>,
+    /// Begins so many bytes later
+    #[arg(long, value_parser = size, default_value = "0")]
+    skip: u64,
     /// Results of which any will do: ok, or names of errors such as ENOMEM
     #[arg(long, value_delimiter = ',', default_value = OK)]
     expect: Vec<String>,
@@ -57,69 +73,36 @@ pub struct Register {
 impl Register {
     pub fn run(self) -> Result<()> {
         let machine = Machine::open()?;
-        let (mut memory, range) = self.memory.allocate(&machine)?;
+        let layout = Layout::new(machine.gpu, &self.parts, self.offset).context("the parts")?;
+        let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
+        let rest = (self.parts.len() as u64 * GPU_PAGE).saturating_sub(self.skip);
+        let length = self.length.unwrap_or(rest);
+        let (mut _memory, mut range) = (None, Range { addr, length });
+        if self.address.is_none() && self.parts.is_empty() {
+            let (made, whole) = Memory { offset: self.offset, length }.allocate(&machine)?;
+            (_memory, range) = (Some(made), whole);
+        }
         if let Some(kept) = self.kept {
-            let regions = register_all(&machine.pd, range, kept)?;
+            let regions = register_all(&machine.hca, range, kept)?;
             hold();
             deregister(regions)?;
         }
         for cycle in 1..=self.cycles {
-            let result = machine.pd.register(range, ALL);
+            let result = machine.hca.register(range, ALL);
             let word = result_of(&result);
-            let met = expect("ibv_reg_mr()", &word, &self.expect);
+            let met = self.expect.contains(&word);
             // The last one speaks for all, unless one is different.
-            if cycle == self.cycles || met.is_err() {
-                say("cycle", cycle);
+            if cycle == self.cycles || !met {
                 say("result", &word);
             }
-            met?;
-            if let Ok(region) = result {
-                if cycle == self.cycles {
-                    say("pins", memory.pins()?);
-                }
-                deregister([region])?;
-            }
+            ensure!(
+                met,
+                "number {cycle} ended with {word}, expected was {}",
+                self.expect.join(" or ")
+            );
+            deregister(result)?;
         }
-        memory.free(FreeBy::Munmap).context("munmap() of GPU memory")
-    }
-}
-
-/// Registers any addresses, and says what came of it: those that a program has
-/// no business to register, or that make no sense
-#[derive(clap::Args)]
-pub struct Probe {
-    /// First of them
-    #[arg(long, value_parser = size)]
-    address: Option<u64>,
-    /// Lays gpu, host and hole one behind the other, and counts from there instead
-    #[arg(long, value_name = "KIND:SIZE", value_delimiter = ',')]
-    parts: Vec<Part>,
-    /// Where the GPU's parts begin in its BAR, with flags of lab_gpu.h
-    #[arg(long, value_parser = size, default_value = "0")]
-    offset: u64,
-    /// Begins so many bytes later
-    #[arg(long, value_parser = size, default_value = "0")]
-    skip: u64,
-    /// How many; to the end of the parts if not given
-    #[arg(long, value_parser = size)]
-    length: Option<u64>,
-    #[arg(long, value_delimiter = ',', default_value = OK)]
-    expect: Vec<String>,
-}
-
-impl Probe {
-    pub fn run(self) -> Result<()> {
-        let machine = Machine::open()?;
-        let layout =
-            Layout::new(&machine.gpu, &self.parts, self.offset).context("laying out the parts")?;
-        let addr = self.address.unwrap_or(layout.start).wrapping_add(self.skip);
-        let length = self.length.unwrap_or(layout.size.saturating_sub(self.skip));
-        let result = machine.pd.register(Range { addr, length }, ALL);
-        let word = result_of(&result);
-        say("result", &word);
-        deregister(result)?;
-        layout.gpu.iter().try_for_each(nothing_pinned)?;
-        expect("ibv_reg_mr()", &word, &self.expect)
+        layout.gpu.iter().try_for_each(nothing_pinned)
     }
 }
 
@@ -150,7 +133,7 @@ impl FailAllocations {
     pub fn run(self) -> Result<()> {
         let machine = Machine::open()?;
         let (mut memory, range) = self.memory.allocate(&machine)?;
-        let register = || machine.pd.register(range, ALL);
+        let register = || machine.hca.register(range, ALL);
         // What is allocated only the first time shall not be counted.
         deregister([register().context("with memory enough")?])?;
 
@@ -159,25 +142,24 @@ impl FailAllocations {
         let file = file.context("fail-nth")?;
         let (mut survived, mut failed) = (0, 0);
         for nth in 1u64.. {
-            let (result, injected) = match self.during {
-                During::Register => {
-                    let (result, injected) = short_of_memory(&file, nth, register)?;
-                    let word = result_of(&result);
-                    deregister(result)?;
-                    (word, injected)
-                }
-                During::Deregister => {
-                    let mut region = register().context("with memory enough")?;
-                    let act = || region.try_deregister();
-                    let (result, injected) = short_of_memory(&file, nth, act)?;
-                    // It can be tried again.
-                    deregister([region])?;
-                    (result_of(&result), injected)
-                }
+            let mut region = None;
+            if let During::Deregister = self.during {
+                region = Some(register().context("with memory enough")?);
+            }
+            file.write_all_at(nth.to_string().as_bytes(), 0).context("fail-nth")?;
+            let result = match &mut region {
+                Some(region) => region.try_deregister(),
+                None => register().map(|made| region = Some(made)),
             };
+            let mut left = [0; 20];
+            let length = file.read_at(&mut left, 0);
+            file.write_all_at(b"0", 0).context("fail-nth")?;
+            // It can be tried again.
+            deregister(region)?;
             nothing_pinned(&memory).with_context(|| format!("without the {nth}th allocation"))?;
-            match result.as_str() {
-                _ if !injected => break,
+            match result_of(&result).as_str() {
+                // The file counts down: 0 when the allocation has failed.
+                _ if left[..length?].trim_ascii() != b"0" => break,
                 OK => survived += 1,
                 "ENOMEM" => failed += 1,
                 other => bail!("without the {nth}th allocation it ended with {other}"),
@@ -185,19 +167,6 @@ impl FailAllocations {
         }
         say("allocations", survived + failed);
         say("ended_with_ENOMEM", failed);
-        say("did_without", survived);
         memory.free(FreeBy::Munmap).context("munmap() of GPU memory")
     }
-}
-
-/// Runs `act` with the `nth` allocation that the kernel makes for this thread
-/// from now on failing. Whether it came to that comes back, too.
-fn short_of_memory<T>(file: &File, nth: u64, act: impl FnOnce() -> T) -> Result<(T, bool)> {
-    file.write_all_at(nth.to_string().as_bytes(), 0).context("fail-nth")?;
-    let result = act();
-    let mut text = [0; 20];
-    let length = file.read_at(&mut text, 0);
-    file.write_all_at(b"0", 0).context("fail-nth")?;
-    // The file counts down: 0 when the allocation has failed.
-    Ok((result, text[..length?].trim_ascii() == b"0"))
 }

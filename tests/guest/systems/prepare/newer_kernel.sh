@@ -1,4 +1,3 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # A newer kernel is installed while the older one runs. Its files lie in layers
 # below this one; dpkg hears of them here, and configures its packages, whose

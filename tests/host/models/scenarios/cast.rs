@@ -2,88 +2,90 @@
 
 //! What most scenarios begin and end with.
 
-use std::{any::Any, rc::Rc};
+use std::rc::Rc;
 
 use crate::{
-    client::{Last, Persistent, Region, Revocable},
+    c,
+    compat::Installed,
     extents::GPU_PAGE,
+    map_type::Pairs,
     p2p,
-    peer::{self, Core, Registration as Client},
+    peer_client::{self, Client},
+    persistent::{CatchAll, Persistent},
     rdma::{Kind, Registration, Request},
+    registry::Registry,
+    revocable::Revocable,
     world::{spawn, world},
 };
 
 /// The module as `main.rs` loads it, and lets it go: first its clients, then the last callback.
 pub(crate) struct Module {
-    clients: Vec<Box<dyn Any>>,
+    clients: Vec<peer_client::Registration>,
+    tables: (Installed<Pairs>, Installed<Registry>),
 }
 
 impl Module {
     /// Loaded with persistent_api_support=0: the revocable client is asked first.
     pub(crate) fn revocable() -> Self {
-        Self::load(&[(revocable, "nv_mem"), (last, "nv_mem_nc")]).expect("the core takes it")
+        Self::load(&[
+            (register_client::<Revocable>, "nv_mem"),
+            (register_client::<CatchAll>, "nv_mem_nc"),
+        ])
+        .expect("the core takes it")
     }
 
     /// Loaded with persistent_api_support=1.
     pub(crate) fn persistent() -> Self {
-        let clients: [(Register, _); 3] = [
-            (persistent, "nv_mem"),
-            (revocable, "nv_mem_revocable"),
-            (last, "nv_mem_fixed"),
-        ];
-        Self::load(&clients).expect("the core takes it")
+        Self::load(&[
+            (register_client::<Persistent>, "nv_mem"),
+            (register_client::<Revocable>, "nv_mem_revocable"),
+            (register_client::<CatchAll>, "nv_mem_fixed"),
+        ])
+        .expect("the core takes it")
     }
 
     /// Loaded beside a driver that cannot pin until it is told to unpin.
     pub(crate) fn old() -> Self {
-        Self::load(&[(revocable, "nv_mem")]).expect("the core takes it")
+        Self::load(&[(register_client::<Revocable>, "nv_mem")]).expect("the core takes it")
     }
 
     /// The core does not take the second client: the module is not loaded.
     pub(crate) fn refused() {
         world().faults.client.set(1);
-        let module = Self::load(&[(revocable, "nv_mem"), (last, "nv_mem_nc")]);
+        let module = Self::load(&[
+            (register_client::<Revocable>, "nv_mem"),
+            (register_client::<CatchAll>, "nv_mem_nc"),
+        ]);
         assert!(module.is_none());
-        world().kernel.module.end_to_go();
+        world().linux.module.end_to_go();
     }
 
-    fn load(clients: &[(Register, &str)]) -> Option<Self> {
-        world().kernel.load_module();
+    fn load(clients: &[(RegisterClient, &str)]) -> Option<Self> {
+        world().linux.load_module();
+        c::set_peerdirect_support(world().rdma.kind == Kind::G2);
+        // SAFETY: Once in each life of the module, whose clients go before the tables.
+        let tables = unsafe { (Pairs::install().ok()?, Registry::install().ok()?) };
         let clients = clients.iter().map(|(register, name)| register(name));
         let clients = clients.collect::<Option<_>>()?;
-        peer::open();
-        Some(Self { clients })
+        peer_client::open();
+        Some(Self { clients, tables })
     }
 
     /// rmmod, when nobody needs the module.
     pub(crate) fn unload(self) {
-        world().kernel.module.begin_to_go();
+        world().linux.module.begin_to_go();
         self.clients.into_iter().for_each(drop);
         // SAFETY: No client is left, and each region has kept the module.
-        unsafe { p2p::end::<Region>() };
-        world().kernel.module.end_to_go();
+        unsafe { p2p::drain() };
+        drop(self.tables);
+        world().linux.module.end_to_go();
     }
 }
 
-type Register = fn(&str) -> Option<Box<dyn Any>>;
+type RegisterClient = fn(&str) -> Option<peer_client::Registration>;
 
-fn revocable(name: &str) -> Option<Box<dyn Any>> {
-    Some(Box::new(Client::<Revocable>::new(name, core()).ok()?))
-}
-
-fn persistent(name: &str) -> Option<Box<dyn Any>> {
-    Some(Box::new(Client::<Persistent>::new(name, core()).ok()?))
-}
-
-fn last(name: &str) -> Option<Box<dyn Any>> {
-    Some(Box::new(Client::<Last>::new(name, core()).ok()?))
-}
-
-fn core() -> Core {
-    match world().rdma.kind {
-        Kind::G2 => Core::Legacy,
-        Kind::G3a | Kind::G3b => Core::Current,
-    }
+fn register_client<C: Client>(name: &str) -> Option<peer_client::Registration> {
+    peer_client::Registration::new::<C>(name).ok()
 }
 
 /// The process that most things happen in.

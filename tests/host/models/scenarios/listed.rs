@@ -4,21 +4,31 @@
 
 use super::cast::*;
 use crate::{
-    abi,
+    abi, c,
     explore::{explore, Preemptions::*},
-    world::{as_process, world},
+    extents::GPU_PAGE,
+    peer_client::Kind,
+    world::{as_process, spawn, world},
 };
 
-fn listed() -> Vec<(u32, abi::nvpm_region_state)> {
-    world().kernel.listed.all()
+/// Clients and states, oldest first.
+fn listed() -> Vec<(Kind, abi::nvpm_region_state)> {
+    let kind = |client| match client {
+        0 => Kind::Persistent,
+        1 => Kind::Revocable,
+        _ => Kind::CatchAll,
+    };
+    let all = c::listed().into_iter();
+    all.map(|one| (kind(one.client), one.state.into()))
+        .collect()
 }
 
 #[test]
 fn from_the_first_to_the_last() {
     explore(Any, || {
         for (module, kind) in [
-            (Module::persistent as fn() -> _, abi::NVPM_PERSISTENT),
-            (Module::revocable, abi::NVPM_REVOCABLE),
+            (Module::persistent as fn() -> _, Kind::Persistent),
+            (Module::revocable, Kind::Revocable),
         ] {
             let (module, registration) = registered(module());
             assert_eq!(listed(), [(kind, abi::NVPM_REGION_MAPPED)]);
@@ -49,7 +59,7 @@ fn that_it_was_revoked() {
         let (module, registration) = registered(Module::revocable());
         while_freed(|| ());
         let told = listed();
-        assert!(told.is_empty() || told == [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_REVOKED)]);
+        assert!(told.is_empty() || told == [(Kind::Revocable, abi::NVPM_REGION_REVOKED)]);
         deregister(&registration);
         assert_eq!(listed(), []);
         module.unload();
@@ -61,8 +71,33 @@ fn that_it_was_left_behind() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        assert_eq!(listed(), [(abi::NVPM_REVOCABLE, abi::NVPM_REGION_LEFT)]);
+        assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_LEFT)]);
         while_freed(|| module.unload());
         assert_eq!(listed(), []);
+    });
+}
+
+/// Who reads the list beside registrations, deregistrations and a callback finds what is registered
+/// throughout exactly once.
+#[test]
+fn once_whatever_comes_and_goes() {
+    explore(UpTo(2), || {
+        let (module, goes) = registered(Module::revocable());
+        allocate(B);
+        let [first, last] = [B, B + GPU_PAGE].map(|address| register(page(address)).unwrap());
+        let other = spawn("other", OWNER, move || {
+            deregister(&goes);
+            end(register(page(A)));
+        });
+        let found = while_freed(|| {
+            let addresses = c::listed().into_iter().map(|one| one.address);
+            addresses.filter(|&address| address >= B).collect::<Vec<_>>()
+        });
+        assert_eq!(found, [B, B + GPU_PAGE]);
+        other.join().unwrap();
+        deregister(&first);
+        deregister(&last);
+        free(B);
+        module.unload();
     });
 }

@@ -4,6 +4,7 @@
 
 use super::cast::*;
 use crate::{
+    c::known_pairs,
     explore::{explore, Preemptions::*},
     rdma::Request,
     world::{spawn, world},
@@ -41,12 +42,28 @@ fn is_asked_once() {
         };
         let second = register(again).unwrap();
         assert_eq!(mapped() - before, 1);
-        assert_eq!(world().kernel.pairs.known(), 1);
+        assert_eq!(known_pairs(), 1);
         deregister(&first);
         deregister(&second);
         let other = register(page(A)).unwrap();
         assert_eq!(mapped() - before, 2, "another device is another pair");
         deregister(&other);
+        free(A);
+        module.unload();
+    });
+}
+
+/// Another device may get its address in memory, where a reference does not keep it.
+#[test]
+fn is_forgotten_with_the_device() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        let registration = register(page(A)).unwrap();
+        deregister(&registration);
+        assert_eq!(known_pairs(), 1);
+        registration.remove_device();
+        assert_eq!(known_pairs(), 0);
         free(A);
         module.unload();
     });
@@ -73,7 +90,7 @@ fn a_failure_to_map() {
         allocate(A);
         world().faults.refuses_to_map.set(EIO);
         assert_eq!(register(page(A)).err(), Some(EIO));
-        assert_eq!(world().kernel.pairs.known(), 0);
+        assert_eq!(known_pairs(), 0);
         world().faults.refuses_to_map.set(0);
         end(register(page(A)));
         free(A);
@@ -90,7 +107,7 @@ fn a_failure_to_map_it_ourselves() {
         // The first one is the driver's.
         world().faults.mapping.set(1);
         assert_eq!(register(page(A)).err(), Some(EIO));
-        assert_eq!(world().kernel.pairs.known(), 0);
+        assert_eq!(known_pairs(), 0);
         end(Ok(register(page(A)).unwrap()));
         free(A);
         module.unload();
@@ -108,7 +125,7 @@ fn no_pin_to_ask_with() {
             allocate(A);
             world().faults.no_persistent.set(errno);
             end(Ok(register(page(A)).unwrap()));
-            assert_eq!(world().kernel.pairs.known(), 0);
+            assert_eq!(known_pairs(), 0);
             world().faults.no_persistent.set(0);
             world().faults.refuses_to_map.set(-524);
             assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
@@ -128,7 +145,7 @@ fn coherent_memory_that_is_not_online() {
         allocate(A);
         world().faults.offline.set(true);
         assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
-        assert_eq!(world().kernel.pairs.known(), 0);
+        assert_eq!(known_pairs(), 0);
         world().faults.offline.set(false);
         assert_eq!(mapped(), before);
         end(Ok(register(page(A)).unwrap()));
@@ -146,7 +163,7 @@ fn a_failure_to_pin_the_page_to_ask_with() {
         allocate(A);
         world().faults.persistent.set(1);
         assert_eq!(register(page(A)).err(), Some(EIO));
-        assert_eq!(world().kernel.pairs.known(), 0);
+        assert_eq!(known_pairs(), 0);
         end(Ok(register(page(A)).unwrap()));
         free(A);
         module.unload();
@@ -164,7 +181,7 @@ fn coherent_memory_without_its_pages() {
         allocate(A);
         world().faults.refuses_to_map.set(-524);
         assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
-        assert_eq!(world().kernel.pairs.known(), 0);
+        assert_eq!(known_pairs(), 0);
         world().faults.refuses_to_map.set(0);
         end(Ok(register(page(A)).unwrap()));
         free(A);
@@ -246,7 +263,7 @@ fn cannot_be_asked() {
         let module = Module::revocable();
         allocate(A);
         deregister(&register(page(A)).unwrap());
-        assert_eq!(world().kernel.pairs.known(), 1);
+        assert_eq!(known_pairs(), 1);
         free(A);
         module.unload();
     });

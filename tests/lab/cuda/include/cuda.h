@@ -40,14 +40,8 @@ typedef enum CUdevice_attribute_enum {
 } CUdevice_attribute;
 
 typedef enum CUpointer_attribute_enum {
-	CU_POINTER_ATTRIBUTE_P2P_TOKENS = 5,
 	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
 } CUpointer_attribute;
-
-typedef struct CUDA_POINTER_ATTRIBUTE_P2P_TOKENS_st {
-	unsigned long long p2pToken;
-	unsigned int vaSpaceToken;
-} CUDA_POINTER_ATTRIBUTE_P2P_TOKENS;
 
 /* Calls that have changed since they were new. */
 #define cuCtxCreate			cuCtxCreate_v2
@@ -80,7 +74,6 @@ CUresult cuMemAlloc(CUdeviceptr *address, size_t size);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemAllocHost(void **address, size_t size);
 CUresult cuMemFreeHost(void *address);
-CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address);
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size);

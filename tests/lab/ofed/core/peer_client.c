@@ -1,45 +1,131 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Clients: who is registered, and which one a range of memory belongs to.
+ * Clients: who is registered, which one a range of memory belongs to, and
+ * /sys/kernel/mm/memory_peers/NAME/, by which user space finds out about them.
  */
-#include <linux/export.h>
+#include <linux/kernfs.h>
 #include <linux/module.h>
-#include <linux/slab.h>
-#include <linux/spinlock.h>
+#include <linux/sysfs.h>
 
 #include "peer_server.h"
 
-static char *peer_generation = "g3b";
-module_param(peer_generation, charp, 0644);
+static char peer_generation[8] = "g3b";
+module_param_string(peer_generation, peer_generation, sizeof(peer_generation), 0644);
 MODULE_PARM_DESC(peer_generation,
-		 "Behaviour towards clients that register from now on: g3b (OFED 5.4-3 and later), g3a (5.1 to 5.4-2), g2 (4.1 to 5.0) or g2_40 (4.0)");
+		 "Behaviour towards clients that register from now on: g3b (OFED 5.4-3 and later), g3a (5.1 to 5.4-2) or g2 (4.1 to 5.0)");
 
+static bool peer_sysfs = true;
+module_param(peer_sysfs, bool, 0644);
+MODULE_PARM_DESC(peer_sysfs,
+		 "Whether clients that register from now on get a directory in sysfs");
+
+static char peer_taken_name[IB_PEER_MEMORY_NAME_MAX + 1];
+module_param_string(peer_taken_name, peer_taken_name, sizeof(peer_taken_name), 0644);
+MODULE_PARM_DESC(peer_taken_name,
+		 "A client of this name is refused, as if another one had its directory in sysfs");
+
+/* In order of registration. The list changes under both locks. */
 static DEFINE_MUTEX(peer_memory_mutex);
-static LIST_HEAD(peer_clients);
-
-/* Every handle that is good, until unregister is done with it. */
 static DEFINE_SPINLOCK(peer_live_lock);
-static LIST_HEAD(peer_live);
-static DECLARE_WAIT_QUEUE_HEAD(peer_live_wait);
+static LIST_HEAD(peer_clients);
 
 static_assert(sizeof(struct peer_memory_client) == 136);
 static_assert(offsetof(struct peer_memory_client, acquire) == 80);
 static_assert(sizeof(struct peer_memory_client_ex) == 152);
 static_assert(offsetofend(struct peer_memory_client_ex, flags) == 148);
 
-static const char *const peer_generation_names[] = {
-	[PEER_G2_40] = "g2_40",
-	[PEER_G2] = "g2",
-	[PEER_G3A] = "g3a",
-	[PEER_G3B] = "g3b",
+/* ---- in sysfs -------------------------------------------------------------- */
+
+static ssize_t version_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct peer_client *client = container_of(kobj, struct peer_client, kobj);
+
+	return sysfs_emit(buf, "%.*s\n", IB_PEER_MEMORY_VER_MAX - 1, client->ops->version);
+}
+
+static struct kobj_attribute peer_version = __ATTR_RO(version);
+
+static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
+
+#define PEER_STAT_ATTR(_name) \
+	{ .attr = { .name = "num_" #_name, .mode = 0444 }, .show = stat_show },
+static struct kobj_attribute peer_stats[] = PEER_STATS(PEER_STAT_ATTR);
+
+static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	const struct peer_client *client = container_of(kobj, struct peer_client, kobj);
+
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&client->stats[attr - peer_stats]));
+}
+
+/*
+ * The directory memory_peers, which goes with the last reference. The kernel exports its
+ * kobject for /sys/kernel, but not that for /sys/kernel/mm: a directory's kernfs node
+ * knows its kobject.
+ */
+static struct kobject *peer_root_get(void)
+{
+	struct kernfs_node *mm = kernfs_find_and_get(kernel_kobj->sd, "mm");
+	struct kernfs_node *root = kernfs_find_and_get(mm, "memory_peers");
+	struct kobject *kobj;
+
+	if (root)
+		kobj = kobject_get(root->priv);
+	else
+		kobj = kobject_create_and_add("memory_peers", mm->priv);
+	kernfs_put(root);
+	kernfs_put(mm);
+	return kobj;
+}
+
+/* Asked first, because kobject_add() would print a stack trace. */
+static bool peer_name_taken(struct kobject *root, const char *name)
+{
+	struct kernfs_node *node = kernfs_find_and_get(root->sd, name);
+
+	kernfs_put(node);
+	return node || sysfs_streq(peer_taken_name, name);
+}
+
+/* Fails for a name that is taken. What was added goes with the client's last reference. */
+static int peer_sysfs_add(struct peer_client *client)
+{
+	const char *name = client->ops->name;
+	struct kobject *root;
+	int err = -EEXIST, i;
+
+	if (!peer_sysfs)
+		return 0;
+	root = peer_root_get();
+	if (!root)
+		return -ENOMEM;
+	if (!peer_name_taken(root, name))
+		err = kobject_add(&client->kobj, root, "%s", name);
+	kobject_put(root);
+	if (!err)
+		err = sysfs_create_file(&client->kobj, &peer_version.attr);
+	for (i = 0; !err && i < ARRAY_SIZE(peer_stats); i++)
+		err = sysfs_create_file(&client->kobj, &peer_stats[i].attr);
+	return err;
+}
+
+static void peer_client_free(struct kobject *kobj)
+{
+	kfree(container_of(kobj, struct peer_client, kobj));
+}
+
+static const struct kobj_type peer_client_type = {
+	.release = peer_client_free,
+	.sysfs_ops = &kobj_sysfs_ops,
 };
+
+/* ---- who there is ---------------------------------------------------------- */
 
 static struct peer_client *peer_live_find(const void *handle)
 {
 	struct peer_client *client;
 
-	lockdep_assert_held(&peer_live_lock);
-	list_for_each_entry(client, &peer_live, live)
+	list_for_each_entry(client, &peer_clients, entry)
 		if (client == handle)
 			return client;
 	return NULL;
@@ -53,27 +139,15 @@ struct peer_client *peer_client_enter(void *handle)
 	spin_lock(&peer_live_lock);
 	client = peer_live_find(handle);
 	if (client)
-		client->invalidations++;
+		atomic_inc(&client->invalidations);
 	spin_unlock(&peer_live_lock);
 	return client;
 }
 
 void peer_client_leave(struct peer_client *client)
 {
-	spin_lock(&peer_live_lock);
-	if (!--client->invalidations)
-		wake_up_all(&peer_live_wait);
-	spin_unlock(&peer_live_lock);
-}
-
-static unsigned int peer_client_invalidations(struct peer_client *client)
-{
-	unsigned int n;
-
-	spin_lock(&peer_live_lock);
-	n = client->invalidations;
-	spin_unlock(&peer_live_lock);
-	return n;
+	if (atomic_dec_and_test(&client->invalidations))
+		wake_up_var(&client->invalidations);
 }
 
 void peer_client_put(struct peer_client *client)
@@ -82,28 +156,17 @@ void peer_client_put(struct peer_client *client)
 		complete(&client->unused);
 }
 
-/*
- * MLNX_OFED 4.1 to 5.0 have two functions behind the client's last operation,
- * and ask a client with the first of them only for processes that have called
- * it, which ordinary ones do not. A client that was built for later cores has
- * the size of its structure there.
- */
-static bool peer_client_skipped(struct peer_client *client)
+static const struct peer_memory_client_ex *peer_client_ex(const struct peer_client *client)
 {
-	const struct peer_memory_client_ex *ex;
-
-	if (client->generation != PEER_G2)
-		return false;
-	ex = container_of(client->ops, struct peer_memory_client_ex, client);
-	if (!ex->ex_size)
-		return false;
-	peer_count(PEER_SKIPPED_CLIENTS, 1);
-	return true;
+	return container_of(client->ops, struct peer_memory_client_ex, client);
 }
 
 /*
  * The first client in line that says yes. A client that wants to invalidate
- * is only asked where the driver could do that.
+ * is only asked where the driver could do that. MLNX_OFED 4.1 to 5.0 have two
+ * functions behind the client's last operation, and ask a client with the first
+ * of them only for processes that have called it, which ordinary ones do not. A
+ * client that was built for later cores has the size of its structure there.
  */
 struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 				       bool can_invalidate, void **context)
@@ -112,10 +175,12 @@ struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 
 	mutex_lock(&peer_memory_mutex);
 	list_for_each_entry(client, &peer_clients, entry) {
-		if (client->revocable && !can_invalidate)
+		if (client->leaving || (client->revocable && !can_invalidate))
 			continue;
-		if (peer_client_skipped(client))
+		if (peer_is_g2(client) && peer_client_ex(client)->ex_size) {
+			peer_count(PEER_skipped_clients, 1);
 			continue;
+		}
 		if (peer_call_acquire(client, addr, size, context) > 0) {
 			refcount_inc(&client->users);
 			found = client;
@@ -125,6 +190,8 @@ struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 	mutex_unlock(&peer_memory_mutex);
 	return found;
 }
+
+/* ---- how they come and go --------------------------------------------------- */
 
 static const char *peer_client_fault(const struct peer_memory_client *ops)
 {
@@ -142,44 +209,33 @@ static const char *peer_client_fault(const struct peer_memory_client *ops)
 
 static bool peer_client_unmaps(struct peer_client *client)
 {
-	const struct peer_memory_client *ops = client->ops;
-	const struct peer_memory_client_ex *ex;
+	const struct peer_memory_client_ex *ex = peer_client_ex(client);
 
-	if (client->generation < PEER_G3B || !ops->version[IB_PEER_MEMORY_VER_MAX - 1])
+	if (client->generation < PEER_G3B || !client->ops->version[IB_PEER_MEMORY_VER_MAX - 1])
 		return false;
-	ex = container_of(ops, struct peer_memory_client_ex, client);
 	if (ex->ex_size < offsetofend(struct peer_memory_client_ex, flags)) {
-		peer_violation(client, PEER_BAD_CLIENT,
-			       "flag byte set, but ex_size is %zu", ex->ex_size);
+		peer_violation(client, "bad_client", "flag byte set, but ex_size is %zu",
+			       ex->ex_size);
 		return false;
 	}
 	if (ex->flags & ~PEER_MEM_INVALIDATE_UNMAPS)
-		peer_violation(client, PEER_BAD_CLIENT,
-			       "unknown flags %#x", ex->flags);
+		peer_violation(client, "bad_client", "unknown flags %#x", ex->flags);
 	return ex->flags & PEER_MEM_INVALIDATE_UNMAPS;
-}
-
-/* What the parameter says, or less than zero. */
-static int peer_current_generation(void)
-{
-	int generation;
-
-	kernel_param_lock(THIS_MODULE);
-	generation = sysfs_match_string(peer_generation_names, peer_generation);
-	kernel_param_unlock(THIS_MODULE);
-	if (generation < 0)
-		pr_err("peer memory: peer_generation is none of g2_40, g2, g3a, g3b\n");
-	return generation;
 }
 
 static struct peer_client *peer_client_new(const struct peer_memory_client *ops,
 					   bool revocable)
 {
-	int generation = peer_current_generation();
+	static const char *const names[] = {
+		[PEER_G2] = "g2", [PEER_G3A] = "g3a", [PEER_G3B] = "g3b",
+	};
+	int generation = sysfs_match_string(names, peer_generation);
 	struct peer_client *client;
 
-	if (generation < 0)
+	if (generation < 0) {
+		pr_err("peer memory: peer_generation is none of g2, g3a, g3b\n");
 		return NULL;
+	}
 	client = kzalloc_obj(*client);
 	if (!client)
 		return NULL;
@@ -190,14 +246,12 @@ static struct peer_client *peer_client_new(const struct peer_memory_client *ops,
 	client->unmaps = peer_client_unmaps(client);
 	refcount_set(&client->users, 1);
 	init_completion(&client->unused);
-	xa_init_flags(&client->umems, XA_FLAGS_ALLOC);
-	mutex_init(&client->tickets_lock);
-	init_waitqueue_head(&client->tickets_wait);
-	client->next_ticket = 1;
-	if (peer_switched(PEER_LATE_TICKETS)) {
-		client->next_id = PEER_NO_TICKET - 2;
+	peer_lock_init(&client->lock);
+	xa_init(&client->umems);
+	if (peer_switched(PEER_late_tickets))
 		client->next_ticket = PEER_NO_TICKET - 2;
-	}
+	else
+		client->next_ticket = peer_is_g2(client);
 	return client;
 }
 
@@ -208,12 +262,11 @@ void *ib_register_peer_memory_client(const struct peer_memory_client *peer_clien
 	struct peer_client *client;
 
 	if (fault) {
-		peer_violation(NULL, PEER_BAD_CLIENT, "%s", fault);
+		peer_violation(NULL, "bad_client", "%s", fault);
 		return NULL;
 	}
 	if (peer_in_call(NULL)) {
-		peer_violation(NULL, PEER_REENTRY,
-			       "register called from inside an operation");
+		peer_violation(NULL, "reentry", "register called from inside an operation");
 		return NULL;
 	}
 	client = peer_client_new(peer_client, invalidate_callback);
@@ -222,84 +275,58 @@ void *ib_register_peer_memory_client(const struct peer_memory_client *peer_clien
 
 	mutex_lock(&peer_memory_mutex);
 	if (peer_sysfs_add(client)) {
-		mutex_unlock(&peer_memory_mutex);
 		kobject_put(&client->kobj);
+		mutex_unlock(&peer_memory_mutex);
 		return NULL;
 	}
 	if (invalidate_callback)
 		*invalidate_callback = peer_invalidate;
 	spin_lock(&peer_live_lock);
-	list_add_tail(&client->live, &peer_live);
-	spin_unlock(&peer_live_lock);
 	list_add_tail(&client->entry, &peer_clients);
+	spin_unlock(&peer_live_lock);
 	mutex_unlock(&peer_memory_mutex);
 
-	peer_count(PEER_LIVE_CLIENTS, 1);
+	peer_count(PEER_live_clients, 1);
 	return client;
 }
 EXPORT_SYMBOL(ib_register_peer_memory_client);
-
-/* The client's last reference and its last invalidation are gone after this. */
-static void peer_client_drain(struct peer_client *client)
-{
-	peer_client_put(client);
-	if (!wait_for_completion_timeout(&client->unused, PEER_DEADLOCK_SECONDS * HZ)) {
-		pr_warn("peer memory: unregister of %s still waits for its regions\n",
-			client->ops->name);
-		wait_for_completion(&client->unused);
-	}
-	if (peer_client_invalidations(client)) {
-		peer_violation(client, PEER_UNREGISTER_EARLY,
-			       "unregistered with an invalidation in flight: real servers free what that one uses");
-		wait_event(peer_live_wait, !peer_client_invalidations(client));
-	}
-}
 
 void ib_unregister_peer_memory_client(void *reg_handle)
 {
 	struct peer_client *client;
 
 	if (peer_in_call(NULL)) {
-		peer_violation(NULL, PEER_REENTRY,
+		peer_violation(NULL, "reentry",
 			       "unregister called from inside an operation: real servers hang, here nothing was done");
 		return;
 	}
 	mutex_lock(&peer_memory_mutex);
-	spin_lock(&peer_live_lock);
 	client = peer_live_find(reg_handle);
-	spin_unlock(&peer_live_lock);
-	/* An entry out of the list belongs to an unregister under way. */
-	if (client && list_empty(&client->entry))
+	if (client && client->leaving)
 		client = NULL;
 	if (client)
-		list_del_init(&client->entry);
+		client->leaving = true;
 	mutex_unlock(&peer_memory_mutex);
 	if (!client) {
-		peer_violation(NULL, PEER_BAD_HANDLE,
-			       "unregister of %p, which is not registered", reg_handle);
+		peer_violation(NULL, "bad_handle", "unregister of %p, which is not registered",
+			       reg_handle);
 		return;
 	}
 
-	peer_client_drain(client);
+	peer_client_put(client);
+	wait_for_completion(&client->unused);
 	mutex_lock(&peer_memory_mutex);
 	spin_lock(&peer_live_lock);
-	list_del(&client->live);
+	list_del(&client->entry);
 	spin_unlock(&peer_live_lock);
-	peer_sysfs_remove(client);
-	mutex_unlock(&peer_memory_mutex);
+	if (atomic_read(&client->invalidations)) {
+		peer_violation(client, "unregister_early",
+			       "unregistered with an invalidation in flight: real servers free what that one uses");
+		wait_var_event(&client->invalidations, !atomic_read(&client->invalidations));
+	}
 	WARN_ON(!xa_empty(&client->umems));
-	peer_count(PEER_LIVE_CLIENTS, -1);
+	peer_count(PEER_live_clients, -1);
 	kobject_put(&client->kobj);
+	mutex_unlock(&peer_memory_mutex);
 }
 EXPORT_SYMBOL(ib_unregister_peer_memory_client);
-
-/* As if another client of that name were there. */
-int peer_client_take_name(const char *name)
-{
-	int err;
-
-	mutex_lock(&peer_memory_mutex);
-	err = peer_sysfs_squat(name);
-	mutex_unlock(&peer_memory_mutex);
-	return err;
-}

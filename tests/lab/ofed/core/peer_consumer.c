@@ -4,7 +4,7 @@
  * ever transferred through.
  *
  * The file "umem" in debugfs holds one registration for each time that it is
- * open. What is written is one command:
+ * open; one thread uses it. What is written is one command:
  *
  *   register ADDRESS LENGTH WAY    of this process' memory. WAY is revocable, as
  *                                  mlx5 does for memory regions, or fixed, as it
@@ -18,15 +18,7 @@
  * device would work with. The end of a region that was revoked is still to be
  * deregistered.
  */
-#include <linux/debugfs.h>
-#include <linux/mutex.h>
-#include <linux/seq_file.h>
-#include <linux/slab.h>
-#include <linux/string.h>
-#include <linux/timex.h>
 #include <net/net_namespace.h>
-#include <rdma/ib_umem.h>
-#include <rdma/ib_verbs.h>
 
 #include "core_priv.h"
 #include "peer_server.h"
@@ -38,7 +30,6 @@
 #define PEER_DEVICES 16
 
 struct peer_consumer {
-	struct mutex lock;	/* all of this */
 	struct ib_device *device;
 	struct ib_umem *umem;
 	bool revoked;
@@ -48,22 +39,6 @@ struct peer_consumer {
 	unsigned long page_size;
 };
 
-struct peer_range {
-	unsigned long address;
-	size_t length;
-	bool revocable;
-};
-
-static struct ib_device *peer_any_device(void)
-{
-	struct ib_device *device = NULL;
-	u32 i;
-
-	for (i = 0; i < PEER_DEVICES && !device; i++)
-		device = ib_device_get_by_index(&init_net, i);
-	return device;
-}
-
 static void peer_consumer_invalidate(struct ib_umem *umem, void *priv)
 {
 	struct peer_consumer *c = priv;
@@ -71,18 +46,17 @@ static void peer_consumer_invalidate(struct ib_umem *umem, void *priv)
 	WRITE_ONCE(c->revoked, true);
 }
 
-static int peer_consumer_begin(struct peer_consumer *c, const struct peer_range *range)
+static int peer_consumer_begin(struct peer_consumer *c, unsigned long address,
+			       size_t length, unsigned long flags)
 {
 	u64 began = get_cycles();
 	struct ib_umem *umem;
 	int err;
 
-	umem = ib_umem_get_peer(c->device, range->address, range->length,
-				IB_ACCESS_LOCAL_WRITE,
-				range->revocable ? IB_PEER_MEM_INVAL_SUPP : 0);
+	umem = ib_umem_get_peer(c->device, address, length, IB_ACCESS_LOCAL_WRITE, flags);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
-	c->page_size = ib_umem_find_best_pgsz(umem, PEER_PAGE_SIZES, range->address);
+	c->page_size = ib_umem_find_best_pgsz(umem, PEER_PAGE_SIZES, address);
 	c->entries = lab_umem_table(umem)->nents;
 	c->revoked = false;
 	err = ib_umem_activate_invalidation_notifier(umem, peer_consumer_invalidate, c);
@@ -106,80 +80,46 @@ static void peer_consumer_end(struct peer_consumer *c)
 	c->deregister_ticks += get_cycles() - began;
 }
 
-static int peer_consumer_register(struct peer_consumer *c, const struct peer_range *range)
-{
-	int err;
-
-	if (c->umem)
-		return -EBUSY;
-	c->device = peer_any_device();
-	if (!c->device)
-		return -ENODEV;
-	c->register_ticks = 0;
-	c->deregister_ticks = 0;
-	err = peer_consumer_begin(c, range);
-	if (err)
-		ib_device_put(c->device);
-	return err;
-}
-
-static int peer_consumer_deregister(struct peer_consumer *c)
-{
-	if (!c->umem)
-		return -EINVAL;
-	peer_consumer_end(c);
-	ib_device_put(c->device);
-	return 0;
-}
-
-static int peer_consumer_repeat(struct peer_consumer *c, const struct peer_range *range,
-				unsigned int cycles)
-{
-	int err = peer_consumer_register(c, range);
-
-	while (!err && --cycles) {
-		peer_consumer_end(c);
-		err = peer_consumer_begin(c, range);
-		if (err)
-			ib_device_put(c->device);
-	}
-	return err ?: peer_consumer_deregister(c);
-}
-
 static int peer_consumer_obey(struct peer_consumer *c, const char *text)
 {
-	struct peer_range range;
-	unsigned int cycles;
+	unsigned int cycles, words;
+	unsigned long address;
 	char verb[16], way[16];
-	int words;
+	size_t length;
+	bool repeat;
+	int err;
 
-	words = sscanf(text, "%15s %lu %zu %15s %u", verb, &range.address,
-		       &range.length, way, &cycles);
-	if (words == 1 && !strcmp(verb, "deregister"))
-		return peer_consumer_deregister(c);
-	if (words < 4)
+	words = sscanf(text, "%15s %lu %zu %15s %u", verb, &address, &length, way, &cycles);
+	if (words == 1 && c->umem && !strcmp(verb, "deregister")) {
+		peer_consumer_end(c);
+		return 0;
+	}
+	repeat = words == 5 && cycles && !strcmp(verb, "repeat");
+	if ((!repeat && (words != 4 || strcmp(verb, "register"))) ||
+	    (strcmp(way, "revocable") && strcmp(way, "fixed")))
 		return -EINVAL;
-	range.revocable = !strcmp(way, "revocable");
-	if (!range.revocable && strcmp(way, "fixed"))
-		return -EINVAL;
-	if (words == 4 && !strcmp(verb, "register"))
-		return peer_consumer_register(c, &range);
-	if (words == 5 && !strcmp(verb, "repeat") && cycles)
-		return peer_consumer_repeat(c, &range, cycles);
-	return -EINVAL;
+	if (c->umem)
+		return -EBUSY;
+	c->register_ticks = 0;
+	c->deregister_ticks = 0;
+	do {
+		err = peer_consumer_begin(c, address, length,
+					  *way == 'r' ? IB_PEER_MEM_INVAL_SUPP : 0);
+		if (repeat && !err)
+			peer_consumer_end(c);
+	} while (repeat && !err && --cycles);
+	return err;
 }
 
 static int umem_show(struct seq_file *m, void *unused)
 {
 	struct peer_consumer *c = m->private;
 
-	mutex_lock(&c->lock);
 	seq_printf(m, "register_ticks %llu\n", c->register_ticks);
 	seq_printf(m, "deregister_ticks %llu\n", c->deregister_ticks);
 	seq_printf(m, "entries %u\n", c->entries);
 	seq_printf(m, "page_size %lu\n", c->page_size);
 	seq_printf(m, "revoked %d\n", READ_ONCE(c->revoked));
-	mutex_unlock(&c->lock);
 	return 0;
 }
 
@@ -188,37 +128,40 @@ static ssize_t umem_write(struct file *file, const char __user *buf, size_t coun
 {
 	char *text __free(kfree) = memdup_user_nul(buf, count);
 	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
-	int err;
 
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	mutex_lock(&c->lock);
-	err = peer_consumer_obey(c, text);
-	mutex_unlock(&c->lock);
-	return err ?: count;
+	return peer_consumer_obey(c, text) ?: count;
+}
+
+static void peer_consumer_free(struct peer_consumer *c)
+{
+	if (c->umem)
+		peer_consumer_end(c);
+	if (c->device)
+		ib_device_put(c->device);
+	kfree(c);
 }
 
 static int umem_open(struct inode *inode, struct file *file)
 {
 	struct peer_consumer *c = kzalloc_obj(*c);
 	int err;
+	u32 i;
 
 	if (!c)
 		return -ENOMEM;
-	mutex_init(&c->lock);
-	err = single_open(file, umem_show, c);
+	for (i = 0; i < PEER_DEVICES && !c->device; i++)
+		c->device = ib_device_get_by_index(&init_net, i);
+	err = c->device ? single_open(file, umem_show, c) : -ENODEV;
 	if (err)
-		kfree(c);
+		peer_consumer_free(c);
 	return err;
 }
 
 static int umem_release(struct inode *inode, struct file *file)
 {
-	struct peer_consumer *c = ((struct seq_file *)file->private_data)->private;
-
-	if (c->umem)
-		peer_consumer_deregister(c);
-	kfree(c);
+	peer_consumer_free(((struct seq_file *)file->private_data)->private);
 	return single_release(inode, file);
 }
 

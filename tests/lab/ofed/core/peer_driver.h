@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Peer memory as an RDMA driver sees it.
+ * Peer memory as the kernel's files see it: an RDMA driver, and the lines that
+ * `adapt` puts into umem.c and device.c.
  */
 #ifndef PEER_DRIVER_H
 #define PEER_DRIVER_H
@@ -40,5 +41,17 @@ void ib_umem_stop_invalidation_notifier(struct ib_umem *umem);
 
 /* Whether the lab wants this registration to fail in the driver: an errno. */
 int ib_umem_peer_driver_step(struct ib_umem *umem);
+
+/*
+ * Pinning failed with @err, nothing is pinned, the range is still charged to
+ * the process. Returns zero if a peer took the range over.
+ */
+int ib_peer_umem_get(struct ib_umem *umem, int access, int err);
+
+/* Whether the umem was a peer's, and is gone now. */
+bool ib_peer_umem_release(struct ib_umem *umem);
+
+void ib_peer_init(void);
+void ib_peer_exit(void);
 
 #endif

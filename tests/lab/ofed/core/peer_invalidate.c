@@ -1,39 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Invalidations: a client says that a region loses its memory. From G3A on; for
- * earlier servers see peer_g2.c.
+ * Invalidations: a client says that a region loses its memory; and how G2 ends one.
  */
 #include <linux/preempt.h>
-#include <linux/timex.h>
-#include <rdma/ib_umem.h>
 
 #include "peer_server.h"
 
-/* The region with a ticket, with a reference. */
-static struct peer_umem *peer_umem_find(struct peer_client *client, u64 ticket)
+void peer_unlock(struct peer_lock *lock)
 {
-	struct peer_umem *p;
-
-	xa_lock(&client->umems);
-	atomic64_inc(&client->stats.free_callbacks);
-	p = xa_load(&client->umems, ticket);
-	if (p) {
-		kref_get(&p->kref);
-		atomic_inc(&p->in_flight);
-	}
-	xa_unlock(&client->umems);
-	return p;
-}
-
-void peer_tell_deadlock(struct peer_umem *p, const char *what)
-{
-	char holder[80];
-
-	if (!peer_describe_call(p, holder, sizeof(holder)))
-		strscpy(holder, "nobody in the client", sizeof(holder));
-	peer_violation(p->client, PEER_INVALIDATE_DEADLOCK,
-		       "invalidation of region %llu gave up waiting for its %s after %d s; there now: %s",
-		       p->id, what, PEER_DEADLOCK_SECONDS, holder);
+	mutex_unlock(&lock->mutex);
+	wake_up_all(&lock->wait);
 }
 
 /*
@@ -43,94 +19,170 @@ void peer_tell_deadlock(struct peer_umem *p, const char *what)
 static bool peer_wait_ready(struct peer_umem *p)
 {
 	enum peer_phase phase = READ_ONCE(p->phase);
-	bool ready;
 
 	if (phase == PEER_READY)
 		return true;
-	if (phase == PEER_PINNING) {
-		peer_violation(p->client, PEER_INVALIDATE_EARLY,
+	if (phase == PEER_PINNING)
+		peer_violation(p->client, "invalidate_early",
 			       "invalidation of region %llu before its dma_map", p->id);
-	}
-	peer_count(PEER_LIVE_WAITS, 1);
-	ready = wait_event_timeout(p->wait, READ_ONCE(p->phase) >= PEER_READY,
-				   PEER_DEADLOCK_SECONDS * HZ);
-	peer_count(PEER_LIVE_WAITS, -1);
-	if (!ready) {
-		peer_tell_deadlock(p, "registration");
+	if (!peer_wait_or_tell(p->client, p->id, "registration", &p->lock,
+			       READ_ONCE(p->phase) >= PEER_READY))
 		return false;
-	}
 	if (READ_ONCE(p->phase) == PEER_READY)
 		return true;
 	if (phase != PEER_PINNING)
-		peer_violation(p->client, PEER_INVALIDATE_EARLY,
+		peer_violation(p->client, "invalidate_early",
 			       "invalidation of region %llu, whose dma_map failed", p->id);
 	return false;
 }
 
-/* As mutex_lock(), but a deadlock in the client does not take the machine. */
-static bool peer_lock_or_tell(struct peer_umem *p)
-{
-	bool locked;
-
-	might_lock_nested(&p->mapping_lock, PEER_LOCK_LATER);
-	peer_count(PEER_LIVE_WAITS, 1);
-	locked = wait_event_timeout(p->wait, mutex_trylock(&p->mapping_lock),
-				    PEER_DEADLOCK_SECONDS * HZ);
-	peer_count(PEER_LIVE_WAITS, -1);
-	if (!locked)
-		peer_tell_deadlock(p, "lock");
-	return locked;
-}
-
 static void peer_umem_invalidate(struct peer_umem *p)
 {
-	struct peer_client *client = p->client;
-
 	if (!peer_wait_ready(p))
 		return;
 	if (p->b13_stuck) {
 		/* A real one never returns. */
-		peer_count(PEER_B13_HANGS, 1);
+		peer_count(PEER_b13_hangs, 1);
 		return;
 	}
-	if (!peer_lock_or_tell(p))
+	might_lock_nested(&p->lock.mutex, PEER_LOCK_LATER);
+	if (!peer_wait_or_tell(p->client, p->id, "lock", &p->lock,
+			       mutex_trylock(&p->lock.mutex)))
 		return;
-	if (p->state != PEER_MAPPED) {
-		peer_count(PEER_INVALIDATIONS_LATE, 1);
-		peer_unlock(p);
-		return;
-	}
-	if (p->invalidate)
-		p->invalidate(p->umem, p->invalidate_priv);
-	peer_table_check_mapped(p);
-	if (client->unmaps) {
-		peer_umem_invalidated(p);
-		p->state = PEER_INVALIDATED;
+	if (p->mapped) {
+		if (p->invalidate)
+			p->invalidate(p->umem, p->invalidate_priv);
+		peer_table_check_mapped(p);
+		peer_umem_unmap(p, p->client->unmaps);
+		p->mapped = false;
+		peer_count(PEER_revoked_umems, 1);
 	} else {
-		peer_umem_unmap(p);
-		p->state = PEER_UNMAPPED;
+		peer_count(PEER_invalidations_late, 1);
 	}
-	peer_count(PEER_REVOKED_UMEMS, 1);
-	peer_unlock(p);
+	peer_unlock(&p->lock);
 }
 
 static void peer_invalidate_ticket(struct peer_client *client, u64 ticket)
 {
-	struct peer_umem *p = peer_umem_find(client, ticket);
+	struct peer_umem *p;
 
+	xa_lock(&client->umems);
+	p = xa_load(&client->umems, ticket);
+	if (p) {
+		kref_get(&p->kref);
+		atomic_inc(&p->in_flight);
+	}
+	xa_unlock(&client->umems);
 	if (!p) {
-		peer_count(PEER_INVALIDATIONS_UNKNOWN, 1);
+		peer_count(PEER_invalidations_unknown, 1);
 		return;
 	}
 	if (peer_in_call(p)) {
-		peer_violation(client, PEER_REENTRY,
+		peer_violation(client, "reentry",
 			       "region %llu invalidated from inside an operation on it: real servers hang",
 			       p->id);
 	} else {
-		peer_hold(PEER_AT_INVALIDATE);
+		peer_hold(PEER_HOLD_invalidate);
 		peer_umem_invalidate(p);
 	}
 	atomic_dec(&p->in_flight);
+	kref_put(&p->kref, peer_umem_free);
+}
+
+/*
+ * G2: nothing is locked while a client works. An invalidation that comes before
+ * the driver has activated the region only fails the activation. One that
+ * comes later does the whole deregistration itself, in the client's own call;
+ * if the user is doing that already, it waits until the ticket is taken back,
+ * and returns while the user's thread goes on.
+ */
+int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *priv)
+{
+	struct peer_lock *lock = &p->client->lock;
+	int err = 0;
+
+	mutex_lock(&lock->mutex);
+	if (p->invalidated_early) {
+		err = -EINVAL;
+	} else {
+		p->invalidate = func;
+		p->invalidate_priv = priv;
+	}
+	peer_unlock(lock);
+	return err;
+}
+
+/* The user's: either this or an invalidation ends the region. */
+void peer_g2_begin_dereg(struct peer_umem *p)
+{
+	if (p->dereg_begun)
+		return;
+	p->dereg_begun = true;
+	if (atomic_inc_return(&p->ending) > 1)
+		wait_event(p->lock.wait, READ_ONCE(p->phase) == PEER_ENDED);
+	else
+		peer_hold(PEER_HOLD_stop);
+}
+
+void peer_g2_dereg(struct peer_umem *p)
+{
+	struct peer_lock *lock = &p->client->lock;
+
+	peer_g2_begin_dereg(p);
+	if (READ_ONCE(p->phase) == PEER_ENDED)
+		return;
+	mutex_lock(&lock->mutex);
+	/* A client that has been told may have undone its mapping. */
+	if (!p->invalidated_early)
+		peer_table_check_mapped(p);
+	peer_umem_forget(p);
+	peer_unlock(lock);
+	peer_umem_unmap(p, false);
+	peer_umem_release(p);
+}
+
+/* The invalidation's: everything, with the tickets locked. */
+static void peer_g2_end(struct peer_umem *p)
+{
+	p->invalidate(p->umem, p->invalidate_priv);
+	peer_table_check_mapped(p);
+	peer_umem_forget(p);
+	peer_umem_unmap(p, false);
+	peer_umem_release(p);
+	peer_count(PEER_ended_in_callback, 1);
+	peer_count(PEER_revoked_umems, 1);
+	peer_set_phase(p, PEER_ENDED);
+}
+
+static void peer_g2_invalidate(struct peer_client *client, u64 ticket)
+{
+	struct peer_lock *lock = &client->lock;
+	struct peer_umem *p;
+
+	peer_hold(PEER_HOLD_invalidate);
+	might_lock(&lock->mutex);
+	if (!peer_wait_or_tell(client, ticket, "turn", lock, mutex_trylock(&lock->mutex)))
+		return;
+	p = xa_load(&client->umems, ticket);
+	if (!p) {
+		peer_count(PEER_invalidations_unknown, 1);
+		peer_unlock(lock);
+		return;
+	}
+	kref_get(&p->kref);
+	if (!p->invalidate) {
+		peer_count(PEER_invalidations_premature, 1);
+		p->invalidated_early = true;
+		peer_unlock(lock);
+	} else if (atomic_inc_return(&p->ending) == 1) {
+		peer_g2_end(p);
+		peer_unlock(lock);
+	} else {
+		peer_unlock(lock);
+		peer_count(PEER_invalidations_late, 1);
+		peer_wait_or_tell(client, ticket, "deregistration", &p->lock,
+				  READ_ONCE(p->forgotten));
+	}
 	kref_put(&p->kref, peer_umem_free);
 }
 
@@ -153,32 +205,29 @@ int peer_invalidate(void *handle, u64 core_context)
 	u64 began = get_cycles();
 	struct peer_client *client = peer_client_enter(handle);
 
-	peer_count(PEER_INVALIDATIONS, 1);
 	if (!client) {
-		peer_violation(NULL, PEER_BAD_HANDLE,
+		peer_violation(NULL, "bad_handle",
 			       "invalidation through %p, which is not registered", handle);
 		return 0;
 	}
 	if (peer_is_atomic()) {
-		peer_violation(client, PEER_INVALIDATE_ATOMIC,
+		peer_violation(client, "invalidate_atomic",
 			       "invalidation of region %llu where it may not sleep",
 			       core_context);
-		goto out;
-	}
-	if (!peer_ticket_possible(client, core_context)) {
-		peer_violation(client, PEER_INVALIDATE_TICKET,
+	} else if (!peer_ticket_possible(client, core_context)) {
+		peer_violation(client, "invalidate_ticket",
 			       "invalidation with %#llx, a ticket never given out",
 			       core_context);
-		goto out;
+	} else {
+		atomic64_inc(&client->stats[PEER_free_callbacks]);
+		peer_count(PEER_live_invalidations, 1);
+		if (peer_is_g2(client))
+			peer_g2_invalidate(client, core_context);
+		else
+			peer_invalidate_ticket(client, core_context);
+		peer_count(PEER_live_invalidations, -1);
 	}
-	peer_count(PEER_LIVE_INVALIDATIONS, 1);
-	if (peer_is_g2(client))
-		peer_g2_invalidate(client, core_context);
-	else
-		peer_invalidate_ticket(client, core_context);
-	peer_count(PEER_LIVE_INVALIDATIONS, -1);
-out:
 	peer_client_leave(client);
-	peer_clock(PEER_INVALIDATE, get_cycles() - began);
+	peer_clock(PEER_OP_invalidate, get_cycles() - began);
 	return 0;
 }

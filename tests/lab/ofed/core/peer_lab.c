@@ -1,140 +1,164 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a test reads in debugfs: counters, violations, and calls.
+ * What a test reads and sets in debugfs (../README.md).
  */
-#include <linux/debugfs.h>
-#include <linux/seq_file.h>
-#include <linux/spinlock.h>
+#include <linux/module.h>
 
-#include "peer_hooks.h"
 #include "peer_server.h"
 
-static struct dentry *peer_dir;
+/* How long a test may hold a task. */
+#define PEER_HOLD_SECONDS 60
 
-static const char *const peer_op_names[PEER_OPS] = {
-	[PEER_ACQUIRE] = "acquire",
-	[PEER_GET_PAGES] = "get_pages",
-	[PEER_DMA_MAP] = "dma_map",
-	[PEER_GET_PAGE_SIZE] = "get_page_size",
-	[PEER_DMA_UNMAP] = "dma_unmap",
-	[PEER_PUT_PAGES] = "put_pages",
-	[PEER_RELEASE] = "release",
-	[PEER_INVALIDATE] = "invalidate",
+/* A line of a file: a name, and one number or two. */
+struct peer_number {
+	const char *name;
+	atomic64_t value;
+	atomic64_t more;
 };
 
-static const char *const peer_counter_names[PEER_COUNTERS] = {
-	[PEER_LIVE_CLIENTS] = "live_clients",
-	[PEER_LIVE_UMEMS] = "live_umems",
-	[PEER_LIVE_CONTEXTS] = "live_contexts",
-	[PEER_LIVE_GOT] = "live_got",
-	[PEER_LIVE_MAPPED] = "live_mapped",
-	[PEER_LIVE_PINNED_PAGES] = "live_pinned_pages",
-	[PEER_LIVE_INVALIDATIONS] = "live_invalidations",
-	[PEER_LIVE_WAITS] = "live_waits",
-	[PEER_INVALIDATIONS] = "invalidations",
-	[PEER_INVALIDATIONS_UNKNOWN] = "invalidations_unknown",
-	[PEER_INVALIDATIONS_LATE] = "invalidations_late",
-	[PEER_INVALIDATIONS_PREMATURE] = "invalidations_premature",
-	[PEER_REVOKED_UMEMS] = "revoked_umems",
-	[PEER_ENDED_IN_CALLBACK] = "ended_in_callback",
-	[PEER_SKIPPED_CLIENTS] = "skipped_clients",
-	[PEER_TABLES_WITHOUT_PAGES] = "tables_without_pages",
-	[PEER_B2_UNLOCKS] = "b2_unlocks",
-	[PEER_B11_UNSTOPPED] = "b11_unstopped",
-	[PEER_B13_HANGS] = "b13_hangs",
-};
+#define PEER_NUMBER(_name) { .name = #_name },
+static struct peer_number peer_ops[] = PEER_OPS(PEER_NUMBER);	/* calls, ticks */
+static struct peer_number peer_counters[] = PEER_COUNTERS(PEER_NUMBER);
+static struct peer_number peer_switches[] = PEER_SWITCHES(PEER_NUMBER);
+static struct peer_number peer_fails[] = PEER_FAILS(PEER_NUMBER);	/* still to fail */
+static struct peer_number peer_holds[] = PEER_HOLDS(PEER_NUMBER);	/* on or off, tasks */
 
-static const char *const peer_violation_names[PEER_VIOLATIONS] = {
-	[PEER_BAD_CLIENT] = "bad_client",
-	[PEER_BAD_HANDLE] = "bad_handle",
-	[PEER_REENTRY] = "reentry",
-	[PEER_NO_CONTEXT] = "no_context",
-	[PEER_BAD_RETURN] = "bad_return",
-	[PEER_CONTEXT_LEAK] = "context_leak",
-	[PEER_BAD_PAGE_SIZE] = "bad_page_size",
-	[PEER_BAD_TABLE] = "bad_table",
-	[PEER_BAD_ENTRY] = "bad_entry",
-	[PEER_BAD_LENGTH] = "bad_length",
-	[PEER_BAD_ADDRESS] = "bad_address",
-	[PEER_UNMAPPED_ADDRESS] = "unmapped_address",
-	[PEER_TABLE_CHANGED] = "table_changed",
-	[PEER_INVALIDATE_ATOMIC] = "invalidate_atomic",
-	[PEER_INVALIDATE_TICKET] = "invalidate_ticket",
-	[PEER_INVALIDATE_EARLY] = "invalidate_early",
-	[PEER_INVALIDATE_DEADLOCK] = "invalidate_deadlock",
-	[PEER_RELEASE_EARLY] = "release_early",
-	[PEER_UNREGISTER_EARLY] = "unregister_early",
-	[PEER_B2_DEADLOCK] = "b2_deadlock",
-};
-
-static atomic64_t peer_op_counts[PEER_OPS];
-static atomic64_t peer_op_ticks[PEER_OPS];
-static atomic64_t peer_counters[PEER_COUNTERS];
-
-const char *peer_op_name(enum peer_op op)
-{
-	return peer_op_names[op];
-}
+static DECLARE_WAIT_QUEUE_HEAD(peer_hold_wait);
 
 void peer_count(enum peer_counter which, s64 by)
 {
-	atomic64_add(by, &peer_counters[which]);
+	atomic64_add(by, &peer_counters[which].value);
 }
 
 /* A call that is over has taken so many ticks of get_cycles(). */
 void peer_clock(enum peer_op op, u64 ticks)
 {
-	atomic64_inc(&peer_op_counts[op]);
-	atomic64_add(ticks, &peer_op_ticks[op]);
+	atomic64_inc(&peer_ops[op].value);
+	atomic64_add(ticks, &peer_ops[op].more);
 }
 
-static int clocks_show(struct seq_file *m, void *unused)
+const char *peer_op_name(enum peer_op op)
 {
-	int i;
+	return peer_ops[op].name;
+}
 
-	for (i = 0; i < PEER_OPS; i++)
-		seq_printf(m, "%s %lld %lld\n", peer_op_names[i],
-			   atomic64_read(&peer_op_counts[i]),
-			   atomic64_read(&peer_op_ticks[i]));
+bool peer_switched(enum peer_switch which)
+{
+	return atomic64_read(&peer_switches[which].value);
+}
+
+int peer_fail(enum peer_fail point)
+{
+	return atomic64_dec_if_positive(&peer_fails[point].value) < 0 ? 0 : -ENOMEM;
+}
+
+/* A test that forgets somebody fails, but does not hang. */
+void peer_hold(enum peer_hold point)
+{
+	struct peer_number *hold = &peer_holds[point];
+
+	if (!atomic64_read(&hold->value))
+		return;
+	atomic64_inc(&hold->more);
+	if (!wait_event_timeout(peer_hold_wait, !atomic64_read(&hold->value),
+				PEER_HOLD_SECONDS * HZ))
+		pr_err("peer memory: WARNING: %s held for %d s: going on\n",
+		       hold->name, PEER_HOLD_SECONDS);
+	atomic64_dec(&hold->more);
+}
+
+/* ---- files of numbers ------------------------------------------------------ */
+
+struct peer_file {
+	const char *name;
+	umode_t mode;
+	struct peer_number *numbers;
+	unsigned int count;
+	bool two;
+};
+
+#define PEER_FILE(_name, _mode, _numbers, _two)				\
+	{ .name = _name, .mode = _mode, .numbers = _numbers,		\
+	  .count = ARRAY_SIZE(_numbers), .two = _two }
+
+static struct peer_file peer_files[] = {
+	PEER_FILE("clocks", 0444, peer_ops, true),
+	PEER_FILE("counters", 0444, peer_counters, false),
+	PEER_FILE("fail", 0644, peer_fails, false),
+	PEER_FILE("hold", 0644, peer_holds, true),
+	PEER_FILE("switch", 0644, peer_switches, false),
+};
+
+static int numbers_show(struct seq_file *m, void *unused)
+{
+	const struct peer_file *file = m->private;
+	struct peer_number *n;
+
+	for (n = file->numbers; n < file->numbers + file->count; n++) {
+		seq_printf(m, "%s %lld", n->name, atomic64_read(&n->value));
+		if (file->two)
+			seq_printf(m, " %lld", atomic64_read(&n->more));
+		seq_putc(m, '\n');
+	}
+	/* How often each operation was called counts, too. */
+	for (n = peer_ops; file->numbers == peer_counters && n < peer_ops + ARRAY_SIZE(peer_ops); n++)
+		seq_printf(m, "calls_%s %lld\n", n->name, atomic64_read(&n->value));
 	return 0;
 }
-DEFINE_SHOW_ATTRIBUTE(clocks);
 
-static int counters_show(struct seq_file *m, void *unused)
+static int peer_line_store(const struct peer_file *file, const char *line)
 {
-	int i;
+	struct peer_number *n;
+	char name[32];
+	int value;
 
-	for (i = 0; i < PEER_COUNTERS; i++)
-		seq_printf(m, "%s %lld\n", peer_counter_names[i],
-			   atomic64_read(&peer_counters[i]));
-	for (i = 0; i < PEER_OPS; i++)
-		seq_printf(m, "calls_%s %lld\n", peer_op_names[i],
-			   atomic64_read(&peer_op_counts[i]));
-	return 0;
+	if (sscanf(line, "%31s %d", name, &value) != 2 || value < 0)
+		return -EINVAL;
+	for (n = file->numbers; n < file->numbers + file->count; n++) {
+		if (strcmp(name, n->name))
+			continue;
+		atomic64_set(&n->value, value);
+		return 0;
+	}
+	return -EINVAL;
 }
-DEFINE_SHOW_ATTRIBUTE(counters);
 
-static int calls_show(struct seq_file *m, void *unused)
+static ssize_t numbers_write(struct file *file, const char __user *buf, size_t count,
+			     loff_t *pos)
 {
-	peer_show_calls(m);
-	return 0;
+	char *text __free(kfree) = memdup_user_nul(buf, count);
+	char *rest = text, *line;
+	int err = 0;
+
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	while (!err && (line = strsep(&rest, "\n")))
+		if (*line)
+			err = peer_line_store(((struct seq_file *)file->private_data)->private,
+					      line);
+	wake_up_all(&peer_hold_wait);
+	return err ?: count;
 }
-DEFINE_SHOW_ATTRIBUTE(calls);
+DEFINE_SHOW_STORE_ATTRIBUTE(numbers);
+
+/* ---- violations ------------------------------------------------------------ */
 
 /* How often each rule was broken, and how the last time. */
 struct peer_offence {
+	const char *kind;
 	unsigned int count;
 	char last[256];
 };
 
 static DEFINE_SPINLOCK(peer_lab_lock);
-static struct peer_offence peer_offences[PEER_VIOLATIONS];
 
-void peer_violation(struct peer_client *client, enum peer_violation kind,
-		    const char *format, ...)
+/* In the order in which they came; there are fewer kinds. */
+static struct peer_offence peer_offences[32];
+
+void peer_violation(struct peer_client *client, const char *kind, const char *format, ...)
 {
-	struct peer_offence *offence = &peer_offences[kind];
-	char text[sizeof(offence->last)];
+	char text[sizeof(peer_offences->last)];
+	struct peer_offence *offence = peer_offences;
 	unsigned long flags;
 	va_list args;
 
@@ -142,9 +166,12 @@ void peer_violation(struct peer_client *client, enum peer_violation kind,
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	pr_err("peer memory: violation: %s: %s: %s\n",
-	       client ? client->ops->name : "?", peer_violation_names[kind], text);
+	       client ? client->ops->name : "?", kind, text);
 
 	spin_lock_irqsave(&peer_lab_lock, flags);
+	while (offence->kind && strcmp(offence->kind, kind))
+		offence++;
+	offence->kind = kind;
 	offence->count++;
 	strscpy(offence->last, text, sizeof(offence->last));
 	spin_unlock_irqrestore(&peer_lab_lock, flags);
@@ -152,13 +179,11 @@ void peer_violation(struct peer_client *client, enum peer_violation kind,
 
 static int violations_show(struct seq_file *m, void *unused)
 {
-	int i;
+	struct peer_offence *o;
 
 	spin_lock_irq(&peer_lab_lock);
-	for (i = 0; i < PEER_VIOLATIONS; i++)
-		if (peer_offences[i].count)
-			seq_printf(m, "%s %u: %s\n", peer_violation_names[i],
-				   peer_offences[i].count, peer_offences[i].last);
+	for (o = peer_offences; o->kind; o++)
+		seq_printf(m, "%s %u: %s\n", o->kind, o->count, o->last);
 	spin_unlock_irq(&peer_lab_lock);
 	return 0;
 }
@@ -174,19 +199,27 @@ static ssize_t violations_write(struct file *file, const char __user *buf,
 }
 DEFINE_SHOW_STORE_ATTRIBUTE(violations);
 
+static int calls_show(struct seq_file *m, void *unused)
+{
+	return peer_show_calls(m);
+}
+DEFINE_SHOW_ATTRIBUTE(calls);
+
+static struct dentry *peer_dir;
+
 void ib_peer_init(void)
 {
+	struct peer_file *f;
+
 	peer_dir = debugfs_create_dir("peer_mem_lab", NULL);
+	for (f = peer_files; f < peer_files + ARRAY_SIZE(peer_files); f++)
+		debugfs_create_file(f->name, f->mode, peer_dir, f, &numbers_fops);
 	debugfs_create_file("calls", 0444, peer_dir, NULL, &calls_fops);
-	debugfs_create_file("clocks", 0444, peer_dir, NULL, &clocks_fops);
-	debugfs_create_file("counters", 0444, peer_dir, NULL, &counters_fops);
 	debugfs_create_file("violations", 0644, peer_dir, NULL, &violations_fops);
-	peer_knobs_create(peer_dir);
 	peer_consumer_create(peer_dir);
 }
 
 void ib_peer_exit(void)
 {
 	debugfs_remove(peer_dir);
-	peer_client_take_name("");
 }

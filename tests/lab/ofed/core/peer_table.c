@@ -1,18 +1,84 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The scatterlist between client and driver. The client's is checked against
- * the contract and never written to; the driver gets one of its own, with the
- * same bus addresses and with the pages that a software device needs.
+ * The device that does DMA, and the scatterlist between client and driver. The
+ * client's is checked against the contract and never written to; the driver gets
+ * one of its own, with the same bus addresses and with the pages that a software
+ * device needs.
  */
 #include <linux/dma-mapping.h>
+#include <linux/iommu.h>
 #include <linux/jhash.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/scatterlist.h>
-#include <rdma/ib_umem.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <linux/sizes.h>
 
+#include "core_priv.h"
 #include "peer_server.h"
+
+/*
+ * A software RDMA device has no device that does DMA: the NIC below it stands in, as
+ * clients expect a PCI device. With a reference, or NULL.
+ */
+struct device *peer_device_get(struct ib_device *ibdev)
+{
+	struct net_device *netdev;
+	struct device *dev;
+
+	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
+	if (!netdev)
+		return NULL;
+	dev = netdev->dev.parent;
+	while (dev && !dev_is_pci(dev))
+		dev = dev->parent;
+	dev = get_device(dev);
+	dev_put(netdev);
+	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
+	if (dev)
+		dma_set_max_seg_size(dev, peer_switched(PEER_short_segments) ?
+				     SZ_64K : SZ_2G);
+	return dev;
+}
+
+/* What a client is told is the device; with a reference. */
+struct device *peer_device_told(struct device *dev)
+{
+	struct pci_dev *other = NULL;
+
+	if (peer_switched(PEER_null_device))
+		return NULL;
+	if (!peer_switched(PEER_other_device))
+		return get_device(dev);
+	for_each_pci_dev(other)
+		if (&other->dev != dev)
+			return &other->dev;
+	return NULL;
+}
+
+/*
+ * The physical address behind a bus address, and for how many of the bytes it
+ * goes on without a gap: none if nothing is mapped there for the device.
+ */
+static size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
+				  phys_addr_t *phys)
+{
+	struct iommu_domain *domain = dev ? iommu_get_domain_for_dev(dev) : NULL;
+	size_t run = PAGE_SIZE;
+
+	if (!domain) {
+		*phys = dma;
+		return length;
+	}
+	*phys = iommu_iova_to_phys(domain, dma);
+	if (!*phys)
+		return 0;
+	while (run < length &&
+	       iommu_iova_to_phys(domain, dma + run) == *phys + run)
+		run += PAGE_SIZE;
+	return run;
+}
 
 /* How much of the client's list is outside the range, for large pages. */
 struct peer_trim {
@@ -37,15 +103,6 @@ static u32 peer_table_hash(const struct sg_table *table)
 	return sum;
 }
 
-static bool peer_page_size_check(struct peer_umem *p, unsigned long page_size)
-{
-	if (page_size >= PAGE_SIZE && is_power_of_2(page_size))
-		return true;
-	peer_violation(p->client, PEER_BAD_PAGE_SIZE,
-		       "get_page_size of region %llu said %#lx", p->id, page_size);
-	return false;
-}
-
 /*
  * Whether the table can be walked. The number of entries that have pages may be that of
  * all entries, or 0, where none has. With the first and no pages nothing happens until
@@ -59,19 +116,19 @@ static bool peer_table_check_shape(struct peer_umem *p)
 
 	if (!sg || !table->nents || p->nmap != table->nents ||
 	    (table->orig_nents && table->nents != table->orig_nents)) {
-		peer_violation(p->client, PEER_BAD_TABLE,
+		peer_violation(p->client, "bad_table",
 			       "table of region %llu: nmap %d, nents %u, orig_nents %u, list %s",
 			       p->id, p->nmap, table->nents, table->orig_nents,
 			       sg ? "there" : "missing");
 		return false;
 	}
 	if (table->orig_nents && !sg_page(sg))
-		peer_count(PEER_TABLES_WITHOUT_PAGES, 1);
+		peer_count(PEER_tables_without_pages, 1);
 	for (n = 1; n < table->nents && !sg_is_last(sg); n++)
 		sg = sg_next(sg);
 	if (n == table->nents && sg_is_last(sg))
 		return true;
-	peer_violation(p->client, PEER_BAD_TABLE,
+	peer_violation(p->client, "bad_table",
 		       "table of region %llu does not end at its entry %u",
 		       p->id, table->nents);
 	return false;
@@ -90,58 +147,48 @@ static const char *peer_entry_fault(struct scatterlist *sg)
 	return NULL;
 }
 
-static bool peer_table_check_entries(struct peer_umem *p)
-{
-	struct scatterlist *sg;
-	unsigned int i;
-
-	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
-		const char *fault = peer_entry_fault(sg);
-
-		if (!fault)
-			continue;
-		peer_violation(p->client, PEER_BAD_ENTRY,
-			       "entry %u of region %llu %s: address %pad, length %#x, dma length %#x",
-			       i, p->id, fault, &sg_dma_address(sg), sg->length,
-			       sg_dma_len(sg));
-		return false;
-	}
-	return true;
-}
-
 /*
  * A list in large pages begins and ends at bounds of such pages, but B7: some
  * servers take the first address for that of the first page of the range.
  */
-static struct peer_trim peer_table_trim(struct peer_umem *p, unsigned long page_size)
+static struct peer_trim peer_table_trim(struct peer_umem *p)
 {
 	unsigned long start = p->umem->address;
 	unsigned long end = start + p->umem->length;
 
-	if (p->client->generation == PEER_G3A || peer_switched(PEER_B7_NO_TRIM))
+	if (p->client->generation == PEER_G3A || peer_switched(PEER_b7_no_trim))
 		return (struct peer_trim) {};
 
 	return (struct peer_trim) {
-		.head = ALIGN_DOWN(start, PAGE_SIZE) - ALIGN_DOWN(start, page_size),
-		.tail = ALIGN(end, page_size) - ALIGN(end, PAGE_SIZE),
+		.head = ALIGN_DOWN(start, PAGE_SIZE) - ALIGN_DOWN(start, p->page_size),
+		.tail = ALIGN(end, p->page_size) - ALIGN(end, PAGE_SIZE),
 	};
 }
 
-static bool peer_table_check_length(struct peer_umem *p, const struct peer_trim *trim)
+static bool peer_table_check_entries(struct peer_umem *p, const struct peer_trim *trim)
 {
-	size_t want = p->npages * PAGE_SIZE + trim->head + trim->tail;
+	size_t want = ib_umem_num_pages(p->umem) * PAGE_SIZE + trim->head + trim->tail;
 	struct scatterlist *sg, *last = NULL;
 	size_t total = 0;
 	unsigned int i;
 
 	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
+		const char *fault = peer_entry_fault(sg);
+
+		if (fault) {
+			peer_violation(p->client, "bad_entry",
+				       "entry %u of region %llu %s: address %pad, length %#x, dma length %#x",
+				       i, p->id, fault, &sg_dma_address(sg), sg->length,
+				       sg_dma_len(sg));
+			return false;
+		}
 		total += sg->length;
 		last = sg;
 	}
 	if (total == want && p->table.sgl->length > trim->head &&
 	    last->length > trim->tail)
 		return true;
-	peer_violation(p->client, PEER_BAD_LENGTH,
+	peer_violation(p->client, "bad_length",
 		       "table of region %llu covers %zu bytes, the range has %zu",
 		       p->id, total, want);
 	return false;
@@ -151,68 +198,61 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 {
 	unsigned long pfn = PHYS_PFN(phys);
 
-	return pfn_valid(pfn) &&
-	       (is_zone_device_page(pfn_to_page(pfn)) || peer_switched(PEER_ANY_MEMORY));
+	return pfn_valid(pfn) && (is_zone_device_page(pfn_to_page(pfn)) ||
+				  peer_switched(PEER_any_memory));
+}
+
+/* As peer_device_resolve(), of device memory only. */
+static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
+			     phys_addr_t *phys)
+{
+	size_t run = peer_device_resolve(p->device, dma, length, phys);
+
+	if (!run) {
+		peer_violation(p->client, "unmapped_address",
+			       "region %llu: nothing is mapped for %s at bus address %pad",
+			       p->id, dev_name(p->device), &dma);
+		return 0;
+	}
+	if (peer_is_peer_memory(*phys) && peer_is_peer_memory(*phys + run - 1))
+		return run;
+	peer_violation(p->client, "bad_address",
+		       "region %llu: bus address %pad is physical address %pa, which is no device memory",
+		       p->id, &dma, phys);
+	return 0;
 }
 
 /*
- * Copies one entry without @head bytes at its begin and @tail bytes at its
- * end, as one entry for each physically contiguous run. Without @out the
- * runs are only checked and counted.
+ * Copies the list, without what is outside the range, as one entry for each physically
+ * contiguous run. Without @out the runs are only checked and counted.
  */
-static int peer_table_copy_entry(struct peer_umem *p, struct scatterlist *sg,
-				 const struct peer_trim *trim,
-				 struct scatterlist **out)
-{
-	dma_addr_t dma = sg_dma_address(sg) + trim->head;
-	size_t rest = sg->length - trim->head - trim->tail;
-	phys_addr_t phys;
-	int runs = 0;
-	size_t run;
-
-	for (; rest; dma += run, rest -= run, runs++) {
-		run = peer_device_resolve(p->device, dma, rest, &phys);
-		if (!run) {
-			peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
-				       "region %llu: nothing is mapped for %s at bus address %pad",
-				       p->id, dev_name(p->device), &dma);
-			return -EFAULT;
-		}
-		if (!peer_is_peer_memory(phys) || !peer_is_peer_memory(phys + run - 1)) {
-			peer_violation(p->client, PEER_BAD_ADDRESS,
-				       "region %llu: bus address %pad is physical address %pa, which is no device memory",
-				       p->id, &dma, &phys);
-			return -EFAULT;
-		}
-		if (!out)
-			continue;
-		sg_set_page(*out, pfn_to_page(PHYS_PFN(phys)), run, 0);
-		sg_dma_address(*out) = dma;
-		sg_dma_len(*out) = run;
-		*out = sg_next(*out);
-	}
-	return runs;
-}
-
 static int peer_table_copy(struct peer_umem *p, const struct peer_trim *trim,
 			   struct scatterlist *out)
 {
 	unsigned int i, last = p->table.nents - 1;
 	struct scatterlist *sg;
-	int runs, total = 0;
+	phys_addr_t phys;
+	int runs = 0;
+	size_t run;
 
 	for_each_sg(p->table.sgl, sg, p->table.nents, i) {
-		struct peer_trim ends = {
-			.head = i ? 0 : trim->head,
-			.tail = i == last ? trim->tail : 0,
-		};
+		size_t head = i ? 0 : trim->head;
+		size_t rest = sg->length - head - (i == last ? trim->tail : 0);
+		dma_addr_t dma = sg_dma_address(sg) + head;
 
-		runs = peer_table_copy_entry(p, sg, &ends, out ? &out : NULL);
-		if (runs < 0)
-			return runs;
-		total += runs;
+		for (; rest; dma += run, rest -= run, runs++) {
+			run = peer_table_run(p, dma, rest, &phys);
+			if (!run)
+				return -EFAULT;
+			if (!out)
+				continue;
+			sg_set_page(out, pfn_to_page(PHYS_PFN(phys)), run, 0);
+			sg_dma_address(out) = dma;
+			sg_dma_len(out) = run;
+			out = sg_next(out);
+		}
 	}
-	return total;
+	return runs;
 }
 
 static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
@@ -220,6 +260,12 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	struct sg_table *table = lab_umem_table(p->umem);
 	int runs, err;
 
+	if (p->borrowed) {
+		lab_umem_clear(p->umem);
+		*table = p->table;
+		lab_umem_mapped(p->umem);
+		return 0;
+	}
 	runs = peer_table_copy(p, trim, NULL);
 	if (runs < 0)
 		return runs;
@@ -237,42 +283,29 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 }
 
 /*
- * Gives the driver the client's own list, as real servers do: for measurements,
- * where what this double looks at would count as the core's work.
+ * Checks what dma_map left, and gives the driver its table. For measurements, where what
+ * this double looks at would count as the core's work, that is the client's own list, as
+ * with real servers; so nothing can be cut off in it.
  */
-static int peer_table_borrow(struct peer_umem *p, unsigned long page_size)
+int peer_table_check(struct peer_umem *p)
 {
-	struct peer_trim trim = peer_table_trim(p, page_size);
+	struct peer_trim trim = peer_table_trim(p);
 
-	/* These would have to be cut off in the client's list. */
-	if (trim.head || trim.tail)
-		return -EOPNOTSUPP;
-	p->borrowed = true;
-	lab_umem_clear(p->umem);
-	*lab_umem_table(p->umem) = p->table;
-	lab_umem_mapped(p->umem);
-	return 0;
-}
-
-/* Checks what dma_map left, and gives the driver its table. */
-int peer_table_check(struct peer_umem *p, unsigned long page_size)
-{
-	struct peer_trim trim;
-
-	if (peer_switched(PEER_LIGHT))
-		return peer_table_borrow(p, page_size);
+	p->borrowed = peer_switched(PEER_light);
+	if (p->borrowed)
+		return trim.head || trim.tail ? -EOPNOTSUPP : peer_table_build(p, &trim);
 	if (!peer_table_check_shape(p)) {
 		/* Not to be walked later either. */
 		p->table_seen.sgl = NULL;
 		return -EINVAL;
 	}
 	p->table_sum = peer_table_hash(&p->table);
-	if (!peer_page_size_check(p, page_size) || !peer_table_check_entries(p))
+	if (p->page_size < PAGE_SIZE || !is_power_of_2(p->page_size)) {
+		peer_violation(p->client, "bad_page_size",
+			       "get_page_size of region %llu said %#lx", p->id, p->page_size);
 		return -EINVAL;
-	trim = peer_table_trim(p, page_size);
-	if (!peer_table_check_length(p, &trim))
-		return -EINVAL;
-	return peer_table_build(p, &trim);
+	}
+	return peer_table_check_entries(p, &trim) ? peer_table_build(p, &trim) : -EINVAL;
 }
 
 /* What the device was given must mean the same as long as it may use that. */
@@ -291,7 +324,7 @@ void peer_table_check_mapped(struct peer_umem *p)
 					  sg->length, &phys);
 		if (run == sg->length && phys == sg_phys(sg))
 			continue;
-		peer_violation(p->client, PEER_UNMAPPED_ADDRESS,
+		peer_violation(p->client, "unmapped_address",
 			       "region %llu: bus address %pad of %s is no longer mapped to what it was",
 			       p->id, &sg_dma_address(sg), dev_name(p->device));
 		return;
@@ -312,7 +345,7 @@ void peer_table_verify(struct peer_umem *p)
 	if ((!now->sgl || !memcmp(now, then, sizeof(*now))) &&
 	    peer_table_hash(then) == p->table_sum)
 		return;
-	peer_violation(p->client, PEER_TABLE_CHANGED,
+	peer_violation(p->client, "table_changed",
 		       "scatterlist of region %llu changed while the core used it", p->id);
 }
 

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Pages that are neighbours become one extent.
+
+use crate::{
+    alloc::{MEMORY, TURNS},
+    error::code::{EIO, ENOMEM},
+    extents::{Extent, Extents, AT_A_TIME},
+    units::{collected, each_list, places, put_together},
+};
+
+fn check(addresses: &[u64], page: u64) {
+    let found = collected(addresses, page);
+    let units: Vec<u128> = addresses.iter().copied().map(u128::from).collect();
+    let expected = put_together(&units, page, u64::MAX);
+    assert_eq!(found, expected, "of pages of {page:#x} at {addresses:x?}");
+}
+
+fn starts(list: &[Extent]) -> Vec<u64> {
+    list.iter().map(|extent| extent.start).collect()
+}
+
+#[test]
+fn every_short_list() {
+    for count in 1..=8 {
+        each_list(count, 1, |list| {
+            places(list).iter().for_each(|list| check(&starts(list), 1));
+        });
+    }
+}
+
+/// The last byte of the bus and the first have nothing to do with each other.
+#[test]
+fn not_around_the_end_of_the_bus() {
+    let page = 1 << 16;
+    let last = 0_u64.wrapping_sub(page);
+    check(&[last, 0], page);
+    check(&[last - page, last, 0, 0], page);
+    assert_eq!(collected(&[last, 0], page).len(), 2);
+}
+
+#[test]
+fn no_pages_are_no_extent() {
+    let none = Extents::collect(&[], 1, |&at| at);
+    assert_eq!(none.err(), Some(EIO));
+}
+
+/// One extent needs no memory; of more the array may have none, at first or when it grows.
+#[test]
+fn without_memory() {
+    for (addresses, allocations) in [
+        (&[0, 1, 2][..], 0),
+        (&[0, 2][..], 1),
+        // As long as the first, all of them would be two.
+        (&[0, 1, 3, 5][..], 2),
+    ] {
+        for memory in 0..=allocations {
+            MEMORY.set(memory);
+            let result = Extents::collect(addresses, 1, |&at| at);
+            let expected = (memory < allocations).then_some(ENOMEM);
+            assert_eq!(
+                result.err(),
+                expected,
+                "{addresses:?}, {memory} allocations"
+            );
+        }
+    }
+}
+
+/// Contiguous or not, of many pages others get their turn, and of few nobody asks.
+#[test]
+fn a_long_walk_gives_way() {
+    for step in [1, 2] {
+        for (pages, turns) in [
+            (1, 0),
+            (AT_A_TIME, 0),
+            (AT_A_TIME + 1, 0),
+            (AT_A_TIME + 2, 1),
+            (1_300_000, 1_299_998 / AT_A_TIME),
+        ] {
+            let addresses: Vec<u64> = (0..pages as u64).map(|at| at * step).collect();
+            TURNS.set(0);
+            let extents = collected(&addresses, 1);
+            assert_eq!(TURNS.get(), turns);
+            assert_eq!(extents.len(), if step == 1 { 1 } else { pages });
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What becomes of the numbers that C functions return.
+
+use proptest::prelude::any;
+
+use crate::{abi, random};
+
+/// Whatever comes in, what goes out to a user is 0 or an error number that user space knows.
+fn check(ret: i32) {
+    let answer = abi::check(ret);
+    let expected = match ret {
+        0 | -511..=-1 => ret,
+        // ENOTSUPP is EOPNOTSUPP for users.
+        -524 => -95,
+        // All else is EIO.
+        _ => -5,
+    };
+    assert_eq!(abi::to_c(answer), expected, "check({ret})");
+    assert_eq!(abi::check(abi::to_c(answer)), answer, "check({ret}) again");
+}
+
+#[test]
+fn all_numbers_of_the_kernel_and_many_more() {
+    (-70_000..=70_000).for_each(check);
+    [i32::MIN, i32::MIN + 1, i32::MAX]
+        .into_iter()
+        .for_each(check);
+}
+
+#[test]
+fn any_number() {
+    random::check(20_000, any::<i32>(), check);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Atomic types for the module's statics: each of them is another one in each world.
+
+use std::rc::Rc;
+
+pub(crate) use std::sync::atomic::Ordering;
+
+use loom::sync::atomic::AtomicUsize;
+
+use crate::world::world;
+
+/// What stands for a static of the module, which began with the value `first`.
+fn in_this_world<T>(it: &T, first: usize) -> Rc<AtomicUsize> {
+    world().linux.atomic(std::ptr::from_ref(it) as usize, first)
+}
+
+/// A pointer.
+pub(crate) struct AtomicPtr<T>(*mut T);
+
+// SAFETY: What is in here is never changed.
+unsafe impl<T> Sync for AtomicPtr<T> {}
+
+impl<T> AtomicPtr<T> {
+    pub(crate) const fn new(first: *mut T) -> Self {
+        Self(first)
+    }
+
+    pub(crate) fn store(&self, pointer: *mut T, order: Ordering) {
+        in_this_world(self, self.0 as usize).store(pointer as usize, order);
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> *mut T {
+        in_this_world(self, self.0 as usize).load(order) as *mut T
+    }
+}
+
+/// A truth.
+pub(crate) struct AtomicBool(bool);
+
+impl AtomicBool {
+    pub(crate) const fn new(first: bool) -> Self {
+        Self(first)
+    }
+
+    pub(crate) fn store(&self, value: bool, order: Ordering) {
+        in_this_world(self, self.0.into()).store(value.into(), order);
+    }
+
+    pub(crate) fn load(&self, order: Ordering) -> bool {
+        in_this_world(self, self.0.into()).load(order) != 0
+    }
+}
+
+/// A number that is only counted: no thread acts on it, so its order is not explored.
+pub(crate) struct AtomicU64(u64);
+
+impl AtomicU64 {
+    pub(crate) const fn new(first: u64) -> Self {
+        Self(first)
+    }
+
+    pub(crate) fn fetch_add(&self, by: u64, _: Ordering) -> u64 {
+        let at = std::ptr::from_ref(self) as usize;
+        world().linux.count(at, |value| value.wrapping_add(by))
+    }
+
+    pub(crate) fn fetch_sub(&self, by: u64, order: Ordering) -> u64 {
+        self.fetch_add(by.wrapping_neg(), order)
+    }
+}

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What the module calls in C: its own C half and its neighbours, with models behind the names.
+#![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
+
+use std::{cell::Cell, ffi::CStr, ptr::null_mut};
+
+use crate::{
+    abi::{
+        device, ffi::c_void, invalidate_peer_memory, nvidia_p2p_dma_mapping, nvidia_p2p_page_table,
+        nvpm_iova, nvpm_process, nvpm_region, pci_dev, peer_memory_client, scatterlist, sg_table,
+    },
+    driver::FreeCallback,
+    registry, stats,
+    world::{may_sleep, task, world},
+};
+
+/// A device, which is a PCI device or is not.
+pub(crate) struct Device {
+    pub(crate) pci: bool,
+    pub(crate) can_invalidate: bool,
+    pub(crate) direct: bool,
+    /// More than one registration is for it.
+    pub(crate) shared: bool,
+    pub(crate) max_segment: u32,
+    pub(crate) references: Cell<i32>,
+    pub(crate) removed: Cell<bool>,
+}
+
+fn model<'a>(device: *mut device) -> &'a Device {
+    // SAFETY: The module has pointers to devices alone, which stay until the end.
+    unsafe { &*device.cast() }
+}
+
+/// Addresses and lengths of a table's entries.
+pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
+    assert_eq!(
+        table.orig_nents, 0,
+        "who looks for pages finds entries without"
+    );
+    if table.nents == 0 {
+        return Vec::new();
+    }
+    world().linux.lists.read(table.sgl);
+    (0..table.nents as usize)
+        // SAFETY: The list is alive, as just checked, and has so many entries.
+        .map(|at| unsafe { *table.sgl.add(at) })
+        .map(|entry| {
+            assert_eq!(entry.dma_length, entry.length);
+            (entry.dma_address, entry.length.into())
+        })
+        .collect()
+}
+
+/// The counter of that name.
+pub(crate) fn counter(name: &str) -> u64 {
+    let counter = stats::COUNTERS.iter().find(|counter| {
+        // SAFETY: A counter begins with its name.
+        let text = unsafe { *std::ptr::from_ref(**counter).cast::<*const std::ffi::c_char>() };
+        // SAFETY: The name is a text of C.
+        unsafe { CStr::from_ptr(text) }.to_str() == Ok(name)
+    });
+    let counter = counter.expect("there is such a counter");
+    // Behind the name is the value.
+    let value = std::ptr::from_ref(*counter) as usize + size_of::<usize>();
+    world().linux.count(value, |value| value)
+}
+
+/// What the list of registrations tells, oldest first.
+pub(crate) fn listed() -> Vec<nvpm_region> {
+    let mut number = 0;
+    let mut all = Vec::new();
+    loop {
+        let mut region = nvpm_region::default();
+        // SAFETY: `region` is valid for writing.
+        number = unsafe { registry::nvpm_region_from(number + 1, &mut region) };
+        if number == 0 {
+            return all;
+        }
+        all.push(region);
+    }
+}
+
+// The driver.
+
+#[no_mangle]
+extern "C" fn nvidia_p2p_get_pages(
+    _token: u64,
+    _space: u32,
+    address: u64,
+    len: u64,
+    table: *mut *mut nvidia_p2p_page_table,
+    callback: Option<FreeCallback>,
+    data: *mut c_void,
+) -> i32 {
+    let callback = callback.expect("a pin without callback is another call");
+    // SAFETY: The caller's pointer is valid.
+    let table = unsafe { &mut *table };
+    world()
+        .driver
+        .get_pages(address, len, table, (callback, data))
+}
+
+#[no_mangle]
+extern "C" fn nvidia_p2p_put_pages(
+    _token: u64,
+    _space: u32,
+    _address: u64,
+    table: *mut nvidia_p2p_page_table,
+) -> i32 {
+    world().driver.put_pages(table)
+}
+
+#[no_mangle]
+extern "C" fn nvpm_has_persistent() -> bool {
+    !world().faults.old_driver.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_get_pages_persistent(
+    address: u64,
+    len: u64,
+    table: *mut *mut nvidia_p2p_page_table,
+) -> i32 {
+    // SAFETY: The caller's pointer is valid.
+    let table = unsafe { &mut *table };
+    world().driver.get_pages_persistent(address, len, table)
+}
+
+#[no_mangle]
+extern "C" fn nvpm_put_pages_persistent(_address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
+    world().driver.put_pages_persistent(table)
+}
+
+#[no_mangle]
+extern "C" fn nvidia_p2p_dma_map_pages(
+    peer: *mut pci_dev,
+    table: *mut nvidia_p2p_page_table,
+    mapping: *mut *mut nvidia_p2p_dma_mapping,
+) -> i32 {
+    // SAFETY: The caller's pointer is valid.
+    let mapping = unsafe { &mut *mapping };
+    world().driver.dma_map_pages(peer as usize, table, mapping)
+}
+
+#[no_mangle]
+extern "C" fn nvidia_p2p_dma_unmap_pages(
+    peer: *mut pci_dev,
+    table: *mut nvidia_p2p_page_table,
+    mapping: *mut nvidia_p2p_dma_mapping,
+) -> i32 {
+    world()
+        .driver
+        .dma_unmap_pages(peer as usize, table, mapping)
+}
+
+#[no_mangle]
+extern "C" fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool {
+    world().driver.read(table);
+    true
+}
+
+#[no_mangle]
+extern "C" fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> i32 {
+    world().driver.read(table);
+    match world().faults.offline.get() {
+        true => -95,
+        false => world().faults.coherent.get().into(),
+    }
+}
+
+#[no_mangle]
+extern "C" fn nvpm_page_table_uuid(table: *const nvidia_p2p_page_table) -> *const u8 {
+    world().driver.read(table);
+    world().driver.uuid().as_ptr()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_dma_mapping_known(_mapping: *const nvidia_p2p_dma_mapping) -> bool {
+    true
+}
+
+// The kernel.
+
+#[no_mangle]
+static mut nvpm_peerdirect_support: u32 = 0;
+#[no_mangle]
+static mut nvpm_persistent_api_support: u32 = 0;
+#[no_mangle]
+static nvpm_core_has_ex: bool = true;
+#[no_mangle]
+static nvpm_page_size: u64 = 4096;
+
+/// Sets the parameter for the RDMA core, which loom's one thread reads.
+pub(crate) fn set_peerdirect_support(on: bool) {
+    // SAFETY: All threads of a model are one, and other tests of this process have the lock of loom's
+    // test runner or set the same.
+    unsafe { nvpm_peerdirect_support = on.into() };
+}
+
+#[no_mangle]
+extern "C" fn nvpm_ratelimit() -> bool {
+    true
+}
+
+#[no_mangle]
+extern "C" fn nvpm_try_module_get() -> bool {
+    world().linux.module.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_module_put() {
+    world().linux.module.put();
+}
+
+#[no_mangle]
+extern "C" fn nvpm_msleep(_ms: u32) {
+    may_sleep("sleeping");
+    loom::thread::yield_now();
+}
+
+#[no_mangle]
+extern "C" fn nvpm_cond_resched() {
+    may_sleep("giving way");
+}
+
+#[no_mangle]
+extern "C" fn nvpm_seconds() -> u32 {
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_current_process(process: *mut nvpm_process) {
+    let task = task();
+    // SAFETY: The caller's pointer is valid. All processes are of one user.
+    unsafe {
+        *process = nvpm_process {
+            born: task.born.get(),
+            tgid: task.process,
+            uid: 0,
+        };
+    }
+}
+
+#[no_mangle]
+extern "C" fn nvpm_current_comm(_comm: *mut u8) {}
+
+#[no_mangle]
+extern "C" fn nvpm_current_tid() -> i32 {
+    task().thread
+}
+
+#[no_mangle]
+extern "C" fn nvpm_current_exiting() -> bool {
+    task().exiting.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_current_kthread() -> bool {
+    task().kthread.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_unpin_lock(exclusive: bool) {
+    world().linux.unpin_lock.lock(exclusive);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_unpin_unlock(exclusive: bool) {
+    world().linux.unpin_lock.unlock(exclusive);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_phase_count() -> u32 {
+    world().linux.phases.count()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_phase_wait(count: u32) {
+    world().linux.phases.wait(count);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_phase_wake() {
+    world().linux.phases.wake();
+}
+
+#[no_mangle]
+extern "C" fn nvpm_pci_dev(device: *mut device) -> *mut pci_dev {
+    if !device.is_null() && model(device).pci {
+        return device.cast();
+    }
+    null_mut()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_can_invalidate(device: *mut device) -> bool {
+    model(device).can_invalidate
+}
+
+#[no_mangle]
+extern "C" fn nvpm_max_segment(device: *mut device) -> u32 {
+    model(device).max_segment
+}
+
+#[no_mangle]
+extern "C" fn nvpm_pci_address(device: *mut device, domain: *mut u32, devfn: *mut u16) {
+    assert!(model(device).pci, "mapped for what is no PCI device");
+    // SAFETY: The caller's pointers are valid.
+    unsafe { (*domain, *devfn) = (0, 8) };
+}
+
+fn refer(device: *mut pci_dev, by: i32) {
+    let references = &model(device.cast()).references;
+    references.set(references.get() + by);
+}
+
+#[no_mangle]
+extern "C" fn pci_dev_get(device: *mut pci_dev) -> *mut pci_dev {
+    refer(device, 1);
+    device
+}
+
+#[no_mangle]
+extern "C" fn pci_dev_put(device: *mut pci_dev) {
+    may_sleep("putting a device");
+    refer(device, -1);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_is_registered(device: *mut device) -> bool {
+    !model(device).removed.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_dma_map(device: *mut device, phys: u64, len: usize, addr: *mut u64) -> i32 {
+    match world().linux.dma.map(device as usize, phys, len as u64) {
+        Some(found) => {
+            // SAFETY: The caller's pointer is valid.
+            unsafe { *addr = found };
+            0
+        }
+        None => -5,
+    }
+}
+
+#[no_mangle]
+extern "C" fn nvpm_dma_unmap(device: *mut device, addr: u64, len: usize) {
+    world().linux.dma.unmap(device as usize, addr, len as u64);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, _phys: u64, len: u64) -> bool {
+    let Some(address) = world().linux.dma.begin(len) else {
+        return false;
+    };
+    // SAFETY: The caller's pointer is valid.
+    unsafe {
+        (*iova).state = [address, len];
+        (*iova).linked = 0;
+    }
+    true
+}
+
+#[no_mangle]
+extern "C" fn nvpm_iova_link(
+    device: *mut device,
+    iova: *mut nvpm_iova,
+    phys: u64,
+    len: u64,
+) -> i32 {
+    // SAFETY: The caller's pointer is valid.
+    let iova = unsafe { &mut *iova };
+    let (device, address) = (device as usize, iova.state[0] + iova.linked);
+    if !world().linux.dma.map_at(device, address, phys, len) {
+        return -5;
+    }
+    iova.linked += len;
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_iova_sync(_: *mut device, iova: *mut nvpm_iova, addr: *mut u64) -> i32 {
+    // SAFETY: The caller's pointers are valid.
+    unsafe { *addr = (*iova).state[0] };
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_iova_destroy(device: *mut device, iova: *mut nvpm_iova) {
+    // SAFETY: The caller's pointer is valid.
+    let iova = unsafe { &*iova };
+    assert!(iova.state[0] != 0, "a range is undone that was not taken");
+    let (device, address) = (device as usize, iova.state[0]);
+    world().linux.dma.end(device, address, iova.linked);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_sg_alloc(table: *mut sg_table, entries: u32) -> i32 {
+    let Some(sgl) = world().linux.lists.add(entries) else {
+        return -12;
+    };
+    // SAFETY: The caller's pointer is valid.
+    unsafe {
+        *table = sg_table {
+            sgl,
+            nents: entries,
+            orig_nents: entries,
+        };
+    }
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_sg_next(entry: *mut scatterlist) -> *mut scatterlist {
+    world().linux.lists.next(entry)
+}
+
+#[no_mangle]
+extern "C" fn sg_free_table(table: *mut sg_table) {
+    // SAFETY: The caller's pointer is valid.
+    world().linux.lists.remove(unsafe { (*table).sgl });
+}
+
+#[no_mangle]
+extern "C" fn nvpm_pair_line(pairs: *mut c_void, _: *const u8, _: *mut device, _: *const u8) {
+    // SAFETY: `known_pairs` gives a pointer to its count.
+    unsafe { *pairs.cast::<usize>() += 1 };
+}
+
+/// Pairs of a GPU and a device whose map type is known.
+pub(crate) fn known_pairs() -> usize {
+    let mut known = 0_usize;
+    // SAFETY: As `nvpm_pair_line` wants it.
+    unsafe { crate::map_type::nvpm_pairs_each((&raw mut known).cast()) };
+    known
+}
+
+// The RDMA core.
+
+#[no_mangle]
+extern "C" fn ib_register_peer_memory_client(
+    client: *const peer_memory_client,
+    invalidate: *mut invalidate_peer_memory,
+) -> *mut c_void {
+    // SAFETY: NULL or valid for writing.
+    let invalidate = unsafe { invalidate.as_mut() };
+    let revocable = invalidate.is_some();
+    if let Some(invalidate) = invalidate {
+        *invalidate = Some(crate::rdma::invalidate);
+    }
+    world().rdma.register_client(client, revocable)
+}
+
+#[no_mangle]
+extern "C" fn ib_unregister_peer_memory_client(handle: *mut c_void) {
+    world().rdma.unregister_client(handle);
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What the module uses of the kernel: memory, its own reference count, the unpin lock, the queue of
+//! threads that wait for a phase, and the DMA layer with scatterlists.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
+
+use loom::sync::{atomic::AtomicUsize, Condvar, Mutex};
+
+use crate::{
+    abi, c,
+    world::{may_sleep, note, world},
+};
+
+/// See the module's description.
+pub(crate) struct Linux {
+    pub(crate) module: Module,
+    pub(crate) unpin_lock: UnpinLock,
+    pub(crate) phases: Phases,
+    pub(crate) dma: Dma,
+    pub(crate) lists: Lists,
+    live: Cell<u32>,
+    atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
+    counts: RefCell<HashMap<usize, u64>>,
+}
+
+impl Linux {
+    pub(crate) fn new() -> Self {
+        Self {
+            module: Module::new(),
+            unpin_lock: UnpinLock::new(),
+            phases: Phases::new(),
+            dma: Dma::new(),
+            lists: Lists::new(),
+            live: Cell::new(0),
+            atomics: RefCell::default(),
+            counts: RefCell::default(),
+        }
+    }
+
+    /// Whether there is memory for one more object.
+    pub(crate) fn allocate(&self) -> bool {
+        if world().faults.allocation.fails("is out of memory") {
+            return false;
+        }
+        self.live.set(self.live.get() + 1);
+        true
+    }
+
+    pub(crate) fn deallocate(&self) {
+        self.live.set(self.live.get() - 1);
+    }
+
+    /// The module's memory is there, its statics are as they begin.
+    pub(crate) fn load_module(&self) {
+        *self.module.state.lock().unwrap() = ModuleState::default();
+        self.atomics.borrow_mut().clear();
+    }
+
+    /// What stands for the static at `address` in this world.
+    pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
+        let mut atomics = self.atomics.borrow_mut();
+        let atomic = atomics
+            .entry(address)
+            .or_insert_with(|| Rc::new(AtomicUsize::new(first)));
+        atomic.clone()
+    }
+
+    /// Changes the count at `address`; returns what it was.
+    pub(crate) fn count(&self, address: usize, change: impl Fn(u64) -> u64) -> u64 {
+        let mut counts = self.counts.borrow_mut();
+        let count = counts.entry(address).or_default();
+        std::mem::replace(count, change(*count))
+    }
+
+    /// Nothing is left.
+    pub(crate) fn assert_over(&self) {
+        assert_eq!(
+            self.module.state.lock().unwrap().references,
+            0,
+            "module references are left"
+        );
+        assert!(
+            self.dma.mappings.lock().unwrap().is_empty(),
+            "mappings for a device are left"
+        );
+        assert_eq!(self.live.get(), 0, "memory is left");
+        for gauge in ["regions", "bytes", "left_behind"] {
+            assert_eq!(
+                c::counter(gauge),
+                0,
+                "a region that is gone is counted still"
+            );
+        }
+    }
+}
+
+/// The module's own life: how many need it, and whether its code is still there.
+pub(crate) struct Module {
+    state: Mutex<ModuleState>,
+    unused: Condvar,
+}
+
+#[derive(Default)]
+struct ModuleState {
+    references: u32,
+    going: bool,
+    gone: bool,
+}
+
+impl Module {
+    fn new() -> Self {
+        Self {
+            state: Mutex::new(ModuleState::default()),
+            unused: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn get(&self) -> bool {
+        let mut state = self.state.lock().unwrap();
+        state.references += u32::from(!state.going);
+        !state.going
+    }
+
+    pub(crate) fn put(&self) {
+        let mut state = self.state.lock().unwrap();
+        assert!(
+            state.references > 0,
+            "one module reference too many is given back"
+        );
+        state.references -= 1;
+        if state.references == 0 {
+            self.unused.notify_all();
+        }
+    }
+
+    /// Waits until nobody needs the module; from here on nobody gets a reference.
+    pub(crate) fn begin_to_go(&self) {
+        let mut state = self.state.lock().unwrap();
+        while state.references > 0 {
+            state = self.unused.wait(state).unwrap();
+        }
+        state.going = true;
+    }
+
+    /// The module's memory is given back.
+    pub(crate) fn end_to_go(&self) {
+        note("the module is gone");
+        self.state.lock().unwrap().gone = true;
+    }
+
+    /// Something of the module runs, be it its last instruction.
+    pub(crate) fn runs(&self, what: &str) {
+        let gone = self.state.lock().unwrap().gone;
+        assert!(!gone, "{what} runs in a module that is gone");
+    }
+}
+
+/// The queue of threads that wait for a region's phase.
+pub(crate) struct Phases {
+    wakes: Mutex<u32>,
+    woken: Condvar,
+}
+
+impl Phases {
+    fn new() -> Self {
+        Self {
+            wakes: Mutex::new(0),
+            woken: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn count(&self) -> u32 {
+        *self.wakes.lock().unwrap()
+    }
+
+    pub(crate) fn wait(&self, count: u32) {
+        may_sleep("waiting for a phase");
+        let mut wakes = self.wakes.lock().unwrap();
+        while *wakes == count {
+            wakes = self.woken.wait(wakes).unwrap();
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        *self.wakes.lock().unwrap() += 1;
+        self.woken.notify_all();
+    }
+}
+
+/// A lock for sharers or one alone, in which one who waits to be alone holds up new sharers.
+pub(crate) struct UnpinLock {
+    state: Mutex<UnpinLockState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct UnpinLockState {
+    sharers: u32,
+    alone: bool,
+    wanting: u32,
+}
+
+impl UnpinLock {
+    fn new() -> Self {
+        Self {
+            state: Mutex::new(UnpinLockState::default()),
+            changed: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn lock(&self, exclusive: bool) {
+        may_sleep("taking the unpin lock");
+        let mut state = self.state.lock().unwrap();
+        if exclusive {
+            state.wanting += 1;
+            while state.alone || state.sharers > 0 {
+                state = self.changed.wait(state).unwrap();
+            }
+            state.wanting -= 1;
+            state.alone = true;
+        } else {
+            while state.alone || state.wanting > 0 {
+                state = self.changed.wait(state).unwrap();
+            }
+            state.sharers += 1;
+        }
+    }
+
+    pub(crate) fn unlock(&self, exclusive: bool) {
+        let mut state = self.state.lock().unwrap();
+        if exclusive {
+            state.alone = false;
+        } else {
+            state.sharers -= 1;
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// The DMA layer.
+pub(crate) struct Dma {
+    mappings: Mutex<Vec<Mapping>>,
+    last: Cell<u64>,
+}
+
+/// Physical addresses that a device reaches.
+#[derive(Clone, Copy, Debug)]
+struct Mapping {
+    device: usize,
+    address: u64,
+    physical: u64,
+    len: u64,
+    stage: Stage,
+}
+
+/// What the RDMA core knows of a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing yet.
+    Made,
+    /// It has the addresses, the device does not use them.
+    Given,
+    /// The device may use it at any moment.
+    Used,
+}
+
+impl Dma {
+    fn new() -> Self {
+        Self {
+            mappings: Mutex::new(Vec::new()),
+            // Where the addresses begin that devices see: not where physical ones do.
+            last: Cell::new(1 << 40),
+        }
+    }
+
+    /// The bus address of physical memory, unless there is none to be had.
+    pub(crate) fn map(&self, device: usize, physical: u64, len: u64) -> Option<u64> {
+        let address = if is_direct(device) {
+            let reach = world().faults.reach.get();
+            if reach.is_some_and(|end| physical + len > end) {
+                return None;
+            }
+            physical
+        } else {
+            self.free(len)
+        };
+        self.map_at(device, address, physical, len)
+            .then_some(address)
+    }
+
+    /// Room for so many bytes: a page between any two, so that none is a neighbour of another.
+    fn free(&self, len: u64) -> u64 {
+        self.last.replace(self.last.get() + len + 4096)
+    }
+
+    /// Room that pieces will share, in a world that has such a thing.
+    pub(crate) fn begin(&self, len: u64) -> Option<u64> {
+        world().faults.ranges.get().then(|| self.free(len))
+    }
+
+    /// Gives up room that pieces share, and what is in it.
+    pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
+        let mut mappings = self.mappings.lock().unwrap();
+        let inside =
+            |one: &Mapping| one.device == device && (address..address + len).contains(&one.address);
+        for one in mappings.iter().filter(|one| inside(one)) {
+            assert_ne!(
+                one.stage,
+                Stage::Used,
+                "unmapped while the device may use it"
+            );
+        }
+        mappings.retain(|one| !inside(one));
+    }
+
+    /// Maps it to that address, unless it cannot be had.
+    pub(crate) fn map_at(&self, device: usize, address: u64, physical: u64, len: u64) -> bool {
+        let mut mappings = self.mappings.lock().unwrap();
+        if world().faults.mapping.fails("the device gets no address") {
+            return false;
+        }
+        mappings.push(Mapping {
+            device,
+            address,
+            physical,
+            len,
+            stage: Stage::Made,
+        });
+        true
+    }
+
+    pub(crate) fn unmap(&self, device: usize, address: u64, len: u64) {
+        let mut mappings = self.mappings.lock().unwrap();
+        let at = mappings
+            .iter()
+            .position(|one| (one.device, one.address, one.len) == (device, address, len))
+            .expect("what is unmapped was not mapped");
+        let in_use = mappings[at].stage == Stage::Used;
+        assert!(!in_use, "unmapped while the device may use it");
+        mappings.remove(at);
+    }
+
+    /// What the core does with the addresses of `table` from here on. Returns whether they are all
+    /// there.
+    pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Stage) -> bool {
+        let mut mappings = self.mappings.lock().unwrap();
+        let mut all = true;
+        for (address, len) in c::entries(table) {
+            let mut found = 0;
+            for mapping in mappings.iter_mut() {
+                // An entry is part of a mapping, or has many in it.
+                let first = address.max(mapping.address);
+                let last = (address + len).min(mapping.address + mapping.len);
+                if first >= last {
+                    continue;
+                }
+                found += last - first;
+                assert!(
+                    stage != Stage::Used || world().driver.pinned(mapping.physical, mapping.len),
+                    "the device uses memory that is not pinned"
+                );
+                mapping.stage = stage;
+            }
+            all &= found == len;
+        }
+        all
+    }
+
+    /// Fails if anything is mapped for a device.
+    pub(crate) fn assert_none(&self, device: usize) {
+        let mappings = self.mappings.lock().unwrap();
+        let left = mappings.iter().any(|one| one.device == device);
+        assert!(!left, "a mapping outlives the release of its registration");
+    }
+
+    /// Fails if the core has an address of physical memory that is about to become another's.
+    pub(crate) fn assert_unused(&self, physical: u64, len: u64) {
+        for one in self.mappings.lock().unwrap().iter() {
+            let touches = one.physical < physical + len && physical < one.physical + one.len;
+            assert!(
+                !touches || one.stage == Stage::Made,
+                "unpinned while it is mapped for a device: {:?}",
+                one.stage
+            );
+        }
+    }
+}
+
+fn is_direct(device: usize) -> bool {
+    // SAFETY: Devices stay until the end.
+    unsafe { (*(device as *const c::Device)).direct }
+}
+
+/// Scatterlists. They stay in memory until the end, so that a use after free is seen.
+pub(crate) struct Lists(Mutex<Vec<(Box<[abi::scatterlist]>, bool)>>);
+
+impl Lists {
+    fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    pub(crate) fn add(&self, count: u32) -> Option<*mut abi::scatterlist> {
+        may_sleep("allocating a scatterlist");
+        if !world().linux.allocate() {
+            return None;
+        }
+        let mut list = vec![abi::scatterlist::default(); count as usize].into_boxed_slice();
+        let first = list.as_mut_ptr();
+        self.0.lock().unwrap().push((list, true));
+        Some(first)
+    }
+
+    pub(crate) fn remove(&self, first: *const abi::scatterlist) {
+        let at = self.find(first);
+        self.0.lock().unwrap()[at].1 = false;
+        world().linux.deallocate();
+    }
+
+    /// The entry behind one, which is alive.
+    pub(crate) fn next(&self, entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
+        let at = self.find(entry);
+        let end = self.0.lock().unwrap()[at].0.as_ptr_range().end;
+        match entry.wrapping_add(1) {
+            next if next.cast_const() < end => next,
+            _ => std::ptr::null_mut(),
+        }
+    }
+
+    /// Somebody reads a list.
+    pub(crate) fn read(&self, first: *const abi::scatterlist) {
+        self.find(first);
+    }
+
+    /// Which list an entry is in; it must be alive.
+    fn find(&self, entry: *const abi::scatterlist) -> usize {
+        let lists = self.0.lock().unwrap();
+        let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);
+        let at = lists
+            .iter()
+            .position(within)
+            .expect("this is no scatterlist");
+        assert!(lists[at].1, "a scatterlist is used that was freed");
+        at
+    }
+}

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""libcuda.so.1 and libibverbs.so.1 for tests of the service's selftest: Python imports this file
+when it starts, and ctypes then loads these instead. "GPU memory" is host memory, and an RDMA
+write is a copy at once. Whoever asks for something against the rules is ended with a line, and
+so is who has not given everything back. In the environment:
+
+    GPUS=N          that many (1)
+    HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
+    DOUBLE=WORD     what goes wrong; see the uses of TOLD
+"""
+
+import atexit
+import ctypes
+import errno
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "init.d/selftest.d"))
+import abi  # noqa: E402 (it lies there)
+
+sys.path.pop(0)
+
+TOLD = os.environ.get("DOUBLE", "")
+GPUS = int(os.environ.get("GPUS", "1"))
+HCAS = os.environ.get("HCAS", "mlx5_0").split()
+LID, MTU, LONGEST = 7, 4, 1 << (20 if TOLD == "short" else 30)
+IPV4 = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 1])
+ERRORS = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 100: b"CUDA_ERROR_NO_DEVICE", 999: b"CUDA_ERROR_UNKNOWN"}
+
+objects = Counter()
+buffers, freed, pending, regions, qps = [], [], [], {}, []
+
+
+def rule(kept, text):
+    if not kept:
+        print("double: against the rules:", text, file=sys.stderr, flush=True)
+        os._exit(99)
+
+
+@atexit.register
+def left():
+    rule(not +objects, f"not given back: {+objects}")
+
+
+def made(what, value=None):
+    objects[what] += 1
+    return value
+
+
+def gone(what):
+    objects[what] -= 1
+
+
+def failed(number):
+    """NULL and errno."""
+    ctypes.set_errno(number)
+
+
+def gives_back(what):
+    return lambda _self, _object: gone(what)
+
+
+def gpu_memory_at(address):
+    """The buffer, which stays when it was freed: what reaches it later is to be noticed."""
+    return next((one for one in buffers if 0 <= address - ctypes.addressof(one) < len(one)), None)
+
+
+class Cuda:
+    cuDevicePrimaryCtxRelease_v2 = gives_back("context")
+
+    def cuCtxSetCurrent(self, context):
+        objects["current context"] = bool(context)
+
+    def cuInit(self, _flags):
+        return 999 if TOLD == "cuInit" else 100 * (not GPUS)
+
+    def cuGetErrorName(self, number, name):
+        name.value = ERRORS[number]
+
+    def cuDeviceGetCount(self, count):
+        count.value = GPUS
+
+    def cuDeviceGet(self, device, index):
+        device.value = index
+
+    def cuDeviceGetPCIBusId(self, name, _size, device):
+        name.value = b"0000:1A:00.0" if device else b"0000:03:00.0"
+
+    def cuDevicePrimaryCtxRetain(self, context, device):
+        context.value = made("context", device + 1)
+
+    def cuMemAlloc_v2(self, address, size):
+        if TOLD == "full":
+            return 2
+        buffers.append(made("GPU memory", ctypes.create_string_buffer(size)))
+        address.value = ctypes.addressof(buffers[-1])
+
+    def cuMemFree_v2(self, address):
+        found = gpu_memory_at(address)
+        rule(found and found not in freed and address == ctypes.addressof(found), "freed what is none")
+        freed.append(found)
+        gone("GPU memory")
+
+    def cuPointerSetAttribute(self, value, attribute, address):
+        rule(attribute == 6 and value.value == 1 and gpu_memory_at(address), "sync_memops")
+
+    def cuMemcpyHtoD_v2(self, to, data, size):
+        self.copy(to, to, data, size)
+
+    def cuMemcpyDtoH_v2(self, data, address, size):
+        self.copy(address, data, address, size)
+
+    @staticmethod
+    def copy(device, to, source, size):
+        found = gpu_memory_at(device)
+        rule(found and found not in freed and device + size <= ctypes.addressof(found) + len(found), "copied what is none")
+        ctypes.memmove(to, source, size)
+
+
+def reach(key, address, length):
+    """What the device reaches: nothing where memory was freed, unless it is pinned."""
+    rule(key in regions, "a key that is none")
+    start, end = regions[key]
+    rule(start <= address and address + length <= end, "outside of a region")
+    return None if gpu_memory_at(start) in freed and TOLD != "pinned" else address
+
+
+@abi.poll_cq
+def poll_cq(_cq, _count, completion):
+    if not pending:
+        return 0
+    completion[0].status = abi.IBV_WC.index(pending.pop())
+    return 1
+
+
+@abi.post_send
+def post_send(_qp, request, _bad):
+    wr, element = request[0], request[0].sg_list[0]
+    local = reach(element.lkey, element.addr, element.length)
+    remote = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, element.length)
+    rule(all(one.state == abi.IBV_QPS_RTS for one in qps), "both queue pairs are ready")
+    rule(wr.num_sge == 1 and wr.send_flags == abi.IBV_SEND_SIGNALED and not wr.next, "one signaled request")
+    rule(not pending and element.length <= LONGEST, "a message at a time, as long as the port takes")
+    rule(wr.opcode == abi.IBV_WR_RDMA_READ or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
+         "read or write, and nothing is written after the memory was freed")
+    if TOLD in ("lost", "no_descriptor"):
+        return 0 if TOLD == "lost" else errno.ENOMEM
+    pending.append("SUCCESS")
+    if not local or not remote:
+        pending[:] = ["RETRY_EXC_ERR" if TOLD == "silent" else "REM_ACCESS_ERR"]
+        return 0
+    to, source = (local, remote) if wr.opcode == abi.IBV_WR_RDMA_READ else (remote, local)
+    where = "to_gpu" if gpu_memory_at(to) else "from_gpu"
+    if TOLD != f"nothing_{where}":
+        ctypes.memmove(to, source, element.length)
+    if TOLD == f"wrong_{where}":
+        ctypes.c_uint8.from_address(to + 12345).value ^= 1
+    return 0
+
+
+class Qp(abi.ibv_qp):
+    state = 0
+
+    def __init__(self, roce):
+        super().__init__(qp_num=0x1000011 + len(qps))
+        self.roce = roce
+
+
+class Verbs:
+    ibv_destroy_cq = gives_back("completion queue")
+    ibv_dealloc_pd = gives_back("domain")
+    ibv_close_device = gives_back("device")
+    ibv_free_device_list = gives_back("list")
+
+    def ibv_get_device_list(self, count):
+        count.value = len(HCAS)
+        names = (ctypes.c_void_p * len(HCAS))(*range(1, len(HCAS) + 1))
+        return made("list", ctypes.cast(names, ctypes.POINTER(ctypes.c_void_p)))
+
+    def ibv_get_device_name(self, device):
+        return HCAS[device - 1].encode()
+
+    def ibv_open_device(self, device):
+        if TOLD == "rights":
+            return failed(errno.EACCES)
+        ops = abi.ibv_context_ops(poll_cq=poll_cq, post_send=post_send)
+        return made("device", ctypes.pointer(abi.ibv_context(device=device, ops=ops)))
+
+    def ibv_query_port(self, _context, port, attributes):
+        rule(port == 1, "the active port")
+        attributes.active_mtu, attributes.max_msg_sz, attributes.lid = MTU, LONGEST, LID
+
+    def ibv_alloc_pd(self, context):
+        return made("domain", ctypes.pointer(abi.ibv_pd(context=context.device)))
+
+    def ibv_reg_mr(self, _pd, address, length, access):
+        rule(access == 7, "rights")
+        word, number = ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
+        if word == TOLD:
+            return failed(number)
+        key = 0x70 + len(regions)
+        regions[key] = address, address + length
+        return made("region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key)))
+
+    def ibv_dereg_mr(self, region):
+        rule(not qps, "queue pairs go before the memory that they reach")
+        del regions[region.lkey]
+        gone("region")
+        return errno.EBUSY if TOLD == "dereg" else 0
+
+    def ibv_create_cq(self, _context, entries, _of_program, _channel, _vector):
+        rule(entries >= 2, "room for what both queue pairs may say")
+        pending.clear()
+        return made("completion queue", 1)
+
+    def ibv_create_qp(self, pd, init):
+        rule(init.qp_type == abi.IBV_QPT_RC and init.send_cq and init.recv_cq and not init.srq, "a queue pair")
+        rule(init.cap.max_send_wr >= 1 and init.cap.max_send_sge >= 1, "its room")
+        qps.append(made("queue pair", Qp(HCAS[pd.context - 1].startswith("roce"))))
+        return ctypes.cast(ctypes.pointer(qps[-1]), ctypes.POINTER(abi.ibv_qp))
+
+    def ibv_destroy_qp(self, qp):
+        qps[:] = [one for one in qps if one.qp_num != qp.qp_num]
+        gone("queue pair")
+
+    def ibv_modify_qp(self, qp, attr, mask):
+        """Which attributes a state wants the kernel says, in the scenario selftest."""
+        one, other = sorted(qps, key=lambda it: it.qp_num != qp.qp_num)
+        rule(mask & abi.IBV_QP_STATE and attr.qp_state == one.state + 1, "from state to state")
+        one.state = attr.qp_state
+        if one.state == abi.IBV_QPS_INIT:
+            rule(attr.port_num == 1 and attr.qp_access_flags == 7, "to INIT")
+        elif one.state == abi.IBV_QPS_RTR:
+            rule((attr.dest_qp_num, attr.rq_psn) == (other.qp_num, other.qp_num & 0xFFFFFF), "to the other one")
+            rule((attr.path_mtu, attr.max_dest_rd_atomic, attr.ah_attr.port_num) == (MTU, 1, 1), "to RTR")
+            route, grh = attr.ah_attr, attr.ah_attr.grh
+            if one.roce:
+                rule(route.is_global and grh.sgid_index == 3 and grh.hop_limit > 1, "a route by GID")
+                rule(bytes(grh.dgid.raw) == IPV4, "the address of IPv4 comes first")
+            else:
+                rule(not route.is_global and route.dlid == LID, "a route by LID")
+        else:
+            rule(attr.timeout and attr.retry_cnt and attr.rnr_retry and attr.max_rd_atomic == 1, "to RTS")
+            rule(attr.sq_psn == qp.qp_num & 0xFFFFFF, "its own first packet")
+
+
+class Function:
+    """One of a library, as ctypes has it."""
+
+    argtypes = errcheck = None
+
+    def __init__(self, call):
+        self.call = call
+
+    def __call__(self, *arguments):
+        for kind, argument in zip(self.argtypes or (), arguments, strict=self.argtypes is not None):
+            kind.from_param(argument)
+        result = self.call(*map(self.value, arguments)) or 0
+        return self.errcheck(result, self, arguments) if self.errcheck else result
+
+    @staticmethod
+    def value(argument):
+        """What the library sees of it."""
+        if hasattr(argument, "_obj"):  # byref()
+            return argument._obj
+        if hasattr(argument, "contents"):
+            return argument.contents
+        return argument if isinstance(argument, (ctypes.Array, ctypes.c_char_p)) else getattr(argument, "value", argument)
+
+
+class Library:
+    def __init__(self, name, **options):
+        if os.environ.get("MISSING") == name:
+            raise OSError(f"{name}: cannot open shared object file")
+        double = Cuda() if name == "libcuda.so.1" else Verbs()
+        for word in dir(double):
+            if word.startswith(("cu", "ibv_")):
+                setattr(self, word, Function(getattr(double, word)))
+
+
+ctypes.CDLL = Library

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the service says of machines that are made of files.
+
+    run.py TABLE...    the machines of these tables; with ONLY=TITLE, those of that title
+
+A machine begins with its [title], as a good one (machine.py). The lines below are done in
+their order: changes, then what is run, then what is expected of it, which may stand on the
+line before it, behind `=>`. Changes:
+
+    /FILE = TEXT    has this text; \\n and the like as in C; with := without its end, with += one line more
+    /FILE -> TARGET    is a symbolic link
+    /DIRECTORY/     is there
+    - /FILE...      are not there
+    env NAME=VALUE  for what is run
+    WORD...         a method of Machine
+    each A | B      the whole machine once for A, once for B, with that in the place of each %
+    not good ID...  these facts are no failure below, where nothing is expected of them
+
+`$ COMMAND` is for the shell, in init.d, which is in PATH; `said MODULE TEXT` asks explain.sh
+what to do when modprobe has said TEXT of MODULE, and expects a part of the answer. Where no
+command is, `status` is run in all its forms, which must agree. What is expected of it:
+
+    VERDICT ID,ID...[: VALUE][ -> ADVICE]    there are these facts, with parts of these texts;
+                    what is `warn` or `bad` and not named is a failure
+    no ID           there is no such fact
+    metric SAMPLE   is one for Prometheus, without quotation marks
+
+and of whatever was run:
+
+    exit CODE [TEXT]    of a command: 0 where nothing is said; TEXT is a part of what it says
+    prints TEXT     this is all of it; \\n as above
+    line TEXT       is a whole line, with one blank where there are more
+    says TEXT       is a part of it, with ` ... ` for whatever is between
+    lines N TEXT    is in so many lines
+    json WHAT       an expression of Python about the object `j`
+"""
+
+import codecs
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from machine import ALIASES, Machine
+
+HERE = Path(__file__).resolve().parent
+SERVICE = HERE.parents[1] / "init.d"
+TOOLS = ("id", "modinfo", "mokutil", "ofed_info", "rpm", "uname", "systemctl")
+FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
+SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
+EXPECTATIONS = ("good", "warn", "bad", "none", "no", "metric", "exit", "prints", "line", "says", "lines", "json")
+LEVELS = {"good": "0", "warn": "1", "bad": "2"}
+
+
+def unescaped(text):
+    return codecs.escape_decode(text.encode())[0]
+
+
+def has(text, parts):
+    return re.search(".*".join(map(re.escape, parts.split(" ... "))), str(text), re.DOTALL)
+
+
+def check_json(said):
+    assert set(said) == {"schema", "host", "kernel", "time", "state", "exit_code", "to_do", "facts"}, said
+    assert (said["schema"], said["host"]) == (2, "machine") and said["kernel"], said
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["time"]), said["time"]
+    assert len({fact["id"] for fact in said["facts"]}) == len(said["facts"]), "an identifier is there twice"
+    for fact in said["facts"]:
+        assert set(fact) | {"advice"} == {"id", "section", "name", "verdict", "value", "advice"}, fact
+        assert re.fullmatch(r"[a-z0-9.:_-]+/[a-z0-9.:_-]+", fact["id"]), fact
+        assert fact["verdict"] in ("good", "none") or fact["verdict"] in LEVELS and fact["advice"], fact
+    assert said["to_do"] == sum(fact["verdict"] in ("warn", "bad") for fact in said["facts"]), said["to_do"]
+
+
+def check_text(said, text):
+    """What status says to people is what it says to machines."""
+    lines = text.splitlines()
+    assert lines[0].startswith(f"nv_peer_mem: {said['state']}; "), lines[0]
+    for fact in said["facts"]:
+        section, name, value = fact["section"], fact["name"], str(fact["value"])
+        kind, _, device = section.rpartition(" ")
+        if section == "distance":
+            gpu, other = name.split()
+            below = lines[lines.index("distance of GPU and RDMA device") + 1:]
+            devices, row = below[0].split(), next(line for line in below if line[6:].startswith(gpu))[6:].split()
+            said_there = " ".join(row[len(devices):]) if other == "nearest" else row[1 + devices.index(other)]
+            assert said_there == value, (fact, row)
+        else:
+            assert any(line[6:].split(" [")[0].split() == [*name.split(), *value.split()] for line in lines), fact
+        if kind in ("GPU", "RDMA device"):
+            below = "\n".join(lines[lines.index(kind + "s") + 1:])
+            assert device in re.split("[, \n]+", re.match("(      .*\n)*", below)[0]), fact
+        else:
+            assert section == "distance" or section in lines, fact
+        assert "advice" not in fact or f"        -> {fact['advice']}" in lines, fact
+
+
+def check_metrics(said, text):
+    """Returns the samples, which are in the text format of Prometheus and agree with what is said."""
+    assert text.endswith("\n"), "the last line has no end"
+    helped, typed, samples = "", None, {}
+    for line in text[:-1].split("\n"):
+        match = SAMPLE.fullmatch(line)
+        if match:
+            label = re.sub(r"\\(.)", r"\1", f"{{{match[2]}={match[3]}}}") if match[2] else ""
+            assert match[1] == typed and typed + label not in samples, f"not below its type, or twice: {line}"
+            samples[typed + label] = match[4]
+        elif line.startswith("# HELP "):
+            helped, text = line.split(" ", 3)[2:]
+            assert text and not any(sample.split("{")[0] == helped for sample in samples), f"not together: {line}"
+        else:
+            assert line == f"# TYPE {helped} {'counter' if helped.endswith('_total') else 'gauge'}", line
+            typed = helped
+    judged = {f"nvpm_fact{{id={fact['id']}}}": LEVELS[fact["verdict"]] for fact in said["facts"] if fact["verdict"] != "none"}
+    assert judged == {sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")}, samples
+    assert samples[f"nvpm_info{{kernel={said['kernel']}}}"] == "1", samples
+    assert samples.get("nvpm_loaded") == {"running": "1", "not running": "0", "unknown": None}[said["state"]], samples
+    return [f"{sample} {value}" for sample, value in samples.items()]
+
+
+class Look:
+    """What is run, and what is expected of it: lines of the table with their numbers."""
+
+    def __init__(self, environment, passed_over, command=None):
+        self.environment, self.passed_over, self.command = dict(environment), passed_over, command
+        self.expected, self.facts, self.samples = [], {}, []
+
+    def run(self):
+        """Returns what is wrong, each with the number of its line."""
+        commands = [self.command] if self.command else ["status", "status --json", "status --prometheus"]
+        options = {"cwd": SERVICE, "env": self.environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+        running = [subprocess.Popen(["dash", "-c", command], stdout=subprocess.PIPE, **options) for command in commands]
+        outputs = [process.communicate()[0].decode(errors="surrogateescape") for process in running]
+        self.output, self.code = outputs[0], running[0].returncode
+        wrong = []
+        if not self.command:
+            try:
+                self.read_status([process.returncode for process in running], outputs)
+            except (AssertionError, LookupError, ValueError, StopIteration) as error:
+                wrong.append((0, f"{type(error).__name__}: {error}"))
+        elif not any(line.startswith("exit ") for _, line in self.expected):
+            self.expected.append((0, "exit 0"))
+        for number, line in self.expected:
+            try:
+                met = self.holds(*line.split(" ", 1))
+            except (LookupError, TypeError, ValueError) as error:
+                met, line = False, f"{line}: {type(error).__name__}: {error}"
+            if not met:
+                wrong.append((number, line))
+        named = {name for _, line in self.expected if FACT.fullmatch(line) for name in FACT.fullmatch(line)[2].split(",")}
+        marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
+        wrong += [(0, f"{name}: not good, too") for name in marked - named - self.passed_over]
+        return [(number or self.expected[0][0], what) for number, what in wrong]
+
+    def read_status(self, codes, outputs):
+        modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
+        code = 0 if (modules / "nv_peer_mem").exists() else 3 if modules.exists() else 4
+        said = json.loads(outputs[1])
+        assert [*codes, said["exit_code"]] == [code, code, 0, code], f"exit codes {codes}, {said['exit_code']} of {code}"
+        self.facts = {fact["id"]: fact for fact in said["facts"]}
+        check_json(said)
+        check_text(said, outputs[0])
+        self.samples = check_metrics(said, outputs[2])
+
+    def holds(self, word, rest=""):
+        lines = self.output.splitlines()
+        if word in ("good", "warn", "bad", "none"):
+            _, names, value, advice = FACT.fullmatch(f"{word} {rest}").groups(default="")
+            facts = [self.facts.get(name, {"verdict": "", "value": ""}) for name in names.split(",")]
+            return all(f["verdict"] == word and has(f["value"], value) and has(f.get("advice", ""), advice) for f in facts)
+        return {
+            "no": lambda: rest not in self.facts,
+            "metric": lambda: rest in self.samples,
+            "exit": lambda: self.code == int(rest.split()[0]) and has(self.output, rest.partition(" ")[2]),
+            "prints": lambda: self.output.rstrip("\n").encode(errors="surrogateescape") == unescaped(rest),
+            "line": lambda: rest in [" ".join(line.split()) for line in lines],
+            "says": lambda: has(self.output, rest),
+            "lines": lambda: int(rest.split()[0]) == sum(rest.split(" ", 1)[1] in line for line in lines),
+            "json": lambda: eval(rest, {"j": json.loads(self.output)}),  # the table is ours
+        }[word]()
+
+
+class Tester:
+    def __init__(self, scratch):
+        self.root, self.checks, self.failures = f"{scratch}/machine", 0, 0
+        Path(scratch, "bin").mkdir()
+        for name in TOOLS:
+            Path(scratch, "bin", name).symlink_to(HERE / "tool")
+        self.path = f"{scratch}/bin:{SERVICE}:{os.environ['PATH']}"
+
+    def test(self, title, lines):
+        machine, look, passed_over = Machine(self.root), None, set()
+        environment = {**os.environ, "NVPM_SYSROOT": self.root, "PATH": self.path}
+        for number, line in [*lines, (0, "end")]:
+            word, _, rest = line.partition(" ")
+            if word in EXPECTATIONS:
+                look = look or Look(environment, passed_over)
+                look.expected.append((number, line))
+                continue
+            if look:
+                self.report(title, look)
+            look = None
+            if word == "$":
+                look = Look(environment, passed_over, rest)
+            elif word == "said":
+                module, _, text = rest.partition(" ")
+                text = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
+                said = {**environment, "MODULE": module, "SAID": text}
+                look = Look(said, passed_over, '. ./explain.sh; advice "$MODULE" "$SAID"')
+            elif word == "env":
+                environment.update([rest.split("=", 1)])
+            elif word == "not":
+                passed_over.update(rest.split()[1:])
+            elif line != "end":
+                machine.change(line)
+
+    def report(self, title, look):
+        wrong = look.run()
+        self.checks += 1
+        self.failures += bool(wrong)
+        if not wrong:
+            print("ok", title)
+        for number, what in wrong:
+            print(f"FAILED: {title}: line {number}: {what}")
+        if wrong:
+            print(look.output[-4000:])
+
+
+def machines(table):
+    """Each with its title and its lines, one for each thing, with their numbers."""
+    found = []
+    for number, line in enumerate(Path(table).read_text(encoding="utf-8").splitlines(), 1):
+        for alias, text in ALIASES.items():
+            line = line.replace(alias, text)
+        if line.startswith("["):
+            found.append((line.strip("[]"), []))
+        elif line and not line.startswith("#"):
+            change, _, expected = line.partition(" => ")
+            said = change.startswith("said ")
+            found[-1][1].extend([(number, change)] + [(number, f"says {expected}" if said else expected)] * bool(expected))
+    for title, lines in found:
+        for value in [value for _, line in lines if line.startswith("each ") for value in line[5:].split(" | ")] or ["%"]:
+            yield title, [(number, line.replace("%", value)) for number, line in lines if not line.startswith("each ")]
+
+
+def main():
+    # Without tempfile, which python3-minimal has not.
+    scratch = subprocess.check_output(["mktemp", "-d"], text=True).strip()
+    try:
+        tester = Tester(scratch)
+        for table in sys.argv[1:]:
+            for title, lines in machines(table):
+                if os.environ.get("ONLY", "") in title:
+                    tester.test(title, lines)
+    finally:
+        subprocess.run(["rm", "-rf", scratch], check=True)
+    print(f"{tester.checks} looked at, {tester.failures} failed")
+    sys.exit(not tester.checks or bool(tester.failures))
+
+
+if __name__ == "__main__":
+    main()
