@@ -13,7 +13,7 @@ use_facts() {
 	failures not_supported "The memory or the device does not support it: dmesg | grep nv_peer_mem says which."
 	failures freed "A program freed GPU memory while it was registering it: correct the program."
 	failures driver "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'"
-	failures left_behind "A process, or its user, has as many registrations as allowed in left_behind: it cannot register more until that memory is freed."
+	failures left_behind "A process, or its user, has as many registrations as allowed in left_behind: it cannot register more until it frees that memory."
 	left_behind
 	pairs
 	text_of "$figures/regions"
