@@ -99,7 +99,7 @@ unsafe extern "C" fn dma_map(
 }
 
 /// In the place of `nvpm_dma_unmap`.
-unsafe extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
+extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
     UNMAPPED.fetch_add(1, Ordering::Relaxed);
     BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
 }

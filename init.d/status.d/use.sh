@@ -10,10 +10,10 @@ use_facts() {
 		text_of "$figures/$figure" && fact use "$figure" none "$text"
 	done
 	failures no_memory "Registrations found no room in the GPU's BAR1, or the kernel no memory. nvidia-smi -q -d MEMORY shows BAR1: register less, or turn on a large BAR in the firmware (above 4G decoding, resizable BAR)."
-	failures not_supported "Memory or device cannot do it: dmesg | grep nv_peer_mem says which."
+	failures not_supported "The memory or the device does not support it: dmesg | grep nv_peer_mem says which."
 	failures freed "A program freed GPU memory while it was registering it: correct the program."
 	failures driver "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'"
-	failures left_behind "A program has left too much behind, as said of left_behind: it cannot register more until it frees that memory."
+	failures left_behind "A process, or its user, has as many registrations as allowed in left_behind: it cannot register more until it frees that memory."
 	left_behind
 	pairs
 	text_of "$figures/regions"
@@ -43,7 +43,7 @@ left_behind() {
 	text_of "$figures/left_behind" || return 0
 	case $text in
 	0) fact use left_behind none 0 ;;
-	*) fact use left_behind warn "$text" "Another process than the one that made them has deregistered these, as a child does that inherits them: GPU memory stays pinned until the first one frees it, or ends. Deregister where it was registered." ;;
+	*) fact use left_behind warn "$text" "These registrations ended in another process than the one that made them, for example in a child that inherited them: their GPU memory stays pinned until the process that made them frees it, or ends. Deregister where it was registered." ;;
 	esac
 }
 
