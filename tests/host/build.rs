@@ -20,7 +20,7 @@ fn main() {
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [
         ("../../src/kernel/kernel.c", "crate_c"),
-        ("free/kernel.c", "host_c"),
+        ("kernel_crate/kernel.c", "host_c"),
     ] {
         let object = format!("{out}/{name}.o");
         run(Command::new("cc")
@@ -34,7 +34,10 @@ fn main() {
                 "-Wno-sign-compare",
                 "-Wno-unused-parameter",
             ])
-            .args(["-Ifree/include", "-iquotefree/include/linux"])
+            .args([
+                "-Ikernel_crate/include",
+                "-iquotekernel_crate/include/linux",
+            ])
             .args(["-c", source, "-o", &object]));
         let archive = format!("{out}/lib{name}.a");
         // It may be there from a build before, with other members.
@@ -42,7 +45,7 @@ fn main() {
         run(Command::new("ar").args(["rcs", &archive, &object]));
     }
     println!("cargo:rustc-link-search=native={out}");
-    for source in ["build.rs", "free", "../../src/kernel"] {
+    for source in ["build.rs", "kernel_crate", "../../src/kernel"] {
         println!("cargo:rerun-if-changed={source}");
     }
 }

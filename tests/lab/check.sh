@@ -200,11 +200,11 @@ check_models() {
 
 # The module's own kernel crate: what threads share by it, in every interleaving; and over
 # POSIX threads, whose memory and locks valgrind watches.
-check_free() {
+check_kernel_crate() {
 	in_host
 	cargo test --test kernel_orders
 	for tool in memcheck helgrind; do
-		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/free/watched $tool" cargo test --test kernel_crate
+		CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/kernel_crate/watched $tool" cargo test --test kernel_crate
 	done
 }
 

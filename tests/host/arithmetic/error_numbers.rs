@@ -2,9 +2,7 @@
 
 //! What becomes of the numbers that C functions return.
 
-use proptest::prelude::any;
-
-use crate::{abi, random};
+use crate::abi;
 
 /// Whatever comes in, what goes out to a user is 0 or an error number that user space knows.
 fn check(ret: i32) {
@@ -23,12 +21,6 @@ fn check(ret: i32) {
 #[test]
 fn all_numbers_of_the_kernel_and_many_more() {
     (-70_000..=70_000).for_each(check);
-    [i32::MIN, i32::MIN + 1, i32::MAX]
-        .into_iter()
-        .for_each(check);
-}
-
-#[test]
-fn any_number() {
-    random::check(20_000, any::<i32>(), check);
+    (i32::MIN..i32::MIN + 70_000).for_each(check);
+    (i32::MAX - 70_000..=i32::MAX).for_each(check);
 }

@@ -19,7 +19,6 @@ mod extents;
 #[path = "../../../src/kernel/ffi.rs"]
 pub mod ffi;
 
-mod alloc;
 mod random;
 mod units;
 
@@ -33,6 +32,61 @@ mod segments;
 pub(crate) mod prelude {
     pub(crate) use crate::alloc::{KVVec, GFP_KERNEL};
     pub(crate) use crate::error::{code::*, Error, Result};
+}
+
+/// Arrays, of which the next may find no memory.
+mod alloc {
+    use std::{cell::Cell, ops::Deref};
+
+    /// How memory is allocated: there is one way here.
+    pub(crate) struct Flags;
+    pub(crate) const GFP_KERNEL: Flags = Flags;
+
+    /// There was no memory.
+    pub struct AllocError;
+
+    thread_local! {
+        /// How many allocations succeed from now on.
+        pub(crate) static MEMORY: Cell<u32> = const { Cell::new(u32::MAX) };
+        /// How often other threads could run.
+        pub(crate) static TURNS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    fn allocate() -> Result<(), AllocError> {
+        let left = MEMORY.get().checked_sub(1);
+        MEMORY.set(left.ok_or(AllocError)?);
+        Ok(())
+    }
+
+    /// A growing array.
+    pub(crate) struct KVVec<T>(Vec<T>);
+
+    impl<T> KVVec<T> {
+        pub(crate) fn with_capacity(capacity: usize, _: Flags) -> Result<Self, AllocError> {
+            allocate().map(|()| Self(Vec::with_capacity(capacity)))
+        }
+
+        pub(crate) fn push(&mut self, value: T, _: Flags) -> Result<(), AllocError> {
+            if self.0.len() == self.0.capacity() {
+                allocate()?;
+            }
+            self.0.push(value);
+            Ok(())
+        }
+    }
+
+    impl<T> Deref for KVVec<T> {
+        type Target = [T];
+
+        fn deref(&self) -> &[T] {
+            &self.0
+        }
+    }
+}
+
+#[no_mangle]
+extern "C" fn nvpm_cond_resched() {
+    alloc::TURNS.set(alloc::TURNS.get() + 1);
 }
 
 /// What they use of the module's `compat.rs`.

@@ -22,14 +22,9 @@ fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64
         end += 1 + u64::from(!neighbour);
         (end - 1) * GPU_PAGE
     };
-    let mut pages: Vec<u64> = neighbours[..count as usize].iter().map(next).collect();
-    if to_the_end {
-        let shift = (end * GPU_PAGE).wrapping_neg();
-        pages
-            .iter_mut()
-            .for_each(|page| *page = page.wrapping_add(shift));
-    }
-    pages
+    let pages: Vec<u64> = neighbours[..count as usize].iter().map(next).collect();
+    let shift = (end * GPU_PAGE * u64::from(to_the_end)).wrapping_neg();
+    pages.iter().map(|page| page.wrapping_add(shift)).collect()
 }
 
 /// Checks the segments page by page of the kernel.

@@ -18,10 +18,7 @@ const VARIABLE: &str = "HOST_SEED";
 
 /// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Of the values that
 /// fail the simplest is shown.
-pub(crate) fn check<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value))
-where
-    S::Value: Debug,
-{
+pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
     let seed = chosen_seed();
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -40,14 +37,11 @@ where
     }
 }
 
-/// The seed that the environment asks for, or a new one.
+/// The seed that the environment asks for, in hexadecimal, or a new one.
 fn chosen_seed() -> u64 {
     let Ok(text) = env::var(VARIABLE) else {
         return RandomState::new().build_hasher().finish();
     };
-    let seed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
+    let seed = u64::from_str_radix(text.trim_start_matches("0x"), 16);
     seed.unwrap_or_else(|error| panic!("{VARIABLE}={text}: {error}"))
 }

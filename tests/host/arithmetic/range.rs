@@ -42,23 +42,17 @@ fn check(address: u64, len: u64) -> bool {
         return false;
     };
     assert_eq!((range.address(), range.len()), (address, len));
-    let page = |page: Range| (u128::from(page.start()), u128::from(page.pinned()));
-    assert_eq!(page(range.first_page()), (start, gpu_page));
-    assert_eq!(
-        page(range.last_page()),
-        (start + pinned - gpu_page, gpu_page)
-    );
     assert_eq!(u128::from(range.pages()), pinned / gpu_page);
+    let last = start + pinned - gpu_page;
+    for (page, start) in [(range.first_page(), start), (range.last_page(), last)] {
+        assert_eq!((u128::from(page.start()), page.pinned()), (start, GPU_PAGE));
+    }
     for page in PAGES {
         let (first, len) = cover(address, len, page);
         // With pages no larger than the GPU's there is nothing that could be missing.
         let inside = page <= GPU_PAGE || (first >= start && first + len <= start + pinned);
         let window = inside.then(|| extent((first - start) as u64, len as u64));
-        assert_eq!(
-            range.window(page),
-            window.ok_or(EINVAL),
-            "{what}, {page:#x}"
-        );
+        assert_eq!(range.window(page), window.ok_or(EINVAL), "{what}");
     }
     true
 }
@@ -108,22 +102,12 @@ fn number() -> impl Strategy<Value = u64> {
 fn anywhere() {
     const CASES: u32 = 50_000;
     let there = Cell::new(0);
-    random::check(
-        CASES,
-        (number(), number(), any::<bool>()),
-        |(address, number, is_end)| {
-            let len = if is_end {
-                number.wrapping_sub(address)
-            } else {
-                number
-            };
+    random::check(CASES, (number(), number()), |(address, len)| {
+        for len in [len, len.wrapping_sub(address)] {
             there.set(there.get() + u32::from(check(address, len)));
-        },
-    );
+        }
+    });
     // Neither answer may be a rare one here, or the test would say little.
-    let there = there.get();
-    assert!(
-        (CASES / 10..CASES / 10 * 9).contains(&there),
-        "{there} ranges"
-    );
+    let expected = CASES / 5..CASES / 5 * 9;
+    assert!(expected.contains(&there.get()), "{there:?}");
 }

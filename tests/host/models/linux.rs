@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::BTreeMap,
     rc::Rc,
 };
 
@@ -24,8 +24,8 @@ pub(crate) struct Linux {
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
     live: Cell<u32>,
-    atomics: RefCell<HashMap<usize, Rc<AtomicUsize>>>,
-    counts: RefCell<HashMap<usize, u64>>,
+    atomics: RefCell<BTreeMap<usize, Rc<AtomicUsize>>>,
+    counts: RefCell<BTreeMap<usize, u64>>,
 }
 
 impl Linux {

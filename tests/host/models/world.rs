@@ -6,7 +6,6 @@
 use std::{
     borrow::Cow,
     cell::{Cell, RefCell},
-    collections::HashMap,
     rc::Rc,
 };
 
@@ -109,7 +108,8 @@ pub(crate) struct World {
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
     pub(crate) linux: Linux,
-    tasks: RefCell<HashMap<ThreadId, Rc<Task>>>,
+    /// The last entry of a thread is what it is now.
+    tasks: RefCell<Vec<(ThreadId, Rc<Task>)>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
 }
 
@@ -140,9 +140,11 @@ pub(crate) fn world() -> Rc<World> {
 
 /// The task that runs.
 pub(crate) fn task() -> Rc<Task> {
+    let id = thread::current().id();
     let world = world();
     let tasks = world.tasks.borrow();
-    tasks[&thread::current().id()].clone()
+    let task = tasks.iter().rev().find(|(thread, _)| *thread == id);
+    task.expect("it has begun").1.clone()
 }
 
 /// Adds to the trail.
@@ -195,7 +197,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         born: Cell::new(1),
     };
     let id = thread::current().id();
-    world().tasks.borrow_mut().insert(id, Rc::new(task));
+    world().tasks.borrow_mut().push((id, Rc::new(task)));
 }
 
 /// Starts `work` as a thread of `process`.
@@ -217,7 +219,7 @@ pub(crate) fn as_process<T>(process: i32, work: impl FnOnce() -> T) -> T {
     add_task("main", process, before.thread);
     let result = work();
     let id = thread::current().id();
-    world().tasks.borrow_mut().insert(id, before);
+    world().tasks.borrow_mut().push((id, before));
     result
 }
 

@@ -15,7 +15,7 @@ fn free_during(registration: Request) {
 
 #[test]
 fn registration() {
-    explore(Any, || free_during(page(A)));
+    explore(UpTo(8), || free_during(page(A)));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn registration_for_a_device_that_is_not_pci() {
 
 #[test]
 fn registration_whose_second_page_cannot_be_mapped() {
-    explore(Any, || {
+    explore(UpTo(7), || {
         world().faults.mapping.set(1);
         free_during(two_pages(A));
     });
@@ -63,7 +63,7 @@ fn deregistration() {
 /// One callback after the other, while both threads are at work.
 #[test]
 fn two_registrations() {
-    explore(UpTo(3), || {
+    explore(UpTo(2), || {
         let module = Module::revocable();
         allocate(A);
         let second = spawn("second", OWNER, || end(register(page(A))));

@@ -91,7 +91,9 @@ fn once_whatever_comes_and_goes() {
         });
         let found = while_freed(|| {
             let addresses = c::listed().into_iter().map(|one| one.address);
-            addresses.filter(|&address| address >= B).collect::<Vec<_>>()
+            addresses
+                .filter(|&address| address >= B)
+                .collect::<Vec<_>>()
         });
         assert_eq!(found, [B, B + GPU_PAGE]);
         other.join().unwrap();

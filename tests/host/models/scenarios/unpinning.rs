@@ -25,7 +25,7 @@ fn fails_then_the_memory_is_freed() {
 #[test]
 fn fails_while_the_memory_is_freed() {
     for successes in [0, 1] {
-        explore(Any, move || {
+        explore(UpTo(7), move || {
             let (module, registration) = registered(Module::revocable());
             world().faults.put.set(successes);
             while_freed(|| deregister(&registration));
