@@ -47,7 +47,9 @@ fn the_last_owner_is_alone() {
             })
         });
         drop(state);
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
 }
 
@@ -62,7 +64,9 @@ fn nobody_looks_at_what_is_dropped() {
         let threads = [plain.clone(), plain.clone()]
             .map(|other| thread::spawn(move || assert_eq!(other.0 .0.get(), 7)));
         drop(plain);
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     });
 }
 
@@ -91,7 +95,9 @@ fn one_thread_at_a_time_sees_the_state() {
                 seen.0.set(seen.0.get() + 1);
             })
         });
-        threads.map(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         assert_eq!(state.lock().0.get(), 9);
     });
 }

@@ -239,10 +239,7 @@ impl Registration {
         unsafe { release(self.context) };
         note("release has returned");
         world().linux.module.runs("the end of release");
-        // SAFETY: Devices stay until the end.
-        if !unsafe { (*self.device.cast::<Device>()).shared } {
-            world().linux.dma.assert_none(self.device as usize);
-        }
+        world().linux.dma.assert_none(self.device as usize);
         self.released.set(true);
         let mut registrations = self.client.registrations.lock().unwrap();
         *registrations -= 1;
