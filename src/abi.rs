@@ -111,3 +111,25 @@ pub(crate) fn wait_for_memory() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { nvpm_msleep(20) }
 }
+
+// The module's parameters, as they were when it was loaded.
+
+/// Whether the RDMA core is one of MLNX_OFED 4.1 to 5.0.
+pub(crate) fn peerdirect_support() -> bool {
+    // SAFETY: The parameter has no write permission: it does not change after loading.
+    unsafe { nvpm_peerdirect_support != 0 }
+}
+
+/// Whether memory is pinned until deregistration, where the driver can do that.
+pub(crate) fn persistent_api_support() -> bool {
+    // SAFETY: The parameter has no write permission: it does not change after loading.
+    unsafe { nvpm_persistent_api_support != 0 }
+}
+
+/// The end of a message about memory that cannot be revoked: what to do, if that is not done.
+pub(crate) fn persistent_instead() -> &'static str {
+    match persistent_api_support() {
+        true => "",
+        false => "; load the module with persistent_api_support=1",
+    }
+}

@@ -17,9 +17,7 @@ mod extents;
 #[cfg(nvpm_kunit)]
 mod kunit;
 mod map_type;
-mod module_ref;
 mod p2p;
-mod parameters;
 mod peer_client;
 mod persistent;
 mod registry;
@@ -78,7 +76,7 @@ impl kernel::Module for NvPeerMem {
             pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
-        let persistent_first = parameters::persistent_api_support() && p2p::has_persistent();
+        let persistent_first = abi::persistent_api_support() && p2p::has_persistent();
         // SAFETY: Once; the clients and the drain, after which no region is left, drop before.
         let registry = unsafe { registry::Registry::install() }?;
         // SAFETY: As for the registry; the files drop before, too.

@@ -15,11 +15,10 @@ use core::{
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, ffi::c_void, wait_for_memory},
+    abi::{self, ffi::c_void, persistent_instead, wait_for_memory},
     compat::{eopnotsupp, pr_warn_ratelimited},
     dma::Device,
     extents::{Extents, Range, GPU_PAGE},
-    parameters::persistent_instead,
     registry::Number,
 };
 

@@ -23,10 +23,8 @@ use crate::{
     compat::pr_warn_ratelimited,
     dma::Device,
     extents::Range,
-    module_ref::ModuleRef,
     p2p::probe_ends,
-    parameters::peerdirect_support,
-    registry::Registered,
+    registry::{ModuleRef, Registered},
     stats,
 };
 
@@ -211,7 +209,7 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     fill(&mut client.client.name, name);
     fill(&mut client.client.version, env!("NVPM_VERSION"));
     // SAFETY: C defines it as a constant.
-    if !peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
+    if !abi::peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
         // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
         client.flags = 1;

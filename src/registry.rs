@@ -23,7 +23,6 @@ use crate::{
     compat::{edquot, pr_warn_ratelimited, Global, Installed},
     dma::Device,
     extents::Range,
-    module_ref::ModuleRef,
     revocable::Region,
     stats,
 };
@@ -295,6 +294,26 @@ impl Number {
         }
         drop(registry);
         stats::LEFT_BEHIND.add(1);
+    }
+}
+
+/// A reference to this module: while one exists, the module is not unloaded.
+pub(crate) struct ModuleRef(());
+
+impl ModuleRef {
+    /// A reference, unless the module is about to be unloaded.
+    pub(crate) fn get() -> Option<Self> {
+        // SAFETY: The module is at least still running this code.
+        let live = unsafe { abi::nvpm_try_module_get() };
+        // (`then_some` would make the object, and drop it, in any case.)
+        live.then(|| Self(()))
+    }
+}
+
+impl Drop for ModuleRef {
+    fn drop(&mut self) {
+        // SAFETY: Gives back the one reference that `get` took for this object.
+        unsafe { abi::nvpm_module_put() };
     }
 }
 

@@ -38,13 +38,12 @@ use kernel::{
 };
 
 use crate::{
-    abi::{self, ffi::c_void},
+    abi::{self, ffi::c_void, persistent_instead},
     compat::{eopnotsupp, pr_warn_ratelimited},
     dma::{Device, Mapping},
     extents::Range,
     map_type::{self, MapType},
     p2p::{Memory, PinError, RevocablePin, Revoke},
-    parameters::persistent_instead,
     peer_client::{self, Client, Kind},
     registry::{may_pin, Number, Registered},
     stats,

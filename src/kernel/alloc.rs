@@ -9,7 +9,7 @@ use core::{
     slice,
 };
 
-use crate::ffi::c_void;
+use core::ffi::c_void;
 
 extern "C" {
     /// Memory of `size` bytes, aligned to 8, or null. May sleep.

@@ -2,9 +2,9 @@
 
 //! Error numbers.
 
-use core::num::NonZeroI32;
+use core::{ffi::c_int, num::NonZeroI32};
 
-use crate::{alloc::AllocError, ffi::c_int};
+use crate::alloc::AllocError;
 
 /// A reason for a failure: a negative number, as C returns it.
 ///

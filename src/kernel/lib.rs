@@ -12,7 +12,6 @@
 
 pub mod alloc;
 pub mod error;
-pub mod ffi;
 pub mod print;
 pub mod rbtree;
 pub mod sync;
@@ -49,7 +48,7 @@ macro_rules! module {
             static mut MODULE: Option<$module> = None;
 
             #[no_mangle]
-            extern "C" fn nvpm_load() -> $crate::ffi::c_int {
+            extern "C" fn nvpm_load() -> ::core::ffi::c_int {
                 match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
                     Ok(module) => {
                         // SAFETY: Only this function and `nvpm_unload` use `MODULE`. `kernel.c` calls

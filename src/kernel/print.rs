@@ -4,7 +4,7 @@
 
 use core::fmt::{self, Write};
 
-use crate::ffi::c_int;
+use core::ffi::c_int;
 
 extern "C" {
     /// Prints `len` bytes of `text`, which are valid for reading. May be called in any context.

@@ -5,6 +5,7 @@
 
 use core::{
     cell::UnsafeCell,
+    ffi::c_void,
     marker::PhantomData,
     mem::{forget, size_of},
     ops::{Deref, DerefMut},
@@ -14,7 +15,6 @@ use core::{
 use crate::{
     alloc::{AllocError, Flags, Suits},
     error::Result,
-    ffi::c_void,
 };
 
 pub use crate::new_spinlock;

@@ -16,8 +16,6 @@ extern crate self as kernel;
 mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
-#[path = "../../../src/kernel/ffi.rs"]
-pub mod ffi;
 mod rbtree;
 mod sync;
 pub(crate) use sync::new_spinlock;
@@ -39,12 +37,8 @@ mod dma;
 mod extents;
 #[path = "../../../src/map_type.rs"]
 mod map_type;
-#[path = "../../../src/module_ref.rs"]
-mod module_ref;
 #[path = "../../../src/p2p.rs"]
 mod p2p;
-#[path = "../../../src/parameters.rs"]
-mod parameters;
 #[path = "../../../src/peer_client.rs"]
 mod peer_client;
 #[path = "../../../src/persistent.rs"]

@@ -8,9 +8,8 @@ use crate::{
     compat::edquot,
     explore::{explore, Preemptions::*},
     extents::{Range, GPU_PAGE},
-    module_ref::ModuleRef,
     peer_client::{Client, Kind, Region},
-    registry::{first_orphan, Owner, Registered, REGISTRY},
+    registry::{first_orphan, ModuleRef, Owner, Registered, REGISTRY},
     revocable::Revocable,
     world::{as_process, spawn, task, world},
 };
