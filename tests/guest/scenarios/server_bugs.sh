@@ -19,7 +19,7 @@ freed_before_unmap() {
 	wait_held invalidate
 	lift invalidate
 	wait_for "the core to count it as $1" core_is "$1" $((counted + 1))
-	wait_for "the end of the callback" nvidia_is live_callbacks_running 0
+	wait_for "the end of the callback" nvidia_is live_pins 0
 	lift unmap
 	wait_for "the end of it" at_rest
 	echo task >"$NVIDIA/free_from"
