@@ -16,8 +16,6 @@ mod abi;
 pub mod error;
 #[path = "../../../src/extents.rs"]
 mod extents;
-#[path = "../../../src/kernel/ffi.rs"]
-pub mod ffi;
 
 mod random;
 mod units;
