@@ -38,8 +38,8 @@ static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 #define nvpm_put_persistent(addr, table) nvidia_p2p_put_pages(0, 0, addr, table)
 #else
 #define NVPM_HAS_PERSISTENT false
-#define nvpm_get_persistent(addr, len, table) (-ENOTSUPP)
-#define nvpm_put_persistent(addr, table) (-ENOTSUPP)
+#define nvpm_get_persistent(addr, len, table) ((void)(addr), (void)(len), (void)(table), -ENOTSUPP)
+#define nvpm_put_persistent(addr, table) ((void)(addr), (void)(table), -ENOTSUPP)
 #endif
 
 bool nvpm_has_persistent(void)
