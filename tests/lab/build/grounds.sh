@@ -98,7 +98,7 @@ refused_prebuilt() {
 oldest() {
 	local name
 	{
-		grep -rhoE --include='*.[ch]' '^#include <linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
+		grep -rhoE --include='*.[ch]' --exclude='*.mod.c' '^#include <linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
 			sed -E 's/.*(<.*)/#if __has_include(\1)\n#include \1\n#endif/'
 		# The first is of each file itself; the others came between 4.20 and 5.10.
 		printf '#undef %s\n' pr_fmt static_assert
