@@ -22,7 +22,7 @@
 
 #include "sim.h"
 
-/* Where every driver has what the module does not look after itself (src/driver.c). */
+/* Where every driver has what the module does not look after itself (src/c/nvidia.c). */
 static_assert(offsetof(struct nvidia_p2p_page_table, version) == 0);
 static_assert(offsetof(struct nvidia_p2p_page_table, gpu_uuid) == 24);
 static_assert(offsetof(struct nvidia_p2p_page, physical_address) == 0);
