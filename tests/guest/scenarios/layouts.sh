@@ -50,10 +50,10 @@ if [ "$MACHINE" = plain ]; then
 		load_module "persistent_api_support=$support"
 		# The first one is when the driver is asked for its verdict.
 		register ok >/dev/null
-		# The double that looks at each mapping makes one of its own.
-		one=$(calls dma_map_resource 64K)
-		check "one piece is mapped, persistent_api_support=$support" test "$one" -gt 0
+		# The double leads each call through itself, which some kernels count twice.
 		for function in dma_map_resource dma_unmap_resource; do
+			one=$(calls "$function" 64K)
+			check "$function is called for one piece, persistent_api_support=$support" test "$one" -gt 0
 			equal "calls of $function for 48 pieces, persistent_api_support=$support" $((48 * one)) "$(calls "$function" 3M)"
 		done
 		unload_module
