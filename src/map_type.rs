@@ -163,8 +163,8 @@ fn ask(device: Device, page: &Range) -> Result<MapType> {
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
-    let physical = only(&pin.extents(page)?)?;
-    let coherent = pin.is_coherent(page)?;
+    let (extents, coherent) = pin.location(page)?;
+    let physical = only(&extents)?;
     match pin.map(device) {
         // The driver says so of coherent memory, too, while the kernel has no pages for it.
         Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::NotSupported),

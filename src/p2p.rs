@@ -149,6 +149,19 @@ impl PageTable {
         Ok(coherent > 0)
     }
 
+    /// Where the pages are, and whether they are memory behind a coherent link.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    unsafe fn location(&self, range: &Range) -> Result<(Extents, bool)> {
+        // SAFETY: By this function's requirement the table is there.
+        let extents = unsafe { self.extents(range) }?;
+        // SAFETY: By this function's requirement the table is there; `extents` has succeeded.
+        let coherent = unsafe { self.is_coherent() }?;
+        Ok((extents, coherent))
+    }
+
     /// The GPU whose memory it is.
     ///
     /// # Safety
@@ -231,11 +244,10 @@ impl PersistentPin {
         unsafe { self.table.extents(range) }
     }
 
-    /// Whether it is memory behind a coherent link.
-    pub(crate) fn is_coherent(&self, range: &Range) -> Result<bool> {
-        self.extents(range)?;
-        // SAFETY: By the type's invariant the driver does not free the table, which is in order.
-        unsafe { self.table.is_coherent() }
+    /// Where the pages are, and whether they are memory behind a coherent link.
+    pub(crate) fn location(&self, range: &Range) -> Result<(Extents, bool)> {
+        // SAFETY: By the type's invariant the driver does not free the table.
+        unsafe { self.table.location(range) }
     }
 
     /// The GPU whose memory it is.
@@ -362,9 +374,8 @@ impl RevocablePin {
     /// The driver must not free the table meanwhile.
     unsafe fn memory(table: &PageTable, range: &Range) -> Result<Memory> {
         // SAFETY: By this function's requirement the table is there.
-        let extents = unsafe { table.extents(range) }?;
-        // SAFETY: By this function's requirement the table is there; `extents` has succeeded.
-        if unsafe { table.is_coherent() }? {
+        let (extents, coherent) = unsafe { table.location(range) }?;
+        if coherent {
             pr_warn_ratelimited!(
                 "GPU memory behind a coherent link cannot be revoked{}\n",
                 persistent_instead()

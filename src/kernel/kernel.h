@@ -8,10 +8,6 @@
 
 #include <linux/types.h>
 
-#ifndef static_assert /* 5.1 */
-#define static_assert(condition) _Static_assert(condition, #condition)
-#endif
-
 /* Made of Rust: the module's beginning, 0 or a negative error number, and its end. */
 int nvpm_load(void);
 void nvpm_unload(void);
