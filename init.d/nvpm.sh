@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# nvpm COMMAND [OPTION]...: finds a Python for the program, the directory nvpm, which lies beside
+# this file in a checkout. The second Python is RHEL's own, which is there without the package python3.
+set -u
+
+lib=$(dirname -- "$(readlink -f -- "$0")")
+[ -e "$lib/nvpm/__main__.py" ] || lib=/usr/lib/nvidia-peer-memory
+[ -e "$lib/nvpm/__main__.py" ] || {
+	echo "nvpm: not installed: there is no $lib/nvpm." >&2
+	exit 127
+}
+for python in python3 /usr/libexec/platform-python; do
+	# -B: nothing is left that the package would not remove.
+	! command -v "$python" >/dev/null || exec "$python" -B "$lib/nvpm" "$@"
+done
+echo "nvpm: unknown: this needs Python 3. Install the package python3." >&2
+case ${1-} in
+status) exit 4 ;; # the code of the LSB
+leave) exit 0 ;;  # a package can be removed, and leaves the module loaded
+*) exit 3 ;;      # as plug-ins of Nagios say that nobody knows
+esac

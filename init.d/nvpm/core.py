@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The RDMA core: whether it has peer memory, the clients that the module has registered with it, and dma-buf beside it."""
+import re
+
+from .explain import INSTALL_CORE, Advice
+from .fact import bad, good, none, warn
+from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, once
+
+PERSISTENT = "persistent: memory is pinned until it is deregistered"
+REVOCABLE = "revocable: a registration ends when its memory is freed"
+LIBVERBS = ("/usr/lib64/libibverbs.so.1", "/usr/lib/libibverbs.so.1", "/usr/lib/*/libibverbs.so.1")
+
+
+@once
+def _symbols(machine):
+    """Which module has the functions that matter. The list is long: it is read once."""
+    pattern = rb" (ib_register_peer_memory_client|ib_umem_dmabuf_get)(?:[ \t]+\[(\w+)\])?$"
+    found = re.findall(pattern, machine.read("/proc/kallsyms"), re.MULTILINE)
+    return {name.decode(): where.decode() or "the kernel itself" for name, where in reversed(found)}
+
+
+def peer_memory_in(machine):
+    """The module that has the function with which clients register; empty if none has."""
+    return _symbols(machine).get("ib_register_peer_memory_client", "")
+
+
+def facts(machine):
+    where, ofed = peer_memory_in(machine), machine.run("ofed_info", "-s")[1].rstrip(":")
+    if where:
+        yield good("RDMA core", "peer memory", "yes, in " + where + (ofed and ", " + ofed))
+    elif machine.loaded("ib_core"):
+        yield bad("RDMA core", "peer memory", "no: the one that is loaded does not have it", INSTALL_CORE)
+    else:
+        yield none("RDMA core", "peer memory", "not loaded yet; %s start loads it" % SERVICE)
+    if machine.exists(STATISTICS):
+        yield from _interface(machine, ofed)
+        for line in machine.lines(STATISTICS + "/clients"):
+            yield _client(machine, *line.split()[:2])
+
+
+def _interface(machine, ofed):
+    """Which generation of the interface the module was built and loaded for, and whether the installed MLNX_OFED has it."""
+    built_for = machine.text(STATISTICS + "/core_api")
+    for_old = built_for.startswith("MLNX_OFED 4.1") or machine.text(PARAMETERS + "/peerdirect_support") == "1"
+    is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
+    if built_for and not ofed:
+        yield none("RDMA core", "built for", built_for)
+    elif built_for and for_old == is_old:
+        yield good("RDMA core", "built for", built_for)
+    elif built_for and is_old:
+        yield bad("RDMA core", "built for", built_for + ": this older core skips the clients",
+                  "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && %s restart" % SERVICE)
+    elif built_for:
+        yield warn("RDMA core", "built for", built_for + ", but loaded for MLNX_OFED 4.1 to 5.0",
+                   "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart" % (
+                       Advice(machine).to_rebuild(), SERVICE))
+
+
+def _client(machine, client, mode="revocable"):
+    name, what = "client " + client, PERSISTENT if mode == "persistent" else REVOCABLE
+    if not machine.exists(PEERS):
+        return none("RDMA core", name, what)
+    if machine.exists(PEERS + "/" + client):
+        return good("RDMA core", name, what)
+    return bad("RDMA core", name, "the RDMA core does not list it (ls %s)" % PEERS, SERVICE + " restart")
+
+
+def need(machine):
+    """Whether this machine needs the module. RDMA devices reach GPU memory in three ways: dma-buf, which programs ask for with a verb
+    of its own; and, for programs that register a pointer, nvidia_peermem or this module."""
+    missing = _dma_buf_lacks(machine)
+    yield none("need", "dma-buf", "no: " + missing if missing else "yes: kernel, RDMA core and driver have it")
+    if not peer_memory_in(machine) and machine.loaded("ib_core"):
+        what = ("yes, with another RDMA core: this one has no peer memory, and there is no dma-buf" if missing else
+                "no: this RDMA core cannot use it; programs that use dma-buf work without it")
+    elif machine.loaded("nvidia_peermem") and not machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"):
+        what = "this or nvidia_peermem, which is loaded and serves the same programs"
+    else:
+        what = ("yes: there is no dma-buf, so no other way but nvidia_peermem" if missing else
+                "for programs that register with ibv_reg_mr; those that use dma-buf (ibv_reg_dmabuf_mr) work without it")
+    yield none("need", "nv_peer_mem", what)
+
+
+def _dma_buf_lacks(machine):
+    """What dma-buf needs and does not find; empty if it can be used."""
+    libverbs = "".join(machine.glob(*LIBVERBS)[:1])
+    if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
+        return "kernel %s is older than 5.12" % machine.kernel
+    if not machine.loaded("nvidia"):
+        return "the NVIDIA driver is not loaded"
+    if "P" in machine.text("/sys/module/nvidia/taint"):
+        return "the NVIDIA driver is the proprietary one; only the open one has it"
+    if "ib_umem_dmabuf_get" not in _symbols(machine):
+        return "the RDMA core that is loaded does not have it" if machine.loaded("ib_uverbs") else "the RDMA core is not loaded"
+    if libverbs and b"ibv_reg_dmabuf_mr" not in machine.read(libverbs):
+        return libverbs + " is older than rdma-core 34"
+    return ""

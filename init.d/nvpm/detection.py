@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and none asks the module: this
+repeats their tests."""
+import os
+import re
+
+from .core import peer_memory_in
+from .fact import good, none, warn
+from .machine import CONF, MODULE, PEERS, SERVICE, configured
+
+NV_MEM, OTHER_NAME, OWN_NAME = PEERS + "/nv_mem/version", "/sys/module/nvidia_peermem/version", "/sys/module/nv_peer_mem/version"
+
+# A program is content with any of these files.
+PROGRAMS = {
+    "NCCL, up to 2.22": [NV_MEM],
+    "NCCL, newer": [NV_MEM, PEERS + "/nv_mem_nc/version", OTHER_NAME],
+    "NCCL GIN, GDAKI": [OTHER_NAME],
+    "UCX": [NV_MEM, OTHER_NAME, OWN_NAME],
+    "UCC": [NV_MEM, OTHER_NAME, OWN_NAME],
+    "NVSHMEM": [NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME],
+}
+UPDATE = {"NCCL, up to 2.22": "It looks for nothing else, and this RDMA core does not have it: update NCCL. "}
+
+
+def facts(machine):
+    if not machine.loaded(MODULE):
+        yield none("detection", "programs", "nothing to detect: the module is not loaded")
+        return
+    marker = _marker_advice(machine)
+    for program, files in PROGRAMS.items():
+        found = [file for file in files if machine.exists(file)]
+        if found:
+            yield good("detection", program, "yes: " + found[0])
+        else:
+            yield warn("detection", program, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())
+    yield _libfabric(machine)
+    if re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE):
+        yield good("detection", "gpu-operator", "yes: a module nvidia_peermem is loaded")
+    else:
+        yield warn("detection", "gpu-operator", "no: it looks for a module nvidia_peermem in lsmod", marker)
+
+
+def _marker_advice(machine):
+    """How to get a module called nvidia_peermem; empty if there is one."""
+    if machine.exists(OTHER_NAME):
+        return ""
+    if configured(machine, "MARKER") == "yes":
+        return SERVICE + " restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
+    return "Set MARKER=yes in %s, then %s restart: that adds a module named nvidia_peermem." % (CONF, SERVICE)
+
+
+def _libfabric(machine):
+    """libfabric also looks at the name of the device, which has to show its maker."""
+    if not peer_memory_in(machine):
+        return warn("detection", "libfabric", "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start")
+    for device in map(os.path.basename, machine.glob("/sys/class/infiniband/*")):
+        if re.search("mlx|bnxt_re|roce", device):
+            return good("detection", "libfabric", "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + device)
+    return warn("detection", "libfabric", "no: no RDMA device has mlx, bnxt_re or roce in its name",
+                "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).")

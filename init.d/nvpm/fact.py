@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
+import re
+from typing import NamedTuple
+
+from .machine import clean
+
+# NONE: there is nothing to judge. UNREAD: the user has no right to read what the value names.
+GOOD, WARN, BAD, NONE, UNREAD = "good", "warn", "bad", "none", "unread"
+
+
+class Fact(NamedTuple):
+    section: str
+    name: str
+    verdict: str
+    value: str
+    advice: str = ""
+    id: str = ""
+
+
+def good(section, name, value, advice=""):
+    return Fact(section, name, GOOD, str(value), advice)
+
+
+def warn(section, name, value, advice):
+    """It works, but could do better."""
+    return Fact(section, name, WARN, str(value), advice)
+
+
+def bad(section, name, value, advice):
+    return Fact(section, name, BAD, str(value), advice)
+
+
+def none(section, name, value, advice=""):
+    return Fact(section, name, NONE, str(value), advice)
+
+
+def unread(section, name, value):
+    return Fact(section, name, UNREAD, value)
+
+
+def identified(facts):
+    """Makes facts safe to print and gives them identifiers. What the user may not read becomes one fact at the end: it is
+    no defect of the machine."""
+    facts = [Fact(*map(clean, fact)) for fact in facts]
+    hidden = [fact.value for fact in facts if fact.verdict == UNREAD]
+    if hidden:
+        values = ", ".join(sorted(set(hidden), key=hidden.index))
+        facts.append(none("report", "not read", values, "Only root can read that: run it as root to see it."))
+    used = {}
+    for fact in facts:
+        if fact.verdict != UNREAD:
+            # A monitor would take two facts of one name for one: the second becomes NAME_2.
+            name = _slug(fact.section) + "/" + _slug(fact.name)
+            used[name] = used.get(name, 0) + 1
+            yield fact._replace(id=name if used[name] == 1 else "%s_%d" % (name, used[name]))
+
+
+def _slug(text):
+    return re.sub("^_|_$", "", re.sub("[^A-Za-z0-9.:_-]+", "_", text).lower())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The machine: its files, which in tests lie below another root directory, and its programs."""
+import functools
+import glob
+import os
+import re
+import subprocess
+
+MODULE = "nv_peer_mem"
+SERVICE = "/etc/init.d/nv_peer_mem"
+CONF = "/etc/infiniband/nv_peer_mem.conf"
+STATISTICS = "/sys/module/nv_peer_mem/statistics"
+PARAMETERS = "/sys/module/nv_peer_mem/parameters"
+PEERS = "/sys/kernel/mm/memory_peers"
+
+# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that are invisible or
+# turn the direction of writing; and bytes that are not UTF-8, which Python reads as surrogates.
+HARMFUL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]")
+
+# A function of the machine that is computed once. A process looks at one machine.
+once = functools.lru_cache(maxsize=1)
+
+
+def clean(text):
+    """Makes text safe to print: each byte of a harmful character becomes a question mark. A process chooses its own name."""
+    return HARMFUL.sub(lambda found: "?" * len(found.group().encode(errors="surrogateescape")), text)
+
+
+class Machine:
+    def __init__(self, root=""):
+        self.root = root
+        self.kernel = self.text("/proc/sys/kernel/osrelease") or os.uname().release
+        self.host = self.text("/proc/sys/kernel/hostname") or os.uname().nodename
+        self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
+
+    def path(self, name):
+        return self.root + name
+
+    def exists(self, name):
+        return os.path.exists(self.root + name)
+
+    def loaded(self, module):
+        return os.path.isdir(self.root + "/sys/module/" + module)
+
+    def glob(self, *patterns):
+        """The names that match, sorted for each pattern."""
+        return [name[len(self.root):] for pattern in patterns for name in sorted(glob.glob(glob.escape(self.root) + pattern))]
+
+    def target(self, name):
+        """The directory that a link leads to, with the root; empty if there is none."""
+        path = os.path.realpath(self.root + name)
+        return path if os.path.isdir(path) else ""
+
+    def read(self, name, size=-1):
+        """The bytes of a file; empty if it cannot be read."""
+        try:
+            with open(self.root + name, "rb") as file:
+                return file.read(size)
+        except OSError:
+            return b""
+
+    def all_text(self, *names):
+        """The text of some files, one after the other."""
+        return b"".join(map(self.read, names)).decode("utf-8", "surrogateescape")
+
+    def lines(self, *names):
+        text = self.all_text(*names)
+        return text.rstrip("\n").split("\n") if text else []
+
+    def text(self, name):
+        """The first line of a file without blanks around it; empty if it cannot be read."""
+        return self.read(name, 65536).split(b"\n")[0].decode("utf-8", "surrogateescape").strip(" \t\0")
+
+    @staticmethod
+    def run(*command):
+        """Runs a program. Returns whether it succeeded, and what it printed."""
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except OSError:
+            return False, ""
+        return done.returncode == 0, done.stdout.decode("utf-8", "surrogateescape").strip("\n")
+
+
+@functools.lru_cache(maxsize=32)
+def modinfo(machine, module=MODULE):
+    """The fields of an installed module; empty if it is not installed for the running kernel."""
+    lines = reversed(machine.run("modinfo", module)[1].splitlines())
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+@once
+def rust(machine):
+    """How the Rust half of the module was compiled: of the loaded one, or else of the installed one."""
+    return machine.text(STATISTICS + "/ground") or modinfo(machine).get("rust", "")
+
+
+@once
+def configuration(machine):
+    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood.
+    The service's shell functions parse it, because the service reads it also without Python."""
+    parser = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conf.sh")
+    said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]
+    return [tuple(line.split(" ", 1)) for line in said.split("\n") if line]
+
+
+def configured(machine, name):
+    """The last value of NAME; empty without one."""
+    return ([value for key, value in configuration(machine) if key == name] or [""])[-1]
+
+
+def open_devices(machine):
+    """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
+    found = {}
+    for link in glob.iglob(glob.escape(machine.root) + "/proc/[0-9]*/fd/*"):
+        try:
+            if os.readlink(link).startswith("/dev/infiniband/uverbs"):
+                process = link.split("/")[-3]
+                found[int(process)] = clean("\n".join(machine.lines("/proc/%s/comm" % process))).strip()
+        except OSError:
+            pass  # the process has ended, or belongs to another user
+    return [(process, name) for process, name in sorted(found.items()) if name]

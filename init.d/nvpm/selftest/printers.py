@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What is said, to people as it happens, or to machines at the end."""
+import json
+
+SCHEMA = 1
+
+FREED = {
+    "revoked": "freed: the device was refused (revocable)",
+    "pinned": "freed: pinned until deregistered (persistent)",
+}
+
+
+def amount(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size % unit == 0:
+            return "%d %s" % (size // unit, name)
+    return "%d bytes" % size
+
+
+def speed(size, seconds):
+    megabytes = size / max(seconds, 1e-9) / 1e6
+    return "%.1f GB/s" % (megabytes / 1000) if megabytes >= 1000 else "%.1f MB/s" % megabytes
+
+
+def plural(count, what):
+    return "%d %s%s" % (count, what, "" if count == 1 else "s")
+
+
+class Text:
+    def begin(self, options, gpus, devices):
+        print("nvpm selftest: %s, %s; %s each way, seed %d" % (
+            plural(gpus, "GPU"), plural(devices, "RDMA device"), amount(options.size), options.seed), flush=True)
+
+    def not_tested(self, device, reason):
+        print("      %s: not tested: %s" % (device, reason), flush=True)
+
+    def pair(self, trial, facts):
+        what = "GPU %d %s, %s/%d: " % (trial.gpu.index, trial.gpu.pci, trial.port.device, trial.port.number)
+        if trial.failure is None:
+            moved = amount(trial.size)
+            print("  ok  %sto GPU %s, %s; from GPU %s, %s; %s" % (
+                what, moved, speed(trial.size, trial.to_gpu), moved, speed(trial.size, trial.from_gpu),
+                FREED[trial.freed]), flush=True)
+            return
+        print(" !!   %s%s" % (what, trial.failure))
+        for fact in facts:
+            print("        status: %s: %s: %s" % (fact.section, fact.name, fact.value))
+            if fact.advice:
+                print("          -> " + fact.advice)
+        print(end="", flush=True)
+
+    def absent(self, missing):
+        for one in missing:
+            print("nvpm selftest: nothing was tested: %s" % one.what)
+            print("  -> %s" % one.advice)
+
+    def end(self, _code, passed, failed):
+        if failed:
+            print("nvpm selftest: %d of %s FAILED" % (failed, plural(passed + failed, "pair")))
+        elif passed:
+            print("nvpm selftest: passed, %s" % plural(passed, "pair"))
+
+
+class Json:
+    """One object. Speeds are bytes in a second."""
+
+    def __init__(self):
+        self.said = {"schema": SCHEMA, "pairs": [], "not_tested": [], "absent": []}
+
+    def begin(self, options, _gpus, _devices):
+        self.said.update(size=options.size, seed=options.seed)
+
+    def not_tested(self, device, reason):
+        self.said["not_tested"].append({"device": device, "reason": reason})
+
+    def pair(self, trial, facts):
+        def rate(seconds):
+            return None if seconds is None else int(trial.size / max(seconds, 1e-9))
+        self.said["pairs"].append({
+            "gpu": trial.gpu.index, "pci": trial.gpu.pci, "device": trial.port.device, "port": trial.port.number,
+            "passed": trial.failure is None, "failure": trial.failure,
+            "to_gpu": rate(trial.to_gpu), "from_gpu": rate(trial.from_gpu), "freed": trial.freed,
+            "status": [{key: getattr(fact, key) for key in ("section", "name", "verdict", "value", "advice")} for fact in facts]})
+
+    def absent(self, missing):
+        self.said["absent"] = [{"what": one.what, "advice": one.advice} for one in missing]
+
+    def end(self, code, passed, failed):
+        self.said.update(exit_code=code, passed=passed, failed=failed)
+        print(json.dumps(self.said, indent=2, sort_keys=True))
