@@ -13,7 +13,8 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=True)
 try:
     from nvpm.commands import main
-    code = main(sys.argv[1:], os.environ.get("NVPM_SYSROOT", ""))
+    from nvpm.machine import Machine
+    code = main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
 except ImportError as error:
     sys.stderr.write("nvpm: this needs all of Python 3 (%s): install the package python3.\n" % error)
     code = 3

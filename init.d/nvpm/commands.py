@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The commands, and their options."""
+"""The commands and their options."""
 import argparse
 import os
 import sys
-
-from .machine import Machine
 
 USAGE = """\
 Usage: nvpm COMMAND [OPTION]...
@@ -21,36 +19,44 @@ More: man nvpm, man nv_peer_mem
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """Of one command. CODE is its exit code for wrong options."""
-
-    def __init__(self, name, description, epilog, code=2, help_code=0):
-        super().__init__(prog="nvpm " + name, description=description, epilog=epilog, formatter_class=_Formatter)
-        self.code, self.help_code = code, help_code
-
-    def exit(self, status=0, message=None):
-        super().exit(self.code if status else self.help_code, message)
-
-
-class _Formatter(argparse.HelpFormatter):
+class Formatter(argparse.HelpFormatter):
     def add_usage(self, usage, actions, groups, prefix=None):
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
+class Parser(argparse.ArgumentParser):
+    """Of a command. CODES are the exit codes of its help and of wrong options."""
+
+    def __init__(self, name, description, epilog, codes=(0, 2)):
+        super().__init__(prog="nvpm " + name, description=description, epilog=epilog, formatter_class=Formatter)
+        self.codes = codes
+
+    def exit(self, status=0, message=None):
+        super().exit(self.codes[status != 0], message)
+
+
+def say(lines):
+    sys.stdout.write("".join(line + "\n" for line in lines))
+    return 0
+
+
 def status(machine, words):
     from . import printers, report, text
-    parser = Parser("status", "Prints what decides about GPUDirect RDMA on this machine, and what to do where it is not good.",
-                    "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows; with --prometheus always 0, "
-                    "because a metric that says so must not look like one that was not written.")
+    parser = Parser("status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
+                    "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a "
+                    "metric that says so must not look like one that was not written.")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="one object for machines")
-    forms.add_argument("--prometheus", action="store_true", help="metrics, for the node exporter's textfile collector")
+    forms.add_argument("--prometheus", action="store_true", help="metrics for the node exporter's textfile collector")
     options = parser.parse_args(words)
     found = report.report(machine)
     if options.prometheus:
         sys.stdout.write(printers.as_metrics(found))
         return 0
-    sys.stdout.write((printers.as_json if options.json else text.text)(found))
+    if options.json:
+        sys.stdout.write(printers.as_json(found))
+    else:
+        say(text.Text(found).lines())
     return found.code
 
 
@@ -58,14 +64,14 @@ def check(machine, words):
     from . import printers, report
     parser = Parser("check", "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
                     "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
-                    code=printers.UNKNOWN, help_code=printers.UNKNOWN)
-    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[], help=(
-        "what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for whatever "
-        "follows: use/failed_*"))
+                    codes=(printers.UNKNOWN, printers.UNKNOWN))
+    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[],
+                        help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for "
+                        "whatever follows: use/failed_*")
     ignored = ",".join(parser.parse_args(words).ignore).split(",")
     try:
         line, code = printers.as_plugin(report.report(machine), ignored)
-    except Exception as error:  # whatever it is, a monitor is to see it
+    except Exception as error:  # a monitor has to see it, whatever it is
         line, code = printers.plugin(printers.UNKNOWN, "%s: %s" % (type(error).__name__, error)), printers.UNKNOWN
     sys.stdout.write(line)
     return code
@@ -76,12 +82,12 @@ def regions(machine, words):
     parser = Parser("regions", "Lists which process has which GPU memory registered.",
                     "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not loaded.")
     parser.add_argument("--json", action="store_true", help="one object for machines")
+    form = listing.as_json if parser.parse_args(words).json else listing.as_text
     try:
-        sys.stdout.write((listing.as_json if parser.parse_args(words).json else listing.text)(machine))
+        return say(form(machine))
     except listing.Unreadable as reason:
         sys.stderr.write("nvpm regions: %s\n" % reason)
         return reason.code
-    return 0
 
 
 def selftest(machine, words):
@@ -89,51 +95,45 @@ def selftest(machine, words):
     return main.main(machine, words)
 
 
-def say_help(_machine, _words):
-    sys.stdout.write(USAGE)
-    return 0
+def usage(machine, words):
+    """The commands; without any, the state, too."""
+    from . import report, text
+    return say([USAGE] + ([] if words else [text.Text(report.report(machine)).headline()]))
 
 
-# ---- what the service's script and the packages ask ----
+# What the service's script and the packages ask.
 
 
 def explain(machine, words):
-    """explain MODULE [TEXT]: what to do about a module of which modprobe and the kernel have said TEXT; without it, about
-    one that is not installed."""
+    """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without TEXT, if our module is not installed."""
     from .explain import Advice
-    advice = Advice(machine, *words)
-    sys.stdout.write((advice.advice() if words[1:] else advice.to_install()) + "\n")
-    return 0
+    return say([Advice(machine, *words).advice() if words[1:] else Advice(machine).to_install()])
 
 
 def holders(machine, _words):
     from .regions import holders as who
-    sys.stdout.write("".join(line + "\n" for line in who(machine)))
-    return 0
+    return say(who(machine))
 
 
 def leave(machine, words):
-    """leave SCRIPT: what a package that is removed does with the module, by the service's script, which may be gone, or that
-    of an earlier version: it is configuration. While programs have GPU memory registered, that fails."""
+    """leave SCRIPT: what a package does with the module that is being removed. The service's script may be gone, or be that of an earlier
+    version, because it is configuration. It fails while programs have GPU memory registered."""
     from .place import kernel_of_another
     if kernel_of_another(machine):
-        print("nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone.")
-    elif os.access(words[0], os.X_OK):
+        return say(["nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."])
+    if os.access(words[0], os.X_OK):
         os.execv(words[0], [words[0], "stop"])
     return 0
 
 
-COMMANDS = {"status": status, "regions": regions, "check": check, "selftest": selftest, "help": say_help, "--help": say_help,
-            "-h": say_help, "explain": explain, "holders": holders, "leave": leave}
+COMMANDS = {command.__name__: command for command in (status, regions, check, selftest, explain, holders, leave)}
 
 
-def main(words, root=""):
-    machine = Machine(root)
-    if not words:
-        from . import report, text
-        sys.stdout.write("%s\n%s\n" % (USAGE, text.headline(report.report(machine))))
-        return 0
-    if words[0] not in COMMANDS:
-        sys.stderr.write("nvpm: there is no command '%s'.\n%s" % (words[0], USAGE))
-        return 2
-    return COMMANDS[words[0]](machine, words[1:])
+def main(machine, words):
+    name, options = words[0] if words else "", words[1:]
+    if name in COMMANDS:
+        return COMMANDS[name](machine, options)
+    if name in ("", "help", "-h", "--help"):
+        return usage(machine, words)
+    sys.stderr.write("nvpm: there is no command '%s'.\n%s" % (name, USAGE))
+    return 2

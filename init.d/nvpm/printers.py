@@ -1,87 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a report for machines: as JSON, as metrics of Prometheus, and as a plug-in of Nagios does."""
+"""Prints a report for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in does."""
 import json
 import re
 import time
 
 from .fact import BAD, GOOD, NONE, WARN
 
-# What the object means is in docs/monitoring.md; whoever changes that counts this up.
+# docs/monitoring.md explains the object. Whoever changes that counts this up.
 SCHEMA = 2
 
-
-def _quoted(text):
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _is_count(text):
-    return re.match("[0-9]+$", text)
-
-
-# ---- JSON ----
-
-
-def as_json(report):
-    head = {
-        "schema": SCHEMA, "host": report.machine.host, "kernel": report.machine.kernel,
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "state": report.state, "exit_code": report.code, "to_do": report.to_do()}
-    lines = ["  %s: %s,\n" % (_quoted(name), _quoted(value)) for name, value in head.items()]
-    return "{\n%s  \"facts\": [\n%s\n  ]\n}\n" % ("".join(lines), ",\n".join("    " + _quoted(_as_object(fact)) for fact in report.facts))
-
-
-def _as_object(fact):
-    """Values that are numbers are numbers. A line for each fact."""
-    value = int(fact.value) if re.match("(0|[1-9][0-9]*)$", fact.value) else fact.value
-    found = {"id": fact.id, "section": fact.section, "name": fact.name, "verdict": fact.verdict, "value": value}
-    return dict(found, advice=fact.advice) if fact.advice else found
-
-
-# ---- Prometheus ----
-
 LEVELS = {GOOD: 0, WARN: 1, BAD: 2}
-FIGURES = (
-    ("regions", "gauge", "use/regions", "Regions of GPU memory that devices can reach now."),
-    ("registered_bytes", "gauge", "use/bytes", "Bytes of these regions."),
-    ("left_behind", "gauge", "use/left_behind", "Registrations that have ended and whose memory is still pinned."),
-    ("registrations_total", "counter", "use/registrations", "Registrations that have succeeded."),
-    ("revocations_total", "counter", "use/revocations", "Registrations that have ended because their memory was freed."),
-)
+
+# Facts that are figures: the name of the metric, its type and its meaning, and the unit in Nagios: c is a counter, B are bytes.
+FIGURES = {
+    "use/regions": ("regions", "gauge", "Regions of GPU memory that devices can reach now.", ""),
+    "use/bytes": ("registered_bytes", "gauge", "Bytes of these regions.", "B"),
+    "use/left_behind": ("left_behind", "gauge", "Registrations that have ended and whose memory is still pinned.", ""),
+    "use/registrations": ("registrations_total", "counter", "Registrations that have succeeded.", "c"),
+    "use/revocations": ("revocations_total", "counter", "Registrations that have ended because their memory was freed.", "c"),
+}
 FAILED = "use/failed_"
 
-
-def _metric(name, kind, meaning, *samples):
-    """Its samples stand together below its type. A sample is its label, empty or {NAME="TEXT"}, and its value."""
-    head = ["# HELP nvpm_%s %s" % (name, meaning), "# TYPE nvpm_%s %s" % (name, kind)]
-    return head + ["nvpm_%s%s %s" % (name, label and "{%s=%s}" % (label[0], _quoted(label[1])), value) for label, value in samples]
-
-
-def as_metrics(report):
-    judged = [fact for fact in report.facts if fact.verdict != NONE]
-    counts = {fact.id: fact.value for fact in report.facts if _is_count(fact.value)}
-    lines = _metric("info", "gauge", "The kernel that was running; always 1.", (("kernel", report.machine.kernel), 1))
-    if report.state != "unknown":
-        lines += _metric("loaded", "gauge", "Whether the module nv_peer_mem is loaded.", ("", int(report.state == "running")))
-    lines += _metric("attention", "gauge", "Facts that need attention, by verdict: warn works but could do better, bad does not work.", *(
-        (("verdict", verdict), sum(fact.verdict == verdict for fact in judged)) for verdict in (WARN, BAD)))
-    lines += _metric("fact", "gauge", "What status says of each fact that it judges: 0 good, 1 works but could do better, 2 does not work.", *(
-        (("id", fact.id), LEVELS[fact.verdict]) for fact in judged))
-    for name, kind, identifier, meaning in FIGURES:
-        if identifier in counts:
-            lines += _metric(name, kind, meaning, ("", counts[identifier]))
-    failed = [(("cause", name[len(FAILED):]), count) for name, count in counts.items() if name.startswith(FAILED)]
-    if failed:
-        lines += _metric("failed_registrations_total", "counter", "Registrations that have failed, by cause.", *failed)
-    return "\n".join(lines) + "\n"
-
-
-# ---- Nagios ----
-
+# The exit codes of Nagios.
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
-# Performance data, by the identifiers of facts; c is a counter, B are bytes.
-UNITS = (("use/(regions|left_behind)$", ""), ("use/bytes$", "B"), ("use/(registrations$|revocations$|failed_)", "c"))
+
+def quoted(text):
+    return json.dumps(text, ensure_ascii=False)
+
+
+def figures(report):
+    """The facts that are figures, by their identifiers."""
+    return {fact.id: fact for fact in report.facts if re.match("[0-9]+$", fact.value) and fact.id.startswith((*FIGURES, FAILED))}
+
+
+def as_json(report):
+    """A fact is one line. A value that is a number is one in JSON, too."""
+    facts = []
+    for fact in report.facts:
+        value = int(fact.value) if re.match("(0|[1-9][0-9]*)$", fact.value) else fact.value
+        one = {"id": fact.id, "section": fact.section, "name": fact.name, "verdict": fact.verdict, "value": value, "advice": fact.advice}
+        facts.append("    " + quoted({key: text for key, text in one.items() if key != "advice" or text}))
+    head = {
+        "schema": SCHEMA, "host": report.machine.host, "kernel": report.machine.kernel,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "state": report.state, "exit_code": report.code, "to_do": sum(fact.verdict in (WARN, BAD) for fact in report.facts)}
+    lines = "".join("  %s: %s,\n" % (quoted(key), quoted(value)) for key, value in head.items())
+    return '{\n%s  "facts": [\n%s\n  ]\n}\n' % (lines, ",\n".join(facts))
+
+
+def metric(name, kind, meaning, *samples):
+    """Samples are pairs of a label, {} or {NAME: TEXT}, and a number. They stand together below their type."""
+    yield "# HELP nvpm_%s %s" % (name, meaning)
+    yield "# TYPE nvpm_%s %s" % (name, kind)
+    for label, value in samples:
+        yield "nvpm_%s%s %s" % (name, "".join("{%s=%s}" % (key, quoted(text)) for key, text in label.items()), value)
+
+
+def as_metrics(report):
+    judged, counts = [fact for fact in report.facts if fact.verdict != NONE], figures(report)
+    lines = [*metric("info", "gauge", "The kernel that was running; always 1.", ({"kernel": report.machine.kernel}, 1))]
+    if report.state != "unknown":
+        lines += metric("loaded", "gauge", "Whether the module nv_peer_mem is loaded.", ({}, int(report.state == "running")))
+    lines += metric("attention", "gauge", "Facts that need attention, by verdict: warn works but could do better, bad does not work.",
+                    *(({"verdict": verdict}, sum(fact.verdict == verdict for fact in judged)) for verdict in (WARN, BAD)))
+    lines += metric("fact", "gauge", "What status says of each fact that it judges: 0 good, 1 works but could do better, 2 does not work.",
+                    *(({"id": fact.id}, LEVELS[fact.verdict]) for fact in judged))
+    for name, (figure, kind, meaning, _) in FIGURES.items():
+        if name in counts:
+            lines += metric(figure, kind, meaning, ({}, counts[name].value))
+    failed = [({"cause": name[len(FAILED):]}, fact.value) for name, fact in counts.items() if name.startswith(FAILED)]
+    if failed:
+        lines += metric("failed_registrations_total", "counter", "Registrations that have failed, by cause.", *failed)
+    return "\n".join(lines) + "\n"
 
 
 def plugin(code, text, data=""):
@@ -90,27 +82,21 @@ def plugin(code, text, data=""):
 
 
 def as_plugin(report, ignored):
-    """The line and the exit code. IGNORED are identifiers that are not to be judged; a star at the end stands for
-    whatever follows."""
-    data = "".join(" %s=%s%s" % (re.sub("[^A-Za-z0-9_]", "_", fact.name), fact.value, unit) for fact in report.facts
-                   for pattern, unit in UNITS if re.match(pattern, fact.id) and _is_count(fact.value))
-    matched = {name: [fact.id for fact in report.facts if _fits(fact.id, name)] for name in ignored if name}
-    # A wrong identifier would go unseen, and what it was to ignore be judged.
-    wrong = "".join("; --ignore %s matches nothing" % name for name in matched if not matched[name])
-    passed_over = {name for names in matched.values() for name in names}
-    said = {verdict: ["%s: %s" % (fact.id, fact.value) for fact in report.facts if fact.verdict == verdict and fact.id not in passed_over]
-            for verdict in (BAD, WARN)}
+    """The line and the exit code. IGNORED are the identifiers of facts that are not judged; a star at the end matches any rest."""
+    matched = {name: [fact for fact in report.facts if fact.id == name or name.endswith("*") and fact.id.startswith(name[:-1])]
+               for name in ignored if name}
+    passed_over = [fact for facts in matched.values() for fact in facts]
+    bad, warn = (["%s: %s" % (fact.id, fact.value) for fact in report.facts if fact.verdict == verdict and fact not in passed_over]
+                 for verdict in (BAD, WARN))
     state = next(fact for fact in report.facts if fact.id == "module/state")
     if report.state == "unknown":
         code, text = UNKNOWN, "%s: %s" % (state.value, state.advice)
-    elif said[BAD]:
-        code, text = CRITICAL, "; ".join(said[BAD] + said[WARN])
-    elif said[WARN]:
-        code, text = WARNING, "; ".join(said[WARN])
+    elif bad or warn:
+        code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
     else:
         code, text = OK, state.value if state.verdict == GOOD else "nothing needs attention"
-    return plugin(code, text + wrong, data), code
-
-
-def _fits(identifier, name):
-    return identifier.startswith(name[:-1]) if name.endswith("*") else identifier == name
+    # A wrong identifier would go unseen, and what it was to ignore be judged.
+    text += "".join("; --ignore %s matches nothing" % name for name in matched if not matched[name])
+    data = "".join(" %s=%s%s" % (re.sub("[^A-Za-z0-9_]", "_", fact.name), fact.value, FIGURES.get(name, "c")[-1])
+                   for name, fact in figures(report).items())
+    return plugin(code, text, data), code

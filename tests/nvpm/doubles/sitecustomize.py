@@ -17,8 +17,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "init.d/selftest.d"))
-import abi  # noqa: E402 (it lies there)
+sys.path.insert(0, os.environ.get("SERVICE") or str(Path(__file__).resolve().parents[3] / "init.d"))
+from nvpm.selftest import abi  # noqa: E402 (it lies there)
 
 sys.path.pop(0)
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A machine as its files show it to the service. It begins as a good one, with one GPU and one
-RDMA device under one switch; the methods are the changes of a table (run.py)."""
+RDMA device under one switch; the methods are the changes of a table (tables.py)."""
 
 import codecs
+import os
 import re
+import shutil
 import struct
-import subprocess
 from pathlib import Path
 
 PCI = "/sys/bus/pci/devices"
@@ -33,6 +34,9 @@ GOOD = {
     "/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service": "[Unit]",
     "/sys/kernel/security/lockdown": "[none] integrity confidentiality",
     "/sys/module/module/parameters/sig_enforce": "N",
+    "/proc/sys/kernel/osrelease": "7.3.4-test",
+    "/proc/sys/kernel/hostname": "machine",
+    "/proc/sys/kernel/arch": "x86_64",
 }
 FIGURES = "regions bytes registrations revocations failed_no_memory failed_not_supported failed_freed failed_driver"
 # What a table writes for long paths.
@@ -41,6 +45,7 @@ ALIASES = {
     "@parameters": "/sys/module/nv_peer_mem/parameters",
     "@list": "/proc/driver/nv_peer_mem/regions",
     "@conf": "/etc/infiniband/nv_peer_mem.conf",
+    "@kernel": "/proc/sys/kernel/osrelease",
     "@pci": PCI,
     "@switch": SWITCH,
 }
@@ -65,7 +70,7 @@ class Machine:
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
     def change(self, line):
-        """A line of a table, as run.py says."""
+        """A line of a table, as tables.py says."""
         word, *rest = line.split()
         if word == "-":
             self.gone(*rest)
@@ -95,7 +100,12 @@ class Machine:
         place.symlink_to(target)
 
     def gone(self, *paths):
-        subprocess.run(["rm", "-rf", *(f"{self.root}{path}" for path in paths)], check=True)
+        for path in paths:
+            place = f"{self.root}{path}"
+            if os.path.isdir(place) and not os.path.islink(place):
+                shutil.rmtree(place)
+            elif os.path.lexists(place):
+                os.unlink(place)
 
     def mode(self, mode, path):
         self.at(path).chmod(int(mode, 8))
@@ -219,7 +229,7 @@ class Machine:
         """A processor of arm64 with a GPU behind NVLink-C2C, whose BAR is no window to its
         memory, and an RDMA device at another of its root complexes."""
         self.no_devices()
-        self.put("/processor", "aarch64")
+        self.put("/proc/sys/kernel/arch", "aarch64")
         self.put("/sys/devices/system/node/online", "0-8")
         self.bridges(0, "pci0009:00/0009:00:00.0", "pci0000:00/0000:00:00.0")
         self.gpu("pci0009:00/0009:00:00.0/0009:01:00.0", 0, product)

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the service says of machines that are made of files.
-
-    run.py TABLE...    the machines of these tables; with ONLY=TITLE, those of that title
+"""What nvpm says of machines that are made of files: the language of the tables machines, commands and selftest.
 
 A machine begins with its [title], as a good one (machine.py). The lines below are done in
 their order: changes, then what is run, then what is expected of it, which may stand on the
@@ -16,9 +14,9 @@ line before it, behind `=>`. Changes:
     each A | B      the whole machine once for A, once for B, with that in the place of each %
     not good ID...  these facts are no failure below, where nothing is expected of them
 
-`$ COMMAND` is for the shell, in init.d, which is in PATH; `said MODULE TEXT` asks explain.sh
-what to do when modprobe has said TEXT of MODULE, and expects a part of the answer. Where no
-command is, `status` is run in all its forms, which must agree. What is expected of it:
+`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, in init.d, which is in PATH, as
+is nvpm. `said MODULE TEXT` asks what to do when modprobe has said TEXT of MODULE, and expects a part of
+the answer. Where nothing is run, `nvpm status` is, in all its forms, which must agree. What is expected of it:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    there are these facts, with parts of these texts;
                     what is `warn` or `bad` and not named is a failure
@@ -36,18 +34,28 @@ and of whatever was run:
 """
 
 import codecs
+import contextlib
+import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 from machine import ALIASES, Machine
 
 HERE = Path(__file__).resolve().parent
 SERVICE = HERE.parents[1] / "init.d"
-TOOLS = ("id", "modinfo", "mokutil", "ofed_info", "rpm", "uname", "systemctl")
+TOOLS = ("modinfo", "mokutil", "ofed_info", "rpm", "systemctl")
+FORMS = ("status", "status --json", "status --prometheus")
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SERVICE))
+from nvpm import commands  # noqa: E402 (it lies there)
+from nvpm import machine as subject  # noqa: E402
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
 SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
 EXPECTATIONS = ("good", "warn", "bad", "none", "no", "metric", "exit", "prints", "line", "says", "lines", "json")
@@ -120,28 +128,51 @@ def check_metrics(said, text):
     return [f"{sample} {value}" for sample, value in samples.items()]
 
 
+def called(machine, environment, *words):
+    """What nvpm prints within this process, and its exit code. The machine says who the user is."""
+    uid = int(machine.text("/uid") or 0)
+    said = io.StringIO()
+    with mock.patch.dict(os.environ, environment, clear=True), mock.patch("os.geteuid", lambda: uid), \
+            contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            code = commands.main(machine, list(words))
+        except SystemExit as end:
+            code = end.code
+    return said.getvalue(), code
+
+
+def run(environment, command):
+    """What the shell's command prints, and its exit code."""
+    done = subprocess.run(["dash", "-c", command], cwd=SERVICE, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return done.stdout.decode(errors="surrogateescape"), done.returncode
+
+
 class Look:
     """What is run, and what is expected of it: lines of the table with their numbers."""
 
-    def __init__(self, environment, passed_over, command=None):
-        self.environment, self.passed_over, self.command = dict(environment), passed_over, command
+    def __init__(self, environment, passed_over, words=None, command=None):
+        self.environment, self.passed_over, self.words, self.command = dict(environment), passed_over, words, command
         self.expected, self.facts, self.samples = [], {}, []
+
+    def ask(self, words):
+        return called(subject.Machine(self.environment["NVPM_SYSROOT"]), self.environment, *words)
 
     def run(self):
         """Returns what is wrong, each with the number of its line."""
-        commands = [self.command] if self.command else ["status", "status --json", "status --prometheus"]
-        options = {"cwd": SERVICE, "env": self.environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-        running = [subprocess.Popen(["dash", "-c", command], stdout=subprocess.PIPE, **options) for command in commands]
-        outputs = [process.communicate()[0].decode(errors="surrogateescape") for process in running]
-        self.output, self.code = outputs[0], running[0].returncode
         wrong = []
-        if not self.command:
+        if self.command or self.words is not None:
+            self.output, self.code = run(self.environment, self.command) if self.command else self.ask(self.words)
+            if not any(line.startswith("exit ") for _, line in self.expected):
+                self.expected.append((0, "exit 0"))
+        else:
+            machine = subject.Machine(self.environment["NVPM_SYSROOT"])
+            said = [called(machine, self.environment, *form.split()) for form in FORMS]
+            self.output, self.code = said[0]
             try:
-                self.read_status([process.returncode for process in running], outputs)
+                self.read_status([code for _, code in said], [text for text, _ in said])
             except (AssertionError, LookupError, ValueError, StopIteration) as error:
                 wrong.append((0, f"{type(error).__name__}: {error}"))
-        elif not any(line.startswith("exit ") for _, line in self.expected):
-            self.expected.append((0, "exit 0"))
         for number, line in self.expected:
             try:
                 met = self.holds(*line.split(" ", 1))
@@ -182,56 +213,55 @@ class Look:
         }[word]()
 
 
-class Tester:
-    def __init__(self, scratch):
-        self.root, self.checks, self.failures = f"{scratch}/machine", 0, 0
-        Path(scratch, "bin").mkdir()
-        for name in TOOLS:
-            Path(scratch, "bin", name).symlink_to(HERE / "tool")
-        self.path = f"{scratch}/bin:{SERVICE}:{os.environ['PATH']}"
+class Player:
+    """Does the lines of one machine, in a directory of its own."""
 
-    def test(self, title, lines):
-        machine, look, passed_over = Machine(self.root), None, set()
-        environment = {**os.environ, "NVPM_SYSROOT": self.root, "PATH": self.path}
+    def __init__(self, scratch, **more):
+        (scratch / "bin").mkdir()
+        for name in TOOLS:
+            (scratch / "bin" / name).symlink_to(HERE / "tool")
+        (scratch / "bin/nvpm").symlink_to(SERVICE / "nvpm.sh")
+        path = f"{scratch}/bin:{SERVICE}:{os.environ['PATH']}"
+        self.environment = {**os.environ, "NVPM_SYSROOT": str(scratch / "machine"), "PATH": path, "PYTHONDONTWRITEBYTECODE": "", **more}
+        self.looks = 0
+
+    def play(self, lines):
+        """Returns what is wrong, as lines of text."""
+        machine, look, passed_over, wrong = Machine(self.environment["NVPM_SYSROOT"]), None, set(), []
         for number, line in [*lines, (0, "end")]:
             word, _, rest = line.partition(" ")
             if word in EXPECTATIONS:
-                look = look or Look(environment, passed_over)
+                look = look or Look(self.environment, passed_over)
                 look.expected.append((number, line))
                 continue
-            if look:
-                self.report(title, look)
+            wrong += self.result(look) if look else []
             look = None
             if word == "$":
-                look = Look(environment, passed_over, rest)
+                look = Look(self.environment, passed_over, command=rest)
+            elif word == "nvpm":
+                look = Look(self.environment, passed_over, shlex.split(rest))
             elif word == "said":
                 module, _, text = rest.partition(" ")
                 text = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
-                said = {**environment, "MODULE": module, "SAID": text}
-                look = Look(said, passed_over, '. ./explain.sh; advice "$MODULE" "$SAID"')
+                look = Look(self.environment, passed_over, ["explain", module, text])
             elif word == "env":
-                environment.update([rest.split("=", 1)])
+                self.environment.update([rest.split("=", 1)])
             elif word == "not":
                 passed_over.update(rest.split()[1:])
             elif line != "end":
                 machine.change(line)
+        return wrong
 
-    def report(self, title, look):
-        wrong = look.run()
-        self.checks += 1
-        self.failures += bool(wrong)
-        if not wrong:
-            print("ok", title)
-        for number, what in wrong:
-            print(f"FAILED: {title}: line {number}: {what}")
-        if wrong:
-            print(look.output[-4000:])
+    def result(self, look):
+        self.looks += 1
+        wrong = [f"line {number}: {what}" for number, what in look.run()]
+        return [*wrong, look.output[-4000:]] if wrong else []
 
 
 def machines(table):
     """Each with its title and its lines, one for each thing, with their numbers."""
     found = []
-    for number, line in enumerate(Path(table).read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate((HERE / table).read_text(encoding="utf-8").splitlines(), 1):
         for alias, text in ALIASES.items():
             line = line.replace(alias, text)
         if line.startswith("["):
@@ -242,23 +272,4 @@ def machines(table):
             found[-1][1].extend([(number, change)] + [(number, f"says {expected}" if said else expected)] * bool(expected))
     for title, lines in found:
         for value in [value for _, line in lines if line.startswith("each ") for value in line[5:].split(" | ")] or ["%"]:
-            yield title, [(number, line.replace("%", value)) for number, line in lines if not line.startswith("each ")]
-
-
-def main():
-    # Without tempfile, which python3-minimal has not.
-    scratch = subprocess.check_output(["mktemp", "-d"], text=True).strip()
-    try:
-        tester = Tester(scratch)
-        for table in sys.argv[1:]:
-            for title, lines in machines(table):
-                if os.environ.get("ONLY", "") in title:
-                    tester.test(title, lines)
-    finally:
-        subprocess.run(["rm", "-rf", scratch], check=True)
-    print(f"{tester.checks} looked at, {tester.failures} failed")
-    sys.exit(not tester.checks or bool(tester.failures))
-
-
-if __name__ == "__main__":
-    main()
+            yield f"{title}{f' ({value})' * (value != '%')}", [(number, line.replace("%", value)) for number, line in lines if not line.startswith("each ")]

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""For the lab, which counts lines that begin with `ok`: one for each look at a machine."""
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.getreports("passed"):
+        for _ in range(dict(report.user_properties).get("looks", 1)):
+            terminalreporter.write_line(f"ok {report.nodeid.partition('::')[2]}")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What selftest's abi.py says of structures and numbers is what <infiniband/verbs.h> says: a program in C is made of all
+of it, compiled and run."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "init.d"))
+from nvpm.selftest import abi  # noqa: E402 (it lies there)
+
+# The library's own copy of these is larger where it is newer.
+GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
+
+
+def lines():
+    for name, value in vars(abi).items():
+        if name == "IBV_WC":
+            for number, word in enumerate(value):
+                yield "IBV_WC_" + word, "IBV_WC_" + word, number
+        elif name.startswith("IBV_"):
+            yield name, name, value
+        elif isinstance(value, type) and issubclass(value, (ctypes.Structure, ctypes.Union)) and name.startswith("ibv_"):
+            yield from structure(name, value)
+
+
+def structure(name, kind):
+    c_name = ("union " if issubclass(kind, ctypes.Union) else "struct ") + name
+    if name not in GROW:
+        yield name, f"sizeof({c_name})", ctypes.sizeof(kind)
+    for field in kind._fields_:
+        # What begins so is room; what is behind it says whether it is enough.
+        if not field[0].startswith("_"):
+            place = getattr(kind, field[0])
+            yield f"{name}.{field[0]}", f"offsetof({c_name}, {field[0]})", place.offset
+            if not isinstance(field[1], type(ctypes.CFUNCTYPE(None))) and field[0] not in ("bind_mw", "qp_type", "ops"):
+                yield f"size of {name}.{field[0]}", f"sizeof((({c_name} *)0)->{field[0]})", place.size
+
+
+def test_layout(tmp_path):
+    expected = list(lines())
+    prints = "".join(f'printf("%zu\\n", (size_t)({text}));\n' for _, text, _ in expected)
+    source = "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n" + prints + "}\n"
+    compiler = os.environ.get("CC", "gcc-14").split()
+    subprocess.run([*compiler, "-o", tmp_path / "layout", "-x", "c", "-"], input=source, text=True, check=True)
+    found = [int(number) for number in subprocess.check_output([tmp_path / "layout"]).split()]
+    assert len(found) == len(expected) > 100
+    assert [(what, truth) for (what, _, _), truth in zip(expected, found)] == [(what, number) for what, _, number in expected]
