@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# nvpm COMMAND [OPTION]...: finds a Python for the program, the directory nvpm, which lies beside
-# this file in a checkout. The second Python is RHEL's own, which is there without the package python3.
+# nvpm COMMAND [OPTION]...: runs the program in the directory nvpm beside this file; /usr/sbin/nvpm is
+# a link to it. The second Python is RHEL's own, which is there without the package python3.
 set -u
 
 lib=$(dirname -- "$(readlink -f -- "$0")")
-[ -e "$lib/nvpm/__main__.py" ] || lib=/usr/lib/nvidia-peer-memory
-[ -e "$lib/nvpm/__main__.py" ] || {
+[ -d "$lib/nvpm" ] || {
 	echo "nvpm: not installed: there is no $lib/nvpm." >&2
 	exit 127
 }

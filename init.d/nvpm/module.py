@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and the kernel for it."""
-import gzip
 import os
 import re
+import zlib
 
 from .explain import Advice
 from .fact import bad, good, none, warn
@@ -86,6 +86,6 @@ def _kernel_config(machine):
     for file in ("/proc/config.gz", "/boot/config-" + machine.kernel, "/lib/modules/%s/config" % machine.kernel):
         text = machine.read(file)
         if text:
-            text = (gzip.decompress(text) if file.endswith(".gz") else text).decode(errors="replace")
+            text = (zlib.decompress(text, 31) if file.endswith(".gz") else text).decode(errors="replace")
             return "\n".join(re.findall("^(?:# )?CONFIG_(?:MODULES|RUST|CFI|CFI_CLANG)[ =].*", text, re.MULTILINE))
     return ""

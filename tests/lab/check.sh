@@ -45,7 +45,7 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(status/|selftest/|packages/|guest/|lab/(check\.sh|build_messages)$)"
+	parts="^\./tests/(nvpm/|packages/|guest/|lab/(check\.sh|build_messages)$)"
 	grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 	grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 	grep -vE "$service|$parts" /tmp/files | xargs shellcheck
@@ -74,11 +74,14 @@ check_version() {
 	head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"
 }
 
-# What the service says of machines that are made of files.
-check_status() { python3 -B tests/status/run.py tests/status/machines tests/status/commands; }
+# What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
+check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-# What selftest says of libraries that are doubles, with all of Python and the header.
-check_selftest() { tests/selftest/run; }
+# nvpm runs on the Python of the oldest systems.
+check_python() {
+	pyflakes3 init.d tests/nvpm
+	vermin --target=3.6- --violations --no-tips init.d/nvpm
+}
 
 # Each way in which a guest can fail does fail.
 check_ktap() { python3 -B tests/lab/ktap.py; }

@@ -25,7 +25,7 @@ What only some guests want (the column "layers" of ../jobs.md):
     service     service script and status
     python      what measures, and draws what came of that
 
-What no guest has: hosttools and clienttools, crates for what is compiled with them; and those
+What no guest has: pytest, what tests and checks programs of Python; hosttools and clienttools, crates for what is compiled with them; and those
 of the packages.
 
 Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
@@ -301,6 +301,9 @@ class Layers:
     def extra_python(self):
         self.add("python", "all of Python, and matplotlib", on=self.lab_base, network=True)
 
+    def extra_pytest(self):
+        self.add("pytest", "pytest, and what checks programs of Python", on=self.lab_base, network=True)
+
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine):
@@ -328,6 +331,8 @@ class Layers:
             self.stack = self.clienttools()
         elif name == "python":
             self.extra_python()
+        elif name == "pytest":
+            self.extra_pytest()
 
     # ---- packages, and whole systems that have them installed: guests with systemd and a disk -----
 

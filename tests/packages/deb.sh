@@ -36,7 +36,7 @@ installed() {
 
 # leaves TEXT [COMMAND...]: what a package that is removed does with the module: it leaves it alone.
 leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
-leave() { "$@" sh -c '. /usr/lib/nvidia-peer-memory/place.sh; leave /etc/init.d/nv_peer_mem'; }
+leave() { "$@" /usr/sbin/nvpm leave /etc/init.d/nv_peer_mem; }
 
 # chrooted COMMAND...: in this system once more, below another directory.
 chrooted() {
@@ -65,6 +65,10 @@ check "the marker has another, and needs the module" grep -q '/nv_peer_mem\.ko' 
 check "which is not the name that it shows" [ "$(modinfo -k "$kver" -F name nv_peer_mem_marker)" = nvidia_peermem ]
 check "the service's script can be run" saying /etc/init.d/nv_peer_mem stop
 refused "and finds its other parts" "nv_peer_mem: unknown" /etc/init.d/nv_peer_mem status
+check "no bytecode is left" [ -z "$(find /usr/lib/nvidia-peer-memory -name '*.pyc')" ]
+without /usr/bin/python3
+refused "without Python it says what to install" "nvpm: unknown: this needs Python 3. Install the package python3." /etc/init.d/nv_peer_mem status
+back
 check "systemd starts the service at boot" [ -e /etc/systemd/system/multi-user.target.wants/nv_peer_mem.service ]
 check "so does SysV init" compgen -G '/etc/rc3.d/S*nv_peer_mem'
 check "there is a man page" man -w nv_peer_mem

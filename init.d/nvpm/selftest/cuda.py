@@ -2,20 +2,20 @@
 """libcuda, the driver's own library: GPUs and their memory."""
 import ctypes
 import os
-from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 from . import Absent, Failure
 
 LIBRARY = "libcuda.so.1"
+INSTALL = ("Install the part of NVIDIA's driver that runs programs: libcuda1 (Debian), libnvidia-compute-NNN (Ubuntu), nvidia-driver-cuda-libs "
+           "(RHEL), nvidia-compute-GNN (SLES). In a container: give it the GPUs.")
+BROKEN = "See nvidia-smi, and the kernel's log: dmesg | grep NVRM. After an update of the driver: reboot."
 CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE = 2, 100
 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6
 
-# Larger buffers have blocks of the driver of their own; smaller ones share one with
-# others of the process, and what is shared is not given back while one of them lives.
+# A buffer of this size has blocks of the driver of its own. Smaller ones share a block with others of the process, which the driver keeps while
+# one of them lives.
 BLOCK = 2 << 20
-
-INSTALL = ("Install the part of NVIDIA's driver that runs programs: libcuda1 (Debian), libnvidia-compute-NNN (Ubuntu), "
-           "nvidia-driver-cuda-libs (RHEL), nvidia-compute-GNN (SLES). In a container: give it the GPUs.")
 
 
 class CudaError(Failure):
@@ -35,10 +35,8 @@ class Library:
         try:
             self.call("cuInit", c_uint(0))
         except CudaError as error:
-            if error.code == CUDA_ERROR_NO_DEVICE:
-                return  # and so gpus() finds none
-            raise Absent("no GPU that CUDA can use: %s" % error,
-                         "See nvidia-smi, and the kernel's log: dmesg | grep NVRM. After an update of the driver: reboot.")
+            if error.code != CUDA_ERROR_NO_DEVICE:
+                raise Absent("no GPU that CUDA can use: %s" % error, BROKEN)
 
     def call(self, name, *arguments):
         code = getattr(self.library, name)(*arguments)
@@ -58,17 +56,15 @@ class Library:
 
 class Gpu:
     def __init__(self, cuda, index):
-        self.cuda, self.index = cuda, index
-        device, name = c_int(), ctypes.create_string_buffer(32)
-        cuda.call("cuDeviceGet", byref(device), c_int(index))
-        self.device, self.context = device, None
-        cuda.call("cuDeviceGetPCIBusId", name, c_int(len(name)), device)
+        self.cuda, self.index, self.device, self.context = cuda, index, c_int(), None
+        name = ctypes.create_string_buffer(32)
+        cuda.call("cuDeviceGet", byref(self.device), c_int(index))
+        cuda.call("cuDeviceGetPCIBusId", name, c_int(len(name)), self.device)
         # As sysfs has it.
         self.pci = name.value.decode().lower()
 
     def use(self):
-        """Makes it the one whose memory is worked with. Making its context takes a while: it
-        is kept for the next RDMA device."""
+        """Allocations are of this GPU from now on. Making its context takes a while: it is kept for the next RDMA device."""
         if self.context is None:
             context = c_void_p()
             self.cuda.call("cuDevicePrimaryCtxRetain", byref(context), self.device)
@@ -83,29 +79,28 @@ class Gpu:
 
 
 class Memory:
-    """GPU memory, freed with the stack unless it was before."""
+    """GPU memory. The stack frees it, if nobody has before."""
 
     def __init__(self, stack, cuda, size):
         self.cuda, self.size = cuda, size
-        address = c_uint64()
-        whole = max(-(-size // BLOCK), 2) * BLOCK
+        address, whole = c_uint64(), max(-(-size // BLOCK), 2) * BLOCK
         try:
-            cuda.call("cuMemAlloc_v2", byref(address), ctypes.c_size_t(whole))
+            cuda.call("cuMemAlloc_v2", byref(address), c_size_t(whole))
         except CudaError as error:
             if error.code == CUDA_ERROR_OUT_OF_MEMORY:
                 raise Failure("%s: the GPU has not %d MiB left; --size takes less" % (error, whole >> 20))
             raise
         self.address = address.value
         stack.callback(self.free)
-        # Copies below wait for what came before, and are over when they return.
+        # Copies wait for what came before, and are complete when they return.
         self.cuda.call("cuPointerSetAttribute", byref(c_uint(1)), c_int(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), address)
 
     def put(self, data):
-        self.cuda.call("cuMemcpyHtoD_v2", c_uint64(self.address), ctypes.c_char_p(data), ctypes.c_size_t(self.size))
+        self.cuda.call("cuMemcpyHtoD_v2", c_uint64(self.address), ctypes.c_char_p(data), c_size_t(self.size))
 
     def get(self):
         data = ctypes.create_string_buffer(self.size)
-        self.cuda.call("cuMemcpyDtoH_v2", data, c_uint64(self.address), ctypes.c_size_t(self.size))
+        self.cuda.call("cuMemcpyDtoH_v2", data, c_uint64(self.address), c_size_t(self.size))
         return data.raw
 
     def free(self):

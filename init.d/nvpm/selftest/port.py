@@ -5,45 +5,37 @@ import os
 from . import Failure
 
 
-class Gid:
-    def __init__(self, index, text, kind):
-        self.index, self.kind, self.raw = index, kind, bytes.fromhex(text.replace(":", ""))
-
-    def rank(self):
-        """Those first that programs use, too: RoCE v2 with an address of IPv4, of IPv6; link-local ones last."""
-        return ("v2" not in self.kind, self.raw[:12] != bytes(10) + b"\xff\xff", self.raw[:2] == b"\xfe\x80", self.index)
-
-
 class Port:
     def __init__(self, machine, path):
         self.machine, self.path, self.device, self.number = machine, path, path.split("/")[-3], int(os.path.basename(path))
         # As in "4: ACTIVE".
         self.state = self.text("state").split(" ")[-1] or "unknown"
-        self.link_layer = self.text("link_layer") or "unknown"
-        self.needs_gid = self.link_layer != "InfiniBand"
+        self.needs_gid = self.text("link_layer") != "InfiniBand"
 
     def text(self, name):
-        return self.machine.text("%s/%s" % (self.path, name))
+        return self.machine.text(self.path + "/" + name)
 
     def gid(self):
-        # An address handle has 8 bits for the index. Unused ones are zeros, or cannot be read.
-        texts = ((index, self.text("gids/%d" % index)) for index in range(256))
-        found = [Gid(index, text, self.text("gid_attrs/types/%d" % index)) for index, text in texts if text.replace(":", "").strip("0")]
+        """Index and bytes of the GID that programs choose, too: one of RoCE v2 with an address of IPv4, then of IPv6; link-local ones last."""
+        found = []
+        for index in range(256):  # an address handle has 8 bits for it
+            text = self.text("gids/%d" % index).replace(":", "")
+            if text.strip("0"):  # unused ones are zeros, or cannot be read
+                raw = bytes.fromhex(text)
+                later = "v2" not in self.text("gid_attrs/types/%d" % index), raw[:12] != bytes(10) + b"\xff\xff", raw[:2] == b"\xfe\x80"
+                found.append((later, index, raw))
         if not found:
             raise Failure("port %d has no GID: give its network interface an address, or set it up" % self.number)
-        return min(found, key=Gid.rank)
+        return min(found)[1:]
 
 
 def usable_port(machine, device):
-    """Its first active port, or None and why there is none to test."""
+    """Its first active port, or None; and why there is none to test."""
     directory = "/sys/class/infiniband/" + device
     # "1: CA" is InfiniBand and RoCE.
     kind = machine.text(directory + "/node_type")
     if not kind.startswith("1"):
         return None, "its kind (%s) has no queue pairs that connect without a connection manager" % (kind or "unknown")
     ports = sorted((Port(machine, path) for path in machine.glob(directory + "/ports/*")), key=lambda port: port.number)
-    for port in ports:
-        if port.state == "ACTIVE":
-            return port, ""
-    states = ", ".join("port %d is %s" % (port.number, port.state) for port in ports)
-    return None, "no active port (%s)" % (states or "it has none")
+    states = ", ".join("port %d is %s" % (port.number, port.state) for port in ports) or "it has none"
+    return next((port for port in ports if port.state == "ACTIVE"), None), "no active port (%s)" % states

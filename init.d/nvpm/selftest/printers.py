@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What is said, to people as it happens, or to machines at the end."""
+"""Prints results: for people as they come, for machines at the end."""
 import json
 
 SCHEMA = 1
-
-FREED = {
-    "revoked": "freed: the device was refused (revocable)",
-    "pinned": "freed: pinned until deregistered (persistent)",
-}
+FREED = {"revoked": "freed: the device was refused (revocable)", "pinned": "freed: pinned until deregistered (persistent)"}
 
 
 def amount(size):
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size % unit == 0:
-            return "%d %s" % (size // unit, name)
+    for unit, name in (20, "MiB"), (10, "KiB"):
+        if size % (1 << unit) == 0:
+            return "%d %s" % (size >> unit, name)
     return "%d bytes" % size
 
 
@@ -35,14 +31,12 @@ class Text:
         print("      %s: not tested: %s" % (device, reason), flush=True)
 
     def pair(self, trial, facts):
-        what = "GPU %d %s, %s/%d: " % (trial.gpu.index, trial.gpu.pci, trial.port.device, trial.port.number)
+        pair = "GPU %d %s, %s/%d" % (trial.gpu.index, trial.gpu.pci, trial.port.device, trial.port.number)
         if trial.failure is None:
-            moved = amount(trial.size)
-            print("  ok  %sto GPU %s, %s; from GPU %s, %s; %s" % (
-                what, moved, speed(trial.size, trial.to_gpu), moved, speed(trial.size, trial.from_gpu),
-                FREED[trial.freed]), flush=True)
-            return
-        print(" !!   %s%s" % (what, trial.failure))
+            print("  ok  %s: to GPU %s, %s; from GPU %s, %s; %s" % (
+                pair, amount(trial.size), speed(trial.size, trial.to_gpu), amount(trial.size), speed(trial.size, trial.from_gpu), FREED[trial.freed]))
+        else:
+            print(" !!   %s: %s" % (pair, trial.failure))
         for fact in facts:
             print("        status: %s: %s: %s" % (fact.section, fact.name, fact.value))
             if fact.advice:
@@ -51,8 +45,7 @@ class Text:
 
     def absent(self, missing):
         for one in missing:
-            print("nvpm selftest: nothing was tested: %s" % one.what)
-            print("  -> %s" % one.advice)
+            print("nvpm selftest: nothing was tested: %s\n  -> %s" % (one.what, one.advice))
 
     def end(self, _code, passed, failed):
         if failed:
@@ -74,12 +67,10 @@ class Json:
         self.said["not_tested"].append({"device": device, "reason": reason})
 
     def pair(self, trial, facts):
-        def rate(seconds):
-            return None if seconds is None else int(trial.size / max(seconds, 1e-9))
+        to_gpu, from_gpu = (seconds and int(trial.size / max(seconds, 1e-9)) for seconds in (trial.to_gpu, trial.from_gpu))
         self.said["pairs"].append({
             "gpu": trial.gpu.index, "pci": trial.gpu.pci, "device": trial.port.device, "port": trial.port.number,
-            "passed": trial.failure is None, "failure": trial.failure,
-            "to_gpu": rate(trial.to_gpu), "from_gpu": rate(trial.from_gpu), "freed": trial.freed,
+            "passed": trial.failure is None, "failure": trial.failure, "to_gpu": to_gpu, "from_gpu": from_gpu, "freed": trial.freed,
             "status": [{key: getattr(fact, key) for key in ("section", "name", "verdict", "value", "advice")} for fact in facts]})
 
     def absent(self, missing):

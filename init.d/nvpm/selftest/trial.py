@@ -1,23 +1,45 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""One GPU and one RDMA device: register, move, compare, free, deregister."""
+"""The trial of one GPU and one RDMA device: register, move, compare, free, deregister."""
 import contextlib
 import ctypes
 import errno
 import mmap
+import random
 import resource
 import time
 
 from ..machine import MODULE, PARAMETERS
 from . import Failure, abi, cuda, verbs
-from .pattern import difference, pattern, poison
 
-# How often a transfer is made; the fastest counts, for the first one warms up.
+# A transfer is made so often. The fastest counts, because the first one warms up.
 TIMES = 4
-# What is read after the memory was freed.
+# So much is read after the memory was freed.
 PROBE = 4096
+PAGE = 4096
 
-# Nobody has refused anything: nobody answered.
+# With these nobody has refused anything: nobody answered.
 SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIMEOUT_ERR")
+
+
+def pattern(length, *seed):
+    """Bytes that nobody writes by chance; the same for the same seed."""
+    chance, part = random.Random(" ".join(map(str, seed))), 1 << 20
+    return b"".join(chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part))[:length]
+
+
+def poison(length):
+    """The bytes in a buffer before something else arrives."""
+    return b"\xdb" * length
+
+
+def difference(expected, found):
+    """What is wrong with the bytes that were found; empty if nothing is."""
+    if expected == found:
+        return ""
+    pages = [at for at in range(0, len(expected), PAGE) if expected[at:at + PAGE] != found[at:at + PAGE]]
+    first = next(at for at in range(pages[0], len(expected)) if expected[at] != found[at])
+    wrong = "wrong bytes in %d of %d pages of 4 KiB" % (len(pages), -(-len(expected) // PAGE))
+    return "%s, the first at offset %d" % ("nothing arrived" if found == poison(len(found)) else wrong, first)
 
 
 class Trial:
@@ -29,18 +51,19 @@ class Trial:
         self.failure = self.to_gpu = self.from_gpu = self.freed = None
 
     def run(self, library):
+        """Returns whether it passed."""
         try:
-            # Whatever was made is given back when this block ends, however it does.
+            # The stack gives everything back, however this ends.
             with contextlib.ExitStack() as stack:
                 try:
                     self.prepare(stack, library)
-                    self.move_to_gpu()
-                    self.move_from_gpu()
-                    self.free()
+                    self.to_gpu = self.move_to_gpu()
+                    self.from_gpu = self.move_from_gpu()
+                    self.freed = self.free()
                 except Failure as failure:
                     self.failure = str(failure)
         except Failure as failure:
-            # Giving back. What came before is the reason, if something did.
+            # Of giving back. A failure before it is the reason.
             self.failure = self.failure or str(failure)
         return self.failure is None
 
@@ -49,7 +72,7 @@ class Trial:
         self.memory = cuda.Memory(stack, self.gpu.cuda, self.size)
         self.host = mmap.mmap(-1, self.size)
         try:
-            self.device = verbs.Device(stack, library, self.port.device, self.port)
+            self.device = verbs.Device(stack, library, self.port)
         except verbs.VerbsError as error:
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise Failure("%s: no right to open the device: /dev/infiniband/uverbs*; root has it" % error)
@@ -61,14 +84,13 @@ class Trial:
         self.deadline = time.monotonic() + self.limit
 
     def register_host(self, stack):
-        address = ctypes.addressof(ctypes.c_char.from_buffer(self.host))
         try:
-            return self.device.register(stack, address, self.size)
+            return self.device.register(stack, ctypes.addressof(ctypes.c_char.from_buffer(self.host)), self.size)
         except verbs.VerbsError as error:
             limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
             if error.errno == errno.ENOMEM and limit != resource.RLIM_INFINITY:
-                raise Failure("%s of host memory: this user may lock %d KiB (ulimit -l): raise that limit, use --size with "
-                              "less, or be root" % (error, limit >> 10))
+                raise Failure("%s of host memory: this user may lock %d KiB (ulimit -l): raise that limit, use --size with less, or be root" % (
+                    error, limit >> 10))
             raise Failure("%s of host memory" % error)
 
     def register_gpu(self, stack):
@@ -81,7 +103,7 @@ class Trial:
         return region
 
     def transfer(self, what, opcode, local, remote, length, offset=0):
-        """The status that it ended with."""
+        """Returns the status that it ended with."""
         self.queue.post(opcode, local, remote, length, offset)
         status = self.device.completion(self.deadline)
         if status is None:
@@ -89,37 +111,32 @@ class Trial:
         return status
 
     def write(self, what, local, remote):
-        """The same write a few times, in messages that the device takes: seconds of the fastest."""
-        fastest = None
+        """Writes it all a few times, in messages that the device takes. Returns the seconds of the fastest."""
+        times = []
         for _ in range(TIMES):
             begun = time.monotonic()
             for offset in range(0, self.size, self.message):
-                length = min(self.message, self.size - offset)
-                status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
+                status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, min(self.message, self.size - offset), offset)
                 if status != "IBV_WC_SUCCESS":
                     raise Failure("%s: the RDMA write ended with %s" % (what, status))
-            seconds = time.monotonic() - begun
-            fastest = seconds if fastest is None else min(fastest, seconds)
-        return fastest
-
-    def bytes_for(self, direction):
-        return pattern(self.size, self.seed, self.gpu.pci, self.port.device, direction)
+            times.append(time.monotonic() - begun)
+        return min(times)
 
     def move_to_gpu(self):
-        what, data = "host to GPU", self.bytes_for("to")
+        data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "to")
         self.memory.put(poison(self.size))
         self.host[:] = data
-        seconds = self.write(what, self.host_region, self.gpu_region)
-        self.compare(what, data, self.memory.get())
-        self.to_gpu = seconds
+        seconds = self.write("host to GPU", self.host_region, self.gpu_region)
+        self.compare("host to GPU", data, self.memory.get())
+        return seconds
 
     def move_from_gpu(self):
-        what, data = "GPU to host", self.bytes_for("from")
+        data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "from")
         self.memory.put(data)
         self.host[:] = poison(self.size)
-        seconds = self.write(what, self.gpu_region, self.host_region)
-        self.compare(what, data, self.host[:])
-        self.from_gpu = seconds
+        seconds = self.write("GPU to host", self.gpu_region, self.host_region)
+        self.compare("GPU to host", data, self.host[:])
+        return seconds
 
     @staticmethod
     def compare(what, expected, found):
@@ -128,17 +145,15 @@ class Trial:
             raise Failure("%s: %s" % (what, wrong))
 
     def free(self):
-        """Frees the memory while it is registered. Only a read follows: were the device able
-        to reach what is not ours any more, a write would harm somebody."""
+        """Frees the memory while it is registered. Only a read follows: if the device still reached memory that is no longer ours, a write would
+        damage it."""
         what = "after cuMemFree"
         self.memory.free()
         status = self.transfer(what, abi.IBV_WR_RDMA_READ, self.host_region, self.gpu_region, min(PROBE, self.size))
-        self.host[:] = poison(self.size)
         if status in SILENCE:
             raise Failure("%s: nobody answered, and nobody refused: %s" % (what, status))
         if status != "IBV_WC_SUCCESS":
-            self.freed = "revoked"
-        elif self.machine.text(PARAMETERS + "/persistent_api_support") != "0":
-            self.freed = "pinned"
-        else:
+            return "revoked"
+        if self.machine.text(PARAMETERS + "/persistent_api_support") == "0":
             raise Failure("%s: the device still reaches the memory, which persistent_api_support=0 rules out" % what)
+        return "pinned"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libibverbs. What is made is given back when the ExitStack closes that it was made
-with; the last made goes first."""
+"""libibverbs. The ExitStack with which an object was made gives it back when it closes; the last made goes first."""
 import ctypes
 import errno
 import os
@@ -10,97 +9,90 @@ from ctypes import POINTER, byref, c_int, c_size_t, c_uint8, c_void_p
 from . import Absent, Failure, abi
 
 LIBRARY = "libibverbs.so.1"
+INSTALL = "Install the package libibverbs1 (Debian, Ubuntu), libibverbs (RHEL, SLES), or that of MLNX_OFED."
 ALL = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ
 
 
-def named(number):
-    """EFAULT (Bad address)"""
-    return "%s (%s)" % (errno.errorcode.get(number, number), os.strerror(number))
-
-
 class VerbsError(Failure):
+    """As in: ibv_reg_mr: EFAULT (Bad address)"""
+
     def __init__(self, verb, number):
-        super().__init__("%s: %s" % (verb, named(number)))
+        super().__init__("%s: %s (%s)" % (verb, errno.errorcode.get(number, number), os.strerror(number)))
         self.errno = number
 
 
+def not_null(found, verb, _arguments):
+    """For verbs that return an object, or NULL and errno."""
+    if not found:
+        raise VerbsError(verb.__name__, ctypes.get_errno())
+    return found
+
+
+def zero(found, verb, _arguments):
+    """For verbs that return 0, or an error number; some return -1 and errno."""
+    if found:
+        raise VerbsError(verb.__name__, found if found > 0 else ctypes.get_errno())
+
+
 class Library:
-    """Each verb once, with what it takes and gives."""
+    """Each verb with the types of what it takes and returns."""
 
     def __init__(self):
         try:
             self.library = ctypes.CDLL(LIBRARY, use_errno=True)
         except OSError as error:
-            raise Absent("no %s (%s)" % (LIBRARY, error),
-                         "Install the package libibverbs1 (Debian, Ubuntu), libibverbs (RHEL, SLES), or that of MLNX_OFED.")
-        self.get_device_list = self.object(POINTER(c_void_p), "ibv_get_device_list", POINTER(c_int))
-        self.free_device_list = self.verb(None, "ibv_free_device_list", c_void_p)
-        self.get_device_name = self.verb(ctypes.c_char_p, "ibv_get_device_name", c_void_p)
-        self.open_device = self.object(POINTER(abi.ibv_context), "ibv_open_device", c_void_p)
-        self.close_device = self.number("ibv_close_device", c_void_p)
-        self.query_port = self.number("ibv_query_port", c_void_p, c_uint8, POINTER(abi.ibv_port_attr))
-        self.alloc_pd = self.object(POINTER(abi.ibv_pd), "ibv_alloc_pd", c_void_p)
-        self.dealloc_pd = self.number("ibv_dealloc_pd", c_void_p)
-        self.reg_mr = self.object(POINTER(abi.ibv_mr), "ibv_reg_mr", c_void_p, c_void_p, c_size_t, c_int)
-        self.dereg_mr = self.number("ibv_dereg_mr", c_void_p)
-        self.create_cq = self.object(c_void_p, "ibv_create_cq", c_void_p, c_int, c_void_p, c_void_p, c_int)
-        self.destroy_cq = self.number("ibv_destroy_cq", c_void_p)
-        self.create_qp = self.object(POINTER(abi.ibv_qp), "ibv_create_qp", c_void_p, POINTER(abi.ibv_qp_init_attr))
-        self.destroy_qp = self.number("ibv_destroy_qp", c_void_p)
-        self.modify_qp = self.number("ibv_modify_qp", c_void_p, POINTER(abi.ibv_qp_attr), c_int)
+            raise Absent("no %s (%s)" % (LIBRARY, error), INSTALL)
+        self.get_device_list = self.verb("get_device_list", not_null, POINTER(c_void_p), POINTER(c_int))
+        self.free_device_list = self.verb("free_device_list", None, None, c_void_p)
+        self.get_device_name = self.verb("get_device_name", None, ctypes.c_char_p, c_void_p)
+        self.open_device = self.verb("open_device", not_null, POINTER(abi.ibv_context), c_void_p)
+        self.close_device = self.verb("close_device", zero, c_int, c_void_p)
+        self.query_port = self.verb("query_port", zero, c_int, c_void_p, c_uint8, POINTER(abi.ibv_port_attr))
+        self.alloc_pd = self.verb("alloc_pd", not_null, POINTER(abi.ibv_pd), c_void_p)
+        self.dealloc_pd = self.verb("dealloc_pd", zero, c_int, c_void_p)
+        self.reg_mr = self.verb("reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int)
+        self.dereg_mr = self.verb("dereg_mr", zero, c_int, c_void_p)
+        self.create_cq = self.verb("create_cq", not_null, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int)
+        self.destroy_cq = self.verb("destroy_cq", zero, c_int, c_void_p)
+        self.create_qp = self.verb("create_qp", not_null, POINTER(abi.ibv_qp), c_void_p, POINTER(abi.ibv_qp_init_attr))
+        self.destroy_qp = self.verb("destroy_qp", zero, c_int, c_void_p)
+        self.modify_qp = self.verb("modify_qp", zero, c_int, c_void_p, POINTER(abi.ibv_qp_attr), c_int)
 
-    def verb(self, result, name, *arguments):
-        function = getattr(self.library, name)
+    def verb(self, name, check, result, *arguments):
+        function = getattr(self.library, "ibv_" + name)
         function.restype, function.argtypes = result, arguments
+        if check:
+            function.errcheck = check
         return function
 
-    def object(self, result, name, *arguments):
-        """Of a verb that gives an object, or NULL and errno."""
-        def check(found, _function, _arguments):
-            if not found:
-                raise VerbsError(name, ctypes.get_errno())
-            return found
-        function = self.verb(result, name, *arguments)
-        function.errcheck = check
-        return function
-
-    def number(self, name, *arguments):
-        """Of a verb that gives 0, or an error number; some give -1 and errno."""
-        def check(found, _function, _arguments):
-            if found:
-                raise VerbsError(name, found if found > 0 else ctypes.get_errno())
-        function = self.verb(c_int, name, *arguments)
-        function.errcheck = check
-        return function
-
-    def device_names(self):
-        count = c_int()
-        try:
-            found = self.get_device_list(byref(count))
-        except VerbsError:
-            return []  # the kernel has no verbs
-        names = [os.fsdecode(self.get_device_name(found[index])) for index in range(count.value)]
-        self.free_device_list(found)
-        return names
-
-    def open(self, name):
+    def devices(self, look):
+        """LOOK at pairs of names and devices, which are valid until it returns."""
         count = c_int()
         found = self.get_device_list(byref(count))
         try:
-            for index in range(count.value):
-                if os.fsdecode(self.get_device_name(found[index])) == name:
-                    return self.open_device(found[index])
+            return look([(os.fsdecode(self.get_device_name(found[index])), found[index]) for index in range(count.value)])
         finally:
             self.free_device_list(found)
-        raise Failure("the device has gone away")
+
+    def device_names(self):
+        try:
+            return self.devices(lambda pairs: [name for name, _ in pairs])
+        except VerbsError:
+            return []  # the kernel has no verbs
+
+    def open(self, wanted):
+        found = self.devices(lambda pairs: [self.open_device(device) for name, device in pairs if name == wanted])
+        if not found:
+            raise Failure("the device has gone away")
+        return found[0]
 
 
 class Device:
     """An open device, with a protection domain and a completion queue."""
 
-    def __init__(self, stack, library, name, port):
+    def __init__(self, stack, library, port):
         self.library, self.port = library, port
-        self.context = library.open(name)
+        self.context = library.open(port.device)
         stack.callback(library.close_device, self.context)
         self.pd = library.alloc_pd(self.context)
         stack.callback(library.dealloc_pd, self.pd)
@@ -122,21 +114,18 @@ class Device:
         return one
 
     def completion(self, deadline):
-        """The status of the next one, by its name."""
-        found = abi.ibv_wc()
-        poll, begun = self.context.contents.ops.poll_cq, time.monotonic()
+        """The name of the next completion's status; None if there is none in time."""
+        found, begun = abi.ibv_wc(), time.monotonic()
         while True:
-            count = poll(self.cq, 1, byref(found))
+            count = self.context.contents.ops.poll_cq(self.cq, 1, byref(found))
             if count < 0:
                 raise Failure("ibv_poll_cq() fails")
             if count:
-                known = found.status < len(abi.IBV_WC)
-                return "IBV_WC_" + (abi.IBV_WC[found.status] if known else str(found.status))
-            now = time.monotonic()
-            if now > deadline:
+                return "IBV_WC_" + dict(enumerate(abi.IBV_WC)).get(found.status, str(found.status))
+            if time.monotonic() > deadline:
                 return None
-            # What is fast is measured; what is not leaves the processor alone.
-            if now > begun + 0.01:
+            # A fast transfer is measured; a slow one leaves the processor alone.
+            if time.monotonic() > begun + 0.01:
                 time.sleep(0.001)
 
 
@@ -144,48 +133,39 @@ class QueuePair:
     def __init__(self, stack, device):
         self.device, self.library = device, device.library
         init = abi.ibv_qp_init_attr(send_cq=device.cq, recv_cq=device.cq, qp_type=abi.IBV_QPT_RC)
-        init.cap.max_send_wr = init.cap.max_recv_wr = 1
-        init.cap.max_send_sge = init.cap.max_recv_sge = 1
+        init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = init.cap.max_recv_sge = 1
         self.qp = self.library.create_qp(device.pd, byref(init))
         stack.callback(self.library.destroy_qp, self.qp)
         self.number = self.qp.contents.qp_num
         self.first_packet = self.number & 0xffffff  # any number would do
 
     def modify(self, state, mask, **values):
-        attributes = abi.ibv_qp_attr(qp_state=state, **values)
-        self.library.modify_qp(self.qp, byref(attributes), mask | abi.IBV_QP_STATE)
+        self.library.modify_qp(self.qp, byref(abi.ibv_qp_attr(qp_state=state, **values)), mask | abi.IBV_QP_STATE)
 
     def connect(self, other):
-        port = self.device.port
         self.modify(abi.IBV_QPS_INIT, abi.IBV_QP_PKEY_INDEX | abi.IBV_QP_PORT | abi.IBV_QP_ACCESS_FLAGS,
-                    port_num=port.number, qp_access_flags=ALL)
-        self.modify(abi.IBV_QPS_RTR, abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN
-                    | abi.IBV_QP_MAX_DEST_RD_ATOMIC | abi.IBV_QP_MIN_RNR_TIMER,
-                    ah_attr=self.route(), path_mtu=self.device.attributes.active_mtu, dest_qp_num=other.number,
+                    port_num=self.device.port.number, qp_access_flags=ALL)
+        self.modify(abi.IBV_QPS_RTR, abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN | abi.IBV_QP_MAX_DEST_RD_ATOMIC
+                    | abi.IBV_QP_MIN_RNR_TIMER, ah_attr=self.route(), path_mtu=self.device.attributes.active_mtu, dest_qp_num=other.number,
                     rq_psn=other.first_packet, max_dest_rd_atomic=1, min_rnr_timer=12)
         # A second (4.096 us << 18) and a few tries, all within our own time limit.
-        self.modify(abi.IBV_QPS_RTS, abi.IBV_QP_TIMEOUT | abi.IBV_QP_RETRY_CNT | abi.IBV_QP_RNR_RETRY
-                    | abi.IBV_QP_SQ_PSN | abi.IBV_QP_MAX_QP_RD_ATOMIC,
+        self.modify(abi.IBV_QPS_RTS, abi.IBV_QP_TIMEOUT | abi.IBV_QP_RETRY_CNT | abi.IBV_QP_RNR_RETRY | abi.IBV_QP_SQ_PSN | abi.IBV_QP_MAX_QP_RD_ATOMIC,
                     timeout=18, retry_cnt=6, rnr_retry=6, sq_psn=self.first_packet, max_rd_atomic=1)
 
     def route(self):
-        """To this very port: by LID on InfiniBand, by GID elsewhere, and where a subnet wants it."""
+        """To this very port: by LID on InfiniBand; by GID elsewhere, and where a subnet demands it."""
         port, attributes = self.device.port, self.device.attributes
         route = abi.ibv_ah_attr(port_num=port.number, dlid=attributes.lid)
         if port.needs_gid or attributes.flags & abi.IBV_QPF_GRH_REQUIRED:
-            gid = port.gid()
-            route.is_global = 1
-            route.grh.dgid.raw[:] = gid.raw
-            route.grh.sgid_index = gid.index
-            route.grh.hop_limit = 64
+            index, raw = port.gid()
+            route.is_global, route.grh.sgid_index, route.grh.hop_limit = 1, index, 64
+            route.grh.dgid.raw[:] = raw
         return route
 
     def post(self, opcode, local, remote, length, offset):
         element = abi.ibv_sge(addr=local.addr + offset, length=length, lkey=local.lkey)
-        request = abi.ibv_send_wr(sg_list=ctypes.pointer(element), num_sge=1, opcode=opcode,
-                                  send_flags=abi.IBV_SEND_SIGNALED)
+        request = abi.ibv_send_wr(sg_list=ctypes.pointer(element), num_sge=1, opcode=opcode, send_flags=abi.IBV_SEND_SIGNALED)
         request.wr.rdma.remote_addr, request.wr.rdma.rkey = remote.addr + offset, remote.rkey
-        bad = c_void_p()
-        code = self.device.context.contents.ops.post_send(self.qp, byref(request), byref(bad))
+        code = self.device.context.contents.ops.post_send(self.qp, byref(request), byref(c_void_p()))
         if code:
             raise VerbsError("ibv_post_send", abs(code))

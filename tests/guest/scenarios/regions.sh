@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: root can list each registration, with whose it is, and no other user can
 list=/proc/driver/nv_peer_mem/regions
-regions=/usr/lib/nvidia-peer-memory/regions
+regions=(nvpm regions)
 load_neighbours
 
 # listed TEXT [COLUMN-5-TO-8...]: the columns length, client, state and device of each line.
@@ -18,11 +18,11 @@ nic=$(basename "$(readlink -f "/sys/class/net/$(cat /sys/class/infiniband/rxe0/p
 load_module
 equal "only root reads it" "400 root" "$(stat -c '%a %U' "$list")"
 check "nobody does not" refused as_nobody cat "$list"
-check "nor does the command" refused as_nobody "$regions"
+check "nor does the command" refused as_nobody "${regions[@]}"
 check "which says why" grep -q 'only root can read' /tmp/said
 check "root without CAP_SYS_ADMIN does not either" refused incapable cat "$list"
 check "by the kernel's decision" grep -q 'Operation not permitted' /tmp/said
-check "nor does the command then" refused incapable "$regions"
+check "nor does the command then" refused incapable "${regions[@]}"
 check "which says what is lacking" grep -q 'CAP_SYS_ADMIN' /tmp/said
 listed "nothing is registered"
 hold gpuverbs register --offset 0 --length 300001 --kept 3
@@ -30,7 +30,7 @@ listed "three registrations, each a line" "300001 nv_mem mapped $nic" "300001 nv
 equal "of the process" "$held $(awk '{ print $22 }' "/proc/$held/stat") gpuverbs" \
 	"$(awk '!/^#/ { print $1, $2, $9 }' "$list" | sort -u)"
 equal "as old as the scenario at most" '' "$(awk -v most="$SECONDS" '!/^#/ && $3 > most' "$list")"
-"$regions" | tee /tmp/said
+"${regions[@]}" | tee /tmp/said
 check "the command sums it up" grep -qE "^process $held \(gpuverbs\): 3 registrations of GPU memory, 878.9 KiB" /tmp/said
 check "and names the RDMA device" grep -qE " nv_mem +mapped +.*\($nic\)|mapped +$nic" /tmp/said
 /etc/init.d/nv_peer_mem stop >/tmp/said 2>&1
@@ -94,7 +94,7 @@ if [ "$MACHINE" = plain ]; then
 	many=20000
 	hold gpuverbs register --offset 0 --length 64K --kept $many
 	equal "twenty thousand lines" $many "$(grep -vc '^#' "$list")"
-	equal "and in the command" $many "$("$regions" | grep -c '^  0x')"
+	equal "and in the command" $many "$("${regions[@]}" | grep -c '^  0x')"
 	check "all ended well" ended_well
 	listed "none of them is left"
 fi

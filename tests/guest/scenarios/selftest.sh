@@ -10,7 +10,7 @@ tested() {
 		words+=("$1")
 		shift
 	done
-	"${as[@]}" /usr/lib/nvidia-peer-memory/selftest --seed "$SEED" --size 300001 "${words[@]}" >/tmp/said 2>&1 || rc=$?
+	"${as[@]}" nvpm selftest --seed "$SEED" --size 300001 "${words[@]}" >/tmp/said 2>&1 || rc=$?
 	cat /tmp/said
 	equal "$what: exit code" "$expected" "$rc"
 	for pattern in "${@:2}"; do check "$what: it says '$pattern'" grep -qE -- "$pattern" /tmp/said; done

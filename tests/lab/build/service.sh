@@ -6,8 +6,6 @@ set -euo pipefail
 lib=/usr/lib/nvidia-peer-memory
 install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem
 install -D -m 644 -t /etc/infiniband /in/nv_peer_mem.conf
-install -D -m 755 -t "$lib" /in/init.d/status /in/init.d/check /in/init.d/regions /in/init.d/selftest
-install -D -m 755 -t /usr/sbin /in/init.d/nvpm
-install -D -m 644 -t "$lib" /in/init.d/*.sh
-install -D -m 644 -t "$lib/status.d" /in/init.d/status.d/*
-install -D -m 644 -t "$lib/selftest.d" /in/init.d/selftest.d/*
+mkdir -p "$lib"
+cp -a /in/init.d/nvpm /in/init.d/nvpm.sh /in/init.d/conf.sh "$lib"
+ln -s "$lib/nvpm.sh" /usr/sbin/nvpm

@@ -7,7 +7,7 @@
 set -euo pipefail
 
 apt-get update
-apt-get install -y --no-install-recommends systemd systemd-sysv udev dkms rpm
+apt-get install -y --no-install-recommends systemd systemd-sysv udev dkms python3 rpm
 cp -a /in/units/. /etc/systemd/system/
 systemctl enable openibd.service lab.service
 systemctl set-default multi-user.target

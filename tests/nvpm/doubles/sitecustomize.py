@@ -252,7 +252,7 @@ class Function:
     argtypes = errcheck = None
 
     def __init__(self, call):
-        self.call = call
+        self.call, self.__name__ = call, call.__name__
 
     def __call__(self, *arguments):
         for kind, argument in zip(self.argtypes or (), arguments, strict=self.argtypes is not None):
