@@ -42,21 +42,17 @@ def say(lines):
 
 def status(machine, words):
     from . import printers, report, text
-    parser = Parser("status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
-                    "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a "
-                    "metric that says so must not look like one that was not written.")
+    parser = Parser(
+        "status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
+        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a metric that says so "
+        "must not look like one that was not written.")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="one object for machines")
     forms.add_argument("--prometheus", action="store_true", help="metrics for the node exporter's textfile collector")
-    options = parser.parse_args(words)
-    found = report.report(machine)
+    options, found = parser.parse_args(words), report.report(machine)
     if options.prometheus:
-        sys.stdout.write(printers.as_metrics(found))
-        return 0
-    if options.json:
-        sys.stdout.write(printers.as_json(found))
-    else:
-        say(text.Text(found).lines())
+        return say(printers.as_metrics(found))
+    say(printers.as_json(found) if options.json else text.Text(found).lines())
     return found.code
 
 
@@ -65,16 +61,14 @@ def check(machine, words):
     parser = Parser("check", "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
                     "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
                     codes=(printers.UNKNOWN, printers.UNKNOWN))
-    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[],
-                        help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for "
-                        "whatever follows: use/failed_*")
+    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[], help="what is not to be judged, with commas between; nvpm status "
+                        "--json has the IDs, and a star at the end stands for whatever follows: use/failed_*")
     ignored = ",".join(parser.parse_args(words).ignore).split(",")
     try:
         line, code = printers.as_plugin(report.report(machine), ignored)
     except Exception as error:  # a monitor has to see it, whatever it is
         line, code = printers.plugin(printers.UNKNOWN, "%s: %s" % (type(error).__name__, error)), printers.UNKNOWN
-    sys.stdout.write(line)
-    return code
+    return say([line]) or code
 
 
 def regions(machine, words):
@@ -86,8 +80,8 @@ def regions(machine, words):
     try:
         return say(form(machine))
     except listing.Unreadable as reason:
-        sys.stderr.write("nvpm regions: %s\n" % reason)
-        return reason.code
+        sys.stderr.write("nvpm regions: %s\n" % reason.args[1])
+        return reason.args[0]
 
 
 def selftest(machine, words):
@@ -98,7 +92,7 @@ def selftest(machine, words):
 def usage(machine, words):
     """The commands; without any, the state, too."""
     from . import report, text
-    return say([USAGE] + ([] if words else [text.Text(report.report(machine)).headline()]))
+    return say([USAGE.rstrip()] + ([] if words else ["", text.Text(report.report(machine)).headline()]))
 
 
 # What the service's script and the packages ask.
@@ -116,8 +110,8 @@ def holders(machine, _words):
 
 
 def leave(machine, words):
-    """leave SCRIPT: what a package does with the module that is being removed. The service's script may be gone, or be that of an earlier
-    version, because it is configuration. It fails while programs have GPU memory registered."""
+    """leave SCRIPT: what a package does with the module that is being removed. The service's script may be gone, or be that of an earlier version,
+    because it is configuration. It fails while programs have GPU memory registered."""
     from .place import kernel_of_another
     if kernel_of_another(machine):
         return say(["nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."])
@@ -130,10 +124,10 @@ COMMANDS = {command.__name__: command for command in (status, regions, check, se
 
 
 def main(machine, words):
-    name, options = words[0] if words else "", words[1:]
+    name = words[0] if words else "help"
     if name in COMMANDS:
-        return COMMANDS[name](machine, options)
-    if name in ("", "help", "-h", "--help"):
+        return COMMANDS[name](machine, words[1:])
+    if name in ("help", "-h", "--help"):
         return usage(machine, words)
     sys.stderr.write("nvpm: there is no command '%s'.\n%s" % (name, USAGE))
     return 2

@@ -12,7 +12,7 @@ LIBVERBS = ("/usr/lib64/libibverbs.so.1", "/usr/lib/libibverbs.so.1", "/usr/lib/
 
 
 @once
-def _symbols(machine):
+def symbols(machine):
     """Which module has the functions that matter. The list is long: it is read once."""
     pattern = rb" (ib_register_peer_memory_client|ib_umem_dmabuf_get)(?:[ \t]+\[(\w+)\])?$"
     found = re.findall(pattern, machine.read("/proc/kallsyms"), re.MULTILINE)
@@ -21,7 +21,7 @@ def _symbols(machine):
 
 def peer_memory_in(machine):
     """The module that has the function with which clients register; empty if none has."""
-    return _symbols(machine).get("ib_register_peer_memory_client", "")
+    return symbols(machine).get("ib_register_peer_memory_client", "")
 
 
 def facts(machine):
@@ -33,15 +33,15 @@ def facts(machine):
     else:
         yield none("RDMA core", "peer memory", "not loaded yet; %s start loads it" % SERVICE)
     if machine.exists(STATISTICS):
-        yield from _interface(machine, ofed)
-        for line in machine.lines(STATISTICS + "/clients"):
-            yield _client(machine, *line.split()[:2])
+        yield from interface(machine, ofed)
+        for line in machine.lines(STATISTICS + "clients"):
+            yield client(machine, *line.split()[:2])
 
 
-def _interface(machine, ofed):
+def interface(machine, ofed):
     """Which generation of the interface the module was built and loaded for, and whether the installed MLNX_OFED has it."""
-    built_for = machine.text(STATISTICS + "/core_api")
-    for_old = built_for.startswith("MLNX_OFED 4.1") or machine.text(PARAMETERS + "/peerdirect_support") == "1"
+    built_for = machine.text(STATISTICS + "core_api")
+    for_old = built_for.startswith("MLNX_OFED 4.1") or machine.text(PARAMETERS + "peerdirect_support") == "1"
     is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
     if built_for and not ofed:
         yield none("RDMA core", "built for", built_for)
@@ -56,7 +56,7 @@ def _interface(machine, ofed):
                        Advice(machine).to_rebuild(), SERVICE))
 
 
-def _client(machine, client, mode="revocable"):
+def client(machine, client, mode="revocable"):
     name, what = "client " + client, PERSISTENT if mode == "persistent" else REVOCABLE
     if not machine.exists(PEERS):
         return none("RDMA core", name, what)
@@ -68,7 +68,7 @@ def _client(machine, client, mode="revocable"):
 def need(machine):
     """Whether this machine needs the module. RDMA devices reach GPU memory in three ways: dma-buf, which programs ask for with a verb
     of its own; and, for programs that register a pointer, nvidia_peermem or this module."""
-    missing = _dma_buf_lacks(machine)
+    missing = dma_buf_lacks(machine)
     yield none("need", "dma-buf", "no: " + missing if missing else "yes: kernel, RDMA core and driver have it")
     if not peer_memory_in(machine) and machine.loaded("ib_core"):
         what = ("yes, with another RDMA core: this one has no peer memory, and there is no dma-buf" if missing else
@@ -81,7 +81,7 @@ def need(machine):
     yield none("need", "nv_peer_mem", what)
 
 
-def _dma_buf_lacks(machine):
+def dma_buf_lacks(machine):
     """What dma-buf needs and does not find; empty if it can be used."""
     libverbs = "".join(machine.glob(*LIBVERBS)[:1])
     if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
@@ -90,7 +90,7 @@ def _dma_buf_lacks(machine):
         return "the NVIDIA driver is not loaded"
     if "P" in machine.text("/sys/module/nvidia/taint"):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
-    if "ib_umem_dmabuf_get" not in _symbols(machine):
+    if "ib_umem_dmabuf_get" not in symbols(machine):
         return "the RDMA core that is loaded does not have it" if machine.loaded("ib_uverbs") else "the RDMA core is not loaded"
     if libverbs and b"ibv_reg_dmabuf_mr" not in machine.read(libverbs):
         return libverbs + " is older than rdma-core 34"

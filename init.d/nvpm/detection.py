@@ -26,21 +26,21 @@ def facts(machine):
     if not machine.loaded(MODULE):
         yield none("detection", "programs", "nothing to detect: the module is not loaded")
         return
-    marker = _marker_advice(machine)
+    marker = marker_advice(machine)
     for program, files in PROGRAMS.items():
         found = [file for file in files if machine.exists(file)]
         if found:
             yield good("detection", program, "yes: " + found[0])
         else:
             yield warn("detection", program, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())
-    yield _libfabric(machine)
+    yield libfabric(machine)
     if re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE):
         yield good("detection", "gpu-operator", "yes: a module nvidia_peermem is loaded")
     else:
         yield warn("detection", "gpu-operator", "no: it looks for a module nvidia_peermem in lsmod", marker)
 
 
-def _marker_advice(machine):
+def marker_advice(machine):
     """How to get a module called nvidia_peermem; empty if there is one."""
     if machine.exists(OTHER_NAME):
         return ""
@@ -49,7 +49,7 @@ def _marker_advice(machine):
     return "Set MARKER=yes in %s, then %s restart: that adds a module named nvidia_peermem." % (CONF, SERVICE)
 
 
-def _libfabric(machine):
+def libfabric(machine):
     """libfabric also looks at the name of the device, which has to show its maker."""
     if not peer_memory_in(machine):
         return warn("detection", "libfabric", "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start")

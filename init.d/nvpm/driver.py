@@ -8,7 +8,7 @@ from .machine import SERVICE, modinfo, once, rust
 
 
 @once
-def _installed(machine):
+def installed(machine):
     """The fields of NVIDIA's module; empty if it is not installed. Debian's files have other names than the module."""
     paths = re.findall("^([^:]*):", machine.all_text("/lib/modules/%s/modules.dep" % machine.kernel), re.MULTILINE)
     names = sorted(name for path in paths for name in re.findall(r"(?:^|/)(nvidia[^/]*)\.ko[^/]*$", path))
@@ -22,14 +22,14 @@ def flavour(machine):
     if machine.loaded("nvidia"):
         # The kernel marks modules that are not under a free licence.
         return "proprietary" if "P" in machine.text("/sys/module/nvidia/taint") else "open"
-    return _installed(machine) and ("open" if "GPL" in _installed(machine).get("license", "") else "proprietary")
+    return installed(machine) and ("open" if "GPL" in installed(machine).get("license", "") else "proprietary")
 
 
 def facts(machine):
     if machine.loaded("nvidia"):
         yield good("driver", "nvidia", "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown"))
-    elif _installed(machine):
-        yield warn("driver", "nvidia", "not loaded; version %s is installed" % _installed(machine).get("version", ""),
+    elif installed(machine):
+        yield warn("driver", "nvidia", "not loaded; version %s is installed" % installed(machine).get("version", ""),
                    "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so.")
     else:
         yield bad("driver", "nvidia", "none for kernel " + machine.kernel, INSTALL_DRIVER)
@@ -37,10 +37,10 @@ def facts(machine):
         yield bad("driver", "flavour", "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", Advice(machine).to_rebuild())
     elif flavour(machine):
         yield good("driver", "flavour", flavour(machine))
-    yield _peermem(machine)
+    yield peermem(machine)
 
 
-def _peermem(machine):
+def peermem(machine):
     """nvidia_peermem registers the same memory, and only one module can."""
     if machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"):
         return good("driver", "nvidia_peermem", "a name only, for programs that look for it: it belongs to nv_peer_mem")

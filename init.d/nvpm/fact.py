@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
 import re
+from functools import partial
 from typing import NamedTuple
 
 from .machine import clean
 
-# NONE: there is nothing to judge. UNREAD: the user has no right to read what the value names.
-GOOD, WARN, BAD, NONE, UNREAD = "good", "warn", "bad", "none", "unread"
+# WARN: it works, but could do better. NONE: there is nothing to judge. UNREAD: the user has no right to read what the value names.
+GOOD, WARN, BAD, NONE, UNREAD = VERDICTS = "good", "warn", "bad", "none", "unread"
 
 
 class Fact(NamedTuple):
@@ -18,30 +19,15 @@ class Fact(NamedTuple):
     id: str = ""
 
 
-def good(section, name, value, advice=""):
-    return Fact(section, name, GOOD, str(value), advice)
+def judged(verdict, section, name, value, advice=""):
+    return Fact(section, name, verdict, str(value), advice)
 
 
-def warn(section, name, value, advice):
-    """It works, but could do better."""
-    return Fact(section, name, WARN, str(value), advice)
-
-
-def bad(section, name, value, advice):
-    return Fact(section, name, BAD, str(value), advice)
-
-
-def none(section, name, value, advice=""):
-    return Fact(section, name, NONE, str(value), advice)
-
-
-def unread(section, name, value):
-    return Fact(section, name, UNREAD, value)
+good, warn, bad, none, unread = (partial(judged, verdict) for verdict in VERDICTS)
 
 
 def identified(facts):
-    """Makes facts safe to print and gives them identifiers. What the user may not read becomes one fact at the end: it is
-    no defect of the machine."""
+    """Makes facts safe to print and gives them identifiers. What the user may not read becomes one fact at the end: it is no defect."""
     facts = [Fact(*map(clean, fact)) for fact in facts]
     hidden = [fact.value for fact in facts if fact.verdict == UNREAD]
     if hidden:
@@ -51,10 +37,10 @@ def identified(facts):
     for fact in facts:
         if fact.verdict != UNREAD:
             # A monitor would take two facts of one name for one: the second becomes NAME_2.
-            name = _slug(fact.section) + "/" + _slug(fact.name)
+            name = slug(fact.section) + "/" + slug(fact.name)
             used[name] = used.get(name, 0) + 1
             yield fact._replace(id=name if used[name] == 1 else "%s_%d" % (name, used[name]))
 
 
-def _slug(text):
+def slug(text):
     return re.sub("^_|_$", "", re.sub("[^A-Za-z0-9.:_-]+", "_", text).lower())

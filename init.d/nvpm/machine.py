@@ -9,12 +9,12 @@ import subprocess
 MODULE = "nv_peer_mem"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
-STATISTICS = "/sys/module/nv_peer_mem/statistics"
-PARAMETERS = "/sys/module/nv_peer_mem/parameters"
+STATISTICS = "/sys/module/nv_peer_mem/statistics/"
+PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that are invisible or
-# turn the direction of writing; and bytes that are not UTF-8, which Python reads as surrogates.
+# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that are invisible or turn the direction
+# of writing; and bytes that are not UTF-8, which Python reads as surrogates.
 HARMFUL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]")
 
 # A function of the machine that is computed once. A process looks at one machine.
@@ -33,14 +33,14 @@ class Machine:
         self.host = self.text("/proc/sys/kernel/hostname") or os.uname().nodename
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
-    def path(self, name):
-        return self.root + name
-
     def exists(self, name):
         return os.path.exists(self.root + name)
 
+    def readable(self, name):
+        return os.access(self.root + name, os.R_OK)
+
     def loaded(self, module):
-        return os.path.isdir(self.root + "/sys/module/" + module)
+        return self.exists("/sys/module/" + module)
 
     def glob(self, *patterns):
         """The names that match, sorted for each pattern."""
@@ -50,6 +50,13 @@ class Machine:
         """The directory that a link leads to, with the root; empty if there is none."""
         path = os.path.realpath(self.root + name)
         return path if os.path.isdir(path) else ""
+
+    def link(self, name):
+        """What a link says; empty if it is none."""
+        try:
+            return os.readlink(self.root + name)
+        except OSError:
+            return ""
 
     def read(self, name, size=-1):
         """The bytes of a file; empty if it cannot be read."""
@@ -63,9 +70,9 @@ class Machine:
         """The text of some files, one after the other."""
         return b"".join(map(self.read, names)).decode("utf-8", "surrogateescape")
 
-    def lines(self, *names):
-        text = self.all_text(*names)
-        return text.rstrip("\n").split("\n") if text else []
+    def lines(self, name):
+        text = self.all_text(name).rstrip("\n")
+        return text.split("\n") if text else []
 
     def text(self, name):
         """The first line of a file without blanks around it; empty if it cannot be read."""
@@ -91,13 +98,13 @@ def modinfo(machine, module=MODULE):
 @once
 def rust(machine):
     """How the Rust half of the module was compiled: of the loaded one, or else of the installed one."""
-    return machine.text(STATISTICS + "/ground") or modinfo(machine).get("rust", "")
+    return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
 @once
 def configuration(machine):
-    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood.
-    The service's shell functions parse it, because the service reads it also without Python."""
+    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood. The service's shell
+    functions parse it, because the service reads it also without Python."""
     parser = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conf.sh")
     said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]
     return [tuple(line.split(" ", 1)) for line in said.split("\n") if line]
@@ -105,17 +112,11 @@ def configuration(machine):
 
 def configured(machine, name):
     """The last value of NAME; empty without one."""
-    return ([value for key, value in configuration(machine) if key == name] or [""])[-1]
+    return dict(configuration(machine)).get(name, "")
 
 
 def open_devices(machine):
     """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
-    found = {}
-    for link in glob.iglob(glob.escape(machine.root) + "/proc/[0-9]*/fd/*"):
-        try:
-            if os.readlink(link).startswith("/dev/infiniband/uverbs"):
-                process = link.split("/")[-3]
-                found[int(process)] = clean("\n".join(machine.lines("/proc/%s/comm" % process))).strip()
-        except OSError:
-            pass  # the process has ended, or belongs to another user
+    links = [link for link in machine.glob("/proc/[0-9]*/fd/*") if machine.link(link).startswith("/dev/infiniband/uverbs")]
+    found = {int(link.split("/")[2]): clean("\n".join(machine.lines("/proc/%s/comm" % link.split("/")[2]))).strip() for link in links}
     return [(process, name) for process, name in sorted(found.items()) if name]

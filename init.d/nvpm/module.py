@@ -19,7 +19,7 @@ ENABLED = ("/etc/systemd/system/*.wants/nv_peer_mem.service", "/etc/rc[2345].d/S
 def facts(machine):
     installed = modinfo(machine).get("version", "")
     if machine.loaded(MODULE):
-        yield from _loaded(machine, installed)
+        yield from loaded(machine, installed)
     elif installed:
         yield bad("module", "state", "not loaded", SERVICE + " start; if that fails, it says why.")
         yield good("module", "installed", "version %s for kernel %s" % (installed, machine.kernel))
@@ -27,16 +27,16 @@ def facts(machine):
         yield bad("module", "state", "not loaded, and not installed for kernel " + machine.kernel, Advice(machine).to_install())
     if rust(machine) in GROUNDS:
         yield none("module", "rust", GROUNDS[rust(machine)])
-    for file in machine.glob(PARAMETERS + "/*"):
-        if os.access(machine.path(file), os.R_OK):
+    for file in machine.glob(PARAMETERS + "*"):
+        if machine.readable(file):
             yield none("module", os.path.basename(file), machine.text(file))
     refused = [line for name, line in configuration(machine) if name == "?"]
     if refused:
         yield warn("module", "configuration", "not understood: " + "; ".join(refused), "Correct it in %s: ONBOOT= or MARKER=, and yes or no." % CONF)
-    yield _on_boot(machine)
+    yield on_boot(machine)
 
 
-def _loaded(machine, installed):
+def loaded(machine, installed):
     version = machine.text("/sys/module/nv_peer_mem/version") or "unknown"
     if not machine.exists(STATISTICS):
         yield warn("module", "state", "loaded, version %s, and not the one that belongs to this service" % version,
@@ -49,7 +49,7 @@ def _loaded(machine, installed):
         yield bad("module", "installed", "not for kernel %s: it will be gone after a reboot" % machine.kernel, Advice(machine).to_install())
 
 
-def _on_boot(machine):
+def on_boot(machine):
     wanted = configured(machine, "ONBOOT")
     if wanted == "no":
         return none("module", "on boot", "no: ONBOOT=no in " + CONF)
@@ -71,7 +71,7 @@ def kernel_facts(machine):
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
         yield bad("machine", "modules", "turned off until the next boot (kernel.modules_disabled)",
                   "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: load nv_peer_mem before that.")
-    config = "" if modinfo(machine).get("version") else _kernel_config(machine)
+    config = "" if modinfo(machine).get("version") else kernel_config(machine)
     if config and "CONFIG_MODULES=y" not in config:
         yield bad("machine", "modules", "this kernel takes none (CONFIG_MODULES)", "Boot a kernel of a distribution.")
     elif config and "CONFIG_RUST=y" not in config and re.search("CONFIG_CFI(_CLANG)?=y", config):
@@ -81,7 +81,7 @@ def kernel_facts(machine):
         yield none("machine", "Rust", "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates")
 
 
-def _kernel_config(machine):
+def kernel_config(machine):
     """The lines of the running kernel's configuration that matter."""
     for file in ("/proc/config.gz", "/boot/config-" + machine.kernel, "/lib/modules/%s/config" % machine.kernel):
         text = machine.read(file)

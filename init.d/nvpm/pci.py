@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """PCI devices and the bridges above them, as sysfs shows them; which of them are GPUs and RDMA devices."""
+import functools
 import os
 import re
 
@@ -43,17 +44,8 @@ class Pci:
         return [int.from_bytes(data[at:at + 4], "little") for at in range(0, len(data), 4)]
 
 
-@once
-def _known(_machine):
-    return {}
-
-
-def device(machine, address):
-    """Each is read once, because several devices lie below the same bridges."""
-    known = _known(machine)
-    if address not in known:
-        known[address] = Pci(machine, address)
-    return known[address]
+# Each is read once, because several devices lie below the same bridges.
+device = functools.lru_cache(maxsize=None)(Pci)
 
 
 class Gpu:

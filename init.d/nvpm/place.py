@@ -15,16 +15,12 @@ HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 @once
 def container(machine):
     """Which kind of container this is, by the files that container engines leave; empty if it is none."""
-    if os.access(machine.path("/run/systemd/container"), os.R_OK):
+    if machine.readable("/run/systemd/container"):
         return machine.text("/run/systemd/container")
     for mark, name in ("/run/.containerenv", "podman"), ("/.dockerenv", "docker"):
         if machine.exists(mark):
             return name
-    try:
-        first = os.readlink(machine.path("/proc/self/ns/pid")) == FIRST_NAMESPACE
-    except OSError:
-        first = True
-    return "" if first else "processes of its own"
+    return "" if machine.link("/proc/self/ns/pid") in ("", FIRST_NAMESPACE) else "processes of its own"
 
 
 @once

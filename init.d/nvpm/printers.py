@@ -47,7 +47,7 @@ def as_json(report):
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "state": report.state, "exit_code": report.code, "to_do": sum(fact.verdict in (WARN, BAD) for fact in report.facts)}
     lines = "".join("  %s: %s,\n" % (quoted(key), quoted(value)) for key, value in head.items())
-    return '{\n%s  "facts": [\n%s\n  ]\n}\n' % (lines, ",\n".join(facts))
+    yield '{\n%s  "facts": [\n%s\n  ]\n}' % (lines, ",\n".join(facts))
 
 
 def metric(name, kind, meaning, *samples):
@@ -73,12 +73,12 @@ def as_metrics(report):
     failed = [({"cause": name[len(FAILED):]}, fact.value) for name, fact in counts.items() if name.startswith(FAILED)]
     if failed:
         lines += metric("failed_registrations_total", "counter", "Registrations that have failed, by cause.", *failed)
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def plugin(code, text, data=""):
     """The line of a plug-in. A bar is where performance data begins."""
-    return "NVPM %s - %s%s\n" % (WORDS[code], text.replace("|", "/"), data and " |" + data)
+    return "NVPM %s - %s%s" % (WORDS[code], text.replace("|", "/"), data and " |" + data)
 
 
 def as_plugin(report, ignored):

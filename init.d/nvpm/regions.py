@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which process has which GPU memory registered. The module writes the list; it has put everything in the names of processes in octal
-that is not a plain letter, digit or sign."""
+"""Which process has which GPU memory registered. The module writes the list; it has put everything in the names of processes in octal that is not a
+plain letter, digit or sign."""
 import json
-import os
+from collections import namedtuple
 from itertools import groupby
-from typing import NamedTuple
 
 from .machine import MODULE, open_devices
 from .pci import nics
@@ -15,45 +14,26 @@ NO_LIST = "the nv_peer_mem that is loaded is older than this command and keeps n
 NOT_ROOT = "only root can read who has memory registered. Try: sudo nvpm regions"
 NOT_CAPABLE = "%s cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most containers. Try it outside, as root: nvpm regions"
 
+# A line of the list has these fields.
+Region = namedtuple("Region", "process started age address length client state pci command")
+
 
 class Unreadable(Exception):
-    """Why there is no list, and the exit code."""
-
-    def __init__(self, code, reason):
-        super().__init__(reason)
-        self.code = code
-
-
-class Region(NamedTuple):
-    process: int
-    started: int
-    age: int
-    address: str
-    length: int
-    client: str
-    state: str
-    pci: str
-    command: str
-
-
-def region(line):
-    process, started, age, address, length, client, state, pci, name = line.split()[:9]
-    return Region(int(process), int(started), int(age), address, int(length), client, state, pci, name.replace("\\040", " "))
+    """The exit code, and why there is no list."""
 
 
 def regions(machine):
     """By process; the oldest of a process first."""
-    if not machine.loaded(MODULE):
-        raise Unreadable(3, NOT_LOADED)
-    if not machine.exists(LIST):
-        raise Unreadable(1, NO_LIST)
-    if not os.access(machine.path(LIST), os.R_OK):
-        raise Unreadable(1, NOT_ROOT)
-    try:
-        with open(machine.path(LIST), encoding="utf-8", errors="backslashreplace") as file:
-            found = [region(line) for line in file if not line.startswith("#") and len(line.split()) >= 9]
-    except OSError:
-        raise Unreadable(1, NOT_CAPABLE % machine.path(LIST))
+    for there, code, reason in ((machine.loaded(MODULE), 3, NOT_LOADED), (machine.exists(LIST), 1, NO_LIST), (machine.readable(LIST), 1, NOT_ROOT),
+                                (machine.read(LIST, 1), 1, NOT_CAPABLE % (machine.root + LIST))):
+        if not there:
+            raise Unreadable(code, reason)
+    found = []
+    for line in machine.lines(LIST):
+        if not line.startswith("#") and len(line.split()) >= 9:
+            one = Region(*line.split()[:9])
+            found.append(one._replace(process=int(one.process), started=int(one.started), age=int(one.age), length=int(one.length),
+                                      command=one.command.replace("\\040", " ")))
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
 
 
@@ -89,10 +69,8 @@ def size(number):
 
 
 def age(seconds):
-    for limit, length, unit in (120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"):
-        if seconds < limit:
-            return "%d %s" % (seconds // length, unit)
-    return "%d days" % (seconds // 86400)
+    length, unit = next(known[1:] for known in ((120, 1, "s"), (7200, 60, "min"), (172800, 3600, "h"), (seconds + 1, 86400, "days")) if seconds < known[0])
+    return "%d %s" % (seconds // length, unit)
 
 
 def count(found):

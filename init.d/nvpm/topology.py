@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m gives them, bridges that redirect,
-and links that are slower than they could be."""
+"""How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m gives them, bridges that redirect, and links
+that are slower than they could be."""
 from .fact import good, none, unread, warn
 from .pci import device, gpus, nics, number
 from .place import virtual
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
+FAR = "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
 
 ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
+NO_REDIRECT = ("For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on "
+               "the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.")
+
+BAD_CONTACT = "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot."
+NARROW_SLOT = "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation)."
+SLOW_SLOT = "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, or a bad contact, lowers it too."
 
 
 def facts(machine):
@@ -15,39 +22,39 @@ def facts(machine):
     doubt, between = none if virtual(machine) else warn, []
     for gpu in gpus(machine):
         if not gpu.driver.startswith("vfio"):
-            yield from _distances(machine, gpu, between)
-    yield from _acs(machine, between, doubt)
+            yield from distance_facts(machine, gpu, between)
+    yield from acs_facts(machine, between, doubt)
     for gpu in gpus(machine):
-        yield from _link("GPU " + gpu.name, gpu.pci, doubt, idles=True)
+        yield from link_facts("GPU " + gpu.name, gpu.pci, doubt, idles=True)
     for nic in nics(machine):
         if nic.pci and not nic.software:
-            yield from _link("RDMA device " + nic.name, nic.pci, doubt)
-    yield from _links_of_bridges(machine, doubt)
+            yield from link_facts("RDMA device " + nic.name, nic.pci, doubt)
+    yield from bridge_facts(machine, doubt)
 
 
 def several_nodes(machine):
     return any(sign in machine.text("/sys/devices/system/node/online") for sign in ",-")
 
 
-def _relation(machine, one, other):
+def relation(machine, one, other):
     """The distance of two devices, and the bridges between them below the last one that both have above them."""
     if one.path[0] != other.path[0]:
         # A machine with one node need not say which.
         unsaid = one.node == other.node == -1 and not several_nodes(machine)
         return (NODE if one.node == other.node >= 0 or unsaid else SYS), []
-    common = next(at for at, pair in enumerate(zip(one.path + [""], other.path + [""])) if pair[0] != pair[1])
+    common = next(at for at, (mine, its) in enumerate(zip(one.path + [""], other.path + [""])) if mine != its)
     if common == 1:
         return PHB, []
     farther = max(len(one.path), len(other.path)) - common
     return (PXB if farther > 2 else PIX), one.path[common:-1] + other.path[common:-1]
 
 
-def _distances(machine, gpu, between):
+def distance_facts(machine, gpu, between):
     """The distance to each RDMA device, and the nearest. Machines are built so that some of many are far away; but a GPU needs a near one."""
     found = {}
     for nic in nics(machine):
         if nic.pci and nic.pci.path:
-            distance, bridges = _relation(machine, gpu.pci, nic.pci)
+            distance, bridges = relation(machine, gpu.pci, nic.pci)
             found.setdefault(distance, []).append(nic.name)
             between += [bridge for bridge in bridges if bridge not in between]
             yield none("distance", "%s %s" % (gpu.name, nic.name), distance)
@@ -65,11 +72,10 @@ def _distances(machine, gpu, between):
     elif least == PHB:
         yield good("distance", name, nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB.")
     else:
-        yield warn("distance", name, nearest, "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with "
-                   "NCCL_NET_GDR_LEVEL=SYS, and may be slower with it." % ("processor" if gpu.coherent else "root complex"))
+        yield warn("distance", name, nearest, FAR % ("processor" if gpu.coherent else "root complex"))
 
 
-def _acs_control(config):
+def acs_control(config):
     """The control register of access control services, from the list of extended capabilities; 0 without one."""
     at = 64
     for _ in range(960):
@@ -81,54 +87,47 @@ def _acs_control(config):
     return 0
 
 
-def _acs(machine, bridges, doubt):
+def acs_facts(machine, bridges, doubt):
     """Bridges that send packets between their ports up to the root complex."""
     configs = {bridge: device(machine, bridge).config(4096) for bridge in bridges}
-    redirect = [bridge for bridge in bridges if _acs_control(configs[bridge]) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)]
+    redirect = [bridge for bridge in bridges if acs_control(configs[bridge]) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)]
     if redirect:
         yield doubt("PCI", "ACS", "redirect is on at %s: data between GPUs and RDMA devices is routed through the CPU" % " ".join(redirect),
-                    "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or "
-                    "pci=disable_acs_redir={0} on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps "
-                    "them apart.".format(redirect[0]))
+                    NO_REDIRECT.format(redirect[0]))
     elif any(len(config) <= 16 for config in configs.values()):
         yield unread("PCI", "ACS", "ACS of the bridges")
     elif bridges:
         yield good("PCI", "ACS", "redirect is off")
 
 
-def _judged(pci, upper, idles=False):
+def judge(pci, upper, idles=False):
     """A link's speed and width; why it is slower than both ends can, empty if it is not; and what to do."""
-    now = "%s x%s" % (pci.speed, pci.width)
-    own, fastest = number(pci.max_width), number(pci.max_speed)
+    now, own, fastest = "%s x%s" % (pci.speed, pci.width), number(pci.max_width), number(pci.max_speed)
     full, best = min(own, number(upper.max_width) or own), min(fastest, number(upper.max_speed) or fastest)
     if number(pci.width) < full:
-        return now, "both ends can x%g" % full, (
-            "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot.")
+        return now, "both ends can x%g" % full, BAD_CONTACT
     if full < own:
-        return now, "the slot has x%g, the device can x%s" % (full, pci.max_width), (
-            "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation).")
+        return now, "the slot has x%g, the device can x%s" % (full, pci.max_width), NARROW_SLOT
     if number(pci.speed) < best and not idles:
-        return now, "both ends can %g GT/s" % best, (
-            "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, or a bad contact, lowers it too.")
+        return now, "both ends can %g GT/s" % best, SLOW_SLOT
     return now + (", can %g GT/s: GPUs are slower when idle" % best if number(pci.speed) < best else ""), "", ""
 
 
-def _link(section, pci, doubt, idles=False):
+def link_facts(section, pci, doubt, idles=False):
     """The link between a device and what it is plugged into."""
     if number(pci.width):
-        now, reason, todo = _judged(pci, device(pci.machine, pci.path[-2] if len(pci.path) > 2 else ""), idles)
+        now, reason, todo = judge(pci, device(pci.machine, pci.path[-2] if len(pci.path) > 2 else ""), idles)
         yield doubt(section, "link", "%s: %s" % (now, reason), todo) if reason else good(section, "link", now)
 
 
-def _links_of_bridges(machine, doubt):
+def bridge_facts(machine, doubt):
     """Each link between two bridges, once. On a path, root port and upstream port of a switch are the ends of one, then the next two."""
     paths = [one.pci.path for one in gpus(machine) + nics(machine) if one.pci]
-    links = {path[at]: path[at - 1] for path in paths for at in range(2, len(path) - 1, 2)}
-    links = [(device(machine, lower), device(machine, upper)) for lower, upper in links.items()]
-    judged = [(lower.address, _judged(lower, upper)) for lower, upper in links if number(lower.width)]
-    for address, (now, reason, todo) in judged:
+    uppers = {path[at]: path[at - 1] for path in paths for at in range(2, len(path) - 1, 2)}
+    links = {name: judge(device(machine, name), device(machine, upper)) for name, upper in uppers.items() if number(device(machine, name).width)}
+    for name, (now, reason, todo) in links.items():
         if reason:
-            yield doubt("PCI", "link " + address, "%s: %s" % (now, reason), todo)
-    fast = sum(not reason for _, (_, reason, _) in judged)
+            yield doubt("PCI", "link " + name, "%s: %s" % (now, reason), todo)
+    fast = sum(not reason for _, reason, _ in links.values())
     if fast:
         yield good("PCI", "links of bridges", "as fast as both ends can: %d" % fast)

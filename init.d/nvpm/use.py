@@ -28,13 +28,13 @@ REFUSED = ("Use a device below the same PCI switch as the GPU, or see whether th
 
 
 def facts(machine):
-    figures = {name: machine.text(STATISTICS + "/" + name) for name in ("regions", "bytes", "registrations", "revocations", *FAILURES)}
+    figures = {name: machine.text(STATISTICS + "" + name) for name in ("regions", "bytes", "registrations", "revocations", *FAILURES)}
     for name, count in figures.items():
         if count and name in FAILURES and count != "0":
             yield warn("use", name, count, FAILURES[name])
         elif count:
             yield (good if name.startswith("failed_") else none)("use", name, count)
-    for line in machine.lines(STATISTICS + "/pairs"):
+    for line in machine.lines(STATISTICS + "pairs"):
         gpu, device, said = line.split()[:3]
         name = "%s %s" % (gpu, device)
         if said in PAIRS:

@@ -154,6 +154,6 @@ class Trial:
             raise Failure("%s: nobody answered, and nobody refused: %s" % (what, status))
         if status != "IBV_WC_SUCCESS":
             return "revoked"
-        if self.machine.text(PARAMETERS + "/persistent_api_support") == "0":
+        if self.machine.text(PARAMETERS + "persistent_api_support") == "0":
             raise Failure("%s: the device still reaches the memory, which persistent_api_support=0 rules out" % what)
         return "pinned"
