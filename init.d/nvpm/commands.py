@@ -101,7 +101,7 @@ def usage(machine, words):
 def explain(machine, words):
     """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without TEXT, if our module is not installed."""
     from .explain import Advice
-    return say([Advice(machine, *words).advice() if words[1:] else Advice(machine).to_install()])
+    return say([Advice(machine, *words).advice() if words[1:] else Advice(machine)["install"]])
 
 
 def holders(machine, _words):

@@ -53,7 +53,7 @@ def interface(machine, ofed):
     elif built_for:
         yield warn("RDMA core", "built for", built_for + ", but loaded for MLNX_OFED 4.1 to 5.0",
                    "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart" % (
-                       Advice(machine).to_rebuild(), SERVICE))
+                       Advice(machine)["rebuild"], SERVICE))
 
 
 def client(machine, client, mode="revocable"):

@@ -34,7 +34,7 @@ def facts(machine):
     else:
         yield bad("driver", "nvidia", "none for kernel " + machine.kernel, INSTALL_DRIVER)
     if (flavour(machine), rust(machine)) == ("proprietary", "in-kernel"):
-        yield bad("driver", "flavour", "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", Advice(machine).to_rebuild())
+        yield bad("driver", "flavour", "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", Advice(machine)["rebuild"])
     elif flavour(machine):
         yield good("driver", "flavour", flavour(machine))
     yield peermem(machine)

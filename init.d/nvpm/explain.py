@@ -7,61 +7,59 @@ from .machine import MODULE, modinfo
 INSTALL_DRIVER = "Install NVIDIA's kernel modules, the open or the proprietary ones (nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
 INSTALL_CORE = "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
 UNLOAD_PEERMEM = "modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
-NO_NOUVEAU = "echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
+NEW_INITRAMFS = "make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
+REINSTALL = "Install the package that it comes from again, for kernel {kernel}: modinfo -n {module} names the file."
 
-# What modprobe or the kernel has said, and what to do. The first match counts, because kernels say several things. {NAME} stands
-# for Advice.NAME.
+# What modprobe or the kernel has said, and what to do; for some modules it differs. The first match counts, because kernels say several things.
+# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER.
 SAID = (
     # The last words alone are said of every module that uses a proprietary driver.
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
     ("Key was rejected|Required key not available|is rejected|unsigned module loading is restricted",
      "Secure Boot is on, and {module} or a module that it needs is not signed with a key that this machine trusts. {to_enrol}"),
-    ("' is unsupported",
-     "SLES loads no module that SUSE does not support unless it is allowed to: echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf"),
+    ("' is unsupported", "SLES loads no module that SUSE does not support unless it is allowed to: "
+     "echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf"),
     ("unning install command", "{forbidden}"),
-    ("not supported by open|does not include the required GPU",
-     "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). Install the proprietary one, then build nv_peer_mem again: {to_rebuild}"),
-    ("requires use of the NVIDIA open kernel modules",
-     "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one."),
+    ("not supported by open|does not include the required GPU", "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). "
+     "Install the proprietary one, then build nv_peer_mem again: {rebuild}"),
+    ("requires use of the NVIDIA open kernel modules", "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one."),
     ("Legacy drivers",
      "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last series that does; nv_peer_mem needs 535 or later."),
-    ("probe routine was not called|obtained ownership",
-     "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: " + NO_NOUVEAU +
+    ("probe routine was not called|obtained ownership", "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: "
+     "echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, " + NEW_INITRAMFS +
      " If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there."),
     ("API mismatch", "The NVIDIA driver was updated while the old one was loaded: programs and kernel module have two versions. Reboot."),
     ("nvidia_peermem is loaded", "Unload it: " + UNLOAD_PEERMEM),
-    ("refuses the client",
-     "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers."),
+    ("refuses the client", "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers."),
     ("the values of this parameter are",
      "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters."),
-    ("version magic", "{module} was built for another kernel. {to_fit_kernel}"),
+    ("version magic", {MODULE: "{module} was built for another kernel. {to_unlink}Build it for this one: {build}",
+                       "": "{module} was built for another kernel. " + REINSTALL}),
     ("disagrees about version of symbol", "{disagrees}"),
     ("Unknown symbol ib_(un)?register_peer_memory_client", "The RDMA core that is loaded has no peer memory. " + INSTALL_CORE),
     ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
-    ("Unknown symbol|Exec format error", "{module} was not built for this kernel. {to_fit_symbols}"),
+    ("Unknown symbol|Exec format error", {MODULE: "{module} was not built for this kernel. {to_unlink}Build it again: {rebuild}",
+                                          "": "{module} was not built for this kernel. " + REINSTALL}),
     ("No such device", "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log."),
-    ("not found in directory", "{not_found}"),
+    ("not found in directory", {MODULE: "There is no module for kernel {kernel}. {install}",
+                                "nvidia": "There is no NVIDIA driver for kernel {kernel}. " + INSTALL_DRIVER,
+                                "": "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED."}),
     ("peration not permitted", "{not_permitted}"),
     ("annot allocate memory", "The kernel has no memory left for the module: see free -m, then try again."),
 )
 
-# What builds the module again, and what builds it for a running kernel that has none; by what has installed it.
+# Commands by what has installed the module: its package for one kernel; make; or dkms, also where there is no module yet.
 PACKAGE = "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, then rpm -U --replacepkgs the kmod package that it wrote"
 MAKE = "make && make install, in the module's source"
 DKMS = "dkms build --force nvidia-peer-memory/{version} && dkms install --force nvidia-peer-memory/{version}"
-REBUILD = {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS}
-BUILD = {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"}
-INSTALL = {
-    "dkms": "Build it: {to_build}; if that skips the kernel, it says why.",
-    "kmod": "The kmod package is for another kernel. Build one for this: {to_build}",
-    "make": "Build it: {to_build}",
+BY_INSTALLER = {
+    "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
+    # For a running kernel that has no module; and why it has none.
+    "build": {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"},
+    "install": {"kmod": "The kmod package is for another kernel. Build one for this: {build}", "make": "Build it: {build}",
+                "dkms": "Build it: {build}; if that skips the kernel, it says why."},
 }
-# For the installed package that a module other than ours comes from.
-BUILD_AGAIN = {MODULE: "{to_rebuild}", "nvidia": "install the NVIDIA driver's dkms package again"}
-NOT_FOUND = {
-    MODULE: "There is no module for kernel {kernel}. {to_install}",
-    "nvidia": "There is no NVIDIA driver for kernel {kernel}. " + INSTALL_DRIVER,
-}
+BUILD_AGAIN = {MODULE: "{rebuild}", "nvidia": "install the NVIDIA driver's dkms package again", "": "install the package again that {module} is from"}
 
 
 class Advice:
@@ -72,17 +70,19 @@ class Advice:
 
     def __getitem__(self, name):
         """For templates. Only what a template names is computed."""
+        if name in BY_INSTALLER:
+            return self.filled(BY_INSTALLER[name][self.installed_by()])
         value = getattr(self, name)
         return value() if callable(value) else value
 
     def filled(self, template):
+        if isinstance(template, dict):
+            template = template.get(self.module, template[""])
         return template.format_map(self)
 
     def advice(self):
         """What to do; empty if no text matches."""
         return next((self.filled(template) for pattern, template in SAID if re.search(pattern, self.text, re.DOTALL)), "")
-
-    # How the module is built.
 
     def version(self):
         return modinfo(self.machine).get("version", "")
@@ -91,51 +91,27 @@ class Advice:
         return modinfo(self.machine).get("filename", "")
 
     def installed_by(self):
-        """kmod: the package for one kernel. make: without packages. dkms: also where there is no module yet."""
         if self.machine.exists("/var/lib/dkms/nvidia-peer-memory"):
             return "dkms"
         if "/nvidia_peer_memory/" in self.file() or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
             return "kmod"
         return "make" if "/extra/" in self.file() else "dkms"
 
-    def to_rebuild(self):
-        return self.filled(REBUILD[self.installed_by()])
-
-    def to_build(self):
-        return self.filled(BUILD[self.installed_by()])
-
-    def to_install(self):
-        return self.filled(INSTALL[self.installed_by()])
-
     def to_unlink(self):
         """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of OFED and of the driver."""
-        if "/weak-updates/" not in self.file():
-            return ""
-        return self.filled("{file} is weak-modules' link to the module of another kernel: rm {file} && depmod. ")
-
-    def to_fit_kernel(self):
-        return self._fit("{to_unlink}Build it for this one: {to_build}")
-
-    def to_fit_symbols(self):
-        return self._fit("{to_unlink}Build it again: {to_rebuild}")
-
-    def _fit(self, ours):
-        others = "Install the package that it comes from again, for kernel {kernel}: modinfo -n {module} names the file."
-        return self.filled(ours if self.module == MODULE else others)
-
-    # How it is signed.
+        weak = "/weak-updates/" in self.file()
+        return self.filled("{file} is weak-modules' link to the module of another kernel: rm {file} && depmod. " if weak else "")
 
     def to_enrol(self):
-        """How this machine comes to trust a module that was built on it. The firmware may have the key already: then the key
-        is not what is missing."""
-        if self.module == MODULE and self.installed_by() == "kmod":
-            return self.filled("Sign it with a key that this machine trusts: /lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE {file}")
+        """How this machine comes to trust a module that was built on it. If the firmware has the key already, the key is not what is missing."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
-        if not self.machine.exists(self.key()):
-            todo = "There is no key {key} yet. dkms makes it when it builds a module: {to_build_again}. Then: mokutil --import {key}, reboot and confirm."
+        if self.module == MODULE and self.installed_by() == "kmod":
+            todo = "Sign it with a key that this machine trusts: /lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE {file}"
+        elif not self.machine.exists(self.key()):
+            todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
         elif "already enrolled" in known or "built-in trusted keyring" in known:
             todo = ("The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). "
-                    "Build it again: {to_build_again}")
+                    "Build it again: {build_again}")
         elif "enrollment request" in known:
             todo = "The key {key} waits to be confirmed: reboot, and choose Enroll MOK when the machine starts."
         else:
@@ -149,47 +125,41 @@ class Advice:
         ubuntu = re.search("^ID=[\"']?ubuntu", self.machine.all_text("/etc/os-release"), re.MULTILINE)
         return "".join(configured) or ("/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub")
 
-    def to_build_again(self):
-        return self.filled(BUILD_AGAIN.get(self.module, "install the package again that {module} is from"))
-
-    # What depends on more than the text.
+    def build_again(self):
+        return self.filled(BUILD_AGAIN)
 
     def without_gpl(self):
         if modinfo(self.machine).get("rust") in ("standalone", "prebuilt"):
-            return ("This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA "
-                    "driver must not use. Boot another kernel, or install the open driver.")
+            return ("This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver "
+                    "must not use. Boot another kernel, or install the open driver.")
         return self.filled("nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the "
-                           "proprietary one. Build it again, and it does without them: {to_rebuild}")
+                           "proprietary one. Build it again, and it does without them: {rebuild}")
 
     def forbidden(self):
         name = "".join(re.findall(r"for module ([\w-]+)", self.text)[:1]) or self.module
-        return "A line in /etc/modprobe.d forbids %s: remove it. %s" % (name, self._forbidding(name))
+        return "A line in /etc/modprobe.d forbids %s: remove it. %s" % (name, self.forbidding_line(name))
 
-    def _forbidding(self, module):
+    def forbidding_line(self, module):
         """The line that has modprobe run a program that does nothing, behind its file."""
         files = self.machine.glob(*(directory + "/modprobe.d/*.conf" for directory in ("/etc", "/run", "/usr/lib", "/lib")))
-        return next(("%s:%s" % (file, line) for file in files for line in self.machine.lines(file)
-                     if re.match(r"\s*install\s+%s\s.*(false|true)" % re.escape(module), line)), "")
+        forbidding = re.compile(r"\s*install\s+%s\s.*(false|true)" % re.escape(module))
+        return next(("%s:%s" % (file, line) for file in files for line in self.machine.lines(file) if forbidding.match(line)), "")
 
     def disagrees(self):
         """Which module was built for another version of what it needs: the first that is named."""
         name = re.findall(r"(\w*): disagrees|$", self.text)[0]
         if name.startswith(("ib_", "mlx", "rdma_")):
-            return self.filled("OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where "
-                               "they come from). Install OFED again for kernel {kernel}, make the initramfs anew (update-initramfs -u, or dracut -f) "
-                               "and reboot.")
+            return self.filled("OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they "
+                               "come from). Install OFED again for kernel {kernel}, " + NEW_INITRAMFS)
         if name.startswith("nvidia"):
             return self.filled("The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot.")
-        return self.filled("The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {to_rebuild}")
+        return self.filled("The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}")
 
     def driver_lacks(self):
         if not self.machine.loaded("nvidia"):
-            return "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. " + self._forbidding("nvidia")
-        return self.filled("The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the "
-                           "module for it: {to_rebuild}")
-
-    def not_found(self):
-        return self.filled(NOT_FOUND.get(self.module, "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED."))
+            return "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. " + self.forbidding_line("nvidia")
+        return self.filled("The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module "
+                           "for it: {rebuild}")
 
     def not_permitted(self):
         """What keeps root from loading any module."""

@@ -24,7 +24,7 @@ def facts(machine):
         yield bad("module", "state", "not loaded", SERVICE + " start; if that fails, it says why.")
         yield good("module", "installed", "version %s for kernel %s" % (installed, machine.kernel))
     else:
-        yield bad("module", "state", "not loaded, and not installed for kernel " + machine.kernel, Advice(machine).to_install())
+        yield bad("module", "state", "not loaded, and not installed for kernel " + machine.kernel, Advice(machine)["install"])
     if rust(machine) in GROUNDS:
         yield none("module", "rust", GROUNDS[rust(machine)])
     for file in machine.glob(PARAMETERS + "*"):
@@ -46,7 +46,7 @@ def loaded(machine, installed):
     else:
         yield good("module", "state", "loaded, version " + version)
     if not installed:
-        yield bad("module", "installed", "not for kernel %s: it will be gone after a reboot" % machine.kernel, Advice(machine).to_install())
+        yield bad("module", "installed", "not for kernel %s: it will be gone after a reboot" % machine.kernel, Advice(machine)["install"])
 
 
 def on_boot(machine):

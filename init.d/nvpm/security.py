@@ -27,5 +27,5 @@ def facts(machine):
         advice = Advice(machine)
         todo = advice.to_enrol()
         if "dkms build" not in todo and "sign-file" not in todo:
-            todo += "; then build it again, and dkms signs it: " + advice.to_rebuild()
+            todo += "; then build it again, and dkms signs it: " + advice["rebuild"]
         yield bad("security", "module signed by", "nobody: this kernel does not load it", todo)

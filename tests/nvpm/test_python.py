@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""nvpm runs on Python 3.6, which RHEL 8 and SLES 15 have."""
+
+import ast
+import re
+
+import pytest
+from tables import SERVICE
+
+FILES = sorted((SERVICE / "nvpm").rglob("*.py"))
+# Words of the library that came later: of subprocess, typing, re, math and others.
+LATER = re.compile(r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|Protocol|TypedDict|strict=|dirs_exist_ok")
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SERVICE)))
+def test_python_3_6(file):
+    text = file.read_text(encoding="utf-8")
+    ast.parse(text, feature_version=(3, 6))
+    assert not LATER.findall(text)
