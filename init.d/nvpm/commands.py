@@ -44,8 +44,7 @@ def status(machine, words):
     from . import printers, report, text
     parser = Parser(
         "status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
-        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a metric that says so "
-        "must not look like one that was not written.")
+        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a metric that says so must not look like one that was not written.")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="one object for machines")
     forms.add_argument("--prometheus", action="store_true", help="metrics for the node exporter's textfile collector")
@@ -61,8 +60,7 @@ def check(machine, words):
     parser = Parser("check", "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
                     "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
                     codes=(printers.UNKNOWN, printers.UNKNOWN))
-    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[], help="what is not to be judged, with commas between; nvpm status "
-                        "--json has the IDs, and a star at the end stands for whatever follows: use/failed_*")
+    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[], help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for whatever follows: use/failed_*")
     ignored = ",".join(parser.parse_args(words).ignore).split(",")
     try:
         line, code = printers.as_plugin(report.report(machine), ignored)

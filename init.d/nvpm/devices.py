@@ -17,12 +17,11 @@ PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 NO_GPU = "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
 NO_NIC = "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there."
 NO_NODE = "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by hand."
-GIVEN_AWAY = ("nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} (driverctl unset-override {1}, or vfio-pci.ids= on the kernel's "
-              "command line) and reboot.")
-BLACKLIST = ("echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot.")
+GIVEN_AWAY = "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} (driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot."
+BLACKLIST = "echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot."
 TOO_OLD = "Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU."
 NOT_REVOCABLE = "Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it."
-SMALL_READS = ("Reads are cut small. Until the next reboot: setpci -s %s CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings.")
+SMALL_READS = "Reads are cut small. Until the next reboot: setpci -s %s CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings."
 NO_ORDERING = "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off"
 NO_SUBNET = "No subnet manager has set this port up: start one (opensm) on a machine or a switch of this network."
 NO_LINK = {"Ethernet": "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."}

@@ -17,16 +17,13 @@ SAID = (
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
     ("Key was rejected|Required key not available|is rejected|unsigned module loading is restricted",
      "Secure Boot is on, and {module} or a module that it needs is not signed with a key that this machine trusts. {to_enrol}"),
-    ("' is unsupported", "SLES loads no module that SUSE does not support unless it is allowed to: "
-     "echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf"),
+    ("' is unsupported", "SLES loads no module that SUSE does not support unless it is allowed to: echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf"),
     ("unning install command", "{forbidden}"),
-    ("not supported by open|does not include the required GPU", "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). "
-     "Install the proprietary one, then build nv_peer_mem again: {rebuild}"),
+    ("not supported by open|does not include the required GPU", "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). Install the proprietary one, then build nv_peer_mem again: {rebuild}"),
     ("requires use of the NVIDIA open kernel modules", "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one."),
     ("Legacy drivers",
      "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last series that does; nv_peer_mem needs 535 or later."),
-    ("probe routine was not called|obtained ownership", "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: "
-     "echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, " + NEW_INITRAMFS +
+    ("probe routine was not called|obtained ownership", "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, " + NEW_INITRAMFS +
      " If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there."),
     ("API mismatch", "The NVIDIA driver was updated while the old one was loaded: programs and kernel module have two versions. Reboot."),
     ("nvidia_peermem is loaded", "Unload it: " + UNLOAD_PEERMEM),
@@ -110,8 +107,7 @@ class Advice:
         elif not self.machine.exists(self.key()):
             todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
         elif "already enrolled" in known or "built-in trusted keyring" in known:
-            todo = ("The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). "
-                    "Build it again: {build_again}")
+            todo = ("The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). Build it again: {build_again}")
         elif "enrollment request" in known:
             todo = "The key {key} waits to be confirmed: reboot, and choose Enroll MOK when the machine starts."
         else:
@@ -130,10 +126,8 @@ class Advice:
 
     def without_gpl(self):
         if modinfo(self.machine).get("rust") in ("standalone", "prebuilt"):
-            return ("This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver "
-                    "must not use. Boot another kernel, or install the open driver.")
-        return self.filled("nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the "
-                           "proprietary one. Build it again, and it does without them: {rebuild}")
+            return "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver."
+        return self.filled("nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: {rebuild}")
 
     def forbidden(self):
         name = "".join(re.findall(r"for module ([\w-]+)", self.text)[:1]) or self.module
@@ -149,8 +143,7 @@ class Advice:
         """Which module was built for another version of what it needs: the first that is named."""
         name = re.findall(r"(\w*): disagrees|$", self.text)[0]
         if name.startswith(("ib_", "mlx", "rdma_")):
-            return self.filled("OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they "
-                               "come from). Install OFED again for kernel {kernel}, " + NEW_INITRAMFS)
+            return self.filled("OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they come from). Install OFED again for kernel {kernel}, " + NEW_INITRAMFS)
         if name.startswith("nvidia"):
             return self.filled("The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot.")
         return self.filled("The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}")
@@ -158,14 +151,12 @@ class Advice:
     def driver_lacks(self):
         if not self.machine.loaded("nvidia"):
             return "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. " + self.forbidding_line("nvidia")
-        return self.filled("The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module "
-                           "for it: {rebuild}")
+        return self.filled("The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module for it: {rebuild}")
 
     def not_permitted(self):
         """What keeps root from loading any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
-            return ("This kernel loads no more modules until it is booted again: something has set kernel.modules_disabled (grep -r modules_disabled "
-                    "/etc/sysctl.conf /etc/sysctl.d). Load nv_peer_mem before that.")
+            return "This kernel loads no more modules until it is booted again: something has set kernel.modules_disabled (grep -r modules_disabled /etc/sysctl.conf /etc/sysctl.d). Load nv_peer_mem before that."
         if re.search(r"\[(integrity|confidentiality)\]", self.machine.text("/sys/kernel/security/lockdown")):
             rejected = Advice(self.machine, self.module, "Key was rejected by service")
             return "The kernel is locked down and takes signed modules only. " + rejected.advice()

@@ -9,8 +9,7 @@ DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
 FAR = "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
 
 ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
-NO_REDIRECT = ("For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on "
-               "the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.")
+NO_REDIRECT = "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart."
 
 BAD_CONTACT = "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot."
 NARROW_SLOT = "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation)."

@@ -7,14 +7,12 @@ from .machine import STATISTICS, open_devices
 
 # Why registrations have failed, and what to do.
 FAILURES = {
-    "failed_no_memory": "Registrations found no room in the GPU's BAR1, or the kernel no memory. nvidia-smi -q -d MEMORY shows BAR1: register less, "
-                        "or turn on a large BAR in the firmware (above 4G decoding, resizable BAR).",
+    "failed_no_memory": "Registrations found no room in the GPU's BAR1, or the kernel no memory. nvidia-smi -q -d MEMORY shows BAR1: register less, or turn on a large BAR in the firmware (above 4G decoding, resizable BAR).",
     "failed_not_supported": "The memory or the device does not support it: dmesg | grep nv_peer_mem says which.",
     "failed_freed": "A program freed GPU memory while it was registering it: correct the program.",
     "failed_driver": "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'",
     "failed_left_behind": "A process, or its user, has as many registrations as allowed in left_behind: it cannot register more until it frees that memory.",
-    "left_behind": "These registrations ended in another process than the one that made them, for example in a child that inherited them: their GPU "
-                   "memory stays pinned until the process that made them frees it, or ends. Deregister where it was registered.",
+    "left_behind": "These registrations ended in another process than the one that made them, for example in a child that inherited them: their GPU memory stays pinned until the process that made them frees it, or ends. Deregister where it was registered.",
 }
 
 # What the driver says of a GPU and a device that have met.
@@ -23,8 +21,7 @@ PAIRS = {
     "driver": (none, "mapped by the NVIDIA driver, page by page: it alone knows the addresses"),
     "unasked": (none, "mapped by nv_peer_mem; the NVIDIA driver cannot be asked"),
 }
-REFUSED = ("Use a device below the same PCI switch as the GPU, or see whether the driver's option NVreg_GrdmaPciTopoCheckOverride is 2 "
-           "(grep -r NVreg_Grdma /etc/modprobe.d).")
+REFUSED = "Use a device below the same PCI switch as the GPU, or see whether the driver's option NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d)."
 
 
 def facts(machine):

@@ -7,8 +7,7 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from . import Absent, Failure
 
 LIBRARY = "libcuda.so.1"
-INSTALL = ("Install the part of NVIDIA's driver that runs programs: libcuda1 (Debian), libnvidia-compute-NNN (Ubuntu), nvidia-driver-cuda-libs "
-           "(RHEL), nvidia-compute-GNN (SLES). In a container: give it the GPUs.")
+INSTALL = "Install the part of NVIDIA's driver that runs programs: libcuda1 (Debian), libnvidia-compute-NNN (Ubuntu), nvidia-driver-cuda-libs (RHEL), nvidia-compute-GNN (SLES). In a container: give it the GPUs."
 BROKEN = "See nvidia-smi, and the kernel's log: dmesg | grep NVRM. After an update of the driver: reboot."
 CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE = 2, 100
 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6

@@ -36,8 +36,7 @@ def natural(text):
 
 def read_options(words):
     parser = Parser(
-        "selftest", "For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the device both "
-        "ways, compares, frees the memory while it is registered.",
+        "selftest", "For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the device both ways, compares, frees the memory while it is registered.",
         "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to test.")
     parser.add_argument("--size", type=size, default="16M", help="bytes that are moved each way, with K, M or G behind; 16M")
     parser.add_argument("--gpu", metavar="N", help="this one only: its number in nvidia-smi, or its PCI address")
