@@ -3,11 +3,12 @@
 import re
 
 from .explain import INSTALL_CORE, Advice
-from .fact import bad, good, none, warn
+from .fact import bad, first, good, none, warn
 from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, once
 
-PERSISTENT = "persistent: memory is pinned until it is deregistered"
-REVOCABLE = "revocable: a registration ends when its memory is freed"
+PERSISTENT, REVOCABLE = "persistent: memory is pinned until it is deregistered", "revocable: a registration ends when its memory is freed"
+FOR_OLD = "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && %s restart" % SERVICE
+FOR_NEW = "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart"
 LIBVERBS = ("/usr/lib64/libibverbs.so.1", "/usr/lib/libibverbs.so.1", "/usr/lib/*/libibverbs.so.1")
 
 
@@ -26,59 +27,43 @@ def peer_memory_in(machine):
 
 def facts(machine):
     where, ofed = peer_memory_in(machine), machine.run("ofed_info", "-s")[1].rstrip(":")
-    if where:
-        yield good("RDMA core", "peer memory", "yes, in " + where + (ofed and ", " + ofed))
-    elif machine.loaded("ib_core"):
-        yield bad("RDMA core", "peer memory", "no: the one that is loaded does not have it", INSTALL_CORE)
-    else:
-        yield none("RDMA core", "peer memory", "not loaded yet; %s start loads it" % SERVICE)
-    if machine.exists(STATISTICS):
-        yield from interface(machine, ofed)
-        for line in machine.lines(STATISTICS + "clients"):
-            yield client(machine, *line.split()[:2])
-
-
-def interface(machine, ofed):
-    """Which generation of the interface the module was built and loaded for, and whether the installed MLNX_OFED has it."""
-    built_for = machine.text(STATISTICS + "core_api")
+    built_for, peers = machine.text(STATISTICS + "core_api"), machine.exists(PEERS)
+    # The generation of the interface that the module is loaded for, and that of the installed MLNX_OFED.
     for_old = built_for.startswith("MLNX_OFED 4.1") or machine.text(PARAMETERS + "peerdirect_support") == "1"
     is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
-    if built_for and not ofed:
-        yield none("RDMA core", "built for", built_for)
-    elif built_for and for_old == is_old:
-        yield good("RDMA core", "built for", built_for)
-    elif built_for and is_old:
-        yield bad("RDMA core", "built for", built_for + ": this older core skips the clients",
-                  "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && %s restart" % SERVICE)
-    elif built_for:
-        yield warn("RDMA core", "built for", built_for + ", but loaded for MLNX_OFED 4.1 to 5.0",
-                   "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart" % (
-                       Advice(machine)["rebuild"], SERVICE))
-
-
-def client(machine, client, mode="revocable"):
-    name, what = "client " + client, PERSISTENT if mode == "persistent" else REVOCABLE
-    if not machine.exists(PEERS):
-        return none("RDMA core", name, what)
-    if machine.exists(PEERS + "/" + client):
-        return good("RDMA core", name, what)
-    return bad("RDMA core", name, "the RDMA core does not list it (ls %s)" % PEERS, SERVICE + " restart")
+    yield from first(
+        "RDMA core", "peer memory",
+        (where, good, "yes, in " + where + (ofed and ", " + ofed)),
+        (machine.loaded("ib_core"), bad, "no: the one that is loaded does not have it", INSTALL_CORE),
+        (True, none, "not loaded yet; %s start loads it" % SERVICE))
+    yield from first(
+        "RDMA core", "built for",
+        (built_for and not ofed, none, built_for),
+        (built_for and for_old == is_old, good, built_for),
+        (built_for and is_old, bad, built_for + ": this older core skips the clients", FOR_OLD),
+        (built_for, warn, built_for + ", but loaded for MLNX_OFED 4.1 to 5.0", lambda: FOR_NEW % (Advice(machine)["rebuild"], SERVICE)))
+    for client, mode in (line.split()[:2] for line in machine.lines(STATISTICS + "clients")):
+        how = PERSISTENT if mode == "persistent" else REVOCABLE
+        yield from first(
+            "RDMA core", "client " + client,
+            (not peers, none, how),
+            (machine.exists(PEERS + "/" + client), good, how),
+            (True, bad, "the RDMA core does not list it (ls %s)" % PEERS, SERVICE + " restart"))
 
 
 def need(machine):
-    """Whether this machine needs the module. RDMA devices reach GPU memory in three ways: dma-buf, which programs ask for with a verb
-    of its own; and, for programs that register a pointer, nvidia_peermem or this module."""
-    missing = dma_buf_lacks(machine)
-    yield none("need", "dma-buf", "no: " + missing if missing else "yes: kernel, RDMA core and driver have it")
-    if not peer_memory_in(machine) and machine.loaded("ib_core"):
-        what = ("yes, with another RDMA core: this one has no peer memory, and there is no dma-buf" if missing else
-                "no: this RDMA core cannot use it; programs that use dma-buf work without it")
-    elif machine.loaded("nvidia_peermem") and not machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"):
-        what = "this or nvidia_peermem, which is loaded and serves the same programs"
-    else:
-        what = ("yes: there is no dma-buf, so no other way but nvidia_peermem" if missing else
-                "for programs that register with ibv_reg_mr; those that use dma-buf (ibv_reg_dmabuf_mr) work without it")
-    yield none("need", "nv_peer_mem", what)
+    """Whether this machine needs the module. RDMA devices reach GPU memory in three ways: dma-buf, which programs ask for with a verb of its own; and,
+    for programs that register a pointer, nvidia_peermem or this module."""
+    lacks, useless = dma_buf_lacks(machine), machine.loaded("ib_core") and not peer_memory_in(machine)
+    other = machine.loaded("nvidia_peermem") and not machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem")
+    yield none("need", "dma-buf", "no: " + lacks if lacks else "yes: kernel, RDMA core and driver have it")
+    yield from first(
+        "need", "nv_peer_mem",
+        (useless and lacks, none, "yes, with another RDMA core: this one has no peer memory, and there is no dma-buf"),
+        (useless, none, "no: this RDMA core cannot use it; programs that use dma-buf work without it"),
+        (other, none, "this or nvidia_peermem, which is loaded and serves the same programs"),
+        (lacks, none, "yes: there is no dma-buf, so no other way but nvidia_peermem"),
+        (True, none, "for programs that register with ibv_reg_mr; those that use dma-buf (ibv_reg_dmabuf_mr) work without it"))
 
 
 def dma_buf_lacks(machine):

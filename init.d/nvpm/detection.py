@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and none asks the module: this
-repeats their tests."""
+"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and none asks the module: this repeats their tests."""
 import os
 import re
 
 from .core import peer_memory_in
-from .fact import good, none, warn
+from .fact import first, good, none, warn
 from .machine import CONF, MODULE, PEERS, SERVICE, configured
 
 NV_MEM, OTHER_NAME, OWN_NAME = PEERS + "/nv_mem/version", "/sys/module/nvidia_peermem/version", "/sys/module/nv_peer_mem/version"
@@ -20,6 +19,8 @@ PROGRAMS = {
     "NVSHMEM": [NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME],
 }
 UPDATE = {"NCCL, up to 2.22": "It looks for nothing else, and this RDMA core does not have it: update NCCL. "}
+NAMES = "mlx|bnxt_re|roce"
+RENAME = "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
 
 
 def facts(machine):
@@ -29,15 +30,21 @@ def facts(machine):
     marker = marker_advice(machine)
     for program, files in PROGRAMS.items():
         found = [file for file in files if machine.exists(file)]
-        if found:
-            yield good("detection", program, "yes: " + found[0])
-        else:
-            yield warn("detection", program, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())
-    yield libfabric(machine)
-    if re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE):
-        yield good("detection", "gpu-operator", "yes: a module nvidia_peermem is loaded")
-    else:
-        yield warn("detection", "gpu-operator", "no: it looks for a module nvidia_peermem in lsmod", marker)
+        yield from first(
+            "detection", program,
+            (found, good, "yes: " + "".join(found[:1])),
+            (True, warn, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip()))
+    # libfabric also looks at the name of the device, which has to show its maker.
+    devices = [name for name in map(os.path.basename, machine.glob("/sys/class/infiniband/*")) if re.search(NAMES, name)]
+    yield from first(
+        "detection", "libfabric",
+        (not peer_memory_in(machine), warn, "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start"),
+        (devices, good, "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + "".join(devices[:1])),
+        (True, warn, "no: no RDMA device has mlx, bnxt_re or roce in its name", RENAME))
+    yield from first(
+        "detection", "gpu-operator",
+        (re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE), good, "yes: a module nvidia_peermem is loaded"),
+        (True, warn, "no: it looks for a module nvidia_peermem in lsmod", marker))
 
 
 def marker_advice(machine):
@@ -47,14 +54,3 @@ def marker_advice(machine):
     if configured(machine, "MARKER") == "yes":
         return SERVICE + " restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
     return "Set MARKER=yes in %s, then %s restart: that adds a module named nvidia_peermem." % (CONF, SERVICE)
-
-
-def libfabric(machine):
-    """libfabric also looks at the name of the device, which has to show its maker."""
-    if not peer_memory_in(machine):
-        return warn("detection", "libfabric", "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start")
-    for device in map(os.path.basename, machine.glob("/sys/class/infiniband/*")):
-        if re.search("mlx|bnxt_re|roce", device):
-            return good("detection", "libfabric", "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + device)
-    return warn("detection", "libfabric", "no: no RDMA device has mlx, bnxt_re or roce in its name",
-                "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).")

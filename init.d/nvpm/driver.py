@@ -3,8 +3,10 @@
 import re
 
 from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
-from .fact import bad, good, warn
+from .fact import bad, first, good, warn
 from .machine import SERVICE, modinfo, once, rust
+
+LOADED_ON_BOOT = ("/etc/modules-load.d/*.conf", "/usr/lib/modules-load.d/*.conf", "/etc/modules")
 
 
 @once
@@ -26,28 +28,23 @@ def flavour(machine):
 
 
 def facts(machine):
-    if machine.loaded("nvidia"):
-        yield good("driver", "nvidia", "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown"))
-    elif installed(machine):
-        yield warn("driver", "nvidia", "not loaded; version %s is installed" % installed(machine).get("version", ""),
-                   "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so.")
-    else:
-        yield bad("driver", "nvidia", "none for kernel " + machine.kernel, INSTALL_DRIVER)
-    if (flavour(machine), rust(machine)) == ("proprietary", "in-kernel"):
-        yield bad("driver", "flavour", "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", Advice(machine)["rebuild"])
-    elif flavour(machine):
-        yield good("driver", "flavour", flavour(machine))
-    yield peermem(machine)
-
-
-def peermem(machine):
-    """nvidia_peermem registers the same memory, and only one module can."""
-    if machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"):
-        return good("driver", "nvidia_peermem", "a name only, for programs that look for it: it belongs to nv_peer_mem")
-    if machine.loaded("nvidia_peermem"):
-        return bad("driver", "nvidia_peermem", "loaded: it serves the same memory, and only one module can", "%s && %s restart" % (UNLOAD_PEERMEM, SERVICE))
-    for file in machine.glob("/etc/modules-load.d/*.conf", "/usr/lib/modules-load.d/*.conf", "/etc/modules"):
-        if any(re.match(r"\s*nvidia[-_]peermem", line) for line in machine.lines(file)):
-            return warn("driver", "nvidia_peermem", "not loaded now, but %s loads it on boot" % file,
-                        "Remove nvidia-peermem from that file: only one module can serve GPU memory.")
-    return good("driver", "nvidia_peermem", "not loaded, so it does not compete")
+    loads = [file for file in machine.glob(*LOADED_ON_BOOT) if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE)]
+    yield from first(
+        "driver", "nvidia",
+        (machine.loaded("nvidia"), good, "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown")),
+        (installed(machine), warn, "not loaded; version %s is installed" % installed(machine).get("version", ""),
+         "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
+        (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER))
+    yield from first(
+        "driver", "flavour",
+        ((flavour(machine), rust(machine)) == ("proprietary", "in-kernel"), bad,
+         "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", lambda: Advice(machine)["rebuild"]),
+        (flavour(machine), good, flavour(machine)))
+    # It registers the same memory, and only one module can.
+    yield from first(
+        "driver", "nvidia_peermem",
+        (machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"), good, "a name only, for programs that look for it: it belongs to nv_peer_mem"),
+        (machine.loaded("nvidia_peermem"), bad, "loaded: it serves the same memory, and only one module can", "%s && %s restart" % (UNLOAD_PEERMEM, SERVICE)),
+        (loads, warn, "not loaded now, but %s loads it on boot" % "".join(loads[:1]),
+         "Remove nvidia-peermem from that file: only one module can serve GPU memory."),
+        (True, good, "not loaded, so it does not compete"))

@@ -26,6 +26,15 @@ def judged(verdict, section, name, value, advice=""):
 good, warn, bad, none, unread = (partial(judged, verdict) for verdict in VERDICTS)
 
 
+def first(section, name, *cases):
+    """The fact of the first case that holds, if one does. A case is a condition, one of the functions above, a value, and advice where
+    there is some; advice that takes time is a function."""
+    for condition, kind, value, *advice in cases:
+        if condition:
+            yield kind(section, name, value, *(text() if callable(text) else text for text in advice))
+            break
+
+
 def identified(facts):
     """Makes facts safe to print and gives them identifiers. What the user may not read becomes one fact at the end: it is no defect."""
     facts = [Fact(*map(clean, fact)) for fact in facts]

@@ -2,8 +2,10 @@
 """What is registered now, by whom, and what has gone wrong: the module's statistics."""
 import os
 
-from .fact import bad, good, none, unread, warn
+from .fact import bad, first, good, none, unread, warn
 from .machine import STATISTICS, open_devices
+
+FIGURES = ("regions", "bytes", "registrations", "revocations")
 
 # Why registrations have failed, and what to do.
 FAILURES = {
@@ -21,26 +23,21 @@ PAIRS = {
     "driver": (none, "mapped by the NVIDIA driver, page by page: it alone knows the addresses"),
     "unasked": (none, "mapped by nv_peer_mem; the NVIDIA driver cannot be asked"),
 }
-REFUSED = "Use a device below the same PCI switch as the GPU, or see whether the driver's option NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d)."
+REFUSED = (
+    bad, "the NVIDIA driver does not let this device reach this GPU",
+    "Use a device below the same PCI switch as the GPU, or see whether the driver's option NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d).")
 
 
 def facts(machine):
-    figures = {name: machine.text(STATISTICS + "" + name) for name in ("regions", "bytes", "registrations", "revocations", *FAILURES)}
+    figures = {name: machine.text(STATISTICS + name) for name in (*FIGURES, *FAILURES)}
     for name, count in figures.items():
-        if count and name in FAILURES and count != "0":
-            yield warn("use", name, count, FAILURES[name])
-        elif count:
-            yield (good if name.startswith("failed_") else none)("use", name, count)
-    for line in machine.lines(STATISTICS + "pairs"):
-        gpu, device, said = line.split()[:3]
-        name = "%s %s" % (gpu, device)
-        if said in PAIRS:
-            kind, value = PAIRS[said]
-            yield kind("use", name, value)
-        else:
-            yield bad("use", name, "the NVIDIA driver does not let this device reach this GPU", REFUSED)
+        yield from first(
+            "use", name,
+            (name in FAILURES and count not in ("", "0"), warn, count, FAILURES.get(name)),
+            (count, good if name.startswith("failed_") else none, count))
+    for gpu, device, said in (line.split()[:3] for line in machine.lines(STATISTICS + "pairs")):
+        yield from first("use", "%s %s" % (gpu, device), (True, *PAIRS.get(said, REFUSED)))
     if figures["regions"] not in ("", "0"):
-        if os.geteuid():
-            yield unread("use", "processes", "which processes have an RDMA device open")
+        yield from first("use", "processes", (os.geteuid(), unread, "which processes have an RDMA device open"))
         for process, name in open_devices(machine):
             yield none("use", "process %d" % process, name + " has an RDMA device open")
