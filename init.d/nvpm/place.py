@@ -4,7 +4,7 @@ import os
 import re
 
 from .fact import none
-from .machine import once
+from .machine import Machine, once
 
 # The machine's first process is in this namespace; no kernel changes the number.
 FIRST_NAMESPACE = "pid:[4026531836]"
@@ -50,5 +50,5 @@ def kernel_of_another(machine):
         chroot = not os.path.samefile("/proc/1/root/.", "/")
     except OSError:
         chroot = True  # there is no /proc: an image is being built
-    capabilities = re.findall("^CapEff:\t([0-9a-f]+)$", machine.all_text("/proc/self/status"), re.MULTILINE) or ["0"]
+    capabilities = re.findall("^CapEff:\t([0-9a-f]+)$", Machine().all_text("/proc/self/status"), re.MULTILINE) or ["0"]
     return chroot or bool(container(machine)) or not int(capabilities[0], 16) >> CAP_SYS_MODULE & 1
