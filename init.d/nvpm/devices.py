@@ -4,7 +4,7 @@ import os
 
 from . import access, place, topology
 from .driver import flavour
-from .fact import bad, good, none, unread, warn
+from .fact import bad, first, good, none, unread, warn
 from .machine import PARAMETERS
 from .module import kernel_facts
 from .pci import gpus, nics
@@ -19,12 +19,14 @@ NO_NIC = "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_de
 NO_NODE = "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by hand."
 GIVEN_AWAY = "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} (driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot."
 BLACKLIST = "echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot."
+OPEN_DRIVER = "Install NVIDIA's open kernel modules."
 TOO_OLD = "Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU."
 NOT_REVOCABLE = "Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it."
 SMALL_READS = "Reads are cut small. Until the next reboot: setpci -s %s CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings."
+LARGE_BAR = "Turn on above 4G decoding and resizable BAR in the firmware."
 NO_ORDERING = "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off"
 NO_SUBNET = "No subnet manager has set this port up: start one (opensm) on a machine or a switch of this network."
-NO_LINK = {"Ethernet": "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."}
+NO_ETHERNET = "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."
 
 
 def facts(machine):
@@ -45,51 +47,41 @@ def facts(machine):
 
 def node_facts(machine, section, pci):
     """On a machine with several nodes, programs choose processors and devices by the node."""
-    if pci.node >= 0:
-        yield none(section, "NUMA node", pci.node)
-    elif topology.several_nodes(machine) and not virtual(machine):
-        yield warn(section, "NUMA node", "unknown: the firmware does not say", NO_NODE)
+    yield from first(
+        section, "NUMA node",
+        (pci.node >= 0, none, pci.node),
+        (topology.several_nodes(machine) and not virtual(machine), warn, "unknown: the firmware does not say", NO_NODE))
 
 
 def gpu_facts(machine, gpu, section):
-    yield driver_fact(machine, gpu, section)
+    name, newer = gpu.driver, gpu.product >= BLACKWELL
+    served = any(other.driver == "nvidia" for other in gpus(machine))
+    yield from first(
+        section, "driver",
+        (name == "nvidia", good, name),
+        (name.startswith("vfio"), none if served else warn, name + ": it is given to a virtual machine", GIVEN_AWAY.format(name, gpu.name)),
+        (name, bad, name + ": the NVIDIA driver does not have this GPU", BLACKLIST.format(name)),
+        (flavour(machine) == "open" and 0 < gpu.product < TURING, bad, "none: Volta and older are not served by the open driver", TOO_OLD),
+        (flavour(machine) == "proprietary" and newer, bad, "none: Blackwell and newer are served by the open driver only", OPEN_DRIVER),
+        (flavour(machine) == "proprietary" and gpu.coherent, bad, "none: Grace Hopper is served by the open driver only", OPEN_DRIVER),
+        (True, bad, "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why."))
     yield from node_facts(machine, section, gpu.pci)
-    if gpu.coherent and machine.text(PARAMETERS + "persistent_api_support") == "0":
-        # Our module maps only what can be revoked, and the driver maps the memory of such a GPU, pinned.
-        yield bad(section, "memory", "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)", NOT_REVOCABLE)
-    elif gpu.coherent:
-        yield good(section, "memory", "coherent: the driver maps it, behind NVLink-C2C")
-    elif gpu.bar1() is not None:
-        yield bar1_fact(section, gpu.bar1(), gpu.largest_bar1())
-    if gpu.instances():
-        yield none(section, "MIG", "GPU instances: %d" % gpu.instances())
-
-
-def driver_fact(machine, gpu, section):
-    name, newer, served = gpu.driver, gpu.product >= BLACKWELL, any(other.driver == "nvidia" for other in gpus(machine))
-    if name == "nvidia":
-        return good(section, "driver", name)
-    if name.startswith("vfio"):
-        return (none if served else warn)(section, "driver", name + ": it is given to a virtual machine", GIVEN_AWAY.format(name, gpu.name))
-    if name:
-        return bad(section, "driver", name + ": the NVIDIA driver does not have this GPU", BLACKLIST.format(name))
-    if flavour(machine) == "open" and 0 < gpu.product < TURING:
-        return bad(section, "driver", "none: Volta and older are not served by the open driver", TOO_OLD)
-    if flavour(machine) == "proprietary" and (gpu.coherent or newer):
-        whose = "Blackwell and newer are" if newer else "Grace Hopper is"
-        return bad(section, "driver", "none: %s served by the open driver only" % whose, "Install NVIDIA's open kernel modules.")
-    return bad(section, "driver", "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why.")
-
-
-def bar1_fact(section, size, largest):
-    """No file says how much memory a GPU has, but the largest BAR that it can have holds all of it."""
+    # Nothing of such a GPU's memory is in BAR1. Our module maps only what can be revoked, and the driver maps this memory, pinned.
+    yield from first(
+        section, "memory",
+        (gpu.coherent and machine.text(PARAMETERS + "persistent_api_support") == "0", bad,
+         "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)", NOT_REVOCABLE),
+        (gpu.coherent, good, "coherent: the driver maps it, behind NVLink-C2C"))
+    # No file says how much memory a GPU has, but the largest BAR that it can have holds all of it.
+    size, largest = gpu.bar1(), gpu.largest_bar1()
     now, best = ("%.6g GiB" % (mib / 1024) if mib >= 1024 else "%d MiB" % mib for mib in (size, largest))
-    if largest > size:
-        return warn(section, "BAR1", "%s of %s that it can have: no more can be registered at once" % (now, best),
-                    "Turn on above 4G decoding and resizable BAR in the firmware.")
-    if largest or size > 256:
-        return good(section, "BAR1", now)
-    return none(section, "BAR1", now + ", not resizable here: no more can be registered at once")
+    if size and not gpu.coherent:
+        yield from first(
+            section, "BAR1",
+            (largest > size, warn, "%s of %s that it can have: no more can be registered at once" % (now, best), LARGE_BAR),
+            (largest or size > 256, good, now),
+            (True, none, now + ", not resizable here: no more can be registered at once"))
+    yield from first(section, "MIG", (gpu.instances(), none, "GPU instances: %d" % gpu.instances()))
 
 
 def nic_facts(machine, nic, section):
@@ -98,31 +90,29 @@ def nic_facts(machine, nic, section):
         return
     yield none(section, "place", nic.pci.address + (nic.software and ", software over " + nic.software))
     yield from node_facts(machine, section, nic.pci)
-    yield iommu_fact(machine, section, nic.pci.iommu())
-    if not nic.software:
-        yield from settings_facts(machine, section, nic.pci)
-
-
-def iommu_fact(machine, section, kind):
-    if kind in ("none", "identity"):
-        return good(section, "IOMMU", {"none": "none", "identity": "identity: addresses are not translated"}[kind])
+    kind, option = nic.pci.iommu(), "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt"
     # The data of coherent GPUs goes through the CPU anyway.
     slow = "which takes time" if gpus(machine) and all(gpu.coherent for gpu in gpus(machine)) else "so data is routed through the CPU"
-    option = "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt"
-    return warn(section, "IOMMU", "%s: addresses are translated, %s" % (kind, slow), "Put %s on the kernel's command line and reboot." % option)
+    yield from first(
+        section, "IOMMU",
+        (kind == "none", good, "none"),
+        (kind == "identity", good, "identity: addresses are not translated"),
+        (True, warn, "%s: addresses are translated, %s" % (kind, slow), "Put %s on the kernel's command line and reboot." % option))
+    if not nic.software:
+        yield from settings_facts(machine, section, nic.pci)
 
 
 def settings_facts(machine, section, pci):
     """Of the RDMA device, because it reads and the GPU answers."""
     config = pci.config(256)
     control = device_control(config)
-    if 0 < len(config) <= 16:
-        yield unread(section, "MaxReadReq", "PCI settings of RDMA devices")
-    elif control is not None:
-        request = 128 << (control >> 12 & 7)
-        small = request < 512 and not virtual(machine)
-        yield warn(section, "MaxReadReq", request, SMALL_READS % pci.address) if small else none(section, "MaxReadReq", request)
-        yield none(section, "relaxed ordering", "on" if control & RELAXED_ORDERING else NO_ORDERING)
+    request = 128 << ((control or 0) >> 12 & 7)
+    yield from first(
+        section, "MaxReadReq",
+        (0 < len(config) <= 16, unread, "PCI settings of RDMA devices"),
+        (control is not None and request < 512 and not virtual(machine), warn, request, SMALL_READS % pci.address),
+        (control is not None, none, request))
+    yield from first(section, "relaxed ordering", (control is not None, none, "on" if (control or 0) & RELAXED_ORDERING else NO_ORDERING))
 
 
 def device_control(config):
@@ -140,21 +130,17 @@ def device_control(config):
 def port_facts(machine):
     """A port without a link is no defect if the machine has another one; without any, nothing leaves the machine."""
     active = any(machine.text(port + "/state").endswith("ACTIVE") for port in machine.glob("/sys/class/infiniband/*/ports/*"))
+    down = warn if active else bad
     for nic in nics(machine):
         for port in machine.glob(nic.directory + "/ports/*"):
-            if machine.text(port + "/state"):
-                yield port_fact(machine, "RDMA device " + nic.name, port, warn if active else bad)
+            # States are numbered: "4: ACTIVE".
+            state, physical, rate, layer = (machine.text(port + "/" + file).split(": ", 1)[-1] for file in ("state", "phys_state", "rate", "link_layer"))
+            value = ", ".join((state, physical, rate, layer))
+            yield from first(
+                "RDMA device " + nic.name, "port " + os.path.basename(port),
+                (state == "ACTIVE", good, value),
+                (state in ("INIT", "ARMED") and layer == "InfiniBand", down, value, NO_SUBNET),
+                (state and layer == "Ethernet", down, value, NO_ETHERNET),
+                (state, down, value, "Look at cable and switch; ibstat and iblinkinfo say more."))
         version, board = machine.text(nic.directory + "/fw_ver"), machine.text(nic.directory + "/board_id")
-        if version:
-            yield none("RDMA device " + nic.name, "firmware", version + (board and ", board " + board))
-
-
-def port_fact(machine, section, port, down):
-    # States are numbered: "4: ACTIVE".
-    state, physical, rate, layer = (machine.text(port + "/" + file).split(": ", 1)[-1] for file in ("state", "phys_state", "rate", "link_layer"))
-    name, value = "port " + os.path.basename(port), ", ".join((state, physical, rate, layer))
-    if state == "ACTIVE":
-        return good(section, name, value)
-    if state in ("INIT", "ARMED") and layer == "InfiniBand":
-        return down(section, name, value, NO_SUBNET)
-    return down(section, name, value, NO_LINK.get(layer, "Look at cable and switch; ibstat and iblinkinfo say more."))
+        yield from first("RDMA device " + nic.name, "firmware", (version, none, version + (board and ", board " + board)))

@@ -55,10 +55,10 @@ class Gpu:
         self.coherent = self.product in COHERENT or machine.exists("/proc/driver/nvidia/gpus/%s/numa_status" % address)
 
     def bar1(self):
-        """The size of its window for other devices, in MiB; None if it is unknown."""
+        """The size of its window for other devices, in MiB; 0 if it is unknown."""
         windows = self.machine.lines(self.pci.directory + "/resource")
         first, last = [int(word, 16) for word in windows[1].split()[:2]] if len(windows) > 1 else (0, 0)
-        return (last - first + 1) >> 20 if last else None
+        return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self):
         """The largest possible size of the window, in MiB; 0 if it cannot change. Each size is a bit, from 1 MiB on."""

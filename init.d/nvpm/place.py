@@ -3,12 +3,14 @@
 import os
 import re
 
-from .fact import none
+from .fact import first, none
 from .machine import Machine, once
 
 # The machine's first process is in this namespace; no kernel changes the number.
 FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
+SHARED = ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it"
+UNREAL = ": it shows not how the devices are really connected, so distances are not judged"
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 
@@ -37,11 +39,7 @@ def virtual(machine):
 
 
 def facts(machine):
-    if container(machine):
-        yield none("machine", "virtual", virtual(machine) +
-                   ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it")
-    elif virtual(machine):
-        yield none("machine", "virtual", virtual(machine) + ": it shows not how the devices are really connected, so distances are not judged")
+    yield from first("machine", "virtual", (container(machine), none, virtual(machine) + SHARED), (virtual(machine), none, virtual(machine) + UNREAL))
 
 
 def kernel_of_another(machine):

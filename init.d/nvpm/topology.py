@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m gives them, bridges that redirect, and links
 that are slower than they could be."""
-from .fact import good, none, unread, warn
+from .fact import first, good, none, unread, warn
 from .pci import device, gpus, nics, number
 from .place import virtual
 
@@ -60,18 +60,15 @@ def distance_facts(machine, gpu, between):
     if not found:
         return
     least = min(found, key=DISTANCES.index)
-    name, nearest = gpu.name + " nearest", ", ".join(found[least])
-    if virtual(machine):
-        yield none("distance", name, nearest)
-    elif least in (PIX, PXB):
-        yield good("distance", name, nearest)
-    elif gpu.coherent and least != SYS:
+    nearest = ", ".join(found[least])
+    yield from first(
+        "distance", gpu.name + " nearest",
+        (virtual(machine), none, nearest),
+        (least in (PIX, PXB), good, nearest),
         # The data goes through the processor in any case, because the memory is the processor's.
-        yield good("distance", name, nearest, "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows.")
-    elif least == PHB:
-        yield good("distance", name, nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB.")
-    else:
-        yield warn("distance", name, nearest, FAR % ("processor" if gpu.coherent else "root complex"))
+        (gpu.coherent and least != SYS, good, nearest, "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows."),
+        (least == PHB, good, nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."),
+        (True, warn, nearest, FAR % ("processor" if gpu.coherent else "root complex")))
 
 
 def acs_control(config):
@@ -90,13 +87,13 @@ def acs_facts(machine, bridges, doubt):
     """Bridges that send packets between their ports up to the root complex."""
     configs = {bridge: device(machine, bridge).config(4096) for bridge in bridges}
     redirect = [bridge for bridge in bridges if acs_control(configs[bridge]) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)]
-    if redirect:
-        yield doubt("PCI", "ACS", "redirect is on at %s: data between GPUs and RDMA devices is routed through the CPU" % " ".join(redirect),
-                    NO_REDIRECT.format(redirect[0]))
-    elif any(len(config) <= 16 for config in configs.values()):
-        yield unread("PCI", "ACS", "ACS of the bridges")
-    elif bridges:
-        yield good("PCI", "ACS", "redirect is off")
+    where = " ".join(redirect)
+    yield from first(
+        "PCI", "ACS",
+        (redirect, doubt, "redirect is on at %s: data between GPUs and RDMA devices is routed through the CPU" % where,
+         lambda: NO_REDIRECT.format(redirect[0])),
+        (any(len(config) <= 16 for config in configs.values()), unread, "ACS of the bridges"),
+        (bridges, good, "redirect is off"))
 
 
 def judge(pci, upper, idles=False):
@@ -116,7 +113,7 @@ def link_facts(section, pci, doubt, idles=False):
     """The link between a device and what it is plugged into."""
     if number(pci.width):
         now, reason, todo = judge(pci, device(pci.machine, pci.path[-2] if len(pci.path) > 2 else ""), idles)
-        yield doubt(section, "link", "%s: %s" % (now, reason), todo) if reason else good(section, "link", now)
+        yield from first(section, "link", (reason, doubt, "%s: %s" % (now, reason), todo), (True, good, now))
 
 
 def bridge_facts(machine, doubt):
@@ -125,8 +122,6 @@ def bridge_facts(machine, doubt):
     uppers = {path[at]: path[at - 1] for path in paths for at in range(2, len(path) - 1, 2)}
     links = {name: judge(device(machine, name), device(machine, upper)) for name, upper in uppers.items() if number(device(machine, name).width)}
     for name, (now, reason, todo) in links.items():
-        if reason:
-            yield doubt("PCI", "link " + name, "%s: %s" % (now, reason), todo)
+        yield from first("PCI", "link " + name, (reason, doubt, "%s: %s" % (now, reason), todo))
     fast = sum(not reason for _, reason, _ in links.values())
-    if fast:
-        yield good("PCI", "links of bridges", "as fast as both ends can: %d" % fast)
+    yield from first("PCI", "links of bridges", (fast, good, "as fast as both ends can: %d" % fast))
