@@ -11,8 +11,8 @@ lib=$(dirname -- "$(readlink -f -- "$0")")
 	exit 127
 }
 for python in python3 /usr/libexec/platform-python; do
-	# -B: nothing is left that the package would not remove.
-	! command -v "$python" >/dev/null || exec "$python" -B "$lib/nvpm" "$@"
+	# -B: nothing is left that the package would not remove. A chroot may have no /dev/null.
+	[ -z "$(command -v "$python")" ] || exec "$python" -B "$lib/nvpm" "$@"
 done
 echo "nvpm: unknown: this needs Python 3. Install the package python3." >&2
 case ${1-} in
