@@ -5,6 +5,7 @@ import os
 import re
 
 from .fact import bad, first, good, none, warn
+from .machine import once
 
 DAEMONS = ("slurmd", "kubelet", "containerd")
 UNITS = [directory + "/systemd/system/%s.service" + more for directory in ("/lib", "/usr/lib", "/etc") for more in ("", ".d/*.conf")]
@@ -33,11 +34,16 @@ def facts(machine):
              "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}.".format(daemon)))
 
 
+@once
+def processes(machine):
+    """The first process of each name."""
+    return {machine.text(process + "/comm"): process for process in reversed(machine.glob("/proc/[0-9]*"))}
+
+
 def memory_limit(machine, daemon):
     """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is not there."""
-    for comm in machine.glob("/proc/[0-9]*/comm"):
-        if machine.text(comm) == daemon:
-            return "".join(re.findall(r"^Max locked memory\s+(\S+)", machine.all_text(os.path.dirname(comm) + "/limits"), re.MULTILINE))
+    if daemon in processes(machine):
+        return "".join(re.findall(r"^Max locked memory\s+(\S+)", machine.all_text(processes(machine)[daemon] + "/limits"), re.MULTILINE))
     files = machine.glob(*(file % daemon for file in UNITS))
     said = re.findall(r"^\s*LimitMEMLOCK\s*=\s*(?:.*:)?(.*)", machine.all_text(*files), re.MULTILINE) or [""]
     return (said[-1] or "the default of systemd (DefaultLimitMEMLOCK)") + ", by its unit" if files else ""

@@ -117,6 +117,8 @@ def configured(machine, name):
 
 def open_devices(machine):
     """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
-    links = [link for link in machine.glob("/proc/[0-9]*/fd/*") if machine.link(link).startswith("/dev/infiniband/uverbs")]
-    found = {int(link.split("/")[2]): clean("\n".join(machine.lines("/proc/%s/comm" % link.split("/")[2]))).strip() for link in links}
-    return [(process, name) for process, name in sorted(found.items()) if name]
+    found = []
+    for process in machine.glob("/proc/[0-9]*"):
+        if any(machine.link(file).startswith("/dev/infiniband/uverbs") for file in machine.glob(process + "/fd/*")):
+            found.append((int(os.path.basename(process)), clean("\n".join(machine.lines(process + "/comm"))).strip()))
+    return sorted((process, name) for process, name in found if name)
