@@ -135,23 +135,20 @@ free_name "$srpm"
 echo
 # For machines without Rust (docs/rust.md). The packages contain it, git does not.
 set --
-lacks=
+lacks='' why=''
+src/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
 for arch in x86_64 aarch64; do
-	echo "Compiling the Rust half for $arch..."
-	if NVPM_ARCH=$arch make -s prebuilt >"$work/prebuilt.log" 2>&1; then
-		set -- "$@" --add-file="src/prebuilt/$arch.S"
-	else
+	if [ -z "$why" ]; then
+		echo "Compiling the Rust half for $arch..."
+		if NVPM_ARCH=$arch make -s prebuilt >"$work/prebuilt.log" 2>&1; then
+			set -- "$@" --add-file="src/prebuilt/$arch.S"
+			continue
+		fi
 		tail -n 5 "$work/prebuilt.log" >&2
-		lacks="$lacks src/prebuilt/$arch.S"
+		why="rustc has failed; the lines above say why"
 	fi
+	lacks="$lacks src/prebuilt/$arch.S"
 done
-if [ -z "$lacks" ]; then
-	why=
-elif src/rustc >/dev/null; then
-	why="rustc has failed; the lines above say why"
-else
-	why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
-fi
 [ -z "$lacks" ] || [ "$without_rust" ] ||
 	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
 
