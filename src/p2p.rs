@@ -114,11 +114,7 @@ impl PageTable {
         let table = unsafe { self.0.as_ref() };
         // SAFETY: A reference is a valid pointer.
         if !unsafe { abi::nvpm_page_table_known(table) } {
-            pr_warn_ratelimited!(
-                "the NVIDIA driver's page table has version {:#x}, which this module does not know; install a version that fits the driver\n",
-                table.version
-            );
-            return Err(eopnotsupp());
+            return Err(unknown_version("page table", table.version));
         }
         let (page, entries) = page_size("pinned", table.page_size, table.entries, range)?;
         if table.pages.is_null() {
@@ -175,6 +171,14 @@ impl PageTable {
             .copied()
             .unwrap_or_default()
     }
+}
+
+/// What the driver has made is of a version that this module does not know.
+fn unknown_version(made: &str, version: u32) -> Error {
+    pr_warn_ratelimited!(
+        "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version that fits the driver\n"
+    );
+    eopnotsupp()
 }
 
 /// Bytes of a page and number of pages, of what the driver says it has `done` with the range: all
@@ -316,11 +320,7 @@ impl Drop for PersistentPin {
 fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<Extents> {
     // SAFETY: A reference is a valid pointer.
     if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
-        pr_warn_ratelimited!(
-            "the NVIDIA driver's DMA mapping has version {:#x}, which this module does not know; install a version that fits the driver\n",
-            mapping.version
-        );
-        return Err(eopnotsupp());
+        return Err(unknown_version("DMA mapping", mapping.version));
     }
     let (page, entries) = page_size("mapped", mapping.page_size_type, mapping.entries, range)?;
     if mapping.dma_addresses.is_null() {

@@ -28,15 +28,15 @@ use crate::{
     stats,
 };
 
-/// The clients, in the order in which the core asks them.
+/// The clients, in the order in which the core asks them: `enum nvpm_client_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Keeps memory until the registration ends, where the driver can do that.
-    Persistent,
+    Persistent = abi::NVPM_PERSISTENT as isize,
     /// Gives memory up when it is freed.
-    Revocable,
+    Revocable = abi::NVPM_REVOCABLE as isize,
     /// As the first one, for what no other client serves.
-    CatchAll,
+    CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
 /// A way to pin.
