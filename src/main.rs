@@ -73,7 +73,7 @@ impl kernel::Module for NvPeerMem {
     fn init(_: &'static ThisModule) -> Result<Self> {
         // SAFETY: The module's initialisation calls this, which may sleep.
         if unsafe { abi::nvpm_peermem_loaded() } {
-            pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
+            pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
         let persistent_first = abi::persistent_api_support() && p2p::has_persistent();

@@ -96,7 +96,7 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
         }
     };
     if map_type == MapType::NotSupported {
-        pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not suit (nvpm status shows the pair), or NVreg_GrdmaPciTopoCheckOverride=2 denies it\n");
+        pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
         return Err(eopnotsupp());
     }
     Ok(map_type)

@@ -177,7 +177,7 @@ impl PageTable {
 /// Logs that the driver has made an object of a version that this module does not know.
 fn unknown_version(made: &str, version: u32) -> Error {
     pr_warn_ratelimited!(
-        "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version that fits the driver\n"
+        "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version of nv_peer_mem that fits the driver\n"
     );
     eopnotsupp()
 }
@@ -191,14 +191,14 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
         abi::NVIDIA_P2P_PAGE_SIZE_128KB => 128 << 10,
         _ => {
             pr_warn_ratelimited!(
-                "the NVIDIA driver's page size {kind} is not one that this module knows\n"
+                "the NVIDIA driver's page size type {kind} is unknown to this module\n"
             );
             return Err(eopnotsupp());
         }
     };
     if u64::from(entries).checked_mul(page) != Some(range.pinned()) {
         pr_warn_ratelimited!(
-            "the NVIDIA driver {done} {entries} pages of {page} bytes for {} bytes\n",
+            "the NVIDIA driver {done} {entries} pages of {page} bytes for a range of {} bytes\n",
             range.pinned()
         );
         return Err(EIO);
@@ -463,7 +463,7 @@ fn put_pages(range: &Range, table: PageTable) -> bool {
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.0.as_ptr()) };
     if let Err(error) = abi::check(ret) {
         pr_warn_ratelimited!(
-            "the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n",
+            "the NVIDIA driver did not unpin GPU memory (error {}): it is unpinned when it is freed\n",
             -error.to_errno()
         );
         return false;

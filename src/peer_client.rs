@@ -109,7 +109,7 @@ impl Registration {
     pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
         Self::with_core::<C>(name).inspect_err(|error| {
             pr_err!(
-                "the RDMA core refuses the client '{}' (error {}): another module may have registered that name (ls /sys/kernel/mm/memory_peers): unload it\n",
+                "the RDMA core refuses the client '{}' (error {}): another module may have registered that name: unload it (ls /sys/kernel/mm/memory_peers lists the names)\n",
                 name,
                 -error.to_errno()
             );

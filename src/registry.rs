@@ -190,10 +190,10 @@ pub(crate) fn may_pin() -> Result {
     );
     drop(registry);
     if process_full {
-        pr_warn_ratelimited!("a process has left {REGISTRATIONS} registrations of GPU memory behind, or 64 GiB: they were deregistered by another process than the one that made them, and stay until that one frees the memory; it cannot register more until then\n");
+        pr_warn_ratelimited!("a process has {REGISTRATIONS} orphaned registrations of GPU memory, or 64 GiB of them (nvpm regions lists them as \"left\"): they stay pinned until the memory is freed, and the process cannot register more until then\n");
     } else if user_full {
         pr_warn_ratelimited!(
-            "the processes of user {} have left {} registrations of GPU memory behind, or 1 TiB: they stay until the memory is freed (nvpm regions lists them as \"left\"), and the user cannot register more until then\n",
+            "the processes of user {} have {} orphaned registrations of GPU memory, or 1 TiB of them (nvpm regions lists them as \"left\"): they stay pinned until the memory is freed, and the user cannot register more until then\n",
             process.0.uid,
             PROCESSES * REGISTRATIONS
         );

@@ -58,7 +58,7 @@ unload_module
 
 page_tables() {
 	with page_table_version $((0x30000)) provokes "unknown page table" EOPNOTSUPP 'page table has version'
-	with page_size 3 provokes "unknown page size" EOPNOTSUPP 'page size 3'
+	with page_size 3 provokes "unknown page size" EOPNOTSUPP 'page size type 3'
 	with page_size 0 provokes "short page table" EIO 'pinned 1 pages'
 }
 not_unpinned() { with fail 'put_pages EIO 1 0' provokes "unpinning fails" ok 'did not unpin'; }
