@@ -410,17 +410,13 @@ impl RevocablePin {
             return false;
         }
         let _lock = UnpinLock::exclusive();
-        // If the callback has come, the driver frees the page table, and may use its address again.
-        if !number.is_armed() {
-            return true;
-        }
         // In a living process, too, the driver may not find the pin. It is asked before the unpinning:
         // asked afterwards, it would give the same answer for memory that was freed at that moment.
         if !is_listed(&range.first_page(), number) {
             return false;
         }
-        // Drivers before 535 read the table before they take their lock, so the table must not have been
-        // freed during the question.
+        // If the callback has come, the driver frees the page table, and may use its address again. This
+        // is the last question, since drivers before 535 read the table before they take their lock.
         if !number.is_armed() {
             return true;
         }
