@@ -56,4 +56,4 @@ undo
 echo 'use kernel::of_another_version;' >>"$source/src/compat.rs"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
-	"nv_peer_mem: the in-kernel build for kernel $kver has failed (see the lines above); now building without the kernel's crates (prebuilt)" "$log"
+	"nv_peer_mem: the in-kernel build for kernel $kver has failed (see the lines above); now building without its Rust crates (prebuilt)" "$log"
