@@ -1,15 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Makes the source packages of a release: a source rpm and, for Debian, the
-# upstream tarball. They are made from a fresh clone, so only from what is
-# committed. Both are the same, byte for byte, for the same commit.
+# Makes the two source packages of a release: a source rpm and, for Debian, the
+# upstream tarball. It clones the repository, so the packages contain only what is
+# committed. The same commit gives the same packages, byte for byte.
 set -eu
 
 usage() {
 	cat <<'USAGE'
-Usage: build_release.sh [--without-rust]
-  --without-rust  make packages that build only where there is Rust, if there is none here
+Usage: build_release.sh [--without-rust] [--without-rpm]
+Makes the source packages of a release, on any machine with git 2.30 or later, make,
+rpmbuild, and rustc 1.78 or later with the source of its library.
+  --without-rust  without rustc, make packages that build only on machines with Rust
+  --without-rpm   make no source rpm
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
   GIT_BRANCH=  branch or tag              (default: what is checked out there)
@@ -23,26 +26,53 @@ die() {
 	exit 1
 }
 
-without_rust=
-case ${1-} in
-"") ;;
---without-rust) without_rust=yes ;;
--h | --help)
-	usage
-	exit 0
-	;;
-*)
-	usage >&2
-	exit 2
-	;;
-esac
+without_rust='' without_rpm=''
+for option; do
+	case $option in
+	--without-rust) without_rust=yes ;;
+	--without-rpm) without_rpm=yes ;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+done
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 GIT_URL=${GIT_URL:-$here}
 GIT_BRANCH=${GIT_BRANCH:-}
 OUT=${OUT:-/tmp}
 
-command -v git >/dev/null || die "git is missing: install git."
+# name_packages: what rpmbuild and Rust are called on this distribution.
+name_packages() {
+	rpm_package=rpm-build rust_packages='rust and rust-src'
+	# shellcheck source=/dev/null
+	case $([ ! -r /etc/os-release ] || { . /etc/os-release && echo "${ID-} ${ID_LIKE-} ${VERSION_ID-}"; }) in
+	*ubuntu*) rpm_package=rpm rust_packages='rustc-1.80 and rust-1.80-src, or later ones' ;;
+	debian*\ 1[12]) rpm_package=rpm rust_packages='rustc-web and rust-web-src' ;;
+	*debian*) rpm_package=rpm rust_packages='rustc and rust-src' ;;
+	esac
+	! command -v rustup >/dev/null || rust_packages="$rust_packages; or, for rustup's rustc: rustup component add rust-src"
+}
+
+# check_tools: what is missing is named before anything is done.
+check_tools() {
+	command -v git >/dev/null || die "git is missing (package git)."
+	case $(git archive -h 2>&1) in
+	*add-file*) ;;
+	*) die "$(git --version) is too old: git archive does not know --add-file. Install git 2.30 or later." ;;
+	esac
+	command -v make >/dev/null || die "make is missing (package make)."
+	[ "$without_rpm" ] || command -v rpmbuild >/dev/null ||
+		die "rpmbuild is missing (package $rpm_package). Install it, or choose --without-rpm for the Debian tarball alone."
+}
+
+name_packages
+check_tools
 mkdir -p "$OUT"
 OUT=$(CDPATH='' cd -- "$OUT" && pwd)
 umask 022
@@ -51,14 +81,14 @@ new=
 trap 'rm -rf "$work" ${new:+"$new"}' EXIT
 trap 'exit 1' HUP INT TERM
 
-# Where anybody may write, somebody may have put a link there, to have another file
-# overwritten, or a directory.
+# In a directory that is writable for all, another user may have put a link, which would
+# have another file overwritten, or a directory.
 free_name() {
 	[ ! -L "$1" ] || die "$1 is a symbolic link, which this does not follow: remove it, or choose another directory with OUT=."
 	[ ! -d "$1" ] || die "$1 is a directory: remove it, or choose another directory with OUT=."
 }
 
-# deliver FILE NAME: there at once and whole, or not at all.
+# deliver FILE NAME: NAME appears whole, or not at all.
 deliver() {
 	free_name "$2"
 	new=$(mktemp "$2.XXXXXX")
@@ -68,7 +98,7 @@ deliver() {
 	new=
 }
 
-# rpm_changelog FILE: Debian's changelog as rpm wants it.
+# rpm_changelog FILE: converts Debian's changelog to rpm's format.
 rpm_changelog() {
 	awk '
 	/^[^ ]/ { version = substr($2, 2, length($2) - 2); changes = "" }
@@ -103,36 +133,39 @@ free_name "$tarball"
 free_name "$srpm"
 
 echo
-# For machines without Rust (docs/rust.md): in the packages, not in git.
+# For machines without Rust (docs/rust.md). The packages contain it, git does not.
 set --
-lacks=
+lacks='' why=''
+src/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
 for arch in x86_64 aarch64; do
-	echo "Compiling the Rust half for $arch..."
-	if NVPM_ARCH=$arch make -s prebuilt >"$work/ready.log" 2>&1; then
-		set -- "$@" --add-file="src/prebuilt/$arch.S"
-	else
-		tail -n 5 "$work/ready.log" >&2
-		lacks="$lacks src/prebuilt/$arch.S"
+	if [ -z "$why" ]; then
+		echo "Compiling the Rust half for $arch..."
+		if NVPM_ARCH=$arch make -s prebuilt >"$work/prebuilt.log" 2>&1; then
+			set -- "$@" --add-file="src/prebuilt/$arch.S"
+			continue
+		fi
+		tail -n 5 "$work/prebuilt.log" >&2
+		why="rustc has failed; the lines above say why"
 	fi
+	lacks="$lacks src/prebuilt/$arch.S"
 done
-lacking="lack$lacks, since there is no rustc of 1.78 or later with the source of its library here (package rust-src); the lines above say more"
 [ -z "$lacks" ] || [ "$without_rust" ] ||
-	die "packages would $lacking. Install it and run this again, or choose --without-rust for packages that build only where there is Rust."
+	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
 
 echo "Building debian tarball for nvidia-peer-memory..."
-# The archive has git's order, the commit's time and no owner's name.
+# The archive has git's order, the commit's time, and no name of an owner.
 git -c tar.umask=0022 archive --format=tar --prefix="$name/src/prebuilt/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
-if command -v rpmbuild >/dev/null; then
+if [ -z "$without_rpm" ]; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
 	{
 		sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec
 		rpm_changelog debian/changelog
 	} >"$work/nvidia_peer_memory.spec"
-	# The commit's time, and neither this machine's name nor this directory's: the
-	# source rpm holds the spec file with every macro expanded.
+	# The source rpm contains the spec file with all macros expanded: it must not show
+	# the present time, the name of this machine, or this directory.
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
@@ -145,25 +178,23 @@ if command -v rpmbuild >/dev/null; then
 	deliver "$work/rpm/${srpm##*/}" "$srpm"
 else
 	srpm=
-	echo "No source rpm: rpmbuild is not installed (package rpm on Debian, rpm-build elsewhere)."
 fi
 deliver "$work/$name.tar.gz" "$tarball"
 
 echo
-[ -z "$lacks" ] || echo "These packages $lacking. They serve machines only that have Rust themselves."
+[ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
-[ -z "$srpm" ] || cat <<EOT
-
-To install run on RPM based OS:
-    # rpmbuild --rebuild $srpm
-    # rpm -ivh <path to generated binary rpm files>
-EOT
 cat <<EOT
 
-To install on DEB based OS:
-    # dir=\$(mktemp -d) && tar xzf $tarball -C "\$dir" && cd "\$dir/$name"
-    # dpkg-buildpackage -us -uc -b
-    # apt-get install ../nvidia-peer-memory_*.deb ../nvidia-peer-memory-dkms_*.deb
-(or dpkg -i with each of them, in this order)
+To install on Debian or Ubuntu (README.md lists what this needs):
+    dir=\$(mktemp -d) && chmod 755 "\$dir" && tar xzf $tarball -C "\$dir" && cd "\$dir/$name"
+    dpkg-buildpackage -us -uc -b
+    sudo apt-get install ../nvidia-peer-memory_${newest}_all.deb ../nvidia-peer-memory-dkms_${newest}_all.deb
+EOT
+[ -z "$srpm" ] || cat <<EOT
+
+To install on a system with RPM (README.md lists what this needs):
+    rpmbuild --rebuild --without kmod $srpm
+    sudo dnf install ~/rpmbuild/RPMS/*/nvidia_peer_memory-$newest.*.rpm ~/rpmbuild/RPMS/noarch/nvidia_peer_memory-dkms-$newest.noarch.rpm
 EOT

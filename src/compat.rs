@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the kernel crate lacks, or has in some versions only.
+//! What the kernel crate lacks, or has only in some versions.
 
 use core::ptr;
 
@@ -49,17 +49,17 @@ pub(crate) fn edquot() -> Error {
 pub(crate) struct Global<T: 'static>(AtomicPtr<SpinLock<T>>);
 
 impl<T: Send> Global<T> {
-    /// A table that is not there yet.
+    /// A table that is not installed yet.
     pub(crate) const fn new() -> Self {
         // INVARIANT: NULL.
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Makes the table, which is there until what this returns is dropped.
+    /// Installs the table, until the result is dropped.
     ///
     /// # Safety
     ///
-    /// This must be called once, and nothing may use the table while or after that is dropped.
+    /// This must be called once, and no thread may use the table while the result is dropped, or later.
     pub(crate) unsafe fn install(&'static self, table: T) -> Result<Installed<T>> {
         let table = Arc::pin_init(new_spinlock!(table, "nv_peer_mem::Global"), GFP_KERNEL)?;
         // INVARIANT: `Installed` owns it.
@@ -68,11 +68,11 @@ impl<T: Send> Global<T> {
         Ok(Installed(self))
     }
 
-    /// The table, if it is there. It is used under its lock, for a moment.
+    /// The table, if it is installed. Callers hold its lock for one look-up only.
     pub(crate) fn get(&self) -> Option<&SpinLock<T>> {
         let table = self.0.load(Ordering::Acquire);
-        // SAFETY: By the type's invariant it is NULL or valid, by the requirement of `install` for as
-        // long as anyone uses it.
+        // SAFETY: By the type's invariant it is NULL or a valid pointer; by the requirement of `install` it
+        // stays valid for as long as it is used.
         unsafe { table.as_ref() }
     }
 }
@@ -85,7 +85,7 @@ impl<T: Send> Drop for Installed<T> {
         let table = self.0 .0.load(Ordering::Relaxed).cast_const();
         self.0 .0.store(ptr::null_mut(), Ordering::Relaxed);
         // SAFETY: By the invariant of `Global` it is from `into_raw`, and this object owns it; by the
-        // requirement of `install` nobody uses it any more.
+        // requirement of `install` it is not used any more.
         drop(unsafe { Arc::from_raw(table) });
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other.
+//! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other memory.
 //!
-//! The crate's root: the module, what it registers and when it withdraws it. `kernel` is the kernel's
-//! own crate, or `kernel/` here where the kernel has none.
+//! This is the crate's root: the module, the clients and files that it registers, and the order in which it
+//! removes them. `kernel` is the kernel's own crate or, where the kernel has none, the one in `kernel/`.
 
 use core::{ffi::CStr, ptr::null};
 
@@ -34,8 +34,8 @@ module! {
     license: "Dual BSD/GPL",
 }
 
-/// A client: its name where pins last until deregistration, and where they are revocable; none where it
-/// is not registered. Registered in the order of [`CLIENTS`], which is that of [`Kind`].
+/// A client's name if pins last until deregistration, and if they are revocable; no name if the client is
+/// not registered then. [`CLIENTS`] has the order of [`Kind`], in which they are registered.
 struct ClientNames {
     kind: Kind,
     persistent_first: Option<&'static CStr>,
@@ -60,7 +60,7 @@ const CLIENTS: [ClientNames; 3] = [
     },
 ];
 
-/// The module while it is loaded. Fields drop in their order here: each uses only those below it.
+/// The module while it is loaded. The fields drop in this order: each uses only the fields below it.
 struct NvPeerMem {
     _files: Files,
     _clients: [Option<Registration>; 3],
@@ -71,20 +71,22 @@ struct NvPeerMem {
 
 impl kernel::Module for NvPeerMem {
     fn init(_: &'static ThisModule) -> Result<Self> {
-        // SAFETY: Called from the module's initialisation, which may sleep.
+        // SAFETY: The module's initialisation calls this, which may sleep.
         if unsafe { abi::nvpm_peermem_loaded() } {
-            pr_err!("nvidia_peermem is loaded, which serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
+            pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
         let persistent_first = abi::persistent_api_support() && p2p::has_persistent();
-        // SAFETY: Once; the clients and the drain, after which no region is left, drop before.
+        // SAFETY: This is called once. The clients and the drain drop before the registry, and no region
+        // is left after them.
         let registry = unsafe { registry::Registry::install() }?;
-        // SAFETY: As for the registry; the files drop before, too.
+        // SAFETY: This is called once. The files, the clients and the drain drop before the pairs, and
+        // neither a reader nor a region is left after them.
         let pairs = unsafe { map_type::Pairs::install() }?;
         let drain = Drain;
         let names = CLIENTS.map(|client| match persistent_first {
             true => client.persistent_first,
-            // Without persistent pins there is nothing for the catch-all client to do.
+            // The catch-all client pins persistently only.
             false if client.kind == Kind::CatchAll && !p2p::has_persistent() => None,
             false => client.revocable_first,
         });
@@ -95,7 +97,7 @@ impl kernel::Module for NvPeerMem {
             register::<persistent::CatchAll>(catch_all)?,
         ];
         let files = Files::new(names)?;
-        // Nothing can fail any more, so no region can be left by a module that is not loaded.
+        // Nothing can fail after this, so a module that fails to load leaves no region behind.
         peer_client::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
@@ -123,13 +125,13 @@ fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<Registratio
     Registration::new::<C>(name).map(Some)
 }
 
-/// What an administrator reads in sysfs and proc, while this lives.
+/// The files in sysfs and proc, which exist while this lives.
 struct Files;
 
 impl Files {
     fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
         let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
-        // SAFETY: C copies the pointers; the names and the counters are `'static`. Called once.
+        // SAFETY: C copies the pointers; names and counters are `'static`. This is called once.
         abi::check(unsafe {
             abi::nvpm_files_create(
                 names.as_ptr(),
@@ -143,18 +145,18 @@ impl Files {
 
 impl Drop for Files {
     fn drop(&mut self) {
-        // SAFETY: `new` has created the files, which are removed once.
+        // SAFETY: `new` has created the files; this removes them once.
         unsafe { abi::nvpm_files_remove() };
     }
 }
 
-/// Keeps the code in memory until no callback of the driver runs in it any more.
+/// Keeps the code in memory until no callback of the driver runs any more.
 struct Drain;
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // SAFETY: The clients are unregistered, so no pin is made any more. Each region whose callback is
-        // armed keeps the module loaded, which is being unloaded: there is none.
+        // SAFETY: The clients are unregistered, so no new pin can be made. A region whose callback is armed
+        // would keep the module loaded; the module is being unloaded, so no callback is armed.
         unsafe { p2p::drain() };
     }
 }

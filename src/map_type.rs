@@ -2,14 +2,14 @@
 
 //! Whether, and how, a device may reach a GPU's memory (compare `drivers/pci/p2pdma.c`).
 //!
-//! The driver's call to map pages refuses some pairs of GPU and device, and gives addresses of its own
-//! making to others. This module maps physical addresses itself; so the driver is asked once for each
-//! pair, with one page: what it would map it to, beside what this module would. Only what the driver
-//! says of the pair itself is remembered, for as long as the module is loaded (the driver's options do
-//! not change meanwhile) or until the device is gone.
+//! The driver's call to map pages refuses some pairs of GPU and device, and gives other pairs addresses that
+//! only it knows. This module maps physical addresses itself. So for each pair it asks the driver once, with
+//! one page, and compares the driver's address with its own. It remembers only what the driver says about
+//! the pair itself, until the module is unloaded (the driver's options do not change before) or the device
+//! is removed.
 //!
-//! It is asked in the core's call to map, for a region that no callback waits for, with no lock of
-//! this module: the driver takes its own.
+//! It asks in the core's call to map, for a region that no callback waits for. It holds no lock of this
+//! module meanwhile, since the driver takes its own.
 
 use core::ffi::CStr;
 
@@ -29,18 +29,18 @@ use crate::{
 /// How memory of a GPU is mapped for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
-    /// By this module: the driver's own call would mean the same.
+    /// By this module: the driver's own call would have the same effect.
     Direct,
     /// By the driver, which alone knows the addresses.
     Driver,
-    /// By nobody: the one cannot reach the other.
+    /// Not at all: the device cannot reach the GPU's memory.
     NotSupported,
-    /// The driver has no pin to be asked with.
+    /// By this module: the driver cannot be asked, for want of a persistent pin.
     Unknown,
 }
 
 impl MapType {
-    /// As `statistics/pairs` tells it.
+    /// The word for it in `statistics/pairs`.
     fn name(self) -> &'static CStr {
         match self {
             Self::Direct => c"ours",
@@ -58,7 +58,7 @@ struct Pair {
     device: usize,
 }
 
-/// What is known of a pair. The reference keeps the address in the key from becoming another device's.
+/// The map type of a pair. The reference keeps another device from getting the address in the key.
 struct Known {
     device: DeviceRef,
     map_type: MapType,
@@ -70,25 +70,25 @@ pub(crate) struct Pairs(RBTree<Pair, Known>);
 static PAIRS: Global<Pairs> = Global::new();
 
 impl Pairs {
-    /// Makes the table, which is there until what this returns is dropped.
+    /// Installs the table, until the result is dropped.
     ///
     /// # Safety
     ///
-    /// As for [`Global::install`].
+    /// The requirements of [`Global::install`].
     pub(crate) unsafe fn install() -> Result<Installed<Self>> {
         // SAFETY: By this function's requirement.
         unsafe { PAIRS.install(Self(RBTree::new())) }
     }
 }
 
-/// How memory of `gpu` is mapped for `device`, with memory at `range` of the calling process should the
-/// driver have to be asked. An error if it cannot be.
+/// How memory of `gpu` is mapped for `device`. If the driver must be asked, it is asked with the first page
+/// of `range` of the calling process. An error if the memory cannot be mapped.
 pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
     let map_type = match known(gpu, device) {
         Some(map_type) => map_type,
         None => {
             let map_type = ask(device, &range.first_page())?;
-            // Where only this page was no help, the next registration asks with its own.
+            // If this page only could not be pinned, the next registration asks with its own page.
             if map_type != MapType::Unknown || !has_persistent() {
                 remember(gpu, device, map_type);
             }
@@ -96,7 +96,7 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
         }
     };
     if map_type == MapType::NotSupported {
-        pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not suit (nv_peer_mem-status shows the pair), or NVreg_GrdmaPciTopoCheckOverride=2 denies it\n");
+        pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
         return Err(eopnotsupp());
     }
     Ok(map_type)
@@ -127,8 +127,8 @@ pub(crate) fn remember(gpu: Gpu, device: Device, map_type: MapType) {
     ) else {
         return;
     };
-    // Another registration may have asked at the same time, and got the same answer: that goes when
-    // the lock is released.
+    // Another registration may have asked at the same time, and got the same answer. The older entry is
+    // dropped after the lock is released.
     let replaced = pairs.lock().0.insert(node);
     drop(replaced);
 }
@@ -150,13 +150,13 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
     pairs.0.remove_node(&removed)
 }
 
-/// Asks the driver, with one page. Only what it says of the pair is its map type: what another page,
-/// or another time, may change is an error, or unknown.
+/// Asks the driver, with one page. An answer that another page, or a later moment, may change is an error or
+/// `Unknown`.
 fn ask(device: Device, page: &Range) -> Result<MapType> {
     if !has_persistent() {
         return Ok(MapType::Unknown);
     }
-    // One that is never revoked, or the driver could free the table while it maps it.
+    // The pin is persistent, so that the driver cannot free the table while it maps it.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
         Err(error) if error.may_fall_back() => return Ok(MapType::Unknown),
@@ -166,7 +166,7 @@ fn ask(device: Device, page: &Range) -> Result<MapType> {
     let (extents, coherent) = pin.location(page)?;
     let physical = only(&extents)?;
     match pin.map(device) {
-        // The driver says so of coherent memory, too, while the kernel has no pages for it.
+        // For coherent memory this answer may only mean that the kernel has no pages for it yet.
         Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::NotSupported),
         mapped => mapped?,
     }
@@ -176,7 +176,7 @@ fn ask(device: Device, page: &Range) -> Result<MapType> {
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
-    // An address of our own means the same if it is equal, or if an IOMMU translates both.
+    // Our address has the same effect if it is equal, or if an IOMMU translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
     Ok(match bus.start == ours || both_translated {
         true => MapType::Direct,
@@ -205,8 +205,8 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     };
     for (pair, known) in pairs.lock().0.iter() {
         let name = known.map_type.name().as_ptr().cast();
-        // SAFETY: `page` by this function's requirement; the UUID has 16 bytes; the pointer is to a
-        // PCI device, to which `known` has a reference.
+        // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes; `known` has a
+        // reference to the PCI device.
         unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
     }
 }

@@ -2,10 +2,10 @@
 
 //! NVIDIA's side: pinned GPU memory, and the driver's free callback.
 //!
-//! C header: `nv-p2p.h`. There are two kinds of pins. A *persistent* one lasts until it is put. A
-//! *revocable* one is also taken back when the memory is freed: the driver calls this module, and when
-//! the callback returns it frees the page table and everything that hangs on it. It may do so before
-//! the call that pinned has returned.
+//! C header: `nv-p2p.h`. A *persistent* pin lasts until this module puts it. A *revocable* pin also ends
+//! when the memory is freed: the driver calls this module back, and frees the page table, with all that
+//! belongs to it, when the callback has returned. The callback may come before the call that pinned has
+//! returned.
 
 use core::{
     ptr::{null_mut, NonNull},
@@ -26,12 +26,12 @@ use crate::{
 ///
 /// # Safety
 ///
-/// The driver gives the memory to others as soon as [`Self::revoke`] returns, and frees the page table
-/// of the pin. By then no device may reach the memory by what was mapped of it, nobody may read that
-/// table, and the pin must be forgotten, here or by [`RevocablePin::unpin`], which looks at the number
-/// first. So `revoke` must wait until the caller of [`RevocablePin::new`] has what that returns.
+/// As soon as [`Self::revoke`] returns, the driver frees the page table of the pin and gives the memory
+/// to others. By then no device may reach the memory through the region's mapping, no thread may read
+/// that table, and the pin must be forgotten, here or by [`RevocablePin::unpin`], which looks at the
+/// number first. So `revoke` must wait until the caller of [`RevocablePin::new`] has its result.
 pub(crate) unsafe trait Revoke {
-    /// The driver takes the memory back: it does so when this returns.
+    /// The driver takes the memory back when this returns.
     fn revoke(&self);
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum PinError {
 }
 
 impl PinError {
-    /// From the driver's answer to a request to pin.
+    /// The reason in the driver's answer to a request to pin.
     fn from_driver(ret: i32) -> Self {
         match abi::check(ret) {
             Err(error) if error == EINVAL => Self::NotGpuMemory,
@@ -54,7 +54,7 @@ impl PinError {
         }
     }
 
-    /// Of a persistent pin: whether a revocable one may do instead.
+    /// Whether a revocable pin may succeed where a persistent one failed for this reason.
     pub(crate) fn may_fall_back(self) -> bool {
         matches!(self, Self::Failed(error) if error == eopnotsupp() || error == EIO)
     }
@@ -66,16 +66,16 @@ pub(crate) fn has_persistent() -> bool {
     unsafe { abi::nvpm_has_persistent() }
 }
 
-/// Bytes above which the driver is asked for single pages first. Below, the driver allocates no more
-/// than 16 MiB, twice.
+/// Above this number of bytes the driver is asked for single pages first. Up to it the driver allocates
+/// at most 16 MiB, twice.
 const LARGE: u64 = 64 << 30;
-/// Bytes that no GPU has. For as many the driver allocates 256 MiB.
+/// More bytes than a GPU has. To pin this many the driver allocates 256 MiB.
 const LARGEST: u64 = 1 << 40;
 
-/// Whether it is worth to ask the driver for all of `range`. Before it looks whose memory it is it
-/// allocates memory for each page, so a range that is nobody's would cost gigabytes. What the driver
-/// pins is one allocation, of which both ends are the process's. The ends of two allocations may be as
-/// far apart as their owner likes, so no range is larger than a GPU.
+/// Whether the driver may be asked to pin all of `range`. The driver allocates memory for each page before
+/// it looks up whose pages they are, so a huge range that is not GPU memory would cost gigabytes. Only one
+/// allocation can be pinned, so both of its ends must be GPU memory of the process. A process can place
+/// two allocations far apart and ask for everything between, so a range is never larger than a GPU.
 pub(crate) fn probe_ends(range: &Range) -> bool {
     if range.pinned() <= LARGE {
         return true;
@@ -109,16 +109,12 @@ impl PageTable {
     ///
     /// The driver must not free the table meanwhile.
     unsafe fn extents(&self, range: &Range) -> Result<Extents> {
-        // SAFETY: By the type's invariant it is the driver's table, by this function's requirement
-        // it is still there.
+        // SAFETY: By the type's invariant it is a table of the driver, which by this function's
+        // requirement is not freed meanwhile.
         let table = unsafe { self.0.as_ref() };
-        // SAFETY: A reference is a valid pointer.
+        // SAFETY: `table` is a reference, so it is valid for reading.
         if !unsafe { abi::nvpm_page_table_known(table) } {
-            pr_warn_ratelimited!(
-                "the NVIDIA driver's page table has version {:#x}, which this module does not know; install a version that fits the driver\n",
-                table.version
-            );
-            return Err(eopnotsupp());
+            return Err(unknown_version("page table", table.version));
         }
         let (page, entries) = page_size("pinned", table.page_size, table.entries, range)?;
         if table.pages.is_null() {
@@ -132,15 +128,16 @@ impl PageTable {
         })
     }
 
-    /// Whether it is memory behind a coherent link: RAM to the kernel, which is not mapped as a device's
-    /// memory is. An error if the kernel has not onlined it: neither this module nor the driver can map
-    /// it then.
+    /// Whether the memory is behind a coherent link: the kernel treats it as RAM, so it is not mapped as
+    /// the memory of a device. An error if the kernel has not onlined it: then neither this module nor the
+    /// driver can map it.
     ///
     /// # Safety
     ///
     /// The driver must not free the table meanwhile, and [`Self::extents`] must have succeeded.
     unsafe fn is_coherent(&self) -> Result<bool> {
-        // SAFETY: By this function's requirement the table is there, and in order.
+        // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents` has
+        // checked its version and its pages.
         let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
         if coherent < 0 {
             pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
@@ -155,9 +152,9 @@ impl PageTable {
     ///
     /// The driver must not free the table meanwhile.
     unsafe fn location(&self, range: &Range) -> Result<(Extents, bool)> {
-        // SAFETY: By this function's requirement the table is there.
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
         let extents = unsafe { self.extents(range) }?;
-        // SAFETY: By this function's requirement the table is there; `extents` has succeeded.
+        // SAFETY: By this function's requirement the table is not freed meanwhile; `extents` has succeeded.
         let coherent = unsafe { self.is_coherent() }?;
         Ok((extents, coherent))
     }
@@ -168,17 +165,25 @@ impl PageTable {
     ///
     /// The driver must not free the table meanwhile.
     unsafe fn gpu(&self) -> Gpu {
-        // SAFETY: By this function's requirement the table is there.
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
         let uuid = unsafe { abi::nvpm_page_table_uuid(self.0.as_ptr()) };
-        // SAFETY: NULL, or the 16 bytes that hang on the table.
+        // SAFETY: NULL, or valid for reading 16 bytes, as long as the table is not freed.
         unsafe { uuid.cast::<Gpu>().as_ref() }
             .copied()
             .unwrap_or_default()
     }
 }
 
-/// Bytes of a page and number of pages, of what the driver says it has `done` with the range: all
-/// of it, or an error.
+/// Logs that the driver has made an object of a version that this module does not know.
+fn unknown_version(made: &str, version: u32) -> Error {
+    pr_warn_ratelimited!(
+        "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version of nv_peer_mem that fits the driver\n"
+    );
+    eopnotsupp()
+}
+
+/// The bytes of a page and the number of pages that the driver reports to have `done` (pinned or mapped).
+/// An error if they do not add up to the whole range.
 fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize)> {
     let page: u64 = match kind {
         abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,
@@ -186,14 +191,14 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
         abi::NVIDIA_P2P_PAGE_SIZE_128KB => 128 << 10,
         _ => {
             pr_warn_ratelimited!(
-                "the NVIDIA driver's page size {kind} is not one that this module knows\n"
+                "the NVIDIA driver's page size type {kind} is unknown to this module\n"
             );
             return Err(eopnotsupp());
         }
     };
     if u64::from(entries).checked_mul(page) != Some(range.pinned()) {
         pr_warn_ratelimited!(
-            "the NVIDIA driver {done} {entries} pages of {page} bytes for {} bytes\n",
+            "the NVIDIA driver {done} {entries} pages of {page} bytes for a range of {} bytes\n",
             range.pinned()
         );
         return Err(EIO);
@@ -202,20 +207,20 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
     Ok((page, entries))
 }
 
-/// Pages pinned until this is dropped, with what the driver has mapped of them.
+/// Pages that are pinned until this is dropped, and the driver's mapping of them, if there is one.
 ///
 /// # Invariants
 ///
-/// `table` came from a successful persistent pin at `address` that has not been put: the driver does
-/// not free it. `mapping` was made of it for the device, and has not been unmapped.
+/// `table` came from a successful persistent pin at `address`. The pin has not been put, so the driver does
+/// not free the table. `mapping` was made from the table for the device, and has not been unmapped.
 pub(crate) struct PersistentPin {
     table: PageTable,
     address: u64,
     mapping: Option<(Device, NonNull<abi::nvidia_p2p_dma_mapping>)>,
 }
 
-// SAFETY: The driver unmaps and puts a persistent pin from any task, and nothing changes its table
-// and mapping meanwhile.
+// SAFETY: The driver lets any task unmap and put a persistent pin, and does not change its table and
+// mapping meanwhile.
 unsafe impl Send for PersistentPin {}
 
 impl PersistentPin {
@@ -225,7 +230,7 @@ impl PersistentPin {
         // SAFETY: `table` is valid for the driver to store a pointer.
         let ret =
             unsafe { abi::nvpm_get_pages_persistent(range.start(), range.pinned(), &mut table) };
-        // On failure the pointer may be anything.
+        // On failure the driver leaves any value in the pointer.
         if ret != 0 {
             return Err(PinError::from_driver(ret));
         }
@@ -256,11 +261,11 @@ impl PersistentPin {
         unsafe { self.table.gpu() }
     }
 
-    /// Has the driver map the pages for `device`.
+    /// Lets the driver map the pages for `device`.
     pub(crate) fn map(&mut self, device: Device) -> Result {
         self.unmap();
         let mut mapping = null_mut();
-        // SAFETY: The device exists by the invariant of its type, the table by that of this one;
+        // SAFETY: By the invariant of `Device` the device exists, by that of this type the table does;
         // `mapping` is valid for the driver to store a pointer.
         abi::check(unsafe {
             abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.0.as_ptr(), &mut mapping)
@@ -271,20 +276,20 @@ impl PersistentPin {
         Ok(())
     }
 
-    /// What the driver has mapped `range` to: extents of bus addresses.
+    /// The bus addresses to which the driver has mapped `range`, as extents.
     pub(crate) fn bus_extents(&self, range: &Range) -> Result<Extents> {
         let (_, mapping) = self.mapping.as_ref().ok_or(EINVAL)?;
         // SAFETY: By the type's invariant the mapping has not been unmapped.
         bus_extents(unsafe { mapping.as_ref() }, range)
     }
 
-    /// Has the driver unmap what it has mapped.
+    /// Lets the driver undo its mapping, if there is one.
     pub(crate) fn unmap(&mut self) {
         let Some((device, mapping)) = self.mapping.take() else {
             return;
         };
-        // SAFETY: By the type's invariant the mapping was made of this table for this device, and is
-        // unmapped once. The device exists by the invariant of its type.
+        // SAFETY: By the type's invariant the mapping was made from this table for this device, and is
+        // unmapped once. By the invariant of `Device` the device exists.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(
                 device.as_pci(),
@@ -304,7 +309,8 @@ impl PersistentPin {
 impl Drop for PersistentPin {
     fn drop(&mut self) {
         self.unmap();
-        // SAFETY: By the type's invariant the pin has not been put, and nothing uses its table any more.
+        // SAFETY: By the type's invariant the pin has not been put. `self` owns the table, so it is not
+        // used after this.
         let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.0.as_ptr()) };
         if let Err(error) = abi::check(ret) {
             pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
@@ -312,15 +318,11 @@ impl Drop for PersistentPin {
     }
 }
 
-/// Extents of the bus addresses of a mapping of `range`.
+/// The bus addresses of a mapping of `range`, as extents.
 fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<Extents> {
-    // SAFETY: A reference is a valid pointer.
+    // SAFETY: `mapping` is a reference, so it is valid for reading.
     if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
-        pr_warn_ratelimited!(
-            "the NVIDIA driver's DMA mapping has version {:#x}, which this module does not know; install a version that fits the driver\n",
-            mapping.version
-        );
-        return Err(eopnotsupp());
+        return Err(unknown_version("DMA mapping", mapping.version));
     }
     let (page, entries) = page_size("mapped", mapping.page_size_type, mapping.entries, range)?;
     if mapping.dma_addresses.is_null() {
@@ -331,30 +333,30 @@ fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<E
     Extents::collect(addresses, page, |&address| address)
 }
 
-/// What is known of revocably pinned memory when the driver may have freed its page table: where
-/// it is, and whose.
+/// What this module keeps of the page table of a revocable pin, since the driver may free the table: where
+/// the memory is, and of which GPU.
 pub(crate) struct Memory {
     pub(crate) extents: Extents,
     pub(crate) gpu: Gpu,
 }
 
-/// Pages pinned until they are put or the driver takes them back, whichever comes first.
+/// Pages that are pinned until they are put or the driver takes them back, whichever comes first.
 ///
-/// Dropping it does nothing: the driver itself undoes what it takes back.
+/// Dropping this does nothing: the driver itself undoes a pin that it takes back.
 ///
 /// # Invariants
 ///
-/// `table` came from a successful pin. It is a key for the driver, and is not followed.
+/// The table came from a successful pin. It is only used as a key for the driver, and never read.
 #[must_use = "only `unpin` gives the pages back"]
 pub(crate) struct RevocablePin(PageTable);
 
 impl RevocablePin {
-    /// Pins `range` of the calling process for the registration `number`, which has been armed. With
-    /// the pin comes what there is to know of the memory, or the reason why the pin is of no use.
+    /// Pins `range` of the calling process for the registration `number`, which must be armed. Returns the
+    /// pin, and the memory or the reason why the memory is of no use.
     ///
-    /// The driver may revoke the registration before this returns, and waits until the caller has what
-    /// this returns. Before that the pin must not be undone, or callback and unpinning would wait for
-    /// each other. On failure the registration is not armed any more.
+    /// The driver's callback may come before this returns, and waits until the caller has the result. The
+    /// pin must not be undone before that, or the callback and the unpinning would wait for each other. On
+    /// failure this disarms the registration.
     pub(crate) fn new(range: &Range, number: Number) -> Result<(Self, Result<Memory>), PinError> {
         let lock = UnpinLock::shared();
         let pinned = get_pages(range, number);
@@ -367,13 +369,13 @@ impl RevocablePin {
         Ok((Self(table), memory))
     }
 
-    /// What there is to know of the memory.
+    /// Reads from the page table what is kept of it.
     ///
     /// # Safety
     ///
     /// The driver must not free the table meanwhile.
     unsafe fn memory(table: &PageTable, range: &Range) -> Result<Memory> {
-        // SAFETY: By this function's requirement the table is there.
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
         let (extents, coherent) = unsafe { table.location(range) }?;
         if coherent {
             pr_warn_ratelimited!(
@@ -382,14 +384,14 @@ impl RevocablePin {
             );
             return Err(eopnotsupp());
         }
-        // SAFETY: By this function's requirement the table is there.
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
         let gpu = unsafe { table.gpu() };
         Ok(Memory { extents, gpu })
     }
 
-    /// Unpins `range` for the registration `number`, if the driver has not taken the pages back. Where
-    /// the driver would find nothing, or does not say whether it has done so, the pin becomes an
-    /// orphan: the callback takes the registration out of the table when the memory is freed.
+    /// Unpins `range` for the registration `number`, unless the driver has taken the pages back. If the
+    /// driver would not find the pin, or reports an error, the registration becomes an orphan: the callback
+    /// removes it from the registry when the memory is freed.
     pub(crate) fn unpin(self, range: &Range, number: Number) {
         if self.put(range, number) {
             drop(number.disarm());
@@ -398,33 +400,29 @@ impl RevocablePin {
         }
     }
 
-    /// Whether the driver has unpinned the pages, or never will call back about them again.
+    /// Unpins; whether the pages are unpinned and no callback for them can come any more.
     fn put(&self, range: &Range, number: Number) -> bool {
-        // The driver knows a pin by process. From another process it would find nothing, do nothing
-        // and say nothing. So it may in a process that exits, if the process's own objects of the
-        // driver are gone: the driver frees what is left of them, with a callback.
-        // SAFETY: Reads a flag of the calling thread.
+        // The driver looks a pin up by process. Called from another process it finds nothing, and returns
+        // 0. The same can happen in a process that exits, whose objects in the driver may be gone: the
+        // driver then frees its memory, with a callback.
+        // SAFETY: Reads a flag of the calling thread, from any context.
         if !number.is_of_current() || unsafe { abi::nvpm_current_exiting() } {
             return false;
         }
         let _lock = UnpinLock::exclusive();
-        // The callback has come: the driver frees the page table, and its address may be another's.
-        if !number.is_armed() {
-            return true;
-        }
-        // In a process that lives the driver may find nothing, too. It is asked before: afterwards
-        // memory that is freed at this moment would look the same.
+        // In a living process, too, the driver may not find the pin. It is asked before the unpinning:
+        // asked afterwards, it would give the same answer for memory that was freed at that moment.
         if !is_listed(&range.first_page(), number) {
             return false;
         }
-        // Drivers before 535 read the table before they take their lock: it must not have been freed
-        // while they were asked.
+        // If the callback has come, the driver frees the page table, and may use its address again. This
+        // is the last question, since drivers before 535 read the table before they take their lock.
         if !number.is_armed() {
             return true;
         }
-        // If the driver has taken the pages back meanwhile, it finds no such key and returns 0: no pin
-        // can have got the same address since, for that needs the lock. After this no callback can
-        // start, and none is running.
+        // If the driver takes the pages back in this moment, it does not find the key, and returns 0. No
+        // new pin can have the same key: pinning needs the unpin lock. After this call no callback for this
+        // pin is running, and none can start.
         put_pages(range, self.0)
     }
 }
@@ -432,7 +430,7 @@ impl RevocablePin {
 /// Pins `range` revocably, for the callback to find the registration `number`.
 fn get_pages(range: &Range, number: Number) -> Result<PageTable, PinError> {
     let mut table = null_mut();
-    // SAFETY: `table` is valid for the driver to store a pointer; `free_callback` takes any number.
+    // SAFETY: `table` is valid for the driver to store a pointer; `free_callback` accepts any number.
     let ret = unsafe {
         abi::nvidia_p2p_get_pages(
             0,
@@ -444,7 +442,7 @@ fn get_pages(range: &Range, number: Number) -> Result<PageTable, PinError> {
             number.to_data(),
         )
     };
-    // On failure the pointer may be anything, and no callback is armed.
+    // On failure the driver leaves any value in the pointer, and arms no callback.
     if ret != 0 {
         return Err(PinError::from_driver(ret));
     }
@@ -454,14 +452,14 @@ fn get_pages(range: &Range, number: Number) -> Result<PageTable, PinError> {
         .ok_or(PinError::Failed(EIO))
 }
 
-/// Unpins what [`get_pages`] has pinned; says so if the driver refuses.
+/// Unpins what [`get_pages`] has pinned; false, with a warning in the log, if the driver refuses.
 fn put_pages(range: &Range, table: PageTable) -> bool {
-    // SAFETY: The arguments are those of the pin. The driver looks for the table by its address and
-    // does not follow it before it has found it.
+    // SAFETY: The arguments are those of the pin. The driver looks the table up by its address, and only
+    // reads it when it has found it.
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.0.as_ptr()) };
     if let Err(error) = abi::check(ret) {
         pr_warn_ratelimited!(
-            "the NVIDIA driver did not unpin GPU memory (error {}): it does so when the memory is freed\n",
+            "the NVIDIA driver did not unpin GPU memory (error {}): it is unpinned when it is freed\n",
             -error.to_errno()
         );
         return false;
@@ -469,38 +467,38 @@ fn put_pages(range: &Range, table: PageTable) -> bool {
     true
 }
 
-/// Whether the driver finds memory of the calling process at `page`, which is pinned. The driver looks
-/// for what to unpin among the processes that the memory's objects list, and the client of the driver
-/// that lists this one may have ended (with MPS, which holds the memory of many processes in its own).
-/// For the thread that holds the unpin lock exclusively.
+/// Whether the driver still finds GPU memory of the calling process at `page`, which is pinned. An object of
+/// the driver lists the processes that may pin its memory, and this process can disappear from that list
+/// while it lives (with MPS, one server owns the memory of many processes). Then the driver does not find
+/// the pin either. The caller must hold the unpin lock exclusively.
 fn is_listed(page: &Range, number: Number) -> bool {
     match get_pages(page, number) {
         Err(PinError::NotGpuMemory) => false,
-        // No memory for the question says nothing of the answer.
+        // The question itself has failed, which says nothing about the list.
         Err(PinError::Failed(_)) => true,
-        // The callback of a page that stays pinned will look for the number.
+        // If this page stays pinned, its callback will look for the number.
         Ok(table) => put_pages(page, table),
     }
 }
 
-/// The lock between pinning revocably and unpinning. The driver knows a pin by the address of its page
-/// table. It must not give the address of one that it frees to a new pin while the old pin is about to
-/// be unpinned.
+/// The lock between pinning revocably (shared) and unpinning (exclusive). The driver identifies a pin by
+/// the address of its page table. When it frees a table, it must not use the address for a new pin while
+/// this module is about to unpin the old one.
 struct UnpinLock {
     exclusive: bool,
 }
 
 impl UnpinLock {
-    /// For pinning: any number at a time.
+    /// For pinning: any number of threads at a time.
     fn shared() -> Self {
-        // SAFETY: Called where sleeping is allowed, without the lock; dropping unlocks.
+        // SAFETY: The caller may sleep and does not hold the lock; `drop` unlocks it.
         unsafe { abi::nvpm_unpin_lock(false) };
         Self { exclusive: false }
     }
 
-    /// For unpinning: no other thread.
+    /// For unpinning: one thread, and no thread that pins.
     fn exclusive() -> Self {
-        // SAFETY: Called where sleeping is allowed, without the lock; dropping unlocks.
+        // SAFETY: The caller may sleep and does not hold the lock; `drop` unlocks it.
         unsafe { abi::nvpm_unpin_lock(true) };
         Self { exclusive: true }
     }
@@ -508,7 +506,7 @@ impl UnpinLock {
 
 impl Drop for UnpinLock {
     fn drop(&mut self) {
-        // SAFETY: Unlocks what this object has locked, in the same mode.
+        // SAFETY: This object has taken the lock, in the same mode.
         unsafe { abi::nvpm_unpin_unlock(self.exclusive) };
     }
 }
@@ -517,28 +515,28 @@ impl Drop for UnpinLock {
 ///
 /// # Safety
 ///
-/// To be called by the driver, which frees the pages of the registration when this returns.
+/// Only the driver may call this. It frees the pages of the registration when this returns.
 unsafe extern "C" fn free_callback(number: *mut c_void) {
     if let Some(target) = Number::from_data(number).disarm() {
         target.revoke();
     }
 }
 
-/// Returns when no callback is running any more, not even its last instructions.
+/// Waits until no callback is running any more, not even its last instructions.
 ///
-/// The driver holds one lock over every callback and takes it to look for memory: it is asked for
-/// memory that nobody has.
+/// The driver holds one lock during each callback, and takes the same lock to look memory up. So this asks
+/// it to pin an address that is not GPU memory.
 ///
 /// # Safety
 ///
-/// For the module's end: no callback may be armed.
+/// No callback may be armed: for the unloading of the module.
 pub(crate) unsafe fn drain() {
     let Some(page) = Range::new(GPU_PAGE, GPU_PAGE) else {
         return;
     };
     loop {
         match get_pages(&page, Number::from_data(null_mut())) {
-            // The driver may have had no memory to get as far as its lock.
+            // Without memory the driver may not have got as far as its lock.
             Err(PinError::Failed(error)) if error == ENOMEM => wait_for_memory(),
             Err(_) => return,
             Ok(table) => {

@@ -28,20 +28,20 @@ use crate::{
     stats,
 };
 
-/// The clients, in the order in which the core asks them.
+/// The clients, in the order in which the core asks them: `enum nvpm_client_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Keeps memory until the registration ends, where the driver can do that.
-    Persistent,
+    Persistent = abi::NVPM_PERSISTENT as isize,
     /// Gives memory up when it is freed.
-    Revocable,
+    Revocable = abi::NVPM_REVOCABLE as isize,
     /// As the first one, for what no other client serves.
-    CatchAll,
+    CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
 /// A way to pin.
 pub(crate) trait Client: 'static {
-    /// Which client it is.
+    /// The kind of this client.
     const KIND: Kind;
     /// A registration of this client.
     type Region: Region;
@@ -57,12 +57,12 @@ pub(crate) trait Region: Sized + Send {
     /// Gives this owner of the region to the core.
     fn into_context(self) -> *mut c_void;
 
-    /// Takes it back.
+    /// Takes the region back from the core.
     ///
     /// # Safety
     ///
-    /// `context` must be from [`Self::into_context`]. What this returns may be dropped once; until then
-    /// there may be others, [`ManuallyDrop`], for the duration of a call each.
+    /// `context` must be from [`Self::into_context`]. Only one result may be dropped; others must be in a
+    /// [`ManuallyDrop`], and must not outlive the call that made them or that one result.
     unsafe fn from_context(context: *mut c_void) -> Self;
 
     /// The core takes the pages, for the registration that it calls `context`.
@@ -78,11 +78,11 @@ pub(crate) trait Region: Sized + Send {
     fn release(self);
 }
 
-/// Whether the clients may claim memory: the core asks before it has returned from registering
-/// them, and before it is certain that the module will stay.
+/// Whether the clients may claim memory. The core asks a client even before its registration has returned,
+/// when loading the module can still fail.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// All clients are registered: from here on they claim memory.
+/// All clients are registered: from now on they claim memory.
 pub(crate) fn open() {
     OPEN.store(true, Ordering::Release);
 }
@@ -100,7 +100,7 @@ pub(crate) struct Registration {
 
 // SAFETY: The core may be asked to unregister a client from any thread.
 unsafe impl Send for Registration {}
-// SAFETY: Nothing is done through a shared reference.
+// SAFETY: A shared reference gives access to nothing.
 unsafe impl Sync for Registration {}
 
 impl Registration {
@@ -109,7 +109,7 @@ impl Registration {
     pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
         Self::with_core::<C>(name).inspect_err(|error| {
             pr_err!(
-                "the RDMA core refuses the client '{}' (error {}): another module may have registered that name (ls /sys/kernel/mm/memory_peers): unload it\n",
+                "the RDMA core refuses the client '{}' (error {}): another module may have registered that name: unload it (ls /sys/kernel/mm/memory_peers lists the names)\n",
                 name,
                 -error.to_errno()
             );
@@ -157,9 +157,8 @@ impl Drop for Registration {
 
 type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 
-// What the core gave when the revocable client was registered, for the driver's callback, which has no
-// context of its own. They change only while no registration can exist: before the module is open for
-// them, and after the core has let go of the client.
+// The core's function and handle for the revocable client, kept for the driver's callback. They change only
+// while no registration can exist: before `open`, and after the core has unregistered the client.
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
@@ -213,7 +212,7 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
         // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
         client.flags = 1;
-        // Tells the core that the fields behind are there.
+        // This flag tells the core that the structure has the extension's fields.
         if let Some(last) = client.client.version.last_mut() {
             *last = 1;
         }
@@ -258,7 +257,7 @@ unsafe extern "C" fn acquire<C: Client>(
 
 /// The region of `len` bytes at `address`, if that is memory for the client.
 fn region_of<C: Client>(address: u64, len: u64) -> Result<Option<C::Region>> {
-    // Without a reference the module is about to be unloaded: it does not serve any more.
+    // Without a reference the module is being unloaded, and serves no new memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
     };
@@ -268,7 +267,7 @@ fn region_of<C: Client>(address: u64, len: u64) -> Result<Option<C::Region>> {
     C::acquire(range, Registered::new(&range, C::KIND as u8, module)?)
 }
 
-/// What the core gets for a region that there was no memory for: no region's address.
+/// The context that stands for a region for which there was no memory: the address of no region.
 fn no_memory() -> *mut c_void {
     static NO_MEMORY: u8 = 0;
     (&raw const NO_MEMORY).cast_mut().cast()
@@ -283,7 +282,8 @@ unsafe fn region<R: Region>(context: *mut c_void) -> Result<ManuallyDrop<R>> {
     if context == no_memory() {
         return Err(ENOMEM);
     }
-    // SAFETY: Not `no_memory`, so `acquire` got it from `into_context`; `release` takes it back last.
+    // SAFETY: It is not `no_memory`, so `acquire` got it from `into_context`. It is not dropped here, and
+    // `release` comes later.
     Ok(ManuallyDrop::new(unsafe { R::from_context(context) }))
 }
 
@@ -291,8 +291,8 @@ unsafe fn region<R: Region>(context: *mut c_void) -> Result<ManuallyDrop<R>> {
 ///
 /// # Safety
 ///
-/// As for [`region`]: the core calls this between `acquire` and `release`, and one of this client's
-/// functions at a time for a context.
+/// The requirements of [`region`]. The core calls this between `acquire` and `release`, and calls one of
+/// this client's functions at a time for a context.
 unsafe extern "C" fn get_pages<R: Region>(
     _address: c_ulong,
     _len: usize,
@@ -312,8 +312,8 @@ unsafe extern "C" fn get_pages<R: Region>(
 ///
 /// # Safety
 ///
-/// As for [`get_pages`]; `device` must be NULL or a device that outlives the region's mapping, `table`
-/// and `mapped` valid for writing.
+/// The requirements of [`get_pages`]. `device` must be NULL or a device that outlives the region's mapping;
+/// `table` and `mapped` must be valid for writing.
 unsafe extern "C" fn dma_map<R: Region>(
     table: *mut abi::sg_table,
     context: *mut c_void,
@@ -348,7 +348,7 @@ unsafe extern "C" fn dma_map<R: Region>(
 ///
 /// # Safety
 ///
-/// As for [`get_pages`].
+/// The requirements of [`get_pages`].
 unsafe extern "C" fn dma_unmap<R: Region>(
     _table: *mut abi::sg_table,
     context: *mut c_void,
@@ -365,16 +365,16 @@ unsafe extern "C" fn dma_unmap<R: Region>(
 /// lock that a callback of the driver may wait for, and unpinning waits for the callback.
 extern "C" fn put_pages(_table: *mut abi::sg_table, _context: *mut c_void) {}
 
-/// The unit of the scatterlist: pages of the kernel, to which it is trimmed already.
+/// The page size of the scatterlist, which is trimmed to pages of the kernel.
 extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
     abi::page_size() as c_ulong
 }
 
-/// The core has no more to say about the region.
+/// The core is done with the region.
 ///
 /// # Safety
 ///
-/// As for [`get_pages`]; `context` is not used again.
+/// The requirements of [`get_pages`], and `context` must not be used again.
 unsafe extern "C" fn release<R: Region>(context: *mut c_void) {
     // SAFETY: By this function's requirement `context` is from `acquire`, and this is its last use.
     if let Ok(region) = unsafe { region::<R>(context) } {

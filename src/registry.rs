@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! The table of registrations: for the driver's free callback, for `/proc/driver/nv_peer_mem/regions`,
-//! and for what is left behind.
+//! and for orphans.
 //!
-//! Its key is a number that is never used again. The driver carries it to its callback: one that comes
-//! late finds nothing, where a pointer would lead to freed memory. A reader of the file goes on behind
-//! the last number that it has seen.
+//! The key is a number that is never used again. The driver passes it to the free callback: a late callback
+//! finds no entry, where a pointer would lead to freed memory. A reader of the file continues after the
+//! last number that it has seen.
 //!
-//! A registration that ends in another process than the one that made it, or with that process, stays
-//! pinned until the memory is freed, for the driver unpins for nobody else. It is an *orphan*: the
-//! limit on locked memory does not count it any more, so it is counted here, for the process and for
-//! its user, and bounded for each.
+//! The driver unpins memory only for the process that pinned it. A registration that ends in another
+//! process, or together with its own, therefore stays pinned until the memory is freed: it is an *orphan*.
+//! The limit on locked memory does not count orphans, so this table counts them, and bounds them for each
+//! process and for each user.
 
 use kernel::{
     prelude::*,
@@ -33,10 +33,10 @@ pub(crate) use crate::abi::nvpm_region_state as State;
 const REGISTRATIONS: u32 = 1024;
 /// GPU pages of them, together: 64 GiB.
 const PAGES: u64 = 1 << 20;
-/// How many times as much a user may have.
+/// A user may have this many times as much.
 const PROCESSES: u32 = 16;
 
-/// What there is to know of registrations.
+/// All registrations, and the owners of orphans.
 pub(crate) struct Registry {
     registrations: RBTree<u64, Record>,
     orphans: RBTree<Owner, Orphans>,
@@ -47,11 +47,11 @@ static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A registration.
 struct Record {
-    /// What the driver's callback revokes, while one may come.
+    /// The region that the driver's callback revokes, while a callback can come.
     target: Option<Region>,
-    /// What is told of it.
+    /// What `/proc/driver/nv_peer_mem/regions` shows.
     told: abi::nvpm_region,
-    /// For whom it counts as an orphan.
+    /// The owners for whom it counts as an orphan.
     charged: Charged,
 }
 
@@ -65,7 +65,7 @@ enum Charged {
     ProcessAndUser,
 }
 
-/// Who has orphans.
+/// An owner of orphans.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     Process { born: u64, tgid: i32 },
@@ -78,7 +78,7 @@ pub(crate) struct Orphans {
     pages: u64,
 }
 
-/// A process, by number and time of birth: numbers come again.
+/// A process, by its number and its start time, since numbers are used again.
 #[derive(Clone, Copy)]
 pub(crate) struct Process(abi::nvpm_process);
 
@@ -109,11 +109,11 @@ impl Process {
 }
 
 impl Registry {
-    /// Makes the registry, which is there until what this returns is dropped.
+    /// Installs the registry, until the result is dropped.
     ///
     /// # Safety
     ///
-    /// As for [`Global::install`].
+    /// The requirements of [`Global::install`].
     pub(crate) unsafe fn install() -> Result<Installed<Self>> {
         let registry = Self {
             registrations: RBTree::new(),
@@ -123,14 +123,14 @@ impl Registry {
         unsafe { REGISTRY.install(registry) }
     }
 
-    /// Whether the owner has so many orphans, or GPU pages of them.
+    /// Whether the owner has this many orphans, or this many GPU pages in them.
     fn is_full(&self, owner: Owner, registrations: u32, pages: u64) -> bool {
         self.orphans
             .get(&owner)
             .is_some_and(|orphans| orphans.registrations >= registrations || orphans.pages >= pages)
     }
 
-    /// Counts an orphan of the owner, for whom `first` is taken if it is the first.
+    /// Counts an orphan of the owner. If it is the owner's first, `first` becomes its entry.
     pub(crate) fn charge(&mut self, owner: Owner, pages: u64, first: &mut Option<OrphansNode>) {
         match self.orphans.get_mut(&owner) {
             Some(orphans) => {
@@ -145,7 +145,7 @@ impl Registry {
         }
     }
 
-    /// The memory of an orphan is freed. What is returned is to be dropped without the lock.
+    /// Counts an orphan of the owner less. The caller drops the result after it has released the lock.
     pub(crate) fn discharge(&mut self, owner: Owner, pages: u64) -> Option<OrphansNode> {
         let orphans = self.orphans.get_mut(&owner)?;
         orphans.registrations = orphans.registrations.wrapping_sub(1);
@@ -159,8 +159,8 @@ impl Registry {
 
 pub(crate) type OrphansNode = RBTreeNode<Owner, Orphans>;
 
-/// A node for the first orphan of an owner. What is not counted would not be bounded, so this
-/// waits until there is memory.
+/// An entry for the first orphan of an owner. An orphan must be counted, so this waits until there is
+/// memory.
 pub(crate) fn first_orphan(owner: Owner, pages: u64) -> OrphansNode {
     loop {
         let orphans = Orphans {
@@ -190,10 +190,10 @@ pub(crate) fn may_pin() -> Result {
     );
     drop(registry);
     if process_full {
-        pr_warn_ratelimited!("a process has left {REGISTRATIONS} registrations of GPU memory behind, or 64 GiB: they were deregistered by another process than the one that made them, and stay until that one frees the memory; it cannot register more until then\n");
+        pr_warn_ratelimited!("a process has {REGISTRATIONS} orphaned registrations of GPU memory, or 64 GiB of them (nvpm regions lists them as \"left\"): they stay pinned until the memory is freed, and the process cannot register more until then\n");
     } else if user_full {
         pr_warn_ratelimited!(
-            "the processes of user {} have left {} registrations of GPU memory behind, or 1 TiB: they stay until the memory is freed (nvpm regions lists them as \"left\"), and the user cannot register more until then\n",
+            "the processes of user {} have {} orphaned registrations of GPU memory, or 1 TiB of them (nvpm regions lists them as \"left\"): they stay pinned until the memory is freed, and the user cannot register more until then\n",
             process.0.uid,
             PROCESSES * REGISTRATIONS
         );
@@ -208,12 +208,12 @@ pub(crate) fn may_pin() -> Result {
 pub(crate) struct Number(u64);
 
 impl Number {
-    /// As the driver carries it to the callback. 0 is no registration's.
+    /// The number as the driver passes it to the callback. No registration has the number 0.
     pub(crate) fn to_data(self) -> *mut c_void {
         self.0 as usize as *mut c_void
     }
 
-    /// From what the driver carried.
+    /// The number that the driver has passed.
     pub(crate) fn from_data(data: *mut c_void) -> Self {
         Self(data as usize as u64)
     }
@@ -224,29 +224,29 @@ impl Number {
         registry.registrations.get_mut(&self.0).map(change)
     }
 
-    /// The driver's callback may come from now on, and revokes `target`.
+    /// From now on the driver's callback may come; it revokes `target`.
     pub(crate) fn arm(self, target: Region) {
         let unused = self.change(|record| record.target.replace(target));
         drop(unused);
     }
 
-    /// Whether the callback may still come.
+    /// Whether the callback can still come.
     pub(crate) fn is_armed(self) -> bool {
         self.change(|record| record.target.is_some()) == Some(true)
     }
 
-    /// Takes out what the callback revokes: exactly one caller gets it. After this a callback
-    /// finds nothing.
+    /// Takes the region out that the callback would revoke. Exactly one caller gets it; later callbacks
+    /// find nothing.
     pub(crate) fn disarm(self) -> Option<Region> {
         self.change(|record| record.target.take()).flatten()
     }
 
-    /// Tells the state of the registration.
+    /// Records the state of the registration.
     pub(crate) fn set_state(self, state: State) {
         self.change(|record| record.told.state = state as u8);
     }
 
-    /// Tells that `device` can reach the memory.
+    /// Records that `device` can reach the memory.
     pub(crate) fn set_mapped(self, device: Device) {
         self.change(|record| {
             (record.told.domain, record.told.devfn) = device.pci_address();
@@ -268,9 +268,9 @@ impl Number {
         let pages = u64::from(pages);
         let mut of_user = Some(first_orphan(process.user(), pages));
         let mut of_process = Some(first_orphan(process.owner(), pages));
-        // A kernel thread deregisters what a device had that is reset or removed. The process has
-        // not chosen that, and may go on; the bound of its user is wider.
-        // SAFETY: Reads a flag of the calling thread.
+        // A kernel thread deregisters the registrations of a device that is reset or removed. The process
+        // did not choose that, and may register more: only the wider bound of its user counts.
+        // SAFETY: Reads a flag of the calling thread, from any context.
         let charged = match unsafe { abi::nvpm_current_kthread() } {
             true => Charged::User,
             false => Charged::ProcessAndUser,
@@ -282,7 +282,7 @@ impl Number {
         let Some(record) = registry.registrations.get_mut(&self.0) else {
             return;
         };
-        // The callback has come meanwhile.
+        // The callback has come in the meantime.
         if record.target.is_none() {
             return;
         }
@@ -303,9 +303,9 @@ pub(crate) struct ModuleRef(());
 impl ModuleRef {
     /// A reference, unless the module is about to be unloaded.
     pub(crate) fn get() -> Option<Self> {
-        // SAFETY: The module is at least still running this code.
+        // SAFETY: The module is loaded, since it runs this code.
         let live = unsafe { abi::nvpm_try_module_get() };
-        // (`then_some` would make the object, and drop it, in any case.)
+        // (`then_some` would create the object even without a reference, and drop it.)
         live.then(|| Self(()))
     }
 }
@@ -317,7 +317,7 @@ impl Drop for ModuleRef {
     }
 }
 
-/// A registration: in the table for as long as this lives, and the module in memory.
+/// A registration's entry in the table. While this lives, the entry exists and the module stays loaded.
 pub(crate) struct Registered {
     number: Number,
     _module: ModuleRef,
@@ -388,8 +388,8 @@ impl Drop for Registered {
     }
 }
 
-/// Copies what is told of the first registration with a number of `number` or above, and returns its
-/// number; 0 if there is none.
+/// Copies what the file shows of the first registration whose number is not below `number`, and returns
+/// that registration's number; 0 if there is none.
 ///
 /// # Safety
 ///

@@ -316,7 +316,7 @@ impl peer_client::Region for Region {
     fn dma_map(&mut self, device: Device) -> Result<abi::sg_table> {
         if !device.can_invalidate() {
             pr_warn_ratelimited!(
-                "the driver of this RDMA device cannot give up GPU memory that is freed{}\n",
+                "the driver of this RDMA device cannot revoke registrations of GPU memory{}\n",
                 persistent_instead()
             );
             return Err(eopnotsupp());
@@ -325,7 +325,7 @@ impl peer_client::Region for Region {
         let memory = self.begin_mapping()?;
         if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
             pr_warn_ratelimited!(
-                "between this GPU and this RDMA device only the NVIDIA driver itself can map memory, and what it maps cannot be revoked{}\n",
+                "only the NVIDIA driver can map this GPU's memory for this RDMA device, and its mappings cannot be revoked{}\n",
                 persistent_instead()
             );
             return Err(eopnotsupp());

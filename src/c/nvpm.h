@@ -173,7 +173,7 @@ enum nvpm_client_kind {
  */
 int nvpm_files_create(const char *const names[NVPM_CLIENTS],
 		      const struct nvpm_counter *const *counters, u32 n_counters);
-/* Returns when nobody reads a file any more. */
+/* Removes the files, and waits for their readers. */
 void nvpm_files_remove(void);
 
 /* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */

@@ -431,6 +431,11 @@ impl Default for nvpm_counter {
         }
     }
 }
+pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
+pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
+pub const NVPM_CATCH_ALL: nvpm_client_kind = 2;
+pub const NVPM_CLIENTS: nvpm_client_kind = 3;
+pub type nvpm_client_kind = ffi::c_uint;
 extern "C" {
     pub fn nvpm_files_create(
         names: *const *const ffi::c_char,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory of the kernel's: one object, or a growing array.
+//! Memory from the kernel: for one object, or for a growing array.
 
 use core::{
     mem::{align_of, forget, size_of},
@@ -14,12 +14,11 @@ use core::ffi::c_void;
 extern "C" {
     /// Memory of `size` bytes, aligned to 8, or null. May sleep.
     fn nvpm_alloc(size: usize) -> *mut c_void;
-    /// Frees what `nvpm_alloc` returned, which nobody uses any more. Sleeps only where the memory
-    /// is of many pages.
+    /// Frees memory from `nvpm_alloc`, which is not used again. Sleeps only if it is many pages.
     fn nvpm_free(memory: *mut c_void);
 }
 
-/// How memory is allocated: in one way, which may sleep.
+/// How to allocate memory. There is one way, which may sleep.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Flags(());
 
@@ -29,91 +28,91 @@ pub mod flags {
     pub const GFP_KERNEL: super::Flags = super::Flags(());
 }
 
-/// There was no memory.
+/// The kernel had no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocError;
 
-/// Memory for some `T`, which may or may not be there.
+/// Memory for one or more `T`, initialised or not.
 ///
 /// # Invariants
 ///
-/// Points to memory of `nvpm_alloc` that is large enough, suits a `T`, and has no other owner.
+/// Points to memory from `nvpm_alloc` that is large enough and aligned for `T`, and has no other owner.
 struct Memory<T>(NonNull<T>);
 
 impl<T> Memory<T> {
-    /// For `number` of them, at least one.
+    /// Memory for `number` of them, at least one.
     fn new(number: usize, _: Flags) -> Result<Self, AllocError> {
         let () = Suits::<T>::CHECKED;
         let bytes = number.checked_mul(size_of::<T>()).ok_or(AllocError)?;
-        // SAFETY: `Flags` say that the caller may sleep.
+        // SAFETY: The caller has given `Flags`, so it may sleep.
         let memory = unsafe { nvpm_alloc(bytes) };
-        // INVARIANT: It was just allocated, for all of them; `Suits` compares alignments.
+        // INVARIANT: It is new, and large enough for all of them; `Suits` has checked the alignment.
         NonNull::new(memory.cast()).map(Self).ok_or(AllocError)
     }
 }
 
-/// Compiles only where memory from C suits a `T`: it is aligned to 8 bytes, and there is some.
+/// Compiles only if memory from C fits `T`: it is aligned to 8 bytes, and never empty.
 pub(crate) struct Suits<T>(T);
 
 impl<T> Suits<T> {
     pub(crate) const CHECKED: () = assert!(align_of::<T>() <= 8 && size_of::<T>() > 0);
 }
 
-// SAFETY: It owns what is there, as an array does.
+// SAFETY: It owns its elements, as an array does.
 unsafe impl<T: Send> Send for Memory<T> {}
-// SAFETY: A shared `Memory` gives only what a shared array gives.
+// SAFETY: A shared `Memory` gives access to its elements as a shared array does.
 unsafe impl<T: Sync> Sync for Memory<T> {}
 
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant `nvpm_alloc` returned it, and nobody else uses it.
+        // SAFETY: By the invariant it is from `nvpm_alloc`, and has no other owner.
         unsafe { nvpm_free(self.0.as_ptr().cast()) };
     }
 }
 
-/// An object in memory of its own.
+/// An object in an allocation of its own.
 ///
 /// # Invariants
 ///
-/// The object is there.
+/// The memory holds a valid object.
 pub struct KBox<T>(Memory<T>);
 
 impl<T> KBox<T> {
-    /// Puts `value` into memory of its own.
+    /// Moves `value` into an allocation of its own.
     pub fn new(value: T, flags: Flags) -> Result<Self, AllocError> {
         let memory = Memory::<T>::new(1, flags)?;
         // SAFETY: By the invariant of `Memory` the pointer is valid for writing a `T`, and aligned.
         unsafe { memory.0.as_ptr().write(value) };
-        // INVARIANT: It was just written.
+        // INVARIANT: The object was just written.
         Ok(Self(memory))
     }
 
-    /// Gives the object away, to be taken back with [`Self::from_raw`].
+    /// Turns the box into a pointer, which [`Self::from_raw`] turns back.
     pub fn into_raw(this: Self) -> *mut T {
         let raw = this.0 .0.as_ptr();
         forget(this);
         raw
     }
 
-    /// Takes an object back.
+    /// Turns a pointer back into a box.
     ///
     /// # Safety
     ///
-    /// `raw` is from [`Self::into_raw`], and each of its results is taken back at most once.
+    /// `raw` is from [`Self::into_raw`], and each pointer is turned back at most once.
     pub unsafe fn from_raw(raw: *mut T) -> Self {
-        // SAFETY: By the requirement it is the pointer of a `NonNull`.
+        // SAFETY: By the requirement the pointer is from `into_raw`, which got it from a `NonNull`.
         let raw = unsafe { NonNull::new_unchecked(raw) };
-        // INVARIANT: By the requirement it was the memory of a `KBox`, with the object, and that
-        // `KBox` is gone.
+        // INVARIANT: By the requirement it is the memory of a former `KBox`, which holds its object and
+        // has no other owner.
         Self(Memory(raw))
     }
 
-    /// Takes the object out of its memory.
+    /// Moves the object out, and frees the memory.
     pub fn into_inner(this: Self) -> T {
         let memory = Memory(this.0 .0);
         forget(this);
-        // SAFETY: By the invariant of `KBox` a valid object is there. Nobody reads it again: what
-        // is left is `memory`, which drops no object.
+        // SAFETY: By the invariant of `KBox` the memory holds a valid object. It is not used again:
+        // `memory` frees itself without dropping an object.
         unsafe { memory.0.as_ptr().read() }
     }
 }
@@ -122,32 +121,34 @@ impl<T> Deref for KBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the invariants a valid object is there, aligned; it is borrowed as this is.
+        // SAFETY: By the invariants the memory holds a valid, aligned object, which the result borrows
+        // through `self`.
         unsafe { self.0 .0.as_ref() }
     }
 }
 
 impl<T> DerefMut for KBox<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: As in `deref`; by the invariant of `Memory` nobody else has the object.
+        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other owner; the
+        // result borrows it exclusively through `self`.
         unsafe { self.0 .0.as_mut() }
     }
 }
 
 impl<T> Drop for KBox<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants a valid object is there, aligned and of no other owner. Nobody
-        // uses it again: `Memory` drops no object.
+        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other owner. The
+        // object is not used again: `Memory` frees itself without dropping an object.
         unsafe { self.0 .0.as_ptr().drop_in_place() };
     }
 }
 
-/// A growing array of elements that need no dropping.
+/// A growing array of elements that need no destructor.
 ///
 /// # Invariants
 ///
-/// The memory is for `capacity` elements; there is none for 0. The first `len` of them, not more
-/// than `capacity`, are there.
+/// The memory has room for `capacity` elements; there is no memory if `capacity` is 0. The first `len`
+/// of them, at most `capacity`, are initialised.
 pub struct KVVec<T: Copy> {
     memory: Option<Memory<T>>,
     len: usize,
@@ -155,9 +156,9 @@ pub struct KVVec<T: Copy> {
 }
 
 impl<T: Copy> KVVec<T> {
-    /// Empty, without memory.
+    /// An empty array, without memory.
     pub const fn new() -> Self {
-        // INVARIANT: No elements, and room for none.
+        // INVARIANT: Both numbers are 0.
         Self {
             memory: None,
             len: 0,
@@ -165,12 +166,12 @@ impl<T: Copy> KVVec<T> {
         }
     }
 
-    /// Empty, with room for `capacity` elements.
+    /// An empty array with room for `capacity` elements.
     pub fn with_capacity(capacity: usize, flags: Flags) -> Result<Self, AllocError> {
         let mut empty = Self::new();
         if capacity > 0 {
             empty.memory = Some(Memory::new(capacity, flags)?);
-            // INVARIANT: `Memory` was asked for so many.
+            // INVARIANT: `Memory` has room for that many.
             empty.capacity = capacity;
         }
         Ok(empty)
@@ -189,20 +190,20 @@ impl<T: Copy> KVVec<T> {
         if len > self.capacity {
             self.enlarge(len, flags)?;
         }
-        // SAFETY: By the invariant the memory is valid for writing `len` elements, so for `more`
-        // behind the first `self.len`. `more` is a slice: valid for reading, and not this memory,
-        // which is borrowed for writing.
+        // SAFETY: By the invariant the memory has room for `len` elements, so for `more` behind the
+        // first `self.len`. `more` is valid for reading, and does not overlap this memory, which
+        // `&mut self` borrows exclusively.
         unsafe {
             let end = self.start().as_ptr().add(self.len);
             end.copy_from_nonoverlapping(more.as_ptr(), more.len());
         }
-        // INVARIANT: They were just written, and `len` is not above the capacity.
+        // INVARIANT: The elements were just written, and `len` is at most the capacity.
         self.len = len;
         Ok(())
     }
 
-    /// Moves to memory for at least `len` elements, more than there is room for. The room doubles,
-    /// so that each element is copied a few times at most.
+    /// Moves to memory for at least `len` elements, which is more than the capacity. The capacity at
+    /// least doubles, so that each element is copied a few times at most.
     #[inline(never)]
     fn enlarge(&mut self, len: usize, flags: Flags) -> Result<(), AllocError> {
         let capacity = self.capacity.saturating_mul(2).max(len).max(4);
@@ -212,7 +213,7 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// The first element, or where it would be: valid for as many as there is room for.
+    /// The address of the first element; valid for `capacity` elements.
     fn start(&self) -> NonNull<T> {
         self.memory.as_ref().map_or(NonNull::dangling(), |it| it.0)
     }
@@ -222,15 +223,16 @@ impl<T: Copy> Deref for KVVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: By the invariant so many elements are there, aligned, in one piece of memory whose
-        // size C was able to allocate. They are borrowed as this is, and change only through it.
+        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
+        // is smaller than `isize::MAX`. The result borrows them through `self`.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.len) }
     }
 }
 
 impl<T: Copy> DerefMut for KVVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: As in `deref`; by the invariant of `Memory` nobody else has the elements.
+        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
+        // is smaller than `isize::MAX` and has no other owner. The result borrows them exclusively.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
     }
 }

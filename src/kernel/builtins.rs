@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! In the place of `compiler_builtins`, a crate without which nothing is linked: what it would
-//! offer, such as `memcpy`, the kernel has.
+//! Takes the place of the crate `compiler_builtins`, which every crate is linked with. The kernel has
+//! the functions that it would offer, such as `memcpy`.
 
 #![feature(compiler_builtins, rustc_attrs)]
 #![compiler_builtins]

@@ -14,7 +14,7 @@ use crate::alloc::AllocError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(NonZeroI32);
 
-/// The outcome of what can fail.
+/// The result of an operation that can fail.
 pub type Result<T = (), E = Error> = core::result::Result<T, E>;
 
 /// The errors by their names in errno(3).
@@ -22,12 +22,10 @@ pub type Result<T = (), E = Error> = core::result::Result<T, E>;
 pub mod code {
     use super::Error;
 
-    pub const EPERM: Error = Error::known(-1);
     pub const EIO: Error = Error::known(-5);
     pub const ENOMEM: Error = Error::known(-12);
     pub const EFAULT: Error = Error::known(-14);
     pub const EBUSY: Error = Error::known(-16);
-    pub const ENODEV: Error = Error::known(-19);
     pub const EINVAL: Error = Error::known(-22);
 }
 
@@ -41,10 +39,10 @@ impl Error {
         }
     }
 
-    /// The error of that number; `EINVAL` if it is none.
+    /// The error of that number; `EINVAL` if the number is out of range.
     pub fn from_errno(errno: c_int) -> Self {
         match NonZeroI32::new(errno) {
-            // INVARIANT: The range is that of the invariant.
+            // INVARIANT: The guard checks the range.
             Some(number) if (-4095..0).contains(&errno) => Self(number),
             _ => code::EINVAL,
         }
@@ -59,13 +57,5 @@ impl Error {
 impl From<AllocError> for Error {
     fn from(_: AllocError) -> Self {
         code::ENOMEM
-    }
-}
-
-/// The outcome of a C function that returns a negative number when it fails.
-pub fn to_result(ret: c_int) -> Result {
-    match ret {
-        0.. => Ok(()),
-        errno => Err(Error::from_errno(errno)),
     }
 }

@@ -16,15 +16,14 @@ pub mod print;
 pub mod rbtree;
 pub mod sync;
 
-/// What most files need.
+/// The names that most files need.
 pub mod prelude {
     pub use crate::alloc::{flags::GFP_KERNEL, KBox, KVVec};
     pub use crate::error::{code::*, Error, Result};
     pub use crate::{module, pr_err, pr_info, pr_warn, sync::InPlaceInit, ThisModule};
-    pub use core::pin::Pin;
 }
 
-/// The module as the kernel knows it.
+/// The module, as the kernel identifies it.
 pub struct ThisModule(());
 
 impl ThisModule {
@@ -33,14 +32,14 @@ impl ThisModule {
     pub const ONE: Self = Self(());
 }
 
-/// What is there from loading the module to unloading it.
+/// The module's state, from loading to unloading.
 pub trait Module: Sized + Sync + Send {
-    /// Makes it; an error ends the loading.
+    /// Initialises the module. If this fails, the module is not loaded.
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes the crate a module, of which one `$module` is there from loading to unloading. Its name
-/// and its licence also stand in `kernel.c`.
+/// Makes the crate a kernel module whose state is one `$module`. `kernel.c` has the module's name and
+/// licence, too.
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {
@@ -51,8 +50,8 @@ macro_rules! module {
             extern "C" fn nvpm_load() -> ::core::ffi::c_int {
                 match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
                     Ok(module) => {
-                        // SAFETY: Only this function and `nvpm_unload` use `MODULE`. `kernel.c` calls
-                        // one after the other. It may do so on different threads: `Module: Send`.
+                        // SAFETY: Only this function and `nvpm_unload` use `MODULE`, and `kernel.c` calls
+                        // one after the other. The threads may differ: `Module: Send`.
                         unsafe { MODULE = Some(module) };
                         0
                     }
@@ -62,7 +61,8 @@ macro_rules! module {
 
             #[no_mangle]
             extern "C" fn nvpm_unload() {
-                // SAFETY: As in `nvpm_load`.
+                // SAFETY: Only this function and `nvpm_load` use `MODULE`, and `kernel.c` calls one after
+                // the other.
                 unsafe { MODULE = None };
             }
         };

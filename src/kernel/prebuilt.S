@@ -4,7 +4,7 @@
  * that has no mitigation, its thunk is not there either.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
-#error "this kernel checks indirect calls by their type (CFI), for which this was not compiled"
+#error "this kernel checks the type of indirect calls (CFI), for which this was not compiled"
 #endif
 
 #ifdef CONFIG_X86_64

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Lines for the kernel's log, and what becomes of a panic.
+//! Lines for the kernel's log, and the panic handler.
 
 use core::fmt::{self, Write};
 
 use core::ffi::c_int;
 
 extern "C" {
-    /// Prints `len` bytes of `text`, which are valid for reading. May be called in any context.
+    /// Prints the `len` bytes at `text`, which must be valid for reading. Callable from any context.
     fn nvpm_print(level: c_int, text: *const u8, len: usize);
     #[cfg(target_os = "none")]
     fn nvpm_bug();
 }
 
-/// A line that is being made; what does not fit is left out.
+/// A buffer for a line. Text that does not fit is left out.
 ///
 /// # Invariants
 ///
@@ -28,7 +28,7 @@ impl Write for Line {
         let room = self.text.iter_mut().skip(self.len);
         for (to, from) in room.zip(more.bytes()) {
             *to = from;
-            // INVARIANT: There was an element at `len`.
+            // INVARIANT: The iterator has yielded the element at `len`.
             self.len += 1;
         }
         Ok(())
@@ -44,9 +44,9 @@ pub fn print(level: u8, what: fmt::Arguments<'_>) {
         text: [0; 448],
         len: 0,
     };
-    // Only a value's own formatting could fail, and then the rest of the line is missing.
+    // Writing to the buffer does not fail. If a value's formatting does, the rest of the line is missing.
     let _ = line.write_fmt(what);
-    // SAFETY: By the invariant of `Line` that many bytes of `text` are there; all were written.
+    // SAFETY: By the invariant of `Line` `len` is at most the length of `text`, which is initialised.
     unsafe { nvpm_print(level.into(), line.text.as_ptr(), line.len) }
 }
 
@@ -58,18 +58,18 @@ macro_rules! pr_err { ($($arg:tt)*) => { $crate::print::print(3, format_args!($(
 #[macro_export]
 macro_rules! pr_warn { ($($arg:tt)*) => { $crate::print::print(4, format_args!($($arg)*)) } }
 
-/// Prints an information.
+/// Prints a message for information.
 #[macro_export]
 macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($($arg)*)) } }
 
-/// Says where and why, then stops this thread, with a trace of it in the log, as `BUG()` does.
+/// Prints the panic's place and message, then stops the thread with `BUG()`, which logs a backtrace.
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // SAFETY: `nvpm_bug` has no arguments, may be called in any context, and does not return. Its
-    // declaration does not say so: the compiler then puts a trap here, without which objtool
-    // takes the next function for the continuation.
+    // SAFETY: `nvpm_bug` is callable from any context and does not return. It is not declared with
+    // `-> !`, so that the compiler puts a trap behind the call: without one objtool assumes that
+    // execution continues in the next function.
     unsafe {
         nvpm_bug();
         core::hint::unreachable_unchecked()

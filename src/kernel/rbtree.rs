@@ -24,14 +24,14 @@ struct Links {
     left: *mut Links,
 }
 
-// `root` is valid, and what it points to is a tree that these functions balance. May be called in
-// any context; nobody else uses the tree meanwhile.
+// `root` points to a tree that only these functions change. The caller has exclusive access to the
+// tree, in any context.
 extern "C" {
-    /// Balances the tree, into which `node` has just been linked, without children.
+    /// Balances the tree after the caller has linked `node` into it, without children.
     fn rb_insert_color(node: *mut Links, root: *mut *mut Links);
-    /// Takes `node`, which is in the tree, out of it.
+    /// Removes `node` from the tree, of which it is a node.
     fn rb_erase(node: *mut Links, root: *mut *mut Links);
-    /// The node behind `node`, which is in a tree, or null.
+    /// The node after `node` in its tree, or null.
     fn rb_next(node: *const Links) -> *mut Links;
 }
 
@@ -57,7 +57,7 @@ impl<K, V> RBTreeNode<K, V> {
         Ok(Self(KBox::new(Node { links, key, value }, flags)?))
     }
 
-    /// Takes out what is in it.
+    /// Returns the key and the value, and frees the node.
     pub fn to_key_value(self) -> (K, V) {
         let node = KBox::into_inner(self.0);
         (node.key, node.value)
@@ -69,8 +69,8 @@ impl<K, V> RBTreeNode<K, V> {
 /// # Invariants
 ///
 /// `root` is null or the root of a tree that C balances. Its nodes are the `links` of `Node<K, V>`
-/// from `KBox::into_raw`, which are this tree's own, and in the order of their keys, each of which
-/// is there once.
+/// from `KBox::into_raw`; only this tree owns them. They are in the order of their keys, and no two
+/// have the same key.
 pub struct RBTree<K, V> {
     root: *mut Links,
     owned: PhantomData<Node<K, V>>,
@@ -91,37 +91,36 @@ impl<K, V> RBTree<K, V> {
         }
     }
 
-    /// All that is there, in the order of the keys.
+    /// The entries, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let (mut next, mut left) = (null_mut(), self.root);
         while !left.is_null() {
             next = left;
-            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes,
-            // and nobody changes them, since the tree is borrowed.
+            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
+            // borrow of the tree keeps them unchanged.
             left = unsafe { (*next).left };
         }
         from_fn(move || {
             let links = NonNull::new(next)?;
-            // SAFETY: By the invariant of the tree, which is borrowed for reading as long as the
-            // iterator and what it returns, this is a valid node of it.
+            // SAFETY: By the invariant it is a valid node. The iterator, and all that it returns,
+            // borrow the tree, which keeps the node unchanged.
             let node = unsafe { links.cast::<Node<K, V>>().as_ref() };
-            // SAFETY: As above, it is in the tree.
+            // SAFETY: `links` is a node of the tree, which the borrow keeps unchanged.
             next = unsafe { rb_next(links.as_ptr()) };
             Some((&node.key, &node.value))
         })
     }
 
-    /// Takes a node out.
+    /// Removes a node from the tree.
     ///
     /// # Safety
     ///
     /// `node` is in the tree.
     unsafe fn detach(&mut self, node: NonNull<Node<K, V>>) -> RBTreeNode<K, V> {
-        // SAFETY: By the requirement it is in the tree, which C balances by the invariant, and which
-        // is borrowed for writing.
+        // SAFETY: By the requirement it is a node of the tree, which `&mut self` borrows exclusively.
         unsafe { rb_erase(node.as_ptr().cast(), &mut self.root) };
-        // SAFETY: By the invariant it is from `into_raw`. It is not in the tree any more, so nobody
-        // takes it back again.
+        // SAFETY: By the invariant it is from `into_raw`. It has left the tree, so this is the only
+        // `from_raw` of it.
         RBTreeNode(unsafe { KBox::from_raw(node.as_ptr()) })
     }
 }
@@ -130,8 +129,8 @@ impl<K: Ord, V> RBTree<K, V> {
     /// The first node whose key is not below `key`. A node of the tree.
     fn lower_bound(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
         let (mut bound, mut next) = (None, self.root.cast::<Node<K, V>>());
-        // SAFETY: By the invariant the root and the children of nodes are null or valid nodes, and
-        // nobody changes them, since the tree is borrowed.
+        // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
+        // borrow of the tree keeps them unchanged.
         while let Some(node) = unsafe { next.as_ref() } {
             next = if node.key < *key {
                 node.links.right.cast()
@@ -145,24 +144,24 @@ impl<K: Ord, V> RBTree<K, V> {
 
     /// The node of `key`. A node of the tree.
     fn find(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
-        // SAFETY: A node of the tree is valid, and nobody changes it, since the tree is borrowed.
+        // SAFETY: A node of the tree is valid, and the borrow of the tree keeps it unchanged.
         let equal = |node: &NonNull<Node<K, V>>| unsafe { node.as_ref() }.key == *key;
         self.lower_bound(key).filter(equal)
     }
 
-    /// Inserts a node. If its key was there, what was there is returned.
+    /// Inserts a node. Returns the entry that had the same key before, if there was one.
     pub fn insert(&mut self, mut node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let mut parent = null_mut::<Node<K, V>>();
         let mut place: *mut *mut Links = &mut self.root;
         // SAFETY: `place` points to the root or to a child of `parent`. By the invariant these are
-        // null or valid nodes, and the tree is borrowed for writing: nobody else uses them.
+        // null or valid nodes, and `&mut self` borrows the tree exclusively.
         while let Some(other) = unsafe { (*place).cast::<Node<K, V>>().as_mut() } {
             parent = other;
             place = match node.0.key.cmp(&other.key) {
                 Ordering::Less => &mut other.links.left,
                 Ordering::Greater => &mut other.links.right,
                 Ordering::Equal => {
-                    // INVARIANT: The keys are equal: their order stays.
+                    // INVARIANT: The keys are equal, so the order stays the same.
                     swap(&mut other.key, &mut node.0.key);
                     swap(&mut other.value, &mut node.0.value);
                     return Some(node);
@@ -176,8 +175,9 @@ impl<K: Ord, V> RBTree<K, V> {
         };
         let node = KBox::into_raw(node.0).cast();
         // INVARIANT: The keys of the nodes above it have led to `place`: it is in order there.
-        // SAFETY: `place` is valid as above, and null, so nothing is lost. The node has its parent
-        // and no children. The tree is one that C balances, by the invariant.
+        // SAFETY: `place` points to the root or to a child of `parent`, and is null there, so no node
+        // is lost. The node is linked to its parent and has no children. By the invariant C balances
+        // the tree, which `&mut self` borrows exclusively.
         unsafe {
             *place = node;
             rb_insert_color(node, &mut self.root);
@@ -187,31 +187,26 @@ impl<K: Ord, V> RBTree<K, V> {
 
     /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
-        // SAFETY: A node of the tree is valid, and the tree is borrowed as the value is.
+        // SAFETY: A node of the tree is valid, and the value borrows the tree.
         self.find(key).map(|node| unsafe { &node.as_ref().value })
     }
 
     /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        // SAFETY: As in `get`; the tree is borrowed for writing.
+        // SAFETY: A node of the tree is valid, and the value borrows the tree exclusively.
         self.find(key)
             .map(|mut node| unsafe { &mut node.as_mut().value })
     }
 
-    /// Takes the node of a key out.
+    /// Removes the node of a key, and returns it.
     pub fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
         // SAFETY: `find` returns nodes of the tree.
         self.find(key).map(|node| unsafe { self.detach(node) })
     }
 
-    /// Takes a key out, and frees its node.
-    pub fn remove(&mut self, key: &K) -> Option<V> {
-        self.remove_node(key).map(|node| node.to_key_value().1)
-    }
-
-    /// Where the first key is that is not below `key`.
+    /// A cursor at the first key that is not below `key`.
     pub fn cursor_lower_bound(&mut self, key: &K) -> Option<Cursor<'_, K, V>> {
-        // SAFETY: A node of the tree is valid, and the tree is borrowed as the cursor is.
+        // SAFETY: A node of the tree is valid, and the cursor borrows the tree.
         self.lower_bound(key)
             .map(|node| Cursor(unsafe { node.as_ref() }))
     }
@@ -221,7 +216,7 @@ impl<K: Ord, V> RBTree<K, V> {
 pub struct Cursor<'a, K, V>(&'a Node<K, V>);
 
 impl<K, V> Cursor<'_, K, V> {
-    /// What is there.
+    /// The key and the value at this place.
     pub fn current(&self) -> (&K, &V) {
         (&self.0.key, &self.0.value)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What threads share. In front of each such object, in the same memory, C keeps the number of its
+//! Objects that threads share. In front of each object, in the same allocation, C keeps the count of its
 //! owners and a lock, whose size only C knows.
 
 use core::{
@@ -19,20 +19,20 @@ use crate::{
 
 pub use crate::new_spinlock;
 
-// `object` is always one that `nvpm_shared_new` returned and `nvpm_shared_free` has not got yet.
+// `object` always comes from `nvpm_shared_new`, and `nvpm_shared_free` has not freed it yet.
 extern "C" {
-    /// Memory for an object of `size` bytes, aligned to 8, with one owner and a lock that nobody
-    /// holds, or null. `class` stays where it is for ever. May sleep.
+    /// Memory for an object of `size` bytes, aligned to 8, with one owner and a lock that is not
+    /// held; or null. `class` must be `'static`. May sleep.
     fn nvpm_shared_new(size: usize, class: *const LockClass) -> *mut c_void;
-    /// Counts one owner more.
+    /// Adds an owner.
     fn nvpm_shared_get(object: *mut c_void);
-    /// Counts one owner less; true if that was the last one.
+    /// Removes an owner; true if it was the last one.
     fn nvpm_shared_put(object: *mut c_void) -> bool;
-    /// Frees the memory of an object without owners.
+    /// Frees the memory of an object that has no owner.
     fn nvpm_shared_free(object: *mut c_void);
-    /// The caller does not hold the lock, nor sleep until it lets go of it.
+    /// Takes the lock. The caller does not hold it, and does not sleep before it has released it.
     fn nvpm_shared_lock(object: *const c_void);
-    /// The caller holds the lock.
+    /// Releases the lock, which the caller holds.
     fn nvpm_shared_unlock(object: *const c_void);
 }
 
@@ -40,63 +40,53 @@ extern "C" {
 ///
 /// # Invariants
 ///
-/// Points to a `T` that `nvpm_shared_new` gave the memory for, and counts as one of its owners.
+/// Points to a `T` in memory from `nvpm_shared_new`, and counts as one of its owners.
 pub struct Arc<T>(NonNull<T>);
 
-// SAFETY: Any thread may look at what has several owners (`T: Sync`), and the thread of the last
-// one drops it (`T: Send`).
+// SAFETY: Owners on several threads use the object at the same time (`T: Sync`), and the last owner
+// drops it, on any thread (`T: Send`).
 unsafe impl<T: Send + Sync> Send for Arc<T> {}
-// SAFETY: Whoever can look at an `Arc` can clone it: as above.
+// SAFETY: A thread that has `&Arc` can clone it and send the clone on, so this needs what `Send` needs:
+// `T: Sync` for several owners, `T: Send` for the last one.
 unsafe impl<T: Send + Sync> Sync for Arc<T> {}
 
 impl<T> Arc<T> {
-    /// Shares `value`.
-    pub fn new(value: T, _: Flags) -> Result<Self, AllocError> {
-        Self::with_class(value, &[0; 2])
-    }
-
     fn with_class(value: T, class: &'static LockClass) -> Result<Self, AllocError> {
         let () = Suits::<T>::CHECKED;
-        // SAFETY: `Flags`, without which nobody gets here, say that the caller may sleep. The class
-        // is `'static`.
+        // SAFETY: The caller has given `Flags`, so it may sleep. The class is `'static`.
         let memory = unsafe { nvpm_shared_new(size_of::<T>(), class) };
         let object = NonNull::new(memory.cast::<T>()).ok_or(AllocError)?;
-        // SAFETY: Nobody else has this memory, which is large enough; `Suits` says it is aligned.
+        // SAFETY: The memory is new and large enough for a `T`; `Suits` has checked its alignment.
         unsafe { object.as_ptr().write(value) };
-        // INVARIANT: C counts one owner at first.
+        // INVARIANT: A new object has one owner, this one.
         Ok(Self(object))
     }
 
-    /// Gives this owner's part away, to be taken back with [`Self::from_raw`].
+    /// Turns this owner into a pointer, which [`Self::from_raw`] turns back into an owner.
     pub fn into_raw(self) -> *const T {
         let raw = self.0.as_ptr().cast_const();
         forget(self);
         raw
     }
 
-    /// Takes an owner's part back.
+    /// Turns a pointer back into an owner.
     ///
     /// # Safety
     ///
-    /// `raw` is from [`Self::into_raw`], and each of its results is taken back at most once.
+    /// `raw` is from [`Self::into_raw`], and each pointer is turned back at most once.
     pub unsafe fn from_raw(raw: *const T) -> Self {
-        // SAFETY: By the requirement it is the pointer of a `NonNull`.
+        // SAFETY: By the requirement the pointer is from `into_raw`, which got it from a `NonNull`.
         let object = unsafe { NonNull::new_unchecked(raw.cast_mut()) };
         // INVARIANT: This counts as the owner that `into_raw` gave away.
         Self(object)
-    }
-
-    /// Whether both are owners of the same object.
-    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
-        this.0 == other.0
     }
 }
 
 impl<T> Clone for Arc<T> {
     fn clone(&self) -> Self {
-        // SAFETY: By the invariant `nvpm_shared_new` returned it, and this owner keeps it there.
+        // SAFETY: By the invariant it is from `nvpm_shared_new`, and not freed while this owner exists.
         unsafe { nvpm_shared_get(self.0.as_ptr().cast()) };
-        // INVARIANT: One more was just counted.
+        // INVARIANT: An owner was just added.
         Self(self.0)
     }
 }
@@ -105,17 +95,17 @@ impl<T> Deref for Arc<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the invariant a valid object is there, aligned, as long as this owner is.
-        // Nobody has it for writing: owners give it out for reading, and the last one drops it.
+        // SAFETY: By the invariant this points to a valid, aligned object, which lives as long as this
+        // owner. Owners only give out shared references to it, until the last owner drops it.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T> Drop for Arc<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant `nvpm_shared_new` returned it and this is an owner, which nobody
-        // uses again. If it was the last one, nobody else has the object: it is dropped once, and
-        // then its memory freed.
+        // SAFETY: By the invariant the object is from `nvpm_shared_new`, and this is one of its owners,
+        // which is removed once. If it was the last one, no other owner can use the object: it is
+        // dropped once, and its memory is freed after that.
         unsafe {
             if nvpm_shared_put(self.0.as_ptr().cast()) {
                 self.0.as_ptr().drop_in_place();
@@ -125,8 +115,8 @@ impl<T> Drop for Arc<T> {
     }
 }
 
-/// Locks of one kind, to a kernel that checks in which order locks are taken: all that it knows
-/// of the kind is this address.
+/// The class of a lock, for a kernel that checks in which order locks are taken: it tells classes
+/// apart by their addresses.
 #[doc(hidden)]
 pub type LockClass = [u64; 2];
 
@@ -134,21 +124,21 @@ pub type LockClass = [u64; 2];
 ///
 /// # Invariants
 ///
-/// It is the object of an [`Arc`], so there is a lock in front of it. Whoever looks at the state
-/// holds that lock, or is the last owner and drops it.
+/// It is the object of an [`Arc`], so a lock is in front of it. A thread that uses the state holds
+/// that lock, or is the last owner, which drops it.
 pub struct SpinLock<T>(UnsafeCell<T>);
 
-// SAFETY: The state goes from thread to thread (`T: Send`), one at a time. The lock is C's.
+// SAFETY: One thread at a time uses the state, so `T: Send` is enough. The lock is C's.
 unsafe impl<T: Send> Send for SpinLock<T> {}
-// SAFETY: As above.
+// SAFETY: A shared reference gives the state to one thread at a time, so `T: Send` is enough.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
-    /// Waits for the lock, without sleeping. Whoever holds it must not sleep either.
+    /// Waits for the lock without sleeping, and takes it. The thread must not sleep while it holds it.
     pub fn lock(&self) -> Guard<'_, T> {
-        // SAFETY: By the invariant it is the object of an `Arc`, which this borrow keeps there. A
-        // caller that holds the lock already, or sleeps while it does, stops for ever: a mistake
-        // that the kernel can report, but nothing unsound comes of it.
+        // SAFETY: By the invariant this is the object of an `Arc`, which the borrow keeps alive. A
+        // thread that takes the lock twice, or sleeps with it, deadlocks; the kernel can report that,
+        // and it is not unsound.
         unsafe { nvpm_shared_lock(ptr::from_ref(self).cast()) };
         // INVARIANT: This thread has just locked it.
         Guard {
@@ -158,7 +148,7 @@ impl<T> SpinLock<T> {
     }
 }
 
-/// A [`SpinLock`] that is not in its place yet.
+/// The state and the class of a [`SpinLock`] that has no memory yet.
 #[doc(hidden)]
 pub struct NewSpinLock<T>(pub T, pub &'static LockClass);
 
@@ -171,7 +161,7 @@ macro_rules! new_spinlock {
     }};
 }
 
-/// Pointers to something that is made where it stays.
+/// Smart pointers to objects that are made in place.
 pub trait InPlaceInit<New>: Sized {
     /// Makes it.
     fn pin_init(new: New, flags: Flags) -> Result<Self>;
@@ -179,7 +169,7 @@ pub trait InPlaceInit<New>: Sized {
 
 impl<T> InPlaceInit<NewSpinLock<T>> for Arc<SpinLock<T>> {
     fn pin_init(new: NewSpinLock<T>, _: Flags) -> Result<Self> {
-        // INVARIANT: Only here a `SpinLock` is made, and moved into its `Arc`.
+        // INVARIANT: `SpinLock`s are made here only, and move into an `Arc` at once.
         let lock = SpinLock(UnsafeCell::new(new.0));
         Ok(Self::with_class(lock, new.1)?)
     }
@@ -190,7 +180,7 @@ impl<T> InPlaceInit<NewSpinLock<T>> for Arc<SpinLock<T>> {
 /// # Invariants
 ///
 /// This thread holds the lock.
-#[must_use = "the lock is let go at once"]
+#[must_use = "the lock is released at once"]
 pub struct Guard<'a, T> {
     lock: &'a SpinLock<T>,
     of_this_thread: PhantomData<*const ()>,
@@ -200,15 +190,16 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the invariant no other thread has a `Guard` of this state, nor has this one a
-        // second, which would wait for ever. So nobody else looks while this is borrowed.
+        // SAFETY: By the invariant this thread holds the lock. So no other thread has a `Guard` of the
+        // state, and this thread has no second one: taking the lock twice does not return.
         unsafe { &*self.lock.0.get() }
     }
 }
 
 impl<T: Unpin> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: As in `deref`; and this borrows the only `Guard` for writing.
+        // SAFETY: By the invariant this thread holds the lock, so this is the only `Guard` of the
+        // state, and `&mut self` borrows it exclusively.
         unsafe { &mut *self.lock.0.get() }
     }
 }
@@ -216,7 +207,7 @@ impl<T: Unpin> DerefMut for Guard<'_, T> {
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
         // SAFETY: By the invariant of `SpinLock` it is the object of an `Arc`, which the borrow in
-        // `self` keeps there; by that of `Guard` this thread holds the lock.
+        // `self` keeps alive; by that of `Guard` this thread holds the lock.
         unsafe { nvpm_shared_unlock(ptr::from_ref(self.lock).cast()) };
     }
 }

@@ -2,7 +2,7 @@
 #ifndef NVPM_MARKER_H
 #define NVPM_MARKER_H
 
-/* In nv_peer_mem; whoever uses it cannot be loaded without that module. */
+/* Exported by nv_peer_mem: a module that uses it needs nv_peer_mem to be loaded. */
 extern const char nvpm_version[];
 
 #endif

@@ -40,23 +40,23 @@ chmod +x /tmp/asked/modinfo
 advice=$(PATH=/tmp/asked:$PATH /checkout/init.d/nvpm.sh explain nv_peer_mem "module using GPL-only symbols uses symbols from proprietary module" |
 	sed -n 's/.*, and it does without them: //p')
 check "the module is built again, as advised" saying sh -ec "$advice"
-as_it_should prebuilt "prebuilt: compiled before, since the NVIDIA driver is the proprietary one, which .*, and no rustc of 1.78 or later"
+as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one, and .*, and rustc 1.78 or later"
 undo
 
 # What is hidden thus need not be copied.
 mount -t tmpfs tmpfs "/usr/src/linux-rust-$kver"
 without "${rust[@]}"
-built prebuilt "prebuilt: compiled before, since the headers of kernel ${kver//+/.} lack the Rust metadata"
+built prebuilt "prebuilt: compiled for the release, because the headers of kernel ${kver//+/.} lack the Rust metadata"
 check "no metadata was made" [ -z "$(ls "/usr/src/linux-rust-$kver")" ]
 umount "/usr/src/linux-rust-$kver"
 undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
-built standalone "standalone: core and the module's own crate, since kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
+built standalone "standalone: with the module's own crate, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
 undo
 
 # A kernel that is newer than what the module knows.
 echo 'use kernel::of_another_version;' >>"$source/src/compat.rs"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
-	"nv_peer_mem: the build with the crates of kernel $kver has failed, the lines above say why; now without them (prebuilt)" "$log"
+	"nv_peer_mem: the in-kernel build for kernel $kver has failed (see the lines above); now building without its Rust crates (prebuilt)" "$log"

@@ -41,8 +41,8 @@ passed_over() {
 # What a package lacks that was built from a checkout, where there was no Rust either.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
 without "/usr/src/nvidia-peer-memory-$version/src/prebuilt" "${rust[@]}"
-passed_over "nothing to compile the Rust half with, and one of these would do. Compiled before: src/prebuilt/$(uname -m).S is missing, which releases have"
-check "what else would do is said" says "With any Rust: no rustc of 1.78 or later"
+passed_over "the Rust half can be compiled in none of three ways. prebuilt: src/prebuilt/$(uname -m).S is missing: releases contain it"
+check "what else would do is said" says "standalone: rustc 1.78 or later with the source of its library is missing"
 back
 
 # Which reasons there are the check build_messages shows; with each it goes like that.

@@ -32,14 +32,24 @@ git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
 without "${rust[@]}"
-refused "without Rust no source packages are made" "packages would lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S, since there is no rustc of 1.78 or later with the source of its library here (package rust-src)" \
+refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
-check "and what else can be done" says "or choose --without-rust for packages that build only where there is Rust."
+check "and what the packages would lack" says "The packages would lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S."
+check "and what else can be done" says "or choose --without-rust for packages that build only on machines with Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
-told "who wants them has them made" "nv_peer_mem: no rustc of 1.78 or later that has the source of its library is here" \
+told "who wants them has them made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
-check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S"
+check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S: they build only on machines with Rust."
 check "they do lack it" fails grep src/prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+# Without a tool that it needs it makes nothing, and names the package.
+mv /usr/bin/rpmbuild /tmp/
+refused "without rpmbuild no source packages are made" "rpmbuild is missing (package rpm). Install it, or choose --without-rpm" \
+	env OUT=/tmp/half ./build_release.sh --without-rust
+check "nothing was made" [ ! -e /tmp/half ]
+check "who wants the tarball alone has it made" saying env OUT=/tmp/half ./build_release.sh --without-rust --without-rpm
+check "and it is the only one" [ "$(ls /tmp/half)" = "nvidia-peer-memory_$version.orig.tar.gz" ]
+mv /tmp/rpmbuild /usr/bin/
+
 # As README.md says, of a tarball in another place.
 sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written

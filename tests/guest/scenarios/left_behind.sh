@@ -5,7 +5,7 @@ load_all persistent_api_support=0
 mark_log
 check "what a child deregisters fills nobody's memory" \
 	hold gpuverbs inherit --offset 0 --length 64K --count 1024 --steps heir-dereg,owner-register:EDQUOT,hold,owner-free,hold
-expect_log "and the log says why" 'nv_peer_mem: a process has left 1024 registrations .*deregistered by another process'
+expect_log "and the log says why" 'nv_peer_mem: a process has 1024 orphaned registrations .*stay pinned until the memory is freed'
 equal "left behind" 1024 "$(statistic left_behind)"
 equal "refused for that" 1 "$(statistic failed_left_behind)"
 equal "pins" 1024 "$(nvidia_count live_pins)"

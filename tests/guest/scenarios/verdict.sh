@@ -51,7 +51,7 @@ for support in 1 0; do
 		echo clear >"$CORE/violations"
 	else
 		registers "$text: only the driver can map" EOPNOTSUPP
-		expect_log "$text: and the log says what to do" 'nv_peer_mem: .*only the NVIDIA driver itself.*persistent_api_support=1'
+		expect_log "$text: and the log says what to do" 'nv_peer_mem: .*only the NVIDIA driver can map .*persistent_api_support=1'
 	fi
 	known "this is remembered" driver
 	echo 1 >"$NVIDIA/remap_peer_mmio"

@@ -53,23 +53,6 @@ fn the_last_owner_is_alone() {
     });
 }
 
-/// Who has looked without the lock, as at what never changes, is done when the last owner drops it.
-#[test]
-fn nobody_looks_at_what_is_dropped() {
-    struct Plain(Watchful);
-    // SAFETY: Cells of loom's say themselves if threads misuse them.
-    unsafe impl Sync for Plain {}
-    explore(|| {
-        let plain = Arc::new(Plain(Watchful(Cell::new(7))), GFP_KERNEL).unwrap();
-        let threads = [plain.clone(), plain.clone()]
-            .map(|other| thread::spawn(move || assert_eq!(other.0 .0.get(), 7)));
-        drop(plain);
-        for thread in threads {
-            thread.join().unwrap();
-        }
-    });
-}
-
 #[test]
 fn an_owner_goes_from_thread_to_thread() {
     explore(|| {

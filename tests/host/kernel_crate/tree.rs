@@ -59,7 +59,8 @@ fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u3
         }
         Step::Remove(key) => {
             let expected = model.remove(&key).map(Box::new);
-            assert_eq!(tree.remove(&Box::new(key)), expected);
+            let removed = tree.remove_node(&Box::new(key));
+            assert_eq!(removed.map(|node| node.to_key_value().1), expected);
         }
         Step::Reinsert(key) => {
             let node = tree.remove_node(&Box::new(key));

@@ -87,7 +87,7 @@ mistakes() {
 
 # refused_prebuilt: the assembly jumps and returns through thunks, which some kernels lack.
 refused_prebuilt() {
-	local words="NVPM_RUST=prebuilt cannot be: kernel $kver was built without retpolines"
+	local words="NVPM_RUST=prebuilt is not possible: kernel $kver was built without retpolines"
 	! build prebuilt || return 1
 	grep "$words" /tmp/said
 	printf 'prebuilt for %s: refused, as it has no retpolines\n' "$kver"
