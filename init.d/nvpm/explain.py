@@ -2,7 +2,7 @@
 """What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints one word of errno."""
 import re
 
-from .machine import MODULE, modinfo
+from .machine import MODULE, Machine, modinfo
 
 INSTALL_DRIVER = "Install NVIDIA's kernel modules, the open or the proprietary ones (nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
 INSTALL_CORE = "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
@@ -62,7 +62,7 @@ BUILD_AGAIN = {MODULE: "{rebuild}", "nvidia": "install the NVIDIA driver's dkms 
 class Advice:
     """About a module of which modprobe and the kernel have said a text."""
 
-    def __init__(self, machine, module=MODULE, text=""):
+    def __init__(self, machine: Machine, module: str = MODULE, text: str = ""):
         self.machine, self.module, self.text, self.kernel = machine, module, text, machine.kernel
 
     def __getitem__(self, name):
@@ -77,7 +77,7 @@ class Advice:
             template = template.get(self.module, template[""])
         return template.format_map(self)
 
-    def advice(self):
+    def advice(self) -> str:
         """What to do; empty if no text matches."""
         return next((self.filled(template) for pattern, template in SAID if re.search(pattern, self.text, re.DOTALL)), "")
 

@@ -2,7 +2,7 @@
 """A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
 import re
 from functools import partial
-from typing import NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 from .machine import clean
 
@@ -19,14 +19,14 @@ class Fact(NamedTuple):
     id: str = ""
 
 
-def judged(verdict, section, name, value, advice=""):
+def judged(verdict: str, section: str, name: str, value: object, advice: str = "") -> Fact:
     return Fact(section, name, verdict, str(value), advice)
 
 
 good, warn, bad, none, unread = (partial(judged, verdict) for verdict in VERDICTS)
 
 
-def first(section, name, *cases):
+def first(section: str, name: str, *cases: tuple) -> Iterator[Fact]:
     """The fact of the first case that holds, if one does. A case is a condition, one of the functions above, a value, and advice where
     there is some; advice that takes time is a function."""
     for condition, kind, value, *advice in cases:
@@ -35,7 +35,7 @@ def first(section, name, *cases):
             break
 
 
-def identified(facts):
+def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     """Makes facts safe to print and gives them identifiers. What the user may not read becomes one fact at the end: it is no defect."""
     facts = [Fact(*map(clean, fact)) for fact in facts]
     hidden = [fact.value for fact in facts if fact.verdict == UNREAD]
@@ -51,5 +51,5 @@ def identified(facts):
             yield fact._replace(id=name if used[name] == 1 else "%s_%d" % (name, used[name]))
 
 
-def slug(text):
+def slug(text: str) -> str:
     return re.sub("^_|_$", "", re.sub("[^A-Za-z0-9.:_-]+", "_", text).lower())

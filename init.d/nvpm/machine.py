@@ -5,6 +5,7 @@ import glob
 import os
 import re
 import subprocess
+from typing import Dict, List, Tuple
 
 MODULE = "nv_peer_mem"
 SERVICE = "/etc/init.d/nv_peer_mem"
@@ -21,44 +22,44 @@ HARMFUL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u
 once = functools.lru_cache(maxsize=1)
 
 
-def clean(text):
+def clean(text: str) -> str:
     """Makes text safe to print: each byte of a harmful character becomes a question mark. A process chooses its own name."""
     return HARMFUL.sub(lambda found: "?" * len(found.group().encode(errors="surrogateescape")), text)
 
 
 class Machine:
-    def __init__(self, root=""):
+    def __init__(self, root: str = ""):
         self.root = root
         self.kernel = self.text("/proc/sys/kernel/osrelease") or os.uname().release
         self.host = self.text("/proc/sys/kernel/hostname") or os.uname().nodename
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
-    def exists(self, name):
+    def exists(self, name: str) -> bool:
         return os.path.exists(self.root + name)
 
-    def readable(self, name):
+    def readable(self, name: str) -> bool:
         return os.access(self.root + name, os.R_OK)
 
-    def loaded(self, module):
+    def loaded(self, module: str) -> bool:
         return self.exists("/sys/module/" + module)
 
-    def glob(self, *patterns):
+    def glob(self, *patterns: str) -> List[str]:
         """The names that match, sorted for each pattern."""
         return [name[len(self.root):] for pattern in patterns for name in sorted(glob.glob(glob.escape(self.root) + pattern))]
 
-    def target(self, name):
+    def target(self, name: str) -> str:
         """The directory that a link leads to, with the root; empty if there is none."""
         path = os.path.realpath(self.root + name)
         return path if os.path.isdir(path) else ""
 
-    def link(self, name):
+    def link(self, name: str) -> str:
         """What a link says; empty if it is none."""
         try:
             return os.readlink(self.root + name)
         except OSError:
             return ""
 
-    def read(self, name, size=-1):
+    def read(self, name: str, size: int = -1) -> bytes:
         """The bytes of a file; empty if it cannot be read."""
         try:
             with open(self.root + name, "rb") as file:
@@ -66,20 +67,20 @@ class Machine:
         except OSError:
             return b""
 
-    def all_text(self, *names):
+    def all_text(self, *names: str) -> str:
         """The text of some files, one after the other."""
         return b"".join(map(self.read, names)).decode("utf-8", "surrogateescape")
 
-    def lines(self, name):
+    def lines(self, name: str) -> List[str]:
         text = self.all_text(name).rstrip("\n")
         return text.split("\n") if text else []
 
-    def text(self, name):
+    def text(self, name: str) -> str:
         """The first line of a file without blanks around it; empty if it cannot be read."""
         return self.read(name, 65536).split(b"\n")[0].decode("utf-8", "surrogateescape").strip(" \t\0")
 
     @staticmethod
-    def run(*command):
+    def run(*command: str) -> Tuple[bool, str]:
         """Runs a program. Returns whether it succeeded, and what it printed."""
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -89,20 +90,20 @@ class Machine:
 
 
 @functools.lru_cache(maxsize=32)
-def modinfo(machine, module=MODULE):
+def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
     """The fields of an installed module; empty if it is not installed for the running kernel."""
     lines = reversed(machine.run("modinfo", module)[1].splitlines())
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @once
-def rust(machine):
+def rust(machine: Machine) -> str:
     """How the Rust half of the module was compiled: of the loaded one, or else of the installed one."""
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
 @once
-def configuration(machine):
+def configuration(machine: Machine) -> List[Tuple[str, str]]:
     """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood. The service's shell
     functions parse it, because the service reads it also without Python."""
     parser = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conf.sh")
@@ -110,12 +111,12 @@ def configuration(machine):
     return [tuple(line.split(" ", 1)) for line in said.split("\n") if line]
 
 
-def configured(machine, name):
+def configured(machine: Machine, name: str) -> str:
     """The last value of NAME; empty without one."""
     return dict(configuration(machine)).get(name, "")
 
 
-def open_devices(machine):
+def open_devices(machine: Machine) -> List[Tuple[int, str]]:
     """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):

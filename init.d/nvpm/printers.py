@@ -3,8 +3,10 @@
 import json
 import re
 import time
+from typing import Dict, Iterator, List, Tuple
 
-from .fact import BAD, GOOD, NONE, WARN
+from .fact import BAD, GOOD, NONE, WARN, Fact
+from .report import Report
 
 # docs/monitoring.md explains the object. Whoever changes that counts this up.
 SCHEMA = 2
@@ -26,16 +28,16 @@ OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
 
 
-def quoted(text):
+def quoted(text: object) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def figures(report):
+def figures(report: Report) -> Dict[str, Fact]:
     """The facts that are figures, by their identifiers."""
     return {fact.id: fact for fact in report.facts if re.match("[0-9]+$", fact.value) and fact.id.startswith((*FIGURES, FAILED))}
 
 
-def as_json(report):
+def as_json(report: Report) -> Iterator[str]:
     """A fact is one line. A value that is a number is one in JSON, too."""
     facts = []
     for fact in report.facts:
@@ -58,7 +60,7 @@ def metric(name, kind, meaning, *samples):
         yield "nvpm_%s%s %s" % (name, "".join("{%s=%s}" % (key, quoted(text)) for key, text in label.items()), value)
 
 
-def as_metrics(report):
+def as_metrics(report: Report) -> List[str]:
     judged, counts = [fact for fact in report.facts if fact.verdict != NONE], figures(report)
     lines = [*metric("info", "gauge", "The kernel that was running; always 1.", ({"kernel": report.machine.kernel}, 1))]
     if report.state != "unknown":
@@ -76,12 +78,12 @@ def as_metrics(report):
     return lines
 
 
-def plugin(code, text, data=""):
+def plugin(code: int, text: str, data: str = "") -> str:
     """The line of a plug-in. A bar is where performance data begins."""
     return "NVPM %s - %s%s" % (WORDS[code], text.replace("|", "/"), data and " |" + data)
 
 
-def as_plugin(report, ignored):
+def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
     """The line and the exit code. IGNORED are the identifiers of facts that are not judged; a star at the end matches any rest."""
     matched = {name: [fact for fact in report.facts if fact.id == name or name.endswith("*") and fact.id.startswith(name[:-1])]
                for name in ignored if name}

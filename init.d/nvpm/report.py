@@ -16,7 +16,7 @@ class Report(NamedTuple):
     facts: List[Fact]
 
 
-def report(machine):
+def report(machine: Machine) -> Report:
     if not machine.exists("/sys/module"):
         unknown = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
         return Report(machine, "unknown", 4, list(identified([unknown])))

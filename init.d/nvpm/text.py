@@ -2,8 +2,10 @@
 """Prints a report for people. What is said of several devices is one line with their names; advice that goes for several lines is given
 at the first; distances are a matrix."""
 import re
+from typing import List
 
-from .fact import BAD, GOOD, NONE, WARN
+from .fact import BAD, GOOD, NONE, WARN, Fact
+from .report import Report
 from .topology import DISTANCES
 
 MARKS = {GOOD: "ok", WARN: " !", BAD: "!!", NONE: "  "}
@@ -17,11 +19,11 @@ WIDTH = 90
 class Line:
     """A fact, or the same fact about some devices."""
 
-    def __init__(self, section, fact):
+    def __init__(self, section: str, fact: Fact):
         self.section, self.fact, self.devices, self.shown = section, fact, [], False
 
 
-def wrapped(indent, text):
+def wrapped(indent: str, text: str) -> List[str]:
     """A list with commas, in lines for a terminal."""
     lines = [""]
     for item in text.split(", "):
@@ -33,7 +35,7 @@ def wrapped(indent, text):
 
 
 class Text:
-    def __init__(self, report):
+    def __init__(self, report: Report):
         self.state, self.sections, self.all, self.advised, self.distances = report.state, {}, [], set(), {}
         same = {}
         for fact in report.facts:
