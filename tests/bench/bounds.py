@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What was promised, and whether it was met: by the worst of the registrations that a bound
-speaks of. And why a bound is missed, as profiling has shown; what is said of that holds whatever
-the values of a run are, which are in its tables."""
+"""The bounds, and whether a run meets them: the worst registration that a bound covers decides. And why
+a bound is missed, as profiling has shown; these texts have no values, which are in the tables of a run."""
 
 from collections import namedtuple
 from collections.abc import Callable
@@ -20,35 +19,35 @@ CHAPTERS = {
     "grounds": ("ways to compile Rust against each other", "against in-kernel"),
 }
 
-# Of each bound that one more call to pin weighs on: in what is pinned once more it is one page.
+# For the bounds to which one more pin, of one page, matters.
 ASKED = {"revocable": """\
-Before the module unpins it has the driver pin one page more. The driver answers a request to unpin with success where it \
-knows the process no more, and memory would be left behind unseen, with a callback into a module that may be gone. No cheaper \
-call of the driver tells. nvidia-peermem does not ask."""}
+Before the module unpins, it lets the driver pin one more page. The driver reports success also for an unpin that found \
+nothing, because it no longer knows the process. The memory would then stay pinned without a record, and the driver could call \
+back into a module that is unloaded. No cheaper call of the driver tells the two apart. nvidia-peermem does not ask."""}
 
 MAPPED = {"any": """\
-The module maps the memory for the device, which nvidia-peermem leaves to the driver, where it is not counted: the totals \
-compare the same work. With an IOMMU that is nearly all of it, most of it the kernel's own. The rest is what a registration \
-costs whatever its size: a lock and states for each region, counters, checks of what the driver reports, its verdict on GPU \
-and device."""}
+The module maps the memory for the device itself. nvidia-peermem lets the driver map it, and that is not counted, so only the \
+totals compare the same work. With an IOMMU nearly all of it is the mapping, most of that in the kernel. The rest does not \
+depend on the size: a lock and phases for each region, counters, checks of the driver's answers, the map type of GPU and \
+device."""}
 
 IN_PIECES = {"iommu": """\
-Nearly all of it is the kernel's: it enters each page of 4 KiB into the IOMMU's tables and takes it out again, and all pieces \
-share one range already. Without a copy of the pieces (persistent mode), and with memory for them of the right size at once \
-(revocable mode), it came little nearer."""}
+Nearly all of it is the kernel's: it enters each page of 4 KiB into the IOMMU's tables, and removes it again. All pieces share \
+one range of addresses already. Two attempts changed little: no copy of the pieces (persistent mode), and memory for them \
+allocated at once in the right size (revocable mode)."""}
 
 FREED_BY_DRIVER = {"iommu": """\
-What the driver itself does to free little memory is more than the bound allows for all, and the same for either module. From \
-1 MiB on mappings are most, and undone in one call."""}
+For little memory most of the time is the driver's own, and the same for both modules: it alone is above the bound. From 1 MiB on \
+most of it is the mapping, which one call undoes."""}
 
 WAITING = {
     "persistent": """\
-Registrations do not wait for each other: the lock is the region's own. But where a spin lock is released the kernel may switch \
-to another thread that it has woken meanwhile, and that counts as the module's; nvidia-peermem has no lock.""",
+Registrations do not wait for each other: each region has its own lock. But when a spin lock is released, the kernel may switch \
+to another thread, and that counts as the module's; nvidia-peermem has no lock.""",
     "revocable": """\
-While one registration unpins no other pins or unpins: the driver knows pins by an address that it may have given away again, \
-and unpinning somebody else's memory must not happen. That waiting counts as the module's; the driver has one lock for all of \
-them anyway.""",
+While one registration unpins, no other one pins or unpins: the driver identifies a pin by an address that it may use again, \
+and the module must not unpin another registration's memory. The waiting counts as the module's; the driver itself has one lock \
+for all of them.""",
 }
 
 
