@@ -42,8 +42,8 @@ def facts(machine):
         (built_for and for_old == is_old, good, built_for),
         (built_for and is_old, bad, built_for + ": this older core skips the clients", FOR_OLD),
         (built_for, warn, built_for + ", but loaded for MLNX_OFED 4.1 to 5.0", lambda: FOR_NEW % (Advice(machine)["rebuild"], SERVICE)))
-    for client, mode in (line.split()[:2] for line in machine.lines(STATISTICS + "clients")):
-        how = PERSISTENT if mode == "persistent" else REVOCABLE
+    for client, *mode in map(str.split, machine.lines(STATISTICS + "clients")):
+        how = PERSISTENT if mode == ["persistent"] else REVOCABLE
         yield from first(
             "RDMA core", "client " + client,
             (not peers, none, how),
