@@ -47,5 +47,5 @@ below "DESTDIR=$PWD/stage"
 files >/tmp/after
 check "nothing else has changed" diff /tmp/before /tmp/after
 for stage in "/tmp/a stage" "a stage"; do
-	refused "a path with a blank" "/a stage has a blank, a colon, a quote or another character" make install "DESTDIR=$stage"
+	refused "a path with a blank" "/a stage contains a blank, a colon, a quote or another character" make install "DESTDIR=$stage"
 done
