@@ -10,8 +10,6 @@ from .machine import once
 DAEMONS = ("slurmd", "kubelet", "containerd")
 UNITS = [directory + "/systemd/system/%s.service" + more for directory in ("/lib", "/usr/lib", "/etc") for more in ("", ".d/*.conf")]
 OPEN = 0o666
-OPEN_THEM = "Install the udev rules of rdma-core, which give 0666; until the next boot: chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm"
-NO_DEVICE = "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband)."
 
 
 def facts(machine):
@@ -19,19 +17,16 @@ def facts(machine):
     modes = [(os.path.basename(file), os.stat(machine.root + file).st_mode & 0o7777) for file in files + machine.glob("/dev/infiniband/rdma_cm")]
     closed = ["%s has mode 0%o" % (name, mode) for name, mode in modes if mode & OPEN != OPEN]
     if machine.glob("/sys/class/infiniband/*"):
-        yield from first(
-            "access", "/dev/infiniband",
-            (not files, bad, "there is no uverbs device", NO_DEVICE),
-            (closed, warn, "not open to all users: " + ", ".join(closed), OPEN_THEM),
-            (True, good, "open to all users"))
+        yield from first("access", "/dev/infiniband", [
+            (not files, bad, "there is no uverbs device", "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband)."),
+            (closed, warn, "not open to all users: " + ", ".join(closed), "Install the udev rules of rdma-core, which give 0666; until the next boot: chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm"),
+            (True, good, "open to all users")])
     for daemon in DAEMONS:
         limit = memory_limit(machine, daemon)
-        yield from first(
-            "access", "memory lock " + daemon,
+        yield from first("access", "memory lock " + daemon, [
             (limit and daemon == "kubelet", none, limit + "; containers have that of their runtime"),
             (limit.startswith(("unlimited", "infinity")), good, limit),
-            (limit, warn, "%s%s: its jobs cannot register more" % (limit, " bytes" if limit.isdigit() else ""),
-             "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}.".format(daemon)))
+            (limit, warn, "%s%s: its jobs cannot register more" % (limit, " bytes" if limit.isdigit() else ""), "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}.".format(daemon))])
 
 
 @once

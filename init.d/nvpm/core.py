@@ -7,8 +7,6 @@ from .fact import bad, first, good, none, warn
 from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, once
 
 PERSISTENT, REVOCABLE = "persistent: memory is pinned until it is deregistered", "revocable: a registration ends when its memory is freed"
-FOR_OLD = "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && %s restart" % SERVICE
-FOR_NEW = "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart"
 LIBVERBS = ("/usr/lib64/libibverbs.so.1", "/usr/lib/libibverbs.so.1", "/usr/lib/*/libibverbs.so.1")
 
 
@@ -31,24 +29,21 @@ def facts(machine):
     # The generation of the interface that the module is loaded for, and that of the installed MLNX_OFED.
     for_old = built_for.startswith("MLNX_OFED 4.1") or machine.text(PARAMETERS + "peerdirect_support") == "1"
     is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
-    yield from first(
-        "RDMA core", "peer memory",
+    yield from first("RDMA core", "peer memory", [
         (where, good, "yes, in " + where + (ofed and ", " + ofed)),
         (machine.loaded("ib_core"), bad, "no: the one that is loaded does not have it", INSTALL_CORE),
-        (True, none, "not loaded yet; %s start loads it" % SERVICE))
-    yield from first(
-        "RDMA core", "built for",
+        (True, none, "not loaded yet; %s start loads it" % SERVICE)])
+    yield from first("RDMA core", "built for", [
         (built_for and not ofed, none, built_for),
         (built_for and for_old == is_old, good, built_for),
-        (built_for and is_old, bad, built_for + ": this older core skips the clients", FOR_OLD),
-        (built_for, warn, built_for + ", but loaded for MLNX_OFED 4.1 to 5.0", lambda: FOR_NEW % (Advice(machine)["rebuild"], SERVICE)))
+        (built_for and is_old, bad, built_for + ": this older core skips the clients", "echo 'options nv_peer_mem peerdirect_support=1' >>/etc/modprobe.d/nv_peer_mem.conf && %s restart" % SERVICE),
+        (built_for, warn, built_for + ", but loaded for MLNX_OFED 4.1 to 5.0", lambda: "Remove peerdirect_support=1 from /etc/modprobe.d, or rebuild the module: %s. Then %s restart" % (Advice(machine)["rebuild"], SERVICE))])
     for client, *mode in map(str.split, machine.lines(STATISTICS + "clients")):
         how = PERSISTENT if mode == ["persistent"] else REVOCABLE
-        yield from first(
-            "RDMA core", "client " + client,
+        yield from first("RDMA core", "client " + client, [
             (not peers, none, how),
             (machine.exists(PEERS + "/" + client), good, how),
-            (True, bad, "the RDMA core does not list it (ls %s)" % PEERS, SERVICE + " restart"))
+            (True, bad, "the RDMA core does not list it (ls %s)" % PEERS, SERVICE + " restart")])
 
 
 def need(machine):
@@ -57,13 +52,12 @@ def need(machine):
     lacks, useless = dma_buf_lacks(machine), machine.loaded("ib_core") and not peer_memory_in(machine)
     other = machine.loaded("nvidia_peermem") and not machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem")
     yield none("need", "dma-buf", "no: " + lacks if lacks else "yes: kernel, RDMA core and driver have it")
-    yield from first(
-        "need", "nv_peer_mem",
+    yield from first("need", "nv_peer_mem", [
         (useless and lacks, none, "yes, with another RDMA core: this one has no peer memory, and there is no dma-buf"),
         (useless, none, "no: this RDMA core cannot use it; programs that use dma-buf work without it"),
         (other, none, "this or nvidia_peermem, which is loaded and serves the same programs"),
         (lacks, none, "yes: there is no dma-buf, so no other way but nvidia_peermem"),
-        (True, none, "for programs that register with ibv_reg_mr; those that use dma-buf (ibv_reg_dmabuf_mr) work without it"))
+        (True, none, "for programs that register with ibv_reg_mr; those that use dma-buf (ibv_reg_dmabuf_mr) work without it")])
 
 
 def dma_buf_lacks(machine):

@@ -20,7 +20,6 @@ PROGRAMS = {
 }
 UPDATE = {"NCCL, up to 2.22": "It looks for nothing else, and this RDMA core does not have it: update NCCL. "}
 NAMES = "mlx|bnxt_re|roce"
-RENAME = "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
 
 
 def facts(machine):
@@ -30,21 +29,18 @@ def facts(machine):
     marker = marker_advice(machine)
     for program, files in PROGRAMS.items():
         found = [file for file in files if machine.exists(file)]
-        yield from first(
-            "detection", program,
+        yield from first("detection", program, [
             (found, good, "yes: " + "".join(found[:1])),
-            (True, warn, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip()))
+            (True, warn, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())])
     # libfabric also looks at the name of the device, which has to show its maker.
     devices = [name for name in map(os.path.basename, machine.glob("/sys/class/infiniband/*")) if re.search(NAMES, name)]
-    yield from first(
-        "detection", "libfabric",
+    yield from first("detection", "libfabric", [
         (not peer_memory_in(machine), warn, "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start"),
         (devices, good, "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + "".join(devices[:1])),
-        (True, warn, "no: no RDMA device has mlx, bnxt_re or roce in its name", RENAME))
-    yield from first(
-        "detection", "gpu-operator",
+        (True, warn, "no: no RDMA device has mlx, bnxt_re or roce in its name", "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).")])
+    yield from first("detection", "gpu-operator", [
         (re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE), good, "yes: a module nvidia_peermem is loaded"),
-        (True, warn, "no: it looks for a module nvidia_peermem in lsmod", marker))
+        (True, warn, "no: it looks for a module nvidia_peermem in lsmod", marker)])
 
 
 def marker_advice(machine):

@@ -14,19 +14,7 @@ from .place import virtual
 TURING, BLACKWELL = 0x1e00, 0x2900
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
-NO_GPU = "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
-NO_NIC = "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there."
-NO_NODE = "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by hand."
-GIVEN_AWAY = "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} (driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot."
-BLACKLIST = "echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot."
 OPEN_DRIVER = "Install NVIDIA's open kernel modules."
-TOO_OLD = "Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU."
-NOT_REVOCABLE = "Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it."
-SMALL_READS = "Reads are cut small. Until the next reboot: setpci -s %s CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings."
-LARGE_BAR = "Turn on above 4G decoding and resizable BAR in the firmware."
-NO_ORDERING = "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off"
-NO_SUBNET = "No subnet manager has set this port up: start one (opensm) on a machine or a switch of this network."
-NO_ETHERNET = "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."
 
 
 def facts(machine):
@@ -34,11 +22,11 @@ def facts(machine):
     yield from kernel_facts(machine)
     yield from topology.facts(machine)
     if not gpus(machine):
-        yield bad("GPUs", "number", 0, NO_GPU)
+        yield bad("GPUs", "number", 0, "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware.")
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, "GPU " + gpu.name)
     if not nics(machine):
-        yield bad("RDMA devices", "number", 0, NO_NIC)
+        yield bad("RDMA devices", "number", 0, "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there.")
     for nic in nics(machine):
         yield from nic_facts(machine, nic, "RDMA device " + nic.name)
     yield from port_facts(machine)
@@ -47,41 +35,36 @@ def facts(machine):
 
 def node_facts(machine, section, pci):
     """On a machine with several nodes, programs choose processors and devices by the node."""
-    yield from first(
-        section, "NUMA node",
+    yield from first(section, "NUMA node", [
         (pci.node >= 0, none, pci.node),
-        (topology.several_nodes(machine) and not virtual(machine), warn, "unknown: the firmware does not say", NO_NODE))
+        (topology.several_nodes(machine) and not virtual(machine), warn, "unknown: the firmware does not say", "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by hand.")])
 
 
 def gpu_facts(machine, gpu, section):
     name, newer = gpu.driver, gpu.product >= BLACKWELL
     served = any(other.driver == "nvidia" for other in gpus(machine))
-    yield from first(
-        section, "driver",
+    yield from first(section, "driver", [
         (name == "nvidia", good, name),
-        (name.startswith("vfio"), none if served else warn, name + ": it is given to a virtual machine", GIVEN_AWAY.format(name, gpu.name)),
-        (name, bad, name + ": the NVIDIA driver does not have this GPU", BLACKLIST.format(name)),
-        (flavour(machine) == "open" and 0 < gpu.product < TURING, bad, "none: Volta and older are not served by the open driver", TOO_OLD),
+        (name.startswith("vfio"), none if served else warn, name + ": it is given to a virtual machine", "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} (driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot.".format(name, gpu.name)),
+        (name, bad, name + ": the NVIDIA driver does not have this GPU", "echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot.".format(name)),
+        (flavour(machine) == "open" and 0 < gpu.product < TURING, bad, "none: Volta and older are not served by the open driver", "Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU."),
         (flavour(machine) == "proprietary" and newer, bad, "none: Blackwell and newer are served by the open driver only", OPEN_DRIVER),
         (flavour(machine) == "proprietary" and gpu.coherent, bad, "none: Grace Hopper is served by the open driver only", OPEN_DRIVER),
-        (True, bad, "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why."))
+        (True, bad, "none", "modprobe nvidia; if it does not take the GPU, the kernel's log says why.")])
     yield from node_facts(machine, section, gpu.pci)
     # Nothing of such a GPU's memory is in BAR1. Our module maps only what can be revoked, and the driver maps this memory, pinned.
-    yield from first(
-        section, "memory",
-        (gpu.coherent and machine.text(PARAMETERS + "persistent_api_support") == "0", bad,
-         "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)", NOT_REVOCABLE),
-        (gpu.coherent, good, "coherent: the driver maps it, behind NVLink-C2C"))
+    yield from first(section, "memory", [
+        (gpu.coherent and machine.text(PARAMETERS + "persistent_api_support") == "0", bad, "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)", "Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it."),
+        (gpu.coherent, good, "coherent: the driver maps it, behind NVLink-C2C")])
     # No file says how much memory a GPU has, but the largest BAR that it can have holds all of it.
     size, largest = gpu.bar1(), gpu.largest_bar1()
     now, best = ("%.6g GiB" % (mib / 1024) if mib >= 1024 else "%d MiB" % mib for mib in (size, largest))
     if size and not gpu.coherent:
-        yield from first(
-            section, "BAR1",
-            (largest > size, warn, "%s of %s that it can have: no more can be registered at once" % (now, best), LARGE_BAR),
+        yield from first(section, "BAR1", [
+            (largest > size, warn, "%s of %s that it can have: no more can be registered at once" % (now, best), "Turn on above 4G decoding and resizable BAR in the firmware."),
             (largest or size > 256, good, now),
-            (True, none, now + ", not resizable here: no more can be registered at once"))
-    yield from first(section, "MIG", (gpu.instances(), none, "GPU instances: %d" % gpu.instances()))
+            (True, none, now + ", not resizable here: no more can be registered at once")])
+    yield from first(section, "MIG", [(gpu.instances(), none, "GPU instances: %d" % gpu.instances())])
 
 
 def nic_facts(machine, nic, section):
@@ -93,11 +76,10 @@ def nic_facts(machine, nic, section):
     kind, option = nic.pci.iommu(), "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt"
     # The data of coherent GPUs goes through the CPU anyway.
     slow = "which takes time" if gpus(machine) and all(gpu.coherent for gpu in gpus(machine)) else "so data is routed through the CPU"
-    yield from first(
-        section, "IOMMU",
+    yield from first(section, "IOMMU", [
         (kind == "none", good, "none"),
         (kind == "identity", good, "identity: addresses are not translated"),
-        (True, warn, "%s: addresses are translated, %s" % (kind, slow), "Put %s on the kernel's command line and reboot." % option))
+        (True, warn, "%s: addresses are translated, %s" % (kind, slow), "Put %s on the kernel's command line and reboot." % option)])
     if not nic.software:
         yield from settings_facts(machine, section, nic.pci)
 
@@ -107,12 +89,11 @@ def settings_facts(machine, section, pci):
     config = pci.config(256)
     control = device_control(config)
     request = 128 << ((control or 0) >> 12 & 7)
-    yield from first(
-        section, "MaxReadReq",
+    yield from first(section, "MaxReadReq", [
         (0 < len(config) <= 16, unread, "PCI settings of RDMA devices"),
-        (control is not None and request < 512 and not virtual(machine), warn, request, SMALL_READS % pci.address),
-        (control is not None, none, request))
-    yield from first(section, "relaxed ordering", (control is not None, none, "on" if (control or 0) & RELAXED_ORDERING else NO_ORDERING))
+        (control is not None and request < 512 and not virtual(machine), warn, request, "Reads are cut small. Until the next reboot: setpci -s %s CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings." % pci.address),
+        (control is not None, none, request)])
+    yield from first(section, "relaxed ordering", [(control is not None, none, "on" if (control or 0) & RELAXED_ORDERING else "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off")])
 
 
 def device_control(config):
@@ -136,11 +117,10 @@ def port_facts(machine):
             # States are numbered: "4: ACTIVE".
             state, physical, rate, layer = (machine.text(port + "/" + file).split(": ", 1)[-1] for file in ("state", "phys_state", "rate", "link_layer"))
             value = ", ".join((state, physical, rate, layer))
-            yield from first(
-                "RDMA device " + nic.name, "port " + os.path.basename(port),
+            yield from first("RDMA device " + nic.name, "port " + os.path.basename(port), [
                 (state == "ACTIVE", good, value),
-                (state in ("INIT", "ARMED") and layer == "InfiniBand", down, value, NO_SUBNET),
-                (state and layer == "Ethernet", down, value, NO_ETHERNET),
-                (state, down, value, "Look at cable and switch; ibstat and iblinkinfo say more."))
+                (state in ("INIT", "ARMED") and layer == "InfiniBand", down, value, "No subnet manager has set this port up: start one (opensm) on a machine or a switch of this network."),
+                (state and layer == "Ethernet", down, value, "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."),
+                (state, down, value, "Look at cable and switch; ibstat and iblinkinfo say more.")])
         version, board = machine.text(nic.directory + "/fw_ver"), machine.text(nic.directory + "/board_id")
-        yield from first("RDMA device " + nic.name, "firmware", (version, none, version + (board and ", board " + board)))
+        yield from first("RDMA device " + nic.name, "firmware", [(version, none, version + (board and ", board " + board))])

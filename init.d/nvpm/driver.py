@@ -29,22 +29,16 @@ def flavour(machine):
 
 def facts(machine):
     loads = [file for file in machine.glob(*LOADED_ON_BOOT) if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE)]
-    yield from first(
-        "driver", "nvidia",
+    yield from first("driver", "nvidia", [
         (machine.loaded("nvidia"), good, "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown")),
-        (installed(machine), warn, "not loaded; version %s is installed" % installed(machine).get("version", ""),
-         "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
-        (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER))
-    yield from first(
-        "driver", "flavour",
-        ((flavour(machine), rust(machine)) == ("proprietary", "in-kernel"), bad,
-         "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", lambda: Advice(machine)["rebuild"]),
-        (flavour(machine), good, flavour(machine)))
+        (installed(machine), warn, "not loaded; version %s is installed" % installed(machine).get("version", ""), "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
+        (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER)])
+    yield from first("driver", "flavour", [
+        ((flavour(machine), rust(machine)) == ("proprietary", "in-kernel"), bad, "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", lambda: Advice(machine)["rebuild"]),
+        (flavour(machine), good, flavour(machine))])
     # It registers the same memory, and only one module can.
-    yield from first(
-        "driver", "nvidia_peermem",
+    yield from first("driver", "nvidia_peermem", [
         (machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"), good, "a name only, for programs that look for it: it belongs to nv_peer_mem"),
         (machine.loaded("nvidia_peermem"), bad, "loaded: it serves the same memory, and only one module can", "%s && %s restart" % (UNLOAD_PEERMEM, SERVICE)),
-        (loads, warn, "not loaded now, but %s loads it on boot" % "".join(loads[:1]),
-         "Remove nvidia-peermem from that file: only one module can serve GPU memory."),
-        (True, good, "not loaded, so it does not compete"))
+        (loads, warn, "not loaded now, but %s loads it on boot" % "".join(loads[:1]), "Remove nvidia-peermem from that file: only one module can serve GPU memory."),
+        (True, good, "not loaded, so it does not compete")])

@@ -2,7 +2,7 @@
 """A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
 import re
 from functools import partial
-from typing import Iterable, Iterator, NamedTuple
+from typing import Iterable, Iterator, List, NamedTuple
 
 from .machine import clean
 
@@ -26,7 +26,7 @@ def judged(verdict: str, section: str, name: str, value: object, advice: str = "
 good, warn, bad, none, unread = (partial(judged, verdict) for verdict in VERDICTS)
 
 
-def first(section: str, name: str, *cases: tuple) -> Iterator[Fact]:
+def first(section: str, name: str, cases: List[tuple]) -> Iterator[Fact]:
     """The fact of the first case that holds, if one does. A case is a condition, one of the functions above, a value, and advice where
     there is some; advice that takes time is a function."""
     for condition, kind, value, *advice in cases:

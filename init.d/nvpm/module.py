@@ -14,9 +14,6 @@ GROUNDS = {
     "prebuilt": "prebuilt: with a kernel crate of its own, compiled before",
 }
 ENABLED = ("/etc/systemd/system/*.wants/nv_peer_mem.service", "/etc/rc[2345].d/S*nv_peer_mem", "/etc/rc.d/rc[2345].d/S*nv_peer_mem")
-ANOTHER = SERVICE + " restart; if that loads the same one again, remove the other package: modinfo nv_peer_mem says which file it is."
-NO_MODULES = "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: load nv_peer_mem before that."
-CFI = "not in this kernel (CONFIG_RUST), which checks indirect calls (CONFIG_CFI): the module cannot be built"
 
 
 def facts(machine):
@@ -26,36 +23,32 @@ def facts(machine):
     def install():
         return Advice(machine)["install"]
 
-    yield from first(
-        "module", "state",
-        (loaded and not machine.exists(STATISTICS), warn, "loaded, version %s, and not the one that belongs to this service" % version, ANOTHER),
+    yield from first("module", "state", [
+        (loaded and not machine.exists(STATISTICS), warn, "loaded, version %s, and not the one that belongs to this service" % version, SERVICE + " restart; if that loads the same one again, remove the other package: modinfo nv_peer_mem says which file it is."),
         (loaded and installed not in ("", version), warn, "loaded, version %s; version %s is installed" % (version, installed), SERVICE + " restart"),
         (loaded, good, "loaded, version " + version),
         (installed, bad, "not loaded", SERVICE + " start; if that fails, it says why."),
-        (True, bad, "not loaded, and not installed for kernel " + kernel, install))
-    yield from first(
-        "module", "installed",
+        (True, bad, "not loaded, and not installed for kernel " + kernel, install)])
+    yield from first("module", "installed", [
         (loaded and not installed, bad, "not for kernel %s: it will be gone after a reboot" % kernel, install),
-        (installed and not loaded, good, "version %s for kernel %s" % (installed, kernel)))
-    yield from first("module", "rust", (rust(machine) in GROUNDS, none, GROUNDS.get(rust(machine))))
+        (installed and not loaded, good, "version %s for kernel %s" % (installed, kernel))])
+    yield from first("module", "rust", [(rust(machine) in GROUNDS, none, GROUNDS.get(rust(machine)))])
     for file in machine.glob(PARAMETERS + "*"):
-        yield from first("module", os.path.basename(file), (machine.readable(file), none, machine.text(file)))
+        yield from first("module", os.path.basename(file), [(machine.readable(file), none, machine.text(file))])
     yield from boot_facts(machine)
 
 
 def boot_facts(machine):
     refused, wanted = "; ".join(line for name, line in configuration(machine) if name == "?"), configured(machine, "ONBOOT")
-    yield from first("module", "configuration", (
-        refused, warn, "not understood: " + refused, "Correct it in %s: ONBOOT= or MARKER=, and yes or no." % CONF))
+    yield from first("module", "configuration", [(refused, warn, "not understood: " + refused, "Correct it in %s: ONBOOT= or MARKER=, and yes or no." % CONF)])
     not_enabled = "not loaded: the service is not enabled"
-    yield from first(
-        "module", "on boot",
+    yield from first("module", "on boot", [
         (wanted == "no", none, "no: ONBOOT=no in " + CONF),
         (wanted != "yes", warn, "not loaded: no ONBOOT=yes in " + CONF, "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."),
         (machine.glob(*ENABLED), good, "loaded"),
         (machine.exists("/run/systemd/system"), warn, not_enabled, "systemctl enable nv_peer_mem"),
         (machine.exists("/etc/debian_version"), warn, not_enabled, "update-rc.d nv_peer_mem defaults"),
-        (True, warn, not_enabled, "chkconfig --add nv_peer_mem"))
+        (True, warn, not_enabled, "chkconfig --add nv_peer_mem")])
 
 
 def kernel_facts(machine):
@@ -65,12 +58,11 @@ def kernel_facts(machine):
     disabled = machine.text("/proc/sys/kernel/modules_disabled") == "1"
     config = "" if modinfo(machine).get("version") else kernel_config(machine)
     no_modules, no_rust = config and "CONFIG_MODULES=y" not in config, config and "CONFIG_RUST=y" not in config
-    yield from first("machine", "modules", (disabled, bad, "turned off until the next boot (kernel.modules_disabled)", NO_MODULES))
-    yield from first("machine", "modules", (no_modules, bad, "this kernel takes none (CONFIG_MODULES)", "Boot a kernel of a distribution."))
-    yield from first(
-        "machine", "Rust",
-        (no_rust and not no_modules and re.search("CONFIG_CFI(_CLANG)?=y", config), bad, CFI, "Boot another kernel."),
-        (no_rust and not no_modules, none, "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates"))
+    yield from first("machine", "modules", [(disabled, bad, "turned off until the next boot (kernel.modules_disabled)", "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: load nv_peer_mem before that.")])
+    yield from first("machine", "modules", [(no_modules, bad, "this kernel takes none (CONFIG_MODULES)", "Boot a kernel of a distribution.")])
+    yield from first("machine", "Rust", [
+        (no_rust and not no_modules and re.search("CONFIG_CFI(_CLANG)?=y", config), bad, "not in this kernel (CONFIG_RUST), which checks indirect calls (CONFIG_CFI): the module cannot be built", "Boot another kernel."),
+        (no_rust and not no_modules, none, "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates")])
 
 
 def kernel_config(machine):

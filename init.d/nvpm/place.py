@@ -9,8 +9,6 @@ from .machine import Machine, once
 # The machine's first process is in this namespace; no kernel changes the number.
 FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
-SHARED = ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it"
-UNREAL = ": it shows not how the devices are really connected, so distances are not judged"
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 
@@ -39,7 +37,9 @@ def virtual(machine):
 
 
 def facts(machine):
-    yield from first("machine", "virtual", (container(machine), none, virtual(machine) + SHARED), (virtual(machine), none, virtual(machine) + UNREAL))
+    yield from first("machine", "virtual", [
+        (container(machine), none, virtual(machine) + ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it"),
+        (virtual(machine), none, virtual(machine) + ": it shows not how the devices are really connected, so distances are not judged")])
 
 
 def kernel_of_another(machine):

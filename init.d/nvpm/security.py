@@ -13,18 +13,16 @@ VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0980
 def facts(machine):
     boot, lockdown = machine.read(VARIABLE)[4:5], "".join(re.findall(r"\[(\w+)\]", machine.text("/sys/kernel/security/lockdown")))
     demanded = lockdown not in ("", "none") or machine.text("/sys/module/module/parameters/sig_enforce") == "Y"
-    yield from first(
-        "security", "Secure Boot",
+    yield from first("security", "Secure Boot", [
         (not machine.exists("/sys/firmware/efi"), none, "no: not started by UEFI"),
         (boot in (b"\0", b"\1"), none, "on" if boot == b"\1" else "off"),
-        (True, none, "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firmware/efi/efivars)"))
-    yield from first("security", "lockdown", (lockdown, none, lockdown))
+        (True, none, "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firmware/efi/efivars)")])
+    yield from first("security", "lockdown", [(lockdown, none, lockdown)])
     yield none("security", "signature required", "yes" if demanded else "no")
-    yield from first(
-        "security", "module signed by",
+    yield from first("security", "module signed by", [
         (modinfo(machine).get("signer"), good, modinfo(machine).get("signer")),
         (modinfo(machine) and not demanded, none, "nobody; this kernel does not require it"),
-        (modinfo(machine), bad, "nobody: this kernel does not load it", lambda: to_sign(Advice(machine))))
+        (modinfo(machine), bad, "nobody: this kernel does not load it", lambda: to_sign(Advice(machine)))])
 
 
 def to_sign(advice):

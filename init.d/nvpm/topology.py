@@ -6,14 +6,9 @@ from .pci import device, gpus, nics, number
 from .place import virtual
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
-FAR = "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
 
 ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
-NO_REDIRECT = "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart."
 
-BAD_CONTACT = "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot."
-NARROW_SLOT = "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation)."
-SLOW_SLOT = "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, or a bad contact, lowers it too."
 
 
 def facts(machine):
@@ -61,14 +56,13 @@ def distance_facts(machine, gpu, between):
         return
     least = min(found, key=DISTANCES.index)
     nearest = ", ".join(found[least])
-    yield from first(
-        "distance", gpu.name + " nearest",
+    yield from first("distance", gpu.name + " nearest", [
         (virtual(machine), none, nearest),
         (least in (PIX, PXB), good, nearest),
         # The data goes through the processor in any case, because the memory is the processor's.
         (gpu.coherent and least != SYS, good, nearest, "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows."),
         (least == PHB, good, nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."),
-        (True, warn, nearest, FAR % ("processor" if gpu.coherent else "root complex")))
+        (True, warn, nearest, "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it." % ("processor" if gpu.coherent else "root complex"))])
 
 
 def acs_control(config):
@@ -88,12 +82,10 @@ def acs_facts(machine, bridges, doubt):
     configs = {bridge: device(machine, bridge).config(4096) for bridge in bridges}
     redirect = [bridge for bridge in bridges if acs_control(configs[bridge]) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)]
     where = " ".join(redirect)
-    yield from first(
-        "PCI", "ACS",
-        (redirect, doubt, "redirect is on at %s: data between GPUs and RDMA devices is routed through the CPU" % where,
-         lambda: NO_REDIRECT.format(redirect[0])),
+    yield from first("PCI", "ACS", [
+        (redirect, doubt, "redirect is on at %s: data between GPUs and RDMA devices is routed through the CPU" % where, lambda: "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.".format(redirect[0])),
         (any(len(config) <= 16 for config in configs.values()), unread, "ACS of the bridges"),
-        (bridges, good, "redirect is off"))
+        (bridges, good, "redirect is off")])
 
 
 def judge(pci, upper, idles=False):
@@ -101,11 +93,11 @@ def judge(pci, upper, idles=False):
     now, own, fastest = "%s x%s" % (pci.speed, pci.width), number(pci.max_width), number(pci.max_speed)
     full, best = min(own, number(upper.max_width) or own), min(fastest, number(upper.max_speed) or fastest)
     if number(pci.width) < full:
-        return now, "both ends can x%g" % full, BAD_CONTACT
+        return now, "both ends can x%g" % full, "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot."
     if full < own:
-        return now, "the slot has x%g, the device can x%s" % (full, pci.max_width), NARROW_SLOT
+        return now, "the slot has x%g, the device can x%s" % (full, pci.max_width), "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation)."
     if number(pci.speed) < best and not idles:
-        return now, "both ends can %g GT/s" % best, SLOW_SLOT
+        return now, "both ends can %g GT/s" % best, "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, or a bad contact, lowers it too."
     return now + (", can %g GT/s: GPUs are slower when idle" % best if number(pci.speed) < best else ""), "", ""
 
 
@@ -113,7 +105,9 @@ def link_facts(section, pci, doubt, idles=False):
     """The link between a device and what it is plugged into."""
     if number(pci.width):
         now, reason, todo = judge(pci, device(pci.machine, pci.path[-2] if len(pci.path) > 2 else ""), idles)
-        yield from first(section, "link", (reason, doubt, "%s: %s" % (now, reason), todo), (True, good, now))
+        yield from first(section, "link", [
+            (reason, doubt, "%s: %s" % (now, reason), todo),
+            (True, good, now)])
 
 
 def bridge_facts(machine, doubt):
@@ -122,6 +116,6 @@ def bridge_facts(machine, doubt):
     uppers = {path[at]: path[at - 1] for path in paths for at in range(2, len(path) - 1, 2)}
     links = {name: judge(device(machine, name), device(machine, upper)) for name, upper in uppers.items() if number(device(machine, name).width)}
     for name, (now, reason, todo) in links.items():
-        yield from first("PCI", "link " + name, (reason, doubt, "%s: %s" % (now, reason), todo))
+        yield from first("PCI", "link " + name, [(reason, doubt, "%s: %s" % (now, reason), todo)])
     fast = sum(not reason for _, reason, _ in links.values())
-    yield from first("PCI", "links of bridges", (fast, good, "as fast as both ends can: %d" % fast))
+    yield from first("PCI", "links of bridges", [(fast, good, "as fast as both ends can: %d" % fast)])

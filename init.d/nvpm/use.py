@@ -31,13 +31,12 @@ REFUSED = (
 def facts(machine):
     figures = {name: machine.text(STATISTICS + name) for name in (*FIGURES, *FAILURES)}
     for name, count in figures.items():
-        yield from first(
-            "use", name,
+        yield from first("use", name, [
             (name in FAILURES and count not in ("", "0"), warn, count, FAILURES.get(name)),
-            (count, good if name.startswith("failed_") else none, count))
+            (count, good if name.startswith("failed_") else none, count)])
     for gpu, device, said in (line.split()[:3] for line in machine.lines(STATISTICS + "pairs")):
-        yield from first("use", "%s %s" % (gpu, device), (True, *PAIRS.get(said, REFUSED)))
+        yield from first("use", "%s %s" % (gpu, device), [(True, *PAIRS.get(said, REFUSED))])
     if figures["regions"] not in ("", "0"):
-        yield from first("use", "processes", (os.geteuid(), unread, "which processes have an RDMA device open"))
+        yield from first("use", "processes", [(os.geteuid(), unread, "which processes have an RDMA device open")])
         for process, name in open_devices(machine):
             yield none("use", "process %d" % process, name + " has an RDMA device open")
