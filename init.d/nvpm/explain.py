@@ -69,6 +69,8 @@ class Advice:
         """For templates. Only what a template names is computed."""
         if name in BY_INSTALLER:
             return self.filled(BY_INSTALLER[name][self.installed_by()])
+        if name in ("version", "filename"):
+            return modinfo(self.machine).get(name, "")
         value = getattr(self, name)
         return value() if callable(value) else value
 
@@ -81,29 +83,23 @@ class Advice:
         """What to do; empty if no text matches."""
         return next((self.filled(template) for pattern, template in SAID if re.search(pattern, self.text, re.DOTALL)), "")
 
-    def version(self):
-        return modinfo(self.machine).get("version", "")
-
-    def file(self):
-        return modinfo(self.machine).get("filename", "")
-
     def installed_by(self):
         if self.machine.exists("/var/lib/dkms/nvidia-peer-memory"):
             return "dkms"
-        if "/nvidia_peer_memory/" in self.file() or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
+        if "/nvidia_peer_memory/" in self["filename"] or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
             return "kmod"
-        return "make" if "/extra/" in self.file() else "dkms"
+        return "make" if "/extra/" in self["filename"] else "dkms"
 
     def to_unlink(self):
         """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of OFED and of the driver."""
-        weak = "/weak-updates/" in self.file()
-        return self.filled("{file} is weak-modules' link to the module of another kernel: rm {file} && depmod. " if weak else "")
+        weak = "/weak-updates/" in self["filename"]
+        return self.filled("{filename} is weak-modules' link to the module of another kernel: rm {filename} && depmod. " if weak else "")
 
     def to_enrol(self):
         """How this machine comes to trust a module that was built on it. If the firmware has the key already, the key is not what is missing."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
-            todo = "Sign it with a key that this machine trusts: /lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE {file}"
+            todo = "Sign it with a key that this machine trusts: /lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE {filename}"
         elif not self.machine.exists(self.key()):
             todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
         elif "already enrolled" in known or "built-in trusted keyring" in known:

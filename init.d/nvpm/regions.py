@@ -9,10 +9,6 @@ from .machine import MODULE, open_devices
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
-NOT_LOADED = "nv_peer_mem is not loaded: no GPU memory is registered through it. To load it: /etc/init.d/nv_peer_mem start"
-NO_LIST = "the nv_peer_mem that is loaded is older than this command and keeps no list. When nobody uses it: /etc/init.d/nv_peer_mem restart"
-NOT_ROOT = "only root can read who has memory registered. Try: sudo nvpm regions"
-NOT_CAPABLE = "%s cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most containers. Try it outside, as root: nvpm regions"
 
 # A line of the list has these fields.
 Region = namedtuple("Region", "process started age address length client state pci command")
@@ -24,8 +20,11 @@ class Unreadable(Exception):
 
 def regions(machine):
     """By process; the oldest of a process first."""
-    for there, code, reason in ((machine.loaded(MODULE), 3, NOT_LOADED), (machine.exists(LIST), 1, NO_LIST), (machine.readable(LIST), 1, NOT_ROOT),
-                                (machine.read(LIST, 1), 1, NOT_CAPABLE % (machine.root + LIST))):
+    for there, code, reason in (
+            (machine.loaded(MODULE), 3, "nv_peer_mem is not loaded: no GPU memory is registered through it. To load it: /etc/init.d/nv_peer_mem start"),
+            (machine.exists(LIST), 1, "the nv_peer_mem that is loaded is older than this command and keeps no list. When nobody uses it: /etc/init.d/nv_peer_mem restart"),
+            (machine.readable(LIST), 1, "only root can read who has memory registered. Try: sudo nvpm regions"),
+            (machine.read(LIST, 1), 1, "%s cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most containers. Try it outside, as root: nvpm regions" % (machine.root + LIST))):
         if not there:
             raise Unreadable(code, reason)
     found = []

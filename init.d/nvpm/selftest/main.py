@@ -7,9 +7,9 @@ import signal
 import sys
 
 from ..commands import Parser
+from ..fact import BAD, WARN, bad
 from . import Absent, cuda, printers, verbs
 from .port import usable_port
-from .reasons import Reasons
 from .trial import Trial
 
 # 2 is that of wrong options.
@@ -18,6 +18,9 @@ PASSED, FAILED, NOTHING = 0, 1, 3
 LARGEST = 1 << 30
 NO_GPU = "See lspci -d 10de: and nvidia-smi: is the driver loaded, CUDA_VISIBLE_DEVICES not empty, the GPU given to this container?"
 NO_DEVICE = "See /sys/class/infiniband; load the device's driver and ib_uverbs. In a container: give it /dev/infiniband."
+
+# Neither what programs look for nor what the next boot does has a part in whether memory can be registered now.
+ELSEWHERE = (("detection", None), ("module", "on boot"))
 
 
 def size(text):
@@ -80,6 +83,36 @@ def unless_absent(missing, look, *words):
     except Absent as absent:
         missing.append(absent)
         return None
+
+
+def status_facts(machine):
+    try:
+        from ..report import report
+        return report(machine).facts
+    except Exception:  # the failure is to be told, whatever is wrong with this
+        return [bad("status", "status", "does not answer", "nvpm status says why.")]
+
+
+class Reasons:
+    """The lines of `nvpm status` that explain failures. Status is asked once, when something has failed. Each line is given once: what is wrong with the module is wrong for
+    every pair."""
+
+    def __init__(self, machine, names):
+        self.machine, self.names, self.facts, self.said = machine, set(names), None, set()
+
+    def of(self, *names):
+        """Of what is bad those about the module, or about one of these names; where nothing is, of what is not good."""
+        if self.facts is None:
+            self.facts = [fact for fact in status_facts(self.machine) if not any(
+                fact.section == section and name in (None, fact.name) for section, name in ELSEWHERE)]
+        others = self.names - set(names)
+        for verdict in (BAD, WARN):
+            found = [fact for fact in self.facts if fact.verdict == verdict and not others & set((fact.section + " " + fact.name).split())]
+            if found:
+                fresh = [fact for fact in found if fact not in self.said]
+                self.said.update(fresh)
+                return fresh
+        return []
 
 
 def main(machine, words):
