@@ -14,7 +14,7 @@ use crate::{
     abi::{self, page_size},
     compat::{eopnotsupp, pr_warn_ratelimited},
     extents::{longest_segment, Extent, Extents, Range, Segments},
-    sg_table::SgTable,
+    sg_table::{fill, SgTable},
     stats,
 };
 
@@ -168,10 +168,11 @@ impl Mapping {
     }
 
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
-        let mut sg = SgTable::new(device.segments(extents, range)?)?;
-        for (mapped, entry) in sg.entries().enumerate() {
-            match device.map(entry.dma_address, entry.dma_length.into()) {
-                Ok(address) => entry.dma_address = address,
+        let segments = device.segments(extents, range)?;
+        let mut sg = SgTable::empty(&segments)?;
+        for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
+            match device.map(segment.start, segment.len.into()) {
+                Ok(address) => fill(entry, address, segment.len),
                 Err(error) => {
                     unmap_entries(device, &mut sg, mapped);
                     return Err(error);

@@ -227,17 +227,40 @@ impl<'a> Segments<'a> {
     /// do not exist: an error then.
     pub(crate) fn entries(&self) -> Result<u32> {
         let mut segments = self.clone();
-        let mut entries = 0_u32;
-        while segments.next().is_some() {
-            entries = entries.checked_add(1).ok_or(ENOMEM)?;
-            if entries as usize % AT_A_TIME == 0 {
+        let longest = u64::from(self.longest);
+        let (mut entries, mut extents) = (0_u64, 0_usize);
+        while let Some(extent) = segments.next_extent() {
+            // Mostly one, without a division.
+            let some = match extent.len <= longest {
+                true => 1,
+                false => extent.len.div_ceil(longest),
+            };
+            entries = entries.wrapping_add(some);
+            extents = extents.wrapping_add(1);
+            if extents % AT_A_TIME == 0 {
                 cond_resched();
             }
         }
         if segments.left != 0 || entries == 0 {
             return Err(EIO);
         }
-        Ok(entries)
+        u32::try_from(entries).map_err(|_| ENOMEM)
+    }
+
+    /// The part of the next extent that is in the window.
+    fn next_extent(&mut self) -> Option<Extent> {
+        while self.left > 0 {
+            let extent = *self.extents.next()?;
+            let skipped = extent.len.min(self.skip);
+            self.skip -= skipped;
+            let len = (extent.len - skipped).min(self.left);
+            self.left -= len;
+            if len > 0 {
+                let start = extent.start.wrapping_add(skipped);
+                return Some(Extent { start, len });
+            }
+        }
+        None
     }
 }
 
@@ -245,18 +268,8 @@ impl Iterator for Segments<'_> {
     type Item = Segment;
 
     fn next(&mut self) -> Option<Segment> {
-        while self.rest.len == 0 {
-            if self.left == 0 {
-                return None;
-            }
-            let extent = *self.extents.next()?;
-            let skipped = extent.len.min(self.skip);
-            self.skip -= skipped;
-            self.rest = Extent {
-                start: extent.start.wrapping_add(skipped),
-                len: (extent.len - skipped).min(self.left),
-            };
-            self.left -= self.rest.len;
+        if self.rest.len == 0 {
+            self.rest = self.next_extent()?;
         }
         let len = self.rest.len.min(self.longest.into());
         let start = self.rest.start;

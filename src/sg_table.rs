@@ -24,17 +24,20 @@ pub(crate) struct SgTable(abi::sg_table);
 unsafe impl Send for SgTable {}
 
 impl SgTable {
-    /// A scatterlist of `segments`, each an entry with its address and length.
-    pub(crate) fn new(segments: Segments<'_>) -> Result<Self> {
+    /// A scatterlist with an entry for each of `segments`, still without address and length.
+    pub(crate) fn empty(segments: &Segments<'_>) -> Result<Self> {
         let mut table = abi::sg_table::default();
-        // SAFETY: `table` is valid for writing; called where sleeping is allowed.
+        // SAFETY: `table` is valid for writing; the caller may sleep.
         abi::check(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
-        // INVARIANT: Just made, of `entries`, which is not 0.
-        let mut table = Self(table);
+        // INVARIANT: `sg_alloc_table` has made it, of `entries`, which is not 0.
+        Ok(Self(table))
+    }
+
+    /// A scatterlist of `segments`, which are bus addresses.
+    pub(crate) fn new(segments: Segments<'_>) -> Result<Self> {
+        let mut table = Self::empty(&segments)?;
         for (entry, segment) in table.entries().zip(segments) {
-            entry.length = segment.len;
-            entry.dma_length = segment.len;
-            entry.dma_address = segment.start;
+            fill(entry, segment.start, segment.len);
         }
         Ok(table)
     }
@@ -65,6 +68,13 @@ impl Drop for SgTable {
         // entries any more: it has released the region, or never got them.
         unsafe { abi::sg_free_table(&mut self.0) };
     }
+}
+
+/// Sets the bus address and the length of an entry.
+pub(crate) fn fill(entry: &mut abi::scatterlist, address: u64, len: u32) {
+    entry.length = len;
+    entry.dma_length = len;
+    entry.dma_address = address;
 }
 
 /// The entries of a scatterlist.
