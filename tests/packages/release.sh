@@ -54,7 +54,7 @@ mv /tmp/rpmbuild /usr/bin/
 sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
-lacking="without src/prebuilt/$(uname -m).S it builds only where there is Rust."
+lacking="without src/prebuilt/$(uname -m).S it builds only on machines with Rust."
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
 told "rpm packages, too" "nvidia_peer_memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
