@@ -119,7 +119,8 @@ for way in apt at_once; do
 	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
 	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
 done
-unchanged "the source alone" "kernel $kver: no RDMA core" at_once "$dkms"
+# The package of the service, of which this is the source, comes first: dpkg itself says so.
+unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
 # As where an image is built: what runs is the builder's kernel.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
