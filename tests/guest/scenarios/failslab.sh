@@ -15,7 +15,9 @@ fail_each() {
 	say "$text: $(figure allocations) allocations, ENOMEM for $(figure ended_with_ENOMEM)"
 	# Nobody can be refused to let go.
 	check "$text: it ends" "${words[@]}" --during deregister >/tmp/failed
-	equal "$text: and that takes no memory" 0 "$(figure allocations)"
+	equal "$text: whichever allocation fails" 0 "$(figure ended_with_ENOMEM)"
+	# In the revocable mode the driver is asked for one page before the unpinning, which takes memory.
+	[ $support = 0 ] || equal "$text: and that takes no memory" 0 "$(figure allocations)"
 	nothing_left "$text"
 }
 
