@@ -29,9 +29,11 @@ def flavour(machine):
 
 def facts(machine):
     loads = [file for file in machine.glob(*LOADED_ON_BOOT) if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE)]
+    # Not looked for while one is loaded: the list of all modules is long.
+    found = {} if machine.loaded("nvidia") else installed(machine)
     yield from first("driver", "nvidia", [
         (machine.loaded("nvidia"), good, "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown")),
-        (installed(machine), warn, "not loaded; version %s is installed" % installed(machine).get("version", ""), "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
+        (found, warn, "not loaded; version %s is installed" % found.get("version", ""), "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
         (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER)])
     yield from first("driver", "flavour", [
         ((flavour(machine), rust(machine)) == ("proprietary", "in-kernel"), bad, "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", lambda: Advice(machine)["rebuild"]),
