@@ -182,12 +182,13 @@ revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
 with() {
 	local knob=$NVIDIA/$1 before=clear
 	[ "$1" = fail ] || before=$(cat "$knob")
-	echo "$2" >"$knob"
+	# In a check -e has no effect: the setting itself must fail it.
+	echo "$2" >"$knob" || return
 	"${@:3}"
 	echo "$before" >"$knob"
 }
 with_core() {
-	echo "$1 1" >"$CORE/switch"
+	echo "$1 1" >"$CORE/switch" || return
 	"${@:2}"
 	echo "$1 0" >"$CORE/switch"
 }

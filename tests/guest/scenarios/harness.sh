@@ -22,7 +22,10 @@ ends_with() {
 
 ends_with ok "nothing is wrong" true
 ends_with 'not ok' "a check fails" 'check "no" false'
-ends_with 'not ok' "a command fails" false
+ends_with 'not ok' "a command fails, and others follow" 'false; true'
+ends_with 'not ok' "a command does not exist" 'no_such_command; true'
+ends_with 'not ok' "a double refuses a setting" 'with layout no_such_layout true; true'
+ends_with 'not ok' "a registration ends otherwise" 'gpuverbs register --offset 0 --length 64K --expect ok; true'
 ends_with 'not ok' "a value is another one" 'equal "numbers" 1 2'
 ends_with 'not ok' "the kernel's log has a report, and then a mark" 'echo "<2>BUG: made up" >/dev/kmsg; mark_log'
 for text in 'WARNING: CPU: 0' 'BUG: KASAN: made up' 'INFO: task a:1 blocked for more than 120 seconds' 'watchdog: BUG: soft lockup' \
