@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# make            builds nv_peer_mem.ko for the running kernel
+# make            builds nv_peer_mem.ko for the running kernel, and nv_peer_mem_callback.ko
 # make install    installs it (make modules_install is the same)
 # make uninstall  removes what these have installed for the kernel
 # make help       this text
@@ -57,7 +57,7 @@ bindings:
 
 clean:
 	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/prebuilt/rust.build \
-		$(foreach dir,. src src/c src/kunit src/marker src/kernel, \
+		$(foreach dir,. src src/c src/callback src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:

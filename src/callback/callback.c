@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The function that the NVIDIA driver calls when revocably pinned memory is freed, in a
+ * module of its own that stays loaded.
+ *
+ * The driver tells nobody whether unpinning has found the pin: memory may stay pinned after
+ * its registration has ended, and its callback may come at any later time. It must find code
+ * then, also when nv_peer_mem was unloaded. So this module is never unloaded, and the number
+ * of a registration is never used again: a callback that is late finds nothing to do. It
+ * uses neither the driver nor the RDMA core, so both can be unloaded.
+ */
+#include <linux/atomic.h>
+#include <linux/errno.h>
+#include <linux/module.h>
+#include <linux/rwsem.h>
+
+#include "callback.h"
+
+/*
+ * Taken under the driver's lock, by whoever frees memory, and held while the handler runs;
+ * so it comes before every lock of nv_peer_mem and of the RDMA core.
+ */
+static DECLARE_RWSEM(gate);
+static void (*revoke)(void *number);
+static atomic64_t last_number;
+
+void nvpm_callback(void *number)
+{
+	down_read(&gate);
+	if (revoke)
+		revoke(number);
+	up_read(&gate);
+}
+/* Not _GPL: nv_peer_mem may stand beside a proprietary driver. */
+EXPORT_SYMBOL(nvpm_callback);
+
+int nvpm_callback_serve(u32 interface, void (*handler)(void *number))
+{
+	if (interface != NVPM_CALLBACK_INTERFACE)
+		return -EPROTONOSUPPORT;
+	down_write(&gate);
+	revoke = handler;
+	up_write(&gate);
+	return 0;
+}
+EXPORT_SYMBOL(nvpm_callback_serve);
+
+u64 nvpm_callback_number(void)
+{
+	return atomic64_inc_return(&last_number);
+}
+EXPORT_SYMBOL(nvpm_callback_number);
+
+static int __init callback_init(void)
+{
+	/*
+	 * Without a function for its end it cannot be unloaded. The reference says so to
+	 * modprobe -r, which would try to unload a module that nobody uses.
+	 */
+	__module_get(THIS_MODULE);
+	return 0;
+}
+module_init(callback_init);
+
+MODULE_AUTHOR("The nv_peer_mem authors");
+MODULE_DESCRIPTION("Receives the NVIDIA driver's callbacks for nv_peer_mem; stays loaded");
+MODULE_LICENSE("Dual BSD/GPL");
+MODULE_VERSION(NVPM_VERSION);
