@@ -21,8 +21,6 @@ use core::mem::{offset_of, size_of};
 
 use kernel::prelude::*;
 
-use crate::compat;
-
 /// C's types as the kernel has them: `char` is unsigned, `long` as wide as a pointer. Before 6.14 the
 /// crate's own differ.
 pub(crate) mod ffi {
@@ -71,6 +69,16 @@ const _: () = {
     assert!(offset_of!(nvidia_p2p_dma_mapping, dma_addresses) == 16);
 };
 
+/// Operation not supported: a constant of the crate since 7.3.
+pub(crate) fn eopnotsupp() -> Error {
+    Error::from_errno(-95)
+}
+
+/// Disk quota exceeded: the limit is this user's, not the system's.
+pub(crate) fn edquot() -> Error {
+    Error::from_errno(-122)
+}
+
 /// ENOTSUPP, which the driver returns: a number of the kernel's own, which must not reach a user.
 const ENOTSUPP: i32 = 524;
 
@@ -80,7 +88,7 @@ const ENOTSUPP: i32 = 524;
 pub(crate) fn check(ret: i32) -> Result {
     match ret.checked_neg() {
         Some(0) => Ok(()),
-        Some(ENOTSUPP) => Err(compat::eopnotsupp()),
+        Some(ENOTSUPP) => Err(eopnotsupp()),
         Some(1..=511) => Err(Error::from_errno(ret)),
         _ => Err(EIO),
     }
@@ -104,12 +112,6 @@ pub(crate) fn page_size() -> u64 {
 pub(crate) fn cond_resched() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { nvpm_cond_resched() }
-}
-
-/// Sleeps for a moment before what failed for lack of memory is tried again.
-pub(crate) fn wait_for_memory() {
-    // SAFETY: Called where sleeping is allowed.
-    unsafe { nvpm_msleep(20) }
 }
 
 // The module's parameters, as they were when it was loaded.

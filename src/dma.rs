@@ -11,8 +11,8 @@ use core::{mem, ptr::NonNull, slice};
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, page_size},
-    compat::{eopnotsupp, pr_warn_ratelimited},
+    abi::{self, eopnotsupp, page_size},
+    compat::pr_warn_ratelimited,
     extents::{longest_segment, Extent, Extents, Range, Segments},
     sg_table::{fill, SgTable},
     stats,
@@ -160,11 +160,17 @@ impl Mapping {
     /// Maps the physical `extents`, which are all of `range`, for `device`.
     pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
-        let Some(mut iova) = Iova::new(device, extents, range.pinned())? else {
+        let Some((iova, extent)) = Iova::new(device, extents, range.pinned())? else {
             return Self::each(device, extents, range);
         };
-        let sg = SgTable::new(device.segments(slice::from_ref(&iova.extent()?), range)?)?;
-        Ok(Self::counted(sg, MappedBy::Iova(iova), range))
+        let segments = device.segments(slice::from_ref(&extent), range);
+        match segments.and_then(SgTable::new) {
+            Ok(sg) => Ok(Self::counted(sg, MappedBy::Iova(iova), range)),
+            Err(error) => {
+                iova.destroy(range.pinned());
+                Err(error)
+            }
+        }
     }
 
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
@@ -199,11 +205,16 @@ impl Mapping {
         self.sg.for_core()
     }
 
+    /// Whether the addresses have not been taken away from the device.
+    pub(crate) fn is_mapped(&self) -> bool {
+        !matches!(self.by, MappedBy::Unmapped)
+    }
+
     /// Takes the addresses away from the device, unless that has been done. May sleep.
     pub(crate) fn unmap(&mut self) {
         match mem::replace(&mut self.by, MappedBy::Unmapped) {
             MappedBy::Entry(device) => unmap_entries(device, &mut self.sg, usize::MAX),
-            MappedBy::Iova(iova) => drop(iova),
+            MappedBy::Iova(iova) => iova.destroy(self.bytes),
             MappedBy::Driver => {}
             MappedBy::Unmapped => return,
         }
@@ -229,14 +240,16 @@ fn unmap_entries(device: Device, sg: &mut SgTable, mapped: usize) {
 /// # Invariants
 ///
 /// `nvpm_iova_alloc` has made `iova` for `device`, and it has not been destroyed.
+#[must_use = "only `destroy` gives the addresses back"]
 struct Iova {
     device: Device,
     iova: abi::nvpm_iova,
 }
 
 impl Iova {
-    /// Maps `extents` of `len` bytes in all; [`None`] if this kernel or this device cannot do that.
-    fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<Self>> {
+    /// Maps `extents` of `len` bytes in all, and says where; [`None`] if this kernel or this device cannot do
+    /// that.
+    fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
         let mut iova = abi::nvpm_iova::default();
         let first = extents.first().map_or(0, |extent| extent.start);
         // SAFETY: By the invariant of `Device` the pointer is to a device; `iova` is valid for writing.
@@ -245,32 +258,35 @@ impl Iova {
         }
         // INVARIANT: Just made.
         let mut this = Self { device, iova };
-        for extent in extents {
+        let mut linked = 0;
+        match this.link(extents, &mut linked) {
+            Ok(start) => Ok(Some((this, Extent { start, len }))),
+            Err(error) => {
+                this.destroy(linked);
+                Err(error)
+            }
+        }
+    }
+
+    /// Links all extents, and counts the bytes; then the device can use them. Returns where they begin.
+    fn link(&mut self, extents: &[Extent], linked: &mut u64) -> Result<u64> {
+        let device = self.device.as_ptr();
+        for &Extent { start, len } in extents {
             // SAFETY: By the type's invariant the range is this device's.
             abi::check(unsafe {
-                abi::nvpm_iova_link(device.as_ptr(), &mut this.iova, extent.start, extent.len)
+                abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len)
             })?;
+            *linked = linked.wrapping_add(len);
         }
-        Ok(Some(this))
-    }
-
-    /// Where the range is, once everything is linked; from here on the device can use it.
-    fn extent(&mut self) -> Result<Extent> {
         let mut start = 0;
         // SAFETY: By the type's invariant the range is this device's; `start` is valid for writing.
-        abi::check(unsafe {
-            abi::nvpm_iova_sync(self.device.as_ptr(), &mut self.iova, &mut start)
-        })?;
-        Ok(Extent {
-            start,
-            len: self.iova.linked,
-        })
+        abi::check(unsafe { abi::nvpm_iova_sync(device, &mut self.iova, *linked, &mut start) })?;
+        Ok(start)
     }
-}
 
-impl Drop for Iova {
-    fn drop(&mut self) {
+    /// Gives the addresses back, of which `linked` bytes are mapped.
+    fn destroy(mut self, linked: u64) {
         // SAFETY: By the type's invariant the range is this device's, and is destroyed once.
-        unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova) };
+        unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova, linked) };
     }
 }

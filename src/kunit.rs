@@ -15,8 +15,8 @@ use core::{
 use kernel::{bindings, prelude::*};
 
 use crate::{
-    abi::{self, ffi::c_int, page_size},
-    compat::{edquot, eopnotsupp, ratelimit},
+    abi::{self, edquot, eopnotsupp, ffi::c_int, page_size},
+    compat::ratelimit,
     dma::{Device, Mapping},
     extents::{Extent, Extents, Range, GPU_PAGE},
 };

@@ -14,18 +14,23 @@ mod atomic;
 mod compat;
 mod dma;
 mod extents;
+mod global;
 #[cfg(nvpm_kunit)]
 mod kunit;
 mod map_type;
+mod module_ref;
+mod orphans;
 mod p2p;
 mod peer_client;
 mod persistent;
+mod phase;
+mod process;
 mod registry;
 mod revocable;
 mod sg_table;
 mod stats;
 
-use compat::Installed;
+use global::Installed;
 use peer_client::{Client, Kind, Registration};
 
 module! {
@@ -64,7 +69,7 @@ const CLIENTS: [ClientNames; 3] = [
 struct NvPeerMem {
     _files: Files,
     _clients: [Option<Registration>; 3],
-    _drain: Drain,
+    _callbacks: Callbacks,
     _pairs: Installed<map_type::Pairs>,
     _registry: Installed<registry::Registry>,
 }
@@ -76,18 +81,12 @@ impl kernel::Module for NvPeerMem {
             pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
-        let persistent_first = abi::persistent_api_support() && p2p::has_persistent();
-        // SAFETY: This is called once. The clients and the drain drop before the registry, and no region
-        // is left after them.
-        let registry = unsafe { registry::Registry::install() }?;
-        // SAFETY: This is called once. The files, the clients and the drain drop before the pairs, and
-        // neither a reader nor a region is left after them.
-        let pairs = unsafe { map_type::Pairs::install() }?;
-        let drain = Drain;
+        let persistent_first = abi::persistent_api_support();
+        let registry = registry::Registry::install()?;
+        let pairs = map_type::Pairs::install()?;
+        let callbacks = Callbacks::new()?;
         let names = CLIENTS.map(|client| match persistent_first {
             true => client.persistent_first,
-            // The catch-all client pins persistently only.
-            false if client.kind == Kind::CatchAll && !p2p::has_persistent() => None,
             false => client.revocable_first,
         });
         let [persistent, revocable, catch_all] = names;
@@ -110,7 +109,7 @@ impl kernel::Module for NvPeerMem {
         Ok(Self {
             _files: files,
             _clients: clients,
-            _drain: drain,
+            _callbacks: callbacks,
             _pairs: pairs,
             _registry: registry,
         })
@@ -150,13 +149,23 @@ impl Drop for Files {
     }
 }
 
-/// Keeps the code in memory until no callback of the driver runs any more.
-struct Drain;
+/// While this lives, `nv_peer_mem_callback` passes the driver's callbacks on to [`revocable::nvpm_revoke`].
+struct Callbacks;
 
-impl Drop for Drain {
+impl Callbacks {
+    fn new() -> Result<Self> {
+        // SAFETY: This is called once, and may sleep.
+        abi::check(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
+            pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
+        })?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Callbacks {
     fn drop(&mut self) {
-        // SAFETY: The clients are unregistered, so no new pin can be made. A region whose callback is armed
-        // would keep the module loaded; the module is being unloaded, so no callback is armed.
-        unsafe { p2p::drain() };
+        // SAFETY: `new` has begun it; this may sleep. When it returns, no callback runs this module's code,
+        // and none will.
+        unsafe { abi::nvpm_callbacks_end() };
     }
 }

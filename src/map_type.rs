@@ -19,11 +19,12 @@ use kernel::{
 };
 
 use crate::{
-    abi::{self, ffi::c_void},
-    compat::{eopnotsupp, pr_warn_ratelimited, Global, Installed},
+    abi::{self, eopnotsupp, ffi::c_void},
+    compat::pr_warn_ratelimited,
     dma::{Device, DeviceRef},
     extents::{Extent, Extents, Range},
-    p2p::{has_persistent, Gpu, PersistentPin, PinError},
+    global::{Global, Installed},
+    p2p::{Gpu, PersistentPin, PinError},
 };
 
 /// How memory of a GPU is mapped for a device.
@@ -35,7 +36,7 @@ pub(crate) enum MapType {
     Driver,
     /// Not at all: the device cannot reach the GPU's memory.
     NotSupported,
-    /// By this module: the driver cannot be asked, for want of a persistent pin.
+    /// By this module: the driver cannot be asked, since it has no persistent pin for this memory.
     Unknown,
 }
 
@@ -67,17 +68,12 @@ struct Known {
 /// The pairs whose map type is known.
 pub(crate) struct Pairs(RBTree<Pair, Known>);
 
-static PAIRS: Global<Pairs> = Global::new();
+static PAIRS: Global<Pairs> = Global::new(abi::NVPM_LOCK_PAIRS);
 
 impl Pairs {
     /// Installs the table, until the result is dropped.
-    ///
-    /// # Safety
-    ///
-    /// The requirements of [`Global::install`].
-    pub(crate) unsafe fn install() -> Result<Installed<Self>> {
-        // SAFETY: By this function's requirement.
-        unsafe { PAIRS.install(Self(RBTree::new())) }
+    pub(crate) fn install() -> Result<Installed<Self>> {
+        PAIRS.install(Self(RBTree::new()))
     }
 }
 
@@ -87,9 +83,9 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
     let map_type = match known(gpu, device) {
         Some(map_type) => map_type,
         None => {
-            let map_type = ask(device, &range.first_page())?;
+            let map_type = ask(gpu, device, &range.first_page())?;
             // If this page only could not be pinned, the next registration asks with its own page.
-            if map_type != MapType::Unknown || !has_persistent() {
+            if map_type != MapType::Unknown {
                 remember(gpu, device, map_type);
             }
             map_type
@@ -110,8 +106,10 @@ fn pair(gpu: Gpu, device: Device) -> Pair {
 }
 
 fn known(gpu: Gpu, device: Device) -> Option<MapType> {
-    let pairs = PAIRS.get()?.lock();
-    pairs.0.get(&pair(gpu, device)).map(|known| known.map_type)
+    let pair = pair(gpu, device);
+    PAIRS
+        .with(|pairs| pairs.0.get(&pair).map(|known| known.map_type))
+        .flatten()
 }
 
 /// Remembers the map type. Without memory for that the next registration asks again.
@@ -121,15 +119,12 @@ pub(crate) fn remember(gpu: Gpu, device: Device, map_type: MapType) {
         device: DeviceRef::new(device),
         map_type,
     };
-    let (Some(pairs), Ok(node)) = (
-        PAIRS.get(),
-        RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL),
-    ) else {
+    let Ok(node) = RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL) else {
         return;
     };
     // Another registration may have asked at the same time, and got the same answer. The older entry is
     // dropped after the lock is released.
-    let replaced = pairs.lock().0.insert(node);
+    let replaced = PAIRS.with(|pairs| pairs.0.insert(node));
     drop(replaced);
 }
 
@@ -141,21 +136,19 @@ fn forget_removed() {
 }
 
 fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
-    let mut pairs = PAIRS.get()?.lock();
-    let removed = pairs
-        .0
-        .iter()
-        .find(|(_, known)| !known.device.is_registered())
-        .map(|(&pair, _)| pair)?;
-    pairs.0.remove_node(&removed)
+    PAIRS
+        .with(|pairs| {
+            let mut known = pairs.0.iter();
+            let (&removed, _) = known.find(|(_, known)| !known.device.is_registered())?;
+            drop(known);
+            pairs.0.remove_node(&removed)
+        })
+        .flatten()
 }
 
 /// Asks the driver, with one page. An answer that another page, or a later moment, may change is an error or
 /// `Unknown`.
-fn ask(device: Device, page: &Range) -> Result<MapType> {
-    if !has_persistent() {
-        return Ok(MapType::Unknown);
-    }
+fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
     // The pin is persistent, so that the driver cannot free the table while it maps it.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
@@ -163,6 +156,10 @@ fn ask(device: Device, page: &Range) -> Result<MapType> {
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
+    // The memory may have been freed meanwhile, and another GPU's may have its address.
+    if pin.gpu() != gpu {
+        return Err(EFAULT);
+    }
     let (extents, coherent) = pin.location(page)?;
     let physical = only(&extents)?;
     match pin.map(device) {
@@ -200,13 +197,12 @@ fn only(extents: &Extents) -> Result<Extent> {
 #[no_mangle]
 pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     forget_removed();
-    let Some(pairs) = PAIRS.get() else {
-        return;
-    };
-    for (pair, known) in pairs.lock().0.iter() {
-        let name = known.map_type.name().as_ptr().cast();
-        // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes; `known` has a
-        // reference to the PCI device.
-        unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
-    }
+    PAIRS.with(|pairs| {
+        for (pair, known) in pairs.0.iter() {
+            let name = known.map_type.name().as_ptr().cast();
+            // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes; `known` has a
+            // reference to the PCI device.
+            unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
+        }
+    });
 }

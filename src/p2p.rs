@@ -3,9 +3,8 @@
 //! NVIDIA's side: pinned GPU memory, and the driver's free callback.
 //!
 //! C header: `nv-p2p.h`. A *persistent* pin lasts until this module puts it. A *revocable* pin also ends
-//! when the memory is freed: the driver calls this module back, and frees the page table, with all that
-//! belongs to it, when the callback has returned. The callback may come before the call that pinned has
-//! returned.
+//! when the memory is freed: the driver calls back (`callback/callback.c`, then `revocable.rs`), and frees the
+//! page table, with all that belongs to it, when the callback has returned.
 
 use core::{
     ptr::{null_mut, NonNull},
@@ -15,25 +14,11 @@ use core::{
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, ffi::c_void, persistent_instead, wait_for_memory},
-    compat::{eopnotsupp, pr_warn_ratelimited},
+    abi::{self, eopnotsupp, ffi::c_void, persistent_instead},
+    compat::pr_warn_ratelimited,
     dma::Device,
-    extents::{Extents, Range, GPU_PAGE},
-    registry::Number,
+    extents::{Extents, Range},
 };
-
-/// What the driver's free callback finds under the number that it was armed with.
-///
-/// # Safety
-///
-/// As soon as [`Self::revoke`] returns, the driver frees the page table of the pin and gives the memory
-/// to others. By then no device may reach the memory through the region's mapping, no thread may read
-/// that table, and the pin must be forgotten, here or by [`RevocablePin::unpin`], which looks at the
-/// number first. So `revoke` must wait until the caller of [`RevocablePin::new`] has its result.
-pub(crate) unsafe trait Revoke {
-    /// The driver takes the memory back when this returns.
-    fn revoke(&self);
-}
 
 /// Why there is no pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,12 +45,6 @@ impl PinError {
     }
 }
 
-/// Whether the driver that this module was built for has persistent pins.
-pub(crate) fn has_persistent() -> bool {
-    // SAFETY: Callable from any context.
-    unsafe { abi::nvpm_has_persistent() }
-}
-
 /// Above this number of bytes the driver is asked for single pages first. Up to it the driver allocates
 /// at most 16 MiB, twice.
 const LARGE: u64 = 64 << 30;
@@ -84,7 +63,7 @@ pub(crate) fn probe_ends(range: &Range) -> bool {
         return false;
     }
     let is_gpu_memory = |page| !matches!(PersistentPin::new(&page), Err(PinError::NotGpuMemory));
-    !has_persistent() || (is_gpu_memory(range.first_page()) && is_gpu_memory(range.last_page()))
+    is_gpu_memory(range.first_page()) && is_gpu_memory(range.last_page())
 }
 
 /// A GPU, by its UUID; zeros where the driver does not say.
@@ -224,6 +203,13 @@ pub(crate) struct PersistentPin {
 unsafe impl Send for PersistentPin {}
 
 impl PersistentPin {
+    /// Pins `range` of the calling process for as long as a registration lasts. While a revocable pin is
+    /// being unpinned this waits: [`UnpinLock`] says why.
+    pub(crate) fn lasting(range: &Range) -> Result<Self, PinError> {
+        let _lock = UnpinLock::shared();
+        Self::new(range)
+    }
+
     /// Pins `range` of the calling process.
     pub(crate) fn new(range: &Range) -> Result<Self, PinError> {
         let mut table = null_mut();
@@ -347,23 +333,27 @@ pub(crate) struct Memory {
 /// # Invariants
 ///
 /// The table came from a successful pin. It is only used as a key for the driver, and never read.
-#[must_use = "only `unpin` gives the pages back"]
+#[must_use = "only `put` gives the pages back"]
 pub(crate) struct RevocablePin(PageTable);
 
 impl RevocablePin {
-    /// Pins `range` of the calling process for the registration `number`, which must be armed. Returns the
-    /// pin, and the memory or the reason why the memory is of no use.
+    /// Pins `range` of the calling process. When the memory is freed, the driver calls
+    /// `nv_peer_mem_callback` with `data`. Returns the pin, and the memory or the reason why the memory is of
+    /// no use.
     ///
-    /// The driver's callback may come before this returns, and waits until the caller has the result. The
-    /// pin must not be undone before that, or the callback and the unpinning would wait for each other. On
-    /// failure this disarms the registration.
-    pub(crate) fn new(range: &Range, number: Number) -> Result<(Self, Result<Memory>), PinError> {
+    /// The callback may come before this returns.
+    ///
+    /// # Safety
+    ///
+    /// The callback must wait until the caller has the result. The pin must not be undone before the callback
+    /// goes on: they would wait for each other.
+    pub(crate) unsafe fn new(range: &Range, data: u64) -> Result<(Self, Result<Memory>), PinError> {
         let lock = UnpinLock::shared();
-        let pinned = get_pages(range, number);
+        let table = get_pages(range, data);
         drop(lock);
-        let table = pinned.inspect_err(|_| drop(number.disarm()))?;
-        // SAFETY: The callback waits for the caller of this function, and the driver frees the table
-        // when the callback has returned.
+        let table = table?;
+        // SAFETY: By this function's requirement the callback waits, and the driver frees the table when the
+        // callback has returned.
         let memory = unsafe { Self::memory(&table, range) };
         // INVARIANT: The driver has just returned it.
         Ok((Self(table), memory))
@@ -389,48 +379,23 @@ impl RevocablePin {
         Ok(Memory { extents, gpu })
     }
 
-    /// Unpins `range` for the registration `number`, unless the driver has taken the pages back. If the
-    /// driver would not find the pin, or reports an error, the registration becomes an orphan: the callback
-    /// removes it from the registry when the memory is freed.
-    pub(crate) fn unpin(self, range: &Range, number: Number) {
-        if self.put(range, number) {
-            drop(number.disarm());
-        } else {
-            number.orphan(range.pages());
-        }
-    }
-
-    /// Unpins; whether the pages are unpinned and no callback for them can come any more.
-    fn put(&self, range: &Range, number: Number) -> bool {
-        // The driver looks a pin up by process. Called from another process it finds nothing, and returns
-        // 0. The same can happen in a process that exits, whose objects in the driver may be gone: the
-        // driver then frees its memory, with a callback.
-        // SAFETY: Reads a flag of the calling thread, from any context.
-        if !number.is_of_current() || unsafe { abi::nvpm_current_exiting() } {
-            return false;
-        }
+    /// Unpins `range`, unless `is_freed` says that the callback has come: then the driver frees the page
+    /// table, and may use its address again. False if the driver refuses.
+    ///
+    /// If the driver takes the pages back in this moment, or does not find the calling process any more in
+    /// its list for this memory, it does not find the pin, and says nothing. No new pin can have the same key:
+    /// pinning needs the unpin lock.
+    pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
         let _lock = UnpinLock::exclusive();
-        // In a living process, too, the driver may not find the pin. It is asked before the unpinning:
-        // asked afterwards, it would give the same answer for memory that was freed at that moment.
-        if !is_listed(&range.first_page(), number) {
-            return false;
-        }
-        // If the callback has come, the driver frees the page table, and may use its address again. This
-        // is the last question, since drivers before 535 read the table before they take their lock.
-        if !number.is_armed() {
-            return true;
-        }
-        // If the driver takes the pages back in this moment, it does not find the key, and returns 0. No
-        // new pin can have the same key: pinning needs the unpin lock. After this call no callback for this
-        // pin is running, and none can start.
-        put_pages(range, self.0)
+        is_freed() || put_pages(range, self.0)
     }
 }
 
-/// Pins `range` revocably, for the callback to find the registration `number`.
-fn get_pages(range: &Range, number: Number) -> Result<PageTable, PinError> {
+/// Pins `range` revocably; `data` is what the callback gets.
+fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
     let mut table = null_mut();
-    // SAFETY: `table` is valid for the driver to store a pointer; `free_callback` accepts any number.
+    // SAFETY: `table` is valid for the driver to store a pointer; the callback accepts any number, and its
+    // code is never unloaded.
     let ret = unsafe {
         abi::nvidia_p2p_get_pages(
             0,
@@ -438,8 +403,8 @@ fn get_pages(range: &Range, number: Number) -> Result<PageTable, PinError> {
             range.start(),
             range.pinned(),
             &mut table,
-            Some(free_callback),
-            number.to_data(),
+            Some(abi::nvpm_callback),
+            data as usize as *mut c_void,
         )
     };
     // On failure the driver leaves any value in the pointer, and arms no callback.
@@ -467,23 +432,9 @@ fn put_pages(range: &Range, table: PageTable) -> bool {
     true
 }
 
-/// Whether the driver still finds GPU memory of the calling process at `page`, which is pinned. An object of
-/// the driver lists the processes that may pin its memory, and this process can disappear from that list
-/// while it lives (with MPS, one server owns the memory of many processes). Then the driver does not find
-/// the pin either. The caller must hold the unpin lock exclusively.
-fn is_listed(page: &Range, number: Number) -> bool {
-    match get_pages(page, number) {
-        Err(PinError::NotGpuMemory) => false,
-        // The question itself has failed, which says nothing about the list.
-        Err(PinError::Failed(_)) => true,
-        // If this page stays pinned, its callback will look for the number.
-        Ok(table) => put_pages(page, table),
-    }
-}
-
-/// The lock between pinning revocably (shared) and unpinning (exclusive). The driver identifies a pin by
-/// the address of its page table. When it frees a table, it must not use the address for a new pin while
-/// this module is about to unpin the old one.
+/// The lock between pinning (shared) and unpinning what was pinned revocably (exclusive). The driver
+/// identifies a pin by the address of its page table. When it frees a table, it must not use the address for
+/// a new pin while this module is about to unpin the old one.
 struct UnpinLock {
     exclusive: bool,
 }
@@ -508,41 +459,5 @@ impl Drop for UnpinLock {
     fn drop(&mut self) {
         // SAFETY: This object has taken the lock, in the same mode.
         unsafe { abi::nvpm_unpin_unlock(self.exclusive) };
-    }
-}
-
-/// The driver's free callback.
-///
-/// # Safety
-///
-/// Only the driver may call this. It frees the pages of the registration when this returns.
-unsafe extern "C" fn free_callback(number: *mut c_void) {
-    if let Some(target) = Number::from_data(number).disarm() {
-        target.revoke();
-    }
-}
-
-/// Waits until no callback is running any more, not even its last instructions.
-///
-/// The driver holds one lock during each callback, and takes the same lock to look memory up. So this asks
-/// it to pin an address that is not GPU memory.
-///
-/// # Safety
-///
-/// No callback may be armed: for the unloading of the module.
-pub(crate) unsafe fn drain() {
-    let Some(page) = Range::new(GPU_PAGE, GPU_PAGE) else {
-        return;
-    };
-    loop {
-        match get_pages(&page, Number::from_data(null_mut())) {
-            // Without memory the driver may not have got as far as its lock.
-            Err(PinError::Failed(error)) if error == ENOMEM => wait_for_memory(),
-            Err(_) => return,
-            Ok(table) => {
-                put_pages(&page, table);
-                return;
-            }
-        }
     }
 }

@@ -8,7 +8,7 @@
 
 use core::{
     marker::PhantomData,
-    mem::{transmute, ManuallyDrop},
+    mem::transmute,
     ptr::{null_mut, NonNull},
 };
 
@@ -23,8 +23,10 @@ use crate::{
     compat::pr_warn_ratelimited,
     dma::Device,
     extents::Range,
+    module_ref::ModuleRef,
     p2p::probe_ends,
-    registry::{ModuleRef, Registered},
+    phase::CoreContext,
+    registry::{Number, Registered},
     stats,
 };
 
@@ -39,43 +41,26 @@ pub(crate) enum Kind {
     CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
-/// A way to pin.
+/// A way to pin. Each function gets the number of the registration that the core's call is about.
 pub(crate) trait Client: 'static {
     /// The kind of this client.
     const KIND: Kind;
-    /// A registration of this client.
-    type Region: Region;
 
-    /// The region of `range`, if that is GPU memory of the calling process which this client serves. A
-    /// region that cannot be pinned is claimed nevertheless: its [`Region::get_pages`] says why, where no
-    /// region would mean "bad address" to the user.
-    fn acquire(range: Range, registered: Registered) -> Result<Option<Self::Region>>;
-}
-
-/// A registration, in each of the core's calls.
-pub(crate) trait Region: Sized + Send {
-    /// Gives this owner of the region to the core.
-    fn into_context(self) -> *mut c_void;
-
-    /// Takes the region back from the core.
-    ///
-    /// # Safety
-    ///
-    /// `context` must be from [`Self::into_context`]. Only one result may be dropped; others must be in a
-    /// [`ManuallyDrop`], and must not outlive the call that made them or that one result.
-    unsafe fn from_context(context: *mut c_void) -> Self;
+    /// Pins `range`; whether it is GPU memory of the calling process which this client serves. The user
+    /// sees an error only of GPU memory: it makes the core ask no other client.
+    fn acquire(number: Number, range: &Range) -> Result<bool>;
 
     /// The core takes the pages, for the registration that it calls `context`.
-    fn get_pages(&mut self, context: u64) -> Result;
+    fn get_pages(number: Number, context: CoreContext) -> Result;
 
     /// The core wants bus addresses for `device`: the scatterlist, which stays ours to free.
-    fn dma_map(&mut self, device: Device) -> Result<abi::sg_table>;
+    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table>;
 
     /// The core does not use the addresses any more.
-    fn dma_unmap(&mut self);
+    fn dma_unmap(number: Number);
 
-    /// The core forgets the region; it calls nothing for it again.
-    fn release(self);
+    /// The core forgets the registration; it calls nothing for it again.
+    fn release(number: Number);
 }
 
 /// Whether the clients may claim memory. The core asks a client even before its registration has returned,
@@ -164,7 +149,7 @@ static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Reports to the core that the registration which it calls `context` loses its memory. When this
 /// returns, the device does not use the memory any more.
-pub(crate) fn invalidate(context: u64) {
+pub(crate) fn invalidate(context: CoreContext) {
     let function = INVALIDATE.load(Ordering::Acquire);
     if function.is_null() {
         return;
@@ -190,12 +175,12 @@ impl<C: Client> Vtable<C> {
         name: [0; 64],
         version: [0; 16],
         acquire: Some(acquire::<C>),
-        get_pages: Some(get_pages::<C::Region>),
-        dma_map: Some(dma_map::<C::Region>),
-        dma_unmap: Some(dma_unmap::<C::Region>),
+        get_pages: Some(get_pages::<C>),
+        dma_map: Some(dma_map::<C>),
+        dma_unmap: Some(dma_unmap::<C>),
         put_pages: Some(put_pages),
         get_page_size: Some(get_page_size),
-        release: Some(release::<C::Region>),
+        release: Some(release::<C>),
     };
 }
 
@@ -229,7 +214,7 @@ fn fill(field: &mut [c_char], text: &str) {
     }
 }
 
-/// Whether the addresses are GPU memory of this process; if so, its region.
+/// Whether the addresses are GPU memory of this process.
 ///
 /// # Safety
 ///
@@ -244,19 +229,18 @@ unsafe extern "C" fn acquire<C: Client>(
     if !OPEN.load(Ordering::Acquire) {
         return 0;
     }
-    let claim = match region_of::<C>(address as u64, len as u64) {
+    let claim = match register::<C>(address as u64, len as u64) {
         Ok(None) => return 0,
-        Ok(Some(region)) => region.into_context(),
-        // Only a claim brings the error to the user: the core loses what is returned here.
-        Err(_) => no_memory(),
+        Ok(Some(registered)) => Ok(registered.into_core()),
+        Err(error) => Err(error),
     };
     // SAFETY: By this function's requirement it is valid for storing a pointer.
-    unsafe { *context = claim };
+    unsafe { *context = to_context(claim) };
     1
 }
 
-/// The region of `len` bytes at `address`, if that is memory for the client.
-fn region_of<C: Client>(address: u64, len: u64) -> Result<Option<C::Region>> {
+/// The registration of `len` bytes at `address`, if that is memory for the client.
+fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registered>> {
     // Without a reference the module is being unloaded, and serves no new memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
@@ -264,36 +248,31 @@ fn region_of<C: Client>(address: u64, len: u64) -> Result<Option<C::Region>> {
     if !probe_ends(&range) {
         return Ok(None);
     }
-    C::acquire(range, Registered::new(&range, C::KIND as u8, module)?)
+    let registered = Registered::new(&range, C::KIND as u8, module)?;
+    let claimed = C::acquire(registered.number(), &range)?;
+    Ok(claimed.then_some(registered))
 }
 
-/// The context that stands for a region for which there was no memory: the address of no region.
-fn no_memory() -> *mut c_void {
-    static NO_MEMORY: u8 = 0;
-    (&raw const NO_MEMORY).cast_mut().cast()
+/// What the core keeps of a claim: the number of the registration; or, as `ERR_PTR()` has it, the error that
+/// has ended it. Only a claim brings an error to the user, from [`get_pages`]: the core loses what `acquire`
+/// returns.
+fn to_context(claim: Result<Number>) -> *mut c_void {
+    let value = match claim {
+        Ok(number) => number.to_raw() as usize,
+        Err(error) => error.to_errno() as isize as usize,
+    };
+    value as *mut c_void
 }
 
-/// The region that `acquire` gave to the core, or why it gave none.
-///
-/// # Safety
-///
-/// `context` must be from `acquire`, and not be given to `release` while this is used.
-unsafe fn region<R: Region>(context: *mut c_void) -> Result<ManuallyDrop<R>> {
-    if context == no_memory() {
-        return Err(ENOMEM);
+fn from_context(context: *mut c_void) -> Result<Number> {
+    match context as isize {
+        error @ -4095..=-1 => Err(Error::from_errno(error as i32)),
+        number => Ok(Number::from_raw(number as u64)),
     }
-    // SAFETY: It is not `no_memory`, so `acquire` got it from `into_context`. It is not dropped here, and
-    // `release` comes later.
-    Ok(ManuallyDrop::new(unsafe { R::from_context(context) }))
 }
 
 /// Takes the pages for the registration that the core calls `core_context`.
-///
-/// # Safety
-///
-/// The requirements of [`region`]. The core calls this between `acquire` and `release`, and calls one of
-/// this client's functions at a time for a context.
-unsafe extern "C" fn get_pages<R: Region>(
+extern "C" fn get_pages<C: Client>(
     _address: c_ulong,
     _len: usize,
     _write: c_int,
@@ -302,9 +281,7 @@ unsafe extern "C" fn get_pages<R: Region>(
     context: *mut c_void,
     core_context: u64,
 ) -> c_int {
-    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
-    let result = unsafe { region::<R>(context) };
-    let result = result.and_then(|mut region| region.get_pages(core_context));
+    let result = from_context(context).and_then(|number| C::get_pages(number, core_context));
     abi::to_c(result.inspect_err(stats::failed))
 }
 
@@ -312,20 +289,18 @@ unsafe extern "C" fn get_pages<R: Region>(
 ///
 /// # Safety
 ///
-/// The requirements of [`get_pages`]. `device` must be NULL or a device that outlives the region's mapping;
-/// `table` and `mapped` must be valid for writing.
-unsafe extern "C" fn dma_map<R: Region>(
+/// `device` must be NULL or a device that outlives the registration's mapping; `table` and `mapped` must be
+/// valid for writing.
+unsafe extern "C" fn dma_map<C: Client>(
     table: *mut abi::sg_table,
     context: *mut c_void,
     device: *mut abi::device,
     _dmasync: c_int,
     mapped: *mut c_int,
 ) -> c_int {
-    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
-    let region = unsafe { region::<R>(context) };
     // SAFETY: By this function's requirement it is NULL or a device that outlives the mapping.
     let device = unsafe { Device::from_raw(device) };
-    let result = region.and_then(|mut region| region.dma_map(device?));
+    let result = from_context(context).and_then(|number| C::dma_map(number, device?));
     abi::to_c(match result {
         Ok(ours) => {
             stats::REGISTRATIONS.add(1);
@@ -345,18 +320,13 @@ unsafe extern "C" fn dma_map<R: Region>(
 }
 
 /// Takes the bus addresses back.
-///
-/// # Safety
-///
-/// The requirements of [`get_pages`].
-unsafe extern "C" fn dma_unmap<R: Region>(
+extern "C" fn dma_unmap<C: Client>(
     _table: *mut abi::sg_table,
     context: *mut c_void,
     _device: *mut abi::device,
 ) -> c_int {
-    // SAFETY: By this function's requirement `context` is from `acquire`, and `release` comes later.
-    if let Ok(mut region) = unsafe { region::<R>(context) } {
-        region.dma_unmap();
+    if let Ok(number) = from_context(context) {
+        C::dma_unmap(number);
     }
     0
 }
@@ -370,14 +340,15 @@ extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
     abi::page_size() as c_ulong
 }
 
-/// The core is done with the region.
+/// The core is done with the registration.
 ///
 /// # Safety
 ///
-/// The requirements of [`get_pages`], and `context` must not be used again.
-unsafe extern "C" fn release<R: Region>(context: *mut c_void) {
-    // SAFETY: By this function's requirement `context` is from `acquire`, and this is its last use.
-    if let Ok(region) = unsafe { region::<R>(context) } {
-        ManuallyDrop::into_inner(region).release();
+/// `context` must be from [`acquire`], and must not be used again.
+unsafe extern "C" fn release<C: Client>(context: *mut c_void) {
+    if let Ok(number) = from_context(context) {
+        C::release(number);
+        // SAFETY: By this function's requirement `acquire` has given it to the core, once.
+        drop(unsafe { Registered::from_core(number) });
     }
 }

@@ -2,18 +2,20 @@
 
 //! The clients that keep GPU memory pinned until the registration ends, even if it is freed meanwhile.
 //!
-//! Nothing happens to such a region but what the core calls, one call after the other: it has no lock.
+//! Nothing happens to such a registration but what the core calls, one call after the other. A call takes
+//! what is kept out of the record, works on it without a lock, and puts it back.
 
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, ffi::c_void},
+    abi,
     dma::{Device, Mapping},
     extents::Range,
     map_type::{self, MapType},
     p2p::{PersistentPin, PinError},
-    peer_client::{self, Client, Kind},
-    registry::Registered,
+    peer_client::{Client, Kind},
+    phase::{CoreContext, Kept, Phase},
+    registry::Number,
 };
 
 /// The client that the core asks first, unless `persistent_api_support=0`.
@@ -21,119 +23,122 @@ pub(crate) struct Persistent;
 
 impl Client for Persistent {
     const KIND: Kind = Kind::Persistent;
-    type Region = Region;
 
-    fn acquire(range: Range, registered: Registered) -> Result<Option<Region>> {
-        match PersistentPin::new(&range) {
+    fn acquire(number: Number, range: &Range) -> Result<bool> {
+        match PersistentPin::lasting(range) {
             // The core asks the next client: the revocable one may be able to.
-            Err(error) if error.may_fall_back() => Ok(None),
-            pin => Region::new(range, registered, pin),
+            Err(error) if error.may_fall_back() => Ok(false),
+            pin => keep(number, pin),
         }
+    }
+
+    fn get_pages(_: Number, _: CoreContext) -> Result {
+        Ok(())
+    }
+
+    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
+        in_call(number, |kept, range| map(kept, device, range))
+    }
+
+    fn dma_unmap(number: Number) {
+        let unmapped = in_call(number, |Kept { pin, mapping }, _| {
+            if let Some(mapping) = mapping {
+                mapping.unmap();
+                pin.unmap();
+            }
+            Ok(())
+        });
+        // Nothing is mapped.
+        let _ = unmapped;
+    }
+
+    fn release(number: Number) {
+        let kept = take(number);
+        drop(kept);
     }
 }
 
-/// The same where the core asks no other client any more: either all have declined, or the memory is for
-/// something that cannot be revoked, and only this one can say what is in the way.
+/// The same for the core's last question. Either all others have declined, or the memory is for something
+/// that cannot be revoked. It claims memory that it cannot pin, too, so that the user gets the reason.
 pub(crate) struct CatchAll;
 
 impl Client for CatchAll {
     const KIND: Kind = Kind::CatchAll;
-    type Region = Region;
 
-    fn acquire(range: Range, registered: Registered) -> Result<Option<Region>> {
-        let pin = PersistentPin::new(&range);
-        Region::new(range, registered, pin)
+    fn acquire(number: Number, range: &Range) -> Result<bool> {
+        keep(number, PersistentPin::lasting(range))
+    }
+
+    fn get_pages(number: Number, context: CoreContext) -> Result {
+        Persistent::get_pages(number, context)
+    }
+
+    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
+        Persistent::dma_map(number, device)
+    }
+
+    fn dma_unmap(number: Number) {
+        Persistent::dma_unmap(number);
+    }
+
+    fn release(number: Number) {
+        Persistent::release(number);
     }
 }
 
-/// A registration, from `acquire` to `release`.
-pub(crate) struct Region(KBox<State>);
-
-/// Fields drop in their order here: the mapping goes before the pin.
-struct State {
-    mapping: Option<Mapping>,
-    /// Or why the memory, which is the GPU's, cannot be pinned.
-    pin: Result<PersistentPin>,
-    range: Range,
-    registered: Registered,
+/// Keeps the driver's answer, if it is GPU memory.
+fn keep(number: Number, pin: Result<PersistentPin, PinError>) -> Result<bool> {
+    let pin = match pin {
+        Ok(pin) => pin,
+        Err(PinError::NotGpuMemory) => return Ok(false),
+        Err(PinError::Failed(error)) => return Err(error),
+    };
+    let kept = Kept { mapping: None, pin };
+    put(number, kept);
+    Ok(true)
 }
 
-impl Region {
-    /// The region with the driver's answer, if it is GPU memory.
-    fn new(
-        range: Range,
-        registered: Registered,
-        pin: Result<PersistentPin, PinError>,
-    ) -> Result<Option<Self>> {
-        let (pin, state) = match pin {
-            Ok(pin) => (Ok(pin), abi::NVPM_REGION_PINNED),
-            Err(PinError::NotGpuMemory) => return Ok(None),
-            Err(PinError::Failed(error)) => (Err(error), abi::NVPM_REGION_REFUSED),
-        };
-        registered.number().set_state(state);
-        let state = State {
-            mapping: None,
-            pin,
-            range,
-            registered,
-        };
-        Ok(Some(Self(KBox::new(state, GFP_KERNEL)?)))
-    }
+/// Takes what is kept out of the record.
+fn take(number: Number) -> Option<(Kept, Range)> {
+    number
+        .look(|record| {
+            let range = record.range();
+            record.phase.advance(|phase| match phase {
+                Phase::Kept(kept) => (Phase::InCall, Some((kept, range))),
+                other => (other, None),
+            })
+        })
+        .flatten()
 }
 
-impl peer_client::Region for Region {
-    fn into_context(self) -> *mut c_void {
-        KBox::into_raw(self.0).cast()
-    }
+/// Puts it back.
+fn put(number: Number, kept: Kept) {
+    let before = number.look(|record| record.phase.advance(|phase| (Phase::Kept(kept), phase)));
+    // Nothing is in it; without the record, the pin would end here.
+    drop(before);
+}
 
-    unsafe fn from_context(context: *mut c_void) -> Self {
-        // SAFETY: By this function's requirement the pointer is from `KBox::into_raw`.
-        Self(unsafe { KBox::from_raw(context.cast()) })
-    }
+/// Does `work` with what is kept.
+fn in_call<R>(number: Number, work: impl FnOnce(&mut Kept, &Range) -> Result<R>) -> Result<R> {
+    let (mut kept, range) = take(number).ok_or(EINVAL)?;
+    let result = work(&mut kept, &range);
+    put(number, kept);
+    result
+}
 
-    fn get_pages(&mut self, _ticket: u64) -> Result {
-        match &self.0.pin {
-            Ok(_) => Ok(()),
-            Err(error) => Err(*error),
+fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {
+    let Kept { mapping, pin } = kept;
+    if mapping.is_some() {
+        return Err(EINVAL);
+    }
+    let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {
+        MapType::Driver => {
+            pin.map(device)?;
+            Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
         }
-    }
-
-    fn dma_map(&mut self, device: Device) -> Result<abi::sg_table> {
-        let State {
-            mapping,
-            pin,
-            range,
-            registered,
-        } = &mut *self.0;
-        let pin = pin.as_mut().map_err(|error: &mut Error| *error)?;
-        if mapping.is_some() {
-            return Err(EINVAL);
-        }
-        let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {
-            MapType::Driver => {
-                pin.map(device)?;
-                Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
-            }
-            MapType::Direct => Mapping::new(device, &pin.extents(range)?, range)?,
-            // All of it is pinned so, and the one page to ask with could not be: that passes.
-            MapType::Unknown | MapType::NotSupported => return Err(EIO),
-        });
-        registered.number().set_mapped(device);
-        Ok(mapping.for_core())
-    }
-
-    fn dma_unmap(&mut self) {
-        let State { mapping, pin, .. } = &mut *self.0;
-        let (Some(mapping), Ok(pin)) = (mapping, pin) else {
-            return;
-        };
-        mapping.unmap();
-        pin.unmap();
-        self.0
-            .registered
-            .number()
-            .set_state(abi::NVPM_REGION_UNMAPPED);
-    }
-
-    fn release(self) {}
+        MapType::Direct => Mapping::new(device, &pin.extents(range)?, range)?,
+        // The whole range is pinned, but the page to ask with could not be: a failure that passes.
+        MapType::Unknown | MapType::NotSupported => return Err(EIO),
+    });
+    Ok(mapping.for_core())
 }

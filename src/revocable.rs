@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The client that gives GPU memory up when it is freed, and the life of its regions.
+//! The client that gives GPU memory up when it is freed.
 //!
-//! The driver's free callback may come at any time. Each event is a change of phase under the region's
-//! lock; the thread that gets a mapping or a pin out of the phase acts on it after it has released the
-//! lock. So two threads that tear down the same region are kept apart: mapping and pin are in the
+//! The driver's free callback may come at any time. Each event is a change of phase (`phase.rs`) under the
+//! registry's lock; the thread that gets a mapping or a pin out of the phase acts on it after it has released
+//! the lock. So two threads that tear down the same registration are kept apart: mapping and pin are in the
 //! phase once.
 //!
 //! # Locks and their order
@@ -12,10 +12,10 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire`, registration and unregistration of clients |
-//! | unpin lock, one | ours (`p2p.rs`) | calls to pin revocably (shared) and to unpin (exclusive) |
+//! | unpin lock, one | ours (`p2p.rs`) | calls to pin for a registration (shared) and to unpin (exclusive) |
 //! | API lock | driver | its free callback; inside our calls to pin, unpin and map |
+//! | gate, one | ours (`callback/callback.c`) | the free callback (shared); taken exclusively, with nothing held, when the module is loaded and unloaded |
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
-//! | region lock, one per region | ours | one change of phase |
 //! | locks of the registry and of the pairs | ours | one look-up |
 //!
 //! They are taken in this order, from the top down. The rules that keep it so:
@@ -23,284 +23,60 @@
 //! - No lock of ours is held across a call into either neighbour, except the unpin lock.
 //! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
 //!   without the mapping lock. In `dma_map`, under it, the driver is asked about persistent pins
-//!   only (`map_type.rs`). The region is not `Mapped` then, so no callback waits for its mapping lock.
-//! - The core is told of a revocation only for a region in phase `Mapped`: from then on the thread
+//!   only (`map_type.rs`). The registration is not `Mapped` then, so no callback waits for its mapping lock.
+//! - The core is told of a revocation only for a registration in phase `Mapped`: from then on the thread
 //!   that holds the mapping lock waits for nothing of ours or the driver's.
 //! - The callback waits only for the end of the call that pinned, which needs no lock of the driver any
 //!   more, and for the end of a `dma_unmap`, which needs none. It never takes the unpin lock.
 
-use core::{mem, ops::DerefMut};
+use core::mem;
 
-use kernel::{
-    new_spinlock,
-    prelude::*,
-    sync::{Arc, SpinLock},
-};
+use kernel::prelude::*;
 
 use crate::{
-    abi::{self, ffi::c_void, persistent_instead},
-    compat::{eopnotsupp, pr_warn_ratelimited},
+    abi::{self, eopnotsupp, persistent_instead},
+    compat::pr_warn_ratelimited,
     dma::{Device, Mapping},
     extents::Range,
     map_type::{self, MapType},
-    p2p::{Memory, PinError, RevocablePin, Revoke},
+    orphans::too_many,
+    p2p::{PersistentPin, PinError, RevocablePin},
     peer_client::{self, Client, Kind},
-    registry::{may_pin, Number, Registered},
+    phase::{CoreContext, Phase},
+    process::Process,
+    registry::Number,
     stats,
 };
-
-/// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
-type CoreContext = u64;
 
 /// The client that gives memory up.
 pub(crate) struct Revocable;
 
 impl Client for Revocable {
     const KIND: Kind = Kind::Revocable;
-    type Region = Region;
 
-    fn acquire(range: Range, registered: Registered) -> Result<Option<Region>> {
-        let region = Region::new(range, registered)?;
-        Ok(region.pin().then_some(region))
-    }
-}
-
-/// A registration, from `acquire` to `release`, and as long as a callback of the driver can come. Each of
-/// these is an owner of it.
-#[derive(Clone)]
-pub(crate) struct Region(Arc<SpinLock<State>>);
-
-/// Fields drop in their order here: the module may be unloaded when `registered` has been dropped.
-pub(crate) struct State {
-    phase: Phase,
-    /// Whether a thread waits for another phase.
-    awaited: bool,
-    range: Range,
-    registered: Registered,
-}
-
-// With the count of owners and the lock: one object of 128 bytes of the allocator.
-const _: () = assert!(mem::size_of::<State>() <= 120);
-
-impl State {
-    /// Replaces the phase by the one that `event` makes of it.
-    fn advance<R>(&mut self, event: impl FnOnce(Phase) -> (Phase, R)) -> R {
-        let (phase, result) = event(mem::replace(&mut self.phase, Phase::Gone));
-        self.phase = phase;
-        result
-    }
-
-    /// Tells the state of the registration.
-    fn tell(&self, state: abi::nvpm_region_state) {
-        self.registered.number().set_state(state);
-    }
-}
-
-/// Where a region is in its life, with what it has there.
-enum Phase {
-    /// The driver has been asked for the pages and has not answered yet.
-    Pinning,
-    /// It is GPU memory, but cannot be pinned for this reason.
-    Failed(Error),
-    /// The driver has pinned the pages.
-    Pinned { pin: RevocablePin, memory: Memory },
-    /// The core has named the registration.
-    Bound {
-        context: CoreContext,
-        pin: RevocablePin,
-        memory: Memory,
-    },
-    /// A call of the core is mapping the pages, or has failed to.
-    Mapping {
-        context: CoreContext,
-        pin: RevocablePin,
-    },
-    /// The device may use the addresses.
-    Mapped {
-        context: CoreContext,
-        pin: RevocablePin,
-        mapping: Mapping,
-    },
-    /// This thread is reporting to the core that the memory goes away. A core that answers by a
-    /// deregistration on the same thread has the mapping undone before.
-    Revoking {
-        thread: i32,
-        mapping: Option<Mapping>,
-    },
-    /// The driver has taken the memory back. The core may still look at the scatterlist.
-    Revoked { _unmapped: Option<Mapping> },
-    /// The core has let go of the addresses; its thread is undoing the mapping.
-    Unmapping { pin: RevocablePin },
-    /// The mapping is undone, the pages are still pinned.
-    Unmapped {
-        pin: RevocablePin,
-        unmapped: Mapping,
-    },
-    /// Nothing is left to give back.
-    Gone,
-}
-
-impl Phase {
-    /// The phase again, and why the core's call does not fit it.
-    fn refuse<T>(self) -> (Self, Result<T>) {
-        let error = match self {
-            Self::Failed(error) => error,
-            Self::Revoked { .. } => EFAULT,
-            _ => EINVAL,
-        };
-        (self, Err(error))
-    }
-
-    /// The pin that is left, after everything else has been undone.
-    fn into_pin(self) -> Option<RevocablePin> {
-        match self {
-            Self::Pinned { pin, .. }
-            | Self::Bound { pin, .. }
-            | Self::Mapping { pin, .. }
-            | Self::Mapped { pin, .. }
-            | Self::Unmapping { pin }
-            | Self::Unmapped { pin, .. } => Some(pin),
-            Self::Pinning
-            | Self::Failed(_)
-            | Self::Revoking { .. }
-            | Self::Revoked { .. }
-            | Self::Gone => None,
+    fn acquire(number: Number, range: &Range) -> Result<bool> {
+        if !number.count_for_user()? {
+            return refuse(range);
         }
-    }
-}
-
-impl Region {
-    fn new(range: Range, registered: Registered) -> Result<Self> {
-        let number = registered.number();
-        let state = State {
-            phase: Phase::Pinning,
-            awaited: false,
-            range,
-            registered,
-        };
-        let region = Self(Arc::pin_init(
-            new_spinlock!(state, "nv_peer_mem::Region"),
-            GFP_KERNEL,
-        )?);
-        number.arm(region.clone());
-        Ok(region)
-    }
-
-    /// What does not change.
-    fn identity(&self) -> (Number, Range) {
-        let state = self.0.lock();
-        (state.registered.number(), state.range)
-    }
-
-    /// Pins the memory; false if it is not the GPU's.
-    fn pin(&self) -> bool {
-        let (number, range) = self.identity();
-        let pinned = may_pin()
-            .map_err(|error| {
-                drop(number.disarm());
-                PinError::Failed(error)
-            })
-            .and_then(|()| RevocablePin::new(&range, number));
-        match pinned {
-            Ok((pin, Ok(memory))) => self.pinned(Phase::Pinned { pin, memory }),
+        // SAFETY: In the phase `Pinning` the callback waits. The phase changes when the result is there, and
+        // before the pin is undone.
+        match unsafe { RevocablePin::new(range, number.to_raw()) } {
+            Ok((pin, Ok(memory))) => {
+                number.change(|record| record.phase = Phase::Pinned { pin, memory });
+                Ok(true)
+            }
             Ok((pin, Err(error))) => {
-                // The callback waits for the phase to change, and unpinning for the callback.
-                self.pinned(Phase::Failed(error));
-                pin.unpin(&range, number);
+                number.change(|record| record.phase = Phase::Unpinning);
+                unpin(pin, number);
+                Err(error)
             }
-            Err(PinError::NotGpuMemory) => return false,
-            Err(PinError::Failed(error)) => self.pinned(Phase::Failed(error)),
+            Err(PinError::NotGpuMemory) => Ok(false),
+            Err(PinError::Failed(error)) => Err(error),
         }
-        true
     }
 
-    /// The driver has answered. From here on its callback does not wait any more.
-    fn pinned(&self, phase: Phase) {
-        let mut state = self.0.lock();
-        state.tell(match phase {
-            Phase::Failed(_) => abi::NVPM_REGION_REFUSED,
-            _ => abi::NVPM_REGION_PINNED,
-        });
-        state.phase = phase;
-        changed(state);
-    }
-
-    /// Takes out what there is to map.
-    fn begin_mapping(&self) -> Result<Memory> {
-        self.0.lock().advance(|phase| match phase {
-            Phase::Bound {
-                context,
-                pin,
-                memory,
-            } => (Phase::Mapping { context, pin }, Ok(memory)),
-            other => other.refuse(),
-        })
-    }
-
-    /// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping comes back.
-    fn end_mapping(&self, device: Device, mapping: Mapping) -> Result<abi::sg_table, LateMapping> {
-        let mut state = self.0.lock();
-        let number = state.registered.number();
-        state.advance(|phase| match phase {
-            Phase::Mapping { context, pin } => {
-                let table = mapping.for_core();
-                number.set_mapped(device);
-                let mapped = Phase::Mapped {
-                    context,
-                    pin,
-                    mapping,
-                };
-                (mapped, Ok(table))
-            }
-            other => {
-                let (phase, refusal) = other.refuse();
-                (phase, refusal.map_err(|error| (error, mapping)))
-            }
-        })
-    }
-
-    /// Waits until the phase has changed.
-    fn wait(mut state: impl DerefMut<Target = State>) {
-        state.awaited = true;
-        // SAFETY: Reads a counter. A thread that changes the phase adds to it after this one has
-        // released the lock.
-        let count = unsafe { abi::nvpm_phase_count() };
-        drop(state);
-        // SAFETY: Called where sleeping is allowed, without a lock.
-        unsafe { abi::nvpm_phase_wait(count) };
-    }
-}
-
-/// Why the core does not get the addresses, and the mapping, to be undone without the lock.
-type LateMapping = (Error, Mapping);
-
-/// Releases the lock, and wakes the threads that wait for another phase. Mostly there is none.
-fn changed(mut state: impl DerefMut<Target = State>) {
-    let awaited = mem::take(&mut state.awaited);
-    drop(state);
-    if awaited {
-        // SAFETY: Callable from any context.
-        unsafe { abi::nvpm_phase_wake() };
-    }
-}
-
-fn thread() -> i32 {
-    // SAFETY: Reads the calling thread's number.
-    unsafe { abi::nvpm_current_tid() }
-}
-
-impl peer_client::Region for Region {
-    fn into_context(self) -> *mut c_void {
-        Arc::into_raw(self.0).cast_mut().cast()
-    }
-
-    unsafe fn from_context(context: *mut c_void) -> Self {
-        // SAFETY: By this function's requirement the pointer is from `Arc::into_raw`.
-        Self(unsafe { Arc::from_raw(context.cast_const().cast()) })
-    }
-
-    fn get_pages(&mut self, context: u64) -> Result {
-        self.0.lock().advance(|phase| match phase {
+    fn get_pages(number: Number, context: CoreContext) -> Result {
+        advance(number, |phase| match phase {
             Phase::Pinned { pin, memory } => {
                 let bound = Phase::Bound {
                     context,
@@ -313,7 +89,7 @@ impl peer_client::Region for Region {
         })
     }
 
-    fn dma_map(&mut self, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
         if !device.can_invalidate() {
             pr_warn_ratelimited!(
                 "the driver of this RDMA device cannot revoke registrations of GPU memory{}\n",
@@ -321,8 +97,15 @@ impl peer_client::Region for Region {
             );
             return Err(eopnotsupp());
         }
-        let (_, range) = self.identity();
-        let memory = self.begin_mapping()?;
+        let range = number.look(|record| record.range()).ok_or(EINVAL)?;
+        let memory = advance(number, |phase| match phase {
+            Phase::Bound {
+                context,
+                pin,
+                memory,
+            } => (Phase::Mapping { context, pin }, Ok(memory)),
+            other => other.refuse(),
+        })?;
         if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
             pr_warn_ratelimited!(
                 "only the NVIDIA driver can map this GPU's memory for this RDMA device, and its mappings cannot be revoked{}\n",
@@ -331,119 +114,184 @@ impl peer_client::Region for Region {
             return Err(eopnotsupp());
         }
         let mapping = Mapping::new(device, &memory.extents, &range)?;
-        self.end_mapping(device, mapping)
-            .map_err(|(error, _mapping)| error)
+        end_mapping(number, device, mapping)
     }
 
-    fn dma_unmap(&mut self) {
-        let mapping = self.0.lock().advance(|phase| match phase {
-            Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Some(mapping)),
+    fn dma_unmap(number: Number) {
+        let mapping = advance(number, |phase| match phase {
+            Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Ok(mapping)),
             // A revocation undoes it, or nothing is mapped.
-            other => (other, None),
+            other => other.refuse(),
         });
-        let Some(mut unmapped) = mapping else {
+        let Ok(mut unmapped) = mapping else {
             return;
         };
         unmapped.unmap();
         // The pin stays until `release`, which the core calls without the lock that a callback may
         // wait for. Until here the callback has waited.
-        let mut state = self.0.lock();
-        state.advance(|phase| match phase {
-            Phase::Unmapping { pin } => (Phase::Unmapped { pin, unmapped }, ()),
-            other => (other, ()),
+        number.change(|record| {
+            record.phase.advance(|phase| match phase {
+                Phase::Unmapping { pin } => (Phase::Unmapped { pin, unmapped }, ()),
+                other => (other, ()),
+            });
         });
-        state.tell(abi::NVPM_REGION_UNMAPPED);
-        changed(state);
     }
 
-    fn release(self) {
+    fn release(number: Number) {
         let thread = thread();
-        let (phase, number, range) = loop {
-            let mut state = self.0.lock();
-            match &mut state.phase {
-                Phase::Revoking {
-                    thread: revoking,
-                    mapping,
-                } if *revoking == thread => {
-                    // Inside the core's answer to our own invalidation, which older cores give so. The
-                    // device may go when this has returned: the mapping is undone here.
-                    let mapping = mapping.take();
-                    drop(state);
-                    drop(mapping);
-                    return;
-                }
-                // The core still uses its record of this region, and the callback the device.
-                Phase::Revoking { .. } => Self::wait(state),
-                _ => {
-                    let phase = mem::replace(&mut state.phase, Phase::Gone);
-                    break (phase, state.registered.number(), state.range);
-                }
-            }
-        };
-        if let Some(pin) = phase.into_pin() {
-            pin.unpin(&range, number);
+        let left = number.change_when(|record| match &mut record.phase {
+            // Inside the core's answer to our own invalidation, which older cores give so. The device may go
+            // when this has returned: the mapping is undone here.
+            Phase::Revoking {
+                thread: revoking,
+                mapping,
+            } if *revoking == thread => Some(Phase::Revoked {
+                _unmapped: mapping.take(),
+            }),
+            // The core still uses its record of this registration, and the callback the device.
+            Phase::Revoking { .. } => None,
+            phase => Some(mem::replace(phase, Phase::Unpinning)),
+        });
+        if let Some(pin) = left.and_then(Phase::into_pin) {
+            unpin(pin, number);
         }
     }
 }
 
-// SAFETY: In the phases `Pinning` and `Unmapping` it waits. A region that a device can reach is `Mapped`:
-// the core, once told, has stopped the device, and the mapping is undone here, or by `release` further
-// down this stack, before this returns. A region that is being mapped is found `Revoked` by the thread that
-// maps, which undoes it without having given the addresses to the core. What is mapped is mapped from a
-// copy of the table, `Memory`. The pin is dropped here, or `release` has it, and `unpin` looks at the
-// number first.
-unsafe impl Revoke for Region {
-    fn revoke(&self) {
-        let thread = thread();
-        let context = loop {
-            let mut state = self.0.lock();
-            match mem::replace(&mut state.phase, Phase::Gone) {
-                waiting @ (Phase::Pinning | Phase::Unmapping { .. }) => {
-                    state.phase = waiting;
-                    Self::wait(state);
-                }
-                Phase::Mapped {
-                    context, mapping, ..
-                } => {
-                    state.tell(abi::NVPM_REGION_REVOKED);
-                    let mapping = Some(mapping);
-                    state.phase = Phase::Revoking { thread, mapping };
-                    break context;
-                }
-                // The device has never reached the memory, or does not any more.
-                phase @ (Phase::Pinned { .. }
-                | Phase::Bound { .. }
-                | Phase::Mapping { .. }
-                | Phase::Unmapped { .. }) => {
-                    state.tell(abi::NVPM_REGION_REVOKED);
-                    let (_unmapped, rest) = match phase {
-                        Phase::Unmapped { unmapped, .. } => (Some(unmapped), None),
-                        other => (None, Some(other)),
-                    };
-                    state.phase = Phase::Revoked { _unmapped };
-                    drop(state);
-                    // Not under the lock.
-                    drop(rest);
-                    return;
-                }
-                // The region was given back already.
-                other => {
-                    state.phase = other;
-                    return;
-                }
-            }
-        };
-        peer_client::invalidate(context);
-        stats::REVOCATIONS.add(1);
-        let mut mapping = match &mut self.0.lock().phase {
-            Phase::Revoking { mapping, .. } => mapping.take(),
-            _ => None,
-        };
-        if let Some(mapping) = &mut mapping {
-            mapping.unmap();
-        }
-        let mut state = self.0.lock();
-        state.phase = Phase::Revoked { _unmapped: mapping };
-        changed(state);
+/// The user has too many orphans. Memory that is not the GPU's is for others all the same.
+fn refuse(range: &Range) -> Result<bool> {
+    match PersistentPin::new(&range.first_page()) {
+        Err(PinError::NotGpuMemory) => Ok(false),
+        _ => Err(too_many(Process::current().uid())),
     }
+}
+
+/// Replaces the phase by the one that `event` makes of it.
+fn advance<R>(number: Number, event: impl FnOnce(Phase) -> (Phase, Result<R>)) -> Result<R> {
+    number
+        .change(|record| record.phase.advance(event))
+        .unwrap_or(Err(EINVAL))
+}
+
+/// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping is undone.
+fn end_mapping(number: Number, device: Device, mapping: Mapping) -> Result<abi::sg_table> {
+    let mut late = Some(mapping);
+    let ended = number.change(|record| {
+        record.set_device(device);
+        record.phase.advance(|phase| match (phase, late.take()) {
+            (Phase::Mapping { context, pin }, Some(mapping)) => {
+                let table = mapping.for_core();
+                let mapped = Phase::Mapped {
+                    context,
+                    pin,
+                    mapping,
+                };
+                (mapped, Ok(table))
+            }
+            (other, mapping) => {
+                late = mapping;
+                other.refuse()
+            }
+        })
+    });
+    // Without the lock.
+    drop(late);
+    ended.unwrap_or(Err(EINVAL))
+}
+
+/// Unpins, in the phase `Unpinning`, unless the driver takes the pages back meanwhile. If it would not find
+/// the pin, or reports an error, the registration becomes an orphan.
+fn unpin(pin: RevocablePin, number: Number) {
+    let Some((range, process)) = number.look(|record| (record.range(), record.process())) else {
+        return;
+    };
+    // The driver looks a pin up by process. Called from another process it finds nothing, and returns
+    // 0. The same can happen in a process that exits, whose objects in the driver may be gone: the
+    // driver then frees its memory, with a callback.
+    // SAFETY: Reads a flag of the calling thread, from any context.
+    let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
+    let is_revoked =
+        || number.look(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
+    if !is_found || !pin.put(&range, is_revoked) {
+        number.orphan();
+    }
+}
+
+fn thread() -> i32 {
+    // SAFETY: Reads the calling thread's number.
+    unsafe { abi::nvpm_current_tid() }
+}
+
+/// What the driver's callback has to do without the lock.
+enum Then {
+    /// Tell the core, which has named the registration so.
+    Invalidate(CoreContext),
+    /// The memory of an orphan has been freed.
+    Forget,
+    /// Drop what the device has never reached.
+    Drop(#[allow(dead_code)] Option<Phase>),
+}
+
+/// The driver takes the memory of a registration back when this returns: `nv_peer_mem_callback` calls it. By
+/// then no device reaches the memory through the registration's mapping, no thread reads the pin's page
+/// table, and nobody will use the pin.
+///
+/// In the phases `Pinning` and `Unmapping` this waits. A registration that a device can reach is `Mapped`:
+/// the core, once told, has stopped the device, and the mapping is undone here, or by `release` further
+/// down this stack. A registration that is being mapped is found `Revoked` by the thread that maps, which
+/// undoes it without having given the addresses to the core. What is mapped is mapped from a copy of the
+/// table, `Memory`. The pin is dropped here, or a thread has it that unpins, and looks at the phase first.
+#[no_mangle]
+pub(crate) extern "C" fn nvpm_revoke(number: u64) {
+    let number = Number::from_raw(number);
+    let thread = thread();
+    let then = number.change_when(|record| match &record.phase {
+        Phase::Pinning | Phase::Unmapping { .. } => None,
+        _ => Some(record.phase.advance(|phase| match phase {
+            Phase::Mapped {
+                context, mapping, ..
+            } => {
+                let mapping = Some(mapping);
+                (
+                    Phase::Revoking { thread, mapping },
+                    Then::Invalidate(context),
+                )
+            }
+            Phase::Unmapped { unmapped, .. } => {
+                let _unmapped = Some(unmapped);
+                (Phase::Revoked { _unmapped }, Then::Drop(None))
+            }
+            // The device has never reached the memory, or does not any more.
+            unmapped @ (Phase::Pinned { .. }
+            | Phase::Bound { .. }
+            | Phase::Mapping { .. }
+            | Phase::Unpinning) => (
+                Phase::Revoked { _unmapped: None },
+                Then::Drop(Some(unmapped)),
+            ),
+            Phase::Orphan => (Phase::Orphan, Then::Forget),
+            other => (other, Then::Drop(None)),
+        })),
+    });
+    match then {
+        Some(Then::Invalidate(context)) => revoke_mapped(number, context),
+        Some(Then::Forget) => number.forget_orphan(),
+        // Unknown: it was deregistered, in this load of the module or in an earlier one.
+        Some(Then::Drop(_)) | None => {}
+    }
+}
+
+/// Revokes a registration that a device can reach.
+fn revoke_mapped(number: Number, context: CoreContext) {
+    peer_client::invalidate(context);
+    stats::REVOCATIONS.add(1);
+    let mapping = number.look(|record| match &mut record.phase {
+        Phase::Revoking { mapping, .. } => mapping.take(),
+        _ => None,
+    });
+    let mut mapping = mapping.flatten();
+    if let Some(mapping) = &mut mapping {
+        mapping.unmap();
+    }
+    number.change(|record| record.phase = Phase::Revoked { _unmapped: mapping });
 }

@@ -8,9 +8,8 @@ use core::ffi::CStr;
 use kernel::prelude::*;
 
 use crate::{
-    abi::ffi::c_char,
+    abi::{edquot, eopnotsupp, ffi::c_char},
     atomic::{AtomicU64, Ordering},
-    compat::{edquot, eopnotsupp},
 };
 
 /// A counter, which C reads as `struct nvpm_counter`.

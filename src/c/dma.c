@@ -77,33 +77,27 @@ static struct dma_iova_state *nvpm_iova_state(struct nvpm_iova *iova)
 
 bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
 {
-	iova->linked = 0;
 	return dma_iova_try_alloc(dev, nvpm_iova_state(iova), phys, len);
 }
 
-int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len)
+int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len)
 {
-	int ret;
-
 	cond_resched();
-	ret = dma_iova_link(dev, nvpm_iova_state(iova), phys, iova->linked,
-			    len, DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
-	if (!ret)
-		iova->linked += len;
-	return ret;
+	return dma_iova_link(dev, nvpm_iova_state(iova), phys, linked,
+			     len, DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
 }
 
-int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr)
+int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 linked, u64 *addr)
 {
 	struct dma_iova_state *state = nvpm_iova_state(iova);
 
 	*addr = state->addr;
-	return dma_iova_sync(dev, state, 0, iova->linked);
+	return dma_iova_sync(dev, state, 0, linked);
 }
 
-void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova)
+void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova, u64 linked)
 {
-	dma_iova_destroy(dev, nvpm_iova_state(iova), iova->linked,
+	dma_iova_destroy(dev, nvpm_iova_state(iova), linked,
 			 DMA_BIDIRECTIONAL, DMA_ATTR_MMIO);
 }
 

@@ -80,7 +80,8 @@ static ssize_t nvpm_show_pairs(char *text)
 
 static struct nvpm_attribute nvpm_files[16] = {
 	{ .attr = { .name = "clients", .mode = 0444 }, .show = nvpm_show_clients },
-	{ .attr = { .name = "pairs", .mode = 0444 }, .show = nvpm_show_pairs },
+	/* Of whoever uses the GPUs: not for containers. */
+	{ .attr = { .name = "pairs", .mode = 0400 }, .show = nvpm_show_pairs },
 	{ .attr = { .name = "core_api", .mode = 0444 }, .text = NVPM_CORE_API },
 	{ .attr = { .name = "ground", .mode = 0444 }, .text = NVPM_RUST },
 };
@@ -195,7 +196,6 @@ static void nvpm_regions_name(struct seq_file *file, const u8 *name)
 
 static const char *const nvpm_region_states[] = {
 	[NVPM_REGION_PINNING] = "pinning",
-	[NVPM_REGION_REFUSED] = "refused",
 	[NVPM_REGION_PINNED] = "pinned",
 	[NVPM_REGION_MAPPED] = "mapped",
 	[NVPM_REGION_UNMAPPED] = "unmapped",

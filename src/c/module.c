@@ -7,7 +7,6 @@
 
 #include <linux/atomic.h>
 #include <linux/cred.h>
-#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
@@ -113,11 +112,6 @@ void nvpm_module_put(void)
 	module_put(THIS_MODULE);
 }
 
-void nvpm_msleep(u32 ms)
-{
-	msleep(ms);
-}
-
 void nvpm_cond_resched(void)
 {
 	cond_resched();
@@ -167,9 +161,35 @@ bool nvpm_current_exiting(void)
 	return current->flags & PF_EXITING;
 }
 
-bool nvpm_current_kthread(void)
+static spinlock_t nvpm_locks[NVPM_LOCKS] = {
+	[NVPM_LOCK_REGISTRY] = __SPIN_LOCK_UNLOCKED(nvpm_locks[NVPM_LOCK_REGISTRY]),
+	[NVPM_LOCK_PAIRS] = __SPIN_LOCK_UNLOCKED(nvpm_locks[NVPM_LOCK_PAIRS]),
+};
+
+void nvpm_lock(enum nvpm_lock_name name)
 {
-	return current->flags & PF_KTHREAD;
+	spin_lock(&nvpm_locks[name]);
+}
+
+void nvpm_unlock(enum nvpm_lock_name name)
+{
+	spin_unlock(&nvpm_locks[name]);
+}
+
+/* In C, since kernels that check indirect calls go by the type that C gives a function. */
+static void nvpm_handle_callback(void *number)
+{
+	nvpm_revoke((uintptr_t)number);
+}
+
+int nvpm_callbacks_begin(void)
+{
+	return nvpm_callback_serve(NVPM_CALLBACK_INTERFACE, nvpm_handle_callback);
+}
+
+void nvpm_callbacks_end(void)
+{
+	nvpm_callback_serve(NVPM_CALLBACK_INTERFACE, NULL);
 }
 
 /* The kernel crate has no read-write semaphore, in any version. */

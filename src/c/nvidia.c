@@ -26,35 +26,18 @@ static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 
-#if defined(NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API)
-#define NVPM_HAS_PERSISTENT true
-#define nvpm_get_persistent(addr, len, table) nvidia_p2p_get_pages_persistent(addr, len, table, 0)
-#define nvpm_put_persistent(addr, table) nvidia_p2p_put_pages_persistent(addr, table, 0)
-#elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
-/* Drivers 515 to 530: without a callback the pages are pinned until put. */
-#define NVPM_HAS_PERSISTENT nvidia_p2p_cap_persistent_pages
-#define nvpm_get_persistent(addr, len, table) \
-	nvidia_p2p_get_pages(0, 0, addr, len, table, NULL, NULL)
-#define nvpm_put_persistent(addr, table) nvidia_p2p_put_pages(0, 0, addr, table)
-#else
-#define NVPM_HAS_PERSISTENT false
-#define nvpm_get_persistent(addr, len, table) ((void)(addr), (void)(len), (void)(table), -ENOTSUPP)
-#define nvpm_put_persistent(addr, table) ((void)(addr), (void)(table), -ENOTSUPP)
+#ifndef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+#error "nv_peer_mem needs the NVIDIA driver 535 or later"
 #endif
-
-bool nvpm_has_persistent(void)
-{
-	return NVPM_HAS_PERSISTENT;
-}
 
 int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table)
 {
-	return nvpm_get_persistent(addr, len, table);
+	return nvidia_p2p_get_pages_persistent(addr, len, table, 0);
 }
 
 int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 {
-	return nvpm_put_persistent(addr, table);
+	return nvidia_p2p_put_pages_persistent(addr, table, 0);
 }
 
 /*

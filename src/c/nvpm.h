@@ -9,6 +9,8 @@
 #include <linux/scatterlist.h>
 #include <linux/types.h>
 
+#include "../callback/callback.h"
+
 /* By its path: the kernel may have one of its own beside that of OFED. */
 #include NVPM_PEER_MEM
 
@@ -43,7 +45,6 @@ extern const u64 nvpm_page_size;
 bool nvpm_peermem_loaded(void);
 bool nvpm_try_module_get(void);
 void nvpm_module_put(void);
-void nvpm_msleep(u32 ms);
 void nvpm_cond_resched(void);
 /* Whether the rate limit of the module's warnings lets one more through. */
 bool nvpm_ratelimit(void);
@@ -61,9 +62,26 @@ void nvpm_current_process(struct nvpm_process *process);
 /* Copies the process's name, 15 bytes padded with zeros. */
 void nvpm_current_comm(u8 *comm);
 s32 nvpm_current_tid(void);
-/* The thread's flags of these. */
+/* Whether the thread is about to end. */
 bool nvpm_current_exiting(void);
-bool nvpm_current_kthread(void);
+
+/* The spin locks of Rust's tables. */
+enum nvpm_lock_name {
+	NVPM_LOCK_REGISTRY,
+	NVPM_LOCK_PAIRS,
+	NVPM_LOCKS
+};
+
+void nvpm_lock(enum nvpm_lock_name name);
+void nvpm_unlock(enum nvpm_lock_name name);
+
+/*
+ * From begin to end, nv_peer_mem_callback passes the driver's callbacks on to nvpm_revoke(),
+ * which is Rust's. When nvpm_callbacks_end() returns, none of them is running.
+ */
+int nvpm_callbacks_begin(void);
+void nvpm_callbacks_end(void);
+void nvpm_revoke(u64 number);
 
 /* The read-write semaphore between pinning (shared) and unpinning (exclusive). */
 void nvpm_unpin_lock(bool exclusive);
@@ -96,23 +114,22 @@ void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
 /* A range of I/O virtual addresses for extents that are no neighbours. */
 struct nvpm_iova {
 	u64 state[2];	/* a struct dma_iova_state */
-	u64 linked;	/* bytes that are mapped in it */
 };
 
 /* Allocates a range of @len bytes, the first of them for @phys; false where that cannot be. */
 bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
-int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
-int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 *addr);
+/* Maps an extent behind the @linked bytes that are mapped in it. */
+int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len);
+int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 linked, u64 *addr);
 /* Also of a range that is linked in part. */
-void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova);
+void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova, u64 linked);
 
 /* sg_alloc_table() with GFP_KERNEL. */
 int nvpm_sg_alloc(struct sg_table *table, u32 entries);
 /* sg_next(), which is an inline function in some kernels. */
 struct scatterlist *nvpm_sg_next(struct scatterlist *entry);
 
-/* nvidia.c: whether the driver's header has pages that stay pinned until they are put. */
-bool nvpm_has_persistent(void);
+/* nvidia.c: pages that stay pinned until they are put. */
 int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table);
 int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
 /* Whether the driver's object has a version that this module knows. */
@@ -129,7 +146,6 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 /* files.c: the state of a registration, as /proc/driver/nv_peer_mem/regions tells it. */
 enum nvpm_region_state {
 	NVPM_REGION_PINNING,	/* the driver has been asked */
-	NVPM_REGION_REFUSED,
 	NVPM_REGION_PINNED,
 	NVPM_REGION_MAPPED,
 	NVPM_REGION_UNMAPPED,

@@ -157,6 +157,12 @@ extern "C" {
         page_table: *mut nvidia_p2p_page_table,
     ) -> ffi::c_int;
 }
+extern "C" {
+    pub fn nvpm_callback(number: *mut ffi::c_void);
+}
+extern "C" {
+    pub fn nvpm_callback_number() -> u64_;
+}
 #[repr(C)]
 #[derive(Copy, Clone)]
 pub struct peer_memory_client {
@@ -266,9 +272,6 @@ extern "C" {
     pub fn nvpm_module_put();
 }
 extern "C" {
-    pub fn nvpm_msleep(ms: u32_);
-}
-extern "C" {
     pub fn nvpm_cond_resched();
 }
 extern "C" {
@@ -296,8 +299,21 @@ extern "C" {
 extern "C" {
     pub fn nvpm_current_exiting() -> bool_;
 }
+pub const NVPM_LOCK_REGISTRY: nvpm_lock_name = 0;
+pub const NVPM_LOCK_PAIRS: nvpm_lock_name = 1;
+pub const NVPM_LOCKS: nvpm_lock_name = 2;
+pub type nvpm_lock_name = ffi::c_uint;
 extern "C" {
-    pub fn nvpm_current_kthread() -> bool_;
+    pub fn nvpm_lock(name: nvpm_lock_name);
+}
+extern "C" {
+    pub fn nvpm_unlock(name: nvpm_lock_name);
+}
+extern "C" {
+    pub fn nvpm_callbacks_begin() -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_callbacks_end();
 }
 extern "C" {
     pub fn nvpm_unpin_lock(exclusive: bool_);
@@ -345,7 +361,6 @@ extern "C" {
 #[derive(Default, Copy, Clone)]
 pub struct nvpm_iova {
     pub state: [u64_; 2usize],
-    pub linked: u64_,
 }
 extern "C" {
     pub fn nvpm_iova_alloc(dev: *mut device, iova: *mut nvpm_iova, phys: u64_, len: u64_) -> bool_;
@@ -355,23 +370,26 @@ extern "C" {
         dev: *mut device,
         iova: *mut nvpm_iova,
         phys: u64_,
+        linked: u64_,
         len: u64_,
     ) -> ffi::c_int;
 }
 extern "C" {
-    pub fn nvpm_iova_sync(dev: *mut device, iova: *mut nvpm_iova, addr: *mut u64_) -> ffi::c_int;
+    pub fn nvpm_iova_sync(
+        dev: *mut device,
+        iova: *mut nvpm_iova,
+        linked: u64_,
+        addr: *mut u64_,
+    ) -> ffi::c_int;
 }
 extern "C" {
-    pub fn nvpm_iova_destroy(dev: *mut device, iova: *mut nvpm_iova);
+    pub fn nvpm_iova_destroy(dev: *mut device, iova: *mut nvpm_iova, linked: u64_);
 }
 extern "C" {
     pub fn nvpm_sg_alloc(table: *mut sg_table, entries: u32_) -> ffi::c_int;
 }
 extern "C" {
     pub fn nvpm_sg_next(entry: *mut scatterlist) -> *mut scatterlist;
-}
-extern "C" {
-    pub fn nvpm_has_persistent() -> bool_;
 }
 extern "C" {
     pub fn nvpm_get_pages_persistent(
@@ -396,12 +414,11 @@ extern "C" {
     pub fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> ffi::c_int;
 }
 pub const NVPM_REGION_PINNING: nvpm_region_state = 0;
-pub const NVPM_REGION_REFUSED: nvpm_region_state = 1;
-pub const NVPM_REGION_PINNED: nvpm_region_state = 2;
-pub const NVPM_REGION_MAPPED: nvpm_region_state = 3;
-pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 4;
-pub const NVPM_REGION_REVOKED: nvpm_region_state = 5;
-pub const NVPM_REGION_LEFT: nvpm_region_state = 6;
+pub const NVPM_REGION_PINNED: nvpm_region_state = 1;
+pub const NVPM_REGION_MAPPED: nvpm_region_state = 2;
+pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 3;
+pub const NVPM_REGION_REVOKED: nvpm_region_state = 4;
+pub const NVPM_REGION_LEFT: nvpm_region_state = 5;
 pub type nvpm_region_state = ffi::c_uint;
 #[repr(C)]
 #[derive(Default, Copy, Clone)]

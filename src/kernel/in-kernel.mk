@@ -23,12 +23,12 @@ quiet_cmd_nvpm_bindgen = BINDGEN $@
       cmd_nvpm_bindgen = $(BINDGEN) $< --output $@ --use-core --ctypes-prefix ffi \
 	--with-derive-default --no-layout-tests --no-doc-comments --no-debug '.*' \
 	--rust-target 1.78 --no-prepend-enum-name --blocklist-type 'device|pci_dev' \
-	--allowlist-type 'peer_memory_client|nvpm_(client|client_kind|counter|region|region_state)|scatterlist|invalidate_peer_memory|sg_table' \
+	--allowlist-type 'peer_memory_client|nvpm_(client|client_kind|counter|lock_name|region|region_state)|scatterlist|invalidate_peer_memory|sg_table' \
 	--allowlist-type 'nvidia_p2p_(page|page_table|dma_mapping|page_size_type)' \
 	--allowlist-var 'NVIDIA_P2P_PAGE_SIZE_.*|NVPM_NO_DEVICE|NVPM_REGION_.*|nvpm_.*' \
 	--allowlist-function 'ib_(un)?register_peer_memory_client|nvidia_p2p_(get|put)_pages' \
 	--allowlist-function 'nvidia_p2p_dma_(un)?map_pages|nvpm_.*|sg_free_table|pci_dev_(get|put)' \
-	--blocklist-function 'nvpm_region_from|nvpm_pairs_each' \
+	--blocklist-function 'nvpm_region_from|nvpm_pairs_each|nvpm_revoke|nvpm_callback_serve' \
 	-- $(nvpm-bindgen-cflags)
 
 $(obj)/src/bindings_generated.rs: $(src)/src/include/bindings.h FORCE

@@ -10,10 +10,8 @@
 #include <linux/module.h>
 #include <linux/printk.h>
 #include <linux/rbtree.h>
-#include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <linux/spinlock.h>
 
 #include "kernel.h"
 
@@ -28,7 +26,6 @@ static int __init nvpm_init(void)
 	BUILD_BUG_ON(offsetof(struct rb_node, __rb_parent_color) != 0);
 	BUILD_BUG_ON(offsetof(struct rb_node, rb_right) != 8);
 	BUILD_BUG_ON(offsetof(struct rb_node, rb_left) != 16);
-	BUILD_BUG_ON(sizeof(struct lock_class_key) > 2 * sizeof(u64));
 	BUILD_BUG_ON(sizeof(struct sg_table) != 16);
 	BUILD_BUG_ON(offsetof(struct sg_table, sgl) != 0);
 	BUILD_BUG_ON(offsetof(struct sg_table, nents) != 8);
@@ -75,53 +72,4 @@ void *nvpm_alloc(size_t size)
 void nvpm_free(void *memory)
 {
 	kvfree(memory);
-}
-
-struct nvpm_shared {
-	refcount_t owners;
-	spinlock_t lock;
-	u64 object[];
-};
-
-static struct nvpm_shared *nvpm_shared(void *object)
-{
-	return container_of(object, struct nvpm_shared, object);
-}
-
-void *nvpm_shared_new(size_t size, const u64 *class)
-{
-	struct nvpm_shared *shared = kmalloc(sizeof(*shared) + size, GFP_KERNEL);
-
-	if (!shared)
-		return NULL;
-	refcount_set(&shared->owners, 1);
-	spin_lock_init(&shared->lock);
-	/* Goes by the address alone; does nothing in kernels that do not check locks. */
-	lockdep_set_class(&shared->lock, (struct lock_class_key *)class);
-	return shared->object;
-}
-
-void nvpm_shared_get(void *object)
-{
-	refcount_inc(&nvpm_shared(object)->owners);
-}
-
-bool nvpm_shared_put(void *object)
-{
-	return refcount_dec_and_test(&nvpm_shared(object)->owners);
-}
-
-void nvpm_shared_free(void *object)
-{
-	kfree(nvpm_shared(object));
-}
-
-void nvpm_shared_lock(void *object)
-{
-	spin_lock(&nvpm_shared(object)->lock);
-}
-
-void nvpm_shared_unlock(void *object)
-{
-	spin_unlock(&nvpm_shared(object)->lock);
 }

@@ -21,16 +21,4 @@ void nvpm_bug(void);
 void *nvpm_alloc(size_t size);
 void nvpm_free(void *memory);
 
-/*
- * Memory for an object of @size bytes with a number of owners, which is one at first,
- * and a lock of the kind whose address is @class; sleeps.
- */
-void *nvpm_shared_new(size_t size, const u64 *class);
-void nvpm_shared_get(void *object);
-/* Whether that was the last owner, who then frees the memory. */
-bool nvpm_shared_put(void *object);
-void nvpm_shared_free(void *object);
-void nvpm_shared_lock(void *object);
-void nvpm_shared_unlock(void *object);
-
 #endif

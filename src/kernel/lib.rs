@@ -14,13 +14,12 @@ pub mod alloc;
 pub mod error;
 pub mod print;
 pub mod rbtree;
-pub mod sync;
 
 /// The names that most files need.
 pub mod prelude {
     pub use crate::alloc::{flags::GFP_KERNEL, KBox, KVVec};
     pub use crate::error::{code::*, Error, Result};
-    pub use crate::{module, pr_err, pr_info, pr_warn, sync::InPlaceInit, ThisModule};
+    pub use crate::{module, pr_err, pr_info, pr_warn, ThisModule};
 }
 
 /// The module, as the kernel identifies it.

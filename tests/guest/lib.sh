@@ -156,7 +156,10 @@ load_module() { modprobe nv_peer_mem "$@"; }
 unload_module() { rmmod nv_peer_mem; }
 
 # load_built NAME [PARAMETER=VALUE...]: not the installed one, but what the layer has in this directory.
-load_built() { insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"; }
+load_built() {
+	modprobe nv_peer_mem_callback
+	insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"
+}
 
 # load_neighbours: what the module stands between. load_all [PARAMETER=VALUE...]: and the module.
 load_neighbours() {

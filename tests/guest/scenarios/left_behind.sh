@@ -3,13 +3,18 @@
 . /lab/server.sh
 load_all persistent_api_support=0
 mark_log
-check "what a child deregisters fills nobody's memory" \
-	hold gpuverbs inherit --offset 0 --length 64K --count 1024 --steps heir-dereg,owner-register:EDQUOT,hold,owner-free,hold
-expect_log "and the log says why" 'nv_peer_mem: a process has 1024 orphaned registrations .*stay pinned until the memory is freed'
-equal "left behind" 1024 "$(statistic left_behind)"
+nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups --)
+check "what a child deregisters fills nobody's memory" hold "${nobody[@]}" gpuverbs inherit \
+	--offset 0 --length 64K --count 16384 --steps heir-dereg,owner-register:EDQUOT,hold,owner-free,hold
+expect_log "and the log says why" 'nv_peer_mem: the processes of user 65534 have 16384 orphaned registrations .*stay pinned until the memory is freed'
+equal "left behind" 16384 "$(statistic left_behind)"
 equal "refused for that" 1 "$(statistic failed_left_behind)"
-equal "pins" 1024 "$(nvidia_count live_pins)"
-check "another process has its own bound" gpuverbs register --offset 1M --length 1M --expect ok
+equal "pins" 16384 "$(nvidia_count live_pins)"
+check "other processes of the user are refused, too" as_nobody gpuverbs register --offset 1M --length 1M --expect EDQUOT
+check "host memory is not" as_nobody gpuverbs probe --parts host:64K
+check "another user has another bound" setpriv --reuid 65533 --regid 65533 --clear-groups -- \
+	gpuverbs register --offset 1M --length 1M --expect ok
+equal "nothing of it holds the module" 0 "$(cat /sys/module/nv_peer_mem/refcnt)"
 go_on
 wait_for "the pins to go" nvidia_is live_pins 0
 equal "freed: nothing is left behind" 0 "$(statistic left_behind)"

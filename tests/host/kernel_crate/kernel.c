@@ -5,18 +5,8 @@
 
 #include "host.h"
 
-/* For a checker that knows locks, not atomic operations. */
-#if __has_include(<valgrind/helgrind.h>)
-#include <valgrind/helgrind.h>
-#else
-#define ANNOTATE_HAPPENS_BEFORE(object)
-#define ANNOTATE_HAPPENS_AFTER(object)
-#endif
-
 /* Each thread has its own. */
 static __thread char host_log[1024];
-static __thread uint host_locks;
-static __thread const void *host_class;
 static __thread long host_fail_at;
 static __thread long host_allocated;
 
@@ -54,8 +44,6 @@ long host_allocations(void)
 
 void *host_alloc(size_t size)
 {
-	if (host_locks)
-		host_bug("memory is allocated under a lock");
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
 	host_allocated++;
@@ -65,65 +53,6 @@ void *host_alloc(size_t size)
 void host_free(void *memory)
 {
 	free(memory);
-}
-
-void refcount_set(refcount_t *refs, uint count)
-{
-	__atomic_store_n(&refs->count, count, __ATOMIC_RELAXED);
-}
-
-void refcount_inc(refcount_t *refs)
-{
-	if (!__atomic_fetch_add(&refs->count, 1, __ATOMIC_RELAXED))
-		host_bug("one owner more, of none");
-}
-
-bool refcount_dec_and_test(refcount_t *refs)
-{
-	uint before;
-
-	ANNOTATE_HAPPENS_BEFORE(refs);
-	before = __atomic_fetch_sub(&refs->count, 1, __ATOMIC_ACQ_REL);
-	if (!before)
-		host_bug("one owner less, of none");
-	if (before != 1)
-		return false;
-	ANNOTATE_HAPPENS_AFTER(refs);
-	return true;
-}
-
-void spin_lock_init(spinlock_t *lock)
-{
-	pthread_mutexattr_t attributes;
-
-	pthread_mutexattr_init(&attributes);
-	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
-	pthread_mutex_init(&lock->mutex, &attributes);
-}
-
-void lockdep_set_class(spinlock_t *lock, struct lock_class_key *class)
-{
-	lock->class = class;
-}
-
-/* As the kernel's checker: two of one kind may be taken in either order. */
-void spin_lock(spinlock_t *lock)
-{
-	if (host_locks && host_class == lock->class)
-		host_bug("a lock is taken under one of its kind");
-	if (pthread_mutex_lock(&lock->mutex))
-		host_bug("a lock is taken twice");
-	host_locks++;
-	lock->outer = host_class;
-	host_class = lock->class;
-}
-
-void spin_unlock(spinlock_t *lock)
-{
-	host_locks--;
-	host_class = lock->outer;
-	if (pthread_mutex_unlock(&lock->mutex))
-		host_bug("a lock is let go that is not held");
 }
 
 /*

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module's own kernel crate, over its half in C, which here stands on the C library and POSIX
-//! threads instead of the kernel (`include/linux/host.h`, `kernel.c`).
+//! The module's own kernel crate, over its half in C, which here stands on the C library instead of the
+//! kernel (`include/linux/host.h`, `kernel.c`).
 //!
 //! Run as they are these say what is right; run under valgrind, which the lab does, that nothing
-//! is read that is not there, nothing lost, and nothing shared without its lock.
+//! is read that is not there, and nothing lost.
 #![cfg(test)]
 
 extern crate kernel_crate as kernel;
@@ -18,5 +18,5 @@ extern "C" {}
 mod host;
 mod load;
 mod memory;
-mod shared;
+mod threads;
 mod tree;

@@ -21,7 +21,7 @@ fn count<T>(it: &T, change: impl Fn(u64) -> u64) -> u64 {
     world().linux.count(at, change)
 }
 
-/// A pointer. That to a table is set once, before there are threads, so its order is not explored.
+/// A pointer. That to a table is used under a lock, so its order is not explored.
 pub(crate) struct AtomicPtr<T>(*mut T);
 
 // SAFETY: What is in here is never changed.

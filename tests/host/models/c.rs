@@ -8,10 +8,11 @@ use std::{cell::Cell, ffi::CStr, ptr::null_mut};
 use crate::{
     abi::{
         device, ffi::c_void, invalidate_peer_memory, nvidia_p2p_dma_mapping, nvidia_p2p_page_table,
-        nvpm_iova, nvpm_process, nvpm_region, pci_dev, peer_memory_client, scatterlist, sg_table,
+        nvpm_iova, nvpm_lock_name, nvpm_process, nvpm_region, pci_dev, peer_memory_client,
+        scatterlist, sg_table,
     },
     driver::FreeCallback,
-    registry, stats,
+    registry, revocable, stats,
     world::{may_sleep, task, world},
 };
 
@@ -112,11 +113,6 @@ extern "C" fn nvidia_p2p_put_pages(
 }
 
 #[no_mangle]
-extern "C" fn nvpm_has_persistent() -> bool {
-    !world().faults.old_driver.get()
-}
-
-#[no_mangle]
 extern "C" fn nvpm_get_pages_persistent(
     address: u64,
     len: u64,
@@ -171,8 +167,7 @@ extern "C" fn nvpm_page_table_coherent(table: *const nvidia_p2p_page_table) -> i
 
 #[no_mangle]
 extern "C" fn nvpm_page_table_uuid(table: *const nvidia_p2p_page_table) -> *const u8 {
-    world().driver.read(table);
-    world().driver.uuid().as_ptr()
+    world().driver.uuid(table)
 }
 
 #[no_mangle]
@@ -214,12 +209,6 @@ extern "C" fn nvpm_module_put() {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_msleep(_ms: u32) {
-    may_sleep("sleeping");
-    loom::thread::yield_now();
-}
-
-#[no_mangle]
 extern "C" fn nvpm_cond_resched() {
     may_sleep("giving way");
 }
@@ -232,12 +221,12 @@ extern "C" fn nvpm_seconds() -> u32 {
 #[no_mangle]
 extern "C" fn nvpm_current_process(process: *mut nvpm_process) {
     let task = task();
-    // SAFETY: The caller's pointer is valid. All processes are of one user.
+    // SAFETY: The caller's pointer is valid.
     unsafe {
         *process = nvpm_process {
             born: task.born.get(),
             tgid: task.process,
-            uid: 0,
+            uid: task.uid.get(),
         };
     }
 }
@@ -256,8 +245,52 @@ extern "C" fn nvpm_current_exiting() -> bool {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_current_kthread() -> bool {
-    task().kthread.get()
+extern "C" fn nvpm_lock(name: nvpm_lock_name) {
+    world().linux.tables[name as usize].lock();
+}
+
+#[no_mangle]
+extern "C" fn nvpm_unlock(name: nvpm_lock_name) {
+    world().linux.tables[name as usize].unlock();
+}
+
+// The module that stays, and what passes its callbacks on.
+
+#[no_mangle]
+extern "C" fn nvpm_callback(number: *mut c_void) {
+    let linux = &world().linux;
+    linux.gate.lock(false);
+    if linux.served.get() {
+        linux.module.runs("the driver's callback");
+        revocable::nvpm_revoke(number as u64);
+        linux.module.runs("the end of the driver's callback");
+    }
+    linux.gate.unlock(false);
+}
+
+#[no_mangle]
+extern "C" fn nvpm_callback_number() -> u64 {
+    let linux = &world().linux;
+    linux.last_number.set(linux.last_number.get() + 1);
+    linux.last_number.get()
+}
+
+#[no_mangle]
+extern "C" fn nvpm_callbacks_begin() -> i32 {
+    serve(true)
+}
+
+#[no_mangle]
+extern "C" fn nvpm_callbacks_end() {
+    serve(false);
+}
+
+fn serve(on: bool) -> i32 {
+    let linux = &world().linux;
+    linux.gate.lock(true);
+    linux.served.set(on);
+    linux.gate.unlock(true);
+    0
 }
 
 #[no_mangle]
@@ -355,10 +388,7 @@ extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, _phys: u64, 
         return false;
     };
     // SAFETY: The caller's pointer is valid.
-    unsafe {
-        (*iova).state = [address, len];
-        (*iova).linked = 0;
-    }
+    unsafe { (*iova).state = [address, len] };
     true
 }
 
@@ -367,32 +397,37 @@ extern "C" fn nvpm_iova_link(
     device: *mut device,
     iova: *mut nvpm_iova,
     phys: u64,
+    linked: u64,
     len: u64,
 ) -> i32 {
     // SAFETY: The caller's pointer is valid.
-    let iova = unsafe { &mut *iova };
-    let (device, address) = (device as usize, iova.state[0] + iova.linked);
-    if !world().linux.dma.map_at(device, address, phys, len) {
-        return -5;
+    let address = unsafe { (*iova).state[0] } + linked;
+    let dma = &world().linux.dma;
+    match dma.map_at(device as usize, address, phys, len) {
+        true => 0,
+        false => -5,
     }
-    iova.linked += len;
-    0
 }
 
 #[no_mangle]
-extern "C" fn nvpm_iova_sync(_: *mut device, iova: *mut nvpm_iova, addr: *mut u64) -> i32 {
+extern "C" fn nvpm_iova_sync(
+    _: *mut device,
+    iova: *mut nvpm_iova,
+    _linked: u64,
+    addr: *mut u64,
+) -> i32 {
     // SAFETY: The caller's pointers are valid.
     unsafe { *addr = (*iova).state[0] };
     0
 }
 
 #[no_mangle]
-extern "C" fn nvpm_iova_destroy(device: *mut device, iova: *mut nvpm_iova) {
+extern "C" fn nvpm_iova_destroy(device: *mut device, iova: *mut nvpm_iova, linked: u64) {
     // SAFETY: The caller's pointer is valid.
     let iova = unsafe { &*iova };
     assert!(iova.state[0] != 0, "a range is undone that was not taken");
     let (device, address) = (device as usize, iova.state[0]);
-    world().linux.dma.end(device, address, iova.linked);
+    world().linux.dma.end(device, address, linked);
 }
 
 #[no_mangle]

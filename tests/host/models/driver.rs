@@ -32,8 +32,6 @@ pub(crate) struct Driver {
     // What the API lock guards.
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
-    /// Processes that no object of the driver's lists any more.
-    delisted: RefCell<Vec<i32>>,
     // Page tables and mappings stay in memory until the end, so that a use after free is seen.
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
@@ -41,21 +39,23 @@ pub(crate) struct Driver {
     mappings: RefCell<Vec<Box<Mapping>>>,
     /// Where the next page is pinned.
     place: Cell<u64>,
-    uuid: [u8; 16],
     mapped: Cell<u32>,
     longest: Cell<u64>,
 }
 
-/// GPU memory of a process.
+/// The GPU of most memory: each byte of its UUID.
+pub(crate) const FIRST_GPU: u8 = 7;
+
+/// GPU memory, and the driver's object that has it: the object lists the process that may pin it.
 struct Allocation {
-    process: i32,
+    process: Option<i32>,
+    gpu: u8,
     address: u64,
     pages: u64,
     freed: bool,
 }
 
 struct Pin {
-    process: i32,
     allocation: usize,
     /// Where its pages are. Two pins of the same memory have different places, so that one does
     /// not make up for the other.
@@ -71,6 +71,7 @@ struct Table {
     c: nvidia_p2p_page_table,
     pages: Vec<nvidia_p2p_page>,
     pointers: Vec<*mut nvidia_p2p_page>,
+    uuid: [u8; 16],
     alive: bool,
 }
 
@@ -89,11 +90,9 @@ impl Driver {
             api: Mutex::new(()),
             allocations: RefCell::default(),
             pins: RefCell::default(),
-            delisted: RefCell::default(),
             tables: Mutex::new(Vec::new()),
             mappings: RefCell::default(),
             place: Cell::new(1 << 50),
-            uuid: [7; 16],
             mapped: Cell::new(0),
             longest: Cell::new(0),
         }
@@ -109,13 +108,18 @@ impl Driver {
         self.api.lock().unwrap()
     }
 
-    /// An application allocates memory.
-    pub(crate) fn allocate(&self, process: i32, address: u64, pages: u64) {
+    /// An application allocates two pages of memory.
+    pub(crate) fn allocate(&self, process: i32, address: u64) {
+        self.allocate_on(FIRST_GPU, process, address);
+    }
+
+    pub(crate) fn allocate_on(&self, gpu: u8, process: i32, address: u64) {
         let _api = self.enter("allocating GPU memory");
         self.allocations.borrow_mut().push(Allocation {
-            process,
+            process: Some(process),
+            gpu,
             address,
-            pages,
+            pages: 2,
             freed: false,
         });
     }
@@ -127,7 +131,7 @@ impl Driver {
         let allocation = {
             let mut allocations = self.allocations.borrow_mut();
             let there = |one: &Allocation| one.address == address && !one.freed;
-            let own = |one: &Allocation| there(one) && one.process == task().process;
+            let own = |one: &Allocation| there(one) && one.process == Some(task().process);
             let at = allocations.iter().position(own);
             let at = at.or_else(|| allocations.iter().position(there));
             let at = at.expect("the memory is there");
@@ -156,14 +160,9 @@ impl Driver {
     fn call(&self, callback: FreeCallback, data: *mut c_void) {
         let task = task();
         task.in_callback.set(true);
-        world().linux.module.runs("the driver's callback");
         note("callback begins");
         // SAFETY: As the module asked for it.
         unsafe { callback(data) };
-        world()
-            .linux
-            .module
-            .runs("the end of the driver's callback");
         note("callback has returned");
         task.in_callback.set(false);
     }
@@ -192,18 +191,20 @@ impl Driver {
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // It has taken memory for each of the pages by now.
         self.longest.set(self.longest.get().max(len));
-        if self.delisted.borrow().contains(&task().process) {
-            return Err(EINVAL);
-        }
         let allocations = self.allocations.borrow();
-        let at = allocations.iter().position(|one| {
+        let mut found = (0..allocations.len()).filter(|&at| {
+            let one = &allocations[at];
             let end = one.address + one.pages * GPU_PAGE;
-            one.process == task().process
+            one.process == Some(task().process)
                 && !one.freed
                 && one.address <= address
                 && address + len <= end
         });
-        let at = at.ok_or(EINVAL)?;
+        let at = found.next().ok_or(EINVAL)?;
+        // Two objects that have memory there: it does not choose one.
+        if found.next().is_some() {
+            return Err(EIO);
+        }
         match world().faults.refusal.get() {
             0 => Ok(at),
             errno => Err(errno),
@@ -282,9 +283,9 @@ impl Driver {
         let pages = len / GPU_PAGE;
         let physical: Vec<u64> = (0..pages).map(|page| self.next_place(page)).collect();
         self.place.set(self.next_place(pages));
-        let table = self.new_table(&physical);
+        let gpu = self.allocations.borrow()[allocation].gpu;
+        let table = self.new_table(&physical, gpu);
         self.pins.borrow_mut().push(Pin {
-            process: task().process,
             allocation,
             physical,
             table,
@@ -293,7 +294,7 @@ impl Driver {
         table
     }
 
-    fn new_table(&self, physical: &[u64]) -> *mut nvidia_p2p_page_table {
+    fn new_table(&self, physical: &[u64], gpu: u8) -> *mut nvidia_p2p_page_table {
         let pages = physical.iter().map(|&physical_address| nvidia_p2p_page {
             physical_address,
             ..Default::default()
@@ -307,6 +308,7 @@ impl Driver {
                     c: nvidia_p2p_page_table::default(),
                     pages: Vec::new(),
                     pointers: Vec::new(),
+                    uuid: [0; 16],
                     alive: false,
                 }));
                 tables.len() - 1
@@ -315,6 +317,7 @@ impl Driver {
         let table = &mut tables[at];
         table.pages = pages.collect();
         table.pointers = table.pages.iter_mut().map(std::ptr::from_mut).collect();
+        table.uuid = [gpu; 16];
         table.alive = true;
         table.c = nvidia_p2p_page_table {
             version: 0x0002_0000,
@@ -326,10 +329,11 @@ impl Driver {
         &mut table.c
     }
 
-    /// Unpins. Who does not own such a pin is told the same as who does.
+    /// Unpins. Whom the object of the pin does not list is told the same as others.
     pub(crate) fn put_pages(&self, table: *mut nvidia_p2p_page_table) -> i32 {
+        let lists = |pin: &Pin| self.allocations.borrow()[pin.allocation].process;
         self.put(table, |pin| {
-            pin.callback.is_some() && pin.process == task().process
+            pin.callback.is_some() && lists(pin) == Some(task().process)
         })
     }
 
@@ -380,13 +384,15 @@ impl Driver {
         *out = std::ptr::null_mut();
         self.read(table);
         // SAFETY: The table is alive, and this one of ours.
-        let table_pages = unsafe { &(*table.cast::<Table>()).pages };
-        match world().faults.refuses_to_map.get() {
-            0 => {}
-            errno => return errno,
+        let pinned = unsafe { &*table.cast::<Table>() };
+        let faults = &world().faults;
+        let refused = faults.refused_gpu.get();
+        let is_refused = refused.is_none_or(|gpu| pinned.uuid == [gpu; 16]);
+        if is_refused && faults.refuses_to_map.get() != 0 {
+            return faults.refuses_to_map.get();
         }
         let mut addresses = Vec::new();
-        for page in table_pages {
+        for page in &pinned.pages {
             if let Some(offset) = world().faults.bus_offset.get() {
                 let address = page.physical_address + offset;
                 let dma = &world().linux.dma;
@@ -479,21 +485,26 @@ impl Driver {
         self.mapped.get()
     }
 
-    /// The objects of another process, which hold the memory, list the process no more: its pins
-    /// stay, and are not its.
-    pub(crate) fn delist(&self, process: i32) {
+    /// The object of another process that has the memory at `address` lists nobody any more: its pins
+    /// stay, and are nobody's.
+    pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
         note("is listed no more");
-        self.delisted.borrow_mut().push(process);
-        let mut pins = self.pins.borrow_mut();
-        for pin in pins.iter_mut().filter(|pin| pin.process == process) {
-            pin.process = 0;
-        }
+        let mut allocations = self.allocations.borrow_mut();
+        let there = |one: &&mut Allocation| one.address == address && !one.freed;
+        let object = allocations.iter_mut().find(there);
+        object.expect("the memory is there").process = None;
     }
 
-    /// The one GPU's name.
-    pub(crate) fn uuid(&self) -> &[u8; 16] {
-        &self.uuid
+    /// The name of the GPU whose memory a page table is about.
+    pub(crate) fn uuid(&self, table: *const nvidia_p2p_page_table) -> *const u8 {
+        let mut tables = self.tables.lock().unwrap();
+        let table = find(&mut tables, table.cast_mut());
+        assert!(
+            table.alive,
+            "a page table is read that the driver has freed"
+        );
+        table.uuid.as_ptr()
     }
 
     /// Whether a callback is armed that has not come.

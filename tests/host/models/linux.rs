@@ -9,17 +9,23 @@ use std::{
     rc::Rc,
 };
 
-use loom::sync::{atomic::AtomicUsize, Condvar, Mutex};
+use loom::sync::{atomic::AtomicUsize, Condvar, Mutex, MutexGuard};
 
 use crate::{
     abi, c,
-    world::{may_sleep, note, world},
+    world::{may_sleep, note, task, world},
 };
 
 /// See the module's description.
 pub(crate) struct Linux {
     pub(crate) module: Module,
-    pub(crate) unpin_lock: UnpinLock,
+    pub(crate) unpin_lock: Rwsem,
+    /// Of the module that stays: its gate, whether it passes callbacks on, and the last number.
+    pub(crate) gate: Rwsem,
+    pub(crate) served: Cell<bool>,
+    pub(crate) last_number: Cell<u64>,
+    /// The locks of the module's tables: of the registry, and of the pairs.
+    pub(crate) tables: [SpinLock; 2],
     pub(crate) phases: Phases,
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
@@ -32,7 +38,12 @@ impl Linux {
     pub(crate) fn new() -> Self {
         Self {
             module: Module::new(),
-            unpin_lock: UnpinLock::new(),
+            unpin_lock: Rwsem::new(),
+            gate: Rwsem::new(),
+            served: Cell::new(false),
+            last_number: Cell::new(0),
+            // Who asks first about a pair asks the driver; another one asks too, and gets the same answer.
+            tables: [SpinLock::new(true), SpinLock::new(false)],
             phases: Phases::new(),
             dma: Dma::new(),
             lists: Lists::new(),
@@ -151,6 +162,7 @@ impl Module {
     pub(crate) fn end_to_go(&self) {
         note("the module is gone");
         self.state.lock().unwrap().gone = true;
+        world().linux.counts.borrow_mut().clear();
     }
 
     /// Something of the module runs, be it its last instruction.
@@ -193,28 +205,28 @@ impl Phases {
 }
 
 /// A lock for sharers or one alone, in which one who waits to be alone holds up new sharers.
-pub(crate) struct UnpinLock {
-    state: Mutex<UnpinLockState>,
+pub(crate) struct Rwsem {
+    state: Mutex<RwsemState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct UnpinLockState {
+struct RwsemState {
     sharers: u32,
     alone: bool,
     wanting: u32,
 }
 
-impl UnpinLock {
+impl Rwsem {
     fn new() -> Self {
         Self {
-            state: Mutex::new(UnpinLockState::default()),
+            state: Mutex::new(RwsemState::default()),
             changed: Condvar::new(),
         }
     }
 
     pub(crate) fn lock(&self, exclusive: bool) {
-        may_sleep("taking the unpin lock");
+        may_sleep("taking a semaphore");
         let mut state = self.state.lock().unwrap();
         if exclusive {
             state.wanting += 1;
@@ -239,6 +251,52 @@ impl UnpinLock {
             state.sharers -= 1;
         }
         self.changed.notify_all();
+    }
+}
+
+/// A lock for one thread at a time, which does not sleep with it.
+pub(crate) struct SpinLock {
+    lock: Mutex<()>,
+    /// Whether the order in which threads take it matters.
+    explored: bool,
+    held: RefCell<Option<MutexGuard<'static, ()>>>,
+    locked: Cell<bool>,
+}
+
+impl SpinLock {
+    fn new(explored: bool) -> Self {
+        Self {
+            lock: Mutex::new(()),
+            explored,
+            held: RefCell::new(None),
+            locked: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn lock(&self) {
+        if self.explored {
+            let guard = self.lock.lock().unwrap();
+            // SAFETY: The guard is dropped before the lock: `unlock` takes it out, and who forgets that
+            // fails below.
+            let guard = unsafe {
+                std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard)
+            };
+            *self.held.borrow_mut() = Some(guard);
+        }
+        assert!(!self.locked.replace(true), "a spin lock is taken twice");
+        let task = task();
+        task.spinning.set(task.spinning.get() + 1);
+    }
+
+    pub(crate) fn unlock(&self) {
+        assert!(
+            self.locked.replace(false),
+            "a spin lock is released that is not held"
+        );
+        let task = task();
+        task.spinning.set(task.spinning.get() - 1);
+        let held = self.held.borrow_mut().take();
+        drop(held);
     }
 }
 

@@ -16,15 +16,14 @@ extern crate self as kernel;
 mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
+mod print;
 mod rbtree;
-mod sync;
-pub(crate) use sync::new_spinlock;
 
 /// What most of the module's files use of it.
 mod prelude {
     pub(crate) use crate::alloc::{KBox, KVVec, GFP_KERNEL};
     pub(crate) use crate::error::{code::*, Error, Result};
-    pub(crate) use crate::sync::{pr_err, pr_warn, InPlaceInit};
+    pub(crate) use crate::print::{pr_err, pr_warn};
 }
 
 #[path = "../../../src/abi.rs"]
@@ -35,14 +34,24 @@ mod compat;
 mod dma;
 #[path = "../../../src/extents.rs"]
 mod extents;
+#[path = "../../../src/global.rs"]
+mod global;
 #[path = "../../../src/map_type.rs"]
 mod map_type;
+#[path = "../../../src/module_ref.rs"]
+mod module_ref;
+#[path = "../../../src/orphans.rs"]
+mod orphans;
 #[path = "../../../src/p2p.rs"]
 mod p2p;
 #[path = "../../../src/peer_client.rs"]
 mod peer_client;
 #[path = "../../../src/persistent.rs"]
 mod persistent;
+#[path = "../../../src/phase.rs"]
+mod phase;
+#[path = "../../../src/process.rs"]
+mod process;
 #[path = "../../../src/registry.rs"]
 mod registry;
 #[path = "../../../src/revocable.rs"]

@@ -15,6 +15,7 @@ use crate::{
     abi::{device, peer_memory_client, sg_table},
     c::{entries, Device},
     dma,
+    driver::FIRST_GPU,
     linux::Stage,
     map_type::{self, MapType},
     world::{may_sleep, note, task, world},
@@ -340,7 +341,7 @@ impl Rdma {
         outcome.map(|()| registration)
     }
 
-    fn new_device(&self, request: Request) -> *mut device {
+    pub(crate) fn new_device(&self, request: Request) -> *mut device {
         let mut device = Box::new(Device {
             pci: !request.no_pci,
             can_invalidate: !request.never_complete,
@@ -357,7 +358,7 @@ impl Rdma {
             world().faults.allocation.without(|| {
                 // SAFETY: Devices stay until the end.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
-                map_type::remember(*world().driver.uuid(), device, MapType::Direct);
+                map_type::remember([FIRST_GPU; 16], device, MapType::Direct);
             });
         }
         pointer

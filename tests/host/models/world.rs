@@ -43,12 +43,12 @@ pub(crate) struct Faults {
     pub(crate) refusal: Cell<i32>,
     /// The driver's answer to requests to pin until it is told to unpin, if it is an error.
     pub(crate) no_persistent: Cell<i32>,
-    /// It is of the days before it could.
-    pub(crate) old_driver: Cell<bool>,
     /// The driver has not been asked about any pair yet.
     pub(crate) unasked: Cell<bool>,
     /// The driver's answer to requests to map, if it is an error.
     pub(crate) refuses_to_map: Cell<i32>,
+    /// The only GPU that this answer is about, if it is not about all.
+    pub(crate) refused_gpu: Cell<Option<u8>>,
     /// The driver gives physical addresses with this added.
     pub(crate) bus_offset: Cell<Option<u64>>,
     /// GPU memory is RAM to the kernel.
@@ -124,8 +124,8 @@ pub(crate) struct Task {
     pub(crate) in_callback: Cell<bool>,
     /// It is about to end.
     pub(crate) exiting: Cell<bool>,
-    /// It is a thread of the kernel's own.
-    pub(crate) kthread: Cell<bool>,
+    /// Its user.
+    pub(crate) uid: Cell<u32>,
     /// When its process began.
     pub(crate) born: Cell<u64>,
 }
@@ -185,6 +185,9 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
     WORLD.with(|world| world.borrow_mut().take());
 }
 
+/// The user of most tasks.
+pub(crate) const USER: u32 = 1000;
+
 fn add_task(name: &'static str, process: i32, number: i32) {
     let task = Task {
         name,
@@ -193,7 +196,7 @@ fn add_task(name: &'static str, process: i32, number: i32) {
         spinning: Cell::new(0),
         in_callback: Cell::new(false),
         exiting: Cell::new(false),
-        kthread: Cell::new(false),
+        uid: Cell::new(USER),
         born: Cell::new(1),
     };
     let id = thread::current().id();

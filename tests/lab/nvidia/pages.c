@@ -32,7 +32,7 @@ static int sim_get_lookup(struct sim_pin *pin, u64 length)
 	int ret;
 
 	guard(mutex)(&sim_gpu.lock);
-	alloc = sim_alloc_find(pin->va);
+	alloc = sim_knob(delisted) ? NULL : sim_alloc_find(pin->va);
 	if (!alloc || alloc->no_p2p || length > alloc->va + alloc->size - pin->va)
 		return -EINVAL;
 	pin->first = (pin->va - alloc->va) >> SIM_PAGE_SHIFT;
@@ -200,7 +200,8 @@ static struct sim_alloc *sim_put_locked(const char *what, const void *table, str
 			      table, persistent ? " not" : "");
 		return NULL;
 	} else if (sim_pin_alive(pin)) {
-		if ((!persistent && pin->tgid != task_tgid_nr(current)) || !sim_disarm(pin))
+		if ((!persistent && (sim_knob(delisted) || pin->tgid != task_tgid_nr(current))) ||
+		    !sim_disarm(pin))
 			return NULL;
 		if (pin != before || (pin->reused && va != pin->va))
 			sim_violation("aba_put",

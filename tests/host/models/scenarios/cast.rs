@@ -5,11 +5,10 @@
 use std::rc::Rc;
 
 use crate::{
-    c,
-    compat::Installed,
+    abi, c,
     extents::GPU_PAGE,
+    global::Installed,
     map_type::Pairs,
-    p2p,
     peer_client::{self, Client},
     persistent::{CatchAll, Persistent},
     rdma::{Kind, Registration, Request},
@@ -21,7 +20,26 @@ use crate::{
 /// The module as `main.rs` loads it, and lets it go: first its clients, then the last callback.
 pub(crate) struct Module {
     clients: Vec<peer_client::Registration>,
+    callbacks: Callbacks,
     tables: (Installed<Pairs>, Installed<Registry>),
+}
+
+/// The module that stays passes callbacks on.
+struct Callbacks;
+
+impl Callbacks {
+    fn new() -> Self {
+        // SAFETY: Once in each life of the module.
+        assert_eq!(unsafe { abi::nvpm_callbacks_begin() }, 0);
+        Self
+    }
+}
+
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        // SAFETY: `new` has begun it.
+        unsafe { abi::nvpm_callbacks_end() };
+    }
 }
 
 impl Module {
@@ -44,11 +62,6 @@ impl Module {
         .expect("the core takes it")
     }
 
-    /// Loaded beside a driver that cannot pin until it is told to unpin.
-    pub(crate) fn old() -> Self {
-        Self::load(&[(register_client::<Revocable>, "nv_mem")]).expect("the core takes it")
-    }
-
     /// The core does not take the second client: the module is not loaded.
     pub(crate) fn refused() {
         world().faults.client.set(1);
@@ -63,21 +76,22 @@ impl Module {
     fn load(clients: &[(RegisterClient, &str)]) -> Option<Self> {
         world().linux.load_module();
         c::set_peerdirect_support(world().rdma.kind == Kind::G2);
-        // SAFETY: Once in each life of the module, whose clients go before the tables.
-        let tables = unsafe { (Pairs::install().ok()?, Registry::install().ok()?) };
+        let tables = (Pairs::install().ok()?, Registry::install().ok()?);
+        let callbacks = Callbacks::new();
         let clients = clients.iter().map(|(register, name)| register(name));
         let clients = clients.collect::<Option<_>>()?;
         peer_client::open();
-        Some(Self { clients, tables })
+        Some(Self {
+            clients,
+            callbacks,
+            tables,
+        })
     }
 
     /// rmmod, when nobody needs the module.
     pub(crate) fn unload(self) {
         world().linux.module.begin_to_go();
-        self.clients.into_iter().for_each(drop);
-        // SAFETY: No client is left, and each region has kept the module.
-        unsafe { p2p::drain() };
-        drop(self.tables);
+        drop(self);
         world().linux.module.end_to_go();
     }
 }
@@ -104,7 +118,7 @@ pub(crate) fn allocate(address: u64) {
 
 /// The same of that process.
 pub(crate) fn allocate_for(process: i32, address: u64) {
-    world().driver.allocate(process, address, 2);
+    world().driver.allocate(process, address);
 }
 
 pub(crate) fn free(address: u64) {
@@ -165,7 +179,12 @@ pub(crate) fn while_freed<T>(work: impl FnOnce() -> T) -> T {
 
 /// Registers while another thread frees the memory; then deregisters what could be registered.
 pub(crate) fn register_while_freed(module: Module, request: Request) {
-    allocate(A);
-    end(while_freed(|| register(request)));
+    end(registered_while_freed(&request));
     module.unload();
+}
+
+/// What comes of a registration while another thread frees the memory.
+pub(crate) fn registered_while_freed(request: &Request) -> Result<Rc<Registration>, i32> {
+    allocate(A);
+    while_freed(|| register(*request))
 }

@@ -5,17 +5,40 @@
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
-    rdma::Request,
+    rdma::{Kind, Request},
     world::{spawn, world},
 };
+
+const EFAULT: i32 = -14;
+const EINVAL: i32 = -22;
 
 fn free_during(registration: Request) {
     register_while_freed(Module::revocable(), registration);
 }
 
+/// The user learns that the memory was freed, if the registration comes too late.
 #[test]
 fn registration() {
-    explore(UpTo(8), || free_during(page(A)));
+    explore(UpTo(8), || {
+        let module = Module::revocable();
+        let registered = registered_while_freed(&page(A));
+        match registered.as_ref().err() {
+            None | Some(&EFAULT) => {}
+            // The oldest core finds by itself that the registration was revoked.
+            Some(&error) => assert_eq!((error, world().rdma.kind), (EINVAL, Kind::G2)),
+        }
+        end(registered);
+        module.unload();
+    });
+}
+
+/// What the driver has pinned is of no use, and given back while the callback comes.
+#[test]
+fn registration_of_which_the_driver_tells_nonsense() {
+    explore(Any, || {
+        world().faults.hidden_pages.set(1);
+        free_during(two_pages(A));
+    });
 }
 
 #[test]

@@ -4,88 +4,42 @@
 
 use super::cast::*;
 use crate::{
-    abi, c,
-    compat::edquot,
+    c,
     explore::{explore, Preemptions::*},
-    extents::{Range, GPU_PAGE},
-    peer_client::{Client, Kind, Region},
-    registry::{first_orphan, ModuleRef, Owner, Registered, REGISTRY},
-    revocable::Revocable,
-    world::{as_process, spawn, task, world},
+    orphans::Users,
+    registry::REGISTRY,
+    world::{as_process, spawn, task, world, USER},
 };
 
 const EDQUOT: i32 = -122;
+const EFAULT: i32 = -14;
 
-/// The process of that number, which all began at the same time.
-fn process(tgid: i32) -> Owner {
-    Owner::Process { born: 1, tgid }
-}
+/// Orphans that a user may have, and pages of them together.
+const ORPHANS: u32 = 16_384;
+const PAGES: u32 = 1 << 26;
 
-/// All processes are of one user.
-const USER: Owner = Owner::User(0);
-
-/// The process has left a registration of so many pages behind, as far as anyone counts.
-fn leaves(process: Owner, pages: u64) {
-    for owner in [process, USER] {
-        let mut first = Some(first_orphan(owner, pages));
-        let registry = REGISTRY.get().expect("the module is loaded");
-        registry.lock().charge(owner, pages, &mut first);
-    }
-}
-
-/// Its memory is freed.
-fn freed(process: Owner, pages: u64) {
-    for owner in [process, USER] {
-        let registry = REGISTRY.get().expect("the module is loaded");
-        let last = registry.lock().discharge(owner, pages);
-        drop(last);
-    }
-}
-
-/// The driver has pinned memory of which the registration ends in a thread of the kernel, as where a
-/// device is reset: the process has not chosen that, and may go on; its user's bound is wider.
-#[test]
-fn by_a_thread_of_the_kernel() {
-    explore(UpTo(1), || {
-        let (module, registration) = registered(Module::revocable());
-        let owner = process(OWNER);
-        (0..1023).for_each(|_| leaves(owner, 0));
-        as_process(OTHER, || {
-            task().kthread.set(true);
-            deregister(&registration);
-        });
-        assert_eq!(left_behind(), 1);
-        end(Ok(register(page(A)).expect("the process may go on")));
-        let others = (process(OTHER), (16 << 20) - 1);
-        leaves(others.0, others.1);
-        assert_eq!(register(page(A)).err(), Some(EDQUOT));
-        freed(others.0, others.1);
-        (0..1023).for_each(|_| freed(owner, 0));
-        free(A);
-        assert_eq!(left_behind(), 0);
-        module.unload();
+/// The user has left so many registrations behind, as far as anyone counts, and the first has so many pages.
+fn leaves(user: u32, orphans: u32, pages: u32) {
+    let mut node = Some(Users::new_node(user).unwrap());
+    REGISTRY.with(|registry| {
+        for at in 0..orphans {
+            assert_eq!(registry.users.add(user, &mut node), Some(true));
+            registry.users.orphan(user, if at == 0 { pages } else { 0 });
+        }
     });
 }
 
-/// The core learns the reason from a registration that is listed as refused until it is released.
-#[test]
-fn is_refused_and_listed_so() {
-    explore(Any, || {
-        let module = Module::revocable();
-        leaves(process(OWNER), 1 << 20);
-        let range = Range::new(A, GPU_PAGE).unwrap();
-        let module_ref = ModuleRef::get().unwrap();
-        let registered = Registered::new(&range, Kind::Revocable as u8, module_ref).unwrap();
-        let mut region = Revocable::acquire(range, registered).unwrap().unwrap();
-        assert_eq!(region.get_pages(0), Err(edquot()));
-        let states = || c::listed().iter().map(|one| one.state.into()).collect();
-        let listed: Vec<abi::nvpm_region_state> = states();
-        assert_eq!(listed, [abi::NVPM_REGION_REFUSED]);
-        region.release();
-        assert!(c::listed().is_empty());
-        freed(process(OWNER), 1 << 20);
-        module.unload();
+/// Their memory is freed.
+fn freed(user: u32, orphans: u32, pages: u32) {
+    let last = REGISTRY.with(|registry| {
+        let mut last = None;
+        for at in 0..orphans {
+            registry.users.freed(user, if at == 0 { pages } else { 0 });
+            last = registry.users.remove(user);
+        }
+        last
     });
+    drop(last);
 }
 
 fn left_behind() -> u64 {
@@ -103,83 +57,92 @@ fn is_counted_until_the_memory_is_freed() {
     });
 }
 
-/// Too much are two registrations of a page each, beside others of so many pages each.
-fn is_bounded(others: &'static [u64]) {
-    explore(UpTo(1), || {
-        let (module, registration) = registered(Module::revocable());
-        as_process(OTHER, || deregister(&registration));
-        let owner = process(OWNER);
-        others.iter().for_each(|&one| leaves(owner, one));
-        let last = register(page(A)).unwrap();
-        as_process(OTHER, || deregister(&last));
+/// Registers the page at `address`; another process deregisters it.
+fn leave(address: u64) {
+    let registration = register(page(address)).unwrap();
+    as_process(OTHER, || deregister(&registration));
+}
+
+/// Too much are two registrations of a page each, beside what the user has left elsewhere.
+fn is_bounded(orphans: u32, pages: u32) {
+    explore(UpTo(1), move || {
+        let module = Module::revocable();
+        leaves(USER, orphans, pages);
+        allocate(A);
+        leave(A);
+        leave(A);
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
-        allocate_for(OTHER, B);
-        as_process(OTHER, || deregister(&register(page(B)).unwrap()));
-        others.iter().for_each(|&one| freed(owner, one));
+        // What is not the GPU's is for others, whatever the user has left.
+        assert_eq!(register(page(B)).err(), Some(EFAULT));
+        // All that is freed counts no more.
         free(A);
+        allocate(B);
+        leave(B);
+        leave(B);
+        assert_eq!(register(page(B)).err(), Some(EDQUOT));
         free(B);
+        freed(USER, orphans, pages);
         assert_eq!(left_behind(), 0);
         module.unload();
     });
 }
 
 #[test]
-fn a_thousand_registrations_at_most() {
-    is_bounded(&[0; 1022]);
+fn sixteen_thousand_registrations_at_most() {
+    is_bounded(ORPHANS - 2, 0);
 }
 
 #[test]
-fn sixty_four_gigabytes_at_most() {
-    is_bounded(&[(1 << 20) - 2]);
+fn four_terabytes_at_most() {
+    is_bounded(1, PAGES - 2);
 }
 
-/// Each process of a user leaves less behind than it may, and a user's next one must not go on.
+/// One user's orphans are no other's; and root, who is the same in many containers, has no bound.
 #[test]
-fn sixteen_times_as_much_of_a_user() {
+fn by_another_user_and_by_root() {
     explore(UpTo(1), || {
         let module = Module::revocable();
+        leaves(USER, ORPHANS, 0);
+        leaves(0, ORPHANS, 0);
         allocate(A);
-        let others: Vec<_> = (100..117).map(process).collect();
-        let each = |one: &Owner| leaves(*one, (1 << 20) - 1);
-        others.iter().take(16).for_each(each);
-        end(Ok(register(page(A)).unwrap()));
-        others.iter().skip(16).for_each(each);
-        assert_eq!(register(page(A)).err(), Some(EDQUOT));
-        others.iter().for_each(|one| freed(*one, (1 << 20) - 1));
+        for (user, result) in [(USER, Some(EDQUOT)), (USER + 1, None), (0, None)] {
+            task().uid.set(user);
+            let registered = register(page(A));
+            assert_eq!(registered.as_ref().err(), result.as_ref());
+            end(registered);
+        }
+        freed(USER, ORPHANS, 0);
+        freed(0, ORPHANS, 0);
         free(A);
         module.unload();
     });
 }
 
-/// The number of a process that has left much behind, and ended, comes again. The new one has
-/// nothing to do with that, and may not unpin it.
+/// The number of the process comes again. The new one has nothing to do with the pin, and may not unpin it.
 #[test]
 fn by_a_process_whose_number_comes_again() {
     explore(UpTo(1), || {
         let (module, registration) = registered(Module::revocable());
-        let gone = process(OWNER);
-        leaves(gone, 1 << 20);
         task().born.set(2);
-        end(Ok(register(page(A)).unwrap()));
         deregister(&registration);
         assert_eq!(left_behind(), 1);
-        freed(gone, 1 << 20);
         free(A);
         assert_eq!(left_behind(), 0);
         module.unload();
     });
 }
 
-/// The memory is another process's, whose objects listed this one and do so no more: the driver
+/// The memory is another process's, whose object listed this one and does so no more: the driver
 /// finds nothing to unpin, says so to nobody, and calls back later.
 fn delisted(exiting: bool) {
     let (module, registration) = registered(Module::revocable());
-    world().driver.delist(OWNER);
+    world().driver.delist(A);
     task().exiting.set(exiting);
     deregister(&registration);
     task().exiting.set(false);
-    assert_eq!(left_behind(), 1);
-    // The module must not go before the callback has come.
+    // Nobody can tell that a living process was not found.
+    assert_eq!(left_behind(), u64::from(exiting));
+    assert!(world().driver.is_armed());
     while_freed(|| module.unload());
 }
 
@@ -193,13 +156,48 @@ fn by_a_process_that_lives_and_is_not_listed() {
     explore(Any, || delisted(false));
 }
 
+/// The same, at any moment of the deregistration.
+#[test]
+fn by_a_process_that_lives_while_it_is_delisted() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        let server = spawn("server", OTHER, || world().driver.delist(A));
+        deregister(&registration);
+        server.join().unwrap();
+        while_freed(|| module.unload());
+    });
+}
+
+/// The same, but other objects list the process, for memory of its own at the same address.
+fn listed_by_others(objects: u32) {
+    explore(Any, move || {
+        let (module, registration) = registered(Module::revocable());
+        world().driver.delist(A);
+        (0..objects).for_each(|_| allocate(A));
+        deregister(&registration);
+        assert!(world().driver.is_armed());
+        module.unload();
+        (0..=objects).for_each(|_| free(A));
+    });
+}
+
+#[test]
+fn by_a_process_that_another_object_lists() {
+    listed_by_others(1);
+}
+
+#[test]
+fn by_a_process_that_two_other_objects_list() {
+    listed_by_others(2);
+}
+
 /// A server that holds its memory sees the process end, and delists it, while the process closes
 /// its files: the driver would find it, and then not.
 #[test]
 fn by_a_process_that_ends_while_it_is_delisted() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
-        let server = spawn("server", OTHER, || world().driver.delist(OWNER));
+        let server = spawn("server", OTHER, || world().driver.delist(A));
         task().exiting.set(true);
         deregister(&registration);
         task().exiting.set(false);

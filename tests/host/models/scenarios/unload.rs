@@ -5,8 +5,9 @@
 
 use super::cast::*;
 use crate::{
+    c,
     explore::{explore, Preemptions::*},
-    world::{spawn, world},
+    world::{as_process, spawn, world},
 };
 
 #[test]
@@ -43,18 +44,6 @@ fn during_registration() {
     });
 }
 
-/// What waits for the last callback asks the driver, which may have no memory at first.
-#[test]
-fn when_the_driver_has_no_memory() {
-    explore(Any, || {
-        let (module, registration) = registered(Module::revocable());
-        world().faults.put.set(0);
-        deregister(&registration);
-        world().faults.get.set(0);
-        while_freed(|| module.unload());
-    });
-}
-
 /// The module is not loaded after all, when the core may have asked its first client already.
 #[test]
 fn instead_of_being_loaded() {
@@ -68,5 +57,55 @@ fn instead_of_being_loaded() {
             "registered with a module that is not there"
         );
         free(A);
+    });
+}
+
+/// Registrations of the first load have ended, and stay pinned. The module is loaded again and has one of
+/// its own when their memory is freed.
+#[test]
+fn and_is_loaded_again_with_orphans() {
+    explore(UpTo(3), || {
+        let (module, first) = registered(Module::revocable());
+        as_process(OTHER, || deregister(&first));
+        module.unload();
+        let module = Module::revocable();
+        allocate(B);
+        let second = register(page(B)).unwrap();
+        while_freed(|| ());
+        assert_eq!(c::counter("revocations"), 0, "of the memory of the first");
+        deregister(&second);
+        free(B);
+        module.unload();
+    });
+}
+
+/// The same, but the memory is freed at any moment.
+#[test]
+fn and_is_loaded_again_while_the_memory_of_an_orphan_is_freed() {
+    explore(UpTo(3), || {
+        let (module, first) = registered(Module::revocable());
+        as_process(OTHER, || deregister(&first));
+        while_freed(|| {
+            module.unload();
+            let module = Module::revocable();
+            allocate(B);
+            end(register(page(B)));
+            module.unload();
+        });
+        free(B);
+    });
+}
+
+/// A callback that has nothing to do is inside when the module goes, and when it is there again.
+#[test]
+fn during_the_callback_of_a_process_that_was_not_listed() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        world().driver.delist(A);
+        deregister(&registration);
+        while_freed(|| {
+            module.unload();
+            Module::revocable().unload();
+        });
     });
 }

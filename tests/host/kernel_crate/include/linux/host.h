@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What src/kernel/kernel.c includes of the kernel, made of the C library and POSIX
- * threads for tests on the host. Where the kernel forbids something, this ends the program.
+ * What src/kernel/kernel.c includes of the kernel, made of the C library
+ * for tests on the host. Where the kernel forbids something, this ends the program.
  */
 #ifndef HOST_H
 #define HOST_H
 
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,34 +42,8 @@ void host_bug(const char *why) __attribute__((noreturn));
 #define GFP_KERNEL 0
 void *host_alloc(size_t size);
 void host_free(void *memory);
-#define kmalloc(size, flags) host_alloc(size)
 #define kvmalloc(size, flags) host_alloc(size)
-#define kfree host_free
 #define kvfree host_free
-
-typedef struct {
-	uint count;
-} refcount_t;
-
-void refcount_set(refcount_t *refs, uint count);
-void refcount_inc(refcount_t *refs);
-bool refcount_dec_and_test(refcount_t *refs);
-
-typedef struct {
-	pthread_mutex_t mutex;
-	const void *class;
-	const void *outer;
-} spinlock_t;
-
-void spin_lock_init(spinlock_t *lock);
-void spin_lock(spinlock_t *lock);
-void spin_unlock(spinlock_t *lock);
-
-struct lock_class_key {
-	u64 address[2];
-};
-
-void lockdep_set_class(spinlock_t *lock, struct lock_class_key *class);
 
 struct rb_node {
 	unsigned long __rb_parent_color;

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The process that a registration belongs to.
+
+use crate::abi;
+
+/// A process, by its number and its start time, since numbers are used again; and its user.
+#[derive(Clone, Copy)]
+pub(crate) struct Process(abi::nvpm_process);
+
+impl Process {
+    /// The calling process.
+    pub(crate) fn current() -> Self {
+        let mut process = abi::nvpm_process::default();
+        // SAFETY: `process` is valid for writing.
+        unsafe { abi::nvpm_current_process(&mut process) };
+        Self(process)
+    }
+
+    /// Whether it is the calling one.
+    pub(crate) fn is_current(&self) -> bool {
+        let current = Self::current();
+        self.0.tgid == current.0.tgid && self.0.born == current.0.born
+    }
+
+    /// The number of its user, in the initial user namespace.
+    pub(crate) fn uid(&self) -> u32 {
+        self.0.uid
+    }
+
+    /// As the list of registrations shows it.
+    pub(crate) fn to_c(self) -> abi::nvpm_process {
+        self.0
+    }
+}
+
+/// The calling process's name, padded with zeros.
+pub(crate) fn current_comm() -> [u8; 16] {
+    let mut comm = [0; 16];
+    // SAFETY: `comm` has room for 15 bytes.
+    unsafe { abi::nvpm_current_comm(comm.as_mut_ptr()) };
+    comm
+}
