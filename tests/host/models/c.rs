@@ -153,7 +153,7 @@ extern "C" fn nvidia_p2p_dma_unmap_pages(
 #[no_mangle]
 extern "C" fn nvpm_page_table_known(table: *const nvidia_p2p_page_table) -> bool {
     world().driver.read(table);
-    true
+    !world().faults.unknown_table.get()
 }
 
 #[no_mangle]

@@ -43,6 +43,9 @@ pub(crate) struct Driver {
     longest: Cell<u64>,
 }
 
+/// The process that has opened the GPU first.
+const FIRST_PROCESS: i32 = 1;
+
 /// The GPU of most memory: each byte of its UUID.
 pub(crate) const FIRST_GPU: u8 = 7;
 
@@ -331,9 +334,13 @@ impl Driver {
 
     /// Unpins. Whom the object of the pin does not list is told the same as others.
     pub(crate) fn put_pages(&self, table: *mut nvidia_p2p_page_table) -> i32 {
-        let lists = |pin: &Pin| self.allocations.borrow()[pin.allocation].process;
         self.put(table, |pin| {
-            pin.callback.is_some() && lists(pin) == Some(task().process)
+            let lists = match pin.callback {
+                Some(_) => self.allocations.borrow()[pin.allocation].process,
+                // The driver's own object has it, which lists the first process that has opened the GPU.
+                None => Some(FIRST_PROCESS),
+            };
+            lists == Some(task().process)
         })
     }
 
@@ -510,6 +517,16 @@ impl Driver {
     /// Whether a callback is armed that has not come.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
+    }
+
+    /// Whether anything is pinned.
+    pub(crate) fn is_pinned(&self) -> bool {
+        !self.pins.borrow().is_empty()
+    }
+
+    /// Whether anything was ever pinned.
+    pub(crate) fn has_pinned(&self) -> bool {
+        !self.tables.lock().unwrap().is_empty()
     }
 
     /// Nothing is left.

@@ -61,6 +61,8 @@ pub(crate) struct Faults {
     pub(crate) ranges: Cell<bool>,
     /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.
     pub(crate) page_size: Cell<u32>,
+    /// The driver's page tables are of a version that nobody knows.
+    pub(crate) unknown_table: Cell<bool>,
     /// As many pages less than there are claims the driver.
     pub(crate) hidden_pages: Cell<u32>,
     /// The driver uses the address of a freed page table again at once.

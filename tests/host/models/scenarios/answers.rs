@@ -4,11 +4,11 @@
 
 use super::cast::*;
 use crate::{
-    abi,
+    abi, c,
     explore::{explore, Preemptions::*},
     extents::GPU_PAGE,
     rdma::Request,
-    world::world,
+    world::{self, world},
 };
 
 const EIO: i32 = -5;
@@ -105,6 +105,50 @@ fn a_large_range_of_two_allocations() {
     });
 }
 
+/// The one end is the process's, and the other is not.
+#[test]
+fn a_large_range_of_which_one_end_is_ours() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            let len = 1 << 38;
+            let ours = len + A;
+            allocate(ours);
+            for address in [ours, ours + 2 * GPU_PAGE - len] {
+                let request = Request {
+                    len,
+                    ..page(address)
+                };
+                assert_eq!(register(request).err(), Some(EFAULT));
+                assert!(world().driver.longest() <= GPU_PAGE);
+            }
+            free(ours);
+            module.unload();
+        }
+    });
+}
+
+/// What the driver has pinned then cannot be used, and an administrator learns why.
+#[test]
+fn a_page_table_of_another_version() {
+    explore(Any, || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            world().faults.unknown_table.set(true);
+            assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+            let log = world::trail().expect("a model runs");
+            assert!(
+                log.contains("install a version of nv_peer_mem that fits"),
+                "the log says why"
+            );
+            world().faults.unknown_table.set(false);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
 /// For what cannot be revoked, memory that can be pinned in no other way: the reason.
 #[test]
 fn nothing_else_will_do() {
@@ -124,6 +168,42 @@ fn nothing_else_will_do() {
                 module.unload();
             }
         }
+    });
+}
+
+/// Each failure has its counter, and what can be reached is counted in whole pages of the GPU.
+#[test]
+fn counted_by_cause() {
+    explore(UpTo(1), || {
+        let module = Module::revocable();
+        allocate(A);
+        let causes = [
+            (-12, "failed_no_memory"),
+            (-524, "failed_not_supported"),
+            (EIO, "failed_driver"),
+        ];
+        for (errno, counter) in causes {
+            world().faults.refusal.set(errno);
+            assert!(register(page(A)).is_err());
+            assert_eq!(c::counter(counter), 1, "{counter}");
+        }
+        world().faults.refusal.set(0);
+        let registration = register(two_pages(A)).unwrap();
+        assert_eq!(c::counter("regions"), 1);
+        assert_eq!(c::counter("bytes"), 2 * GPU_PAGE);
+        assert_eq!(c::counter("registrations"), 1);
+        deregister(&registration);
+        free(A);
+        module.unload();
+    });
+    explore(UpTo(3), || {
+        let module = Module::revocable();
+        let registered = registered_while_freed(&page(A));
+        let late =
+            u64::from(registered.as_ref().err() == Some(&EFAULT) && world().driver.has_pinned());
+        assert_eq!(c::counter("failed_freed"), late);
+        end(registered);
+        module.unload();
     });
 }
 

@@ -118,6 +118,20 @@ fn by_another_user_and_by_root() {
     });
 }
 
+#[test]
+fn leaves_no_entry_of_its_user() {
+    explore(UpTo(1), || {
+        let module = Module::revocable();
+        allocate(A);
+        leave(A);
+        end(Ok(register(page(A)).unwrap()));
+        free(A);
+        let entry = REGISTRY.with(|registry| registry.users.add(USER, &mut None));
+        assert_eq!(entry, Some(None));
+        module.unload();
+    });
+}
+
 /// The number of the process comes again. The new one has nothing to do with the pin, and may not unpin it.
 #[test]
 fn by_a_process_whose_number_comes_again() {

@@ -6,8 +6,10 @@ use super::cast::*;
 use crate::{
     abi, c,
     explore::{explore, Preemptions::*},
-    extents::GPU_PAGE,
+    extents::{Range, GPU_PAGE},
+    module_ref::ModuleRef,
     peer_client::Kind,
+    registry::Registered,
     world::{as_process, spawn, world},
 };
 
@@ -74,6 +76,22 @@ fn that_it_was_left_behind() {
         assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_LEFT)]);
         while_freed(|| module.unload());
         assert_eq!(listed(), []);
+    });
+}
+
+/// Who waits for another phase of a registration goes on when that ends.
+#[test]
+fn no_more_when_it_ends() {
+    explore(Any, || {
+        let module = Module::revocable();
+        let range = Range::new(A, GPU_PAGE).unwrap();
+        let module_ref = ModuleRef::get().unwrap();
+        let registered = Registered::new(&range, 0, module_ref).unwrap();
+        let number = registered.number();
+        let waiting = spawn("waits", OWNER, move || number.change_when(|_| None::<()>));
+        drop(registered);
+        assert_eq!(waiting.join().unwrap(), None);
+        module.unload();
     });
 }
 

@@ -64,6 +64,14 @@ fn revocable() {
 }
 
 #[test]
+fn in_a_range() {
+    at_each_allocation(Any, |begin| {
+        world().faults.ranges.set(true);
+        alone(Module::revocable(), begin)
+    });
+}
+
+#[test]
 fn persistent() {
     at_each_allocation(Any, |begin| alone(Module::persistent(), begin));
 }

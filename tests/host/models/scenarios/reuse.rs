@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::cast::*;
 use crate::{
     explore::{explore, Preemptions::*},
-    rdma::Registration,
+    rdma::{Registration, Request},
     world::{spawn, world},
 };
 
@@ -54,6 +54,32 @@ fn by_a_new_registration_in_the_same_place() {
         );
         free(A);
         deregister(&new);
+        module.unload();
+    });
+}
+
+/// The same, but the new one is pinned until it is deregistered: the driver's own object has it.
+#[test]
+fn by_a_persistent_registration() {
+    explore(UpTo(3), || {
+        let (module, old) = pinned();
+        let deregistering = spawn("old", OWNER, move || deregister(&old));
+        let registering = spawn("new", OWNER, || {
+            let queue = Request {
+                cannot_be_revoked: true,
+                ..page(B)
+            };
+            register(queue).unwrap()
+        });
+        free(A);
+        deregistering.join().unwrap();
+        let new = registering.join().unwrap();
+        assert!(
+            world().driver.is_pinned(),
+            "the new pin went with the old one"
+        );
+        deregister(&new);
+        free(B);
         module.unload();
     });
 }

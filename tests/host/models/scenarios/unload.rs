@@ -44,6 +44,18 @@ fn during_registration() {
     });
 }
 
+/// What is in its tables may sleep when it goes.
+#[test]
+fn with_a_pair_that_is_known() {
+    explore(Any, || {
+        world().faults.unasked.set(true);
+        let (module, registration) = registered(Module::persistent());
+        deregister(&registration);
+        free(A);
+        module.unload();
+    });
+}
+
 /// The module is not loaded after all, when the core may have asked its first client already.
 #[test]
 fn instead_of_being_loaded() {
