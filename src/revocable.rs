@@ -139,20 +139,15 @@ impl Client for Revocable {
 
     fn release(number: Number) {
         let thread = thread();
-        let left = number.change_when(|record| match &mut record.phase {
+        let left = number.change_when(|record| match &record.phase {
             // Inside the core's answer to our own invalidation, which older cores give so. The device may go
-            // when this has returned: the mapping is undone here.
-            Phase::Revoking {
-                thread: revoking,
-                mapping,
-            } if *revoking == thread => Some(Phase::Revoked {
-                _unmapped: mapping.take(),
-            }),
+            // when the core's call returns: the mapping is undone by then, since it goes with the record.
+            Phase::Revoking { thread: own, .. } if *own == thread => Some(None),
             // The core still uses its record of this registration, and the callback the device.
             Phase::Revoking { .. } => None,
-            phase => Some(mem::replace(phase, Phase::Unpinning)),
+            _ => Some(Some(mem::replace(&mut record.phase, Phase::Unpinning))),
         });
-        if let Some(pin) = left.and_then(Phase::into_pin) {
+        if let Some(pin) = left.flatten().and_then(Phase::into_pin) {
             unpin(pin, number);
         }
     }

@@ -21,6 +21,19 @@ check_rustfmt() {
 	done
 }
 
+# No file of the module imports one that imports it, by others or not.
+check_imports() {
+	for file in src/*.rs; do
+		awk -v name="$(basename "$file" .rs)" '
+			/^use crate::\{/ { inside = 1; next }
+			/^\};/ { inside = 0 }
+			inside && match($0, /^    [a-z_0-9]+/) { print name, substr($0, 5, RLENGTH - 4) }
+			/^use crate::[a-z]/ { split($0, word, /::|;/); print name, word[2] }' "$file"
+	done >/tmp/imports
+	[ "$(wc -l </tmp/imports)" -gt 40 ]
+	tsort /tmp/imports >/tmp/order
+}
+
 # The kernel's own lints: a warning is a failure. What was compiled before would not
 # be warned of again.
 check_clippy() {
@@ -84,24 +97,21 @@ check_ktap() { python3 -B tests/lab/ktap.py; }
 
 check_defects_table() { tests/lab/defects_table; }
 
-# The simulated driver and the module, compiled with nv-p2p.h of the oldest generation
-# and with the module's own, which is of the newest. And the module has the version of
-# dkms.conf.
+# The simulated driver and the module, compiled with the module's own nv-p2p.h, which is of the newest
+# generation; and none with that of a generation that is too old. And the module has the version of dkms.conf.
 check_generations() {
 	double=tests/lab/nvidia
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
-	for generation in 515 590; do
-		headers=/tmp/headers/$generation
-		"$double/header" "$generation" src "$headers"
-		make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$headers" modules
-		cp "$double/Module.symvers" "$headers/"
-		make KVER="$kver" NV_SRC="$headers"
-		[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
-		nm nv_peer_mem.ko | grep " U nvidia_p2p_" >"/tmp/uses-$generation"
-	done
-	grep cap_persistent_pages /tmp/uses-515
-	if grep cap_persistent_pages /tmp/uses-590; then exit 1; fi
-	grep get_pages_persistent /tmp/uses-590
+	headers=/tmp/headers/590
+	"$double/header" 590 src "$headers"
+	make -C "/lib/modules/$kver/build" M="$PWD/$double" NV_SRC="$headers" modules
+	cp "$double/Module.symvers" "$headers/"
+	make KVER="$kver" NV_SRC="$headers"
+	[ "$(modinfo -F version nv_peer_mem.ko)" = "$version" ]
+	nm nv_peer_mem.ko | grep " U nvidia_p2p_get_pages_persistent"
+	"$double/header" 515 src /tmp/headers/515
+	if make KVER="$kver" NV_SRC=/tmp/headers/515 2>/tmp/refused; then exit 1; fi
+	grep "of an NVIDIA driver before 535" /tmp/refused
 }
 
 # The assembly of a release is the same byte for byte wherever it is made, and says

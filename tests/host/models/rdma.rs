@@ -220,6 +220,12 @@ impl Registration {
             .expect("a client has dma_unmap");
         // SAFETY: As the contract has it.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
+        // SAFETY: Devices stay until the end.
+        let shared = unsafe { (*self.device.cast::<Device>()).shared };
+        assert!(
+            shared || !world().driver.maps(),
+            "mapped by the driver after dma_unmap"
+        );
     }
 
     fn put_pages(&self) {

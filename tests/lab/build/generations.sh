@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Where only scenarios look: the simulated driver of the oldest and the newest
-# generation, and the module for them, and for the header of each earlier RDMA core.
+# Where only scenarios look: the simulated driver of the newest generation, and the module for it, and
+# for the header of each earlier RDMA core.
 set -euo pipefail
 kver=$1 rust=$2 kind=$3
 tree=/lib/modules/$kver/build
@@ -19,17 +19,14 @@ module() {
 	install -D -m 644 /tmp/build/nv_peer_mem.ko "/lib/nv_peer_mem/$1/nv_peer_mem.ko"
 }
 
-for generation in 515 590; do
-	headers=/tmp/headers/$generation
-	double=/tmp/$generation/nvidia
-	/in/nvidia/header "$generation" /in/src "$headers"
-	mkdir "/tmp/$generation"
-	cp -a /in/nvidia /in/compat.h "/tmp/$generation/"
-	make -C "$tree" M="$double" NV_SRC="$headers" NV_VERSION="$generation" "${closed[@]}" modules
-	install -D -m 644 -t "/lib/nv_peer_mem/driver-$generation" "$double"/*.ko
-	cp "$double/Module.symvers" "$headers/"
-	module "driver-$generation" NV_SRC="$headers"
-done
+headers=/tmp/headers/590 double=/tmp/590/nvidia
+/in/nvidia/header 590 /in/src "$headers"
+mkdir /tmp/590
+cp -a /in/nvidia /in/compat.h /tmp/590/
+make -C "$tree" M="$double" NV_SRC="$headers" NV_VERSION=590 "${closed[@]}" modules
+install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko
+cp "$double/Module.symvers" "$headers/"
+module driver-590 NV_SRC="$headers"
 
 for ofed in /usr/src/ofa_kernel/g*; do
 	module "$(basename "$ofed")" OFA_KERNEL="$ofed"

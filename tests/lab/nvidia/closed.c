@@ -34,17 +34,11 @@ HANDED_ON(dma_unmap_pages,
 HANDED_ON(free_page_table, (struct nvidia_p2p_page_table *table), (table));
 HANDED_ON(free_dma_mapping, (struct nvidia_p2p_dma_mapping *mapping), (mapping));
 
-#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 HANDED_ON(get_pages_persistent,
 	  (u64 va, u64 length, struct nvidia_p2p_page_table **table, u32 flags),
 	  (va, length, table, flags));
 HANDED_ON(put_pages_persistent, (u64 va, struct nvidia_p2p_page_table *table, u32 flags),
 	  (va, table, flags));
-#else
-/* A variable: clients look whether it is there. */
-int nvidia_p2p_cap_persistent_pages = 1;
-EXPORT_SYMBOL(nvidia_p2p_cap_persistent_pages);
-#endif
 
 MODULE_DESCRIPTION("Simulated NVIDIA driver, closed flavour");
 MODULE_AUTHOR("The nv_peer_mem authors");

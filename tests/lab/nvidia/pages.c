@@ -161,7 +161,7 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 void (*free_callback)(void *data), void *data)
 {
 	CLASS(sim_call, call)(SIM_get_pages);
-	if (p2p_token || va_space || (!free_callback && !SIM_OLD))
+	if (p2p_token || va_space || !free_callback)
 		return -EINVAL;
 	return sim_get(&call, "get_pages", virtual_address, length, page_table, free_callback,
 		       data);
@@ -231,17 +231,6 @@ static int sim_put(const struct sim_call *call, const char *what, u64 va,
 	struct sim_alloc *alloc;
 	int ret;
 
-	/*
-	 * Old drivers copy the GPU's name from the table before they have any lock.
-	 * Whether it is alive then is the client's affair; what becomes of it later is
-	 * the driver's. And they have one call for both kinds.
-	 */
-	if (SIM_OLD && before) {
-		persistent = before->persistent;
-		if (!sim_pin_alive(before))
-			sim_accuse_table(what, table, before);
-	}
-
 	sim_inject_pin(SIM_before_put, before);
 	ret = sim_api_lock(what, !persistent);
 	if (ret)
@@ -279,7 +268,6 @@ SIM_EXPORT(nvidia_p2p_put_pages);
 
 /* ---- persistent pages ------------------------------------------------------ */
 
-#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 				    struct nvidia_p2p_page_table **page_table,
 				    u32 flags)
@@ -310,11 +298,6 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 	return sim_put(&call, "put_pages_persistent", virtual_address, page_table, true);
 }
 SIM_EXPORT(nvidia_p2p_put_pages_persistent);
-#else
-/* Says that get_pages may go without a callback. */
-int nvidia_p2p_cap_persistent_pages = 1;
-SIM_EXPORT(nvidia_p2p_cap_persistent_pages);
-#endif
 
 /* ---- what does nothing ------------------------------------------------------ */
 

@@ -42,16 +42,8 @@
 
 #include "lab_gpu.h"
 
-/*
- * Drivers 515 to 525.89 and 530 pin persistently if get_pages is given no
- * callback; later ones have calls of their own for that.
- */
-#ifdef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
-#define SIM_OLD false
-#elif defined(NVIDIA_P2P_CAP_PERSISTENT_PAGES)
-#define SIM_OLD true
-#else
-#error "this nv-p2p.h is older than persistent pages"
+#ifndef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+#error "this nv-p2p.h is of a driver before 535"
 #endif
 
 /* For the closed nvidia.ko, which has no GPL; else as the real driver does. */

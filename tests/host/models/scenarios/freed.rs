@@ -83,6 +83,18 @@ fn deregistration() {
     });
 }
 
+/// Then the driver has nothing to call back about.
+#[test]
+fn deregistration_before() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        deregister(&registration);
+        assert!(!world().driver.is_pinned(), "nothing is armed");
+        free(A);
+        module.unload();
+    });
+}
+
 /// One callback after the other, while both threads are at work.
 #[test]
 fn two_registrations() {

@@ -52,8 +52,18 @@ fn is_counted_until_the_memory_is_freed() {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
         assert_eq!(left_behind(), 1);
-        while_freed(|| module.unload());
+        while_freed(|| ());
         assert_eq!(left_behind(), 0);
+        module.unload();
+    });
+}
+
+#[test]
+fn or_until_the_module_goes() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::revocable());
+        as_process(OTHER, || deregister(&registration));
+        while_freed(|| module.unload());
     });
 }
 

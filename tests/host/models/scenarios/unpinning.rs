@@ -4,6 +4,7 @@
 
 use super::cast::*;
 use crate::{
+    c,
     explore::{explore, Preemptions::*},
     world::world,
 };
@@ -25,6 +26,7 @@ fn fails_while_the_memory_is_freed() {
         let (module, registration) = registered(Module::revocable());
         world().faults.put.set(0);
         while_freed(|| deregister(&registration));
+        assert_eq!(c::counter("left_behind"), 0);
         module.unload();
     });
 }
