@@ -199,12 +199,14 @@ impl Number {
         let mut node = None;
         loop {
             let counted = REGISTRY.with(|registry| {
-                let record = registry.records.get_mut(&self.0)?;
+                let Some(record) = registry.records.get_mut(&self.0) else {
+                    return Some(false);
+                };
                 let added = registry.users.add(uid, &mut node)?;
                 record.counted = added;
                 Some(added)
             });
-            match counted.flatten() {
+            match counted.unwrap_or(Some(false)) {
                 Some(counted) => return Ok(counted),
                 None => node = Some(Users::new_node(uid)?),
             }
