@@ -37,7 +37,9 @@ impl Client for Persistent {
     }
 
     fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
-        in_call(number, |kept, range| map(kept, device, range))
+        let table = in_call(number, |kept, range| map(kept, device, range))?;
+        number.look(|record| record.set_device(device));
+        Ok(table)
     }
 
     fn dma_unmap(number: Number) {

@@ -34,6 +34,8 @@ fn from_the_first_to_the_last() {
         ] {
             let (module, registration) = registered(module());
             assert_eq!(listed(), [(kind, abi::NVPM_REGION_MAPPED)]);
+            let devices = c::listed().into_iter().map(|one| (one.domain, one.devfn));
+            assert_eq!(devices.collect::<Vec<_>>(), [(0, 8)]);
             deregister(&registration);
             assert_eq!(listed(), []);
             free(A);
