@@ -16,8 +16,7 @@ fail_each() {
 	# Nobody can be refused to let go.
 	check "$text: it ends" "${words[@]}" --during deregister >/tmp/failed
 	equal "$text: whichever allocation fails" 0 "$(figure ended_with_ENOMEM)"
-	# In the revocable mode the driver is asked for one page before the unpinning, which takes memory.
-	[ $support = 0 ] || equal "$text: and that takes no memory" 0 "$(figure allocations)"
+	equal "$text: and that takes no memory" 0 "$(figure allocations)"
 	nothing_left "$text"
 }
 
