@@ -31,7 +31,7 @@ mod sg_table;
 mod stats;
 
 use global::Installed;
-use peer_client::{Client, Kind, Registration};
+use peer_client::{Client, Registration};
 
 module! {
     type: NvPeerMem,
@@ -40,26 +40,23 @@ module! {
 }
 
 /// A client's name if pins last until deregistration, and if they are revocable; no name if the client is
-/// not registered then. [`CLIENTS`] has the order of [`Kind`], in which they are registered.
+/// not registered then.
 struct ClientNames {
-    kind: Kind,
     persistent_first: Option<&'static CStr>,
     revocable_first: Option<&'static CStr>,
 }
 
+/// In the order of [`peer_client::Kind`], in which they are registered.
 const CLIENTS: [ClientNames; 3] = [
     ClientNames {
-        kind: Kind::Persistent,
         persistent_first: Some(c"nv_mem"),
         revocable_first: None,
     },
     ClientNames {
-        kind: Kind::Revocable,
         persistent_first: Some(c"nv_mem_revocable"),
         revocable_first: Some(c"nv_mem"),
     },
     ClientNames {
-        kind: Kind::CatchAll,
         persistent_first: Some(c"nv_mem_fixed"),
         revocable_first: Some(c"nv_mem_nc"),
     },

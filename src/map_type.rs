@@ -138,9 +138,11 @@ fn forget_removed() {
 fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
     PAIRS
         .with(|pairs| {
-            let mut known = pairs.0.iter();
-            let (&removed, _) = known.find(|(_, known)| !known.device.is_registered())?;
-            drop(known);
+            let removed = pairs
+                .0
+                .iter()
+                .find(|(_, known)| !known.device.is_registered())
+                .map(|(&pair, _)| pair)?;
             pairs.0.remove_node(&removed)
         })
         .flatten()

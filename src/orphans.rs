@@ -48,7 +48,7 @@ impl Users {
 
     /// An entry for a user who has none yet.
     pub(crate) fn new_node(uid: u32) -> Result<UserNode> {
-        Ok(RBTreeNode::new(uid, User::default(), GFP_KERNEL)?)
+        RBTreeNode::new(uid, User::default(), GFP_KERNEL)
     }
 
     /// Counts a registration of the user; false if the user has too many orphans. [`None`] if the user has no

@@ -84,7 +84,6 @@ impl Record {
             client: self.client,
             state: self.phase.state() as u8,
             comm: self.comm,
-            ..Default::default()
         }
     }
 }
