@@ -21,6 +21,9 @@ COMMANDS = {"test": {"test"}, "all": {"test", "all"}, "debug": {"debug"}, "soak"
 # Where the files are that a job of some kind runs.
 PLACES = {"guest": "guest/scenarios", "pair": "guest/scenarios", "system": "guest/systems", "package": "packages"}
 
+# Checks of which one test can be run: `tests/run host models::freed`.
+TESTED = {"models", "arithmetic", "kernel_crate"}
+
 # Seconds after which a check or a test of the packages is ended.
 LIMIT = 3600
 
@@ -39,6 +42,8 @@ class Job:
     # Machines of one kernel have most layers in common.
     kernel: str = "-"
     words: str = ""
+    # Of a check that cargo runs, which of its tests; empty for all.
+    tests: str = ""
     options: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -147,6 +152,7 @@ class Job:
         facts = self.made("tools", *self.layers) if self.machine == "-" else self.made("guest", self.machine, *self.layers)
         known = os.environ | facts
         words = [f"{name}={known[name]}" for name in ("kver", "kseries", "HOST_SEED") if name in known]
+        words += [f"TESTS={self.tests}"] if self.tests else []
         for name in self.runs:
             with self.kept_copy(name, facts["stack"]) as binds:
                 self.run_logged(name, facts, "env", *words, "bash", "/checkout/tests/lab/check.sh", name, binds=binds)
@@ -223,20 +229,25 @@ def read_table():
 
 
 def chosen(jobs, kinds, words):
-    """Those of these kinds that run one of WORDS (NAME or NAME@MACHINE), for it alone, each word
-    on the first machine that has it; or all of them."""
+    """Those of these kinds that run one of WORDS (NAME or NAME@MACHINE, or NAME::TEST of a check that cargo
+    runs), for it alone, each word on the first machine that has it; or all of them."""
     those = [job for job in jobs if job.kind in kinds and job.where not in ("soak", "bench")]
     if not words:
         return those
     found = []
     for word in words:
+        word, _, tests = word.partition("::")
         name, _, machine = word.partition("@")
         those_with = [job for job in those if name in job.runs]
         if not those_with:
             raise Wrong(f"there is no '{name}' here, only: {' '.join(sorted({name for job in those for name in job.runs}))}")
+        if tests and name not in TESTED:
+            raise Wrong(f"'{name}' has no tests to choose from; these have: {' '.join(sorted(TESTED))}")
+        if machine and machine not in machines():
+            raise Wrong(f"there is no machine '{machine}', only: {' '.join(machines())}")
         job = next((job for job in those_with if job.machine == machine), those_with[0])
         label = f"{name}@{machine or job.machine}" if job.machine != "-" else name
-        found.append(replace(job, name=label, machine=machine or job.machine, runs=[name]))
+        found.append(replace(job, name=label, machine=machine or job.machine, runs=[name], tests=tests))
     return found
 
 
