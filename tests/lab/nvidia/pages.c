@@ -25,6 +25,14 @@
 
 /* ---- get ------------------------------------------------------------------ */
 
+/* The allocation of this process that has all of a range and may be pinned. gpu.lock is held. */
+static struct sim_alloc *sim_pinnable(u64 va, u64 length)
+{
+	struct sim_alloc *alloc = sim_knob(delisted) ? NULL : sim_alloc_find(va);
+
+	return alloc && !alloc->no_p2p && length <= alloc->va + alloc->size - va ? alloc : NULL;
+}
+
 /* The memory is there, is the caller's, and fits into BAR1. */
 static int sim_get_lookup(struct sim_pin *pin, u64 length)
 {
@@ -32,11 +40,11 @@ static int sim_get_lookup(struct sim_pin *pin, u64 length)
 	int ret;
 
 	guard(mutex)(&sim_gpu.lock);
-	alloc = sim_knob(delisted) ? NULL : sim_alloc_find(pin->va);
-	if (!alloc || alloc->no_p2p || length > alloc->va + alloc->size - pin->va)
+	alloc = sim_pinnable(pin->va, length);
+	if (!alloc)
 		return -EINVAL;
 	pin->first = (pin->va - alloc->va) >> SIM_PAGE_SHIFT;
-	ret = sim_bar1_charge(alloc, pin->entries);
+	ret = sim_bar1_map(alloc, pin);
 	if (ret)
 		return ret;
 	sim_alloc_get(alloc);
@@ -57,7 +65,7 @@ static void sim_get_undo(struct sim_pin *pin)
 		sim_api_lock_always("a get_pages that failed", false);
 
 	mutex_lock(&sim_gpu.lock);
-	sim_bar1_charge(alloc, -(s64)pin->entries);
+	sim_bar1_unmap(alloc, pin);
 	alloc->npersistent -= pin->persistent;
 	pin->alloc = NULL;
 	mutex_unlock(&sim_gpu.lock);
@@ -268,15 +276,31 @@ SIM_EXPORT(nvidia_p2p_put_pages);
 
 /* ---- persistent pages ------------------------------------------------------ */
 
+#ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
+/* Only for GPUs on a coherent link; but the memory is looked up before that is seen. */
+static int sim_refuse_bar1(const char *what, u64 va, u64 length)
+{
+	int ret = sim_api_lock(what, false);
+
+	if (ret)
+		return ret;
+	mutex_lock(&sim_gpu.lock);
+	ret = sim_pinnable(va, length) ? -ENOTSUPP : -EINVAL;
+	mutex_unlock(&sim_gpu.lock);
+	sim_api_unlock();
+	return ret;
+}
+#endif
+
 int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 				    struct nvidia_p2p_page_table **page_table,
 				    u32 flags)
 {
 	CLASS(sim_call, call)(SIM_get_pages_persistent);
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
-	/* Only for GPUs on a coherent link; unknown bits are let through. */
+	/* Unknown bits are let through. */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)
-		return -ENOTSUPP;
+		return sim_refuse_bar1("get_pages_persistent", virtual_address, length);
 #else
 	if (flags)
 		return -EINVAL;

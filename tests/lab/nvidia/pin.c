@@ -317,7 +317,7 @@ void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how)
 	sim_mapping_end_all(pin);
 
 	mutex_lock(&sim_gpu.lock);
-	sim_bar1_charge(alloc, -(s64)pin->entries);
+	sim_bar1_unmap(alloc, pin);
 	if (pin->persistent)
 		alloc->npersistent--;
 	else

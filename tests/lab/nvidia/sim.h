@@ -214,6 +214,7 @@ struct sim_alloc {
 	u32 npins;
 	u32 npersistent;
 	struct list_head pins;	/* revocable ones, in the order of arming */
+	struct list_head extents[2];	/* in BAR1: of revocable pins, of persistent ones */
 
 	struct file *device;	/* keeps f_mapping, and this module, alive */
 	struct file *handle;	/* last fput frees, see vidmem.c */
@@ -229,7 +230,6 @@ bool sim_alloc_free_in_close(struct sim_alloc *alloc);
 struct sim_alloc *sim_alloc_at(phys_addr_t phys);
 void sim_alloc_settle(struct sim_alloc *alloc);
 phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page);
-int sim_bar1_charge(const struct sim_alloc *alloc, s64 n);
 
 /* ---- coherent.c: memory that is RAM ------------------------------------ */
 
@@ -315,6 +315,11 @@ void sim_accuse_table(const char *what, const void *table, const struct sim_pin 
 void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how);
 void sim_pin_revoke_all(struct sim_alloc *alloc);
 void sim_pin_module_gone(const struct module *mod);
+
+/* ---- bar1.c: room in BAR1 ----------------------------------------------- */
+
+int sim_bar1_map(struct sim_alloc *alloc, struct sim_pin *pin);
+void sim_bar1_unmap(struct sim_alloc *alloc, struct sim_pin *pin);
 
 /* ---- dma.c: DMA mappings ----------------------------------------------- */
 

@@ -142,22 +142,6 @@ static void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page)
 	return sim_gpu.kva + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
-/* ---- room in BAR1 ------------------------------------------------------ */
-
-/*
- * For a pin of @n pages, or with them given back for a negative @n. What is not in the BAR
- * is not charged. gpu.lock is held.
- */
-int sim_bar1_charge(const struct sim_alloc *alloc, s64 n)
-{
-	s64 bytes = alloc->coherent ? 0 : n << SIM_PAGE_SHIFT;
-
-	if (bytes > 0 && SIM_BAR1_RESERVE + sim_gpu.bar1_used + bytes > sim_knob(bar1_bytes))
-		return -ENOMEM;
-	sim_gpu.bar1_used += bytes;
-	return 0;
-}
-
 /* ---- allocations ------------------------------------------------------- */
 
 static struct sim_alloc *sim_alloc_new(u64 va, u64 offset, u64 size)
@@ -169,6 +153,8 @@ static struct sim_alloc *sim_alloc_new(u64 va, u64 offset, u64 size)
 	kref_init(&alloc->ref);
 	INIT_LIST_HEAD(&alloc->node);
 	INIT_LIST_HEAD(&alloc->pins);
+	INIT_LIST_HEAD(&alloc->extents[false]);
+	INIT_LIST_HEAD(&alloc->extents[true]);
 	alloc->tgid = task_tgid_nr(current);
 	alloc->va = va;
 	alloc->offset = offset;

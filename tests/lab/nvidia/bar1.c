@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Room in BAR1.
+ *
+ * As in the real driver, what is pinned is there in extents. A pin makes extents of those of
+ * its pages that are in none yet, and is counted in those that there are; an extent goes with
+ * the last pin that is counted in it. Persistent pins have extents of their own, because
+ * the real driver has them in an object of its own. What is RAM needs no room.
+ */
+#include <linux/slab.h>
+
+#include "sim.h"
+
+struct sim_extent {
+	struct list_head node;	/* in the order of their pages */
+	u32 first;		/* page within the allocation */
+	u32 end;
+	u32 npins;
+};
+
+static u64 sim_extent_bytes(const struct sim_extent *extent)
+{
+	return (u64)(extent->end - extent->first) << SIM_PAGE_SHIFT;
+}
+
+/* The first extent that ends behind a page, or NULL. */
+static struct sim_extent *sim_extent_from(struct list_head *extents, u32 page)
+{
+	struct sim_extent *extent;
+
+	list_for_each_entry(extent, extents, node)
+		if (extent->end > page)
+			return extent;
+	return NULL;
+}
+
+/* One that begins at a page and ends where the next one begins, at the latest at @end. */
+static struct sim_extent *sim_extent_new(struct list_head *extents, u32 page, u32 end,
+					 struct sim_extent *next)
+{
+	struct sim_extent *extent = kzalloc_obj(*extent);
+
+	if (!extent)
+		return NULL;
+	extent->first = page;
+	extent->end = next ? min(end, next->first) : end;
+	if (SIM_BAR1_RESERVE + sim_gpu.bar1_used + sim_extent_bytes(extent) >
+	    sim_knob(bar1_bytes)) {
+		kfree(extent);
+		return NULL;
+	}
+	sim_gpu.bar1_used += sim_extent_bytes(extent);
+	list_add_tail(&extent->node, next ? &next->node : extents);
+	return extent;
+}
+
+/* The pin is counted no more in the extents of its pages up to @end. */
+static void sim_bar1_leave(struct sim_alloc *alloc, struct sim_pin *pin, u32 end)
+{
+	struct sim_extent *extent, *next;
+
+	lockdep_assert_held(&sim_gpu.lock);
+	list_for_each_entry_safe(extent, next, &alloc->extents[pin->persistent], node) {
+		if (extent->end <= pin->first || extent->first >= end || --extent->npins)
+			continue;
+		sim_gpu.bar1_used -= sim_extent_bytes(extent);
+		list_del(&extent->node);
+		kfree(extent);
+	}
+}
+
+int sim_bar1_map(struct sim_alloc *alloc, struct sim_pin *pin)
+{
+	struct list_head *extents = &alloc->extents[pin->persistent];
+	u32 page = pin->first, end = page + pin->entries;
+	struct sim_extent *extent;
+
+	lockdep_assert_held(&sim_gpu.lock);
+	while (page < end && !alloc->coherent) {
+		extent = sim_extent_from(extents, page);
+		if (!extent || extent->first > page) {
+			extent = sim_extent_new(extents, page, end, extent);
+			if (!extent) {
+				sim_bar1_leave(alloc, pin, page);
+				return -ENOMEM;
+			}
+		}
+		extent->npins++;
+		page = extent->end;
+	}
+	return 0;
+}
+
+void sim_bar1_unmap(struct sim_alloc *alloc, struct sim_pin *pin)
+{
+	sim_bar1_leave(alloc, pin, pin->first + pin->entries);
+}
