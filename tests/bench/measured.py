@@ -14,8 +14,10 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "guest"))
 from bench import plan  # noqa: E402
 
 GROUNDS = ("in-kernel", "standalone", "prebuilt")
-LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks", "holes64k": "memory in 64 KiB chunks, the worst case"}
-IN_SHORT = {"contiguous": "contiguous", "holes2m": "2 MiB chunks", "holes64k": "64 KiB chunks"}
+LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks"}
+IN_SHORT = {"contiguous": "contiguous", "holes2m": "2 MiB chunks"}
+# Of what takes as long as in a real driver.
+REAL = {"dynamic": "dynamic BAR1", "static": "static BAR1"}
 
 # A complete run.
 JOBS = ("bench", "bench-iommu", "bench-threads", *(f"bench-{ground}" for ground in GROUNDS))
@@ -25,7 +27,8 @@ SIZES = (1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36)
 Case = namedtuple("Case", "machine mode layout size", defaults=[None, None])
 
 # What a measurement is of; its other members are what was measured.
-Subject = namedtuple("Subject", "machine module mode kind layout size published threads", defaults=[None] * 4)
+Subject = namedtuple("Subject", "machine module mode kind layout size driver threads",
+                     defaults=[None] * 4)
 
 
 class Run:
@@ -39,16 +42,16 @@ class Run:
         self.sizes = sorted({subject.size for subject in self.of if subject.size})
 
     def value(self, metric, module, case):
-        values = self.of.get(Subject(case.machine, module, case.mode, metric.kind, case.layout, case.size, metric.published), {})
+        values = self.of.get(Subject(case.machine, module, case.mode, metric.kind, case.layout,
+                                     case.size, metric.driver), {})
         parts = [name for name in values if metric.names[0].endswith("*") and name.startswith(metric.names[0][:-1])] or metric.names
         return sum(values[name] for name in parts) if set(parts) <= set(values) else None
 
-    def rate(self, module, mode, number, published, alone):
-        """Registrations per second of the guest's time, by so many threads. Of the module alone:
-        what they would be if nothing else took time, and each thread had its share of it."""
-        values = self.of.get(Subject("stock", module, mode, "threads", published=published, threads=number))
-        ns = values and (values["module_ticks"] / number if alone else values["elapsed"])
-        return values["registrations"] * 1e9 / ns if ns else None
+    def rate(self, module, mode, number, driver):
+        """Registrations per second of the guest's time, by so many threads."""
+        values = self.of.get(Subject("stock", module, mode, "threads", driver=driver,
+                                     threads=number))
+        return values["registrations"] * 1e9 / values["elapsed"] if values else None
 
     def missing(self, jobs, sizes):
         """What these jobs did not say."""
@@ -107,33 +110,40 @@ class Metric(NamedTuple):
     label: str
     kind: str
     names: tuple
-    published: int | None = None
+    driver: str | None = None
     text: Callable = count
 
 
-def costs(label, *names, published=0, text=count):
-    return Metric(label, "costs", names, published, text)
+def costs(label, *names, driver="simulated", text=count):
+    return Metric(label, "costs", names, driver, text)
+
+
+def as_real(label, *names):
+    """The same for each real driver."""
+    return tuple(costs(f"{label}{of} (us)", *names, driver=driver, text=microseconds)
+                 for driver, of in REAL.items())
 
 
 MODULE = costs("module alone", "register_module", "deregister_module")
 TOTAL = costs("total", "register_total", "deregister_total")
-PUBLISHED = costs("published costs (us)", "register_total", "deregister_total", published=1, text=microseconds)
+DYNAMIC, STATIC = as_real("total, ", "register_total", "deregister_total")
 PINS = costs("of these, to pin", "calls_nvidia_p2p_get_pages*")
 ENTRIES = costs("scatterlist entries", "entries")
 PAGE_SIZE = costs("best HCA page size", "page_size", text=short_size)
 HELD = Metric("kernel memory held, bytes", "held", ("bytes",))
 FREED = Metric("cudaFree until it returns", "freed", ("free_total",))
-IN_CALLBACK = Metric("in the callback, module alone", "freed", ("revoke_module",))
 LOADING = Metric("loading, instructions", "module", ("load",))
+RATE = Metric("registrations per second", "threads", ("registrations",), "dynamic")
 
 EACH = (
     *(costs(f"{half}, module alone", f"{half}_module") for half in ("register", "deregister")),
     *(costs(f"{half}, total", f"{half}_total") for half in ("register", "deregister")),
-    *(costs(f"{half}, published costs (us)", f"{half}_total", published=1, text=microseconds) for half in ("register", "deregister")),
+    *(metric for half in ("register", "deregister")
+      for metric in as_real(f"{half}, ", f"{half}_total")),
     costs("calls into the driver", "calls_*"), PINS, ENTRIES, PAGE_SIZE, HELD, FREED,
 )
-BOTH_HALVES = (MODULE, TOTAL, PUBLISHED, ENTRIES, PAGE_SIZE, HELD, FREED)
-OF_GROUNDS = (MODULE, TOTAL, IN_CALLBACK, FREED)
+BOTH_HALVES = (MODULE, TOTAL, DYNAMIC, STATIC, ENTRIES, PAGE_SIZE, HELD, FREED)
+OF_GROUNDS = (MODULE, TOTAL, FREED)
 OF_MODULES = (
     Metric("file, bytes", "module", ("file",)),
     Metric("loaded, bytes", "module", ("core",)),
@@ -141,5 +151,5 @@ OF_MODULES = (
     Metric("first registration, 64 KiB, instructions", "module", ("first",)),
 )
 
-# Label, with published costs or the simulation's own, of the module alone.
-THROUGHPUTS = (("total", 0, False), ("module alone", 0, True), ("published costs", 1, False))
+# Label, and with which driver.
+THROUGHPUTS = {"total": "simulated"} | {f"total, {of}": driver for driver, of in REAL.items()}

@@ -8,7 +8,8 @@ from math import floor, log10
 import matplotlib
 from matplotlib.figure import Figure
 
-from measured import ENTRIES, HELD, LAYOUTS, MODULE, PUBLISHED, THROUGHPUTS, TOTAL, Case, count, size_text
+from measured import (DYNAMIC, ENTRIES, HELD, LAYOUTS, MODULE, STATIC, THROUGHPUTS, TOTAL, Case,
+                      count, size_text)
 
 from bench import MODES, MODULES, THREADS
 
@@ -30,16 +31,17 @@ DASHES = {"persistent": "-", "revocable": "--"}
 def draw(run, directory):
     # Text stays text, and the same run makes the same file.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 9})
-    costs = ((TOTAL, "total", "-"), (PUBLISHED, "published costs", "--"), (MODULE, "module alone", ":"))
+    costs = ((TOTAL, "total", "-"), (DYNAMIC, "total, dynamic BAR1", "--"),
+             (STATIC, "total, static BAR1", "-."), (MODULE, "module alone", ":"))
     for mode in MODES:
         by_size(run, directory, f"cost-{mode}.svg", "ns (instructions)", [(metric, mode, *look) for metric, *look in costs])
     for metric, name, unit in ((ENTRIES, "entries.svg", "entries"), (HELD, "held.svg", "bytes")):
         by_size(run, directory, name, unit, [(metric, mode, mode, DASHES[mode]) for mode in MODES])
     panels = []
-    for label, published, alone in THROUGHPUTS:
+    for label, driver in THROUGHPUTS.items():
         panels.append((label, []))
         for module, mode in product(MODULES, MODES):
-            points = {number: run.rate(module, mode, number, published, alone) for number in THREADS}
+            points = {number: run.rate(module, mode, number, driver) for number in THREADS}
             panels[-1][1].append((f"{module}, {mode}", COLOURS[module], DASHES[mode], points))
     figure(directory, "threads.svg", ("threads", "registrations per second"), panels, THREADS, str, logarithmic=False)
 

@@ -18,7 +18,7 @@ from measured import (BOTH_HALVES, EACH, GROUNDS, IN_SHORT, JOBS, LAYOUTS, OF_GR
                       count, ratio, ratio_text, size_text)
 from plots import FILES, draw
 
-from bench import ENDS, MODES, MODULES, THREADS
+from bench import MODES, MODULES, THREADS
 
 MISSED = 2
 
@@ -69,8 +69,8 @@ def beside_grounds(run, metric, case):
 
 
 def thread_rows(run):
-    for (label, published, alone), mode, module in product(THROUGHPUTS, MODES, MODULES):
-        rates = [run.rate(module, mode, number, published, alone) for number in THREADS]
+    for (label, driver), mode, module in product(THROUGHPUTS.items(), MODES, MODULES):
+        rates = [run.rate(module, mode, number, driver) for number in THREADS]
         if None not in rates:
             yield [f"{label}: {module}, {mode}", *map(count, rates), f"{rates[-1] / rates[0]:.3f}"]
 
@@ -97,7 +97,7 @@ def tables(run):
            ["", "1 thread", *(f"{number} threads" for number in THREADS[1:]), "4 against 1"], [*thread_rows(run)])
     yield "Module", ["", *MODULES, "ratio"], [*module_rows(run)]
     yield "Ways to compile Rust: register and deregister, and freed", ["in-kernel, standalone, prebuilt against it", *sizes], [
-        row for mode in MODES for layout in ENDS
+        row for mode in MODES for layout in LAYOUTS
         for row in rows_of(run, OF_GROUNDS, f"{mode}, {IN_SHORT[layout]}: ", beside_grounds, "stock", mode, layout)]
 
 
@@ -118,7 +118,8 @@ def judged(run):
     parts, verdicts = [], []
     for chapter, pairs in chapters(run):
         title, compared = CHAPTERS[chapter]
-        rows = [[bound.text, bound.limit or f"{bound.most[chapter]:.2f}", *(verdict.text for verdict in pair)] for bound, pair in pairs]
+        rows = [[bound.text, bound.limit_text(chapter), *(verdict.text for verdict in pair)]
+                for bound, pair in pairs]
         parts.append(f"## Bounds, {title}\n\n" + table([f"metric, {compared}", "at most", *MODES], rows, numbers=False))
         parts.append("\n".join(remarks(pairs)))
         verdicts += [verdict for _, pair in pairs for verdict in pair if verdict.met is not None]

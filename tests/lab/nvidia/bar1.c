@@ -60,12 +60,14 @@ static void sim_bar1_leave(struct sim_alloc *alloc, struct sim_pin *pin, u32 end
 	struct sim_extent *extent, *next;
 
 	lockdep_assert_held(&sim_gpu.lock);
+	pin->remapped = false;
 	list_for_each_entry_safe(extent, next, &alloc->extents[pin->persistent], node) {
 		if (extent->end <= pin->first || extent->first >= end || --extent->npins)
 			continue;
 		sim_gpu.bar1_used -= sim_extent_bytes(extent);
 		list_del(&extent->node);
 		kfree(extent);
+		pin->remapped = true;
 	}
 }
 
@@ -84,6 +86,7 @@ int sim_bar1_map(struct sim_alloc *alloc, struct sim_pin *pin)
 				sim_bar1_leave(alloc, pin, page);
 				return -ENOMEM;
 			}
+			pin->remapped = true;
 		}
 		extent->npins++;
 		page = extent->end;

@@ -95,11 +95,12 @@ static int sim_get_arm(struct sim_pin *pin, const char *what)
 	return ret;
 }
 
-static int sim_get(const struct sim_call *call, const char *what, u64 va, u64 length,
+static int sim_get(enum sim_clock which, const char *what, u64 va, u64 length,
 		   struct nvidia_p2p_page_table **table, void (*callback)(void *data), void *data)
 {
 	struct sim_alloc *alloc;
 	struct sim_pin *pin;
+	u64 began;
 	int ret;
 
 	if (!length || !IS_ALIGNED(va | length, SIM_PAGE_SIZE) ||
@@ -121,17 +122,18 @@ static int sim_get(const struct sim_call *call, const char *what, u64 va, u64 le
 	pin->data = data;
 	*table = pin->object.piece[0];
 
-	ret = sim_fail(call->which);
+	ret = sim_fail(which);
 	if (ret)
 		goto early;
 	ret = sim_api_lock(what, !pin->persistent);
 	if (ret)
 		goto early;
+	began = sim_begin();
 	ret = sim_get_lookup(pin, length);
 	/* The real driver takes memory for each page before it looks. */
 	if (ret)
 		sim_add(SIM_pages_not_found, pin->entries);
-	sim_spend(call, 0);
+	sim_spend(began, pin->remapped ? SIM_GET : SIM_GET_AGAIN, 1);
 	sim_api_unlock();
 	if (ret)
 		goto early;
@@ -139,7 +141,9 @@ static int sim_get(const struct sim_call *call, const char *what, u64 va, u64 le
 	/* From here on pin->alloc is ours, and soon not only ours. */
 	alloc = pin->alloc;
 	sim_alloc_get(alloc);
+	began = sim_begin();
 	ret = sim_pin_fill(pin);
+	sim_spend(began, SIM_GET_PAGE, pin->entries);
 	if (!ret) {
 		sim_inject(SIM_in_get_gap, alloc);
 		ret = sim_get_arm(pin, what);
@@ -155,7 +159,6 @@ static int sim_get(const struct sim_call *call, const char *what, u64 va, u64 le
 	sim_inject(SIM_before_get_returns, alloc);
 	sim_inject(SIM_after_get, alloc);
 	sim_alloc_put(alloc);
-	sim_spend(call, length >> SIM_PAGE_SHIFT);
 	return 0;
 
 early:
@@ -171,8 +174,8 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 	CLASS(sim_call, call)(SIM_get_pages);
 	if (p2p_token || va_space || !free_callback)
 		return -EINVAL;
-	return sim_get(&call, "get_pages", virtual_address, length, page_table, free_callback,
-		       data);
+	return sim_get(SIM_get_pages, "get_pages", virtual_address, length, page_table,
+		       free_callback, data);
 }
 SIM_EXPORT(nvidia_p2p_get_pages);
 
@@ -232,26 +235,27 @@ static struct sim_alloc *sim_put_locked(const char *what, const void *table, str
 	return NULL;
 }
 
-static int sim_put(const struct sim_call *call, const char *what, u64 va,
-		   const void *table, bool persistent)
+static int sim_put(const char *what, u64 va, const void *table, bool persistent)
 {
 	struct sim_pin *pin = NULL, *before = sim_pin_find(table);
 	struct sim_alloc *alloc;
+	u64 began;
 	int ret;
 
 	sim_inject_pin(SIM_before_put, before);
 	ret = sim_api_lock(what, !persistent);
 	if (ret)
 		goto out;
+	began = sim_begin();
 	/* The address may mean something else by now, as in the real driver. */
 	pin = sim_pin_find(table);
 	alloc = sim_put_locked(what, table, pin, before, va, persistent);
-	sim_spend(call, 0);
+	began = sim_spend(began, alloc && pin->remapped ? SIM_PUT : SIM_PUT_AGAIN, 1);
 	sim_api_unlock();
 
 	sim_inject(SIM_after_put, alloc);
 	if (alloc) {
-		sim_spend(call, pin->entries);
+		sim_spend(began, SIM_PUT_PAGE, pin->entries);
 		sim_alloc_put(alloc);
 	} else if (persistent) {
 		ret = -EINVAL;
@@ -270,7 +274,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 
 	if (ret || !page_table)
 		return ret;
-	return sim_put(&call, "put_pages", virtual_address, page_table, false);
+	return sim_put("put_pages", virtual_address, page_table, false);
 }
 SIM_EXPORT(nvidia_p2p_put_pages);
 
@@ -281,12 +285,15 @@ SIM_EXPORT(nvidia_p2p_put_pages);
 static int sim_refuse_bar1(const char *what, u64 va, u64 length)
 {
 	int ret = sim_api_lock(what, false);
+	u64 began;
 
 	if (ret)
 		return ret;
+	began = sim_begin();
 	mutex_lock(&sim_gpu.lock);
 	ret = sim_pinnable(va, length) ? -ENOTSUPP : -EINVAL;
 	mutex_unlock(&sim_gpu.lock);
+	sim_spend(began, SIM_GET_AGAIN, 1);
 	sim_api_unlock();
 	return ret;
 }
@@ -305,8 +312,8 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 	if (flags)
 		return -EINVAL;
 #endif
-	return sim_get(&call, "get_pages_persistent", virtual_address, length, page_table, NULL,
-		       NULL);
+	return sim_get(SIM_get_pages_persistent, "get_pages_persistent", virtual_address, length,
+		       page_table, NULL, NULL);
 }
 SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 
@@ -319,7 +326,7 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 
 	if (ret || !page_table)
 		return ret;
-	return sim_put(&call, "put_pages_persistent", virtual_address, page_table, true);
+	return sim_put("put_pages_persistent", virtual_address, page_table, true);
 }
 SIM_EXPORT(nvidia_p2p_put_pages_persistent);
 

@@ -91,6 +91,11 @@
 	name(task), name(close), name(kthread), name(process)			\
 }
 
+/* What pinning and unpinning cost: as the table in lab.c says. */
+#define SIM_COSTS(name) {							\
+	name(simulated), name(dynamic), name(static)				\
+}
+
 /* Where memory can be freed in a client's dealings with the driver. */
 #define SIM_POINTS(name) {							\
 	name(none), name(in_get_gap), name(before_get_returns), name(after_get), \
@@ -131,6 +136,7 @@
 
 SIM_ENUM(sim_layout, SIM_LAYOUTS, SIM_ID);
 SIM_ENUM(sim_freer, SIM_FREERS, SIM_ID);
+SIM_ENUM(sim_cost, SIM_COSTS, SIM_ID);
 SIM_ENUM(sim_point, SIM_POINTS, SIM_ID);
 SIM_ENUM(sim_clock, SIM_CLOCKS, SIM_ID);
 SIM_ENUM(sim_counter, SIM_COUNTERS, SIM_ID);
@@ -154,14 +160,29 @@ __printf(2, 3) void sim_violation(const char *kind, const char *fmt, ...);
 struct sim_call {
 	enum sim_clock which;
 	u64 began;
-	u64 began_ns;	/* 0: it costs what it costs */
 };
 
 struct sim_call sim_enter(enum sim_clock which);
 void sim_leave(struct sim_call *call);
-void sim_spend(const struct sim_call *call, u32 pages);
 
 DEFINE_CLASS(sim_call, struct sim_call, sim_leave(&_T), sim_enter(which), enum sim_clock which)
+
+/*
+ * Parts of the calls that cost something. "again" is of pages that are in BAR1 already, or
+ * stay there: they are looked up and counted.
+ */
+enum sim_work {
+	SIM_GET,
+	SIM_GET_AGAIN,
+	SIM_GET_PAGE,
+	SIM_PUT,
+	SIM_PUT_AGAIN,
+	SIM_PUT_PAGE,
+	SIM_WORKS
+};
+
+u64 sim_begin(void);
+u64 sim_spend(u64 began, enum sim_work work, u32 times);
 
 /* ---- the GPU ---------------------------------------------------------- */
 
@@ -274,6 +295,7 @@ struct sim_pin {
 	enum sim_pin_state state;
 	bool persistent;
 	bool reused;		/* the table was another pin's before */
+	bool remapped;		/* its last call has changed what is in BAR1 */
 	pid_t tgid;
 	u64 va;
 	u32 first;		/* page within the allocation */
