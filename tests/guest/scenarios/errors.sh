@@ -12,10 +12,18 @@ with fail 'get_pages_persistent ENOTSUPP 1' registers "where memory cannot be pi
 with fail 'get_pages_persistent EIO 1' registers "and so where the driver cannot hold the memory itself" ok
 equal "by the revocable client" 2 "$(peer nv_mem_revocable num_alloc_mrs)"
 with bar1_bytes 2000000 registers "a BAR1 that is too small" ENOMEM
+# 36 MiB of it are never given out.
+in_one_mib() { with bar1_bytes $((37 << 20)) check "$@" <<<""; }
+in_one_mib "room for memory that is registered three times, once" gpuverbs register --length 1M --kept 2
+in_one_mib "but none for more memory" gpuverbs register --length 1088K --expect ENOMEM
 registers "and then it works" ok
 unload_module
 load_module persistent_api_support=0
 with fail 'get_pages ENOMEM 1' registers "revocable: no room in BAR1" ENOMEM
+# The first one also pins a page for the driver's verdict, in another way.
+registers "revocable: with room" ok
+in_one_mib "revocable: room for memory that is registered three times, once" gpuverbs register --length 1M --kept 2
+in_one_mib "revocable: but none for more memory" gpuverbs register --length 1088K --expect ENOMEM
 with fail 'get_pages ENOTSUPP 1' registers "revocable: unsupported memory" EOPNOTSUPP
 for step in umem id driver; do
 	echo "$step 1" >"$CORE/fail"
