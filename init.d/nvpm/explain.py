@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints one word of errno."""
+import os
 import re
 
-from .machine import MODULE, Machine, modinfo
+from .machine import CALLBACK, MODULE, Machine, modinfo
 
 INSTALL_DRIVER = "Install NVIDIA's kernel modules, the open or the proprietary ones (nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
 INSTALL_CORE = "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
 UNLOAD_PEERMEM = "modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
 NEW_INITRAMFS = "make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
 REINSTALL = "Install the package that it comes from again, for kernel {kernel}: modinfo -n {module} names the file."
+
+OTHER_CALLBACK = (
+    "The module nv_peer_mem_callback stays loaded until the next boot, and this version of "
+    "nv_peer_mem needs another one: reboot. Until then only the version of nv_peer_mem that was "
+    "loaded before can be loaded.")
 
 # What modprobe or the kernel has said, and what to do; for some modules it differs. The first match counts, because kernels say several things.
 # {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER.
@@ -32,6 +38,11 @@ SAID = (
      "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters."),
     ("version magic", {MODULE: "{module} was built for another kernel. {to_unlink}Build it for this one: {build}",
                        "": "{module} was built for another kernel. " + REINSTALL}),
+    # The callback module outlives the version of nv_peer_mem that it came with. Where the kernel's
+    # log cannot be read there is the word of errno.
+    ("that is loaded is of another version|disagrees about version of symbol nvpm_callback"
+     "|rotocol not supported", OTHER_CALLBACK),
+    ("Unknown symbol nvpm_callback", "{callback_lacks}"),
     ("disagrees about version of symbol", "{disagrees}"),
     ("Unknown symbol ib_(un)?register_peer_memory_client", "The RDMA core that is loaded has no peer memory. " + INSTALL_CORE),
     ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
@@ -56,6 +67,11 @@ BY_INSTALLER = {
     "install": {"kmod": "The kmod package is for another kernel. Build one for this: {build}", "make": "Build it: {build}",
                 "dkms": "Build it: {build}; if that skips the kernel, it says why."},
 }
+# Signatures count for each file: the module, the callback module and the marker.
+SIGN = (
+    "Sign the modules with a key that this machine trusts: "
+    "for file in {directory}/nv_peer_mem*.ko; do "
+    "/lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE $file; done")
 BUILD_AGAIN = {MODULE: "{rebuild}", "nvidia": "install the NVIDIA driver's dkms package again", "": "install the package again that {module} is from"}
 
 
@@ -90,6 +106,9 @@ class Advice:
             return "kmod"
         return "make" if "/extra/" in self["filename"] else "dkms"
 
+    def directory(self):
+        return os.path.dirname(self["filename"])
+
     def to_unlink(self):
         """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of OFED and of the driver."""
         weak = "/weak-updates/" in self["filename"]
@@ -99,7 +118,7 @@ class Advice:
         """How this machine comes to trust a module that was built on it. If the firmware has the key already, the key is not what is missing."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
-            todo = "Sign it with a key that this machine trusts: /lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE {filename}"
+            todo = SIGN
         elif not self.machine.exists(self.key()):
             todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
         elif "already enrolled" in known or "built-in trusted keyring" in known:
@@ -143,6 +162,15 @@ class Advice:
         if name.startswith("nvidia"):
             return self.filled("The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot.")
         return self.filled("The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}")
+
+    def callback_lacks(self):
+        """modprobe loads nv_peer_mem_callback along, unless its list of modules is out of date."""
+        if self.machine.loaded(CALLBACK):
+            return OTHER_CALLBACK
+        return self.filled(
+            "The module nv_peer_mem_callback, which nv_peer_mem needs, was not loaded with it: run "
+            "depmod, then try again. If there is no such module (modinfo nv_peer_mem_callback), "
+            "build both again: {rebuild}")
 
     def driver_lacks(self):
         if not self.machine.loaded("nvidia"):

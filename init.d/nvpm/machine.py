@@ -8,6 +8,8 @@ import subprocess
 from typing import Dict, List, Tuple
 
 MODULE = "nv_peer_mem"
+# What the NVIDIA driver calls; it comes with the module, and stays loaded until the next boot.
+CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
 STATISTICS = "/sys/module/nv_peer_mem/statistics/"

@@ -6,7 +6,9 @@ import zlib
 
 from .explain import Advice
 from .fact import bad, first, good, none, warn
-from .machine import CONF, MODULE, PARAMETERS, SERVICE, STATISTICS, configuration, configured, modinfo, rust
+from .machine import (
+    CALLBACK, CONF, MODULE, PARAMETERS, SERVICE, STATISTICS, configuration, configured, modinfo,
+    rust)
 
 GROUNDS = {
     "in-kernel": "in-kernel: with the kernel's own Rust crates",
@@ -32,10 +34,24 @@ def facts(machine):
     yield from first("module", "installed", [
         (loaded and not installed, bad, "not for kernel %s: it will be gone after a reboot" % kernel, install),
         (installed and not loaded, good, "version %s for kernel %s" % (installed, kernel))])
+    yield from callback_facts(machine)
     yield from first("module", "rust", [(rust(machine) in GROUNDS, none, GROUNDS.get(rust(machine)))])
     for file in machine.glob(PARAMETERS + "*"):
         yield from first("module", os.path.basename(file), [(machine.readable(file), none, machine.text(file))])
     yield from boot_facts(machine)
+
+
+def callback_facts(machine):
+    """Of the module that cannot be unloaded. It is no remnant, and in nobody's way."""
+    resident, loaded = machine.loaded(CALLBACK), machine.loaded(MODULE)
+    version = machine.text("/sys/module/%s/version" % CALLBACK) or "unknown"
+    yield from first("module", "callback module", [
+        (resident and loaded, good,
+         "%s, version %s: it stays loaded until the next boot, because the NVIDIA driver may call "
+         "it late; nv_peer_mem can be unloaded and updated meanwhile" % (CALLBACK, version)),
+        (resident, good,
+         "%s, version %s, is still loaded and stays until the next boot, because the NVIDIA driver "
+         "may call it late; it needs neither driver nor RDMA core" % (CALLBACK, version))])
 
 
 def boot_facts(machine):

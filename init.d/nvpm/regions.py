@@ -100,9 +100,11 @@ def as_json(machine):
 
 
 def holders(machine):
-    """Who keeps the module from being unloaded. A module that was loaded before an update keeps no list."""
+    """Who keeps the module from being unloaded; what was left behind does not. A module that was
+    loaded before an update keeps no list."""
     try:
-        found = ["%s has %s" % (process.who, process.what) for process in processes(machine, regions(machine))]
+        live = [one for one in regions(machine) if one.state != "left"]
+        found = ["%s has %s" % (process.who, process.what) for process in processes(machine, live)]
     except Unreadable:
         found = []
     return found or ["process %d (%s) has an RDMA device open" % process for process in open_devices(machine)]

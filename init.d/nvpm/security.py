@@ -4,7 +4,7 @@ import re
 
 from .explain import Advice
 from .fact import bad, first, good, none
-from .machine import modinfo
+from .machine import CALLBACK, modinfo
 
 # The value is the fifth byte.
 VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -19,10 +19,13 @@ def facts(machine):
         (True, none, "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firmware/efi/efivars)")])
     yield from first("security", "lockdown", [(lockdown, none, lockdown)])
     yield none("security", "signature required", "yes" if demanded else "no")
-    yield from first("security", "module signed by", [
-        (modinfo(machine).get("signer"), good, modinfo(machine).get("signer")),
-        (modinfo(machine) and not demanded, none, "nobody; this kernel does not require it"),
-        (modinfo(machine), bad, "nobody: this kernel does not load it", lambda: to_sign(Advice(machine)))])
+    # Both have to be: the kernel does not load the one without the other.
+    for prefix, fields in ("", modinfo(machine)), ("callback ", modinfo(machine, CALLBACK)):
+        yield from first("security", prefix + "module signed by", [
+            (fields.get("signer"), good, fields.get("signer")),
+            (fields and not demanded, none, "nobody; this kernel does not require it"),
+            (fields, bad, "nobody: this kernel does not load it",
+             lambda: to_sign(Advice(machine)))])
 
 
 def to_sign(advice):

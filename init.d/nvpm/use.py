@@ -13,8 +13,15 @@ FAILURES = {
     "failed_not_supported": "The memory or the device does not support it: dmesg | grep nv_peer_mem says which.",
     "failed_freed": "A program freed GPU memory while it was registering it: correct the program.",
     "failed_driver": "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'",
-    "failed_left_behind": "A process, or its user, has as many registrations as allowed in left_behind: it cannot register more until it frees that memory.",
-    "left_behind": "These registrations ended in another process than the one that made them, for example in a child that inherited them: their GPU memory stays pinned until the process that made them frees it, or ends. Deregister where it was registered.",
+    "failed_left_behind":
+        "A user has as many registrations as allowed in left_behind (16384, or 4 TiB of them): "
+        "this user cannot register more until some of that memory is freed. nvpm regions lists "
+        "them as left.",
+    "left_behind":
+        "These registrations ended in another process than the one that made them, for example in "
+        "a child that inherited them: their GPU memory stays pinned until the process that made "
+        "them frees it, or ends. Deregister where it was registered. They do not keep nv_peer_mem from "
+        "being unloaded.",
 }
 
 # What the driver says of a GPU and a device that have met.

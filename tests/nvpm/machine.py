@@ -15,12 +15,14 @@ SWITCH = "pci0000:00/0000:00:01.0/0000:01:00.0"
 
 GOOD = {
     "/sys/module/nv_peer_mem/version": "2.0.0",
+    "/sys/module/nv_peer_mem_callback/version": "2.0.0",
     "/sys/module/nv_peer_mem/parameters/persistent_api_support": "1",
     "/sys/module/nv_peer_mem/parameters/peerdirect_support": "0",
     f"{STATISTICS}/ground": "in-kernel",
     f"{STATISTICS}/core_api": "MLNX_OFED 5.4 and later",
     f"{STATISTICS}/clients": "nv_mem persistent\nnv_mem_revocable revocable\nnv_mem_fixed persistent",
     "/modinfo/nv_peer_mem": "version=2.0.0\nrust=in-kernel\nsigner=DKMS module signing key",
+    "/modinfo/nv_peer_mem_callback": "version=2.0.0\nsigner=DKMS module signing key",
     "/modinfo/nvidia": "version=590.1\nlicense=Dual MIT/GPL",
     "/sys/module/nvidia/version": "590.1",
     "/sys/module/nvidia/taint": "OE",
