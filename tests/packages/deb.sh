@@ -32,6 +32,7 @@ installed() {
 	check "$1: no other version is left in dkms" fails grep -v "^nvidia-peer-memory/$1," <(dkms status nvidia-peer-memory)
 	check "$1: the module is of this version" [ "$(module_version)" = "$1" ]
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
+	callback_comes "$1"
 }
 
 # leaves TEXT [COMMAND...]: what a package that is removed does with the module: it leaves it alone.
@@ -111,6 +112,7 @@ check "trying to would be an error" fails saying leave "${hidden[@]}"
 told "the packages can be removed, and leave it" "$left_alone" dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 rmdir /sys/module/nv_peer_mem
 check "the module is gone" fails module_file
+check "the callback module, too" fails loads nv_peer_mem_callback
 check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
 check "and be installed again" saying by_dpkg "${new[@]}"
 installed "$version"

@@ -72,8 +72,19 @@ files() {
 module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
+# field NAME MODULE: what the module says of itself.
+field() { modinfo -k "$kver" -F "$1" "$2"; }
+
 # loads NAME: that modprobe finds it and all that it needs.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
+
+# callback_comes VERSION: the module that nv_peer_mem cannot be loaded without.
+callback_comes() {
+	check "$1: the callback module is loaded with it" grep -q '/nv_peer_mem_callback\.ko' <(loads nv_peer_mem)
+	check "$1: it is of this version" [ "$(field version nv_peer_mem_callback)" = "$1" ]
+	check "$1: it is signed, or not, as the module is" [ "$(field signer nv_peer_mem_callback)" = "$(field signer nv_peer_mem)" ]
+	check "$1: it needs no other module" [ "$(grep -c '^insmod' <(loads nv_peer_mem_callback))" = 1 ]
+}
 
 # NVIDIA's.
 driver=/lib/modules/$kver/updates/dkms/nvidia.ko

@@ -20,11 +20,13 @@ check "of this version" [ "$(module_version)" = "$version" ]
 check "where others do not put it" grep -q '/extra/nv_peer_mem\.ko' <(module_file)
 check "the marker, too" saying make marker_install
 umask 022
-check "everybody can read both" [ "$(stat -c %a "/lib/modules/$kver/extra" "/lib/modules/$kver"/extra/*.ko* | paste -sd' ')" = "755 644 644" ]
+check "everybody can read them" [ "$(stat -c %a "/lib/modules/$kver/extra" "/lib/modules/$kver"/extra/*.ko* | paste -sd' ')" = "755 644 644 644" ]
+callback_comes "$version"
 check "it needs the module" grep -q '/extra/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 check "it is uninstalled" saying make uninstall
 check "modprobe does not know it any more" fails module_file
 check "nor the marker" fails loads nv_peer_mem_marker
+check "nor the callback module" fails loads nv_peer_mem_callback
 rmdir "/lib/modules/$kver/extra"
 files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
@@ -33,9 +35,9 @@ told "uninstalling again is no error" "make install has put nothing into /lib/mo
 # below WORD: as a package is made; relative to where make was called.
 below() {
 	check "$1: installed" saying make install marker_install "$1"
-	check "$1: both modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \
-		"$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem.ko* nv_peer_mem_marker.ko)" ]
-	check "$1: and nothing else" [ "$(find stage -type f | wc -l)" = 2 ]
+	check "$1: the modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \
+		"$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem.ko* nv_peer_mem_callback.ko* nv_peer_mem_marker.ko)" ]
+	check "$1: and nothing else" [ "$(find stage -type f | wc -l)" = 3 ]
 	check "$1: nothing was put anywhere else" fails module_file
 	check "$1: uninstalled" saying make uninstall "$1"
 	check "$1: nothing is left" [ -z "$(find stage -type f)" ]

@@ -18,7 +18,7 @@ check "beside that driver" grep -F "$driver (version $(modinfo -F version "$driv
 check "without a warning" fails grep -iE 'warning|objtool:|modpost:' "$log"
 note "$(basename "$driver") $(modinfo -F version "$driver"), kernel $kver, Rust $(modinfo -k "$kver" -F rust nv_peer_mem)"
 
-for name in nv_peer_mem nv_peer_mem_marker; do
+for name in nv_peer_mem nv_peer_mem_callback nv_peer_mem_marker; do
 	check "$name: what it needs is found" saying loads "$name"
 	check "$name: its licence" [ "$(modinfo -k "$kver" -F license "$name")" = "Dual BSD/GPL" ]
 done
@@ -26,8 +26,12 @@ loads nv_peer_mem >"$said"
 check "the driver comes first" says "insmod $driver"
 
 xz -dcf "$(module_file)" >/tmp/nv_peer_mem.ko
+# What the callback module exports, as a list of symbols has it.
+sed -n 's/^EXPORT_SYMBOL(\(.*\));$/0x0\t\1\tnv_peer_mem_callback\tEXPORT_SYMBOL/p' \
+	"/usr/src/nvidia-peer-memory-$version/src/callback/callback.c" >/tmp/callback.symvers
 check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/object closed /tmp/nv_peer_mem.ko \
-	"/lib/modules/$kver/build" /usr/src/ofa_kernel/default/Module.symvers /lib/nv_peer_mem/nvidia.symvers
+	"/lib/modules/$kver/build" /usr/src/ofa_kernel/default/Module.symvers /lib/nv_peer_mem/nvidia.symvers \
+	/tmp/callback.symvers
 check "what it imports of the driver has versions" [ "$(grep -c . <(imports))" -ge 6 ]
 while read -r crc name; do
 	check "$name has the version of the driver's own build" grep -q "^$crc	$name	" /lib/nv_peer_mem/nvidia.symvers

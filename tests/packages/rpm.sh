@@ -17,6 +17,7 @@ erase() { "${rpm[@]}" -e $("${rpm[@]}" -qa --qf '%{NAME}\n' 'nvidia_peer_memory*
 of_version() {
 	check "$2: the module is of version $1" [ "$(module_version)" = "$1" ]
 	check "$2: modprobe finds all that it needs" loads nv_peer_mem
+	callback_comes "$1"
 	check "$2: NVIDIA's module keeps its name" grep -q '/nvidia-peermem\.ko' <(loads nvidia_peermem)
 	check "$2: the marker needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 }
@@ -39,6 +40,7 @@ life() {
 	mkdir -p /sys/module/nv_peer_mem
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
+	check "$1: the callback module is gone" fails loads nv_peer_mem_callback
 	# rpm keeps what somebody has edited, and so its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
 	rmdir /etc/infiniband

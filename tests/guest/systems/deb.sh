@@ -40,6 +40,7 @@ boot_2() {
 	program_ends
 	runs dpkg --purge nvidia-peer-memory nvidia-peer-memory-dkms
 	check "the module is unloaded" eval '! loaded'
+	check "the callback module stays until the next boot" test -d /sys/module/nv_peer_mem_callback
 	equal "nothing is left of it" '' "$(find /etc /usr/lib /usr/src /var/lib/dkms \
 		\( -name '*nv_peer_mem*' -o -name '*nvidia[-_]peer[-_]memory*' \) \
 		-not -path '/usr/lib/nv_peer_mem*' | paste -sd' ')"
