@@ -46,7 +46,7 @@ look() {
 	grep -q '^CONFIG_KASAN=y' "$tree/.config" || [ "$bytes" -lt 200000 ]
 	local driver=closed
 	[[ ${2-} != *-open ]] || driver=open
-	/in/object "$driver" "$ko" "$tree" "$core" "$source/nvidia.symvers"
+	/in/object "$driver" "$ko" "$tree" "$core" "$source/nvidia.symvers" "$source/Module.symvers"
 	[ "$1" = in-kernel ] || /in/object closed "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
@@ -75,7 +75,7 @@ mistakes() {
 			ret
 	ASM
 	build prebuilt >/dev/null || true
-	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" >/tmp/mistakes; then return 1; fi
+	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" "$source/Module.symvers" >/tmp/mistakes; then return 1; fi
 	# Old kernels load no module that asks for that table; modpost says nothing of it.
 	local kind kinds=('imports for GPL' 'nobody exports _GLOBAL_OFFSET_TABLE_')
 	if [ "$(uname -m)" = x86_64 ]; then kinds+=('SSE'); else kinds+=('floating point' 'return addresses'); fi

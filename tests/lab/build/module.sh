@@ -14,5 +14,5 @@ make KVER="$kver" NVPM_RUST="$rust"
 grep -x "PACKAGE_VERSION=\"$(modinfo -F version nv_peer_mem.ko)\"" dkms.conf
 make KVER="$kver" NVPM_RUST="$rust" install
 # Guests load it again and again, and unpacking is slow there.
-find "/lib/modules/$kver" -name 'nv_peer_mem.ko.xz' -exec xz -d {} +
+find "/lib/modules/$kver" -name 'nv_peer_mem*.ko.xz' -exec xz -d {} +
 depmod "$kver"
