@@ -41,7 +41,11 @@ def facts(machine):
         yield from first("use", name, [
             (name in FAILURES and count not in ("", "0"), warn, count, FAILURES.get(name)),
             (count, good if name.startswith("failed_") else none, count)])
-    for gpu, device, said in (line.split()[:3] for line in machine.lines(STATISTICS + "pairs")):
+    pairs = machine.lines(STATISTICS + "pairs")
+    yield from first("use", "pairs", [
+        (os.geteuid() and machine.exists(STATISTICS + "pairs") and not pairs, unread,
+         "which GPUs and RDMA devices have met")])
+    for gpu, device, said in (line.split()[:3] for line in pairs):
         yield from first("use", "%s %s" % (gpu, device), [(True, *PAIRS.get(said, REFUSED))])
     if figures["regions"] not in ("", "0"):
         yield from first("use", "processes", [(os.geteuid(), unread, "which processes have an RDMA device open")])
