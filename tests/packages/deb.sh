@@ -33,6 +33,7 @@ installed() {
 	check "$1: the module is of this version" [ "$(module_version)" = "$1" ]
 	check "$1: modprobe finds all that it needs" loads nv_peer_mem
 	callback_comes "$1"
+	check "$1: dkms has signed it" [ "$(field signer nv_peer_mem_callback)" ]
 }
 
 # leaves TEXT [COMMAND...]: what a package that is removed does with the module: it leaves it alone.
