@@ -262,6 +262,8 @@ def of_module(name):
     and device. Of either the file without debug information, which the one has and the other has
     not."""
     path = Path(f"/tmp/{name}.ko")
+    # What ours needs is loaded once, and stays.
+    run("modprobe", "nv_peer_mem_callback")
     run("strip", "--strip-debug", "-o", path, run("modinfo", "-n", name))
     with open(path, "rb") as file:
         began = time.monotonic_ns()
@@ -280,6 +282,7 @@ def load(name, mode):
     """Versions of nvidia-peermem without the parameter say so and ignore it: their clients are in
     the order of the revocable. The first registration is of_module's."""
     ground = name.removeprefix("nv_peer_mem-")
+    run("modprobe", "nv_peer_mem_callback")
     command = ["modprobe", name] if name in MODULES else ["insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko"]
     run(*command, *(["persistent_api_support=0"] if mode == "revocable" else []))
     if name not in MODULES and read("/sys/module/nv_peer_mem/statistics/ground") != ground:
