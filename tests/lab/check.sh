@@ -225,7 +225,11 @@ check_arithmetic() {
 	export HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
 	echo "note HOST_SEED=$HOST_SEED"
 	cargo test --test arithmetic
-	! cargo miri --version || cargo miri test --test arithmetic
+	if cargo miri --version; then
+		cargo miri test --test arithmetic
+	else
+		echo "note not watched by Miri, which this rustc does not have"
+	fi
 }
 
 # Each is killed by the test that it names.

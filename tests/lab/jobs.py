@@ -111,7 +111,7 @@ class Job:
 
     def run_guest(self):
         # Where time counts instructions, none passes while all processors wait: for scenarios that sleep.
-        if any("\n# Clock: instructions" in (TOP / f"tests/guest/scenarios/{name}.sh").read_text(encoding="utf-8") for name in self.runs):
+        if any("Clock" in headers(name) for name in self.runs):
             self.options = {"clock": "instructions"}
         guest = Guest(self.name, self.made("guest", self.machine, *self.layers), self.runs, self.guest_words(), **self.options)
         self.run_in(guest, guest.scenarios)
@@ -190,6 +190,24 @@ class Job:
 # ---- the table ----------------------------------------------------------------
 
 
+def headers(scenario):
+    """What the comment at the beginning of a scenario says of it, as NAME: VALUE."""
+    text = (TOP / f"tests/guest/scenarios/{scenario}.sh").read_text(encoding="utf-8")
+    comment = re.match("(#.*\n)*", text).group()
+    return dict(re.findall(r"^# ([A-Z]\w*): (.*)", comment, re.MULTILINE))
+
+
+def check_headers(scenario):
+    """A misspelt one would silently be none."""
+    known = {"Shows": ".+", "Clock": "instructions, .*|instructions"}
+    found = headers(scenario)
+    for name, value in found.items():
+        if name not in known or not re.fullmatch(known[name], value):
+            raise Wrong(f"tests/guest/scenarios/{scenario}.sh: '# {name}: {value}' means nothing; there are: {', '.join(known)}")
+    if "Shows" not in found:
+        raise Wrong(f"tests/guest/scenarios/{scenario}.sh: a line '# Shows: ...' is missing")
+
+
 def read_table():
     """The jobs, each of whose words means something; and each scenario is in one of them."""
     jobs = []
@@ -220,6 +238,8 @@ def read_table():
                     raise Wrong(f"tests/jobs.md: {job.name}: there is no '{word}' ({what})")
         used.setdefault(job.kind, set()).update(job.runs)
         jobs.append(job)
+    for scenario in known["guest"]:
+        check_headers(scenario)
     used["guest"] |= used["pair"]
     used["pair"] = used["guest"]
     for kind in PLACES:

@@ -31,5 +31,6 @@ for step in umem id driver; do
 	nothing_left "the core's own failure at '$step'"
 done
 with_core null_device registers "a device that is not on PCI" EOPNOTSUPP
+mark_log
 with page_table_version $((0x30000)) registers "an unknown version of the driver's table" EOPNOTSUPP
-expect_log "and the log says what to do" 'nv_peer_mem: .*version 0x30000.*install a version of nv_peer_mem that fits the driver'
+expect_log "and the log says what to do" 'nv_peer_mem: .*page table has version 0x30000.*install a version of nv_peer_mem that fits the driver'
