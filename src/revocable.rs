@@ -224,7 +224,7 @@ enum Then {
     /// The memory of an orphan has been freed.
     Forget,
     /// Drop what the device has never reached.
-    Drop(#[allow(dead_code)] Option<Phase>),
+    Drop { _rest: Option<Phase> },
 }
 
 /// The driver takes the memory of a registration back when this returns: `nv_peer_mem_callback` calls it. By
@@ -254,7 +254,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
             }
             Phase::Unmapped { unmapped, .. } => {
                 let _unmapped = Some(unmapped);
-                (Phase::Revoked { _unmapped }, Then::Drop(None))
+                (Phase::Revoked { _unmapped }, Then::Drop { _rest: None })
             }
             // The device has never reached the memory, or does not any more.
             unmapped @ (Phase::Pinned { .. }
@@ -262,17 +262,19 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
             | Phase::Mapping { .. }
             | Phase::Unpinning) => (
                 Phase::Revoked { _unmapped: None },
-                Then::Drop(Some(unmapped)),
+                Then::Drop {
+                    _rest: Some(unmapped),
+                },
             ),
             Phase::Orphan => (Phase::Orphan, Then::Forget),
-            other => (other, Then::Drop(None)),
+            other => (other, Then::Drop { _rest: None }),
         })),
     });
     match then {
         Some(Then::Invalidate(context)) => revoke_mapped(number, context),
         Some(Then::Forget) => number.forget_orphan(),
         // Unknown: it was deregistered, in this load of the module or in an earlier one.
-        Some(Then::Drop(_)) | None => {}
+        Some(Then::Drop { .. }) | None => {}
     }
 }
 
