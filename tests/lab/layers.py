@@ -215,7 +215,8 @@ class Layers:
         self.add("nvsource", "NVIDIA's header from Debian (35 MB)", on=self.lab_base, network=True)
 
     def neighbours(self):
-        """NVIDIA's side and the RDMA core's, and what else there is."""
+        """The RDMA core's side and NVIDIA's, which is the upper one: it is edited more often."""
+        self.add("ofed", f"RDMA core with peer memory for {self.kver}", LAB / "ofed", LAB / "compat.h", words=(self.kver, self.kseries))
         if self.kdriver in ("open", "closed"):
             self.nvsource()
             self.add("nvidia", f"simulated NVIDIA driver, {self.kdriver}", LAB / "nvidia", LAB / "compat.h",
@@ -227,7 +228,6 @@ class Layers:
                             "or look again with tests/run update.")
             self.add("realdriver", f"NVIDIA's own driver, {versions[-1]} (a minute or two)", LAB / "idlegpu",
                      on=f"{self.packaging()}:{self.stack}", words=(self.kver, versions[-1]), network=True)
-        self.add("ofed", f"RDMA core with peer memory for {self.kver}", LAB / "ofed", LAB / "compat.h", words=(self.kver, self.kseries))
 
     def neighbours_of_ours(self):
         self.add("neighbours", "modules and programs beside ours", LAB / "cpumap", LAB / "mistakes", LAB / "compat.h",
@@ -242,10 +242,9 @@ class Layers:
         self.kernel()
         self.neighbours()
         self.neighbours_of_ours()
-        # For arm64 `ready` is what a release has for that processor.
-        ready = self.beside("ready", self.base, "the Rust half as assembly", *MODULE)
-        self.ready = self.path(ready) / "ready"
-        self.add("module", f"nv_peer_mem.ko, {self.kground}", *MODULE, self.ready, words=(self.kver, self.kground))
+        # Compiled against the kernel's own crate, the module takes half a minute less.
+        ready = [] if self.kground == "in-kernel" else [self.make_ready()]
+        self.add("module", f"nv_peer_mem.ko, {self.kground}", *MODULE, *ready, words=(self.kver, self.kground))
         for extra in sorted(set(extras)):
             if self.kflavour != "amd64" and extra not in ("generations", "grounds"):
                 raise Wrong(f"machines of arm64 have no layers '{extra}'.")
@@ -260,6 +259,11 @@ class Layers:
                                  *self.client_sources, words=["aarch64-unknown-linux-gnu"])
             self.guest_stack = f"{client}:{above}{self.root(RELEASE, ARM64, 'arm64root')}"
 
+    def make_ready(self):
+        """For arm64 `ready` is what a release has for that processor."""
+        ready = self.beside("ready", self.base, "the Rust half as assembly", *MODULE)
+        return self.path(ready) / "ready"
+
     def clienttools(self):
         """What the verbs client is compiled in."""
         tools = self.beside("clienttools", self.lab_base, "crates for the verbs client (half a minute)",
@@ -272,16 +276,16 @@ class Layers:
         self.add("gpuverbs", "verbs client of the lab", *self.client_sources, on=self.clienttools())
 
     def extra_generations(self):
-        self.add("generations", "drivers and RDMA cores of other generations", LAB / "nvidia", LAB / "compat.h", *MODULE, self.ready,
+        self.add("generations", "drivers and RDMA cores of other generations", LAB / "nvidia", LAB / "compat.h", *MODULE, self.make_ready(),
                  words=(self.kver, self.kground, self.kdriver))
 
     def extra_grounds(self):
-        self.add("grounds", "the module compiled in every way (minutes)", *MODULE, self.ready, LAB / "object", words=[self.kver])
+        self.add("grounds", "the module compiled in every way (minutes)", *MODULE, self.make_ready(), LAB / "object", words=[self.kver])
         # What was found of them.
         self.compiled = self.path(self.stack.split(":")[0]) / "grounds"
 
     def extra_ready(self):
-        self.stack = f"{self.ready.parts[-3]}:{self.stack}"
+        self.stack = f"{self.make_ready().parts[-3]}:{self.stack}"
 
     def extra_programs(self):
         """Beneath a kernel's packages: dpkg must know the last."""
@@ -397,7 +401,8 @@ class Layers:
             trees = where / f"root/usr/src/ofa_kernel/{os.uname().machine}"
             trees.mkdir(parents=True)
             (where / "root/usr/lib").mkdir()
-            subprocess.run(["cp", "-a", self.path(newer.split(":")[0]) / "usr/src/ofa_kernel/default", trees / self.newer_kver], check=True)
+            ofed = next(full for full in newer.split(":") if full.startswith("ofed-"))
+            subprocess.run(["cp", "-a", self.path(ofed) / "usr/src/ofa_kernel/default", trees / self.newer_kver], check=True)
             for full in reversed(newer.split(":")):
                 subprocess.run(["cp", "-dRlf", "--preserve=mode,ownership,timestamps", self.path(full) / "usr/lib/modules", where / "root/usr/lib/"],
                                check=True)

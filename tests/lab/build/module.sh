@@ -7,7 +7,7 @@ set -euo pipefail
 kver=$1 rust=$2
 mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-cp -a /in/ready /tmp/build/src/prebuilt
+[ ! -e /in/ready ] || cp -a /in/ready /tmp/build/src/prebuilt
 cd /tmp/build
 make KVER="$kver" NVPM_RUST="$rust"
 [ "$(modinfo -F rust nv_peer_mem.ko)" = "$rust" ]
