@@ -97,7 +97,10 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (!table->entries || !table->pages)
 		return 0;
 	phys = table->pages[0]->physical_address;
-	/* Not pfn_valid(), which is for GPL modules only in some kernels. */
+	/*
+	 * Not pfn_valid(), which is for GPL modules only in some kernels. On x86 this would
+	 * take a BAR at about 132 TiB for the kernel's own text; no machine has one there.
+	 */
 	if (!virt_addr_valid(__va(phys)))
 		return 0;
 	page = pfn_to_page(PHYS_PFN(phys));
