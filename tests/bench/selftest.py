@@ -99,7 +99,8 @@ TRACE = """\
 """
 
 # What looks as if it had been measured: code, sizes that interfaces have, names and years do not.
-NO_FIGURE = r"(?m)<!--.*-->|^    .*$|`[^`]*`|\]\([^)]*\)|\b\d+ [KMG]iB\b|\b(?:[VH]100|BAR1)\b|\b20\d\d\b"
+NO_FIGURE = (r"(?m)<!--.*-->|^    .*$|`[^`]*`|\]\([^)]*\)|\b\d+ [KMG]iB\b|"
+             r"\b(?:[VH]100|BAR1)\b|\b20\d\d\b")
 
 
 def main(directory):
@@ -114,7 +115,8 @@ def main(directory):
         kept.rename(directory / "before.json")
     docs.mkdir()
     for changed, status in ((None, 1), ({}, 0)):
-        kept.write_text(json.dumps({"facts": FACTS, "measurements": list(made_up(DYNAMIC, changed))}), encoding="utf-8")
+        measurements = list(made_up(DYNAMIC, changed))
+        kept.write_text(json.dumps({"facts": FACTS, "measurements": measurements}), encoding="utf-8")
         assert report.main(directory, docs) == status and any(docs.iterdir()) == (not status), "only a complete run is written"
     for name, colour in product(FILES, COLOURS.values()):
         lines = [path for path in ElementTree.parse(docs / name).iter("{http://www.w3.org/2000/svg}path") if colour in path.get("style", "")]
