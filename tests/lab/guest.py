@@ -90,7 +90,9 @@ class Guest:
             "-device", "virtio-9p-pci,fsdev=guest,mount_tag=guest",
             "-object", f"memory-backend-file,id=bar,mem-path={run}/bar,size={GPU_MB}M,share=on",
             "-device", "ivshmem-plain,memdev=bar",
-            "-netdev", f"{self.net},id=net", "-device", f"e1000e,netdev=net,mac={self.mac}",
+            # Behind a bridge, and so on another bus than the first.
+            "-device", "pcie-root-port,id=bridge,chassis=1",
+            "-netdev", f"{self.net},id=net", "-device", f"e1000e,bus=bridge,netdev=net,mac={self.mac}",
             "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=lab,name=lab",
         ]
 
