@@ -46,10 +46,13 @@ impl<T: Send> Global<T> {
     /// Uses the table under its lock; [`None`] if it is not installed. `work` neither sleeps nor uses the
     /// table by another call: both would deadlock.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        // If there is no table, what `work` has taken along is dropped at the end, without the lock.
+        let mut work = Some(work);
         self.locked(|table| {
             // SAFETY: By the type's invariant NULL or a valid table. This thread holds the lock, so no other
             // one has a reference; nor has this one, since taking the lock twice does not return.
-            unsafe { table.load(Ordering::Relaxed).as_mut() }.map(work)
+            let table = unsafe { table.load(Ordering::Relaxed).as_mut() }?;
+            work.take().map(|work| work(table))
         })
     }
 

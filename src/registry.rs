@@ -144,9 +144,13 @@ impl Number {
 
     /// Looks at the record, if the registration exists.
     pub(crate) fn look<R>(self, look: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        REGISTRY
-            .with(|registry| registry.records.get_mut(&self.0).map(look))
-            .flatten()
+        // If there is no record, what `look` has taken along is dropped at the end, without the lock.
+        let mut look = Some(look);
+        let seen = REGISTRY.with(|registry| {
+            let record = registry.records.get_mut(&self.0)?;
+            look.take().map(|look| look(record))
+        });
+        seen.flatten()
     }
 
     /// Changes the record's phase, if the registration exists, and wakes the threads that wait for that.

@@ -8,7 +8,8 @@ use crate::{
     explore::{explore, Preemptions::*},
     extents::{Range, GPU_PAGE},
     module_ref::ModuleRef,
-    peer_client::Kind,
+    peer_client::{Client, Kind},
+    persistent::Persistent,
     registry::Registered,
     world::{as_process, spawn, world},
 };
@@ -120,6 +121,25 @@ fn once_whatever_comes_and_goes() {
         deregister(&first);
         deregister(&last);
         free(B);
+        module.unload();
+    });
+}
+
+/// A call of the core for a registration that has ended finds nothing, and what it had is given back.
+#[test]
+fn no_more_for_a_late_call() {
+    explore(Any, || {
+        let module = Module::persistent();
+        allocate(A);
+        let range = Range::new(A, GPU_PAGE).unwrap();
+        let module_ref = ModuleRef::get().unwrap();
+        let registered = Registered::new(&range, 0, module_ref).unwrap();
+        let number = registered.number();
+        drop(registered);
+        assert_eq!(Persistent::acquire(number, &range), Ok(true));
+        assert!(!world().driver.is_pinned());
+        assert_eq!(Persistent::dma_unmap(number), ());
+        free(A);
         module.unload();
     });
 }
