@@ -41,14 +41,12 @@ int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 }
 
 /*
- * The page table's major number went from 1 to 2 when a field was appended; the
- * fields read here are the same in both.
+ * Since 1.2, which drivers from 535 on have, it has the UUID. The major number went to 2
+ * when the flags were appended; the fields read here are the same in both.
  */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 {
-	u32 major = table->version >> 16;
-
-	return major == 1 || major == 2;
+	return table->version >= 0x00010002 && table->version < 0x00030000;
 }
 
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
@@ -56,17 +54,14 @@ bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 	return NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(mapping);
 }
 
-/* What came with later page tables, by its place: the header may be older than the driver. */
-#define NVPM_PAGE_TABLE_UUID 24
-#define NVPM_PAGE_TABLE_FLAGS 32
-#define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
-
 const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)
 {
-	if (table->version < 0x00010002)
-		return NULL;
-	return *(const u8 *const *)((const u8 *)table + NVPM_PAGE_TABLE_UUID);
+	return table->gpu_uuid;
 }
+
+/* What came with 2.0, by its place: the header may be older than the driver. */
+#define NVPM_PAGE_TABLE_FLAGS 32
+#define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
 
 /* Whether a PCI device has its memory there. */
 static bool nvpm_is_bar(u64 phys)

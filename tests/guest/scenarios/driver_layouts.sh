@@ -17,10 +17,12 @@ claims 1 dma_mapping_version 0x10000 EOPNOTSUPP 'mapping 1.0'
 claims 1 dma_mapping_version 0x30000 EOPNOTSUPP 'mapping 3.0'
 claims 1 dma_entries_short 1 EIO 'a mapping of fewer pages'
 for support in 1 0; do
-	for version in 0x10000 0x10001 0x10002 0x20000; do
+	for version in 0x10002 0x20000 0x20001; do
 		claims $support page_table_version $version ok "table $version"
 	done
-	claims $support page_table_version 0x30000 EOPNOTSUPP 'table 3.0'
+	for version in 0x10001 0x30000; do
+		claims $support page_table_version $version EOPNOTSUPP "table $version"
+	done
 	# Sixteen pages that are said to be of another size are not what was asked for.
 	claims $support page_size 0 EIO 'pages of 4 KiB'
 done
