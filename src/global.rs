@@ -19,7 +19,7 @@ use crate::{
 /// # Invariants
 ///
 /// No two tables have the same lock. The pointer is NULL, or from [`KBox::into_raw`] and owned by this; it is
-/// read, changed and followed under the lock only.
+/// read, changed and followed under the lock only. While the table is used the pointer is NULL.
 pub(crate) struct Global<T: 'static> {
     lock: abi::nvpm_lock_name,
     table: AtomicPtr<T>,
@@ -28,6 +28,7 @@ pub(crate) struct Global<T: 'static> {
 impl<T: Send> Global<T> {
     /// A table that is not installed yet. The lock must be no other table's.
     pub(crate) const fn new(lock: abi::nvpm_lock_name) -> Self {
+        assert!(lock < abi::NVPM_LOCKS);
         // INVARIANT: NULL.
         Self {
             lock,
@@ -44,15 +45,20 @@ impl<T: Send> Global<T> {
     }
 
     /// Uses the table under its lock; [`None`] if it is not installed. `work` neither sleeps nor uses the
-    /// table by another call: both would deadlock.
+    /// table by another call: that would deadlock, or find no table.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         // If there is no table, what `work` has taken along is dropped at the end, without the lock.
         let mut work = Some(work);
         self.locked(|table| {
-            // SAFETY: By the type's invariant NULL or a valid table. This thread holds the lock, so no other
-            // one has a reference; nor has this one, since taking the lock twice does not return.
-            let table = unsafe { table.load(Ordering::Relaxed).as_mut() }?;
-            work.take().map(|work| work(table))
+            let installed = table.load(Ordering::Relaxed);
+            // INVARIANT: It is being used.
+            table.store(null_mut(), Ordering::Relaxed);
+            // SAFETY: By the type's invariant NULL or a valid table, to which nobody has a reference: other
+            // threads wait for the lock, and this one, if it uses the table already, has found NULL.
+            let in_use = unsafe { installed.as_mut() };
+            let result = in_use.and_then(|table| work.take().map(|work| work(table)));
+            table.store(installed, Ordering::Relaxed);
+            result
         })
     }
 

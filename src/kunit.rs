@@ -19,6 +19,7 @@ use crate::{
     compat::ratelimit,
     dma::{Device, Mapping},
     extents::{Extent, Extents, Range, GPU_PAGE},
+    registry::Record,
 };
 
 #[kernel::macros::kunit_tests(nv_peer_mem_compat)]
@@ -31,6 +32,12 @@ mod compat_tests {
         assert_eq!(edquot().to_errno(), -(bindings::EDQUOT as i32));
         let enotsupp = -(bindings::ENOTSUPP as i32);
         assert_eq!(abi::check(enotsupp), Err(eopnotsupp()));
+    }
+
+    #[test]
+    fn a_record_is_small() {
+        // With the tree's node and the number: one object of 192 bytes of the allocator.
+        assert!(size_of::<Record>() <= 160);
     }
 
     #[test]

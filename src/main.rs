@@ -62,11 +62,12 @@ const CLIENTS: [ClientNames; 3] = [
     },
 ];
 
-/// The module while it is loaded. The fields drop in this order: each uses only the fields below it.
+/// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
+/// module goes, the core has no registration any more, so the callbacks have nobody to tell.
 struct NvPeerMem {
     _files: Files,
-    _clients: [Option<Registration>; 3],
     _callbacks: Callbacks,
+    _clients: [Option<Registration>; 3],
     _pairs: Installed<map_type::Pairs>,
     _registry: Installed<registry::Registry>,
 }
@@ -105,8 +106,8 @@ impl kernel::Module for NvPeerMem {
         );
         Ok(Self {
             _files: files,
-            _clients: clients,
             _callbacks: callbacks,
+            _clients: clients,
             _pairs: pairs,
             _registry: registry,
         })

@@ -20,7 +20,7 @@ const MOST_ORPHANS: u32 = 1 << 14;
 /// GPU pages in them, together: 4 TiB.
 const MOST_PAGES: u64 = 1 << 26;
 
-/// The users who have registered memory revocably.
+/// The users who have registered memory revocably, but root.
 pub(crate) struct Users(RBTree<u32, User>);
 
 /// A user's entry in [`Users`].
@@ -58,7 +58,7 @@ impl Users {
             self.0.insert(node.take()?);
         }
         let user = self.0.get_mut(&uid)?;
-        let may_register = uid == 0 || user.may_register();
+        let may_register = user.may_register();
         if may_register {
             user.registrations = user.registrations.wrapping_add(1);
         }

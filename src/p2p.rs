@@ -203,19 +203,14 @@ pub(crate) struct PersistentPin {
 unsafe impl Send for PersistentPin {}
 
 impl PersistentPin {
-    /// Pins `range` of the calling process for as long as a registration lasts. While a revocable pin is
-    /// being unpinned this waits: [`UnpinLock`] says why.
-    pub(crate) fn lasting(range: &Range) -> Result<Self, PinError> {
-        let _lock = UnpinLock::shared();
-        Self::new(range)
-    }
-
     /// Pins `range` of the calling process.
     pub(crate) fn new(range: &Range) -> Result<Self, PinError> {
         let mut table = null_mut();
+        let lock = UnpinLock::shared();
         // SAFETY: `table` is valid for the driver to store a pointer.
         let ret =
             unsafe { abi::nvpm_get_pages_persistent(range.start(), range.pinned(), &mut table) };
+        drop(lock);
         // On failure the driver leaves any value in the pointer.
         if ret != 0 {
             return Err(PinError::from_driver(ret));

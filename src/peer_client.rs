@@ -46,8 +46,8 @@ pub(crate) trait Client: 'static {
     /// The kind of this client.
     const KIND: Kind;
 
-    /// Pins `range`; whether it is GPU memory of the calling process which this client serves. The user
-    /// sees an error only of GPU memory: it makes the core ask no other client.
+    /// Pins `range`; whether it is GPU memory of the calling process which this client serves. An error makes
+    /// the core ask no other client, and the user sees it: for other memory it can only be a lack of memory.
     fn acquire(number: Number, range: &Range) -> Result<bool>;
 
     /// The core takes the pages, for the registration that it calls `context`.

@@ -25,7 +25,7 @@ impl Client for Persistent {
     const KIND: Kind = Kind::Persistent;
 
     fn acquire(number: Number, range: &Range) -> Result<bool> {
-        match PersistentPin::lasting(range) {
+        match PersistentPin::new(range) {
             // The core asks the next client: the revocable one may be able to.
             Err(error) if error.may_fall_back() => Ok(false),
             pin => keep(number, pin),
@@ -68,7 +68,7 @@ impl Client for CatchAll {
     const KIND: Kind = Kind::CatchAll;
 
     fn acquire(number: Number, range: &Range) -> Result<bool> {
-        keep(number, PersistentPin::lasting(range))
+        keep(number, PersistentPin::new(range))
     }
 
     fn get_pages(number: Number, context: CoreContext) -> Result {

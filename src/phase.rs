@@ -89,16 +89,17 @@ impl Phase {
         (self, Err(error))
     }
 
-    /// The revocable pin that is left, after everything else has been undone.
+    /// The revocable pin that is left, when nothing is mapped.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
             Self::Pinned { pin, .. }
             | Self::Bound { pin, .. }
             | Self::Mapping { pin, .. }
-            | Self::Mapped { pin, .. }
-            | Self::Unmapping { pin }
             | Self::Unmapped { pin, .. } => Some(pin),
-            Self::Pinning
+            // What is mapped is unmapped first.
+            Self::Mapped { .. }
+            | Self::Unmapping { .. }
+            | Self::Pinning
             | Self::Kept(_)
             | Self::InCall
             | Self::Revoking { .. }

@@ -53,9 +53,6 @@ pub(crate) struct Record {
     comm: [u8; 16],
 }
 
-// With the tree's node and the number: one object of 192 bytes of the allocator.
-const _: () = assert!(mem::size_of::<Record>() <= 160);
-
 impl Record {
     /// What was asked for.
     pub(crate) fn range(&self) -> Range {
@@ -142,7 +139,7 @@ impl Number {
         self.0
     }
 
-    /// Looks at the record, if the registration exists.
+    /// Looks at the record, if the registration exists; or changes what nobody waits for.
     pub(crate) fn look<R>(self, look: impl FnOnce(&mut Record) -> R) -> Option<R> {
         // If there is no record, what `look` has taken along is dropped at the end, without the lock.
         let mut look = Some(look);
@@ -196,9 +193,13 @@ impl Number {
         }
     }
 
-    /// Counts the registration for its user; false if the user has too many orphans.
+    /// Counts the registration for its user; false if the user has too many orphans. Root has no bound, and is
+    /// not counted.
     pub(crate) fn count_for_user(self) -> Result<bool> {
         let uid = Process::current().uid();
+        if uid == 0 {
+            return Ok(true);
+        }
         let mut node = None;
         loop {
             let counted = REGISTRY.with(|registry| {

@@ -12,7 +12,7 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire`, registration and unregistration of clients |
-//! | unpin lock, one | ours (`p2p.rs`) | calls to pin for a registration (shared) and to unpin (exclusive) |
+//! | unpin lock, one | ours (`p2p.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
 //! | API lock | driver | its free callback; inside our calls to pin, unpin and map |
 //! | gate, one | ours (`callback/callback.c`) | the free callback (shared); taken exclusively, with nothing held, when the module is loaded and unloaded |
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
@@ -23,7 +23,8 @@
 //! - No lock of ours is held across a call into either neighbour, except the unpin lock.
 //! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
 //!   without the mapping lock. In `dma_map`, under it, the driver is asked about persistent pins
-//!   only (`map_type.rs`). The registration is not `Mapped` then, so no callback waits for its mapping lock.
+//!   only (`map_type.rs`), which takes the unpin lock and the API lock. The registration is not `Mapped` then, so
+//!   no callback waits for its mapping lock.
 //! - The core is told of a revocation only for a registration in phase `Mapped`: from then on the thread
 //!   that holds the mapping lock waits for nothing of ours or the driver's.
 //! - The callback waits only for the end of the call that pinned, which needs no lock of the driver any
@@ -138,6 +139,8 @@ impl Client for Revocable {
     }
 
     fn release(number: Number) {
+        // Cores do that before; whatever is mapped must not be unpinned.
+        Self::dma_unmap(number);
         let thread = thread();
         let left = number.change_when(|record| match &record.phase {
             // Inside the core's answer to our own invalidation, which older cores give so. The device may go

@@ -212,8 +212,8 @@ void nvpm_unpin_unlock(bool exclusive)
 }
 
 /*
- * One queue for all regions: hardly anybody ever waits. The crate's CondVar has to be
- * pinned in each region, which would cost every region its size.
+ * One queue for all registrations: hardly anybody ever waits. The crate's CondVar has to
+ * be pinned in each record, which would cost every record its size.
  */
 static DECLARE_WAIT_QUEUE_HEAD(nvpm_phase_queue);
 static atomic_t nvpm_phase_wakes;

@@ -56,7 +56,7 @@ bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 
 const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)
 {
-	return table->gpu_uuid;
+	return nvpm_page_table_known(table) ? table->gpu_uuid : NULL;
 }
 
 /* What came with 2.0, by its place: the header may be older than the driver. */

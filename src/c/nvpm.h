@@ -135,7 +135,7 @@ int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
 /* Whether the driver's object has a version that this module knows. */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
-/* The UUID of the GPU whose memory it is, 16 bytes, or NULL. */
+/* The UUID of the GPU whose memory it is, 16 bytes; or NULL, also if the version is not known. */
 const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table);
 /*
  * Whether the CPU caches these pages: memory behind a coherent link. Negative if it is

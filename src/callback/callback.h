@@ -2,7 +2,9 @@
 /*
  * What nv_peer_mem and nv_peer_mem_callback agree on. The latter stays loaded until the
  * next boot, and then serves older and newer versions of nv_peer_mem. So these functions
- * never change; what must differ gets another number of the interface and other names.
+ * never change, nor do the names of their parameters, which are part of a symbol's version
+ * in kernels with CONFIG_GENDWARFKSYMS. What must differ gets another number of the
+ * interface: nvpm_callback_serve() refuses one that it does not know.
  */
 #ifndef NVPM_CALLBACK_H
 #define NVPM_CALLBACK_H

@@ -63,6 +63,7 @@ pub(crate) struct Client {
     ticket_gone: Condvar,
     registrations: Mutex<u32>,
     unused: Condvar,
+    freed: Mutex<bool>,
 }
 
 /// A registration of memory that a client has acquired.
@@ -293,6 +294,7 @@ impl Rdma {
             ticket_gone: Condvar::new(),
             registrations: Mutex::new(0),
             unused: Condvar::new(),
+            freed: Mutex::new(false),
         });
         let handle = Rc::as_ptr(&client);
         self.clients.lock().unwrap().push(client);
@@ -313,6 +315,8 @@ impl Rdma {
         while *registrations > 0 {
             registrations = client.unused.wait(registrations).unwrap();
         }
+        drop(registrations);
+        *client.freed.lock().unwrap() = true;
     }
 
     /// An application registers memory.
@@ -498,6 +502,13 @@ impl Rdma {
         old.release();
     }
 
+    /// What no core does: releases without having given the addresses back.
+    pub(crate) fn release_mapped(&self, old: &Registration) {
+        old.switch_off();
+        self.drop_ticket(old);
+        old.release();
+    }
+
     fn invalidate_locked(&self, ticket: u64) {
         let Some(registration) = self.find_ticket(ticket) else {
             return;
@@ -613,6 +624,10 @@ impl Rdma {
         registration.release();
         registration.state.lock().unwrap().over = true;
         registration.deregistered.notify_all();
+        // The core's own lock is in the client.
+        let freed = *client.freed.lock().unwrap();
+        assert!(!freed, "the core unlocks a client that it has freed");
+        drop(lock);
     }
 }
 

@@ -17,10 +17,10 @@ use crate::{
     world::{spawn, world},
 };
 
-/// The module as `main.rs` loads it, and lets it go: first its clients, then the last callback.
+/// The module as `main.rs` loads it, and lets it go: first the callbacks, then its clients.
 pub(crate) struct Module {
-    clients: Vec<peer_client::Registration>,
     callbacks: Callbacks,
+    clients: Vec<peer_client::Registration>,
     tables: (Installed<Pairs>, Installed<Registry>),
 }
 
@@ -82,8 +82,8 @@ impl Module {
         let clients = clients.collect::<Option<_>>()?;
         peer_client::open();
         Some(Self {
-            clients,
             callbacks,
+            clients,
             tables,
         })
     }

@@ -4,7 +4,7 @@
 
 use super::cast::*;
 use crate::{
-    explore::{explore, Preemptions::*},
+    explore::{count, explore, explored, Preemptions::*},
     rdma::{Kind, Request},
     world::{spawn, world},
 };
@@ -106,4 +106,16 @@ fn two_registrations() {
         second.join().unwrap();
         module.unload();
     });
+}
+
+/// A core that breaks its contract: the memory is unpinned only when it is not mapped any more.
+#[test]
+fn deregistration_by_a_core_that_does_not_unmap() {
+    let scenario = || {
+        let (module, registration) = registered(Module::revocable());
+        while_freed(|| world().rdma.release_mapped(&registration));
+        module.unload();
+    };
+    let interleavings = count(UpTo(3), Kind::G3b, scenario);
+    explored("G3b", UpTo(3), interleavings);
 }

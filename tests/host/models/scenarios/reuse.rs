@@ -98,3 +98,30 @@ fn by_a_registration_that_is_revoked_too() {
         module.unload();
     });
 }
+
+/// The same, but the new one is the page with which the driver is asked about a pair.
+#[test]
+fn by_a_question() {
+    explore(UpTo(3), || {
+        world().faults.reuse_tables.set(true);
+        allocate(B);
+        allocate(A);
+        let module = Module::revocable();
+        let on = |device, address| Request {
+            device: Some(device),
+            ..page(address)
+        };
+        let known = world().rdma.new_device(page(A));
+        let old = register(on(known, A)).unwrap();
+        world().faults.unasked.set(true);
+        let unknown = world().rdma.new_device(page(B));
+        let deregistering = spawn("old", OWNER, move || deregister(&old));
+        let freeing = spawn("free", OWNER, || free(A));
+        let new = register(on(unknown, B)).unwrap();
+        freeing.join().unwrap();
+        deregistering.join().unwrap();
+        deregister(&new);
+        free(B);
+        module.unload();
+    });
+}

@@ -6,7 +6,8 @@
 use super::cast::*;
 use crate::{
     c,
-    explore::{explore, Preemptions::*},
+    explore::{count, explore, explored, Preemptions::*},
+    rdma::Kind,
     world::{as_process, spawn, world},
 };
 
@@ -120,4 +121,15 @@ fn during_the_callback_of_a_process_that_was_not_listed() {
             Module::revocable().unload();
         });
     });
+}
+
+/// The oldest core deregisters inside of our call, and has its own lock to release after that.
+#[test]
+fn in_the_cores_answer_to_a_callback() {
+    let scenario = || {
+        let (module, _registration) = registered(Module::revocable());
+        while_freed(|| module.unload());
+    };
+    let interleavings = count(UpTo(5), Kind::G2, scenario);
+    explored("G2", UpTo(5), interleavings);
 }
