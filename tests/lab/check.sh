@@ -97,6 +97,8 @@ check_ktap() { python3 -B tests/lab/ktap.py; }
 
 check_defects_table() { tests/lab/defects_table; }
 
+check_messages() { tests/lab/messages_table; }
+
 # The simulated driver and the module, compiled with the module's own nv-p2p.h, which is of the newest
 # generation; and none with that of a generation that is too old. And the module has the version of dkms.conf.
 check_generations() {
