@@ -7,7 +7,7 @@
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
-# make prebuilt   what releases have for machines without Rust (docs/rust.md)
+# make prebuilt   compiles the Rust into src/prebuilt, as releases contain it
 # make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
@@ -15,9 +15,9 @@
 # What a build needs is looked for, and what was found is printed. To choose:
 #   KVER=        kernel release                   (default: uname -r)
 #   KDIR=        its headers                      (/lib/modules/KVER/build)
-#   OFA_KERNEL=  RDMA core with peer memory       (/usr/src/ofa_kernel/...)
+#   OFA_KERNEL=  RDMA core with peer memory       (ib_core of KVER, /usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)
-#   NVPM_RUST=   in-kernel, standalone or prebuilt: how Rust is compiled (docs/rust.md)
+#   NVPM_RUST=   in-kernel or prebuilt: how Rust is compiled (docs/building.md)
 #   RUSTC=       Rust's compiler                  (rustc, rustc-1.99 ... rustc-1.78)
 #   BINDGEN=     for the kernel's own crates      (bindgen-0.65 ..., bindgen)
 #   LLVM= CC=    compiler                         (what KVER was compiled with)
@@ -28,35 +28,32 @@ override INSTALL_MOD_PATH := $(or $(INSTALL_MOD_PATH),$(DESTDIR))
 export KVER KDIR OFA_KERNEL NV_SRC NVPM_RUST RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
-	@MAKE='$(MAKE)' src/build $@
+	@MAKE='$(MAKE)' sh src/build $@
 
 install: modules_install
 
 marker: modules
-	@MAKE='$(MAKE)' src/build marker
+	@MAKE='$(MAKE)' sh src/build marker
 
 marker_install: marker
-	@src/build marker_install
+	@sh src/build marker_install
 
 uninstall:
-	@src/build uninstall
+	@sh src/build uninstall
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
 prebuilt:
-	@mkdir -p src/prebuilt
-	@settings=$$(src/rustc) || { echo "nv_peer_mem: $$settings" >&2; exit 1; }; \
-	eval "$$settings"; export RUSTC NVPM_LIBRARY; \
-	src/kernel/compile assembly src/prebuilt/$${NVPM_ARCH:-$$(uname -m)}.S
+	@sh src/build prebuilt
 
 bindings:
-	@MAKE='$(MAKE)' NVPM_RUST=in-kernel src/build modules
+	@MAKE='$(MAKE)' NVPM_RUST=in-kernel sh src/build modules
 	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/include/bindings.rs
 	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r nvidia.symvers src/*.d src/bindings_generated.rs src/kernel/rust.build src/prebuilt/rust.build \
+	$(RM) -r ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs src/prebuilt/rust.build \
 		$(foreach dir,. src src/c src/callback src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 

@@ -133,10 +133,10 @@ free_name "$tarball"
 free_name "$srpm"
 
 echo
-# For machines without Rust (docs/rust.md). The packages contain it, git does not.
+# For machines without Rust (docs/building.md). The packages contain it, git does not.
 set --
 lacks='' why=''
-src/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
+src/find/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
 for arch in x86_64 aarch64; do
 	if [ -z "$why" ]; then
 		echo "Compiling the Rust half for $arch..."

@@ -48,9 +48,9 @@ macro_rules! opaque {
 }
 opaque!(device, pci_dev);
 
-#[cfg(not(nvpm_standalone))]
+#[cfg(not(nvpm_own_crate))]
 include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
-#[cfg(nvpm_standalone)]
+#[cfg(nvpm_own_crate)]
 include!("include/bindings.rs");
 
 // The same figures stand in module.c and nvidia.c: bindgen's compiler and the kernel's must agree on

@@ -140,7 +140,7 @@ class Advice:
         return self.filled(BUILD_AGAIN)
 
     def without_gpl(self):
-        if modinfo(self.machine).get("rust") in ("standalone", "prebuilt"):
+        if modinfo(self.machine).get("rust") == "prebuilt":
             return "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver."
         return self.filled("nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: {rebuild}")
 

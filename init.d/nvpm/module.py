@@ -12,7 +12,6 @@ from .machine import (
 
 GROUNDS = {
     "in-kernel": "in-kernel: with the kernel's own Rust crates",
-    "standalone": "standalone: with a kernel crate of its own",
     "prebuilt": "prebuilt: with a kernel crate of its own, compiled before",
 }
 ENABLED = ("/etc/systemd/system/*.wants/nv_peer_mem.service", "/etc/rc[2345].d/S*nv_peer_mem", "/etc/rc.d/rc[2345].d/S*nv_peer_mem")

@@ -1,28 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the assembly of a release needs of the kernel that it is for. Where
- * that has no mitigation, its thunk is not there either.
+ * The module's Rust, compiled before for all kernels of an architecture. Calls through
+ * pointers and returns go through thunks, which the kernel patches when it loads the
+ * module. A kernel without such a mitigation has no thunk: what it would do stands here.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
 #error "this kernel checks the type of indirect calls (CFI), for which this was not compiled"
 #endif
 
 #ifdef CONFIG_X86_64
-#if !defined(CONFIG_MITIGATION_RETPOLINE) && !defined(CONFIG_RETPOLINE)
-#error "this kernel has no retpolines, which this was compiled for"
+	/* Only the objtool of kernels that ask for it knows an int3 there. */
+	.macro nvpm_no_speculation
+#if defined(CONFIG_MITIGATION_SLS) || defined(CONFIG_SLS)
+	int3
 #endif
+	.endm
 
 	.macro nvpm_return
 #if defined(CONFIG_MITIGATION_RETHUNK) || defined(CONFIG_RETHUNK)
 	jmp	__x86_return_thunk
 #else
 	ret
-	/* Only the objtool of kernels that ask for it knows it there. */
-#if defined(CONFIG_MITIGATION_SLS) || defined(CONFIG_SLS)
-	int3
-#endif
+	nvpm_no_speculation
 #endif
 	.endm
+
+#if !defined(CONFIG_MITIGATION_RETPOLINE) && !defined(CONFIG_RETPOLINE)
+	/* The only register that rustc calls through. */
+	.text
+	.type	__x86_indirect_thunk_r11, @function
+__x86_indirect_thunk_r11:
+	jmp	*%r11
+	nvpm_no_speculation
+	.size	__x86_indirect_thunk_r11, . - __x86_indirect_thunk_r11
+#endif
 
 #include "../prebuilt/x86_64.S"
 #elif defined(CONFIG_ARM64)

@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "guest"))
 # The program that measures: the report wants all that it plans to.
 from bench import plan  # noqa: E402
 
-GROUNDS = ("in-kernel", "standalone", "prebuilt")
+GROUNDS = ("in-kernel", "prebuilt")
 LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks"}
 IN_SHORT = {"contiguous": "contiguous", "holes2m": "2 MiB chunks"}
 # Of what takes as long as in a real driver.

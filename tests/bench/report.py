@@ -96,7 +96,7 @@ def tables(run):
     yield ("Threads: registrations of 1 MiB, each ended again, per second of the guest's time",
            ["", "1 thread", *(f"{number} threads" for number in THREADS[1:]), "4 against 1"], [*thread_rows(run)])
     yield "Module", ["", *MODULES, "ratio"], [*module_rows(run)]
-    yield "Ways to compile Rust: register and deregister, and freed", ["in-kernel, standalone, prebuilt against it", *sizes], [
+    yield "Ways to compile Rust: register and deregister, and freed", ["in-kernel, prebuilt against it", *sizes], [
         row for mode in MODES for layout in LAYOUTS
         for row in rows_of(run, OF_GROUNDS, f"{mode}, {IN_SHORT[layout]}: ", beside_grounds, "stock", mode, layout)]
 

@@ -16,7 +16,7 @@ fn run(command: &mut Command) {
 fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=host");
     // The bindings that were made before.
-    println!("cargo:rustc-cfg=nvpm_standalone");
+    println!("cargo:rustc-cfg=nvpm_own_crate");
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [
         ("../../src/kernel/kernel.c", "crate_c"),

@@ -284,6 +284,9 @@ class Layers:
         # What was found of them.
         self.compiled = self.path(self.stack.split(":")[0]) / "grounds"
 
+    def extra_ubuntu(self):
+        self.add("ubuntu", "an RDMA core as Ubuntu ships it, and the module for it", *MODULE, self.make_ready(), words=(self.kver, self.kground))
+
     def extra_ready(self):
         self.stack = f"{self.make_ready().parts[-3]}:{self.stack}"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module on what the machine has: the kernel's Rust crates, any Rust, or none at all, beside either driver; and where a kernel's crates are not what the module expects
+# Shows: dkms builds the module on what the machine has: the kernel's Rust crates, a release's assembly, or a rustc to make that, beside either driver; and where a kernel's crates are not what the module expects
 . /checkout/tests/packages/lib.sh
 
 unpacked
@@ -40,7 +40,7 @@ chmod +x /tmp/asked/modinfo
 advice=$(PATH=/tmp/asked:$PATH /checkout/init.d/nvpm.sh explain nv_peer_mem "module using GPL-only symbols uses symbols from proprietary module" |
 	sed -n 's/.*, and it does without them: //p')
 check "the module is built again, as advised" saying sh -ec "$advice"
-as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one, and .*, and rustc 1.78 or later"
+as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
 undo
 
 # What is hidden thus need not be copied.
@@ -52,7 +52,11 @@ umount "/usr/src/linux-rust-$kver"
 undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
-built standalone "standalone: with the module's own crate, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
+built prebuilt "prebuilt: compiled for the release, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
+# What a checkout does, which has no assembly.
+dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
+without "$source/src/prebuilt"
+built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"
 undo
 
 # A kernel that is newer than what the module knows.

@@ -89,12 +89,17 @@ callback_comes() {
 # NVIDIA's.
 driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 
+# The RDMA core with peer memory: the module, and the directory that OFED has beside it.
+core=/lib/modules/$kver/updates/ib_core.ko
+
 # without PATH...: they are away until `back`.
 away=()
 without() {
 	away+=("$@")
 	for path; do mv "$path" "$path.away"; done
 }
+
+without_core() { without "$core" /usr/src/ofa_kernel; }
 
 without_driver() {
 	without "$driver"

@@ -4,7 +4,7 @@
 load_rdma
 
 # serves_on WAY FLAVOUR: GPU memory, pinned and revocable. (prebuilt-oldest: with what
-# kernels from 4.18 on need; standalone-open: with what the open driver allows.)
+# kernels from 4.18 on need; prebuilt-open: with what the open driver allows.)
 serves_on() {
 	local where="$1, $2 driver"
 	check "$where: the module is loaded" load_built "ground-$1"

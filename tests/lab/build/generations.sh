@@ -28,6 +28,14 @@ install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko
 cp "$double/Module.symvers" "$headers/"
 module driver-590 NV_SRC="$headers"
 
-for ofed in /usr/src/ofa_kernel/g*; do
+# As where only the directory of such a core is there: no core is installed that could tell
+# its generation, and the directory lists what its core exports.
+core=/lib/modules/$kver/updates/ib_core.ko
+mv "$core" /tmp/ib_core.ko
+cp -a /usr/src/ofa_kernel /tmp/ofed
+sed -i '/	ib_umem_stop_invalidation_notifier	/d' /tmp/ofed/g*/Module.symvers
+sed -i '/	ib_umem_get_peer	/d' /tmp/ofed/g2/Module.symvers
+for ofed in /tmp/ofed/g*; do
 	module "$(basename "$ofed")" OFA_KERNEL="$ofed"
 done
+mv /tmp/ib_core.ko "$core"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The module on each ground that the kernel can have, in /lib/nv_peer_mem/ground-GROUND,
+# The module in each way that it can be compiled for the kernel, in /lib/nv_peer_mem/ground-WAY,
 # compiled without a warning and looked at (object). What was found is in /grounds.
 set -euo pipefail
 kver=$1
@@ -85,14 +85,6 @@ mistakes() {
 	for kind in "${kinds[@]}"; do grep "^WRONG: $kind" /tmp/mistakes; done
 }
 
-# refused_prebuilt: the assembly jumps and returns through thunks, which some kernels lack.
-refused_prebuilt() {
-	local words="NVPM_RUST=prebuilt is not possible: kernel $kver was built without retpolines"
-	! build prebuilt || return 1
-	grep "$words" /tmp/said
-	printf 'prebuilt for %s: refused, as it has no retpolines\n' "$kver"
-}
-
 # oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
 # lack, after the headers of this one have used it. compat.h alone may know such names.
 oldest() {
@@ -109,8 +101,7 @@ oldest() {
 	} >/tmp/oldest.h
 }
 
-grounds=(standalone)
-! grep -qE '^CONFIG_(ARM64|(MITIGATION_)?RETPOLINE)=y' "$tree/.config" || grounds+=(prebuilt)
+grounds=(prebuilt)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(in-kernel)
 
 # Not in a list with ||: the shell would not stop where something fails.
@@ -121,10 +112,9 @@ grounds=(standalone)
 	done
 	# Functions that are for GPL modules only are used where the driver is open.
 	if grep -qw dma_iova_try_alloc "$tree/Module.symvers"; then
-		beside open build standalone
-		look standalone standalone-open
+		beside open build prebuilt
+		look prebuilt prebuilt-open
 	fi
-	[[ " ${grounds[*]} " = *' prebuilt '* ]] || refused_prebuilt
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
 	if [[ $kver = 5.10.* ]]; then
 		oldest
@@ -134,5 +124,5 @@ grounds=(standalone)
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
-grep -E '^(in-kernel|standalone|prebuilt) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
+grep -E '^(in-kernel|prebuilt) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
 cat /grounds

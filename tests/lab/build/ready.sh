@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What releases have for machines without Rust (docs/rust.md), in /ready. The check
+# What releases have for machines without Rust (docs/building.md), in /ready. The check
 # `ready` makes it again.
 set -euo pipefail
 mkdir /tmp/build

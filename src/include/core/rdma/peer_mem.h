@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Peer memory as the RDMA core exports it, for machines without a header of
- * their own: a kernel that has peer memory but whose headers package leaves
- * this file out. Names, layout and values are those of MLNX_OFED 5.4-3.0.3 and
- * later, DOCA-OFED, and the distributions' kernels that took it over.
+ * their own: OFED's modules alone are installed, or a kernel has peer memory
+ * but its headers package leaves this file out. Names, layout and values are
+ * those of MLNX_OFED 5.4-3.0.3 and later, DOCA-OFED, and the distributions'
+ * kernels that took it over. What clients of older ones lack is not used for
+ * them (nvpm.h), and what they have instead stands behind #ifdef.
  *
- * A header of the installed RDMA core is always preferred: see src/locate.
+ * A header of the installed RDMA core is always preferred: see
+ * src/find/core.sh.
  */
 #ifndef NVPM_ABI_PEER_MEM_H
 #define NVPM_ABI_PEER_MEM_H
@@ -60,6 +63,11 @@ struct peer_memory_client {
 	void (*put_pages)(struct sg_table *sg_head, void *client_context);
 	unsigned long (*get_page_size)(void *client_context);
 	void (*release)(void *client_context);
+#ifdef NVPM_CORE_PRIVATE_DATA
+	/* MLNX_OFED 4.1 to 5.0 has these two instead of the extension below. */
+	void *(*get_context_private_data)(u64 peer_id);
+	void (*put_context_private_data)(void *context);
+#endif
 };
 
 /**

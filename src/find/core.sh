@@ -1,0 +1,156 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The RDMA core: the one with peer memory that the kernel would load. Its symbols come from
+# the module itself. Its header is one of three kinds, which nvpm.h needs to know: EX has a
+# client's extension with flags (MLNX_OFED 5.4-3 and later); PRIVATE_DATA, two functions in
+# its place (4.1 to 5.0); PLAIN, neither. Where no header is installed, what the core exports
+# says which.
+
+register=ib_register_peer_memory_client
+unregister=ib_unregister_peer_memory_client
+
+find_core() {
+	core_symbols='' core_include=$here/include/core core_kind=EX
+	read_installed_core
+	if [ -n "${OFA_KERNEL:-}" ]; then
+		take_given_tree
+	elif find_core_tree; then
+		take_tree "$tree"
+	elif [ "$core" ]; then
+		[ "$told" ] || die "$core exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
+		core_kind=$told
+		found OFA_KERNEL "none needed$set_aside; using the module's own header"
+	elif version_in "$KDIR" >/dev/null; then
+		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
+	else
+		missing core "no RDMA core with peer memory for kernel $KVER$stale" \
+			"install MLNX_OFED or DOCA-OFED (package $core_packages) for it, or give OFA_KERNEL=."
+		found OFA_KERNEL "none; using the module's own header"
+	fi
+	[ -z "$core" ] || found "$core_module" "$core"
+}
+
+# read_installed_core: leaves in $core the file with peer memory, if the kernel has one
+# installed, and in $told which kind its header is. Since OFED 24.07 it is ib_uverbs.
+read_installed_core() {
+	core='' told='' core_version=''
+	for name in ib_core ib_uverbs; do
+		file=$(module_file "$name") || continue
+		unpack "$file" "$work/$name.ko"
+		exports "$work/$name.ko" "$file" >"$work/$name.exports"
+		grep -qx "$register" "$work/$name.exports" || continue
+		core=$file core_module=$name
+		list_symbols "$work/$name.ko" "$file" "$name" "$register" "$unregister" >"$work/Module.symvers"
+		core_version=$(version_in "$work")
+	done
+	[ -z "$core" ] || told=$(cat "$work"/ib_*.exports | kind_of_exports)
+}
+
+# kind_of_exports: by names on the standard input. Each generation of the core has functions
+# for drivers that those before it lack. (Cores older than 4.0 are for kernels older than 4.18.)
+kind_of_exports() {
+	awk '{ has[$1] = 1 }
+		END {
+			if ("ib_umem_stop_invalidation_notifier" in has) print "EX"
+			else if ("ib_umem_get_peer" in has) print "PLAIN"
+			else if ("ib_umem_activate_invalidation_notifier" in has) print "PRIVATE_DATA"
+		}'
+}
+
+kind_of_header() {
+	grep -q PEER_MEM_U64_CORE_CONTEXT "$1" ||
+		die "$1 is of an RDMA core older than MLNX_OFED 4.0, which this module does not support: install a newer one (package $core_packages)."
+	if grep -q peer_memory_client_ex "$1"; then
+		echo EX
+	elif grep -q get_context_private_data "$1"; then
+		echo PRIVATE_DATA
+	else
+		echo PLAIN
+	fi
+}
+
+# version_in DIR: the version of the symbol in the directory's Module.symvers.
+version_in() {
+	awk -v name="$register" '$2 == name { print $1; found = 1 } END { exit !found }' "$1/Module.symvers" 2>/dev/null
+}
+
+# why_not DIR [LIST]: why the directory's header is not that of the core; nothing if it is. LIST
+# is the directory with Module.symvers, where it is another.
+why_not() {
+	list=${2:-$1}
+	listed=$(version_in "$list") || {
+		echo "its Module.symvers does not list $register"
+		return
+	}
+	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
+	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
+	if [ "$core" ] && [ "$listed" != "$core_version" ]; then
+		echo "its Module.symvers has another version of $register than $core"
+	elif [ "$expected" ] && [ "$(is_ex "$header_kind")" != "$(is_ex "$expected")" ]; then
+		echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has"
+	fi
+}
+
+# The other two kinds have the same layout, with nothing behind the last function.
+is_ex() { [ "$1" != EX ] || echo yes; }
+
+take_given_tree() {
+	[ -e "$OFA_KERNEL/include/rdma/peer_mem.h" ] ||
+		die "OFA_KERNEL=$OFA_KERNEL$core_from has no include/rdma/peer_mem.h: give the directory that has it."
+	why=$(why_not "$OFA_KERNEL") || exit 1
+	[ -z "$why" ] || [ "$core" ] ||
+		die "OFA_KERNEL=$OFA_KERNEL$core_from is not complete, $why: install MLNX_OFED or DOCA-OFED again (package $core_packages) for kernel $KVER."
+	[ -z "$why" ] ||
+		die "OFA_KERNEL=$OFA_KERNEL$core_from is not of the RDMA core that kernel $KVER loads: $why. Leave OFA_KERNEL out to build for that core, or install the one that the directory belongs to."
+	take_tree "$OFA_KERNEL"
+}
+
+# find_core_tree: leaves in $tree the directory with the core's header: OFED keeps one for
+# each kernel, and `default` is a link that may lead to another kernel's; a kernel that has
+# peer memory itself may have the header, too.
+find_core_tree() {
+	arch=$(uname -m)
+	set_aside='' stale=''
+	for tree in "/usr/src/ofa_kernel/$arch/$KVER" "/usr/src/ofa_kernel/$KVER" /usr/src/ofa_kernel/default "$KDIR" "$KDIR/source"; do
+		[ -e "$tree/include/rdma/peer_mem.h" ] || continue
+		list=$tree
+		[ "$tree" != "$KDIR/source" ] || list=$KDIR
+		why=$(why_not "$tree" "$list") || exit 1
+		if [ "$why" ]; then
+			set_aside=": $tree is not its directory ($why)"
+			stale="; $tree is not complete, $why"
+		elif [ -z "$core" ] && is_stale "$tree"; then
+			stale="; $tree is that of kernel $of"
+		else
+			return 0
+		fi
+	done
+	return 1
+}
+
+# is_stale DIR: whether `default` leads to the directory of another kernel, $of. (Where the
+# core is installed, the version of its symbol decides.)
+is_stale() {
+	[ "$1" = /usr/src/ofa_kernel/default ] || return 1
+	of=$(readlink -f "$1")
+	of=${of##*/}
+	case $of in
+	"$KVER" | [!0-9]*) return 1 ;; # this kernel's, or a directory of that name
+	esac
+}
+
+take_tree() {
+	core_include=$1/include
+	core_kind=$(kind_of_header "$core_include/rdma/peer_mem.h") || exit 1
+	case $1 in
+	"$KDIR" | "$KDIR/source")
+		# The kernel's build reads the kernel's own list anyway.
+		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
+		;;
+	*)
+		[ "$core" ] || core_symbols=$1/Module.symvers
+		found OFA_KERNEL "$1"
+		;;
+	esac
+}

@@ -1,0 +1,56 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What is peculiar to one distribution: the names of its packages, and where it puts
+# things that others have elsewhere. Each function is called for the kernel KVER.
+
+distribution() {
+	case $(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' /etc/os-release 2>/dev/null) in
+	*ubuntu*) ubuntu ;;
+	*debian*) debian ;;
+	*suse* | *sles*) suse ;;
+	*) red_hat ;;
+	esac
+}
+
+debian() {
+	headers_package=linux-headers-$KVER
+	core_packages='mlnx-ofed-kernel-dkms or doca-ofed'
+	driver_packages='nvidia-open-kernel-dkms or nvidia-kernel-dkms'
+	metadata_advice="/usr/lib/nvidia-peer-memory/rust-metadata $KVER makes it; in the sources debian/rust-metadata"
+	# Its headers lack the kernel's Rust metadata; debian/rust-metadata puts it there.
+	metadata_dir=/usr/src/linux-rust-$KVER
+}
+
+ubuntu() {
+	debian
+	driver_packages='for example nvidia-dkms-580-open or nvidia-dkms-580'
+	metadata_advice="package linux-lib-rust-$KVER"
+}
+
+suse() {
+	headers_package="kernel-default-devel of $KVER"
+	core_packages='mlnx-ofa_kernel-devel and mlnx-ofa_kernel-kmp-default, or doca-kernel'
+	driver_packages='nvidia-open-driver-G06-kmp-default or nvidia-driver-G06-kmp-default'
+	metadata_advice='' metadata_dir=''
+}
+
+red_hat() {
+	headers_package=kernel-devel-$KVER
+	core_packages='mlnx-ofa_kernel-devel and kmod-mlnx-ofa_kernel, or doca-kernel'
+	driver_packages='kmod-nvidia-open-dkms or kmod-nvidia-latest-dkms'
+	metadata_advice='' metadata_dir=''
+}
+
+# debian_drivers: Debian gives the driver's file a name of its own, and says which of
+# several is loaded by a line `install nvidia` for modprobe.
+debian_drivers() {
+	modprobe -S "$KVER" --show-depends nvidia 2>/dev/null |
+		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'
+}
+
+# ubuntu_versions PROGRAM VERSION: Ubuntu has several versions of Rust's tools, with a name
+# or a directory for each.
+ubuntu_versions() {
+	[ -z "$2" ] || printf '%s\n' "$1-$2" "/usr/lib/rust-$2/bin/$1"
+}

@@ -1,0 +1,33 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What dkms will build, or has not built, of the two neighbours.
+
+# dkms_knows NEIGHBOUR: NAME/VERSION of each package of dkms that builds it. The RDMA core's
+# is told by its name, those of the driver, which have many, by the module.
+dkms_knows() {
+	for conf in "${dkms_tree:-/var/lib/dkms}"/*/*/source/dkms.conf; do
+		known=${conf%/source/dkms.conf}
+		known=${known#"${known%/*/*}"/}
+		case $1/$known in
+		core/mlnx-ofed-kernel/* | core/mlnx-ofa_kernel/*) [ -e "$conf" ] || continue ;;
+		driver/*) grep -qsE "^[[:blank:]]*BUILT_MODULE_NAME(\[[0-9]+\])?=[\"']?nvidia[\"']?[[:blank:]]*(#|\$)" "$conf" || continue ;;
+		*) continue ;;
+		esac
+		printf '%s\n' "$known"
+	done
+}
+
+# missing NEIGHBOUR TEXT ADVICE: fatal, unless dkms builds that one first, or the build is
+# only to show that it compiles. What dkms knows need not be installed.
+missing() {
+	case " ${NVPM_LATER-} " in *" $1 "*) return 0 ;; esac
+	known=$(dkms_knows "$1" | tail -n 1)
+	if [ "$known" ]; then
+		set -- "$1" "$2: dkms knows $known, but has not built it for this kernel (dkms install $known -k $KVER says why)."
+	else
+		set -- "$1" "$2: $3"
+	fi
+	[ "${KBUILD_MODPOST_WARN:-}" ] || die "$2"
+	[ "$quiet" ] || printf 'nv_peer_mem: warning: %s\n' "$2" >&2
+}

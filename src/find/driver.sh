@@ -1,0 +1,112 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The NVIDIA driver: the module that the kernel would load, with its flavour and its symbols,
+# and its header nv-p2p.h.
+
+# The first with the call for pins that last.
+oldest_driver=535
+
+find_driver() {
+	find_driver_module
+	find_driver_header
+	find_driver_symbols
+}
+
+find_driver_module() {
+	choose_driver
+	version='' proprietary='' flavour=''
+	[ "$driver" ] || return 0
+	case $(modinfo -F license "$driver") in
+	*GPL*) flavour=open ;;
+	*) proprietary=yes ;;
+	esac
+	version=$(modinfo -F version "$driver") || die "$driver cannot be read: install the NVIDIA driver again (package $driver_packages)."
+	case ${version%%.*} in
+	"" | *[!0-9]*) ;;
+	*)
+		[ "${version%%.*}" -ge "$oldest_driver" ] ||
+			die "the NVIDIA driver $version is too old: install version $oldest_driver or later (package $driver_packages)."
+		;;
+	esac
+}
+
+# choose_driver: leaves in $driver the file of the one that the kernel would load. If nothing
+# says which, it is the one that is loaded; else a proprietary one, because a module that was
+# built beside it loads beside the open one, too.
+choose_driver() {
+	driver=
+	# What a module depends on stands before it.
+	for name in nvidia $(debian_drivers); do
+		file=$(module_file "$name") || continue
+		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
+	done
+	[ -z "$driver" ] || return 0
+	loaded=$(cat /sys/module/nvidia/srcversion 2>/dev/null) || loaded=
+	for name in $(drivers_there); do
+		# Whatever its file is called, it was compiled as nvidia.
+		file=$(module_file "$name") || continue
+		[ "$(modinfo -F name "$file")" = nvidia ] || continue
+		if [ "$loaded" ] && [ "$(modinfo -F srcversion "$file")" = "$loaded" ]; then
+			driver=$file
+			break
+		fi
+		case ${driver:+$(modinfo -F license "$file")} in
+		*GPL*) ;;
+		*) driver=$file ;;
+		esac
+	done
+}
+
+# drivers_there: all modules whose files may be the driver.
+drivers_there() {
+	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "/lib/modules/$KVER/modules.dep" 2>/dev/null
+}
+
+find_driver_header() {
+	nv_include=
+	if [ -n "${NV_SRC:-}" ]; then
+		nv_include=$(first_with nv-p2p.h "$NV_SRC" "$NV_SRC/nvidia" "$NV_SRC/kernel-open/nvidia" "$NV_SRC/kernel/nvidia") ||
+			die "NV_SRC=$NV_SRC$driver_from has no nvidia/nv-p2p.h: give the source directory of the NVIDIA driver."
+	elif [ "$version" ]; then
+		nv_include=$(first_with nv-p2p.h /usr/src/nvidia*-"$version"/nvidia /usr/src/nvidia*-"$version"/kernel*/nvidia) || :
+	else
+		# Without a driver to ask, the newest source there is.
+		# shellcheck disable=SC2046 # a list of directories without spaces
+		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
+	fi
+	if [ "$nv_include" ]; then
+		found NV_SRC "$nv_include"
+	else
+		nv_include=$here/include/nvidia
+		found NV_SRC "none${version:+ for driver $version}; using the module's own header"
+	fi
+	grep -qs '^#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API' "$nv_include/nv-p2p.h" ||
+		die "$nv_include/nv-p2p.h is of an NVIDIA driver before $oldest_driver: install version $oldest_driver or later, with its source (package $driver_packages)."
+}
+
+# first_with FILE DIR...: the first of the directories that has the file.
+first_with() {
+	wanted=$1
+	shift
+	for dir; do
+		if [ -e "$dir/$wanted" ]; then
+			(cd "$dir" && pwd)
+			return
+		fi
+	done
+	return 1
+}
+
+find_driver_symbols() {
+	driver_symbols=
+	# NVIDIA's make leaves the list beside the directory with the header.
+	if [ -n "${NV_SRC:-}" ] && dir=$(first_with Module.symvers "$NV_SRC" "${nv_include%/*}"); then
+		driver_symbols=$dir/Module.symvers
+	elif [ "$driver" ]; then
+		found nvidia.ko "$driver (version $version${proprietary:+, proprietary})"
+	else
+		missing driver "no NVIDIA driver for kernel $KVER" \
+			"install it (package $driver_packages), or give NV_SRC= with its Module.symvers."
+	fi
+}

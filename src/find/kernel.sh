@@ -1,0 +1,55 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The kernel: its release, its headers, and the compiler that it was made with.
+
+oldest=4.18
+
+find_kernel() {
+	KVER=${KVER:-$(uname -r)}
+	distribution
+	chosen_tree=${KDIR:+yes}
+	KDIR=${KDIR:-/lib/modules/$KVER/build}
+	[ "$chosen_tree" ] || [ -e "$KDIR/Makefile" ] ||
+		die "no headers of kernel $KVER: install $headers_package, or give KDIR=."
+	[ -r "$KDIR/.config" ] || die "KDIR=$KDIR is not a configured kernel tree (no .config): give the directory of the headers (package $headers_package)."
+	release=$(cat "$KDIR/include/config/kernel.release" 2>/dev/null) || release=$KVER
+	! older_than "$oldest" || die "kernel $release is older than $oldest, the oldest that this module can be built for."
+	case $(uname -m) in
+	x86_64) NVPM_TARGET=x86_64-linux-gnu ;;
+	aarch64) NVPM_TARGET=aarch64-linux-gnu ;;
+	*) die "there is no NVIDIA driver for $(uname -m)." ;;
+	esac
+}
+
+# config_value NAME: what the kernel's configuration says of it.
+config_value() {
+	sed -n "s/^$1=\"\\{0,1\\}\\([^\"]*\\)\"\\{0,1\\}\$/\\1/p" "$KDIR/.config"
+}
+
+# older_than MAJOR.MINOR: whether the kernel is.
+older_than() {
+	printf '%s\n' "$release" | awk -F '[.]' -v than="$1" '
+		{ split(than, limit); minor = $2 + 0 }
+		$1 !~ /^[0-9]+$/ { exit 1 }
+		{ exit !($1 + 0 < limit[1] + 0 || ($1 + 0 == limit[1] + 0 && minor < limit[2] + 0)) }'
+}
+
+# find_compiler: a kernel compiled by clang needs its modules compiled by clang. LLVM= and
+# CC= of the user come first.
+find_compiler() {
+	NVPM_COMPILER=
+	[ "$(config_value CONFIG_CC_IS_CLANG)" = y ] || return 0
+	# CC of the environment does not reach the kernel's build; make's own does.
+	case ${LLVM:+LLVM=}${MAKEFLAGS:-} in *LLVM=* | *' CC='*) return 0 ;; esac
+	NVPM_COMPILER=CC=clang
+	tools=clang
+	if [ "$(config_value CONFIG_LD_IS_LLD)" = y ]; then
+		NVPM_COMPILER=LLVM=1
+		tools='clang ld.lld llvm-nm llvm-objcopy'
+	fi
+	for tool in $tools; do
+		command -v "$tool" >/dev/null ||
+			die "kernel $KVER was built with clang, and $tool is missing: install clang, lld and llvm, or choose a version with LLVM=-19 (for example)."
+	done
+}

@@ -1,0 +1,135 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# How the module's Rust is compiled (docs/building.md):
+#   in-kernel  against the kernel's own crates, from Linux 6.12 on: with their metadata, the
+#              rustc that they were built with, bindgen, and a driver that is not proprietary
+#   prebuilt   from src/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
+#              own: a release contains the file, and a checkout makes it with any rustc
+
+oldest_crates=6.12
+
+choose_rust() {
+	assemble=
+	case ${NVPM_RUST:-} in
+	in-kernel | prebuilt)
+		if [ "$NVPM_RUST" = in-kernel ]; then can_in_kernel; else can_prebuilt; fi ||
+			die "NVPM_RUST=$NVPM_RUST is not possible: $why."
+		found Rust "$NVPM_RUST, as chosen"
+		;;
+	'') first_possible_way ;;
+	*) die "NVPM_RUST=$NVPM_RUST is not known: in-kernel or prebuilt." ;;
+	esac
+	[ "$NVPM_RUST" != in-kernel ] || KDIR=$crates RUSTC=$kernel_rustc BINDGEN=$kernel_bindgen
+	found KDIR "$KDIR (kernel $KVER)"
+}
+
+first_possible_way() {
+	if can_in_kernel; then
+		NVPM_RUST=in-kernel
+		found Rust "in-kernel: the kernel's own crates"
+		return
+	fi
+	not_kernel=$why
+	! checks_calls || die "$why, so only an in-kernel build is possible, but $not_kernel."
+	can_prebuilt ||
+		die "the module's Rust can be compiled in neither way. in-kernel: $not_kernel. prebuilt: $why."
+	NVPM_RUST=prebuilt
+	if [ "$assemble" ]; then
+		found Rust "prebuilt: compiled here first, by $RUSTC, because $not_kernel"
+	else
+		found Rust "prebuilt: compiled for the release, because $not_kernel"
+	fi
+}
+
+# can_WAY: whether the Rust can be compiled so; if not, $why says what is in the way.
+can_in_kernel() {
+	why=
+	if [ "$(config_value CONFIG_RUST)" != y ]; then
+		why="kernel $KVER was built without CONFIG_RUST"
+	elif older_than "$oldest_crates"; then
+		why="kernel $release is older than $oldest_crates, the oldest whose Rust crates have what this module uses"
+	elif [ "$proprietary" ]; then
+		why="the NVIDIA driver is the proprietary one, and the kernel denies its symbols to modules that use the kernel's crates"
+	elif ! find_crates; then
+		why="the headers of kernel $KVER lack the Rust metadata${metadata_advice:+ ($metadata_advice)}"
+	elif ! choose_bindgen; then
+		why="${BINDGEN:-bindgen} is missing (package bindgen${bindgen_version:+ or bindgen-$bindgen_version}, on Fedora bindgen-cli)"
+	elif ! choose_rustc; then
+		why="${RUSTC:-rustc} is missing${rustc_version:+ (package rustc or rustc-$rustc_version)}"
+	else
+		have=$("$kernel_rustc" --version)
+		[ -z "$want" ] || [ "$want" = "$have" ] ||
+			why="kernel $KVER was built with '$want', but $kernel_rustc here is '$have'"
+	fi
+	[ -z "$why" ]
+}
+
+# find_crates: leaves in $crates the tree with the metadata of the kernel's crates. One that
+# the user has named is the only one.
+find_crates() {
+	for crates in "$KDIR" ${metadata_dir:+"$metadata_dir"}; do
+		[ ! -e "$crates/rust/libkernel.rmeta" ] || return 0
+		[ -z "$chosen_tree" ] || break
+	done
+	return 1
+}
+
+# choose_bindgen: which one in $kernel_bindgen, the caller's or that of the version that
+# the kernel's configuration names.
+choose_bindgen() {
+	bindgen_version=$(config_value CONFIG_BINDGEN_VERSION_TEXT | sed -n 's/^bindgen \([0-9]*\.[0-9]*\).*/\1/p')
+	for kernel_bindgen in ${BINDGEN:-$(ubuntu_versions bindgen "$bindgen_version") bindgen}; do
+		! command -v "$kernel_bindgen" >/dev/null || return 0
+	done
+	return 1
+}
+
+# choose_rustc: the same of rustc, in $kernel_rustc. One that says what the kernel's
+# did, $want, if there is one.
+choose_rustc() {
+	want=$(config_value CONFIG_RUSTC_VERSION_TEXT)
+	rustc_version=$(printf '%s\n' "$want" | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')
+	kernel_rustc=
+	for rustc in ${RUSTC:-rustc $(ubuntu_versions rustc "$rustc_version")}; do
+		command -v "$rustc" >/dev/null || continue
+		kernel_rustc=${kernel_rustc:-$rustc}
+		if [ -n "$want" ] && [ "$want" = "$("$rustc" --version)" ]; then
+			kernel_rustc=$rustc
+			break
+		fi
+	done
+	[ -n "$kernel_rustc" ]
+}
+
+# can_prebuilt: leaves in $assemble whether the assembly has to be made first, by RUSTC.
+can_prebuilt() {
+	! checks_calls || return 1
+	assembly=$(uname -m).S
+	! is_current "$here/prebuilt/$assembly" || return 0
+	if compiler=$(sh "$here/find/rustc"); then
+		eval "$compiler"
+		assemble=$assembly
+		return
+	fi
+	if [ -e "$here/prebuilt/$assembly" ]; then
+		why="src/prebuilt/$assembly was compiled from other sources than these"
+	else
+		why="src/prebuilt/$assembly, which a release contains, is missing"
+	fi
+	why="$why; and to make it, $compiler"
+	return 1
+}
+
+# is_current ASSEMBLY: whether it was compiled from the sources that are here. (The Debian
+# package asks before it has brought any.)
+is_current() {
+	[ -e "$1" ] || return 1
+	[ ! -e "$here/main.rs" ] || grep -qsF "$(sh "$here/kernel/compile" --sources)" "$1"
+}
+
+# checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.
+checks_calls() {
+	[ "$(config_value CONFIG_CFI)$(config_value CONFIG_CFI_CLANG)" = y ] || return 1
+	why="kernel $KVER checks the type of indirect calls (CONFIG_CFI)"
+}

@@ -1,0 +1,84 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What the neighbours' installed modules export. Such modules come without Module.symvers;
+# but the file has the list, and the versions of the symbols on kernels that check them.
+
+# module_file NAME: the file that modprobe would load for KVER. A module that is built into
+# the kernel has none.
+module_file() {
+	file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
+	[ -e "$file" ] && printf '%s\n' "$file"
+}
+
+# unpack FILE TO: the module without its compression.
+unpack() {
+	case $1 in
+	*.xz) unpacker=xz package=xz-utils ;;
+	*.zst) unpacker=zstd package=zstd ;;
+	*.gz) unpacker=gzip package=gzip ;;
+	*) unpacker=cat package=coreutils ;;
+	esac
+	command -v "$unpacker" >/dev/null || die "$1 is compressed, and $unpacker is missing: install it (package $package)."
+	case $unpacker in
+	cat) cat "$1" >"$2" ;;
+	*) "$unpacker" -dc "$1" >"$2" ;;
+	esac || die "$1 cannot be read: install it again."
+}
+
+# exports UNPACKED FILE: the names that a module exports.
+exports() {
+	command -v nm >/dev/null || die "nm is missing: install it (package binutils)."
+	nm "$1" >"$1.names" 2>/dev/null || die "$2 cannot be read: install it again."
+	sed -n 's/.* __ksymtab_\(.*\)$/\1/p' "$1.names"
+}
+
+checks_versions() { [ "$(config_value CONFIG_MODVERSIONS)" = y ]; }
+
+# symbol_version MODULE NAME: its checksum, 8 digits: the value of the symbol __crc_NAME, or
+# the word that it points to in its section. Nothing where the module has none.
+symbol_version() {
+	if ! checks_versions; then
+		printf '00000000'
+		return
+	fi
+	crc=$(readelf -sW "$1" | awk -v name="__crc_$2" '$8 == name { print $2, $7 }')
+	section=${crc#* }
+	case $crc in
+	'') ;;
+	*' ABS') printf '%s' "${crc% *}" | tail -c 8 ;;
+	*)
+		offset=$(readelf -SW "$1" | sed -n "s/^ *\[ *$section\] *[^ ]* *[^ ]* *[0-9a-f]* *\([0-9a-f]*\).*/\1/p")
+		od -An -tx4 -j $((0x$offset + 0x${crc% *})) -N 4 "$1" | tr -d ' \n'
+		;;
+	esac
+}
+
+# list_symbols UNPACKED FILE MODULE NAME...: lines of a Module.symvers for the names that
+# MODULE, whose file is FILE, exports.
+list_symbols() {
+	unpacked=$1 file=$2 module=$3
+	shift 3
+	for symbol; do
+		checksum=$(symbol_version "$unpacked" "$symbol")
+		[ "$checksum" ] ||
+			die "kernel $KVER checks symbol versions, and $file has none: build that module for this kernel again."
+		printf '0x%s\t%s\t%s\tEXPORT_SYMBOL\t\n' "$checksum" "$symbol" "$module"
+	done
+}
+
+# write_symbols: the lists for the kernel's build, beside the sources.
+write_symbols() {
+	if [ "$core" ]; then
+		core_symbols=$here/../ib_core.symvers
+		cp "$work/Module.symvers" "$core_symbols"
+	fi
+	if [ "$driver" ] && [ -z "$driver_symbols" ]; then
+		driver_symbols=$here/../nvidia.symvers
+		unpack "$driver" "$work/nvidia.ko"
+		exports "$work/nvidia.ko" "$driver" >"$work/nvidia.exports"
+		# shellcheck disable=SC2046 # a list of names
+		list_symbols "$work/nvidia.ko" "$driver" nvidia $(grep '^nvidia_p2p_' "$work/nvidia.exports") >"$driver_symbols"
+		[ -s "$driver_symbols" ] || die "$driver exports no nvidia_p2p_* function, so it is not NVIDIA's driver: install that (package $driver_packages)."
+	fi
+}
