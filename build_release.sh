@@ -139,7 +139,7 @@ lacks='' why=''
 src/find/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
 for arch in x86_64 aarch64; do
 	if [ -z "$why" ]; then
-		echo "Compiling the Rust half for $arch..."
+		echo "Compiling the Rust for $arch..."
 		if NVPM_ARCH=$arch make -s prebuilt >"$work/prebuilt.log" 2>&1; then
 			set -- "$@" --add-file="src/prebuilt/$arch.S"
 			continue

@@ -100,7 +100,7 @@ def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
 
 @once
 def rust(machine: Machine) -> str:
-    """How the Rust half of the module was compiled: of the loaded one, or else of the installed one."""
+    """How the Rust of the module was compiled: of the loaded one, or else of the installed one."""
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 

@@ -117,8 +117,8 @@ check_generations() {
 }
 
 # The assembly of a release is the same byte for byte wherever it is made, and says
-# nothing of where that was. It fits kernels without return thunks, too, which none here
-# is, and refuses those that it cannot serve. On arm64 it leaves register 18 alone, which
+# nothing of where that was. It fits kernels without return thunks, which none here is, or
+# without retpolines, too, and refuses those that it cannot serve. On arm64 it leaves register 18 alone, which
 # points to the shadow stack of kernels that have one.
 check_ready() {
 	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
@@ -148,10 +148,16 @@ check_ready() {
 	if grep -x int3 /tmp/plain; then exit 1; fi
 	assembled sls -DCONFIG_MITIGATION_RETPOLINE -DCONFIG_MITIGATION_SLS
 	[ "$(grep -x -A 1 ret /tmp/sls | grep -cx int3)" = "$returns" ]
+	# The one thunk that the code calls is the kernel's, or stands in the file.
+	thunks() { nm /tmp/ready.o | awk '$NF ~ /_thunk_/ { print $(NF - 1), $NF }' | grep -v return; }
+	[ "$(thunks)" = "U __x86_indirect_thunk_r11" ]
+	assembled no_retpolines
+	[ "$(thunks)" = "t __x86_indirect_thunk_r11" ]
+	[ "$(grep -cx ret /tmp/no_retpolines)" = "$returns" ]
+	[ "$(objdump -dr --disassemble=__x86_indirect_thunk_r11 /tmp/ready.o | grep -cE "jmp +\*%r11")" = 1 ]
 	refused() { if assembled refused "${@:2}" 2>/tmp/said; then exit 1; fi; grep "#error \"this kernel $1" /tmp/said; }
-	refused "has no retpolines"
-	refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI
-	refused "checks indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG
+	refused "checks the type of indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI
+	refused "checks the type of indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG
 }
 
 # What Rust knows of C without bindgen is what bindgen makes of the headers.

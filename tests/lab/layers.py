@@ -261,7 +261,7 @@ class Layers:
 
     def make_ready(self):
         """For arm64 `ready` is what a release has for that processor."""
-        ready = self.beside("ready", self.base, "the Rust half as assembly", *MODULE)
+        ready = self.beside("ready", self.base, "the Rust as assembly", *MODULE)
         return self.path(ready) / "ready"
 
     def clienttools(self):

@@ -14,7 +14,7 @@ check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$nam
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
 	file=/tmp/there/$name/src/prebuilt/$arch.S
-	check "there is the Rust half for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
+	check "there is the compiled Rust for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
 	check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
 	check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
 	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"

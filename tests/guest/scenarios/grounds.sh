@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the module serves however its Rust half is compiled, beside the open and the closed driver
+# Shows: the module serves however its Rust is compiled, beside the open and the closed driver
 . /lab/driver.sh
 load_rdma
 
