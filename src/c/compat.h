@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What kernels from 4.18 on lack or call otherwise. Version numbers stand in this
- * file alone.
+ * What kernels from 4.18 on lack or call otherwise. The kernel itself says what it has:
+ * src/has.
  */
 #ifndef NVPM_COMPAT_H
 #define NVPM_COMPAT_H
@@ -11,28 +11,22 @@
 #include <linux/proc_fs.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
-#include <linux/version.h>
 
-/* With NVPM_OLDEST newer kernels compile what the oldest ones need, for tests. */
-#ifdef NVPM_OLDEST
-#define NVPM_KERNEL KERNEL_VERSION(4, 18, 0)
-#else
-#define NVPM_KERNEL LINUX_VERSION_CODE
-#endif
+#include "answers.h"
 
 #ifndef static_assert /* 5.1 */
 #define static_assert(condition) _Static_assert(condition, #condition)
 #endif
 
 /* A page of a PCI device's memory; GPUs that were RAM to the kernel are younger than 4.20. */
-#if NVPM_KERNEL >= KERNEL_VERSION(4, 20, 0)
+#ifdef NVPM_HAS_IS_PCI_P2PDMA_PAGE
 #define nvpm_is_p2pdma(page) is_pci_p2pdma_page(page)
 #else
 #define nvpm_is_p2pdma(page) is_zone_device_page(page)
 #endif
 
 /* NVPM_PROC_FILE(NAME, OPEN): a file of proc that seq_file reads. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 6, 0)
+#ifdef NVPM_HAS_PROC_OPS
 #define NVPM_PROC_FILE(name, opens)			\
 	static const struct proc_ops name = {		\
 		.proc_open = (opens),			\
@@ -54,7 +48,7 @@
 /* When the task began, in nanoseconds since boot. */
 static inline u64 nvpm_task_born(const struct task_struct *task)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 5, 0)
+#ifdef NVPM_HAS_START_BOOTTIME
 	return task->start_boottime;
 #else
 	return task->real_start_time;
@@ -62,7 +56,7 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 }
 
 /* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */
-#if NVPM_KERNEL >= KERNEL_VERSION(5, 2, 0)
+#ifdef NVPM_HAS_DEFAULT_GROUPS
 #define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
 #else
 #define NVPM_FILES(group) .default_attrs = (group).attrs
@@ -70,9 +64,9 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 
 /*
  * dma_iova_link() gives many extents of memory that is not RAM one range of addresses. It
- * came with 6.18, and is for GPL modules only, so not for one beside a proprietary driver.
+ * is for GPL modules only, so not for one beside a proprietary driver.
  */
-#if NVPM_KERNEL < KERNEL_VERSION(6, 18, 0) || !defined(NVPM_OPEN_DRIVER)
+#if !defined(NVPM_HAS_DMA_IOVA_MMIO) || !defined(NVPM_OPEN_DRIVER)
 struct nvpm_no_iova_state {
 	dma_addr_t addr;
 };

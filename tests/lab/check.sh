@@ -58,7 +58,7 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm/|packages/|guest/|lab/(check\.sh|build_messages|core_messages)$)|^\./src/(configure$|find/)"
+	parts="^\./tests/(nvpm/|packages/|guest/|lab/(check\.sh|backports|build_messages|core_messages)$)|^\./src/(configure$|find/)"
 	grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 	grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 	grep -vE "$service|$parts" /tmp/files | xargs shellcheck
@@ -67,11 +67,10 @@ check_shell() {
 check_checkpatch() {
 	local checkpatch=(perl "/usr/src/linux-lab-$kseries/scripts/checkpatch.pl" --no-tree --no-summary -q --terse)
 	local apart=(src/c/compat.h tests/lab/compat.h tests/lab/nvidia/closed.c)
-	local newer=LINUX_VERSION_CODE,CONSTANT_COMPARISON
 	# What older kernels lack is in files of its own; the lab takes macros over as they
 	# are. And there is no list of licences that are none of the kernel.
-	"${checkpatch[@]}" --ignore "$newer,MACRO_ARG_UNUSED" -f "${apart[0]}"
-	"${checkpatch[@]}" --ignore "$newer,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT" -f "${apart[1]}"
+	"${checkpatch[@]}" --ignore MACRO_ARG_UNUSED -f "${apart[0]}"
+	"${checkpatch[@]}" --ignore "LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT" -f "${apart[1]}"
 	"${checkpatch[@]}" --ignore MODULE_LICENSE -f "${apart[2]}"
 	# The names of CUDA are not the style of the kernel.
 	find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
@@ -169,6 +168,9 @@ check_bindings() {
 
 # How a build compiles Rust, and why; what it lacks is named, with what to install.
 check_build_messages() { tests/lab/build_messages "$kver"; }
+
+# What the kernel has decides, and not its version.
+check_backports() { tests/lab/backports "$kver"; }
 
 # ---- what is compiled with cargo -------------------------------------------------
 

@@ -86,7 +86,8 @@ mistakes() {
 }
 
 # oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
-# lack, after the headers of this one have used it. compat.h alone may know such names.
+# lack, after the headers of this one have used it: to the questions in src/has, too, which
+# then have the answers of the oldest. Other files may not know such names.
 oldest() {
 	local name
 	{
@@ -94,7 +95,7 @@ oldest() {
 			sed -E 's/.*(<.*)/#if __has_include(\1)\n#include \1\n#endif/'
 		# The first is of each file itself; the others came between 4.20 and 5.10.
 		printf '#undef %s\n' pr_fmt static_assert
-		for name in is_pci_p2pdma_page xa_load ktime_get_boottime_ns fallthrough mmap_read_lock dma_map_sgtable \
+		for name in is_pci_p2pdma_page default_groups xa_load ktime_get_boottime_ns fallthrough mmap_read_lock dma_map_sgtable \
 			for_each_sgtable_sg for_each_sgtable_dma_sg kfree_sensitive sysfs_emit sysfs_emit_at; do
 			printf '#undef %s\n#pragma GCC poison %s\n' "$name" "$name"
 		done
@@ -118,7 +119,9 @@ grounds=(prebuilt)
 	# What kernels from 4.18 on need is compiled for the oldest one that is here.
 	if [[ $kver = 5.10.* ]]; then
 		oldest
-		KCFLAGS='-DNVPM_OLDEST -include /tmp/oldest.h' beside closed build prebuilt
+		KCFLAGS='-include /tmp/oldest.h' beside closed build prebuilt
+		# What it must have: files of proc and start times cannot be had in two ways.
+		[ "$(sed -n 's/^#define NVPM_HAS_//p' "$source/src/has/answers.h" | xargs)" = 'PROC_OPS START_BOOTTIME' ]
 		look prebuilt prebuilt-oldest
 	fi
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes

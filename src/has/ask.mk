@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What this kernel has: a file here asks for what it is named after, and compiles only if the
+# kernel has that. Not by version: distributions take members and functions of later kernels
+# into older ones. c/compat.h includes the answers.
+
+# The flags of a module. A warning is no answer, but two are: a function that is not declared,
+# and one of another type.
+nvpm-ask-cflags = $(c_flags) -Wno-error -Werror=implicit-function-declaration \
+	-Werror=incompatible-pointer-types
+
+quiet_cmd_nvpm_ask = ASK     $@
+      cmd_nvpm_ask = sh $< $@ $(KERNELRELEASE) $(CC) $(nvpm-ask-cflags)
+
+$(obj)/src/has/answers.h: part-of-module := y
+$(obj)/src/has/answers.h: $(src)/src/has/ask $(wildcard $(src)/src/has/*.c) FORCE
+	$(call if_changed_dep,nvpm_ask)
+
+targets += src/has/answers.h
+clean-files += $(addprefix src/has/answers.,h log new)
+
+# Who asks for compat.h waits for the answers.
+$(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/src/has/answers.h
+ccflags-y += -I$(abspath $(obj)/src/has)
