@@ -20,15 +20,18 @@ mod kunit;
 mod map_type;
 mod module_ref;
 mod orphans;
-mod p2p;
+mod page_table;
 mod peer_client;
 mod persistent;
 mod phase;
+mod pin;
+mod probe;
 mod process;
 mod registry;
 mod revocable;
 mod sg_table;
 mod stats;
+mod unpin_lock;
 
 use global::Installed;
 use peer_client::{Client, Registration};
@@ -65,7 +68,8 @@ const CLIENTS: [ClientNames; 3] = [
 /// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
 /// module goes, the core has no registration any more, so the callbacks have nobody to tell.
 struct NvPeerMem {
-    _files: Files,
+    _regions: Regions,
+    _statistics: Statistics,
     _callbacks: Callbacks,
     _clients: [Option<Registration>; 3],
     _pairs: Installed<map_type::Pairs>,
@@ -93,7 +97,8 @@ impl kernel::Module for NvPeerMem {
             register::<revocable::Revocable>(revocable)?,
             register::<persistent::CatchAll>(catch_all)?,
         ];
-        let files = Files::new(names)?;
+        let statistics = Statistics::new(names)?;
+        let regions = Regions::new()?;
         // Nothing can fail after this, so a module that fails to load leaves no region behind.
         peer_client::open();
         pr_info!(
@@ -105,7 +110,8 @@ impl kernel::Module for NvPeerMem {
             }
         );
         Ok(Self {
-            _files: files,
+            _regions: regions,
+            _statistics: statistics,
             _callbacks: callbacks,
             _clients: clients,
             _pairs: pairs,
@@ -122,28 +128,40 @@ fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<Registratio
     Registration::new::<C>(name).map(Some)
 }
 
-/// The files in sysfs and proc, which exist while this lives.
-struct Files;
+/// The files in sysfs, which exist while this lives.
+struct Statistics;
 
-impl Files {
+impl Statistics {
     fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
         let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
-        // SAFETY: C copies the pointers; names and counters are `'static`. This is called once.
-        abi::check(unsafe {
-            abi::nvpm_files_create(
-                names.as_ptr(),
-                stats::COUNTERS.as_ptr().cast(),
-                stats::COUNTERS.len() as u32,
-            )
-        })?;
+        // SAFETY: C copies the pointers; the names are `'static`. This is called once.
+        abi::check(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
         Ok(Self)
     }
 }
 
-impl Drop for Files {
+impl Drop for Statistics {
     fn drop(&mut self) {
         // SAFETY: `new` has created the files; this removes them once.
-        unsafe { abi::nvpm_files_remove() };
+        unsafe { abi::nvpm_statistics_remove() };
+    }
+}
+
+/// The file in proc, which exists while this lives. It shows the names that [`Statistics`] was given.
+struct Regions;
+
+impl Regions {
+    fn new() -> Result<Self> {
+        // SAFETY: This is called once, after the names are there.
+        abi::check(unsafe { abi::nvpm_regions_create() })?;
+        Ok(Self)
+    }
+}
+
+impl Drop for Regions {
+    fn drop(&mut self) {
+        // SAFETY: `new` has created the file; this removes it once.
+        unsafe { abi::nvpm_regions_remove() };
     }
 }
 

@@ -24,7 +24,8 @@ use crate::{
     dma::{Device, DeviceRef},
     extents::{Extent, Extents, Range},
     global::{Global, Installed},
-    p2p::{Gpu, PersistentPin, PinError},
+    page_table::Gpu,
+    pin::{PersistentPin, PinError},
 };
 
 /// How memory of a GPU is mapped for a device.

@@ -24,8 +24,8 @@ use crate::{
     dma::Device,
     extents::Range,
     module_ref::ModuleRef,
-    p2p::probe_ends,
     phase::CoreContext,
+    probe::probe_ends,
     registry::{Number, Registered},
     stats,
 };
@@ -303,7 +303,7 @@ unsafe extern "C" fn dma_map<C: Client>(
     let result = from_context(context).and_then(|number| C::dma_map(number, device?));
     abi::to_c(match result {
         Ok(ours) => {
-            stats::REGISTRATIONS.add(1);
+            stats::add(abi::NVPM_COUNT_REGISTRATIONS, 1);
             // SAFETY: By this function's requirement both are valid for writing. `mapped` may point
             // into `table`, so it comes last; the number of entries was counted in 32 bits.
             unsafe {

@@ -12,9 +12,9 @@ use crate::{
     dma::{Device, Mapping},
     extents::Range,
     map_type::{self, MapType},
-    p2p::{PersistentPin, PinError},
     peer_client::{Client, Kind},
     phase::{CoreContext, Kept, Phase},
+    pin::{PersistentPin, PinError},
     registry::Number,
 };
 

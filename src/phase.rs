@@ -12,7 +12,7 @@ use kernel::prelude::*;
 use crate::{
     abi,
     dma::Mapping,
-    p2p::{Memory, PersistentPin, RevocablePin},
+    pin::{PersistentPin, PinnedMemory, RevocablePin},
 };
 
 /// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
@@ -33,12 +33,15 @@ pub(crate) enum Phase {
     /// Persistent: a call of the core works on what was kept.
     InCall,
     /// The driver has pinned the pages, until it takes them back.
-    Pinned { pin: RevocablePin, memory: Memory },
+    Pinned {
+        pin: RevocablePin,
+        memory: PinnedMemory,
+    },
     /// The core has named the registration.
     Bound {
         context: CoreContext,
         pin: RevocablePin,
-        memory: Memory,
+        memory: PinnedMemory,
     },
     /// A call of the core is mapping the pages, or has failed to.
     Mapping {

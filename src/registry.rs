@@ -100,7 +100,7 @@ impl Registry {
         let uid = record.process.uid();
         if matches!(record.phase, Phase::Orphan) {
             self.users.freed(uid, record.range.pages());
-            stats::LEFT_BEHIND.sub(1);
+            stats::sub(abi::NVPM_COUNT_LEFT_BEHIND, 1);
         }
         let _user = match record.counted {
             true => self.users.remove(uid),
@@ -226,7 +226,7 @@ impl Number {
                 registry
                     .users
                     .orphan(record.process.uid(), record.range.pages());
-                stats::LEFT_BEHIND.add(1);
+                stats::add(abi::NVPM_COUNT_LEFT_BEHIND, 1);
             }
             Some(())
         });

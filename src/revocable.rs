@@ -12,7 +12,7 @@
 //! | lock | whose | held over |
 //! |---|---|---|
 //! | list lock | RDMA core | its call `acquire`, registration and unregistration of clients |
-//! | unpin lock, one | ours (`p2p.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
+//! | unpin lock, one | ours (`unpin_lock.rs`) | calls to pin (shared) and to unpin revocable pins (exclusive) |
 //! | API lock | driver | its free callback; inside our calls to pin, unpin and map |
 //! | gate, one | ours (`callback/callback.c`) | the free callback (shared); taken exclusively, with nothing held, when the module is loaded and unloaded |
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
@@ -41,9 +41,9 @@ use crate::{
     extents::Range,
     map_type::{self, MapType},
     orphans::too_many,
-    p2p::{PersistentPin, PinError, RevocablePin},
     peer_client::{self, Client, Kind},
     phase::{CoreContext, Phase},
+    pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
     registry::Number,
     stats,
@@ -284,7 +284,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 /// Revokes a registration that a device can reach.
 fn revoke_mapped(number: Number, context: CoreContext) {
     peer_client::invalidate(context);
-    stats::REVOCATIONS.add(1);
+    stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
     let mapping = number.look(|record| match &mut record.phase {
         Phase::Revoking { mapping, .. } => mapping.take(),
         _ => None,

@@ -18,6 +18,8 @@
 #define KUNIT_STATIC_STUB_REDIRECT(...) do {} while (0)
 #endif
 
+const u64 nvpm_page_size = PAGE_SIZE;
+
 struct pci_dev *nvpm_pci_dev(struct device *dev)
 {
 	return dev && dev_is_pci(dev) ? to_pci_dev(dev) : NULL;

@@ -37,17 +37,19 @@ struct nvpm_client {
 extern uint nvpm_peerdirect_support;
 extern uint nvpm_persistent_api_support;
 
-/* Whether the core's header has struct peer_memory_client_ex. */
-extern const bool nvpm_core_has_ex;
-extern const u64 nvpm_page_size;
-
 /* Whether NVIDIA's own client, nvidia_peermem, is loaded. */
 bool nvpm_peermem_loaded(void);
 bool nvpm_try_module_get(void);
 void nvpm_module_put(void);
-void nvpm_cond_resched(void);
 /* Whether the rate limit of the module's warnings lets one more through. */
 bool nvpm_ratelimit(void);
+
+/* core.c: whether the core's header has struct peer_memory_client_ex, and which cores have it. */
+extern const bool nvpm_core_has_ex;
+extern const char *const nvpm_core_api;
+
+/* process.c */
+void nvpm_cond_resched(void);
 /* Seconds, as jiffies count them. */
 u32 nvpm_seconds(void);
 
@@ -65,7 +67,7 @@ s32 nvpm_current_tid(void);
 /* Whether the thread is about to end. */
 bool nvpm_current_exiting(void);
 
-/* The spin locks of Rust's tables. */
+/* locks.c: the spin locks of Rust's tables. */
 enum nvpm_lock_name {
 	NVPM_LOCK_REGISTRY,
 	NVPM_LOCK_PAIRS,
@@ -74,14 +76,6 @@ enum nvpm_lock_name {
 
 void nvpm_lock(enum nvpm_lock_name name);
 void nvpm_unlock(enum nvpm_lock_name name);
-
-/*
- * From begin to end, nv_peer_mem_callback passes the driver's callbacks on to nvpm_revoke(),
- * which is Rust's. When nvpm_callbacks_end() returns, none of them is running.
- */
-int nvpm_callbacks_begin(void);
-void nvpm_callbacks_end(void);
-void nvpm_revoke(u64 number);
 
 /* The read-write semaphore between pinning (shared) and unpinning (exclusive). */
 void nvpm_unpin_lock(bool exclusive);
@@ -95,7 +89,17 @@ u32 nvpm_phase_count(void);
 void nvpm_phase_wait(u32 count);
 void nvpm_phase_wake(void);
 
-/* dma.c: the PCI device that @dev is, or NULL. */
+/*
+ * callbacks.c: from begin to end, nv_peer_mem_callback passes the driver's callbacks on to
+ * nvpm_revoke(), which is Rust's. When nvpm_callbacks_end() returns, none of them is running.
+ */
+int nvpm_callbacks_begin(void);
+void nvpm_callbacks_end(void);
+void nvpm_revoke(u64 number);
+
+/* dma.c: bytes of a page. */
+extern const u64 nvpm_page_size;
+/* The PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
 /* Whether the device's driver tells the core when a registration is complete. */
 bool nvpm_can_invalidate(struct device *dev);
@@ -143,7 +147,7 @@ const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table);
  */
 int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 
-/* files.c: the state of a registration, as /proc/driver/nv_peer_mem/regions tells it. */
+/* regions.c: the state of a registration, as /proc/driver/nv_peer_mem/regions tells it. */
 enum nvpm_region_state {
 	NVPM_REGION_PINNING,	/* the driver has been asked */
 	NVPM_REGION_PINNED,
@@ -169,11 +173,11 @@ struct nvpm_region {
 	u8 comm[16];
 };
 
-/* A counter: a file of that name under /sys/module/nv_peer_mem/statistics. */
-struct nvpm_counter {
-	const char *name;
-	u64 value;
-};
+/* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */
+u64 nvpm_region_from(u64 number, struct nvpm_region *region);
+/* Removing waits for the file's readers, here and below. */
+int nvpm_regions_create(void);
+void nvpm_regions_remove(void);
 
 /* The clients, by which a registration names its own. */
 enum nvpm_client_kind {
@@ -183,17 +187,29 @@ enum nvpm_client_kind {
 	NVPM_CLIENTS
 };
 
-/*
- * Creates the files. The clients' names, NULL where one is not registered, and the counters
- * stay the caller's and must outlive the files.
- */
-int nvpm_files_create(const char *const names[NVPM_CLIENTS],
-		      const struct nvpm_counter *const *counters, u32 n_counters);
-/* Removes the files, and waits for their readers. */
-void nvpm_files_remove(void);
+/* statistics.c: what is counted, each in a file of its own. Rust counts, and C reads. */
+enum nvpm_counter {
+	NVPM_COUNT_REGIONS,	/* that a device can reach now */
+	NVPM_COUNT_BYTES,	/* pinned, of these */
+	NVPM_COUNT_REGISTRATIONS,
+	NVPM_COUNT_REVOCATIONS,
+	NVPM_COUNT_FAILED_NO_MEMORY,
+	NVPM_COUNT_FAILED_NOT_SUPPORTED,
+	NVPM_COUNT_FAILED_FREED,
+	NVPM_COUNT_FAILED_DRIVER,
+	NVPM_COUNT_FAILED_LEFT_BEHIND,
+	NVPM_COUNT_LEFT_BEHIND,	/* orphans now */
+	NVPM_COUNTERS
+};
 
-/* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */
-u64 nvpm_region_from(u64 number, struct nvpm_region *region);
+extern u64 nvpm_counters[NVPM_COUNTERS];
+
+/* The clients' names, NULL where one is not registered, must outlive the files. */
+int nvpm_statistics_create(const char *const names[NVPM_CLIENTS]);
+void nvpm_statistics_remove(void);
+/* The name of a client that is registered, while those files exist. */
+const char *nvpm_client_name(enum nvpm_client_kind kind);
+
 /* Rust's: calls nvpm_pair_line() for each pair of a GPU and a device whose map type is known. */
 void nvpm_pairs_each(void *page);
 void nvpm_pair_line(void *page, const u8 *uuid, struct device *dev, const char *map_type);

@@ -257,12 +257,6 @@ extern "C" {
     pub static mut nvpm_persistent_api_support: uint;
 }
 extern "C" {
-    pub static nvpm_core_has_ex: bool_;
-}
-extern "C" {
-    pub static nvpm_page_size: u64_;
-}
-extern "C" {
     pub fn nvpm_peermem_loaded() -> bool_;
 }
 extern "C" {
@@ -272,10 +266,16 @@ extern "C" {
     pub fn nvpm_module_put();
 }
 extern "C" {
-    pub fn nvpm_cond_resched();
+    pub fn nvpm_ratelimit() -> bool_;
 }
 extern "C" {
-    pub fn nvpm_ratelimit() -> bool_;
+    pub static nvpm_core_has_ex: bool_;
+}
+extern "C" {
+    pub static nvpm_core_api: *const ffi::c_char;
+}
+extern "C" {
+    pub fn nvpm_cond_resched();
 }
 extern "C" {
     pub fn nvpm_seconds() -> u32_;
@@ -310,12 +310,6 @@ extern "C" {
     pub fn nvpm_unlock(name: nvpm_lock_name);
 }
 extern "C" {
-    pub fn nvpm_callbacks_begin() -> ffi::c_int;
-}
-extern "C" {
-    pub fn nvpm_callbacks_end();
-}
-extern "C" {
     pub fn nvpm_unpin_lock(exclusive: bool_);
 }
 extern "C" {
@@ -329,6 +323,15 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_phase_wake();
+}
+extern "C" {
+    pub fn nvpm_callbacks_begin() -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_callbacks_end();
+}
+extern "C" {
+    pub static nvpm_page_size: u64_;
 }
 extern "C" {
     pub fn nvpm_pci_dev(dev: *mut device) -> *mut pci_dev;
@@ -433,35 +436,40 @@ pub struct nvpm_region {
     pub state: u8_,
     pub comm: [u8_; 16usize],
 }
-#[repr(C)]
-#[derive(Copy, Clone)]
-pub struct nvpm_counter {
-    pub name: *const ffi::c_char,
-    pub value: u64_,
+extern "C" {
+    pub fn nvpm_regions_create() -> ffi::c_int;
 }
-impl Default for nvpm_counter {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
+extern "C" {
+    pub fn nvpm_regions_remove();
 }
 pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
 pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
 pub const NVPM_CATCH_ALL: nvpm_client_kind = 2;
 pub const NVPM_CLIENTS: nvpm_client_kind = 3;
 pub type nvpm_client_kind = ffi::c_uint;
+pub const NVPM_COUNT_REGIONS: nvpm_counter = 0;
+pub const NVPM_COUNT_BYTES: nvpm_counter = 1;
+pub const NVPM_COUNT_REGISTRATIONS: nvpm_counter = 2;
+pub const NVPM_COUNT_REVOCATIONS: nvpm_counter = 3;
+pub const NVPM_COUNT_FAILED_NO_MEMORY: nvpm_counter = 4;
+pub const NVPM_COUNT_FAILED_NOT_SUPPORTED: nvpm_counter = 5;
+pub const NVPM_COUNT_FAILED_FREED: nvpm_counter = 6;
+pub const NVPM_COUNT_FAILED_DRIVER: nvpm_counter = 7;
+pub const NVPM_COUNT_FAILED_LEFT_BEHIND: nvpm_counter = 8;
+pub const NVPM_COUNT_LEFT_BEHIND: nvpm_counter = 9;
+pub const NVPM_COUNTERS: nvpm_counter = 10;
+pub type nvpm_counter = ffi::c_uint;
 extern "C" {
-    pub fn nvpm_files_create(
-        names: *const *const ffi::c_char,
-        counters: *const *const nvpm_counter,
-        n_counters: u32_,
-    ) -> ffi::c_int;
+    pub static mut nvpm_counters: [u64_; 10usize];
 }
 extern "C" {
-    pub fn nvpm_files_remove();
+    pub fn nvpm_statistics_create(names: *const *const ffi::c_char) -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_statistics_remove();
+}
+extern "C" {
+    pub fn nvpm_client_name(kind: nvpm_client_kind) -> *const ffi::c_char;
 }
 extern "C" {
     pub fn nvpm_pair_line(

@@ -71,6 +71,7 @@ impl AtomicBool {
 }
 
 /// A number that is only counted: no thread acts on it, so its order is not explored.
+#[repr(transparent)]
 pub(crate) struct AtomicU64(u64);
 
 impl AtomicU64 {
@@ -80,9 +81,5 @@ impl AtomicU64 {
 
     pub(crate) fn fetch_add(&self, by: u64, _: Ordering) -> u64 {
         count(self, |value| value.wrapping_add(by))
-    }
-
-    pub(crate) fn fetch_sub(&self, by: u64, order: Ordering) -> u64 {
-        self.fetch_add(by.wrapping_neg(), order)
     }
 }

@@ -3,16 +3,17 @@
 //! What the module calls in C: its own C half and its neighbours, with models behind the names.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
-use std::{cell::Cell, ffi::CStr, ptr::null_mut};
+use std::{cell::Cell, ptr::null_mut};
 
 use crate::{
     abi::{
-        device, ffi::c_void, invalidate_peer_memory, nvidia_p2p_dma_mapping, nvidia_p2p_page_table,
-        nvpm_iova, nvpm_lock_name, nvpm_process, nvpm_region, pci_dev, peer_memory_client,
-        scatterlist, sg_table,
+        self, device, ffi::c_void, invalidate_peer_memory, nvidia_p2p_dma_mapping,
+        nvidia_p2p_page_table, nvpm_iova, nvpm_lock_name, nvpm_process, nvpm_region, pci_dev,
+        peer_memory_client, scatterlist, sg_table,
     },
+    atomic::{AtomicU64, Ordering},
     driver::FreeCallback,
-    registry, revocable, stats,
+    registry, revocable,
     world::{may_sleep, task, world},
 };
 
@@ -53,18 +54,14 @@ pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The counter of that name.
-pub(crate) fn counter(name: &str) -> u64 {
-    let counter = stats::COUNTERS.iter().find(|counter| {
-        // SAFETY: A counter begins with its name.
-        let text = unsafe { *std::ptr::from_ref(**counter).cast::<*const std::ffi::c_char>() };
-        // SAFETY: The name is a text of C.
-        unsafe { CStr::from_ptr(text) }.to_str() == Ok(name)
-    });
-    let counter = counter.expect("there is such a counter");
-    // Behind the name is the value.
-    let value = std::ptr::from_ref(*counter) as usize + size_of::<usize>();
-    world().linux.count(value, |value| value)
+/// C's counters.
+#[no_mangle]
+static nvpm_counters: [AtomicU64; abi::NVPM_COUNTERS as usize] =
+    [const { AtomicU64::new(0) }; abi::NVPM_COUNTERS as usize];
+
+/// What a counter says.
+pub(crate) fn counter(counter: abi::nvpm_counter) -> u64 {
+    nvpm_counters[counter as usize].fetch_add(0, Ordering::Relaxed)
 }
 
 /// What the list of registrations tells, oldest first.

@@ -153,7 +153,7 @@ impl Module {
 
     /// The module's memory is given back.
     pub(crate) fn end_to_go(&self) {
-        for gauge in ["regions", "bytes"] {
+        for gauge in [abi::NVPM_COUNT_REGIONS, abi::NVPM_COUNT_BYTES] {
             assert_eq!(
                 c::counter(gauge),
                 0,

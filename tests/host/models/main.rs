@@ -42,14 +42,18 @@ mod map_type;
 mod module_ref;
 #[path = "../../../src/orphans.rs"]
 mod orphans;
-#[path = "../../../src/p2p.rs"]
-mod p2p;
+#[path = "../../../src/page_table.rs"]
+mod page_table;
 #[path = "../../../src/peer_client.rs"]
 mod peer_client;
 #[path = "../../../src/persistent.rs"]
 mod persistent;
 #[path = "../../../src/phase.rs"]
 mod phase;
+#[path = "../../../src/pin.rs"]
+mod pin;
+#[path = "../../../src/probe.rs"]
+mod probe;
 #[path = "../../../src/process.rs"]
 mod process;
 #[path = "../../../src/registry.rs"]
@@ -60,6 +64,8 @@ mod revocable;
 mod sg_table;
 #[path = "../../../src/stats.rs"]
 mod stats;
+#[path = "../../../src/unpin_lock.rs"]
+mod unpin_lock;
 
 mod atomic;
 mod c;

@@ -178,20 +178,20 @@ fn counted_by_cause() {
         let module = Module::revocable();
         allocate(A);
         let causes = [
-            (-12, "failed_no_memory"),
-            (-524, "failed_not_supported"),
-            (EIO, "failed_driver"),
+            (-12, abi::NVPM_COUNT_FAILED_NO_MEMORY),
+            (-524, abi::NVPM_COUNT_FAILED_NOT_SUPPORTED),
+            (EIO, abi::NVPM_COUNT_FAILED_DRIVER),
         ];
         for (errno, counter) in causes {
             world().faults.refusal.set(errno);
             assert!(register(page(A)).is_err());
-            assert_eq!(c::counter(counter), 1, "{counter}");
+            assert_eq!(c::counter(counter), 1, "for error {errno}");
         }
         world().faults.refusal.set(0);
         let registration = register(two_pages(A)).unwrap();
-        assert_eq!(c::counter("regions"), 1);
-        assert_eq!(c::counter("bytes"), 2 * GPU_PAGE);
-        assert_eq!(c::counter("registrations"), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_REGIONS), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_BYTES), 2 * GPU_PAGE);
+        assert_eq!(c::counter(abi::NVPM_COUNT_REGISTRATIONS), 1);
         deregister(&registration);
         free(A);
         module.unload();
@@ -201,7 +201,7 @@ fn counted_by_cause() {
         let registered = registered_while_freed(&page(A));
         let late =
             u64::from(registered.as_ref().err() == Some(&EFAULT) && world().driver.has_pinned());
-        assert_eq!(c::counter("failed_freed"), late);
+        assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_FREED), late);
         end(registered);
         module.unload();
     });

@@ -4,7 +4,7 @@
 
 use super::cast::*;
 use crate::{
-    c,
+    abi, c,
     explore::{explore, Preemptions::*},
     orphans::Users,
     registry::REGISTRY,
@@ -43,7 +43,7 @@ fn freed(user: u32, orphans: u32, pages: u32) {
 }
 
 fn left_behind() -> u64 {
-    c::counter("left_behind")
+    c::counter(abi::NVPM_COUNT_LEFT_BEHIND)
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use super::cast::*;
 use crate::{
-    c,
+    abi, c,
     explore::{count, explore, explored, Preemptions::*},
     rdma::Kind,
     world::{as_process, spawn, world},
@@ -85,7 +85,11 @@ fn and_is_loaded_again_with_orphans() {
         allocate(B);
         let second = register(page(B)).unwrap();
         while_freed(|| ());
-        assert_eq!(c::counter("revocations"), 0, "of the memory of the first");
+        assert_eq!(
+            c::counter(abi::NVPM_COUNT_REVOCATIONS),
+            0,
+            "of the memory of the first"
+        );
         deregister(&second);
         free(B);
         module.unload();

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * /proc/driver/nv_peer_mem/regions: a line for each registration.
+ *
+ * Removing the file waits for its readers; if it is still open after that, it ends. So
+ * nothing of this runs when the module is gone.
+ */
+#include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/fs.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+
+#include "compat.h"
+#include "nvpm.h"
+
+/*
+ * The position in the file is the number of a registration. Numbers only grow, so
+ * a reader that goes on behind the last one that it has seen shows each registration
+ * that exists throughout exactly once. It takes Rust's lock for one registration at a time.
+ */
+static void *nvpm_regions_from(struct seq_file *file, loff_t *pos)
+{
+	u64 number = nvpm_region_from(*pos, file->private);
+
+	if (!number)
+		return NULL;
+	*pos = number;
+	return file->private;
+}
+
+static void *nvpm_regions_start(struct seq_file *file, loff_t *pos)
+{
+	return *pos ? nvpm_regions_from(file, pos) : SEQ_START_TOKEN;
+}
+
+static void *nvpm_regions_next(struct seq_file *file, void *line, loff_t *pos)
+{
+	++*pos;
+	return nvpm_regions_from(file, pos);
+}
+
+static void nvpm_regions_stop(struct seq_file *file, void *line)
+{
+}
+
+/* Escapes the bytes of a name that would mean something where the line is read or shown. */
+static void nvpm_regions_name(struct seq_file *file, const u8 *name)
+{
+	for (; *name; name++)
+		if (*name > ' ' && *name < 0x7f && *name != '\\')
+			seq_putc(file, *name);
+		else
+			seq_printf(file, "\\%03o", *name);
+}
+
+static const char *const nvpm_region_states[] = {
+	[NVPM_REGION_PINNING] = "pinning",
+	[NVPM_REGION_PINNED] = "pinned",
+	[NVPM_REGION_MAPPED] = "mapped",
+	[NVPM_REGION_UNMAPPED] = "unmapped",
+	[NVPM_REGION_REVOKED] = "revoked",
+	[NVPM_REGION_LEFT] = "left",
+};
+
+static int nvpm_regions_show(struct seq_file *file, void *line)
+{
+	const struct nvpm_region *region = line;
+
+	if (line == SEQ_START_TOKEN) {
+		seq_puts(file, "# process started age address length client state device name\n");
+		return 0;
+	}
+	/* When the process started is in the units of /proc/PID/stat. */
+	seq_printf(file, "%d %llu %u 0x%llx %llu %s %s ", region->process.tgid,
+		   region->process.born / 10000000, nvpm_seconds() - region->since,
+		   region->address, region->len, nvpm_client_name(region->client),
+		   nvpm_region_states[region->state]);
+	if (region->domain != NVPM_NO_DEVICE)
+		seq_printf(file, "%04x:%02x:%02x.%d ", region->domain, region->devfn >> 8,
+			   region->devfn >> 3 & 0x1f, region->devfn & 7);
+	else
+		seq_puts(file, "- ");
+	nvpm_regions_name(file, region->comm);
+	seq_putc(file, '\n');
+	return 0;
+}
+
+static const struct seq_operations nvpm_regions_ops = {
+	.start = nvpm_regions_start,
+	.next = nvpm_regions_next,
+	.stop = nvpm_regions_stop,
+	.show = nvpm_regions_show,
+};
+
+static int nvpm_regions_open(struct inode *inode, struct file *file)
+{
+	/* The file's mode keeps out users who are not root, but not root in a container. */
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return seq_open_private(file, &nvpm_regions_ops, sizeof(struct nvpm_region));
+}
+
+NVPM_PROC_FILE(nvpm_regions_file, nvpm_regions_open);
+
+static struct proc_dir_entry *nvpm_directory;
+
+int nvpm_regions_create(void)
+{
+	nvpm_directory = proc_mkdir("driver/nv_peer_mem", NULL);
+	if (!nvpm_directory)
+		return -ENOMEM;
+	if (proc_create("regions", 0400, nvpm_directory, &nvpm_regions_file))
+		return 0;
+	nvpm_regions_remove();
+	return -ENOMEM;
+}
+
+void nvpm_regions_remove(void)
+{
+	proc_remove(nvpm_directory);
+}

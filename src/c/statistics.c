@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The files in /sys/module/nv_peer_mem/statistics: counters, clients, pairs of GPU and
+ * device, and how the module was compiled.
+ *
+ * Removing a file waits for its readers; a file that is still open after that gives ENODEV.
+ * So nothing of this runs when the module is gone.
+ *
+ * debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add() are for GPL
+ * modules only, which a module beside a proprietary driver cannot be.
+ */
+#include <linux/completion.h>
+#include <linux/kernel.h>
+#include <linux/kobject.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/string.h>
+#include <linux/sysfs.h>
+
+#include "compat.h"
+#include "nvpm.h"
+
+u64 nvpm_counters[NVPM_COUNTERS];
+
+static const char *nvpm_clients[NVPM_CLIENTS];
+
+const char *nvpm_client_name(enum nvpm_client_kind kind)
+{
+	return nvpm_clients[kind];
+}
+
+/* A file, with a function that makes its text, or a counter. */
+struct nvpm_attribute {
+	struct attribute attr;
+	ssize_t (*show)(char *page);
+	enum nvpm_counter counter;
+};
+
+static ssize_t nvpm_show_clients(char *page)
+{
+	ssize_t len = 0;
+	u32 i;
+
+	for (i = 0; i < NVPM_CLIENTS; i++)
+		if (nvpm_clients[i])
+			len += scnprintf(page + len, PAGE_SIZE - len, "%s %s\n", nvpm_clients[i],
+					 i == NVPM_REVOCABLE ? "revocable" : "persistent");
+	return len;
+}
+
+struct nvpm_page {
+	char *text;
+	size_t len;
+};
+
+void nvpm_pair_line(void *to, const u8 *uuid, struct device *dev, const char *map_type)
+{
+	struct nvpm_page *page = to;
+
+	page->len += scnprintf(page->text + page->len, PAGE_SIZE - page->len, "GPU-%pUb %s %s\n",
+			       uuid, pci_name(to_pci_dev(dev)), map_type);
+}
+
+static ssize_t nvpm_show_pairs(char *text)
+{
+	struct nvpm_page page = { .text = text };
+
+	nvpm_pairs_each(&page);
+	return page.len;
+}
+
+static ssize_t nvpm_show_core_api(char *page)
+{
+	return scnprintf(page, PAGE_SIZE, "%s\n", nvpm_core_api);
+}
+
+static ssize_t nvpm_show_ground(char *page)
+{
+	return scnprintf(page, PAGE_SIZE, "%s\n", NVPM_RUST);
+}
+
+static ssize_t nvpm_show(struct kobject *dir, struct attribute *attr, char *page)
+{
+	struct nvpm_attribute *file = container_of(attr, struct nvpm_attribute, attr);
+
+	if (file->show)
+		return file->show(page);
+	return scnprintf(page, PAGE_SIZE, "%llu\n", READ_ONCE(nvpm_counters[file->counter]));
+}
+
+#define NVPM_TEXT(file, access, shows) \
+	(&((struct nvpm_attribute){ .attr = { .name = file, .mode = access }, .show = shows }).attr)
+#define NVPM_COUNT(file, of) \
+	(&((struct nvpm_attribute){ .attr = { .name = file, .mode = 0444 }, .counter = of }).attr)
+
+static struct attribute *nvpm_attributes[] = {
+	NVPM_TEXT("clients", 0444, nvpm_show_clients),
+	/* Of whoever uses the GPUs: not for containers. */
+	NVPM_TEXT("pairs", 0400, nvpm_show_pairs),
+	NVPM_TEXT("core_api", 0444, nvpm_show_core_api),
+	NVPM_TEXT("ground", 0444, nvpm_show_ground),
+	NVPM_COUNT("regions", NVPM_COUNT_REGIONS),
+	NVPM_COUNT("bytes", NVPM_COUNT_BYTES),
+	NVPM_COUNT("registrations", NVPM_COUNT_REGISTRATIONS),
+	NVPM_COUNT("revocations", NVPM_COUNT_REVOCATIONS),
+	NVPM_COUNT("failed_no_memory", NVPM_COUNT_FAILED_NO_MEMORY),
+	NVPM_COUNT("failed_not_supported", NVPM_COUNT_FAILED_NOT_SUPPORTED),
+	NVPM_COUNT("failed_freed", NVPM_COUNT_FAILED_FREED),
+	NVPM_COUNT("failed_driver", NVPM_COUNT_FAILED_DRIVER),
+	NVPM_COUNT("failed_left_behind", NVPM_COUNT_FAILED_LEFT_BEHIND),
+	NVPM_COUNT("left_behind", NVPM_COUNT_LEFT_BEHIND),
+	NULL,
+};
+
+/* Four texts, and the end. */
+static_assert(ARRAY_SIZE(nvpm_attributes) == 4 + NVPM_COUNTERS + 1);
+
+static const struct attribute_group nvpm_group = {
+	.attrs = nvpm_attributes,
+};
+
+static const struct sysfs_ops nvpm_sysfs_ops = {
+	.show = nvpm_show,
+};
+
+static DECLARE_COMPLETION(nvpm_directory_released);
+
+static void nvpm_directory_release(struct kobject *dir)
+{
+	complete(&nvpm_directory_released);
+}
+
+static const struct kobj_type nvpm_directory_type = {
+	.release = nvpm_directory_release,
+	.sysfs_ops = &nvpm_sysfs_ops,
+	NVPM_FILES(nvpm_group),
+};
+
+static struct kobject nvpm_directory;
+
+void nvpm_statistics_remove(void)
+{
+	kobject_del(&nvpm_directory);
+	kobject_put(&nvpm_directory);
+	wait_for_completion(&nvpm_directory_released);
+}
+
+int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
+{
+	int ret;
+
+	memcpy(nvpm_clients, names, sizeof(nvpm_clients));
+	/* Only newer kernels say that they do not write to the type. */
+	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
+	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
+	if (ret)
+		nvpm_statistics_remove();
+	return ret;
+}

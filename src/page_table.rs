@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What the driver tells of pinned memory: its page tables and DMA mappings, and what they may say.
+//!
+//! C header: `nv-p2p.h`.
+
+use core::{ptr::NonNull, slice};
+
+use kernel::prelude::*;
+
+use crate::{
+    abi::{self, eopnotsupp},
+    compat::pr_warn_ratelimited,
+    extents::{Extents, Range},
+};
+
+/// A GPU, by its UUID; zeros where the driver does not say.
+pub(crate) type Gpu = [u8; 16];
+
+/// A page table of the driver.
+///
+/// # Invariants
+///
+/// Came from a successful call to pin. The driver may have freed it since: every function that reads
+/// it requires that it has not.
+#[derive(Clone, Copy)]
+pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
+
+// SAFETY: The pointer may be followed from any thread, where it may be followed at all.
+unsafe impl Send for PageTable {}
+
+impl PageTable {
+    /// The table that the driver has stored in a pointer; [`None`] if that is NULL.
+    ///
+    /// # Safety
+    ///
+    /// The call to pin must have succeeded.
+    pub(crate) unsafe fn from_driver(table: *mut abi::nvidia_p2p_page_table) -> Option<Self> {
+        // INVARIANT: By this function's requirement.
+        NonNull::new(table).map(Self)
+    }
+
+    /// As the driver knows it.
+    pub(crate) fn as_ptr(self) -> *mut abi::nvidia_p2p_page_table {
+        self.0.as_ptr()
+    }
+
+    /// Where the pages are: extents of physical addresses.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    pub(crate) unsafe fn extents(&self, range: &Range) -> Result<Extents> {
+        // SAFETY: By the type's invariant it is a table of the driver, which by this function's
+        // requirement is not freed meanwhile.
+        let table = unsafe { self.0.as_ref() };
+        // SAFETY: `table` is a reference, so it is valid for reading.
+        if !unsafe { abi::nvpm_page_table_known(table) } {
+            return Err(unknown_version("page table", table.version));
+        }
+        let (page, entries) = page_size("pinned", table.page_size, table.entries, range)?;
+        if table.pages.is_null() {
+            return Err(EIO);
+        }
+        // SAFETY: The driver's `pages` has `entries` pointers for as long as the table exists.
+        let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
+        Extents::collect(pages, page, |&entry| {
+            // SAFETY: Each of the pointers is to a page of the driver, which lives as long as the table.
+            unsafe { (*entry).physical_address }
+        })
+    }
+
+    /// Whether the memory is behind a coherent link: the kernel treats it as RAM, so it is not mapped as
+    /// the memory of a device. An error if the kernel has not onlined it: then neither this module nor the
+    /// driver can map it.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile, and [`Self::extents`] must have succeeded.
+    unsafe fn is_coherent(&self) -> Result<bool> {
+        // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents` has
+        // checked its version and its pages.
+        let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
+        if coherent < 0 {
+            pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
+        }
+        abi::check(coherent.min(0))?;
+        Ok(coherent > 0)
+    }
+
+    /// Where the pages are, and whether they are memory behind a coherent link.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    pub(crate) unsafe fn location(&self, range: &Range) -> Result<(Extents, bool)> {
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        let extents = unsafe { self.extents(range) }?;
+        // SAFETY: By this function's requirement the table is not freed meanwhile; `extents` has succeeded.
+        let coherent = unsafe { self.is_coherent() }?;
+        Ok((extents, coherent))
+    }
+
+    /// The GPU whose memory it is.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    pub(crate) unsafe fn gpu(&self) -> Gpu {
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        let uuid = unsafe { abi::nvpm_page_table_uuid(self.0.as_ptr()) };
+        // SAFETY: NULL, or valid for reading 16 bytes, as long as the table is not freed.
+        unsafe { uuid.cast::<Gpu>().as_ref() }
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// Logs that the driver has made an object of a version that this module does not know.
+fn unknown_version(made: &str, version: u32) -> Error {
+    pr_warn_ratelimited!(
+        "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version of nv_peer_mem that fits the driver\n"
+    );
+    eopnotsupp()
+}
+
+/// The bytes of a page and the number of pages that the driver reports to have `done` (pinned or mapped).
+/// An error if they do not add up to the whole range.
+fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize)> {
+    let page: u64 = match kind {
+        abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,
+        abi::NVIDIA_P2P_PAGE_SIZE_64KB => 64 << 10,
+        abi::NVIDIA_P2P_PAGE_SIZE_128KB => 128 << 10,
+        _ => {
+            pr_warn_ratelimited!(
+                "the NVIDIA driver's page size type {kind} is unknown to this module\n"
+            );
+            return Err(eopnotsupp());
+        }
+    };
+    if u64::from(entries).checked_mul(page) != Some(range.pinned()) {
+        pr_warn_ratelimited!(
+            "the NVIDIA driver {done} {entries} pages of {page} bytes for a range of {} bytes\n",
+            range.pinned()
+        );
+        return Err(EIO);
+    }
+    let entries = usize::try_from(entries).map_err(|_| EIO)?;
+    Ok((page, entries))
+}
+
+/// The bus addresses of a mapping of `range`, as extents.
+pub(crate) fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<Extents> {
+    // SAFETY: `mapping` is a reference, so it is valid for reading.
+    if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {
+        return Err(unknown_version("DMA mapping", mapping.version));
+    }
+    let (page, entries) = page_size("mapped", mapping.page_size_type, mapping.entries, range)?;
+    if mapping.dma_addresses.is_null() {
+        return Err(EIO);
+    }
+    // SAFETY: The driver's `dma_addresses` has `entries` words for as long as the mapping exists.
+    let addresses = unsafe { slice::from_raw_parts(mapping.dma_addresses, entries) };
+    Extents::collect(addresses, page, |&address| address)
+}

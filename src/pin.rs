@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Pinned GPU memory.
+//!
+//! A *persistent* pin lasts until this module puts it. A *revocable* pin also ends when the memory is freed:
+//! the driver calls back (`callback/callback.c`, then `revocable.rs`), and frees the page table, with all
+//! that belongs to it, when the callback has returned.
+
+use core::ptr::{null_mut, NonNull};
+
+use kernel::prelude::*;
+
+use crate::{
+    abi::{self, eopnotsupp, ffi::c_void, persistent_instead},
+    compat::pr_warn_ratelimited,
+    dma::Device,
+    extents::{Extents, Range},
+    page_table::{bus_extents, Gpu, PageTable},
+    unpin_lock::UnpinLock,
+};
+
+/// Why there is no pin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PinError {
+    /// The address is not GPU memory of the calling process.
+    NotGpuMemory,
+    /// It is GPU memory, but cannot be pinned.
+    Failed(Error),
+}
+
+impl PinError {
+    /// The reason in the driver's answer to a request to pin.
+    fn from_driver(ret: i32) -> Self {
+        match abi::check(ret) {
+            Err(error) if error == EINVAL => Self::NotGpuMemory,
+            Err(error) => Self::Failed(error),
+            Ok(()) => Self::Failed(EIO),
+        }
+    }
+
+    /// Whether a revocable pin may succeed where a persistent one failed for this reason.
+    pub(crate) fn may_fall_back(self) -> bool {
+        matches!(self, Self::Failed(error) if error == eopnotsupp() || error == EIO)
+    }
+}
+
+/// Pages that are pinned until this is dropped, and the driver's mapping of them, if there is one.
+///
+/// # Invariants
+///
+/// `table` came from a successful persistent pin at `address`. The pin has not been put, so the driver does
+/// not free the table. `mapping` was made from the table for the device, and has not been unmapped.
+pub(crate) struct PersistentPin {
+    table: PageTable,
+    address: u64,
+    mapping: Option<(Device, NonNull<abi::nvidia_p2p_dma_mapping>)>,
+}
+
+// SAFETY: The driver lets any task unmap and put a persistent pin, and does not change its table and
+// mapping meanwhile.
+unsafe impl Send for PersistentPin {}
+
+impl PersistentPin {
+    /// Pins `range` of the calling process.
+    pub(crate) fn new(range: &Range) -> Result<Self, PinError> {
+        let mut table = null_mut();
+        let lock = UnpinLock::shared();
+        // SAFETY: `table` is valid for the driver to store a pointer.
+        let ret =
+            unsafe { abi::nvpm_get_pages_persistent(range.start(), range.pinned(), &mut table) };
+        drop(lock);
+        // On failure the driver leaves any value in the pointer.
+        if ret != 0 {
+            return Err(PinError::from_driver(ret));
+        }
+        // SAFETY: The driver has just pinned the pages.
+        let table = unsafe { PageTable::from_driver(table) }.ok_or(PinError::Failed(EIO))?;
+        // INVARIANT: The pin is new.
+        Ok(Self {
+            table,
+            address: range.start(),
+            mapping: None,
+        })
+    }
+
+    /// Where the pages are: extents of physical addresses.
+    pub(crate) fn extents(&self, range: &Range) -> Result<Extents> {
+        // SAFETY: By the type's invariant the driver does not free the table.
+        unsafe { self.table.extents(range) }
+    }
+
+    /// Where the pages are, and whether they are memory behind a coherent link.
+    pub(crate) fn location(&self, range: &Range) -> Result<(Extents, bool)> {
+        // SAFETY: By the type's invariant the driver does not free the table.
+        unsafe { self.table.location(range) }
+    }
+
+    /// The GPU whose memory it is.
+    pub(crate) fn gpu(&self) -> Gpu {
+        // SAFETY: By the type's invariant the driver does not free the table.
+        unsafe { self.table.gpu() }
+    }
+
+    /// Lets the driver map the pages for `device`.
+    pub(crate) fn map(&mut self, device: Device) -> Result {
+        self.unmap();
+        let mut mapping = null_mut();
+        // SAFETY: By the invariant of `Device` the device exists, by that of this type the table does;
+        // `mapping` is valid for the driver to store a pointer.
+        abi::check(unsafe {
+            abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.as_ptr(), &mut mapping)
+        })?;
+        let mapping = NonNull::new(mapping).ok_or(EIO)?;
+        // INVARIANT: The driver has just returned it.
+        self.mapping = Some((device, mapping));
+        Ok(())
+    }
+
+    /// The bus addresses to which the driver has mapped `range`, as extents.
+    pub(crate) fn bus_extents(&self, range: &Range) -> Result<Extents> {
+        let (_, mapping) = self.mapping.as_ref().ok_or(EINVAL)?;
+        // SAFETY: By the type's invariant the mapping has not been unmapped.
+        bus_extents(unsafe { mapping.as_ref() }, range)
+    }
+
+    /// Lets the driver undo its mapping, if there is one.
+    pub(crate) fn unmap(&mut self) {
+        let Some((device, mapping)) = self.mapping.take() else {
+            return;
+        };
+        // SAFETY: By the type's invariant the mapping was made from this table for this device, and is
+        // unmapped once. By the invariant of `Device` the device exists.
+        let ret = unsafe {
+            abi::nvidia_p2p_dma_unmap_pages(device.as_pci(), self.table.as_ptr(), mapping.as_ptr())
+        };
+        if let Err(error) = abi::check(ret) {
+            pr_warn_ratelimited!(
+                "the NVIDIA driver did not unmap GPU memory (error {})\n",
+                -error.to_errno()
+            );
+        }
+    }
+}
+
+impl Drop for PersistentPin {
+    fn drop(&mut self) {
+        self.unmap();
+        // SAFETY: By the type's invariant the pin has not been put. `self` owns the table, so it is not
+        // used after this.
+        let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.as_ptr()) };
+        if let Err(error) = abi::check(ret) {
+            pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
+        }
+    }
+}
+
+/// What this module keeps of the page table of a revocable pin, since the driver may free the table: where
+/// the memory is, and of which GPU.
+pub(crate) struct PinnedMemory {
+    pub(crate) extents: Extents,
+    pub(crate) gpu: Gpu,
+}
+
+/// Pages that are pinned until they are put or the driver takes them back, whichever comes first.
+///
+/// Dropping this does nothing: the driver itself undoes a pin that it takes back.
+///
+/// # Invariants
+///
+/// The table came from a successful pin. It is only used as a key for the driver, and never read.
+#[must_use = "only `put` gives the pages back"]
+pub(crate) struct RevocablePin(PageTable);
+
+impl RevocablePin {
+    /// Pins `range` of the calling process. When the memory is freed, the driver calls
+    /// `nv_peer_mem_callback` with `data`. Returns the pin, and the memory or the reason why the memory is of
+    /// no use.
+    ///
+    /// The callback may come before this returns.
+    ///
+    /// # Safety
+    ///
+    /// The callback must wait until the caller has the result. The pin must not be undone before the callback
+    /// goes on: they would wait for each other.
+    pub(crate) unsafe fn new(
+        range: &Range,
+        data: u64,
+    ) -> Result<(Self, Result<PinnedMemory>), PinError> {
+        let lock = UnpinLock::shared();
+        let table = get_pages(range, data);
+        drop(lock);
+        let table = table?;
+        // SAFETY: By this function's requirement the callback waits, and the driver frees the table when the
+        // callback has returned.
+        let memory = unsafe { Self::memory(&table, range) };
+        // INVARIANT: The driver has just returned it.
+        Ok((Self(table), memory))
+    }
+
+    /// Reads from the page table what is kept of it.
+    ///
+    /// # Safety
+    ///
+    /// The driver must not free the table meanwhile.
+    unsafe fn memory(table: &PageTable, range: &Range) -> Result<PinnedMemory> {
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        let (extents, coherent) = unsafe { table.location(range) }?;
+        if coherent {
+            pr_warn_ratelimited!(
+                "GPU memory behind a coherent link cannot be revoked{}\n",
+                persistent_instead()
+            );
+            return Err(eopnotsupp());
+        }
+        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        let gpu = unsafe { table.gpu() };
+        Ok(PinnedMemory { extents, gpu })
+    }
+
+    /// Unpins `range`, unless `is_freed` says that the callback has come: then the driver frees the page
+    /// table, and may use its address again. False if the driver refuses.
+    ///
+    /// If the driver takes the pages back in this moment, or does not find the calling process any more in
+    /// its list for this memory, it does not find the pin, and says nothing. No new pin can have the same key:
+    /// pinning needs the unpin lock.
+    pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
+        let _lock = UnpinLock::exclusive();
+        is_freed() || put_pages(range, self.0)
+    }
+}
+
+/// Pins `range` revocably; `data` is what the callback gets.
+fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
+    let mut table = null_mut();
+    // SAFETY: `table` is valid for the driver to store a pointer; the callback accepts any number, and its
+    // code is never unloaded.
+    let ret = unsafe {
+        abi::nvidia_p2p_get_pages(
+            0,
+            0,
+            range.start(),
+            range.pinned(),
+            &mut table,
+            Some(abi::nvpm_callback),
+            data as usize as *mut c_void,
+        )
+    };
+    // On failure the driver leaves any value in the pointer, and arms no callback.
+    if ret != 0 {
+        return Err(PinError::from_driver(ret));
+    }
+    // SAFETY: The driver has just pinned the pages.
+    unsafe { PageTable::from_driver(table) }.ok_or(PinError::Failed(EIO))
+}
+
+/// Unpins what [`get_pages`] has pinned; false, with a warning in the log, if the driver refuses.
+fn put_pages(range: &Range, table: PageTable) -> bool {
+    // SAFETY: The arguments are those of the pin. The driver looks the table up by its address, and only
+    // reads it when it has found it.
+    let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.as_ptr()) };
+    if let Err(error) = abi::check(ret) {
+        pr_warn_ratelimited!(
+            "the NVIDIA driver did not unpin GPU memory (error {}): it is unpinned when it is freed\n",
+            -error.to_errno()
+        );
+        return false;
+    }
+    true
+}
