@@ -34,7 +34,7 @@ mod stats;
 mod unpin_lock;
 
 use global::Installed;
-use peer_client::{Client, Registration};
+use peer_client::{Client, ClientRegistration};
 
 module! {
     type: NvPeerMem,
@@ -71,7 +71,7 @@ struct NvPeerMem {
     _regions: Regions,
     _statistics: Statistics,
     _callbacks: Callbacks,
-    _clients: [Option<Registration>; 3],
+    _clients: [Option<ClientRegistration>; 3],
     _pairs: Installed<map_type::Pairs>,
     _registry: Installed<registry::Registry>,
 }
@@ -120,12 +120,12 @@ impl kernel::Module for NvPeerMem {
     }
 }
 
-fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<Registration>> {
+fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegistration>> {
     let Some(name) = name else {
         return Ok(None);
     };
     let name = name.to_str().map_err(|_| EINVAL)?;
-    Registration::new::<C>(name).map(Some)
+    ClientRegistration::new::<C>(name).map(Some)
 }
 
 /// The files in sysfs, which exist while this lives.

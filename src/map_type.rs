@@ -32,23 +32,23 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
     /// By this module: the driver's own call would have the same effect.
-    Direct,
+    Ours,
     /// By the driver, which alone knows the addresses.
     Driver,
     /// Not at all: the device cannot reach the GPU's memory.
-    NotSupported,
+    Refused,
     /// By this module: the driver cannot be asked, since it has no persistent pin for this memory.
-    Unknown,
+    Unasked,
 }
 
 impl MapType {
     /// The word for it in `statistics/pairs`.
     fn name(self) -> &'static CStr {
         match self {
-            Self::Direct => c"ours",
+            Self::Ours => c"ours",
             Self::Driver => c"driver",
-            Self::NotSupported => c"refused",
-            Self::Unknown => c"unasked",
+            Self::Refused => c"refused",
+            Self::Unasked => c"unasked",
         }
     }
 }
@@ -86,13 +86,13 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
         None => {
             let map_type = ask(gpu, device, &range.first_page())?;
             // If this page only could not be pinned, the next registration asks with its own page.
-            if map_type != MapType::Unknown {
+            if map_type != MapType::Unasked {
                 remember(gpu, device, map_type);
             }
             map_type
         }
     };
-    if map_type == MapType::NotSupported {
+    if map_type == MapType::Refused {
         pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
         return Err(eopnotsupp());
     }
@@ -150,12 +150,12 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
 }
 
 /// Asks the driver, with one page. An answer that another page, or a later moment, may change is an error or
-/// `Unknown`.
+/// `Unasked`.
 fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
     // The pin is persistent, so that the driver cannot free the table while it maps it.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
-        Err(error) if error.may_fall_back() => return Ok(MapType::Unknown),
+        Err(error) if error.may_fall_back() => return Ok(MapType::Unasked),
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
@@ -167,7 +167,7 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
     let physical = only(&extents)?;
     match pin.map(device) {
         // For coherent memory this answer may only mean that the kernel has no pages for it yet.
-        Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::NotSupported),
+        Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::Refused),
         mapped => mapped?,
     }
     let bus = only(&pin.bus_extents(page)?)?;
@@ -179,7 +179,7 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
     // Our address has the same effect if it is equal, or if an IOMMU translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
     Ok(match bus.start == ours || both_translated {
-        true => MapType::Direct,
+        true => MapType::Ours,
         false => MapType::Driver,
     })
 }

@@ -26,7 +26,7 @@ use crate::{
     module_ref::ModuleRef,
     phase::CoreContext,
     probe::probe_ends,
-    registry::{Number, Registered},
+    registry::{Registration, RegistrationNumber},
     stats,
 };
 
@@ -48,19 +48,19 @@ pub(crate) trait Client: 'static {
 
     /// Pins `range`; whether it is GPU memory of the calling process which this client serves. An error makes
     /// the core ask no other client, and the user sees it: for other memory it can only be a lack of memory.
-    fn acquire(number: Number, range: &Range) -> Result<bool>;
+    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool>;
 
     /// The core takes the pages, for the registration that it calls `context`.
-    fn get_pages(number: Number, context: CoreContext) -> Result;
+    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result;
 
     /// The core wants bus addresses for `device`: the scatterlist, which stays ours to free.
-    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table>;
+    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table>;
 
     /// The core does not use the addresses any more.
-    fn dma_unmap(number: Number);
+    fn dma_unmap(number: RegistrationNumber);
 
     /// The core forgets the registration; it calls nothing for it again.
-    fn release(number: Number);
+    fn release(number: RegistrationNumber);
 }
 
 /// Whether the clients may claim memory. The core asks a client even before its registration has returned,
@@ -77,18 +77,18 @@ pub(crate) fn open() {
 /// # Invariants
 ///
 /// `handle` came from the core, which keeps a pointer to what is in `_client`.
-pub(crate) struct Registration {
+pub(crate) struct ClientRegistration {
     handle: NonNull<c_void>,
     revocable: bool,
     _client: KBox<abi::nvpm_client>,
 }
 
 // SAFETY: The core may be asked to unregister a client from any thread.
-unsafe impl Send for Registration {}
+unsafe impl Send for ClientRegistration {}
 // SAFETY: A shared reference gives access to nothing.
-unsafe impl Sync for Registration {}
+unsafe impl Sync for ClientRegistration {}
 
-impl Registration {
+impl ClientRegistration {
     /// Registers the client under `name`, and says what is in the way if the core refuses. The core asks
     /// clients in the order of their registration.
     pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
@@ -129,7 +129,7 @@ impl Registration {
     }
 }
 
-impl Drop for Registration {
+impl Drop for ClientRegistration {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the client is registered, and is unregistered once. The core
         // waits until it has released every region.
@@ -231,7 +231,7 @@ unsafe extern "C" fn acquire<C: Client>(
     }
     let claim = match register::<C>(address as u64, len as u64) {
         Ok(None) => return 0,
-        Ok(Some(registered)) => Ok(registered.into_core()),
+        Ok(Some(registration)) => Ok(registration.into_core()),
         Err(error) => Err(error),
     };
     // SAFETY: By this function's requirement it is valid for storing a pointer.
@@ -240,7 +240,7 @@ unsafe extern "C" fn acquire<C: Client>(
 }
 
 /// The registration of `len` bytes at `address`, if that is memory for the client.
-fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registered>> {
+fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     // Without a reference the module is being unloaded, and serves no new memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
@@ -248,15 +248,15 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registered>> {
     if !probe_ends(&range) {
         return Ok(None);
     }
-    let registered = Registered::new(&range, C::KIND as u8, module)?;
-    let claimed = C::acquire(registered.number(), &range)?;
-    Ok(claimed.then_some(registered))
+    let registration = Registration::new(&range, C::KIND as u8, module)?;
+    let claimed = C::acquire(registration.number(), &range)?;
+    Ok(claimed.then_some(registration))
 }
 
 /// What the core keeps of a claim: the number of the registration; or, as `ERR_PTR()` has it, the error that
 /// has ended it. Only a claim brings an error to the user, from [`get_pages`]: the core loses what `acquire`
 /// returns.
-fn to_context(claim: Result<Number>) -> *mut c_void {
+fn to_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,
         Err(error) => error.to_errno() as isize as usize,
@@ -264,10 +264,10 @@ fn to_context(claim: Result<Number>) -> *mut c_void {
     value as *mut c_void
 }
 
-fn from_context(context: *mut c_void) -> Result<Number> {
+fn from_context(context: *mut c_void) -> Result<RegistrationNumber> {
     match context as isize {
         error @ -4095..=-1 => Err(Error::from_errno(error as i32)),
-        number => Ok(Number::from_raw(number as u64)),
+        number => Ok(RegistrationNumber::from_raw(number as u64)),
     }
 }
 
@@ -349,6 +349,6 @@ unsafe extern "C" fn release<C: Client>(context: *mut c_void) {
     if let Ok(number) = from_context(context) {
         C::release(number);
         // SAFETY: By this function's requirement `acquire` has given it to the core, once.
-        drop(unsafe { Registered::from_core(number) });
+        drop(unsafe { Registration::from_core(number) });
     }
 }

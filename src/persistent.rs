@@ -15,7 +15,7 @@ use crate::{
     peer_client::{Client, Kind},
     phase::{CoreContext, Kept, Phase},
     pin::{PersistentPin, PinError},
-    registry::Number,
+    registry::RegistrationNumber,
 };
 
 /// The client that the core asks first, unless `persistent_api_support=0`.
@@ -24,7 +24,7 @@ pub(crate) struct Persistent;
 impl Client for Persistent {
     const KIND: Kind = Kind::Persistent;
 
-    fn acquire(number: Number, range: &Range) -> Result<bool> {
+    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         match PersistentPin::new(range) {
             // The core asks the next client: the revocable one may be able to.
             Err(error) if error.may_fall_back() => Ok(false),
@@ -32,17 +32,17 @@ impl Client for Persistent {
         }
     }
 
-    fn get_pages(_: Number, _: CoreContext) -> Result {
+    fn get_pages(_: RegistrationNumber, _: CoreContext) -> Result {
         Ok(())
     }
 
-    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
         let table = in_call(number, |kept, range| map(kept, device, range))?;
         number.look(|record| record.set_device(device));
         Ok(table)
     }
 
-    fn dma_unmap(number: Number) {
+    fn dma_unmap(number: RegistrationNumber) {
         let unmapped = in_call(number, |Kept { pin, mapping }, _| {
             if let Some(mapping) = mapping {
                 mapping.unmap();
@@ -54,7 +54,7 @@ impl Client for Persistent {
         let _ = unmapped;
     }
 
-    fn release(number: Number) {
+    fn release(number: RegistrationNumber) {
         let kept = take(number);
         drop(kept);
     }
@@ -67,29 +67,29 @@ pub(crate) struct CatchAll;
 impl Client for CatchAll {
     const KIND: Kind = Kind::CatchAll;
 
-    fn acquire(number: Number, range: &Range) -> Result<bool> {
+    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         keep(number, PersistentPin::new(range))
     }
 
-    fn get_pages(number: Number, context: CoreContext) -> Result {
+    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result {
         Persistent::get_pages(number, context)
     }
 
-    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
         Persistent::dma_map(number, device)
     }
 
-    fn dma_unmap(number: Number) {
+    fn dma_unmap(number: RegistrationNumber) {
         Persistent::dma_unmap(number);
     }
 
-    fn release(number: Number) {
+    fn release(number: RegistrationNumber) {
         Persistent::release(number);
     }
 }
 
 /// Keeps the driver's answer, if it is GPU memory.
-fn keep(number: Number, pin: Result<PersistentPin, PinError>) -> Result<bool> {
+fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Result<bool> {
     let pin = match pin {
         Ok(pin) => pin,
         Err(PinError::NotGpuMemory) => return Ok(false),
@@ -101,7 +101,7 @@ fn keep(number: Number, pin: Result<PersistentPin, PinError>) -> Result<bool> {
 }
 
 /// Takes what is kept out of the record.
-fn take(number: Number) -> Option<(Kept, Range)> {
+fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
     number
         .look(|record| {
             let range = record.range();
@@ -114,14 +114,17 @@ fn take(number: Number) -> Option<(Kept, Range)> {
 }
 
 /// Puts it back.
-fn put(number: Number, kept: Kept) {
+fn put(number: RegistrationNumber, kept: Kept) {
     let before = number.look(|record| record.phase.advance(|phase| (Phase::Kept(kept), phase)));
     // Nothing is in it; without the record, the pin would end here.
     drop(before);
 }
 
 /// Does `work` with what is kept.
-fn in_call<R>(number: Number, work: impl FnOnce(&mut Kept, &Range) -> Result<R>) -> Result<R> {
+fn in_call<R>(
+    number: RegistrationNumber,
+    work: impl FnOnce(&mut Kept, &Range) -> Result<R>,
+) -> Result<R> {
     let (mut kept, range) = take(number).ok_or(EINVAL)?;
     let result = work(&mut kept, &range);
     put(number, kept);
@@ -138,9 +141,9 @@ fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> 
             pin.map(device)?;
             Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
         }
-        MapType::Direct => Mapping::new(device, &pin.extents(range)?, range)?,
+        MapType::Ours => Mapping::new(device, &pin.extents(range)?, range)?,
         // The whole range is pinned, but the page to ask with could not be: a failure that passes.
-        MapType::Unknown | MapType::NotSupported => return Err(EIO),
+        MapType::Unasked | MapType::Refused => return Err(EIO),
     });
     Ok(mapping.for_core())
 }

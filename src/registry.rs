@@ -95,7 +95,7 @@ impl Registry {
     }
 
     /// Removes a record. The result is to be dropped without a lock.
-    fn remove(&mut self, number: Number) -> Option<Removed> {
+    fn remove(&mut self, number: RegistrationNumber) -> Option<Removed> {
         let (_, record) = self.records.remove_node(&number.0)?.to_key_value();
         let uid = record.process.uid();
         if matches!(record.phase, Phase::Orphan) {
@@ -126,9 +126,9 @@ impl Drop for Removed {
 
 /// The number of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Number(u64);
+pub(crate) struct RegistrationNumber(u64);
 
-impl Number {
+impl RegistrationNumber {
     /// The number that the core or the driver has handed back.
     pub(crate) fn from_raw(number: u64) -> Self {
         Self(number)
@@ -247,12 +247,12 @@ fn wake() {
 
 /// Holds a registration: while this lives, its record exists and the module stays loaded. An orphan's record
 /// stays after that, and the module may go.
-pub(crate) struct Registered {
-    number: Number,
+pub(crate) struct Registration {
+    number: RegistrationNumber,
     _module: ModuleRef,
 }
 
-impl Registered {
+impl Registration {
     /// Registers `range` of the calling process for a client.
     pub(crate) fn new(range: &Range, client: u8, module: ModuleRef) -> Result<Self> {
         let record = Record {
@@ -273,18 +273,18 @@ impl Registered {
         let node = RBTreeNode::new(number, record, GFP_KERNEL)?;
         REGISTRY.with(|registry| registry.records.insert(node));
         Ok(Self {
-            number: Number(number),
+            number: RegistrationNumber(number),
             _module: module,
         })
     }
 
     /// Its number.
-    pub(crate) fn number(&self) -> Number {
+    pub(crate) fn number(&self) -> RegistrationNumber {
         self.number
     }
 
     /// Lets the core hold the registration, until [`Self::from_core`].
-    pub(crate) fn into_core(self) -> Number {
+    pub(crate) fn into_core(self) -> RegistrationNumber {
         let number = self.number;
         mem::forget(self);
         number
@@ -295,14 +295,14 @@ impl Registered {
     /// # Safety
     ///
     /// `number` must be from [`Self::into_core`], and each is taken back once.
-    pub(crate) unsafe fn from_core(number: Number) -> Self {
+    pub(crate) unsafe fn from_core(number: RegistrationNumber) -> Self {
         // SAFETY: By this function's requirement `into_core` has forgotten it, and it is taken back once.
         let _module = unsafe { ModuleRef::recover() };
         Self { number, _module }
     }
 }
 
-impl Drop for Registered {
+impl Drop for Registration {
     fn drop(&mut self) {
         let removed = REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.number.0)?;

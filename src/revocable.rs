@@ -45,7 +45,7 @@ use crate::{
     phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError, RevocablePin},
     process::Process,
-    registry::Number,
+    registry::RegistrationNumber,
     stats,
 };
 
@@ -55,7 +55,7 @@ pub(crate) struct Revocable;
 impl Client for Revocable {
     const KIND: Kind = Kind::Revocable;
 
-    fn acquire(number: Number, range: &Range) -> Result<bool> {
+    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         if !number.count_for_user()? {
             return refuse(range);
         }
@@ -76,7 +76,7 @@ impl Client for Revocable {
         }
     }
 
-    fn get_pages(number: Number, context: CoreContext) -> Result {
+    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result {
         advance(number, |phase| match phase {
             Phase::Pinned { pin, memory } => {
                 let bound = Phase::Bound {
@@ -90,7 +90,7 @@ impl Client for Revocable {
         })
     }
 
-    fn dma_map(number: Number, device: Device) -> Result<abi::sg_table> {
+    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
         if !device.can_invalidate() {
             pr_warn_ratelimited!(
                 "the driver of this RDMA device cannot revoke registrations of GPU memory{}\n",
@@ -118,7 +118,7 @@ impl Client for Revocable {
         end_mapping(number, device, mapping)
     }
 
-    fn dma_unmap(number: Number) {
+    fn dma_unmap(number: RegistrationNumber) {
         let mapping = advance(number, |phase| match phase {
             Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Ok(mapping)),
             // A revocation undoes it, or nothing is mapped.
@@ -138,7 +138,7 @@ impl Client for Revocable {
         });
     }
 
-    fn release(number: Number) {
+    fn release(number: RegistrationNumber) {
         // Cores do that before; whatever is mapped must not be unpinned.
         Self::dma_unmap(number);
         let thread = thread();
@@ -165,14 +165,21 @@ fn refuse(range: &Range) -> Result<bool> {
 }
 
 /// Replaces the phase by the one that `event` makes of it.
-fn advance<R>(number: Number, event: impl FnOnce(Phase) -> (Phase, Result<R>)) -> Result<R> {
+fn advance<R>(
+    number: RegistrationNumber,
+    event: impl FnOnce(Phase) -> (Phase, Result<R>),
+) -> Result<R> {
     number
         .change(|record| record.phase.advance(event))
         .unwrap_or(Err(EINVAL))
 }
 
 /// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping is undone.
-fn end_mapping(number: Number, device: Device, mapping: Mapping) -> Result<abi::sg_table> {
+fn end_mapping(
+    number: RegistrationNumber,
+    device: Device,
+    mapping: Mapping,
+) -> Result<abi::sg_table> {
     let mut late = Some(mapping);
     let ended = number.change(|record| {
         record.set_device(device);
@@ -199,7 +206,7 @@ fn end_mapping(number: Number, device: Device, mapping: Mapping) -> Result<abi::
 
 /// Unpins, in the phase `Unpinning`, unless the driver takes the pages back meanwhile. If it would not find
 /// the pin, or reports an error, the registration becomes an orphan.
-fn unpin(pin: RevocablePin, number: Number) {
+fn unpin(pin: RevocablePin, number: RegistrationNumber) {
     let Some((range, process)) = number.look(|record| (record.range(), record.process())) else {
         return;
     };
@@ -241,7 +248,7 @@ enum Then {
 /// table, `Memory`. The pin is dropped here, or a thread has it that unpins, and looks at the phase first.
 #[no_mangle]
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
-    let number = Number::from_raw(number);
+    let number = RegistrationNumber::from_raw(number);
     let thread = thread();
     let then = number.change_when(|record| match &record.phase {
         Phase::Pinning | Phase::Unmapping { .. } => None,
@@ -282,7 +289,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 }
 
 /// Revokes a registration that a device can reach.
-fn revoke_mapped(number: Number, context: CoreContext) {
+fn revoke_mapped(number: RegistrationNumber, context: CoreContext) {
     peer_client::invalidate(context);
     stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
     let mapping = number.look(|record| match &mut record.phase {

@@ -368,7 +368,7 @@ impl Rdma {
             world().faults.allocation.without(|| {
                 // SAFETY: Devices stay until the end.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
-                map_type::remember([FIRST_GPU; 16], device, MapType::Direct);
+                map_type::remember([FIRST_GPU; 16], device, MapType::Ours);
             });
         }
         pointer

@@ -20,7 +20,7 @@ use crate::{
 /// The module as `main.rs` loads it, and lets it go: first the callbacks, then its clients.
 pub(crate) struct Module {
     callbacks: Callbacks,
-    clients: Vec<peer_client::Registration>,
+    clients: Vec<peer_client::ClientRegistration>,
     tables: (Installed<Pairs>, Installed<Registry>),
 }
 
@@ -96,10 +96,10 @@ impl Module {
     }
 }
 
-type RegisterClient = fn(&str) -> Option<peer_client::Registration>;
+type RegisterClient = fn(&str) -> Option<peer_client::ClientRegistration>;
 
-fn register_client<C: Client>(name: &str) -> Option<peer_client::Registration> {
-    peer_client::Registration::new::<C>(name).ok()
+fn register_client<C: Client>(name: &str) -> Option<peer_client::ClientRegistration> {
+    peer_client::ClientRegistration::new::<C>(name).ok()
 }
 
 /// The process that most things happen in.

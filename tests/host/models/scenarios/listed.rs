@@ -10,7 +10,7 @@ use crate::{
     module_ref::ModuleRef,
     peer_client::{Client, Kind},
     persistent::Persistent,
-    registry::Registered,
+    registry::Registration,
     world::{as_process, spawn, world},
 };
 
@@ -89,7 +89,7 @@ fn no_more_when_it_ends() {
         let module = Module::revocable();
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registered::new(&range, 0, module_ref).unwrap();
+        let registered = Registration::new(&range, 0, module_ref).unwrap();
         let number = registered.number();
         let waiting = spawn("waits", OWNER, move || number.change_when(|_| None::<()>));
         drop(registered);
@@ -133,7 +133,7 @@ fn no_more_for_a_late_call() {
         allocate(A);
         let range = Range::new(A, GPU_PAGE).unwrap();
         let module_ref = ModuleRef::get().unwrap();
-        let registered = Registered::new(&range, 0, module_ref).unwrap();
+        let registered = Registration::new(&range, 0, module_ref).unwrap();
         let number = registered.number();
         drop(registered);
         assert_eq!(Persistent::acquire(number, &range), Ok(true));
