@@ -245,7 +245,7 @@ check_arithmetic() {
 # Each is killed by the test that it names.
 check_mutants() {
 	in_host
-	mutants/run
+	mutants/run ${TESTS:+"$TESTS"}
 }
 
 "check_$1"
