@@ -22,7 +22,7 @@ COMMANDS = {"test": {"test"}, "all": {"test", "all"}, "debug": {"debug"}, "soak"
 PLACES = {"guest": "guest/scenarios", "pair": "guest/scenarios", "system": "guest/systems", "package": "packages"}
 
 # Checks of which one test can be run: `tests/run host models::freed`.
-TESTED = {"models", "arithmetic", "kernel_crate"}
+TESTED = {"models", "arithmetic", "kernel_crate", "mutants"}
 
 # Seconds after which a check or a test of the packages is ended.
 LIMIT = 3600
