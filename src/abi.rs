@@ -53,7 +53,7 @@ include!(concat!(env!("NVPM_OBJ"), "/src/bindings_generated.rs"));
 #[cfg(nvpm_own_crate)]
 include!("include/bindings.rs");
 
-// The same figures stand in module.c and nvidia.c: bindgen's compiler and the kernel's must agree on
+// The same figures stand in core.c and nvidia.c: bindgen's compiler and the kernel's must agree on
 // them, and both with the contract.
 const _: () = {
     assert!(offset_of!(peer_memory_client, acquire) == 80);
