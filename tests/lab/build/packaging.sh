@@ -7,7 +7,7 @@ set -euo pipefail
 # From here on packages bring their documentation and man pages, as anywhere.
 sed -i '/^path-exclude/d' /etc/dpkg/dpkg.cfg.d/*
 apt-get update
-apt-get install -y --no-install-recommends build-essential debhelper dh-dkms dkms fakeroot git \
+apt-get install -y --no-install-recommends build-essential debhelper dh-sequence-dkms dkms fakeroot git \
 	lintian man-db mandoc rpm rpmlint
 apt-get clean
 rm -rf /var/lib/apt/lists/* /var/log/*
