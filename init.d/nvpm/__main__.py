@@ -16,6 +16,8 @@ try:
     from nvpm.machine import Machine
     code = main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
 except ImportError as error:
+    if (error.name or "").split(".")[0] == "nvpm":
+        raise  # a mistake of ours, and no lack of Python's
     sys.stderr.write("nvpm: this needs all of Python 3 (%s): install the package python3.\n" % error)
     code = 3
 except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 """The commands and their options."""
 import argparse
 import os
+import subprocess
 import sys
 
 USAGE = """\
@@ -95,6 +96,7 @@ def usage(machine, words):
 
 # What the service's script and the packages ask.
 
+IN_USE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
 def explain(machine, words):
     """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without TEXT, if our module is not installed."""
@@ -109,13 +111,17 @@ def holders(machine, _words):
 
 def leave(machine, words):
     """leave SCRIPT: what a package does with the module that is being removed. The service's script may be gone, or be that of an earlier version,
-    because it is configuration. It fails while programs have GPU memory registered."""
+    because it is configuration. It fails with IN_USE, and with that alone, while programs have GPU memory registered: nothing else may
+    keep a package from being removed."""
+    from .machine import MODULE
     from .place import kernel_of_another
     if kernel_of_another(machine):
         return say(["nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."])
-    if os.access(words[0], os.X_OK):
-        os.execv(words[0], [words[0], "stop"])
-    return 0
+    if not os.access(words[0], os.X_OK) or not subprocess.call([words[0], "stop"]) or not machine.loaded(MODULE):
+        return 0
+    if machine.text("/sys/module/nv_peer_mem/refcnt") not in ("", "0"):
+        return IN_USE
+    return say(["nv_peer_mem: the module stays loaded until the next boot."])
 
 
 COMMANDS = {command.__name__: command for command in (status, regions, check, selftest, explain, holders, leave)}

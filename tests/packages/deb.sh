@@ -107,17 +107,33 @@ for mark in .dockerenv run/.containerenv run/systemd/container; do
 done
 leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
 # What cannot be unloaded from here, so that any try would fail.
-mkdir -p /sys/module/nv_peer_mem
+mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
+ln -s /sys/module /tmp/place/sys/module
+echo 0 >/sys/module/nv_peer_mem/refcnt
+told "what cannot be unloaded, and is not in use, keeps no package" "the module stays loaded until the next boot." leave "${hidden[@]}"
+echo 1 >/sys/module/nv_peer_mem/refcnt
 check "trying to would be an error" fails saying leave "${hidden[@]}"
 
 told "the packages can be removed, and leave it" "$left_alone" dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
-rmdir /sys/module/nv_peer_mem
+rm -r /sys/module/nv_peer_mem
 check "the module is gone" fails module_file
 check "the callback module, too" fails loads nv_peer_mem_callback
 check "dkms does not know it any more" fails grep nvidia-peer-memory <(dkms status)
 check "and be installed again" saying by_dpkg "${new[@]}"
 installed "$version"
 check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
+
+# Whatever is broken, packages can be removed.
+# removed_without TEXT PATH...
+removed_without() {
+	without "${@:2}"
+	told "removed without $1" "the module, if it is loaded, stays so until the next boot." \
+		dpkg -r --force-depends nvidia-peer-memory
+	back
+	check "and installed again" saying by_dpkg "${new[0]}"
+}
+removed_without "a part of Python" "$(python3 -c 'import argparse; print(argparse.__file__)')"
+removed_without "the command" /usr/sbin/nvpm
 # Configuration that an administrator has taken away stays away.
 rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: from 1.3, with apt and dpkg: refused, with nothing lost, where a kernel would be left without a module; else each kernel has ours, and a service that was disabled stays so
+# Shows: from 1.3, with apt and dpkg: refused, with nothing lost, where a kernel would be left without a module; else each kernel has ours, and a service that was disabled stays so, or it is said that nobody can tell
 . /checkout/tests/packages/lib.sh
 
 { read -r service && read -r dkms; } < <(debs /packages)
@@ -42,8 +42,9 @@ unchanged() {
 	check "$1: each kernel has its module still" each_has 1.3-0
 }
 
-# Packages that are called and laid out as those of 1.3, with NVIDIA's own client in C, from
-# Debian, as their module, and links of SysV init alone.
+# Packages that are called and laid out as those of 1.3, and do the same with DKMS and with init's
+# links, with NVIDIA's own client in C, from Debian, as their module. They go by lsb_release: Ubuntu's
+# links they leave alone. Debian 11 and 12 have it, because their dkms wants it.
 # put FILE [MODE]: with what is said.
 put() {
 	mkdir -p "$(dirname "$1")"
@@ -63,7 +64,7 @@ package() {
 }
 driver=$(echo /usr/src/nvidia-[0-9]*) ofed=/usr/src/ofa_kernel/default
 tree=/tmp/nvidia-peer-memory-dkms
-source=$tree/usr/src/nvidia-peer-memory-1.3
+source=$tree/usr/src/nv_peer_mem-1.3
 put "$source/nv_peer_mem.c" <"$driver/nvidia-peermem/nvidia-peermem.c"
 put "$source/conftest.h" </dev/null
 put "$source/Kbuild" <<KBUILD
@@ -72,20 +73,22 @@ ccflags-y := -I$driver/nvidia -I$ofed/include/rdma -I\$(src)
 ccflags-y += -DNV_MLNX_IB_PEER_MEM_SYMBOLS_PRESENT -DNV_VERSION_STRING=\\"1.3-0\\"
 KBUILD
 put "$source/dkms.conf" <<DKMS
-PACKAGE_NAME="nvidia-peer-memory"
+PACKAGE_NAME="nv_peer_mem"
 PACKAGE_VERSION="1.3"
 BUILT_MODULE_NAME[0]="nv_peer_mem"
-DEST_MODULE_LOCATION[0]="/updates/dkms"
+DEST_MODULE_LOCATION[0]="/kernel/../updates/"
+BUILD_DEPENDS[0]="mlnx-ofed-kernel"
 AUTOINSTALL="yes"
-MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nvidia-peer-memory/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
+MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nv_peer_mem/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
 DKMS
 put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
 #!/bin/sh
-dkms add nvidia-peer-memory/1.3 && dkms install nvidia-peer-memory/1.3 --force
+[ "$1" != configure ] || /usr/lib/dkms/common.postinst nv_peer_mem 1.3 /usr/share/nv_peer_mem-dkms "" "$2"
 POSTINST
 put "$tree/DEBIAN/prerm" 755 <<'PRERM'
 #!/bin/sh
-dkms remove nvidia-peer-memory/1.3 --all
+# Whether it is removed or updated.
+[ -z "$(dkms status nv_peer_mem/1.3)" ] || dkms remove nv_peer_mem/1.3 --all
 PRERM
 package nvidia-peer-memory-dkms
 tree=/tmp/nvidia-peer-memory
@@ -93,8 +96,8 @@ put "$tree/etc/init.d/nv_peer_mem" 755 <<'SERVICE'
 #!/bin/sh
 ### BEGIN INIT INFO
 # Provides: nv_peer_mem
-# Required-Start: $local_fs openibd
-# Required-Stop: $local_fs openibd
+# Required-Start: openibd
+# Required-Stop:
 # Default-Start: 2 3 4 5
 # Default-Stop: 0 1 6
 ### END INIT INFO
@@ -102,11 +105,22 @@ modprobe nv_peer_mem
 SERVICE
 put "$tree/etc/infiniband/nv_peer_mem.conf" <<<'ONBOOT=yes'
 put "$tree/etc/init/nv_peer_mem.conf" <<<'start on runlevel [2345]'
+put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
+#!/bin/sh
+[ "$(lsb_release -s -i)" = Ubuntu ] || update-rc.d nv_peer_mem defaults
+POSTINST
+put "$tree/DEBIAN/prerm" 755 <<'PRERM'
+#!/bin/sh
+[ "$(lsb_release -s -i)" = Ubuntu ] || update-rc.d -f nv_peer_mem remove
+PRERM
+# on DISTRIBUTION: what they go by.
+on() { put /usr/local/bin/lsb_release 755 <<<"echo $1"; }
 find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
 package nvidia-peer-memory
+on Ubuntu
 dpkg -i "${old[@]}"
 echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
-for kernel in "${kernels[@]:1}"; do dkms install nvidia-peer-memory/1.3 -k "$kernel"; done
+for kernel in "${kernels[@]:1}"; do dkms install nv_peer_mem/1.3 -k "$kernel"; done
 check "1.3 has its module for each kernel" each_has 1.3-0
 
 # With apt and dpkg, in either order.
@@ -160,8 +174,10 @@ check "the service of 1.3 is disabled" fails started
 updated "a disabled service" "$service" "$dkms"
 check "the administrator's file is as it was" grep -qx '# Ours: do not touch' /etc/infiniband/nv_peer_mem.conf
 check "the file for upstart is gone" [ ! -e /etc/init/nv_peer_mem.conf ]
-check "so is the source of 1.3" [ ! -e /usr/src/nvidia-peer-memory-1.3 ]
-check "dkms has nothing of 1.3 left" fails grep . <(dkms status nvidia-peer-memory/1.3)
+check "so is the source of 1.3" [ ! -e /usr/src/nv_peer_mem-1.3 ]
+check "dkms has nothing of 1.3 left" fails grep . <(dkms status nv_peer_mem)
+not_known="Whether the service of 1.3-0 was disabled is not known"
+check "of that nobody is in doubt" fails says "$not_known"
 check "it is disabled still, for systemd" fails wanted
 check "and for SysV init" fails started
 check "installed again" saying at_once "$service"
@@ -172,8 +188,22 @@ dpkg -i "${old[@]}"
 update-rc.d nv_peer_mem defaults
 check "the service of 1.3 is enabled" started
 updated "an enabled service, the other way round" "$dkms" "$service"
+check "of that nobody is in doubt, either" fails says "$not_known"
 check "it is enabled still, for systemd" wanted
 check "and for SysV init" started
+dpkg -P "${both[@]}"
+
+# Where 1.3 itself takes away what would tell.
+on Debian
+dpkg -i "${old[@]}"
+check "1.3 has enabled its service" started
+update-rc.d nv_peer_mem disable
+updated "a disabled service, and 1.3 forgets that" "$service" "$dkms"
+check "it is said" says "$not_known"
+check "and what to do" says "If it was: systemctl disable nv_peer_mem"
+check "it is enabled" wanted
+check "installed again" saying at_once "$service"
+check "once is enough" fails says "$not_known"
 dpkg -P "${both[@]}"
 
 # Whoever goes on all the same.
