@@ -17,17 +17,30 @@ for page in nv_peer_mem nvpm; do
 	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page.8" 2>&1 >/dev/null)" ]
 done
 
-# dead_links DIR: of the documents below it, those that lead to no file.
+# headed FILE PLACE: whether a heading of it is what a link calls so.
+headed() { sed -n 's/^#\+ //p' "$1" | tr -d '`.,:;?!()/&'\''"' | tr 'A-Z ' 'a-z-' | grep -qxF -e "$2"; }
+
+# dead_links DIR: of the documents in it and in its docs/, those that lead to no file, or to no heading.
 dead_links() {
-	local file target
-	find "$1" -name '*.md' | while read -r file; do
-		(grep -oE '\]\([^)]+\)' "$file" || true) | sed 's/^](//; s/[)#].*//' | while read -r target; do
-			case $target in
-			'' | *://*) ;;
-			*) [ -e "${file%/*}/$target" ] || echo "$file: $target" ;;
-			esac
+	local file target place
+	for file in "$1"/*.md "$1"/docs/*.md; do
+		(grep -oE '\]\([^):]+\)' "$file" || true) | sed 's/^](//; s/)$//' | while read -r target; do
+			place=${target#"${target%%#*}"}
+			target=${target%%#*}
+			target=${target:+${file%/*}/$target}
+			[ -e "${target:-$file}" ] || echo "$file: no ${target#"$1"/}"
+			[ -z "$place" ] || headed "${target:-$file}" "${place#\#}" || echo "$file: no $place in ${target:-$file}"
 		done
 	done
+}
+
+lines() { wc -l <"$1"; }
+
+# none_dead TEXT DIR
+none_dead() {
+	dead_links "$2" >/tmp/dead
+	cat /tmp/dead
+	check "$1: no link is dead" [ ! -s /tmp/dead ]
 }
 
 mkdir /tmp/rpm
@@ -38,7 +51,11 @@ for format in deb rpm; do
 	documents=$(find "/tmp/$format/usr/share/doc" -name README.md -printf '%h\n')
 	check "$format: there are documents" [ -e "$documents/docs/troubleshooting.md" ]
 	check "$format: README.md leads to them" grep -q '](docs/troubleshooting.md)' "$documents/README.md"
-	dead_links "$documents" >/tmp/dead
-	cat /tmp/dead
-	check "$format: no link is dead" [ ! -s /tmp/dead ]
+	none_dead "$format" "$documents"
+	for page in performance consumers programs proof architecture; do
+		check "$format: $page.md, which is for developers, stays in the sources" [ ! -e "$documents/docs/$page.md" ]
+	done
+	check "$format: of rust.md there is the beginning" [ "$(lines "$documents/docs/rust.md")" -gt 10 ]
+	check "$format: and no more" [ "$(lines "$documents/docs/rust.md")" -lt "$(lines /checkout/docs/rust.md)" ]
 done
+none_dead "the sources" /checkout
