@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Makes the two source packages of a release: a source rpm and, for Debian, the
-# upstream tarball. It clones the repository, so the packages contain only what is
-# committed. The same commit gives the same packages, byte for byte.
+# upstream tarball; beside them what they were made with, and the checksums of all. It
+# clones the repository, so the packages contain only what is committed. The same commit
+# and the same tools, above all the same rustc, give the same files, byte for byte.
 set -eu
 
 usage() {
@@ -16,8 +17,9 @@ rpmbuild, and rustc 1.78 or later with the source of its library.
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
   GIT_BRANCH=  branch or tag              (default: what is checked out there)
-  OUT=         directory for the packages (default: /tmp)
+  OUT=         directory for the files    (default: ~/nv_peer_mem-release)
   RUSTC=       Rust's compiler, with the source of its library (default: what is found)
+  TMPDIR=      directory to work in       (default: /tmp, or OUT where that is noexec)
 USAGE
 }
 
@@ -45,7 +47,7 @@ done
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 GIT_URL=${GIT_URL:-$here}
 GIT_BRANCH=${GIT_BRANCH:-}
-OUT=${OUT:-/tmp}
+OUT=${OUT:-${HOME:-/tmp}/nv_peer_mem-release}
 
 # name_packages: what rpmbuild and Rust are called on this distribution.
 name_packages() {
@@ -71,12 +73,36 @@ check_tools() {
 		die "rpmbuild is missing (package $rpm_package). Install it, or choose --without-rpm for the Debian tarball alone."
 }
 
+# runs_programs DIR: whether programs can be run there: not where it is mounted noexec, as /tmp
+# is on hardened machines.
+runs_programs() {
+	program=$(mktemp "$1/nv.XXXXXX") || return 1
+	printf '#!/bin/sh\n' >"$program"
+	chmod 700 "$program"
+	runs=yes
+	"$program" 2>/dev/null || runs=no
+	rm -f "$program"
+	[ $runs = yes ]
+}
+
+# choose_temporary: a directory for the clone, whose scripts are run there.
+choose_temporary() {
+	for candidate in "${TMPDIR:-/tmp}" "$OUT"; do
+		if runs_programs "$candidate"; then
+			printf '%s\n' "$candidate"
+			return
+		fi
+	done
+	die "no program can be run in ${TMPDIR:-/tmp}, nor in $OUT: are they mounted noexec? Choose another directory to work in with TMPDIR=, below your home, say."
+}
+
 name_packages
 check_tools
 mkdir -p "$OUT"
 OUT=$(CDPATH='' cd -- "$OUT" && pwd)
 umask 022
-work=$(mktemp -d "${TMPDIR:-/tmp}/nv.XXXXXX")
+temporary=$(choose_temporary)
+work=$(mktemp -d "$temporary/nv.XXXXXX")
 new=
 trap 'rm -rf "$work" ${new:+"$new"}' EXIT
 trap 'exit 1' HUP INT TERM
@@ -96,6 +122,26 @@ deliver() {
 		die "$2 cannot be written."
 	fi
 	new=
+}
+
+# describe: what the files depend on, in its order of weight; nothing of this machine or of today.
+describe() {
+	echo "release   nvidia-peer-memory $newest"
+	echo "commit    $(git rev-parse HEAD)"
+	echo "date      $(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)"
+	echo "rustc     $(describe_rustc)"
+	echo "git       $(git --version | sed 's/^git version //')"
+	echo "gzip      $(gzip --version | sed -n '1s/^gzip //p')"
+	echo "rpmbuild  $([ "$without_rpm" ] && echo none || rpmbuild --version | sed 's/.* //')"
+}
+
+describe_rustc() {
+	if [ "$lacks" ]; then
+		echo none
+		return
+	fi
+	eval "$rust"
+	"$RUSTC" --version --verbose | sed -n '1s/^rustc //p; s/^LLVM version: /LLVM /p' | paste -sd, | sed 's/,/, /'
 }
 
 # rpm_changelog FILE: converts Debian's changelog to rpm's format.
@@ -129,14 +175,15 @@ release=${newest##*-}
 name=nvidia-peer-memory-$version
 tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
 srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
-free_name "$tarball"
-free_name "$srpm"
+made_with=$OUT/nvidia-peer-memory_$version.made-with
+sums=$OUT/SHA256SUMS
+for file in "$tarball" "$srpm" "$made_with" "$sums"; do free_name "$file"; done
 
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
 set --
 lacks='' why=''
-src/find/rustc >/dev/null || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
+rust=$(sh src/find/rustc) || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
 for arch in x86_64 aarch64; do
 	if [ -z "$why" ]; then
 		echo "Compiling the Rust for $arch..."
@@ -180,15 +227,21 @@ else
 	srpm=
 fi
 deliver "$work/$name.tar.gz" "$tarball"
+describe >"$work/made-with"
+deliver "$work/made-with" "$made_with"
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${made_with##*/}") >"$work/sums"
+deliver "$work/sums" "$sums"
 
 echo
 [ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
+echo "Made with: $made_with"
+echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT
 
-To install on Debian or Ubuntu (README.md lists what this needs):
-    dir=\$(mktemp -d) && chmod 755 "\$dir" && tar xzf $tarball -C "\$dir" && cd "\$dir/$name"
+To install on Debian or Ubuntu (README.md lists what this needs), not in a directory that is mounted noexec:
+    cd $OUT && tar xzf ${tarball##*/} && cd $name
     dpkg-buildpackage -us -uc -b
     sudo apt-get install ../nvidia-peer-memory_${newest}_all.deb ../nvidia-peer-memory-dkms_${newest}_all.deb
 EOT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks
+# Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks; checksums, and what it was made with; /tmp may be noexec
 . /checkout/tests/packages/lib.sh
 
 name=nvidia-peer-memory-$version
@@ -25,12 +25,50 @@ for arch in x86_64 aarch64; do
 done
 check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.build' <(tar tzf "$tarball")
 
-# The same on a machine without Rust, of a checkout.
+# What was delivered can be checked, and says what it was made with.
+check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
+check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 3 ]
+mkdir /tmp/damaged
+cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.made-with} /tmp/damaged/
+for file in /tmp/damaged/nvidia*; do
+	cp "$file" /tmp/whole
+	printf x | dd of="$file" bs=1 seek=40 conv=notrunc status=none
+	refused "a byte of ${file##*/} that is not right is noticed" "${file##*/}: FAILED" env -C /tmp/damaged sha256sum -c SHA256SUMS
+	mv /tmp/whole "$file"
+done
+made_with=/packages/nvidia-peer-memory_$version.made-with
+cat "$made_with"
+check "the release is named" grep -qx "release   nvidia-peer-memory $version-1" "$made_with"
+check "and its commit" grep -qxE 'commit    [0-9a-f]{40}' "$made_with"
+check "and the commit's date" grep -qxE 'date      20[0-9-]{8}T[0-9:]{8}Z' "$made_with"
+check "and the compiler" grep -qE "^rustc     $(rustc --version | cut -d' ' -f2) .*, LLVM [0-9.]+$" "$made_with"
+for tool in git gzip rpmbuild; do
+	check "and $tool" grep -qE "^$tool +[0-9]+\." "$made_with"
+done
+check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
+
+# Of a checkout, where programs in /tmp are not to be run.
 cd "/tmp/there/$name" || exit
 rm -r src/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
+mkdir /tmp/noexec
+mount -t tmpfs -o noexec tmpfs /tmp/noexec
+export TMPDIR=/tmp/noexec
+check "a release can be made" saying env OUT=/tmp/made ./build_release.sh --without-rpm
+for arch in x86_64 aarch64; do
+	check "with the same Rust half for $arch" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$name/src/prebuilt/$arch.S") \
+		<(tar xzOf "$tarball" "$name/src/prebuilt/$arch.S")
+done
+refused "where none is to be run at all, it is said" "no program can be run in /tmp/noexec, nor in /tmp/noexec/out: are they mounted noexec?" \
+	env OUT=/tmp/noexec/out ./build_release.sh
+check "and what to do" says "Choose another directory to work in with TMPDIR="
+unset TMPDIR
+check "nothing is left behind" [ -z "$(find /tmp/noexec /tmp/made -name 'nv.*')" ]
+umount /tmp/noexec
+
+# The same on a machine without Rust.
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
@@ -47,12 +85,16 @@ refused "without rpmbuild no source packages are made" "rpmbuild is missing (pac
 	env OUT=/tmp/half ./build_release.sh --without-rust
 check "nothing was made" [ ! -e /tmp/half ]
 check "who wants the tarball alone has it made" saying env OUT=/tmp/half ./build_release.sh --without-rust --without-rpm
-check "and it is the only one" [ "$(ls /tmp/half)" = "nvidia-peer-memory_$version.orig.tar.gz" ]
+check "and it is the only package" [ "$(cd /tmp/half && echo *)" = \
+	"SHA256SUMS nvidia-peer-memory_$version.made-with nvidia-peer-memory_$version.orig.tar.gz" ]
+check "made with neither" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 2 ]
+check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
 # As README.md says, of a tarball in another place.
-sed -n '/^    dir=/,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
-	sed "s,/tmp/nvidia-peer,/tmp/lacking/nvidia-peer," >/tmp/as_written
+# shellcheck disable=SC2088 # as it is written there
+sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
+	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
 lacking="without src/prebuilt/$(uname -m).S it builds only on machines with Rust."
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
@@ -72,10 +114,10 @@ check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
 rm /tmp/planted/*
 echo earlier >"/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
 check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh --without-rust
-for suffix in orig.tar.gz src.rpm; do
-	check "whole, and later the same bytes: $suffix" cmp /tmp/lacking/*.$suffix /tmp/planted/*.$suffix
+for file in /tmp/planted/*; do
+	check "whole, and later the same bytes: ${file##*/}" cmp "/tmp/lacking/${file##*/}" "$file"
 done
-check "nothing else is left there" [ "$(find /tmp/planted -type f | wc -l)" = 2 ]
+check "nothing else is left there" [ "$(find /tmp/planted -type f | wc -l)" = 4 ]
 mkdir "/tmp/named" "/tmp/named/nvidia-peer-memory_$version.orig.tar.gz"
 check "a directory of that name is refused" fails saying env OUT=/tmp/named ./build_release.sh --without-rust
 check "and is left empty" [ -z "$(find /tmp/named -type f)" ]
