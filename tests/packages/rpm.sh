@@ -5,6 +5,7 @@
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf
+wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
 # Debian's rpm knows no package of this system.
 rpm=(rpm --dbpath /tmp/rpmdb)
 arch=$(uname -m)
@@ -25,21 +26,25 @@ of_version() {
 # life kmod|dkms
 life() {
 	files >/tmp/before
-	told "$1: the older version can be installed" 'now: /etc/init.d/nv_peer_mem start' install /packages/old "$1"
+	told "$1: the older version can be installed" 'now: systemctl start nv_peer_mem' install /packages/old "$1"
 	of_version 1.9.0 "$1"
 	check "$1: the service's script can be run" [ -x /etc/init.d/nv_peer_mem ]
 	check "$1: there is a man page" man -w nv_peer_mem
 	check "$1: nvpm says what it can do" saying nvpm help
 	check "$1: openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.sh ]
+	check "$1: the service is started at boot" [ -L "$wanted" ]
+	systemctl disable nv_peer_mem.service
 	sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 	check "$1: the update can be installed" saying install /packages "$1"
 	of_version "$version" "$1"
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
+	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
 	# As a container sees the module of its host: it cannot be unloaded from here.
 	mkdir -p /sys/module/nv_peer_mem
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
+	check "$1: no service is started at boot" [ ! -e "$wanted" ]
 	check "$1: the callback module is gone" fails loads nv_peer_mem_callback
 	# rpm keeps what somebody has edited, and so its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
@@ -81,7 +86,6 @@ one_three() {
 	rpmbuild -bb --nodeps --define '_topdir /tmp/one_three' /tmp/one_three.spec
 }
 
-wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
 # from_1_3 on|off: updated, where the service of 1.3 was or was not started on boot.
 from_1_3() {
 	check "1.3 ($1) can be installed" saying "${rpm[@]}" -ivh --nodeps /tmp/one_three/RPMS/*/*.rpm
@@ -102,6 +106,23 @@ from_1_3 off
 
 life kmod
 life dkms
+
+# A site that decides otherwise; and what is broken hinders nobody.
+mkdir -p /etc/systemd/system-preset
+echo 'disable nv_peer_mem.service' >/etc/systemd/system-preset/10-site.preset
+told "presets are obeyed" "is not loaded at boot, as this system's presets say; to change that: systemctl enable --now nv_peer_mem" \
+	install /packages kmod
+check "and the service is not started at boot" [ ! -e "$wanted" ]
+without /usr/sbin/nvpm
+check "the packages can be erased without their command" saying erase
+away=()
+check "enabled by hand" saying install /packages kmod
+systemctl enable nv_peer_mem.service
+without "$(python3 -c 'import argparse; print(argparse.__file__)')"
+check "the packages can be erased without a part of Python" saying erase
+back
+check "and no service is started at boot" [ ! -e "$wanted" ]
+rm -r /etc/systemd/system-preset /usr/sbin/nvpm.away
 
 rebuild() { rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
 built() { basename -a /tmp/rpm/RPMS/*/*.rpm; }
