@@ -98,6 +98,22 @@ check_defects_table() { tests/lab/defects_table; }
 
 check_messages() { tests/lab/messages_table; }
 
+# Packages are made on Debian 11, too, which is what Ubuntu 22.04 is like; there they can be installed
+# and purged.
+check_debian11() {
+	grep -x 11.* /etc/debian_version
+	dpkg-buildpackage -us -uc -b
+	cd ..
+	dpkg -i nvidia-peer-memory_*_all.deb
+	dpkg -i nvidia-peer-memory-dkms_*_all.deb | tee /tmp/log
+	grep "nv_peer_mem is installed" /tmp/log
+	dkms status | grep ^nvidia-peer-memory
+	dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
+	find /etc /usr /var/lib -name "*nv_peer_mem*" -o -name "*nvidia[-_]peer[-_]memory*" >/tmp/left
+	cat /tmp/left
+	[ ! -s /tmp/left ]
+}
+
 # The simulated driver and the module, compiled with the module's own nv-p2p.h, which is of the newest
 # generation; and none with that of a generation that is too old. And the module has the version of dkms.conf.
 check_generations() {

@@ -340,6 +340,8 @@ class Layers:
             self.extra_python()
         elif name == "pytest":
             self.extra_pytest()
+        elif name == "debian11":
+            self.stack = self.root("bullseye", BASE)
 
     # ---- packages, and whole systems that have them installed: guests with systemd and a disk -----
 
