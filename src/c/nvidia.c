@@ -17,6 +17,15 @@
 #include "compat.h"
 #include "nvpm.h"
 
+#ifndef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
+#error "nv_peer_mem needs the NVIDIA driver 535 or later"
+#endif
+
+/* The versions below are those that this file knows; a new major number may mean other layouts. */
+#if NVIDIA_P2P_PAGE_TABLE_VERSION >= 0x00030000 || NVIDIA_P2P_DMA_MAPPING_VERSION >= 0x00030000
+#error "this NVIDIA driver is newer than this version of nv_peer_mem, which does not know its structures: install a newer nv_peer_mem"
+#endif
+
 /* The same figures stand in abi.rs. */
 static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
 static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
@@ -26,9 +35,6 @@ static_assert(sizeof(struct nvidia_p2p_dma_mapping) == 40);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, entries) == 8);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, dma_addresses) == 16);
 
-#ifndef NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
-#error "nv_peer_mem needs the NVIDIA driver 535 or later"
-#endif
 
 int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table)
 {
@@ -51,7 +57,8 @@ bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 {
-	return NVIDIA_P2P_DMA_MAPPING_VERSION_COMPATIBLE(mapping);
+	/* Not by the header's macro, which compares with the header's own version, whatever that is. */
+	return mapping->version >= 0x00020003 && mapping->version < 0x00030000;
 }
 
 const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)

@@ -129,6 +129,14 @@ check_generations() {
 	"$double/header" 515 src /tmp/headers/515
 	if make KVER="$kver" NV_SRC=/tmp/headers/515 2>/tmp/refused; then exit 1; fi
 	grep "of an NVIDIA driver before 535" /tmp/refused
+	# One that is newer than this module.
+	for structure in PAGE_TABLE DMA_MAPPING; do
+		mkdir -p "/tmp/headers/$structure"
+		sed "s/\(define NVIDIA_P2P_${structure}_VERSION *\).*/\10x00030000/" "$headers/nv-p2p.h" >"/tmp/headers/$structure/nv-p2p.h"
+		cp "$headers/Module.symvers" "/tmp/headers/$structure/"
+		if make KVER="$kver" NV_SRC="/tmp/headers/$structure" >/tmp/refused 2>&1; then exit 1; fi
+		grep "error: .*this NVIDIA driver is newer than this version of nv_peer_mem" /tmp/refused
+	done
 }
 
 # The assembly of a release is the same byte for byte wherever it is made, and says

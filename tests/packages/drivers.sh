@@ -43,6 +43,8 @@ kdir=/tmp/versions
 cp -a "/usr/src/linux-rust-$kver/." "$kdir"
 rm "$kdir/.config"
 sed "\$aCONFIG_MODVERSIONS=y" "/usr/src/linux-headers-$kver/.config" >"$kdir/.config"
+# (The RDMA core that is installed here has none either.)
+without "$core"
 refused "a driver without versions will not do" "kernel $kver checks symbol versions, and $driver has none" located
 
 # versioned DIRECTIVE...: adds __crc_ symbols to the driver.
