@@ -214,7 +214,7 @@ def read_table():
     known = {
         "where": set().union(*COMMANDS.values()),
         "machine": {*machines(), "-"},
-        "layers": {name.removeprefix("extra_") for name in vars(Layers) if name.startswith("extra_")} | {"base", "host", "client"},
+        "layers": {name.removeprefix("extra_") for name in vars(Layers) if name.startswith("extra_")} | {"base", "host", "client", "debian11"},
         "check": set(re.findall(r"^check_(\w+)\(\)", (LAB / "check.sh").read_text(encoding="utf-8"), re.MULTILINE)),
         "compile": set(machines()),
     }
