@@ -132,7 +132,7 @@ describe() {
 	echo "rustc     $(describe_rustc)"
 	echo "git       $(git --version | sed 's/^git version //')"
 	echo "gzip      $(gzip --version | sed -n '1s/^gzip //p')"
-	echo "rpmbuild  $([ "$without_rpm" ] && echo none || rpmbuild --version | sed 's/.* //')"
+	echo "rpmbuild  $(if [ "$without_rpm" ]; then echo none; else rpmbuild --version | sed 's/.* //'; fi)"
 }
 
 describe_rustc() {

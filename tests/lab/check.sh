@@ -101,7 +101,7 @@ check_messages() { tests/lab/messages_table; }
 # Packages are made on Debian 11, too, which is what Ubuntu 22.04 is like; there they can be installed
 # and purged.
 check_debian11() {
-	grep -x 11.* /etc/debian_version
+	grep -x "11.*" /etc/debian_version
 	dpkg-buildpackage -us -uc -b
 	cd ..
 	dpkg -i nvidia-peer-memory_*_all.deb
@@ -132,7 +132,7 @@ check_generations() {
 	# One that is newer than this module.
 	for structure in PAGE_TABLE DMA_MAPPING; do
 		mkdir -p "/tmp/headers/$structure"
-		sed "s/\(define NVIDIA_P2P_${structure}_VERSION *\).*/\10x00030000/" "$headers/nv-p2p.h" >"/tmp/headers/$structure/nv-p2p.h"
+		sed "s/\(define NVIDIA_P2P_${structure}_VERSION[[:blank:]]\).*/\10x00030000/" "$headers/nv-p2p.h" >"/tmp/headers/$structure/nv-p2p.h"
 		cp "$headers/Module.symvers" "/tmp/headers/$structure/"
 		if make KVER="$kver" NV_SRC="/tmp/headers/$structure" >/tmp/refused 2>&1; then exit 1; fi
 		grep "error: .*this NVIDIA driver is newer than this version of nv_peer_mem" /tmp/refused
