@@ -77,7 +77,6 @@ PACKAGE_NAME="nv_peer_mem"
 PACKAGE_VERSION="1.3"
 BUILT_MODULE_NAME[0]="nv_peer_mem"
 DEST_MODULE_LOCATION[0]="/kernel/../updates/"
-BUILD_DEPENDS[0]="mlnx-ofed-kernel"
 AUTOINSTALL="yes"
 MAKE[0]="make -C /lib/modules/\$kernelver/build M=\$dkms_tree/nv_peer_mem/1.3/build KBUILD_EXTRA_SYMBOLS='$ofed/Module.symvers /lib/nv_peer_mem/nvidia.symvers' modules"
 DKMS
