@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: openibd stops, starts and restarts with the module; unit and module agree; a driver that comes after the boot
+# Shows: openibd stops, starts and restarts with the module; unit and module agree; what the unit may do; a driver that comes after the boot
 # Prepared: deb
 
 openibd() { bash /lab/systems/machine/openibd "$@"; }
@@ -53,12 +53,27 @@ agree() {
 	check "systemctl status says where there is more" grep -q 'Loaded, version.*nvpm status' <(systemctl status nv_peer_mem)
 }
 
+# confined: what the unit runs can do what lines of modprobe.d ask for, and no more.
+confined() {
+	runs systemctl stop nv_peer_mem
+	unload_gpu
+	cat >/etc/modprobe.d/lab-install.conf <<-'CONF'
+		install nvidia { mknod /dev/lab-made c 1 3; ip link show lo; touch /usr/lab-made; } >/run/lab-said 2>&1; modprobe --ignore-install nvidia
+	CONF
+	back systemctl start nv_peer_mem
+	check "a line of modprobe.d can make a device's node" test -c /dev/lab-made
+	check "and use netlink" grep LOOPBACK /run/lab-said
+	check "and not write to /usr" test ! -e /usr/lab-made
+	rm -f /etc/modprobe.d/lab-install.conf /dev/lab-made
+}
+
 boot_1() {
 	check "the boot has loaded the module" loaded
 	by_systemd
 	by_script
 	in_use
 	agree
+	confined
 	# A machine whose driver is not there yet; without it nothing here counts as a GPU.
 	modinfo -n nvidia >/root/driver.path
 	mv "$(cat /root/driver.path)" /root/driver
