@@ -101,7 +101,7 @@ check_messages() { tests/lab/messages_table; }
 # Packages are made on Debian 11, too, which is what Ubuntu 22.04 is like; there they can be installed
 # and purged.
 check_debian11() {
-	grep -x "11.*" /etc/debian_version
+	grep -x "11\..*" /etc/debian_version
 	dpkg-buildpackage -us -uc -b
 	cd ..
 	dpkg -i nvidia-peer-memory_*_all.deb

@@ -123,7 +123,7 @@ for kernel in "${kernels[@]:1}"; do dkms install nv_peer_mem/1.3 -k "$kernel"; d
 check "1.3 has its module for each kernel" each_has 1.3-0
 
 # With apt and dpkg, in either order.
-without /usr/src/ofa_kernel
+without_core
 for way in apt at_once; do
 	unchanged "$way" "version 1.3-0 stays as it is, with its modules" "$way" "$service" "$dkms"
 	for kernel in "${kernels[@]}"; do
@@ -149,7 +149,7 @@ check "one kernel: no other is" fails grep -E "kernel $kver(-newest)?: " "$said"
 back
 depmod "$kver-between"
 
-without /usr/src/ofa_kernel
+without_core
 dpkg -r nvidia-peer-memory
 check "1.3 without its service: refused, too" fails saying apt "$service" "$dkms"
 check "1.3 without its service: its source is as it was" are 1.3-0 nvidia-peer-memory-dkms
@@ -207,7 +207,7 @@ dpkg -P "${both[@]}"
 
 # Whoever goes on all the same.
 dpkg -i "${old[@]}"
-without /usr/src/ofa_kernel
+without_core
 export NVPM_UPGRADE=anyway
 check "the update goes on where that is wanted" saying apt "$service" "$dkms"
 check "both packages are ours" are "$version-1" "${both[@]}"

@@ -131,7 +131,7 @@ told "without a kernel the other packages are made" 'No package with the module:
 check "there is the service" grep -q '^nvidia_peer_memory-[0-9]' <(built)
 check "and the source for dkms" grep -q '^nvidia_peer_memory-dkms-' <(built)
 check "and no module" fails grep -q kmod <(built)
-mv /usr/src/ofa_kernel /tmp/
+without_core
 refused "what keeps the module from being built ends it" "no RDMA core with peer memory for kernel $kver" rebuild
 check "and the way round" says 'For the other packages alone: rpmbuild --rebuild --without kmod'
 check "which leads there" saying rebuild --without kmod
