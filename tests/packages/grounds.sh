@@ -60,7 +60,7 @@ built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//
 undo
 
 # A kernel that is newer than what the module knows.
-echo 'rustflags-y += --extern of_another_version' >>"$source/src/kernel/in-kernel.mk"
+echo 'rustflags-y += --of-another-version' >>"$source/src/kernel/in-kernel.mk"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
 	"nv_peer_mem: the in-kernel build for kernel $kver has failed (see the lines above); now building without its Rust crates (prebuilt)" "$log"
