@@ -4,8 +4,9 @@ import re
 
 from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
 from .fact import bad, first, good, warn
-from .machine import SERVICE, modinfo, once, rust
+from .machine import PARAMETERS, SERVICE, modinfo, once, rust
 
+UPDATE = "Install driver 535.129.03 or later (of 545: 545.29.02); until then keep persistent_api_support=1."
 LOADED_ON_BOOT = ("/etc/modules-load.d/*.conf", "/usr/lib/modules-load.d/*.conf", "/etc/modules")
 
 
@@ -27,6 +28,15 @@ def flavour(machine):
     return installed(machine) and ("open" if "GPL" in installed(machine).get("license", "") else "proprietary")
 
 
+def frees_twice(version):
+    """Whether nvidia_p2p_get_pages() frees some of its memory twice if the GPU memory is freed while it runs (docs/support.md)."""
+    number = tuple(int(part) for part in re.findall(r"\d+", version))
+    if number[:1] == (535,):
+        # The developers' beta was mended on its own.
+        return number < (535, 129) and not (535, 43, 24) <= number < (535, 44)
+    return number[:1] == (545,) and number < (545, 29)
+
+
 def facts(machine):
     loads = [file for file in machine.glob(*LOADED_ON_BOOT) if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE)]
     # Not looked for while one is loaded: the list of all modules is long.
@@ -35,6 +45,11 @@ def facts(machine):
         (machine.loaded("nvidia"), good, "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown")),
         (found, warn, "not loaded; version %s is installed" % found.get("version", ""), "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
         (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER)])
+    version = machine.text("/sys/module/nvidia/version") if machine.loaded("nvidia") else found.get("version", "")
+    revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
+    yield from first("driver", "double_free", [
+        (frees_twice(version) and revocable, bad, "%s frees memory of the kernel twice if a program frees GPU memory while it registers it" % version, UPDATE),
+        (frees_twice(version), warn, "%s frees memory of the kernel twice in revocable registrations (MIG, vGPU), if GPU memory is freed meanwhile" % version, UPDATE)])
     yield from first("driver", "flavour", [
         ((flavour(machine), rust(machine)) == ("proprietary", "in-kernel"), bad, "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out", lambda: Advice(machine)["rebuild"]),
         (flavour(machine), good, flavour(machine))])
