@@ -132,7 +132,15 @@ describe() {
 	echo "rustc     $(describe_rustc)"
 	echo "git       $(git --version | sed 's/^git version //')"
 	echo "gzip      $(gzip --version | sed -n '1s/^gzip //p')"
-	echo "rpmbuild  $(if [ "$without_rpm" ]; then echo none; else rpmbuild --version | sed 's/.* //'; fi)"
+	echo "rpmbuild  $(describe_rpmbuild)"
+}
+
+describe_rpmbuild() {
+	if [ "$without_rpm" ]; then
+		echo none
+	else
+		rpmbuild --version | sed 's/.* //'
+	fi
 }
 
 describe_rustc() {

@@ -48,8 +48,8 @@ saying() {
 	return "$rc"
 }
 
-# says TEXT: whether the last command said this, on however many lines.
-says() { grep -qF -e "$1" <<<"$(tr -s ' \n' ' ' <"$said")"; }
+# says TEXT: whether the last command said this, on however many lines, which apt ends as terminals want it.
+says() { grep -qF -e "$1" <<<"$(tr -s ' \r\n' ' ' <"$said")"; }
 
 # told TEXT SAID COMMAND...: it succeeds, and says this. refused: it fails, and does.
 told() {
