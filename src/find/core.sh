@@ -18,10 +18,11 @@ find_core() {
 	elif find_core_tree; then
 		take_tree "$tree"
 	elif [ "$core" ]; then
-		[ "$told" ] || die "$core exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
-		core_kind=$told
+		take_own_header "$core"
 		found OFA_KERNEL "none needed$set_aside; using the module's own header"
 	elif version_in "$KDIR" >/dev/null; then
+		told=$(cut -f2 "$KDIR/Module.symvers" | kind_of_exports)
+		take_own_header "kernel $KVER"
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
 	else
 		missing core "no RDMA core with peer memory for kernel $KVER$stale" \
@@ -138,6 +139,12 @@ is_stale() {
 	case $of in
 	"$KVER" | [!0-9]*) return 1 ;; # this kernel's, or a directory of that name
 	esac
+}
+
+# take_own_header CORE: for a core of the kind that was told.
+take_own_header() {
+	[ "$told" ] || die "$1 exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
+	core_kind=$told
 }
 
 take_tree() {
