@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// The pointer is to a PCI device that exists for as long as a region is mapped for it.
+/// The pointer is to a PCI device that exists for as long as memory is mapped for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Device(NonNull<abi::device>);
 
@@ -135,7 +135,7 @@ impl Drop for DeviceRef {
     }
 }
 
-/// A scatterlist of addresses at which a device reaches a region, until they are unmapped. The list
+/// A scatterlist of addresses at which a device reaches GPU memory, until they are unmapped. The list
 /// stays: the core may look at it still.
 pub(crate) struct Mapping {
     sg: SgTable,

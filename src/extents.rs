@@ -143,7 +143,7 @@ impl Extents {
             if turn > 0 {
                 cond_resched();
             }
-            // Every page of every region passes here: one comparison for a page that is a neighbour.
+            // Every page of every registration passes here: one comparison for a page that is a neighbour.
             for address in some.iter().map(&address) {
                 // The end of the bus and its beginning are no neighbours.
                 if address == end && end > start {

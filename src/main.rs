@@ -99,7 +99,7 @@ impl kernel::Module for NvPeerMem {
         ];
         let statistics = Statistics::new(names)?;
         let regions = Regions::new()?;
-        // Nothing can fail after this, so a module that fails to load leaves no region behind.
+        // Nothing can fail after this, so a module that fails to load leaves no registration behind.
         peer_client::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",

@@ -8,7 +8,7 @@
 //! the pair itself, until the module is unloaded (the driver's options do not change before) or the device
 //! is removed.
 //!
-//! It asks in the core's call to map, for a region that no callback waits for. It holds no lock of this
+//! It asks in the core's call to map, for a registration that no callback waits for. It holds no lock of this
 //! module meanwhile, since the driver takes its own.
 
 use core::ffi::CStr;

@@ -132,7 +132,7 @@ impl ClientRegistration {
 impl Drop for ClientRegistration {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant the client is registered, and is unregistered once. The core
-        // waits until it has released every region.
+        // waits until it has released every registration.
         unsafe { abi::ib_unregister_peer_memory_client(self.handle.as_ptr()) };
         if self.revocable {
             INVALIDATE.store(null_mut(), Ordering::Release);
@@ -157,7 +157,7 @@ pub(crate) fn invalidate(context: CoreContext) {
     // SAFETY: Not NULL, so `with_core` stored it, from a function of this type.
     let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
     // SAFETY: The core's function and handle belong together, and are valid until the client has been
-    // unregistered, which waits for the region whose `context` this is.
+    // unregistered, which waits for the registration whose `context` this is.
     let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), context) };
     if let Err(error) = abi::check(ret) {
         pr_warn_ratelimited!(

@@ -3,8 +3,8 @@
 //! The table of registrations: one record each, with all that there is of it.
 //!
 //! The key is a number that is never used again, not even after the module was unloaded and loaded anew
-//! (`callback/callback.c` counts). It is what the core gets as the region's context, and what the driver
-//! passes to the free callback: whoever is late finds no record, where a pointer would lead to freed memory.
+//! (`callback/callback.c` counts). The core gets it as the registration's context, and the driver passes it
+//! to the free callback: whoever is late finds no record, where a pointer would lead to freed memory.
 //! A reader of `/proc/driver/nv_peer_mem/regions` continues after the last number that it has seen.
 
 use core::mem;

@@ -65,7 +65,7 @@ impl SgTable {
 impl Drop for SgTable {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant `sg_alloc_table` has made it. The core does not use the
-        // entries any more: it has released the region, or never got them.
+        // entries any more: it has released the registration, or never got them.
         unsafe { abi::sg_free_table(&mut self.0) };
     }
 }

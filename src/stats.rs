@@ -30,7 +30,7 @@ pub(crate) fn sub(counter: nvpm_counter, by: u64) {
     add(counter, by.wrapping_neg());
 }
 
-/// A device can reach a region of so many pinned bytes.
+/// A device can reach a registration of so many pinned bytes.
 pub(crate) fn mapped(bytes: u64) {
     add(abi::NVPM_COUNT_REGIONS, 1);
     add(abi::NVPM_COUNT_BYTES, bytes);

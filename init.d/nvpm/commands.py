@@ -45,7 +45,7 @@ def status(machine, words):
     from . import printers, report, text
     parser = Parser(
         "status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
-        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, because a metric that says so must not look like one that was not written.")
+        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, so that a failed collector differs from an unloaded module.")
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="one object for machines")
     forms.add_argument("--prometheus", action="store_true", help="metrics for the node exporter's textfile collector")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What kernels from 4.18 on lack or call otherwise. The kernel itself says what it has:
- * src/has.
+ * Replacements for names that differ between kernels since 4.18. src/has asks the
+ * kernel's headers which names they have.
  */
 #ifndef NVPM_COMPAT_H
 #define NVPM_COMPAT_H

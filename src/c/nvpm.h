@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The C half of the module, as Rust calls it: macros and inline functions of the
- * kernel and of the neighbours' headers, and what is told to C about Rust's state.
+ * kernel and of the neighbours' headers, and the records that C prints for Rust.
  */
 #ifndef NVPM_H
 #define NVPM_H
@@ -82,7 +82,7 @@ void nvpm_unpin_lock(bool exclusive);
 void nvpm_unpin_unlock(bool exclusive);
 
 /*
- * Waiting for a region to change its phase. nvpm_phase_wait() returns when
+ * Waiting for a registration to change its phase. nvpm_phase_wait() returns when
  * nvpm_phase_wake() was called after @count was read.
  */
 u32 nvpm_phase_count(void);

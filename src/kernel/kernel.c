@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The C half of our `kernel` crate. Nothing here is for GPL modules only: beside a
- * proprietary driver this module may use no such thing.
+ * The C half of our `kernel` crate. It uses no GPL-only symbol, because the module must
+ * load beside the proprietary driver, too.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What our `kernel` crate has of the kernel: functions and macros of every kernel,
- * for every module.
+ * C functions behind our `kernel` crate, for what every kernel has as a function or
+ * a macro.
  */
 #ifndef NVPM_KERNEL_H
 #define NVPM_KERNEL_H

@@ -25,7 +25,7 @@ TIMEOUT = int(os.environ.get("LAB_TIMEOUT", "240"))
 GPU_MB = 128
 GUEST_MB = 2048
 
-# What the kernel says when it goes down other than as a machine should.
+# Kernel messages that mean a crash.
 CRASH = re.compile(rb"^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)", re.MULTILINE)
 
 

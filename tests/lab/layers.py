@@ -25,8 +25,8 @@ What only some guests want (the column "layers" of ../jobs.md):
     service     service script and status
     python      what measures, and draws what came of that
 
-What no guest has: pytest, what tests and checks programs of Python; hosttools and clienttools, crates for what is compiled with them; and those
-of the packages.
+Layers that no guest has: pytest, which tests and checks programs of Python; hosttools and clienttools, the crates that other layers are compiled
+with; and those of the packages.
 
 Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of their own

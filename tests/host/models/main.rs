@@ -12,7 +12,7 @@
 
 extern crate self as kernel;
 
-// The kernel crate, of which some is our own as it is.
+// The model of the kernel crate; error.rs is shared with the module.
 mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;

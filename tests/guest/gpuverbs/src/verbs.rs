@@ -106,8 +106,8 @@ impl Hca {
         }
     }
 
-    /// What whoever has it can end everything with that this device was asked
-    /// for: the last to close it does so.
+    /// The file descriptor whose closing ends all requests of this device. Of several
+    /// holders, the last to close it does so.
     pub fn command_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: open for as long as the process, or it hangs up and calls no more verbs.
         unsafe { BorrowedFd::borrow_raw((*self.context).cmd_fd) }
