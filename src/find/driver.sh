@@ -75,12 +75,12 @@ find_driver_header() {
 		# shellcheck disable=SC2046 # a list of directories without spaces
 		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
 	fi
-	if [ "$nv_include" ]; then
-		found NV_SRC "$nv_include"
-	else
+	if [ -z "$nv_include" ]; then
 		nv_include=$here/include/nvidia
 		found NV_SRC "none${version:+ for driver $version}; using the module's own header"
+		return
 	fi
+	found NV_SRC "$nv_include"
 	grep -qs '^#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API' "$nv_include/nv-p2p.h" ||
 		die "$nv_include/nv-p2p.h is of an NVIDIA driver before $oldest_driver: install version $oldest_driver or later, with its source (package $driver_packages)."
 }
