@@ -9,7 +9,11 @@ from .machine import CONF, MODULE, PEERS, SERVICE, configured
 
 NV_MEM, OTHER_NAME, OWN_NAME = PEERS + "/nv_mem/version", "/sys/module/nvidia_peermem/version", "/sys/module/nv_peer_mem/version"
 
-# A program is content with any of these files.
+LOADED = "nvidia_peermem in /proc/modules"
+
+# A program is content with any of these files, or with a loaded module of that name. The programs'
+# own sources have these tests: src/core/ib.cc of mscclpp, tent/src/transport/rdma/rdma_transport.cpp of
+# Mooncake, btl_openib_mca.c of Open MPI 4.1.
 PROGRAMS = {
     "NCCL, up to 2.22": [NV_MEM],
     "NCCL, newer": [NV_MEM, PEERS + "/nv_mem_nc/version", OTHER_NAME],
@@ -17,8 +21,15 @@ PROGRAMS = {
     "UCX": [NV_MEM, OTHER_NAME, OWN_NAME],
     "UCC": [NV_MEM, OTHER_NAME, OWN_NAME],
     "NVSHMEM": [NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME],
+    "mscclpp": [LOADED],
+    "Mooncake TENT": [LOADED],
+    "gpu-operator": [LOADED],
+    "Open MPI openib, up to 4.1": [NV_MEM],
 }
-UPDATE = {"NCCL, up to 2.22": "It looks for nothing else, and this RDMA core does not have it: update NCCL. "}
+UPDATE = {
+    "NCCL, up to 2.22": "It looks for nothing else, and this RDMA core does not have it: update NCCL. ",
+    "Open MPI openib, up to 4.1": "It looks for nothing else, and this RDMA core does not have it: use UCX (--mca pml ucx). ",
+}
 NAMES = "mlx|bnxt_re|roce"
 
 
@@ -27,8 +38,9 @@ def facts(machine):
         yield none("detection", "programs", "nothing to detect: the module is not loaded")
         return
     marker = marker_advice(machine)
+    listed = re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE)
     for program, files in PROGRAMS.items():
-        found = [file for file in files if machine.exists(file)]
+        found = [file for file in files if (listed if file == LOADED else machine.exists(file))]
         yield from first("detection", program, [
             (found, good, "yes: " + "".join(found[:1])),
             (True, warn, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())])
@@ -38,9 +50,6 @@ def facts(machine):
         (not peer_memory_in(machine), warn, "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start"),
         (devices, good, "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + "".join(devices[:1])),
         (True, warn, "no: no RDMA device has mlx, bnxt_re or roce in its name", "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).")])
-    yield from first("detection", "gpu-operator", [
-        (re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE), good, "yes: a module nvidia_peermem is loaded"),
-        (True, warn, "no: it looks for a module nvidia_peermem in lsmod", marker)])
 
 
 def marker_advice(machine):

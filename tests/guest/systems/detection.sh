@@ -14,6 +14,9 @@
 #   libfabric     ofiwg/libfabric 32dfaf9d, prov/verbs/include/linux/verbs_osd.h; the names of
 #                 devices in prov/verbs/src/verbs_info.c, which up to 2.1.0 had mlx alone
 #   gpu_operator  NVIDIA/gpu-operator 92f404ce, cmd/nvidia-validator/main.go
+#   mscclpp       microsoft/mscclpp 1f5f065d, src/core/ib.cc
+#   mooncake      kvcache-ai/Mooncake 3b5a59413, mooncake-transfer-engine/tent/src/transport/rdma/rdma_transport.cpp
+#   openib        open-mpi/ompi v4.1.6, opal/mca/btl/openib/btl_openib_mca.c
 any() { for file; do [ ! -e "$file" ] || return 0; done; return 1; }
 peermem=/sys/module/nvidia_peermem/version
 nccl_2_8() { any "$PEERS/nv_mem/version"; }
@@ -26,11 +29,14 @@ ucc() { any "$PEERS/nv_mem/version" "$peermem" /sys/module/nv_peer_mem/version; 
 nvshmem() { any "$PEERS/nv_mem/version" "$PEERS/nvidia-peermem/version" "$peermem"; }
 libfabric() { grep -q ib_register_peer_memory_client /proc/kallsyms && grep -qE 'mlx|bnxt_re|roce' <<<"$(rdma link show)"; }
 gpu_operator() { grep -qE '^nvidia_peermem\s' <<<"$(lsmod)"; }
+mscclpp() { grep -q nvidia_peermem /proc/modules; }
+mooncake() { grep -q '^nvidia_peermem ' /proc/modules; }
+openib() { any "$PEERS/nv_mem/version"; }
 
 # seen TEXT PROGRAM...: that these see it, and no other does.
 seen() {
 	local program seeing=''
-	for program in nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator; do
+	for program in nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator mscclpp mooncake openib; do
 		! "$program" || seeing+="$program "
 	done
 	equal "$1" "${*:2}" "${seeing% }"
@@ -49,14 +55,14 @@ boot_1() {
 	run systemctl stop nv_peer_mem
 	seen "not loaded: seen by" libfabric
 	run systemctl start nv_peer_mem
-	seen "with memory_peers: seen by" nccl_2_8 nccl_2_18 nccl_2_22 nccl ucx ucc nvshmem libfabric
+	seen "with memory_peers: seen by" nccl_2_8 nccl_2_18 nccl_2_22 nccl ucx ucc nvshmem libfabric openib
 	marker yes
 	seen "with memory_peers and the marker: seen by" \
-		nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
+		nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator mscclpp mooncake openib
 	run systemctl stop nv_peer_mem
 	echo 0 >/sys/module/ib_core/parameters/peer_sysfs
 	run systemctl start nv_peer_mem
-	seen "without memory_peers, with the marker: seen by" nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator
+	seen "without memory_peers, with the marker: seen by" nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator mscclpp mooncake
 	marker no
 	seen "without memory_peers: seen by" ucx ucc libfabric
 }
