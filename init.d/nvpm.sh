@@ -5,6 +5,9 @@
 # a link to it. The second Python is RHEL's own, which is there without the package python3.
 set -u
 
+# Where modinfo is, which cron and plain users may not have there.
+PATH=${PATH:-/usr/bin:/bin}:/usr/sbin:/sbin
+export PATH
 lib=$(dirname -- "$(readlink -f -- "$0")")
 [ -d "$lib/nvpm" ] || {
 	echo "nvpm: not installed: there is no $lib/nvpm." >&2

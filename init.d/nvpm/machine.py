@@ -13,6 +13,8 @@ CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
 STATISTICS = "/sys/module/nv_peer_mem/statistics/"
+# Seconds that a program may take.
+LIMIT = 10
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
@@ -83,10 +85,10 @@ class Machine:
 
     @staticmethod
     def run(*command: str) -> Tuple[bool, str]:
-        """Runs a program. Returns whether it succeeded, and what it printed."""
+        """Runs a program. Returns whether it succeeded, and what it printed. One that hangs, as rpm can, has failed."""
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        except OSError:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT)
+        except (OSError, subprocess.TimeoutExpired):
             return False, ""
         return done.returncode == 0, done.stdout.decode("utf-8", "surrogateescape").strip("\n")
 
