@@ -220,12 +220,12 @@ if [ -z "$without_rpm" ]; then
 		rpm_changelog debian/changelog
 	} >"$work/nvidia_peer_memory.spec"
 	# The source rpm contains the spec file with all macros expanded: it must not show
-	# the present time, the name of this machine, or this directory.
+	# the present time, the name of this machine, its kernel, or this directory.
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
 	(cd "$work" && rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
-		--define "_srcrpmdir rpm" --define "_buildhost localhost" \
+		--define "_srcrpmdir rpm" --define "_buildhost localhost" --define "kernel_version KVER" \
 		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {
 		cat "$work/rpm.log" >&2
 		die "rpmbuild failed; the lines above say why."

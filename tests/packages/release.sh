@@ -79,6 +79,12 @@ told "who wants them has them made" "rustc 1.78 or later with the source of its 
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
 check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S: they build only on machines with Rust."
 check "they do lack it" fails grep src/prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+# Nor do they depend on the kernel that runs there.
+mkdir /tmp/another
+printf '#!/bin/sh\n[ "$*" = -r ] && echo 9.9-other || exec /usr/bin/uname "$@"\n' >/tmp/another/uname
+chmod +x /tmp/another/uname
+check "it is made beside another kernel" saying env PATH="/tmp/another:$PATH" OUT=/tmp/elsewhere ./build_release.sh --without-rust
+check "of the same bytes" cmp /tmp/lacking/*.src.rpm /tmp/elsewhere/*.src.rpm
 # Without a tool that it needs it makes nothing, and names the package.
 mv /usr/bin/rpmbuild /tmp/
 refused "without rpmbuild no source packages are made" "rpmbuild is missing (package rpm). Install it, or choose --without-rpm" \
