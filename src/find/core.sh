@@ -96,10 +96,24 @@ why_not() {
 # The other two kinds have the same layout, with nothing behind the last function.
 is_ex() { [ "$1" != EX ] || echo yes; }
 
+# loaded_from_elsewhere: whether the kernel that runs has loaded another core than the one that is
+# installed, as a container with OFED does.
+loaded_from_elsewhere() {
+	[ "$core" ] && [ "$KVER" = "$(uname -r)" ] || return 1
+	loaded=$(cat "/sys/module/$core_module/srcversion" 2>/dev/null) || return 1
+	[ "$loaded" != "$(modinfo -F srcversion "$core")" ]
+}
+
 take_given_tree() {
 	[ -e "$OFA_KERNEL/include/rdma/peer_mem.h" ] ||
 		die "OFA_KERNEL=$OFA_KERNEL$core_from has no include/rdma/peer_mem.h: give the directory that has it."
+	# The kernel's build system works in another directory.
+	OFA_KERNEL=$(CDPATH='' cd -- "$OFA_KERNEL" && pwd)
 	why=$(why_not "$OFA_KERNEL") || exit 1
+	if [ "$why" ] && loaded_from_elsewhere; then
+		core='' told=''
+		why=$(why_not "$OFA_KERNEL") || exit 1
+	fi
 	[ -z "$why" ] || [ "$core" ] ||
 		die "OFA_KERNEL=$OFA_KERNEL$core_from is not complete, $why: install MLNX_OFED or DOCA-OFED again (package $core_packages) for kernel $KVER."
 	[ -z "$why" ] ||
