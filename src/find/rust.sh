@@ -125,7 +125,8 @@ can_prebuilt() {
 # package asks before it has brought any.)
 is_current() {
 	[ -e "$1" ] || return 1
-	[ ! -e "$here/main.rs" ] || grep -qsF "$(sh "$here/kernel/compile" --sources)" "$1"
+	[ -e "$here/main.rs" ] || return 0
+	sources=$(sh "$here/kernel/compile" --sources) && grep -qsF "$sources" "$1"
 }
 
 # checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.
