@@ -17,7 +17,7 @@ $(obj)/src/has/answers.h: $(src)/src/has/ask $(wildcard $(src)/src/has/*.c) FORC
 	$(call if_changed_dep,nvpm_ask)
 
 targets += src/has/answers.h
-clean-files += $(addprefix src/has/answers.,h log new)
+clean-files += $(addprefix src/has/answers.,h log new kernel)
 
 # Who asks for compat.h waits for the answers.
 $(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/src/has/answers.h
