@@ -36,7 +36,8 @@ exports() {
 checks_versions() { [ "$(config_value CONFIG_MODVERSIONS)" = y ]; }
 
 # symbol_version MODULE NAME: its checksum, 8 digits: the value of the symbol __crc_NAME, or
-# the word that it points to in its section. Nothing where the module has none.
+# the word that it points to in its section. Nothing where the module has none, or, on older
+# kernels, only mentions the name, because none could be made.
 symbol_version() {
 	if ! checks_versions; then
 		printf '00000000'
@@ -45,7 +46,7 @@ symbol_version() {
 	crc=$(readelf -sW "$1" | awk -v name="__crc_$2" '$8 == name { print $2, $7 }')
 	section=${crc#* }
 	case $crc in
-	'') ;;
+	'' | *' UND') ;;
 	*' ABS') printf '%s' "${crc% *}" | tail -c 8 ;;
 	*)
 		offset=$(readelf -SW "$1" | sed -n "s/^ *\[ *$section\] *[^ ]* *[^ ]* *[0-9a-f]* *\([0-9a-f]*\).*/\1/p")

@@ -58,7 +58,7 @@ mount -t tmpfs -o noexec tmpfs /tmp/noexec
 export TMPDIR=/tmp/noexec
 check "a release can be made" saying env OUT=/tmp/made ./build_release.sh --without-rpm
 for arch in x86_64 aarch64; do
-	check "with the same Rust half for $arch" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$name/src/prebuilt/$arch.S") \
+	check "with the same Rust for $arch" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$name/src/prebuilt/$arch.S") \
 		<(tar xzOf "$tarball" "$name/src/prebuilt/$arch.S")
 done
 refused "where none is to be run at all, it is said" "no program can be run in /tmp/noexec, nor in /tmp/noexec/out: are they mounted noexec?" \
