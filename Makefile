@@ -13,7 +13,7 @@
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
 #
 # What a build needs is looked for, and what was found is printed. To choose:
-#   KVER=        kernel release                   (default: uname -r)
+#   KVER=        kernel release                   (default: that of KDIR=, uname -r)
 #   KDIR=        its headers                      (/lib/modules/KVER/build)
 #   OFA_KERNEL=  RDMA core with peer memory       (ib_core of KVER, /usr/src/ofa_kernel/...)
 #   NV_SRC=      source of the NVIDIA driver      (/usr/src/nvidia-...)

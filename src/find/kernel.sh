@@ -6,7 +6,8 @@
 oldest=4.18
 
 find_kernel() {
-	KVER=${KVER:-$(uname -r)}
+	# Whoever gives a tree alone wants a module for that kernel.
+	KVER=${KVER:-$(cat "${KDIR:-}/include/config/kernel.release" 2>/dev/null || uname -r)}
 	distribution
 	chosen_tree=${KDIR:+yes}
 	KDIR=${KDIR:-/lib/modules/$KVER/build}
