@@ -20,7 +20,7 @@ find_core() {
 	elif [ "$core" ]; then
 		take_own_header "$core"
 		found OFA_KERNEL "none needed$set_aside; using the module's own header"
-	elif version_in "$KDIR" >/dev/null; then
+	elif [ -z "$without" ] && version_in "$KDIR" >/dev/null; then
 		told=$(cut -f2 "$KDIR/Module.symvers" | kind_of_exports)
 		take_own_header "kernel $KVER"
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
@@ -33,9 +33,10 @@ find_core() {
 }
 
 # read_installed_core: leaves in $core the file with peer memory, if the kernel has one
-# installed, and in $told which kind its header is. Since OFED 24.07 it is ib_uverbs.
+# installed, and in $told which kind its header is; or in $without the ib_core that has none.
+# Since OFED 24.07 peer memory is in ib_uverbs.
 read_installed_core() {
-	core='' told='' core_version=''
+	core='' told='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
 		file=$(module_file "$name") || continue
 		unpack "$file" "$work/$name.ko"
@@ -45,7 +46,11 @@ read_installed_core() {
 		list_symbols "$work/$name.ko" "$file" "$name" "$register" "$unregister" >"$work/Module.symvers"
 		core_version=$(version_in "$work")
 	done
-	[ -z "$core" ] || told=$(cat "$work"/ib_*.exports | kind_of_exports)
+	if [ "$core" ]; then
+		told=$(cat "$work"/ib_*.exports | kind_of_exports)
+	else
+		without=$(module_file ib_core) || :
+	fi
 }
 
 # kind_of_exports: by names on the standard input. Each generation of the core has functions
@@ -84,11 +89,13 @@ why_not() {
 		echo "its Module.symvers does not list $register"
 		return
 	}
-	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
-	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
 	if [ "$core" ] && [ "$listed" != "$core_version" ]; then
 		echo "its Module.symvers has another version of $register than $core"
-	elif [ "$expected" ] && [ "$(is_ex "$header_kind")" != "$(is_ex "$expected")" ]; then
+		return
+	fi
+	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
+	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
+	if [ "$expected" ] && [ "$(is_ex "$header_kind")" != "$(is_ex "$expected")" ]; then
 		echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has"
 	fi
 }
@@ -135,6 +142,8 @@ find_core_tree() {
 		if [ "$why" ]; then
 			set_aside=": $tree is not its directory ($why)"
 			stale="; $tree is not complete, $why"
+		elif [ "$without" ]; then
+			stale="; $tree is there, but $without, which is installed, has none"
 		elif [ -z "$core" ] && is_stale "$tree"; then
 			stale="; $tree is that of kernel $of"
 		else
