@@ -256,6 +256,14 @@ impl Driver {
         out: &mut *mut nvidia_p2p_page_table,
     ) -> i32 {
         *out = std::ptr::dangling_mut();
+        let on_gpu = {
+            let _api = self.enter("finding the GPU");
+            self.look_up(address, len)
+        };
+        if let Err(errno) = on_gpu {
+            return errno;
+        }
+        // Here the memory may be freed.
         let _api = self.enter("pinning");
         match self.look_up(address, len) {
             Err(errno) => errno,
