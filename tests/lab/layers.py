@@ -5,7 +5,7 @@
     kernel      a kernel as Debian builds it, its headers and Rust metadata; or
     debug       one compiled by us from the same source, with every checker on
     boot        its initramfs
-    nvsource    NVIDIA's own header and nvidia-peermem source, from Debian
+    nvsource    what the lab compiles of NVIDIA's source, from Debian
     nvidia      the simulated NVIDIA driver, installed; or
     realdriver  NVIDIA's own, of Debian's package, built by dkms, and a GPU for it
     ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
@@ -212,7 +212,7 @@ class Layers:
         self.vmlinux = str(self.path(self.stack.split(":")[0]) / f"boot/vmlinux-{self.kver}")
 
     def nvsource(self):
-        self.add("nvsource", "NVIDIA's header from Debian (35 MB)", on=self.lab_base, network=True)
+        self.add("nvsource", "NVIDIA's source from Debian (35 MB)", on=self.lab_base, network=True)
 
     def neighbours(self):
         """The RDMA core's side and NVIDIA's, which is the upper one: it is edited more often."""

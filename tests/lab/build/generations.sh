@@ -20,10 +20,11 @@ module() {
 }
 
 headers=/tmp/headers/590 double=/tmp/590/nvidia
-/in/nvidia/header 590 /in/src "$headers"
+/in/nvidia/header 590 "$headers"
 mkdir /tmp/590
 cp -a /in/nvidia /in/compat.h /tmp/590/
-make -C "$tree" M="$double" NV_SRC="$headers" NV_VERSION=590 "${closed[@]}" modules
+make -C "$tree" M="$double" NV_SRC="$headers" NV_CODE="$(echo /usr/src/nvidia-*/nvidia)" NV_VERSION=590 \
+	"${closed[@]}" modules
 install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko
 cp "$double/Module.symvers" "$headers/"
 module driver-590 NV_SRC="$headers"

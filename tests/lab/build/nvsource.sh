@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# NVIDIA's own header and nvidia-peermem source, from Debian's package, where
-# NVIDIA's installer puts them.
+# Of NVIDIA's source, from Debian's package, what the lab compiles: nvidia-peermem, and the
+# peer-to-peer calls of nvidia.ko with the headers that they name. They are where NVIDIA's
+# installer puts them.
 set -euo pipefail
 
 apt-get update
@@ -13,5 +14,8 @@ version=$(dpkg-deb -f nvidia-open-kernel-source_*.deb Version)
 version=${version%-*}
 mkdir -p "/usr/src/nvidia-$version"
 tar -xJf package/usr/src/nvidia-open-kernel.tar.xz -C "/usr/src/nvidia-$version" \
-	--wildcards --strip-components=2 '*/nvidia/nv-p2p.h' '*/nvidia-peermem/nvidia-peermem.c'
+	--wildcards --strip-components=2 '*/nvidia-peermem/nvidia-peermem.c' '*/nvidia/nv-p2p.[ch]' \
+	'*/nvidia/nv-ibmnpu.h' '*/nvidia/nv-rsync.h' '*/nvidia/rmp2pdefines.h' \
+	'*/common/inc/nv-linux.h' '*/common/inc/os-interface.h' '*/common/inc/nvstatus*.h' \
+	'*/common/inc/nvtypes.h' '*/common/inc/cpuopsys.h'
 rm -rf /var/lib/apt/lists/*

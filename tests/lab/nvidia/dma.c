@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * nvidia_p2p_dma_map_pages and nvidia_p2p_dma_unmap_pages.
+ * DMA mappings, as NVIDIA's nv-p2p.c asks for them and gives them back (rm_p2p_dma_map_pages
+ * of the open driver, and its nv-dma.c).
  *
- * dma_map_pages reads the table before it has any lock: it cannot be made safe
- * against the callback. It makes one DMA mapping for each 64 KiB, or for each
- * contiguous run of them with the knob "dma_contiguous".
- *
- * dma_unmap_pages needs no API lock. A mapping that has gone already is not
- * missed, as long as its table lives.
+ * That code reads the table before the API lock is taken here: no client can make it safe
+ * against the callback. It asks for one DMA mapping for each 64 KiB; with the knob
+ * "dma_contiguous" we make one for each contiguous run of them.
  */
-#include <linux/export.h>
-
+#include "driver.h"
 #include "sim.h"
 
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, version) == 0);
 static_assert(offsetof(struct nvidia_p2p_dma_mapping, page_size_type) == 4);
 static_assert(NVIDIA_P2P_DMA_MAPPING_VERSION == 0x00020003);
 
-/* ---- mappings ----------------------------------------------------------- */
+/* ---- map ------------------------------------------------------------------------ */
 
 /* How many pages from this one on are mapped at once. */
 static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
@@ -41,7 +38,19 @@ static dma_addr_t sim_map_run(const struct sim_mapping *m, phys_addr_t phys, siz
 	return dma_map_resource(dev, phys, size, DMA_BIDIRECTIONAL, 0);
 }
 
-static int sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin, u64 *addresses)
+static void sim_unmap_run(struct sim_mapping *m)
+{
+	struct sim_run *run = &m->runs[m->undone++];
+	struct device *dev = &m->peer->dev;
+
+	if (m->ram)
+		dma_unmap_page(dev, run->start, run->pages * SIM_PAGE_SIZE, DMA_BIDIRECTIONAL);
+	else
+		dma_unmap_resource(dev, run->start, run->pages * SIM_PAGE_SIZE,
+				   DMA_BIDIRECTIONAL, 0);
+}
+
+static NV_STATUS sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin, NvU64 *addresses)
 {
 	bool on_bus = !m->ram && !sim_knob(remap_peer_mmio);
 	struct sim_run run;
@@ -55,101 +64,145 @@ static int sim_mapping_fill(struct sim_mapping *m, const struct sim_pin *pin, u6
 		if (!on_bus) {
 			run.start = sim_map_run(m, phys, run.pages * SIM_PAGE_SIZE);
 			if (dma_mapping_error(&m->peer->dev, run.start))
-				return -EIO;
+				return NV_ERR_OPERATING_SYSTEM;
 			m->runs[m->nruns++] = run;
 		}
 		for (i = 0; i < run.pages; i++)
 			addresses[page++] = run.start + i * SIM_PAGE_SIZE;
 	}
-	return 0;
+	return NV_OK;
 }
 
-static void sim_mapping_undo(struct sim_mapping *m)
+static struct sim_mapping *sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer)
 {
-	struct sim_run *run;
+	struct sim_mapping *m = kzalloc_obj(*m);
 
-	while (m->nruns--) {
-		run = &m->runs[m->nruns];
-		if (m->ram)
-			dma_unmap_page(&m->peer->dev, run->start, run->pages * SIM_PAGE_SIZE,
-				       DMA_BIDIRECTIONAL);
-		else
-			dma_unmap_resource(&m->peer->dev, run->start, run->pages * SIM_PAGE_SIZE,
-					   DMA_BIDIRECTIONAL, 0);
-	}
-	/* The pointer itself stays, as a key. */
-	pci_dev_put(m->peer);
-}
-
-/* The API lock is held, the pin live. */
-static int sim_mapping_new(struct sim_pin *pin, struct pci_dev *peer,
-			   struct nvidia_p2p_dma_mapping **out)
-{
-	const struct nvidia_p2p_page_table *table = pin->object.piece[0];
-	u32 n = pin->entries;
-	struct nvidia_p2p_dma_mapping *map;
-	struct sim_mapping *m;
-	int ret;
-
-	if (sim_knob(topology_denied) && !pin->alloc->coherent)
-		return -ENOTSUPP;
-	m = kzalloc_obj(*m);
 	if (!m)
-		return -ENOMEM;
-	sim_object_init(&m->object, true);
+		return NULL;
+	sim_object_init(&m->object, true, NULL);
 	INIT_LIST_HEAD(&m->on_pin);
-	m->peer = pci_dev_get(peer);
-	m->ram = pin->alloc->coherent;
-	m->object.size[0] = sizeof(*map);
-	m->object.size[1] = n * sizeof(u64);
-	m->runs = kvcalloc(n, sizeof(*m->runs), GFP_KERNEL);
-	m->object.piece[0] = kzalloc(m->object.size[0], GFP_KERNEL);
-	m->object.piece[1] = kvzalloc(m->object.size[1], GFP_KERNEL);
-	ret = m->runs && m->object.piece[0] && m->object.piece[1] ?
-	      sim_mapping_fill(m, pin, m->object.piece[1]) : -ENOMEM;
-	if (ret) {
-		sim_mapping_undo(m);
-		sim_object_put(&m->object);
-		return ret;
-	}
-
-	map = m->object.piece[0];
-	map->version = sim_knob(dma_mapping_version);
-	map->page_size_type = table->page_size;
-	map->entries = n - sim_knob(dma_entries_short);
-	map->dma_addresses = m->object.piece[1];
-	map->pci_dev = peer;
-	sim_object_seal(&m->object);
-	sim_add(SIM_live_dma_mappings, 1);
-
-	guard(mutex)(&sim_gpu.lock);
 	kref_get(&pin->object.ref);
 	m->pin = pin;
-	m->live = true;
-	list_add_tail(&m->object.node, &sim_gpu.live);
-	list_add_tail(&m->on_pin, &pin->mappings);
-	*out = map;
-	return 0;
+	/* The pointer itself stays, as a key. */
+	m->peer = pci_dev_get(peer);
+	m->ram = pin->alloc->coherent;
+	m->runs = kvcalloc(pin->entries, sizeof(*m->runs), GFP_KERNEL);
+	return m;
 }
 
-/* Whoever gets true here has to release it. */
-static bool sim_mapping_unlink(struct sim_mapping *m)
+/* Nobody knows it any more. */
+void sim_mapping_gone(struct sim_mapping *m)
+{
+	while (m->undone < m->nruns)
+		sim_unmap_run(m);
+	pci_dev_put(m->peer);
+	sim_pin_drop(m->pin);
+	kvfree(m->runs);
+}
+
+/* The API lock is held, and the pin is live. */
+static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64 *addresses,
+				void **private)
+{
+	struct sim_mapping *m;
+	NV_STATUS status;
+
+	sim_object_check(&pin->object, "dma_map_pages");
+	if (sim_knob(topology_denied) && !pin->alloc->coherent)
+		return NV_ERR_NOT_SUPPORTED;
+	m = sim_mapping_new(pin, peer);
+	status = m && m->runs ? sim_mapping_fill(m, pin, addresses) : NV_ERR_NO_MEMORY;
+	if (status != NV_OK) {
+		sim_object_put(m ? &m->object : NULL);
+		return status;
+	}
+	/* Of what it has for private NVIDIA's code gives all back at once. */
+	*private = m->ram ? m : NULL;
+	m->addresses = addresses;
+	sim_object_own(&m->object, addresses);
+	guard(mutex)(&sim_gpu.lock);
+	list_add_tail(&m->object.node, &sim_gpu.live);
+	list_add_tail(&m->on_pin, &pin->mappings);
+	return NV_OK;
+}
+
+/* The pin whose table has this for the GPU's name, with a reference, while there is one. */
+static struct sim_pin *sim_pin_of_uuid(const NvU8 *uuid)
+{
+	struct sim_object *object;
+
+	guard(mutex)(&sim_gpu.lock);
+	list_for_each_entry(object, &sim_gpu.live, node) {
+		if (object->mapping || object->made.table.gpu_uuid != uuid)
+			continue;
+		kref_get(&object->ref);
+		return container_of(object, struct sim_pin, object);
+	}
+	return NULL;
+}
+
+NV_STATUS rm_p2p_dma_map_pages(nvidia_stack_t *stack, nv_dma_device_t *peer, NvU8 *uuid,
+			       NvU64 page_size, NvU32 entries, NvU64 *addresses, void **private)
+{
+	NV_STATUS status = sim_status(sim_fail(SIM_dma_map_pages));
+	struct sim_pin *pin;
+
+	*private = NULL;
+	if (status != NV_OK)
+		return status;
+	pin = sim_pin_of_uuid(uuid);
+	sim_inject_pin(SIM_in_dma_map, pin);
+	/* Persistent ones are not in lockdep's order: see apilock.c. */
+	status = sim_rm_lock("dma_map_pages", !pin || !pin->persistent);
+	if (status == NV_OK) {
+		if (pin && sim_pin_alive(pin)) {
+			status = sim_map_locked(pin, to_pci_dev(peer->dev), addresses, private);
+		} else {
+			sim_violation("race_dma_map",
+				      "a page table was revoked while dma_map_pages was reading it");
+			status = NV_ERR_GENERIC;
+		}
+		sim_api_unlock();
+	}
+	sim_pin_drop(pin);
+	return status;
+}
+
+/* It is there: the structure that NVIDIA's code has made of it is its key. */
+void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map)
+{
+	struct sim_mapping *m;
+
+	guard(mutex)(&sim_gpu.lock);
+	list_for_each_entry(m, &pin->mappings, on_pin) {
+		if (m->addresses != map->dma_addresses)
+			continue;
+		m->object.key = map;
+		sim_object_adopt(&m->object, map);
+		sim_object_seal(&m->object);
+		m->live = true;
+		sim_add(SIM_live_dma_mappings, 1);
+		return;
+	}
+}
+
+/* ---- unmap ---------------------------------------------------------------------- */
+
+/* Whether NVIDIA's code has yet to give it back, which it does next. */
+bool sim_mapping_end(struct sim_mapping *m)
 {
 	bool mine;
 
-	guard(mutex)(&sim_gpu.lock);
+	mutex_lock(&sim_gpu.lock);
 	mine = m->live;
 	m->live = false;
 	list_del_init(&m->on_pin);
+	mutex_unlock(&sim_gpu.lock);
+	if (mine) {
+		sim_object_hand_back(&m->object, "its end");
+		sim_add(SIM_live_dma_mappings, -1);
+	}
 	return mine;
-}
-
-static void sim_mapping_release(struct sim_mapping *m)
-{
-	sim_object_check(&m->object, "its end");
-	sim_mapping_undo(m);
-	sim_add(SIM_live_dma_mappings, -1);
-	sim_object_bury(&m->object);
 }
 
 /* With its pin. */
@@ -160,143 +213,51 @@ void sim_mapping_end_all(struct sim_pin *pin)
 	for (;;) {
 		mutex_lock(&sim_gpu.lock);
 		m = list_first_entry_or_null(&pin->mappings, struct sim_mapping, on_pin);
-		if (m) {
-			m->live = false;
-			list_del_init(&m->on_pin);
-		}
 		mutex_unlock(&sim_gpu.lock);
 		if (!m)
 			return;
-		sim_mapping_release(m);
+		sim_mapping_end(m);
 	}
 }
 
-/* ---- the exports ---------------------------------------------------------- */
-
-/* Which may be a pointer to no device at all: it is not followed. */
-static bool sim_is_pci(const struct pci_dev *peer)
+/* Memory that is RAM. */
+NV_STATUS nv_dma_unmap_alloc(nv_dma_device_t *peer, NvU64 pages, NvU64 *addresses, void **private)
 {
-	struct pci_dev *pdev = NULL;
+	struct sim_mapping *m = *private;
 
-	for_each_pci_dev(pdev) {
-		if (pdev == peer) {
-			pci_dev_put(pdev);
-			return true;
-		}
+	while (m->undone < m->nruns)
+		sim_unmap_run(m);
+	*private = NULL;
+	return NV_OK;
+}
+
+/*
+ * Take the next run of a mapping that is being given back, if it begins at an address: if
+ * none does, the address is in a run that went before, or on the bus. Where devices use
+ * physical addresses several mappings may have the same run: it does not matter whose.
+ */
+static bool sim_take_run(const struct device *dev, dma_addr_t address, struct sim_run *run)
+{
+	struct sim_object *object;
+	struct sim_mapping *m;
+
+	guard(mutex)(&sim_gpu.lock);
+	list_for_each_entry(object, &sim_gpu.live, node) {
+		m = container_of(object, struct sim_mapping, object);
+		if (!object->mapping || m->live || m->ram || &m->peer->dev != dev ||
+		    m->undone == m->nruns || m->runs[m->undone].start != address)
+			continue;
+		*run = m->runs[m->undone++];
+		return true;
 	}
 	return false;
 }
 
-/* The pin was alive; the API lock is held. */
-static int sim_map_locked(struct sim_pin *pin, struct pci_dev *peer,
-			  struct nvidia_p2p_dma_mapping **dma_mapping)
+void nv_dma_unmap_peer(nv_dma_device_t *peer, NvU64 pages, NvU64 address)
 {
-	struct nvidia_p2p_page_table *table = pin->object.piece[0];
+	struct sim_run run;
 
-	if (!sim_pin_alive(pin)) {
-		sim_violation("race_dma_map",
-			      "page table %p was revoked while dma_map_pages was reading it",
-			      table);
-		return -EIO;
-	}
-	if (table->page_size != NVIDIA_P2P_PAGE_SIZE_64KB &&
-	    table->page_size != NVIDIA_P2P_PAGE_SIZE_128KB) {
-		sim_violation("page_size",
-			      "dma_map_pages of page table %p, whose page size is %u: the real driver stops the kernel",
-			      table, table->page_size);
-		return -EINVAL;
-	}
-	sim_object_check(&pin->object, "dma_map_pages");
-	return sim_mapping_new(pin, peer, dma_mapping);
+	if (sim_take_run(peer->dev, address, &run))
+		dma_unmap_resource(peer->dev, run.start, run.pages * SIM_PAGE_SIZE,
+				   DMA_BIDIRECTIONAL, 0);
 }
-
-int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
-			     struct nvidia_p2p_page_table *page_table,
-			     struct nvidia_p2p_dma_mapping **dma_mapping)
-{
-	struct sim_pin *pin;
-	int ret;
-
-	CLASS(sim_call, call)(SIM_dma_map_pages);
-	if (!sim_is_pci(peer)) {
-		sim_violation("bad_peer", "dma_map_pages for %p, which is no PCI device", peer);
-		return -EINVAL;
-	}
-
-	/* Here the real driver reads the table, holding nothing. */
-	pin = sim_pin_find(page_table);
-	if (!pin || !sim_pin_alive(pin)) {
-		sim_accuse_table("dma_map_pages", page_table, pin);
-		sim_pin_drop(pin);
-		return -EINVAL;
-	}
-
-	*dma_mapping = NULL;
-	ret = sim_fail(SIM_dma_map_pages);
-	if (!ret) {
-		sim_inject_pin(SIM_in_dma_map, pin);
-		/* Persistent ones are not in lockdep's order: see apilock.c. */
-		ret = sim_api_lock("dma_map_pages", !pin->persistent);
-	}
-	if (!ret) {
-		ret = sim_map_locked(pin, peer, dma_mapping);
-		sim_api_unlock();
-	}
-	if (!ret)
-		sim_inject_pin(SIM_after_dma_map, pin);
-	sim_pin_drop(pin);
-	return ret;
-}
-SIM_EXPORT(nvidia_p2p_dma_map_pages);
-
-/* Say what is wrong with the mapping that is to be undone. */
-static int sim_check_unmap(const struct sim_mapping *m, const void *key,
-			   const struct pci_dev *peer, const void *table)
-{
-	const char *what = "dma_unmap_pages of";
-
-	if (!m)
-		sim_violation("mapping_unknown", "%s %p, which is no DMA mapping", what, key);
-	else if (!sim_pin_alive(m->pin))
-		sim_violation("mapping_dead", "%s DMA mapping %p after its page table was %s", what,
-			      key, m->pin->state == SIM_PIN_PUT ? "put" : "revoked");
-	else if (m->pin->object.piece[0] != table || (READ_ONCE(m->live) && m->peer != peer))
-		sim_violation("mapping_owner",
-			      "%s DMA mapping %p of another page table or for another device", what,
-			      key);
-	else
-		return 0;
-	return -EINVAL;
-}
-
-int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
-			       struct nvidia_p2p_page_table *page_table,
-			       struct nvidia_p2p_dma_mapping *dma_mapping)
-{
-	struct sim_object *object;
-	struct sim_mapping *m;
-	int ret;
-
-	CLASS(sim_call, call)(SIM_dma_unmap_pages);
-	ret = sim_fail(SIM_dma_unmap_pages);
-	if (ret)
-		return ret;
-
-	object = sim_object_find(dma_mapping, true);
-	m = object ? container_of(object, struct sim_mapping, object) : NULL;
-	ret = sim_check_unmap(m, dma_mapping, peer, page_table);
-	if (!ret && READ_ONCE(m->live)) {
-		sim_inject_pin(SIM_in_dma_unmap, m->pin);
-		if (sim_mapping_unlink(m)) {
-			sim_mapping_release(m);
-			sim_inject_pin(SIM_after_dma_unmap, m->pin);
-		} else if (!sim_pin_alive(m->pin)) {
-			sim_violation("race_dma_unmap",
-				      "DMA mapping %p was revoked while dma_unmap_pages was using it",
-				      dma_mapping);
-		}
-	}
-	sim_object_put(object);
-	return ret;
-}
-SIM_EXPORT(nvidia_p2p_dma_unmap_pages);

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Page tables: what get_pages hands out, and what becomes of it. DMA mappings (dma.c)
- * have the same life.
+ * Pinned pages: what the resource manager keeps for each get_pages, and revocation.
  *
- * In the real driver both belong to the driver. put_pages frees the table and
- * every DMA mapping made from it; so does the driver on its own as soon as the
- * free callback of a table has returned.
- *
- * Here nothing of that goes back to the allocator at once. It is filled with
- * 0x6b and kept in a quarantine, oldest out first, for as long as the knob
- * "quarantine_max" allows: a client that reads a table after its end finds a
- * version of 0x6b6b6b6b, one that writes is found out when the table leaves the
- * quarantine, and one that hands it back to the driver is told what it was.
- *
- * What a client sees is summed up when it is made, and checked at each call
- * that names it.
+ * A pin is listed with its allocation from when its pages are mapped. A free that comes
+ * before the callback is armed takes the pages away and calls nobody. NVIDIA's get_pages
+ * then fails, and frees nothing: its table is lost for good ("tables_lost"), which no
+ * client can help. It is kept like one that was freed.
  */
-#include <linux/jhash.h>
 #include <linux/module.h>
-#include <linux/string.h>
 
+#include "driver.h"
 #include "sim.h"
 
 /* Where every driver has what the module does not look after itself (src/c/nvidia.c). */
@@ -34,135 +24,25 @@ static_assert(offsetof(struct nvidia_p2p_page_table, flags) == 32);
 static_assert(NVIDIA_P2P_PAGE_TABLE_VERSION == 0x00010002);
 #endif
 
-/* ---- what a client sees ------------------------------------------------- */
-
 static struct sim_pin *sim_pin_of(struct sim_object *object)
 {
 	return container_of(object, struct sim_pin, object);
 }
 
-void sim_object_init(struct sim_object *object, bool mapping)
+struct sim_pin *sim_pin_new(u64 va, u64 length, bool persistent, void *table)
 {
-	kref_init(&object->ref);
-	INIT_LIST_HEAD(&object->node);
-	object->mapping = mapping;
-}
+	struct sim_pin *pin = kzalloc_obj(*pin);
 
-static void sim_object_destroy(struct kref *ref)
-{
-	struct sim_object *object = container_of(ref, struct sim_object, ref);
-	struct sim_mapping *m = container_of(object, struct sim_mapping, object);
-
-	if (object->mapping) {
-		sim_pin_drop(m->pin);
-		kvfree(m->runs);
-	}
-	if (!object->lent)
-		kfree(object->piece[0]);
-	kvfree(object->piece[1]);
-	/* The first member of either. */
-	kfree(object);
-}
-
-void sim_object_put(struct sim_object *object)
-{
-	if (object)
-		kref_put(&object->ref, sim_object_destroy);
-}
-
-static u32 sim_object_hash(const struct sim_object *object)
-{
-	u32 hash = jhash(object->piece[0], object->size[0], 0);
-
-	return jhash(object->piece[1], object->size[1], hash) | 1;
-}
-
-/* It is complete: from here on nobody may change it. */
-void sim_object_seal(struct sim_object *object)
-{
-	if (sim_knob(verify))
-		object->hash = sim_object_hash(object);
-}
-
-/* Nobody poisons it meanwhile: of a table that is alive the API lock is held. */
-void sim_object_check(struct sim_object *object, const char *where)
-{
-	if (!object->hash || object->hash == sim_object_hash(object))
-		return;
-	sim_violation(object->mapping ? "mapping_modified" : "table_modified",
-		      "%p has been changed by its client, seen in %s", object->piece[0], where);
-	object->hash = 0;
-}
-
-static void sim_object_inspect(const struct sim_object *object)
-{
-	int i;
-
-	for (i = object->lent; i < 2; i++)
-		if (memchr_inv(object->piece[i], SIM_POISON, object->size[i]))
-			sim_violation("write_after_free",
-				      "%s %p was written to after it had been freed",
-				      object->mapping ? "DMA mapping" : "page table",
-				      object->piece[0]);
-}
-
-/* Let go of what is more than @max. gpu.lock is held. */
-static void sim_evict(u32 max)
-{
-	struct sim_object *object;
-
-	while (sim_gpu.ndead > max) {
-		object = list_first_entry(&sim_gpu.dead, struct sim_object, node);
-		list_del_init(&object->node);
-		sim_gpu.ndead--;
-		sim_gpu.evicted = true;
-		sim_object_inspect(object);
-		sim_object_put(object);
-	}
-}
-
-void sim_quarantine_drain(void)
-{
-	guard(mutex)(&sim_gpu.lock);
-	sim_evict(0);
-}
-
-/* Its end: only the quarantine knows it now. */
-void sim_object_bury(struct sim_object *object)
-{
-	memset(object->piece[0], SIM_POISON, object->size[0]);
-	memset(object->piece[1], SIM_POISON, object->size[1]);
-	guard(mutex)(&sim_gpu.lock);
-	list_move_tail(&object->node, &sim_gpu.dead);
-	sim_gpu.ndead++;
-	sim_evict(sim_knob(quarantine_max));
-}
-
-/* A reference to what goes by this address, or else to the last that went by it. */
-struct sim_object *sim_object_find(const void *key, bool mapping)
-{
-	struct sim_object *object;
-
-	guard(mutex)(&sim_gpu.lock);
-	list_for_each_entry(object, &sim_gpu.live, node)
-		if (object->piece[0] == key && object->mapping == mapping)
-			goto found;
-	list_for_each_entry_reverse(object, &sim_gpu.dead, node)
-		if (object->piece[0] == key && object->mapping == mapping)
-			goto found;
-	return NULL;
-found:
-	kref_get(&object->ref);
-	return object;
-}
-
-/* ---- page tables ------------------------------------------------------- */
-
-struct sim_pin *sim_pin_find(const void *table)
-{
-	struct sim_object *object = sim_object_find(table, false);
-
-	return object ? sim_pin_of(object) : NULL;
+	if (!pin)
+		return NULL;
+	sim_object_init(&pin->object, false, table);
+	INIT_LIST_HEAD(&pin->on_alloc);
+	INIT_LIST_HEAD(&pin->mappings);
+	pin->tgid = task_tgid_nr(current);
+	pin->va = va;
+	pin->entries = length >> SIM_PAGE_SHIFT;
+	pin->persistent = persistent;
+	return pin;
 }
 
 void sim_pin_drop(struct sim_pin *pin)
@@ -171,102 +51,52 @@ void sim_pin_drop(struct sim_pin *pin)
 		sim_object_put(&pin->object);
 }
 
-/*
- * The table that this process got rid of last, as the kernel's allocator might
- * give it out: an address is a key, and this is how a key gets a new meaning.
- */
-static void *sim_table_again(void)
+struct sim_pin *sim_pin_find(const void *table)
 {
-	struct sim_object *dead;
+	struct sim_object *object = sim_object_find(table, false);
 
-	guard(mutex)(&sim_gpu.lock);
-	list_for_each_entry_reverse(dead, &sim_gpu.dead, node) {
-		if (dead->mapping || dead->lent ||
-		    sim_pin_of(dead)->tgid != task_tgid_nr(current))
-			continue;
-		sim_object_inspect(dead);
-		dead->lent = true;
-		return memset(dead->piece[0], 0, dead->size[0]);
-	}
-	return NULL;
+	return object ? sim_pin_of(object) : NULL;
 }
 
-/* The structure alone: its address is known to the client before the rest is. */
-struct sim_pin *sim_pin_new(void)
-{
-	struct sim_pin *pin = kzalloc_obj(*pin);
-	void *table;
-
-	if (!pin)
-		return NULL;
-	sim_object_init(&pin->object, false);
-	INIT_LIST_HEAD(&pin->on_alloc);
-	INIT_LIST_HEAD(&pin->mappings);
-	pin->tgid = task_tgid_nr(current);
-	table = sim_knob(reuse) ? sim_table_again() : NULL;
-	pin->reused = table;
-	/* With room for flags: it may be made to claim a version that has them. */
-	pin->object.size[0] = sizeof(struct nvidia_p2p_page_table) + sizeof(u64);
-	pin->object.piece[0] = table ?: kzalloc(pin->object.size[0], GFP_KERNEL);
-	if (!pin->object.piece[0]) {
-		sim_pin_drop(pin);
-		return NULL;
-	}
-	return pin;
-}
-
-/*
- * Fill the table with the pages at pin->first of pin->alloc. The array of pointers comes
- * last: what reads behind its end reads behind that of the allocation.
- */
-int sim_pin_fill(struct sim_pin *pin)
-{
-	struct nvidia_p2p_page_table *table = pin->object.piece[0];
-	struct nvidia_p2p_page **pages, *page;
-	u32 i, n = pin->entries;
-	size_t size = SIM_UUID_LEN + (size_t)n * (sizeof(*page) + sizeof(*pages));
-	u8 *uuid = kvzalloc(size, GFP_KERNEL);
-
-	if (!uuid)
-		return -ENOMEM;
-	page = (void *)(uuid + SIM_UUID_LEN);
-	pages = (void *)(page + n);
-	for (i = 0; i < SIM_UUID_LEN; i++)
-		uuid[i] = 0xa0 + i;
-	for (i = 0; i < n; i++) {
-		page[i].physical_address = sim_alloc_phys(pin->alloc, pin->first + i);
-		pages[i] = &page[i];
-	}
-	pin->object.piece[1] = uuid;
-	pin->object.size[1] = size;
-
-	table->version = sim_knob(page_table_version);
-	table->page_size = sim_knob(page_size);
-	table->pages = pages;
-	table->entries = n;
-	table->gpu_uuid = uuid;
-#ifdef NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE
-	if (pin->alloc->coherent)
-		table->flags = NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE;
-#endif
-	sim_object_seal(&pin->object);
-	return 0;
-}
-
-/* From here on others know of it, and a free revokes it. gpu.lock is held. */
+/* From here on a free takes its pages. Its allocation is held. gpu.lock is held. */
 void sim_pin_publish(struct sim_pin *pin)
 {
 	lockdep_assert_held(&sim_gpu.lock);
-	pin->state = SIM_PIN_LIVE;
 	list_add_tail(&pin->object.node, &sim_gpu.live);
 	if (pin->persistent) {
+		pin->alloc->npersistent++;
 		sim_add(SIM_live_persistent_pins, 1);
 		return;
 	}
 	list_add_tail(&pin->on_alloc, &pin->alloc->pins);
 	pin->alloc->npins++;
 	sim_add(SIM_live_pins, 1);
-	sim_add(SIM_live_armed_callbacks, 1);
+}
+
+/* Its table is: the memory in which it is, and all that it leads to. */
+void sim_pin_complete(struct sim_pin *pin, void *memory)
+{
+	struct nvidia_p2p_page_table *table = pin->object.key;
+	u32 i;
+
+	sim_spend(pin->began, SIM_GET_PAGE, pin->entries);
+	pin->reused = sim_is_used_again(memory);
+	for (i = pin->entries; i--;)
+		sim_object_own(&pin->object, table->pages[i]);
+	sim_object_own(&pin->object, table->pages);
+	sim_object_own(&pin->object, table->gpu_uuid);
+	sim_object_adopt(&pin->object, memory);
+	sim_object_seal(&pin->object);
+}
+
+/* One that has no callback to arm. */
+void sim_pin_complete_persistent(struct nvidia_p2p_page_table *table)
+{
+	struct sim_pin *pin = sim_pin_find(table);
+
+	sim_pin_complete(pin, driver_memory(table));
+	WRITE_ONCE(pin->state, SIM_PIN_LIVE);
+	sim_pin_drop(pin);
 }
 
 bool sim_pin_alive(const struct sim_pin *pin)
@@ -274,6 +104,18 @@ bool sim_pin_alive(const struct sim_pin *pin)
 	enum sim_pin_state state = READ_ONCE(pin->state);
 
 	return state == SIM_PIN_LIVE || state == SIM_PIN_REVOKING;
+}
+
+/* Say what is wrong with a pointer that should have been a live table. */
+void sim_accuse_table(const char *what, const void *table, const struct sim_pin *pin)
+{
+	if (pin)
+		sim_violation("table_dead", "%s of page table %p after it was %s", what, table,
+			      pin->state == SIM_PIN_PUT ? "put" : "revoked");
+	else
+		sim_violation("table_unknown",
+			      "%s of %p, which is no page table, if a failed get_pages did not leave it behind",
+			      what, table);
 }
 
 /* The allocation of a live pin, with a reference, or NULL. */
@@ -287,35 +129,37 @@ struct sim_alloc *sim_pin_alloc(struct sim_pin *pin)
 	return pin->alloc;
 }
 
-/* Say what is wrong with a pointer that should have been a live table. */
-void sim_accuse_table(const char *what, const void *table, const struct sim_pin *pin)
-{
-	if (pin)
-		sim_violation("table_dead", "%s of page table %p after it was %s", what, table,
-			      pin->state == SIM_PIN_PUT ? "put" : "revoked");
-	else
-		sim_violation("table_unknown", "%s of %p, which is %s", what, table,
-			      table == SIM_DANGLING ? "what a failed get_pages left behind" :
-						      "no page table");
-}
-
 /*
- * The end of a pin, by put or by revocation. The API lock is held and the
- * callback is not armed any more; the caller holds the allocation.
+ * The end of a pin: NVIDIA's code frees its table next. The API lock is held; the caller
+ * holds the pin and the allocation.
  */
-void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how)
+void sim_pin_end(struct sim_pin *pin, enum sim_pin_state how)
 {
-	struct sim_alloc *alloc = pin->alloc;
-
-	sim_object_check(&pin->object, how == SIM_PIN_PUT ? "put" : "the free callback");
+	bool complete = pin->object.first;
 
 	mutex_lock(&sim_gpu.lock);
+	if (pin->state == SIM_PIN_LIVE && !pin->persistent)
+		sim_add(SIM_live_armed_callbacks, -1);
+	list_del_init(&pin->on_alloc);
 	WRITE_ONCE(pin->state, how);
 	pin->alloc = NULL;
+	/* Of a table that nobody has seen nothing is kept. */
+	if (!complete && how == SIM_PIN_PUT) {
+		list_del_init(&pin->object.node);
+		sim_pin_drop(pin);
+	}
 	mutex_unlock(&sim_gpu.lock);
 
-	sim_mapping_end_all(pin);
+	if (complete) {
+		sim_object_hand_back(&pin->object,
+				     how == SIM_PIN_PUT ? "put" : "the free callback");
+		sim_mapping_end_all(pin);
+	}
+}
 
+/* Its pages leave BAR1. The API lock is held. */
+void sim_pin_unmap(struct sim_alloc *alloc, struct sim_pin *pin)
+{
 	mutex_lock(&sim_gpu.lock);
 	sim_bar1_unmap(alloc, pin);
 	if (pin->persistent)
@@ -324,44 +168,63 @@ void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how)
 		alloc->npins--;
 	mutex_unlock(&sim_gpu.lock);
 	sim_add(pin->persistent ? SIM_live_persistent_pins : SIM_live_pins, -1);
-	sim_object_bury(&pin->object);
 	sim_alloc_put(alloc);
 }
 
+/* ---- revocation ---------------------------------------------------------------- */
+
+/* NVIDIA's callback has come, and calls this in the place of the client's. */
+void sim_pin_tell(void *data)
+{
+	struct sim_pin *pin = data;
+	struct sim_alloc *alloc = pin->alloc;
+	struct sim_call call;
+
+	sim_add(SIM_callbacks_fired, 1);
+	WRITE_ONCE(alloc->telling, true);
+	if (pin->free_callback) {
+		call = sim_enter(SIM_free_callback);
+		pin->free_callback(pin->data);
+		sim_leave(&call);
+	}
+	WRITE_ONCE(alloc->telling, false);
+	sim_pin_end(pin, SIM_PIN_REVOKED);
+}
+
+/* With a reference. */
 static struct sim_pin *sim_pin_to_revoke(struct sim_alloc *alloc)
 {
 	struct sim_pin *pin;
 
 	guard(mutex)(&sim_gpu.lock);
 	pin = list_first_entry_or_null(&alloc->pins, struct sim_pin, on_alloc);
-	if (pin) {
+	if (!pin)
+		return NULL;
+	kref_get(&pin->object.ref);
+	if (pin->state == SIM_PIN_LIVE) {
 		list_del_init(&pin->on_alloc);
 		WRITE_ONCE(pin->state, SIM_PIN_REVOKING);
+		sim_add(SIM_live_armed_callbacks, -1);
 	}
 	return pin;
 }
 
 /*
- * Tell every client that its pages are going, one after another, and take its
- * table away as soon as its callback has returned. The API lock is held.
+ * Tell every client that its pages are going, one after another; NVIDIA's callback frees a
+ * table as soon as the client's has returned. Only then its pages leave BAR1. The API
+ * lock is held.
  */
 void sim_pin_revoke_all(struct sim_alloc *alloc)
 {
-	struct sim_call call;
 	struct sim_pin *pin;
 
 	while ((pin = sim_pin_to_revoke(alloc))) {
-		sim_add(SIM_live_armed_callbacks, -1);
-		sim_add(SIM_callbacks_fired, 1);
-		WRITE_ONCE(alloc->telling, true);
-		if (pin->callback) {
-			call = sim_enter(SIM_free_callback);
-			pin->callback(pin->data);
-			sim_leave(&call);
-		}
-		WRITE_ONCE(alloc->telling, false);
-
-		sim_pin_release(pin, SIM_PIN_REVOKED);
+		if (pin->state == SIM_PIN_REVOKING)
+			pin->callback(pin->callback_data);
+		else
+			sim_pin_end(pin, SIM_PIN_LOST);
+		sim_pin_unmap(alloc, pin);
+		sim_pin_drop(pin);
 	}
 }
 
@@ -379,14 +242,14 @@ void sim_pin_module_gone(const struct module *mod)
 	list_for_each_entry(object, &sim_gpu.live, node) {
 		pin = sim_pin_of(object);
 		if (object->mapping || !sim_pin_alive(pin) ||
-		    !within_module((unsigned long)pin->callback, mod))
+		    !within_module((unsigned long)pin->free_callback, mod))
 			continue;
 		sim_violation("unload_armed",
 			      "%s was unloaded while the callback of page table %p was %s",
-			      mod->name, object->piece[0],
+			      mod->name, object->key,
 			      pin->state == SIM_PIN_LIVE ? "armed" : "running");
 		if (pin->state == SIM_PIN_LIVE)
-			pin->callback = NULL;
+			pin->free_callback = NULL;
 		else
 			running = true;
 	}

@@ -3,17 +3,19 @@
  * The simulated NVIDIA driver, seen from inside.
  *
  * A test double of the open nvidia.ko for clients of its peer-to-peer
- * interface. It keeps the interface's promises, and nothing more than them,
- * counts every object, and records a violation where the real driver would
+ * interface. Its calls are NVIDIA's own code (driver.c), over a resource manager
+ * of ours (rm.c, dma.c). Around them (exports.c) and beneath them (memory.c) every
+ * object is counted, and a violation is recorded where the real driver would
  * corrupt memory, hang or crash because of what its client did.
  *
  * Who owns what
  *
  *   sim_alloc    memory of one cudaMalloc. Owns frames of the BAR from mmap()
  *                until it has been freed and no persistent pin is left.
- *   sim_pin      one successful get_pages. Holds its allocation while it is
- *                alive; afterwards a tombstone in the quarantine.
- *   sim_mapping  one successful dma_map_pages. Same life, under its pin.
+ *   sim_pin      pages that the resource manager has mapped for one get_pages. Holds
+ *                its allocation while it is alive; afterwards a tombstone in the
+ *                quarantine, which has the memory that was the table's.
+ *   sim_mapping  one dma_map_pages. Same life, under its pin.
  *
  * Locks, outermost first
  *
@@ -55,7 +57,6 @@
 
 #define SIM_PAGE_SHIFT		16	/* of LAB_GPU_PAGE_SIZE */
 #define SIM_PAGE_SIZE		((unsigned long)LAB_GPU_PAGE_SIZE)
-#define SIM_UUID_LEN		16
 
 /*
  * Where the bus addresses of allocations without memory begin, and how large one
@@ -71,9 +72,6 @@
 /* What freed GPU memory, and freed driver structures, are filled with. */
 #define SIM_SCRUB		0xdb
 #define SIM_POISON		0x6b
-
-/* What a failed get_pages leaves behind where it does not leave NULL. */
-#define SIM_DANGLING		((void *)0x6b00 + POISON_POINTER_DELTA)
 
 /* ---- lists, each of them an enum here and the words of debugfs in lab.c --- */
 
@@ -116,11 +114,11 @@
 /* Those called live_ are 0 when nobody uses the GPU; the others are totals. */
 #define SIM_COUNTERS(name) {							\
 	name(live_allocations), name(live_orphans), name(live_pins),		\
-	name(live_persistent_pins), name(live_dma_mappings),			\
+	name(live_persistent_pins), name(live_gpu_holds), name(live_dma_mappings), \
 	name(live_own_mappings), name(live_armed_callbacks),			\
 	name(live_injections), name(live_held), name(frees),			\
 	name(callbacks_fired), name(put_not_found), name(pages_not_found),	\
-	name(failures_injected), name(injections)				\
+	name(tables_lost), name(failures_injected), name(injections)		\
 }
 
 /* README.md says what each does. */
@@ -244,6 +242,7 @@ struct sim_alloc {
 extern const struct file_operations sim_device_fops;
 
 struct sim_alloc *sim_alloc_find(u64 va);
+struct sim_alloc *sim_alloc_of(u64 va);
 void sim_alloc_get(struct sim_alloc *alloc);
 void sim_alloc_put(struct sim_alloc *alloc);
 void sim_alloc_free(struct sim_alloc *alloc);
@@ -266,25 +265,45 @@ void sim_api_lock_always(const char *what, bool ordered);
 void sim_api_unlock(void);
 bool sim_api_is_mine(void);
 
-/* ---- pin.c: page tables ----------------------------------------------- */
+/* ---- memory.c: what NVIDIA's code allocates, and what becomes of it -------- */
 
-/* What a client sees of a page table or a mapping, in two pieces. */
+/* A page table or a mapping: the memory that it is made of, until the last of it goes. */
 struct sim_object {
 	struct kref ref;
 	struct list_head node;	/* gpu.live or gpu.dead */
 	bool mapping;		/* in a sim_mapping, not in a sim_pin */
-	bool lent;		/* tombstone: the first piece is another's now */
-	void *piece[2];		/* the address of the first is the key */
-	size_t size[2];
-	u32 hash;
+	void *key;		/* its address, by which a client names it */
+	struct sim_block *first;	/* where the key is; NULL if it is another's now */
+	struct sim_block *blocks;	/* all others */
+	union {
+		struct nvidia_p2p_page_table table;
+		struct nvidia_p2p_dma_mapping map;
+	} made;			/* what the driver has written there */
+	u32 hash;		/* of all that a client sees */
 };
 
+void sim_object_init(struct sim_object *object, bool mapping, void *key);
+void sim_object_adopt(struct sim_object *object, void *first);
+void sim_object_own(struct sim_object *object, void *memory);
+void sim_object_seal(struct sim_object *object);
+void sim_object_hand_back(struct sim_object *object, const char *where);
+void sim_object_check(struct sim_object *object, const char *where);
+void sim_object_poison(struct sim_object *object);
+void sim_object_bury(struct sim_object *object);
+struct sim_object *sim_object_find(const void *key, bool mapping);
+void sim_object_put(struct sim_object *object);
+bool sim_is_used_again(const void *memory);
+void sim_quarantine_drain(void);
+
+/* ---- pin.c: pinned pages ----------------------------------------------------- */
+
 enum sim_pin_state {
-	SIM_PIN_NEW,
+	SIM_PIN_MAPPED,		/* its table is not complete yet */
 	SIM_PIN_LIVE,
 	SIM_PIN_REVOKING,	/* its callback runs */
-	SIM_PIN_PUT,		/* tombstone: the client gave it back */
-	SIM_PIN_REVOKED,	/* tombstone: the memory was freed */
+	SIM_PIN_PUT,		/* the client gave it back */
+	SIM_PIN_REVOKED,	/* the memory was freed */
+	SIM_PIN_LOST,		/* likewise, before there was a callback to call */
 };
 
 struct sim_pin {
@@ -298,43 +317,27 @@ struct sim_pin {
 	bool remapped;		/* its last call has changed what is in BAR1 */
 	pid_t tgid;
 	u64 va;
+	u64 began;		/* what its pages cost: as of sim_begin() */
 	u32 first;		/* page within the allocation */
 	u32 entries;
-	void (*callback)(void *data);
+	void (*free_callback)(void *data);	/* the client's */
 	void *data;
+	void (*callback)(void *data);		/* NVIDIA's, which calls it */
+	void *callback_data;
 };
 
-struct sim_mapping {
-	struct sim_object object;	/* first: a mapping and its addresses */
-	struct list_head on_pin;
-	struct sim_pin *pin;		/* holds a reference */
-	struct pci_dev *peer;
-	bool live;
-	bool ram;			/* not of the BAR */
-	struct sim_run {
-		dma_addr_t start;
-		u32 pages;
-	} *runs;			/* what we remember */
-	u32 nruns;
-};
-
-void sim_object_init(struct sim_object *object, bool mapping);
-void sim_object_seal(struct sim_object *object);
-void sim_object_check(struct sim_object *object, const char *where);
-void sim_object_bury(struct sim_object *object);
-struct sim_object *sim_object_find(const void *key, bool mapping);
-void sim_object_put(struct sim_object *object);
-void sim_quarantine_drain(void);
-
-struct sim_pin *sim_pin_new(void);
-int sim_pin_fill(struct sim_pin *pin);
-void sim_pin_publish(struct sim_pin *pin);
-struct sim_pin *sim_pin_find(const void *table);
+struct sim_pin *sim_pin_new(u64 va, u64 length, bool persistent, void *table);
 void sim_pin_drop(struct sim_pin *pin);
+void sim_pin_publish(struct sim_pin *pin);
+void sim_pin_complete(struct sim_pin *pin, void *memory);
+void sim_pin_complete_persistent(struct nvidia_p2p_page_table *table);
+struct sim_pin *sim_pin_find(const void *table);
 bool sim_pin_alive(const struct sim_pin *pin);
 struct sim_alloc *sim_pin_alloc(struct sim_pin *pin);
 void sim_accuse_table(const char *what, const void *table, const struct sim_pin *pin);
-void sim_pin_release(struct sim_pin *pin, enum sim_pin_state how);
+void sim_pin_tell(void *data);
+void sim_pin_end(struct sim_pin *pin, enum sim_pin_state how);
+void sim_pin_unmap(struct sim_alloc *alloc, struct sim_pin *pin);
 void sim_pin_revoke_all(struct sim_alloc *alloc);
 void sim_pin_module_gone(const struct module *mod);
 
@@ -343,9 +346,32 @@ void sim_pin_module_gone(const struct module *mod);
 int sim_bar1_map(struct sim_alloc *alloc, struct sim_pin *pin);
 void sim_bar1_unmap(struct sim_alloc *alloc, struct sim_pin *pin);
 
+/* ---- rm.c: the resource manager; driver.h has the rest of it ------------ */
+
+int sim_refuse_bar1(const char *what, u64 va, u64 length);
+
 /* ---- dma.c: DMA mappings ----------------------------------------------- */
 
+struct sim_mapping {
+	struct sim_object object;	/* first: a mapping and its addresses */
+	struct list_head on_pin;
+	struct sim_pin *pin;		/* holds a reference */
+	struct pci_dev *peer;
+	bool live;
+	bool ram;			/* not of the BAR */
+	const u64 *addresses;		/* where NVIDIA's code has them */
+	struct sim_run {
+		dma_addr_t start;
+		u32 pages;
+	} *runs;			/* what is mapped */
+	u32 nruns;
+	u32 undone;			/* of them */
+};
+
+void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map);
+bool sim_mapping_end(struct sim_mapping *m);
 void sim_mapping_end_all(struct sim_pin *pin);
+void sim_mapping_gone(struct sim_mapping *m);
 
 /* ---- inject.c: freeing from another task ------------------------------ */
 

@@ -204,6 +204,18 @@ struct sim_alloc *sim_alloc_find(u64 va)
 	return NULL;
 }
 
+/* The same, with a reference. */
+struct sim_alloc *sim_alloc_of(u64 va)
+{
+	struct sim_alloc *alloc;
+
+	guard(mutex)(&sim_gpu.lock);
+	alloc = sim_alloc_find(va);
+	if (alloc)
+		sim_alloc_get(alloc);
+	return alloc;
+}
+
 /* Whether its munmap, which is to come, frees it under the mmap_lock. */
 bool sim_alloc_free_in_close(struct sim_alloc *alloc)
 {
@@ -497,13 +509,8 @@ static long sim_ioctl_free(u64 addr)
 {
 	struct sim_call call = sim_enter(SIM_free_memory);
 	enum sim_freer from = sim_knob(free_from);
-	struct sim_alloc *alloc;
+	struct sim_alloc *alloc = sim_alloc_of(addr);
 
-	mutex_lock(&sim_gpu.lock);
-	alloc = sim_alloc_find(addr);
-	if (alloc)
-		sim_alloc_get(alloc);
-	mutex_unlock(&sim_gpu.lock);
 	if (!alloc)
 		return -EINVAL;
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The memory that NVIDIA's code allocates: page tables, pages, mappings, addresses.
+ *
+ * All of that belongs to the driver. put_pages frees the table and every DMA mapping made
+ * from it; so does the driver on its own as soon as the free callback of a table has
+ * returned.
+ *
+ * What a client has seen does not go back to the allocator when it is freed. It is filled
+ * with 0x6b and kept in a quarantine, oldest out first, for as long as the knob
+ * "quarantine_max" allows: a client that reads a table after its end finds a
+ * version of 0x6b6b6b6b, one that writes is found out when the table leaves the
+ * quarantine, and one that hands it back to the driver is told what it was.
+ *
+ * What a client sees is summed up when it is made, and checked at each call that names it.
+ * Before NVIDIA's code reads a structure for the last time it gets back what it has written.
+ */
+#include <linux/jhash.h>
+#include <linux/string.h>
+
+#include "driver.h"
+#include "sim.h"
+
+/* What is in front of what NVIDIA's code gets. */
+struct sim_block {
+	struct sim_block *next;		/* of the object's */
+	struct sim_object *object;	/* that a client sees it as part of, or NULL */
+	size_t size;
+	bool again;			/* was another table's */
+	u8 data[] __aligned(8);
+};
+
+static struct sim_block *sim_block_of(const void *memory)
+{
+	return container_of(memory, struct sim_block, data[0]);
+}
+
+bool sim_is_used_again(const void *memory)
+{
+	return sim_block_of(memory)->again;
+}
+
+/*
+ * That of the table that this process got rid of last, as the kernel's allocator might
+ * give it out: an address is a key, and this is how a key gets a new meaning.
+ */
+static struct sim_block *sim_block_again(size_t size)
+{
+	struct sim_object *dead;
+	struct sim_block *block;
+
+	guard(mutex)(&sim_gpu.lock);
+	list_for_each_entry_reverse(dead, &sim_gpu.dead, node) {
+		block = dead->first;
+		if (dead->mapping || !block || block->size != size ||
+		    container_of(dead, struct sim_pin, object)->tgid != task_tgid_nr(current))
+			continue;
+		dead->first = NULL;
+		block->object = NULL;
+		block->again = true;
+		return block;
+	}
+	return NULL;
+}
+
+NV_STATUS os_alloc_mem(void **address, NvU64 size)
+{
+	struct sim_block *block = sim_knob(reuse) ? sim_block_again(size) : NULL;
+
+	*address = NULL;
+	if (!block) {
+		block = kvmalloc(sizeof(*block) + size, GFP_KERNEL);
+		if (!block)
+			return NV_ERR_NO_MEMORY;
+		block->next = NULL;
+		block->object = NULL;
+		block->size = size;
+		block->again = false;
+	}
+	*address = block->data;
+	return NV_OK;
+}
+
+struct nvidia_p2p_page *sim_page_new(void)
+{
+	void *page;
+
+	os_alloc_mem(&page, sizeof(struct nvidia_p2p_page));
+	return page;
+}
+
+/* The key of an object goes last, if it has got one. */
+void os_free_mem(void *address)
+{
+	struct sim_block *block = sim_block_of(address);
+	struct sim_object *object = block->object;
+
+	memset(block->data, SIM_POISON, block->size);
+	if (!object)
+		kvfree(block);
+	else if (!object->first || object->first == block)
+		sim_object_bury(object);
+}
+
+/* ---- what a client sees ------------------------------------------------- */
+
+void sim_object_init(struct sim_object *object, bool mapping, void *key)
+{
+	kref_init(&object->ref);
+	INIT_LIST_HEAD(&object->node);
+	object->mapping = mapping;
+	object->key = key;
+}
+
+static void sim_object_destroy(struct kref *ref)
+{
+	struct sim_object *object = container_of(ref, struct sim_object, ref);
+	struct sim_block *block;
+
+	while ((block = object->blocks)) {
+		object->blocks = block->next;
+		kvfree(block);
+	}
+	kvfree(object->first);
+	if (object->mapping)
+		sim_mapping_gone(container_of(object, struct sim_mapping, object));
+	/* The first member of either. */
+	kfree(object);
+}
+
+void sim_object_put(struct sim_object *object)
+{
+	if (object)
+		kref_put(&object->ref, sim_object_destroy);
+}
+
+/* The memory in which its key is. */
+void sim_object_adopt(struct sim_object *object, void *first)
+{
+	object->first = sim_block_of(first);
+	object->first->object = object;
+}
+
+/* All of its other memory. */
+void sim_object_own(struct sim_object *object, void *memory)
+{
+	struct sim_block *block = sim_block_of(memory);
+
+	block->object = object;
+	block->next = object->blocks;
+	object->blocks = block;
+}
+
+static size_t sim_key_size(const struct sim_object *object)
+{
+	return object->mapping ? sizeof(object->made.map) : sizeof(object->made.table);
+}
+
+static u32 sim_object_hash(const struct sim_object *object)
+{
+	u32 hash = jhash(object->key, sim_key_size(object), 0);
+	const struct sim_block *block;
+
+	for (block = object->blocks; block; block = block->next)
+		hash = jhash(block->data, block->size, hash);
+	return hash | 1;
+}
+
+/* It is complete: from here on nobody may change it. What it is made to claim is a lie. */
+void sim_object_seal(struct sim_object *object)
+{
+	struct nvidia_p2p_dma_mapping *map = object->key;
+	struct nvidia_p2p_page_table *table = object->key;
+
+	memcpy(&object->made, object->key, sim_key_size(object));
+	if (object->mapping) {
+		map->version = sim_knob(dma_mapping_version);
+		map->entries -= sim_knob(dma_entries_short);
+	} else {
+		table->version = sim_knob(page_table_version);
+		table->page_size = sim_knob(page_size);
+	}
+	if (sim_knob(verify))
+		object->hash = sim_object_hash(object);
+}
+
+/* Nobody poisons it meanwhile: of a table that is alive the API lock is held. */
+void sim_object_check(struct sim_object *object, const char *where)
+{
+	if (!object->hash || object->hash == sim_object_hash(object))
+		return;
+	sim_violation(object->mapping ? "mapping_modified" : "table_modified",
+		      "%p has been changed by its client, seen in %s", object->key, where);
+	object->hash = 0;
+}
+
+/* What comes now is its end: NVIDIA's code frees it. */
+void sim_object_hand_back(struct sim_object *object, const char *where)
+{
+	sim_object_check(object, where);
+	memcpy(object->key, &object->made, sim_key_size(object));
+}
+
+/* ---- the quarantine ------------------------------------------------------ */
+
+static void sim_object_inspect(const struct sim_object *object)
+{
+	const struct sim_block *block = object->blocks;
+	bool written = object->first &&
+		       memchr_inv(object->first->data, SIM_POISON, object->first->size);
+
+	for (; block && !written; block = block->next)
+		written = memchr_inv(block->data, SIM_POISON, block->size);
+	if (written)
+		sim_violation("write_after_free", "%s %p was written to after it had been freed",
+			      object->mapping ? "DMA mapping" : "page table", object->key);
+}
+
+/* Let go of what is more than @max. gpu.lock is held. */
+static void sim_evict(u32 max)
+{
+	struct sim_object *object;
+
+	while (sim_gpu.ndead > max) {
+		object = list_first_entry(&sim_gpu.dead, struct sim_object, node);
+		list_del_init(&object->node);
+		sim_gpu.ndead--;
+		sim_gpu.evicted = true;
+		sim_object_inspect(object);
+		sim_object_put(object);
+	}
+}
+
+void sim_quarantine_drain(void)
+{
+	guard(mutex)(&sim_gpu.lock);
+	sim_evict(0);
+}
+
+/* What NVIDIA's code does not free. */
+void sim_object_poison(struct sim_object *object)
+{
+	struct sim_block *block = object->blocks;
+
+	for (; block; block = block->next)
+		memset(block->data, SIM_POISON, block->size);
+	if (object->first)
+		memset(object->first->data, SIM_POISON, object->first->size);
+}
+
+/* Its end: only the quarantine knows it now. */
+void sim_object_bury(struct sim_object *object)
+{
+	guard(mutex)(&sim_gpu.lock);
+	if (object->mapping)
+		list_del_init(&container_of(object, struct sim_mapping, object)->on_pin);
+	list_move_tail(&object->node, &sim_gpu.dead);
+	sim_gpu.ndead++;
+	sim_evict(sim_knob(quarantine_max));
+}
+
+/* A reference to what goes by this address, or else to the last that went by it. */
+struct sim_object *sim_object_find(const void *key, bool mapping)
+{
+	struct sim_object *object;
+
+	guard(mutex)(&sim_gpu.lock);
+	list_for_each_entry(object, &sim_gpu.live, node)
+		if (object->key == key && object->mapping == mapping)
+			goto found;
+	list_for_each_entry_reverse(object, &sim_gpu.dead, node)
+		if (object->key == key && object->mapping == mapping)
+			goto found;
+	return NULL;
+found:
+	kref_get(&object->ref);
+	return object;
+}
