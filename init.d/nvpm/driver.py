@@ -41,11 +41,11 @@ def facts(machine):
     loads = [file for file in machine.glob(*LOADED_ON_BOOT) if re.search("^[ \t]*nvidia[-_]peermem", machine.all_text(file), re.MULTILINE)]
     # Not looked for while one is loaded: the list of all modules is long.
     found = {} if machine.loaded("nvidia") else installed(machine)
-    yield from first("driver", "nvidia", [
-        (machine.loaded("nvidia"), good, "loaded, version " + (machine.text("/sys/module/nvidia/version") or "unknown")),
-        (found, warn, "not loaded; version %s is installed" % found.get("version", ""), "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
-        (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER)])
     version = machine.text("/sys/module/nvidia/version") if machine.loaded("nvidia") else found.get("version", "")
+    yield from first("driver", "nvidia", [
+        (machine.loaded("nvidia"), good, "loaded, version " + (version or "unknown")),
+        (found, warn, "not loaded; version %s is installed" % version, "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."),
+        (True, bad, "none for kernel " + machine.kernel, INSTALL_DRIVER)])
     revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
     yield from first("driver", "double_free", [
         (frees_twice(version) and revocable, bad, "%s frees memory of the kernel twice if a program frees GPU memory while it registers it" % version, UPDATE),

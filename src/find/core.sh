@@ -95,13 +95,12 @@ why_not() {
 	fi
 	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
 	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
-	if [ "$expected" ] && [ "$(is_ex "$header_kind")" != "$(is_ex "$expected")" ]; then
-		echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has"
-	fi
+	# The other two kinds have the same layout, with nothing behind the last function.
+	case $header_kind/$expected in
+	EX/EX | */) ;; # the same, or nobody can tell
+	EX/* | */EX) echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has" ;;
+	esac
 }
-
-# The other two kinds have the same layout, with nothing behind the last function.
-is_ex() { [ "$1" != EX ] || echo yes; }
 
 # loaded_from_elsewhere: whether the kernel that runs has loaded another core than the one that is
 # installed, as a container with OFED does.
@@ -121,10 +120,11 @@ take_given_tree() {
 		core='' told=''
 		why=$(why_not "$OFA_KERNEL") || exit 1
 	fi
-	[ -z "$why" ] || [ "$core" ] ||
-		die "OFA_KERNEL=$OFA_KERNEL$core_from is not complete, $why: install MLNX_OFED or DOCA-OFED again (package $core_packages) for kernel $KVER."
-	[ -z "$why" ] ||
+	if [ "$why" ] && [ "$core" ]; then
 		die "OFA_KERNEL=$OFA_KERNEL$core_from is not of the RDMA core that kernel $KVER loads: $why. Leave OFA_KERNEL out to build for that core, or install the one that the directory belongs to."
+	elif [ "$why" ]; then
+		die "OFA_KERNEL=$OFA_KERNEL$core_from is not complete, $why: install MLNX_OFED or DOCA-OFED again (package $core_packages) for kernel $KVER."
+	fi
 	take_tree "$OFA_KERNEL"
 }
 

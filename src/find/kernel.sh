@@ -5,9 +5,14 @@
 
 oldest=4.18
 
-find_kernel() {
-	# Whoever gives a tree alone wants a module for that kernel.
+# choose_kernel: KVER of the user; or that of the tree, if one is given alone; or of the
+# kernel that runs. (src/build asks for it, too.)
+choose_kernel() {
 	KVER=${KVER:-$(cat "${KDIR:-}/include/config/kernel.release" 2>/dev/null || uname -r)}
+}
+
+find_kernel() {
+	choose_kernel
 	distribution
 	chosen_tree=${KDIR:+yes}
 	KDIR=${KDIR:-/lib/modules/$KVER/build}

@@ -14,16 +14,16 @@ module_file() {
 # unpack FILE TO: the module without its compression.
 unpack() {
 	case $1 in
-	*.xz) unpacker=xz package=xz-utils ;;
-	*.zst) unpacker=zstd package=zstd ;;
-	*.gz) unpacker=gzip package=gzip ;;
-	*) unpacker=cat package=coreutils ;;
+	*.xz) program=xz package=xz-utils ;;
+	*.zst) program=zstd package=zstd ;;
+	*.gz) program=gzip package=gzip ;;
+	*)
+		cat "$1" >"$2" || die "$1 cannot be read: install it again."
+		return
+		;;
 	esac
-	command -v "$unpacker" >/dev/null || die "$1 is compressed, and $unpacker is missing: install it (package $package)."
-	case $unpacker in
-	cat) cat "$1" >"$2" ;;
-	*) "$unpacker" -dc "$1" >"$2" ;;
-	esac || die "$1 cannot be read: install it again."
+	command -v "$program" >/dev/null || die "$1 is compressed, and $program is missing: install it (package $package)."
+	"$program" -dc "$1" >"$2" || die "$1 cannot be read: install it again."
 }
 
 # exports UNPACKED FILE: the names that a module exports.
