@@ -2,12 +2,14 @@
 """What the guests have measured (../guest/bench.py), reported: tables, bounds and plots.
 
     report.py DIR         of DIR/results.json: prints the report, writes results.md and plots
-    report.py DIR DOCS    the same into DOCS, of a complete run
+    report.py DIR DOCS    of a complete run: writes DOCS/results.md, and DOCS/results.json.gz
+    report.py --draw DOCS DIR    draws the plots of DOCS/results.json.gz into DIR
 
 Exit status: 0 if all bounds that were measured are met, 2 if some are missed, all for reasons that
 are known (bounds.py), 1 if anything else is wrong. DOCS may have bounds that are missed.
 """
 
+import gzip
 import json
 import sys
 from itertools import product
@@ -16,7 +18,7 @@ from pathlib import Path
 from bounds import CHAPTERS, chapters
 from measured import (BOTH_HALVES, EACH, GROUNDS, IN_SHORT, JOBS, LAYOUTS, OF_GROUNDS, OF_MODULES, SIZES, THROUGHPUTS, Case, Run,
                       count, ratio, ratio_text, size_text)
-from plots import FILES, draw
+from plots import draw
 
 from bench import MODES, MODULES, THREADS
 
@@ -29,6 +31,12 @@ HEAD = """\
 
 How this is measured, and what it does not show: [performance.md](../performance.md). A tick of the guest's clock is an
 instruction; costs are instructions, or microseconds of 1000 of them.
+"""
+
+PLOTS = """\
+## Plots
+
+`tests/run bench --draw DIR` draws the plots of these figures into DIR: costs, scatterlist entries and kernel memory by size, and threads.
 """
 
 NONE = "-"
@@ -130,8 +138,7 @@ def judged(run):
 
 def results(run):
     facts = "nv_peer_mem {nv_peer_mem} and nvidia-peermem {nvidia-peermem}, on kernel {kernel} under QEMU {qemu}".format_map(run.facts)
-    text = f"{HEAD}\nMeasured on {run.facts['date']} with {facts}.\n\n{judged(run)[0]}\n\n## Plots\n"
-    text += "".join(f"\n![{what}]({name})\n" for name, what in FILES.items()) + "\n## All metrics\n"
+    text = f"{HEAD}\nMeasured on {run.facts['date']} with {facts}.\n\n{judged(run)[0]}\n\n{PLOTS}\n## All metrics\n"
     return text + "".join(f"\n### {title}\n\n{table(header, rows)}\n" for title, header, rows in tables(run) if rows)
 
 
@@ -149,26 +156,50 @@ def compared(now, before):
     return text
 
 
-def load(path):
-    kept = json.loads(path.read_text(encoding="utf-8"))
+def load(text):
+    kept = json.loads(text)
     return Run(kept["facts"], kept["measurements"])
 
 
-def main(directory, docs=None):
-    run, before = load(directory / "results.json"), directory / "before.json"
-    missing = run.missing(JOBS, SIZES) if docs else run.missing(run.facts["jobs"], run.facts["sizes"])
-    _, missed, unknown = judged(run)
-    if not docs:
-        print(results(run))
-        print(compared(run, load(before)) if before.exists() else "There is no run before.")
+def document(directory, docs):
+    """Of a complete run alone: what is in the documentation, and what its plots are drawn from."""
+    kept = (directory / "results.json").read_bytes()
+    run = load(kept)
+    missing, (_, missed, unknown) = run.missing(JOBS, SIZES), judged(run)
+    end(missing, missed, unknown)
+    if missing or unknown:
+        return 1
+    (docs / "results.md").write_text(results(run), encoding="utf-8")
+    # The same run makes the same file.
+    (docs / "results.json.gz").write_bytes(gzip.compress(json.dumps(json.loads(kept)).encode(), mtime=0))
+    return 0
+
+
+def end(missing, missed, unknown):
     for subject in missing[:SHOWN]:
         print(f"not measured: {subject}")
     print(f"{len(missing)} measurements are missing; {missed} bounds are missed, {unknown} of them for no known reason")
-    if not docs or not missing and not unknown:
-        ((docs or directory) / "results.md").write_text(results(run), encoding="utf-8")
-        draw(run, docs or directory)
-    return 1 if missing or unknown else MISSED if missed and not docs else 0
+
+
+def measured_now(directory):
+    """Prints the report of a run, and writes it beside what was measured."""
+    run, before = load((directory / "results.json").read_bytes()), directory / "before.json"
+    missing, (_, missed, unknown) = run.missing(run.facts["jobs"], run.facts["sizes"]), judged(run)
+    print(results(run))
+    print(compared(run, load(before.read_bytes())) if before.exists() else "There is no run before.")
+    end(missing, missed, unknown)
+    (directory / "results.md").write_text(results(run), encoding="utf-8")
+    draw(run, directory)
+    return 1 if missing or unknown else MISSED if missed else 0
+
+
+def main(*words):
+    if words[0] == "--draw":
+        docs, directory = map(Path, words[1:])
+        draw(load(gzip.decompress((docs / "results.json.gz").read_bytes())), directory)
+        return 0
+    return document(*map(Path, words)) if len(words) == 2 else measured_now(Path(words[0]))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    sys.exit(main(*sys.argv[1:]))

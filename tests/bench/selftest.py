@@ -118,6 +118,7 @@ def main(directory):
         measurements = list(made_up(DYNAMIC, changed))
         kept.write_text(json.dumps({"facts": FACTS, "measurements": measurements}), encoding="utf-8")
         assert report.main(directory, docs) == status and any(docs.iterdir()) == (not status), "only a complete run is written"
+    assert report.main("--draw", docs, docs) == 0
     for name, colour in product(FILES, COLOURS.values()):
         lines = [path for path in ElementTree.parse(docs / name).iter("{http://www.w3.org/2000/svg}path") if colour in path.get("style", "")]
         assert len(lines) >= 6, f"{name} shows {len(lines)} lines of this colour: {colour}"

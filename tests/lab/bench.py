@@ -12,16 +12,17 @@ import time
 from pathlib import Path
 
 from guest import Guest
-from layer import CACHE, TOP, Wrong, in_layers, say
+from layer import CACHE, TOP, Wrong, say
 from layers import layers
+from making import in_layers
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SIZES = [int(size[:-1]) * UNITS[size[-1]] for size in os.environ.get("LAB_SIZES", "64K,1M,16M,256M,4G,64G").split(",")]
 KEPT = Path(os.environ.get("LAB_BENCH", CACHE / "bench"))
 
 
-def report(stack, *words):
-    binds = [f"{TOP}/tests:/tests:ro", f"{KEPT}:/kept", f"{TOP}/docs:/docs"]
+def report(stack, *words, out=KEPT):
+    binds = [f"{TOP}/tests:/tests:ro", f"{KEPT}:/kept", f"{TOP}/docs:/docs", f"{out}:/out"]
     return in_layers(stack, "python3", "-B", "/tests/bench/report.py", *words, binds=binds).returncode
 
 
@@ -43,13 +44,27 @@ def version(facts, module):
                      stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
+def draw(directory=None, *more):
+    """The plots of docs/performance, into a directory."""
+    if directory is None or more:
+        raise Wrong("where? tests/run bench --draw DIR")
+    out = Path(directory).resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    if report(layers("bench", "tools", "python")["stack"], "--draw", "/docs/performance", "/out", out=out):
+        raise Wrong("the plots could not be drawn: the lines above say why.")
+    say("bench", f"the plots of docs/performance/results.md are in {out}")
+    return 0
+
+
 def main(jobs, words):
     KEPT.mkdir(exist_ok=True)
     if words == ["--docs"]:
         if report(layers("bench", "tools", "python")["stack"], "/kept", "/docs/performance"):
             raise Wrong("docs/performance is as it was: tests/run bench makes complete results.")
-        say("bench", "docs/performance/results.md and its plots are written; docs/performance.md must agree with them")
+        say("bench", "docs/performance/results.md is written, and what its plots are drawn from; docs/performance.md must agree with it")
         return 0
+    if words[:1] == ["--draw"]:
+        return draw(*words[1:])
     if set(words) - {job.name for job in jobs}:
         raise Wrong(f"what can be measured is: {' '.join(job.name for job in jobs)}")
     jobs = [job for job in jobs if not words or job.name in words]

@@ -10,7 +10,8 @@ import threading
 import time
 
 from ktap import Ktap
-from layer import CACHE, TOP, Wrong, in_layers, killed_with_us, new_dir, say
+from layer import CACHE, TOP, Wrong, killed_with_us, new_dir, say
+from making import in_layers
 
 # How the guest runs: emulated (tcg) or kvm. With a thread for each of its processors (multi)
 # races are better; but where the machine has no more processors than threads, one spins for

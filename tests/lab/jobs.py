@@ -12,8 +12,9 @@ from pathlib import Path
 
 from guest import Guest, pair, seconds_since
 from ktap import Result
-from layer import CACHE, LAB, TOP, Wrong, in_layers, locked, named, say
+from layer import CACHE, LAB, TOP, Wrong, locked, named, say
 from layers import Layers, layers, machines
+from making import in_layers
 
 # Which jobs a command runs, by the column "in".
 COMMANDS = {"test": {"test"}, "all": {"test", "all"}, "debug": {"debug"}, "soak": {"soak"}, "bench": {"bench"}}

@@ -1,18 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Layers: directories that overlayfs stacks to one root file system, each the result of one
-script run inside the layers below it.
-
-A layer's name ends in a hash of everything it was made from (its script, its inputs, the layer
-below it). A directory appears under that name only when it is complete, by a rename; so what is
-there can be trusted, what is not is made, and an interrupted build leaves nothing that anyone
-would use.
-"""
+"""The lab's cache: what is kept between runs, and for the length of one."""
 
 import contextlib
 import fcntl
 import functools
 import hashlib
-import inspect
 import os
 import shutil
 import subprocess
@@ -101,82 +93,7 @@ def prepare_cache():
             shutil.rmtree(path, ignore_errors=True)
 
 
-# ---- the archive ------------------------------------------------------------------
-
-
-@functools.cache
-def mirror():
-    """LAB_MIRROR, or the one this machine's own apt uses for Debian."""
-    def known():
-        targets = ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)", "Created-By: Packages"]
-        lines = subprocess.run(targets, capture_output=True, text=True, check=False).stdout.splitlines()
-        return next((line[14:] for line in lines if line.startswith("Debian|Debian|")), None)
-
-    found = os.environ.get("LAB_MIRROR") or known()
-    if not found:
-        subprocess.run(["apt-get", "update"], capture_output=True, check=False)
-        found = known()
-    if not found:
-        raise Wrong("apt on this machine knows no Debian mirror: give one with LAB_MIRROR=URL.")
-    return found.rstrip("/")
-
-
-def write_sources(where, *suites):
-    """WHERE/sources.list for apt. The first suite has to be there: a clear sentence before any long
-    step if it is not. An old one may have left the archive: its kernels are missing then, no others."""
-    def answers(suite):
-        url = f"{mirror()}/dists/{suite}/Release"
-        return not subprocess.run(["/usr/lib/apt/apt-helper", "download-file", url, where / "probe"], capture_output=True, check=False).returncode
-
-    there = [suite for suite in suites if answers(suite)]
-    if suites[0] not in there:
-        raise Wrong(f"the Debian mirror {mirror()} cannot be reached, and the cache in {CACHE} lacks what this needs: "
-                    "check the network, or set LAB_MIRROR=URL.")
-    (where / "sources.list").write_text("".join(f"deb {mirror()} {suite} main contrib non-free\n" for suite in there), encoding="utf-8")
-
-
-# ---- commands in layers --------------------------------------------------------------
-
-# The mounts live in a namespace of their own and die with it; so do the processes,
-# whatever happens to this program.
-ENTER = r"""
-upper=$1 lower=$2 binds=$3
-shift 3
-mount -t overlay -o "lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work,redirect_dir=off,metacopy=off" lab "$upper/mnt"
-mount -t proc proc "$upper/mnt/proc"
-mount --rbind /dev "$upper/mnt/dev"
-mount -t tmpfs tmpfs "$upper/mnt/run"
-mount -t tmpfs tmpfs "$upper/mnt/tmp"
-for bind in $binds; do
-	IFS=: read -r from to mode <<<"$bind"
-	if [ -d "$from" ]; then mkdir -p "$upper/mnt$to"; else : >>"$upper/mnt$to"; fi
-	mount --bind "$from" "$upper/mnt$to"
-	[ -z "$mode" ] || mount -o "remount,bind,$mode" "$upper/mnt$to"
-done
-[ ! -e /etc/resolv.conf ] || cat /etc/resolv.conf >"$upper/mnt/run/resolv.conf"
-exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-	DEBIAN_FRONTEND=noninteractive chroot "$upper/mnt" "$@"
-"""
-
-
-def run_below(upper, stack, *command, binds=(), **options):
-    """Runs it in a chroot made of the layers in STACK (topmost first, colon-separated) with UPPER's
-    root/ on top to write to. Directories to share are in BINDS, as FROM:TO[:ro]."""
-    for name in ("root", "work", "mnt"):
-        (upper / name).mkdir(exist_ok=True)
-    lower = ":".join(f"layers/{name}/root" for name in stack.split(":"))
-    own = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
-    return subprocess.run(killed_with_us(*own, "bash", "-euc", ENTER, "in_layers", upper, lower, " ".join(binds), *command),
-                          cwd=CACHE, stdin=subprocess.DEVNULL, check=False, **options)
-
-
-def in_layers(stack, *command, **options):
-    """The same, and nothing is kept."""
-    with scratch("scratch") as upper:
-        return run_below(upper, stack, *command, **options)
-
-
-# ---- how they are made -----------------------------------------------------------------
+# ---- names, and the log ----------------------------------------------------------------
 
 
 @functools.cache
@@ -196,30 +113,6 @@ def named(name, *words):
     return f"{name}-{hashlib.sha256(repr(words).encode()).hexdigest()[:12]}"
 
 
-def finish(where, full):
-    """The finished root/ of WHERE becomes a layer."""
-    (where / "layer").mkdir()
-    (where / "root").rename(where / "layer/root")
-    shutil.rmtree(where / "layer/root/in", ignore_errors=True)
-    subprocess.run(["sync", "-f", where / "layer"], check=True)
-    (where / "layer").rename(CACHE / "layers" / full)
-
-
-def unless_there(full, make):
-    """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the same
-    one, one makes it, and the other waits and looks again."""
-    path, waiting = CACHE / "layers" / full, CACHE / "tmp" / f"{full}.building"
-    if not path.is_dir():
-        with locked(waiting):
-            if not path.is_dir():
-                with scratch(full) as where:
-                    make(where)
-                    finish(where, full)
-        waiting.unlink(missing_ok=True)
-    os.utime(path)
-    return full
-
-
 def logged(name, what, run, hint=""):
     """RUN(stdout=..., stderr=...) with its output in the log NAME, whose end is shown if it fails."""
     log = CACHE / "log" / f"{name}.log"
@@ -232,24 +125,3 @@ def logged(name, what, run, hint=""):
         hint = f" There is no space left: make room in {CACHE}, in memory (/tmp of a build is there), or set LAB_CACHE=DIR."
     say(name, "\n".join(["--- last lines of the log ---", *text.splitlines()[-40:], f"--- whole log: {log} ---"]))
     raise Wrong(f"{what} failed; nothing of it is kept.{hint}")
-
-
-def build(where, name, log, stack, inputs, words, suites):
-    """Runs build/NAME.sh inside STACK, with the directory /in holding the INPUTS, and with apt for SUITES."""
-    (where / "in").mkdir()
-    for source in (*inputs, LAB / f"build/{name}.sh"):
-        subprocess.run(["cp", "-a", source, where / "in/"], check=True)
-    binds, hint = [f"{where}/in:/in:ro"], ""
-    if suites:
-        write_sources(where, *suites)
-        binds.append(f"{where}/sources.list:/etc/apt/sources.list:ro")
-        hint = " If the archive has dropped what this wants, tests/run update looks again."
-    run = functools.partial(run_below, where, stack, "bash", "-eu", f"/in/{name}.sh", *words, binds=binds)
-    logged(log, f"building the layer '{name}'", run, hint)
-
-
-MECHANISM = ENTER + inspect.getsource(build) + inspect.getsource(finish)
-
-
-def layer_name(name, stack, inputs, words):
-    return named(name, stack, words, hash_of(LAB / f"build/{name}.sh", *inputs), MECHANISM)

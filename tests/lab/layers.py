@@ -2,7 +2,8 @@
 """The lab's layers: what each is made of, from the bottom up.
 
     base        Debian with compilers, verbs programs and RDMA user space
-    kernel      a kernel as Debian builds it, its headers and Rust metadata; or
+    kernel      a kernel as Debian builds it, and its headers; above it, where something compiles
+                with the kernel's own Rust crates, metadata, which Debian leaves out; or
     debug       one compiled by us from the same source, with every checker on
     boot        its initramfs
     nvsource    what the lab compiles of NVIDIA's source, from Debian
@@ -33,16 +34,19 @@ lab's own base with a cross compiler above it (cross), and booted above a root o
 processor (arm64root).
 """
 
+import contextlib
 import functools
 import inspect
 import os
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections import namedtuple
 
 import layer
+import making
 from layer import CACHE, LAB, RELEASE, TOP, Wrong, say, scratch
 
 Machine = namedtuple("Machine", "machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is kflavour")
@@ -82,11 +86,11 @@ def archive(base):
     update`: a lab that works is not disturbed by news."""
     path = CACHE / f"archive-nvidia+{'+'.join(sorted(suites_of(RELEASE)))}"
     if not path.exists():
-        say("archive", f"listing the kernels and drivers that {layer.mirror()} offers")
+        say("archive", f"listing the kernels and drivers that {making.mirror()} offers")
         with scratch("archive") as where:
-            layer.write_sources(where, *suites_of(RELEASE))
+            making.write_sources(where, *suites_of(RELEASE))
             binds = [f"{where}/sources.list:/etc/apt/sources.list:ro", f"{where}:/out"]
-            layer.logged("archive", "listing the archive", functools.partial(layer.in_layers, base, "bash", "-euc", r"""
+            layer.logged("archive", "listing the archive", functools.partial(making.in_layers, base, "bash", "-euc", r"""
                 apt-get update
                 apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]|^nvidia-kernel-dkms\$") |
                     tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list""", binds=binds))
@@ -118,13 +122,6 @@ ARM64 = ["--variant=extract", "--architectures=arm64", "--extract-hook=ln -s maw
          "--extract-hook=cp \"$1\"/usr/share/base-passwd/group.master \"$1\"/etc/group", "--extract-hook=mkdir -p \"$1\"/mnt"]
 
 
-def debian(where, options, release, packages):
-    """A root of these packages."""
-    out = ["--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale"))]
-    return layer.killed_with_us("mmdebstrap", "--mode=root", f"--include={','.join(packages)}", "--aptopt=APT::Install-Recommends \"false\"",
-                          *out, *options, release, where / "root", where / "sources.list")
-
-
 class Layers:
     """A stack of layers, `stack`, to which functions add on top; and what is to be known of them."""
 
@@ -143,24 +140,24 @@ class Layers:
             fill(where)
             self.say(name, f"done in {round(time.monotonic() - began)} s")
 
-        return layer.unless_there(full, begin)
+        return making.unless_there(full, begin)
 
     def root(self, release, options, name="base"):
         packages = packages_of("arm64" if name == "arm64root" else release)
 
         def fill(where):
-            layer.write_sources(where, *suites_of(release))
-            layer.logged(name, "making the base system", functools.partial(subprocess.run, debian(where, options, release, packages), check=False))
+            making.write_sources(where, *suites_of(release))
+            layer.logged(name, "making the base system", functools.partial(making.debian, where, options, release, packages))
 
-        full = layer.named(f"{name}-{release}", options, packages, inspect.getsource(debian), inspect.getsource(layer.finish))
+        full = making.layer_name(f"{name}-{release}", options, packages)
         return self.make(full, name, f"Debian {release} (a minute or two)", fill)
 
     def beside(self, name, stack, text, *inputs, words=(), network=False):
         """The layer NAME above STACK, made by build/NAME.sh with WORDS."""
         def fill(where):
-            layer.build(where, name, f"{name}-{self.kver}" if self.kver else name, stack, inputs, words, network and suites_of(stack.split("-")[-2]))
+            making.build(where, name, f"{name}-{self.kver}" if self.kver else name, stack, inputs, words, network and suites_of(stack.split("-")[-2]))
 
-        return self.make(layer.layer_name(name, stack, inputs, words), name, text, fill)
+        return self.make(making.built_name(name, stack, inputs, words), name, text, fill)
 
     def add(self, name, text, *inputs, on=None, **more):
         """On top; made above ON, what does not depend on a kernel, and so is shared by all."""
@@ -205,11 +202,20 @@ class Layers:
                      words=(self.kpkg, self.kseries, self.kcompiler), network=True)
             self.kver = next(self.path(self.those("debug")).glob("boot/vmlinux-*")).name.removeprefix("vmlinux-")
         else:
-            self.add("kernel", f"kernel {self.kver}, ready for modules (three minutes)", TOP / "debian/rust-metadata",
+            self.add("kernel", f"kernel {self.kver}, ready for modules (a minute)",
                      words=(self.kver, self.kpkg, self.kseries, self.ksuite, self.kcompiler), network=True)
-        boot = self.beside("boot", self.stack, "initramfs", LAB / "initramfs-init", words=[self.kver])
+        self.kernel_stack = self.stack
+        if self.kground == "in-kernel":
+            self.extra_metadata()
+        boot = self.beside("boot", self.kernel_stack, "initramfs", LAB / "initramfs-init", words=[self.kver])
         self.initramfs = str(self.path(boot) / "boot/lab-initramfs")
-        self.vmlinux = str(self.path(self.stack.split(":")[0]) / f"boot/vmlinux-{self.kver}")
+        self.vmlinux = str(self.path(self.kernel_stack.split(":")[0]) / f"boot/vmlinux-{self.kver}")
+
+    def extra_metadata(self):
+        """What compiles against the kernel's own Rust crates; the checker kernel comes with it."""
+        if self.kpackages != "debug" and not self.those("metadata"):
+            self.add("metadata", f"the Rust metadata of kernel {self.kver} (two minutes)", TOP / "debian/rust-metadata", on=self.kernel_stack,
+                     words=(self.kver, self.kpkg, self.kseries), network=True)
 
     def nvsource(self):
         self.add("nvsource", "NVIDIA's source from Debian (35 MB)", on=self.lab_base, network=True)
@@ -239,6 +245,9 @@ class Layers:
         """All that a guest boots with, on that machine, and EXTRAS. `stack` is what programs of this
         machine run in, `guest_stack` what the guest boots."""
         self.choose(machine)
+        # What depends on no kernel is made meanwhile: half of that time one processor has nothing to do.
+        client = threading.Thread(target=self.client_early)
+        client.start()
         self.kernel()
         self.neighbours()
         self.neighbours_of_ours()
@@ -258,6 +267,11 @@ class Layers:
             client = self.beside("gpuverbs", self.clienttools().replace(self.lab_base, self.base), "verbs client of the lab, for arm64",
                                  *self.client_sources, words=["aarch64-unknown-linux-gnu"])
             self.guest_stack = f"{client}:{above}{self.root(RELEASE, ARM64, 'arm64root')}"
+
+    def client_early(self):
+        """In a thread of its own. What fails here fails once more where it is waited for."""
+        with contextlib.suppress(Wrong):
+            self.beside("gpuverbs", self.clienttools(), "verbs client of the lab", *self.client_sources)
 
     def make_ready(self):
         """For arm64 `ready` is what a release has for that processor."""
@@ -280,6 +294,7 @@ class Layers:
                  words=(self.kver, self.kground, self.kdriver))
 
     def extra_grounds(self):
+        self.extra_metadata()
         self.add("grounds", "the module compiled in every way (minutes)", *MODULE, self.make_ready(), LAB / "object", words=[self.kver])
         # What was found of them.
         self.compiled = self.path(self.stack.split(":")[0]) / "grounds"
@@ -353,6 +368,7 @@ class Layers:
         """No program for verbs is in it, which not every release's base could run."""
         self.choose(machine)
         self.kernel()
+        self.extra_metadata()
         self.neighbours()
         self.neighbours_of_ours()
         self.stack = f"{self.packaging()}:{self.stack}"
@@ -412,7 +428,7 @@ class Layers:
                 subprocess.run(["cp", "-dRlf", "--preserve=mode,ownership,timestamps", self.path(full) / "usr/lib/modules", where / "root/usr/lib/"],
                                check=True)
 
-        full = self.make(layer.named("newer", newer, inspect.getsource(Layers.add_newer)), "newer", f"kernel {self.newer_kver} beside the older", fill)
+        full = self.make(making.layer_name("newer", newer, inspect.getsource(Layers.add_newer)), "newer", f"kernel {self.newer_kver} beside the older", fill)
         self.stack = f"{full}:{self.stack.removesuffix(f':{self.base}')}:{newer}:{self.base}"
 
 

@@ -28,38 +28,26 @@ story() {
 	check "$text: all steps ended well" ended_well
 }
 
+# Each way to get it, each end and each order once; models `left` have the orders.
+
 # Another process cannot put a pin that can be revoked: the driver finds nothing
 # and says nothing, and its callback stays armed until the memory is freed.
 support=0
 load_module persistent_api_support=0
 story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1
 story fork heir-dereg,hold,owner-free,hold 1/0 0/0
-story fork heir-dereg,hold,owner-exit,hold 1/0 0/0
-story fork heir-dereg,hold,owner-kill,hold 1/0 0/0
-story fork owner-exit,hold,heir-dereg,hold 0/1 0/0
-story fork owner-kill,hold,heir-exit,hold 0/1 0/0
-story fork owner-exit,hold,heir-kill,hold 0/1 0/0
 story fork owner-free,hold,heir-dereg,hold 0/1 0/0
+story fork owner-kill,hold,heir-exit,hold 0/1 0/0
 story fork owner-close,hold,heir-close,hold,owner-free,hold 1/1 1/0 0/0
 story fork owner-close,heir-kill,hold,owner-kill,hold 1/0 0/0
-story fork heir-exit,hold,owner-dereg,hold 1/1 0/0
 story socket owner-exit,hold,heir-close,hold 0/1 0/0
-story socket owner-kill,hold,heir-kill,hold 0/1 0/0
-story socket owner-close,hold,heir-close,hold,owner-exit,hold 1/1 1/0 0/0
 story socket owner-close,heir-exit,hold,owner-free,hold 1/0 0/0
 unload_module
 
 # A persistent pin anybody can put, but nothing else ends it.
 support=1
 load_module persistent_api_support=1
-story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1
 story fork heir-dereg,hold 0/0
-story fork owner-exit,hold,heir-dereg,hold 1/1 0/0
 story fork owner-kill,hold,heir-exit,hold 1/1 0/0
-story fork owner-exit,hold,heir-kill,hold 1/1 0/0
 story fork owner-free,hold,heir-dereg,hold 1/1 0/0
-story fork owner-close,hold,heir-close,hold,owner-free,hold 1/1 0/0 0/0
-story fork heir-exit,hold,owner-dereg,hold 1/1 0/0
 story socket owner-exit,hold,heir-close,hold 1/1 0/0
-story socket owner-kill,hold,heir-kill,hold 1/1 0/0
-story socket owner-close,heir-exit,hold 0/0

@@ -8,7 +8,7 @@
 install_packages() {
 	apt-get update
 	apt-get install --yes --no-install-recommends "$@"
-	rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
+	rm -rf /var/cache/apt/archives/*.deb
 }
 
 # use_debian_crates DIR: cargo takes Debian's, and compiles in DIR.

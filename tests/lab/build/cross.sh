@@ -24,4 +24,3 @@ esac
 UNAME
 chmod 755 /usr/local/bin/uname
 apt-get clean
-rm -rf /var/lib/apt/lists/*

@@ -63,4 +63,4 @@ tar -xJf "$tarball" -C "/usr/src/linux-lab-$series" --strip-components=1 \
 	--wildcards '*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*'
 apt-get purge -y "linux-source-$series"
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*
+rm -rf /var/log/*

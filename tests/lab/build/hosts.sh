@@ -6,7 +6,7 @@
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin openssh-client openssh-server
-rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb
+rm -rf /var/cache/apt/archives/*.deb
 ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_ed25519
 cp /root/.ssh/id_ed25519.pub /root/.ssh/authorized_keys
 sed 's/^/* /' /etc/ssh/ssh_host_ed25519_key.pub >/root/.ssh/known_hosts

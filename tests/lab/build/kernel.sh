@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel as Debian builds it, its headers, what modules for it are compiled with
-# and, where it has Rust, the metadata of its crates, which Debian leaves out.
+# A kernel as Debian builds it, its headers, and what modules for it are compiled with.
 set -euo pipefail
 kver=$1 version=$2 series=$3 suite=$4 compiler=$5
 modules=/lib/modules/$kver/kernel source=/usr/src/linux-lab-$series
@@ -19,13 +18,7 @@ unpack_arm64() {
 	done
 	apt-get download "${kernel[@]}" "linux-headers-$kver:arm64=$version" "linux-source-$series=$version" \
 		"linux-headers-${kver%-arm64*}-common=$version" "linux-kbuild-${kver%-arm64*}=$version"
-	for deb in linux-{image,base,binary,modules}-*.deb; do
-		[ ! -e "$deb" ] || dpkg-deb -x "$deb" /
-	done
-	# rust-metadata asks dpkg of these. What is installed above this knows nothing of it.
-	cp -a /var/lib/dpkg /tmp/dpkg
-	export DPKG_ADMINDIR=/tmp/dpkg ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
-	dpkg --unpack --force-depends linux-{headers,kbuild,source}-*.deb
+	for deb in *.deb; do dpkg-deb -x "$deb" /; done
 }
 
 # older_binutils: assembler and linker of the kernel's own release, in /opt/binutils: they
@@ -56,8 +49,6 @@ tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=
 	--wildcards '*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*' \
 	'*/scripts/checkpatch.pl' '*/scripts/spelling.txt' '*/scripts/const_structs.checkpatch' '*/scripts/extract-vmlinux' &
 kept=$!
-# In memory: a kernel's source is many small files.
-! grep -q '^CONFIG_RUST=y' "/usr/src/linux-headers-$kver/.config" || TMPDIR=/tmp /in/rust-metadata "$kver"
 
 # Each layer above this one has depmod read all modules: drivers of devices that no
 # guest has are left out. What guests load they unpack, emulated: it is unpacked here.
@@ -66,7 +57,10 @@ rm -rf "$modules"/sound "$modules"/drivers/net/{usb,wireless} \
 find "$modules"/{net,lib,crypto} "$modules"/drivers/{infiniband,net/ethernet/intel,virtio,char} -name '*.ko.xz' -exec xz -d {} +
 depmod "$kver"
 wait "$kept"
-dpkg --purge "linux-source-$series"
+case $kver in
+*-arm64*) rm "/usr/src/linux-source-$series.tar.xz" ;;
+*) dpkg --purge "linux-source-$series" ;;
+esac
 
 mkdir -p /boot
 [ -e "/boot/vmlinuz-$kver" ] || mv "/lib/modules/$kver/vmlinuz" "/boot/vmlinuz-$kver"
@@ -78,4 +72,4 @@ case $kver in
 esac
 [ -s "/boot/vmlinux-$kver" ]
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*
+rm -rf /var/log/*

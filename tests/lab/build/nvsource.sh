@@ -18,4 +18,3 @@ tar -xJf package/usr/src/nvidia-open-kernel.tar.xz -C "/usr/src/nvidia-$version"
 	'*/nvidia/nv-ibmnpu.h' '*/nvidia/nv-rsync.h' '*/nvidia/rmp2pdefines.h' \
 	'*/common/inc/nv-linux.h' '*/common/inc/os-interface.h' '*/common/inc/nvstatus*.h' \
 	'*/common/inc/nvtypes.h' '*/common/inc/cpuopsys.h'
-rm -rf /var/lib/apt/lists/*

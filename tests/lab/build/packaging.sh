@@ -10,4 +10,4 @@ apt-get update
 apt-get install -y --no-install-recommends build-essential debhelper dh-sequence-dkms dkms fakeroot git \
 	lintian man-db mandoc rpm rpmlint
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*
+rm -rf /var/log/*

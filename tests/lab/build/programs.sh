@@ -19,4 +19,4 @@ make -j2 ib_write_bw ib_read_lat ib_send_lat
 for program in ib_write_bw ib_read_lat ib_send_lat; do
 	install -D -m 755 "$program" "/usr/local/bin/$program-cuda"
 done
-rm -rf /var/lib/apt/lists/* /var/cache/apt/archives/*.deb /etc/apt/sources.list.d/source.list
+rm -rf /var/cache/apt/archives/*.deb /etc/apt/sources.list.d/source.list

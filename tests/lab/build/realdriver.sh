@@ -29,4 +29,4 @@ make -C "/lib/modules/$kver/build" M=/tmp/idlegpu modules
 install -D -m 644 -t "/lib/modules/$kver/updates/dkms" idlegpu/idlegpu.ko
 depmod "$kver"
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/cache/swcatalog
+rm -rf /var/cache/swcatalog

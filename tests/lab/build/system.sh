@@ -46,4 +46,4 @@ done
 printf 'blacklist %s\n' ahci i2c_i801 lpc_ich >/etc/modprobe.d/lab.conf
 
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*
+rm -rf /var/log/*

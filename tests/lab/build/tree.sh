@@ -23,4 +23,4 @@ grep '^CONFIG_RUST=y' /usr/src/matrix/.config
 build prepare modules_prepare
 apt-get purge -y "linux-source-$series"
 apt-get clean
-rm -rf /var/lib/apt/lists/* /var/log/*
+rm -rf /var/log/*

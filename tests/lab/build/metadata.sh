@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The metadata of a kernel's own Rust crates, which Debian leaves out, made as an administrator
+# has it made. Nothing for a kernel without Rust.
+set -euo pipefail
+kver=$1 version=$2 series=$3
+headers=linux-headers-$kver source=linux-source-$series
+
+grep -q '^CONFIG_RUST=y' "/usr/src/$headers/.config" || exit 0
+
+cd /tmp
+apt-get update
+apt-get download "$source=$version"
+# It asks dpkg which version headers and source have. Here dpkg has a list of its own: that of
+# the layers below is to stay as it is, for those that are stacked above this one.
+cp -a /var/lib/dpkg /tmp/dpkg
+export DPKG_ADMINDIR=/tmp/dpkg
+case $kver in
+*-arm64*)
+	export ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
+	apt-get download "$headers:arm64=$version"
+	;;
+esac
+dpkg --unpack --force-depends ./*.deb
+# In memory: a kernel's source is many small files.
+TMPDIR=/tmp /in/rust-metadata "$kver"
+rm "/usr/src/$source.tar.xz"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""How a layer is made: a directory that overlayfs stacks with others to one root file system, the
+result of one script run inside the layers below it.
+
+A layer's name ends in a hash of all that it was made from: its script, its inputs, the layer below
+it, and this file, all of it. So whoever edits this has every layer made again, the checker kernel
+too. What is no part of it: the mirror, since all of them have the same packages.
+
+A directory appears under its name only when it is complete, by a rename; so what is there can be
+trusted, what is not is made, and an interrupted build leaves nothing that anyone would use.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from layer import CACHE, LAB, Wrong, hash_of, killed_with_us, locked, logged, named, scratch
+
+# ---- the archive ------------------------------------------------------------------
+
+
+def known_to_apt():
+    """The mirror that this machine's own apt uses for Debian."""
+    format_of_lines = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
+    targets = ["apt-get", "indextargets", "--format", format_of_lines, "Created-By: Packages"]
+    listed = subprocess.run(targets, capture_output=True, text=True, check=False).stdout
+    ours = "Debian|Debian|"
+    return next((line[len(ours) :] for line in listed.splitlines() if line.startswith(ours)), None)
+
+
+@functools.cache
+def mirror():
+    """LAB_MIRROR, or the one this machine's own apt uses for Debian."""
+    found = os.environ.get("LAB_MIRROR") or known_to_apt()
+    if not found:
+        subprocess.run(["apt-get", "update"], capture_output=True, check=False)
+        found = known_to_apt()
+    if not found:
+        raise Wrong("apt on this machine knows no Debian mirror: give one with LAB_MIRROR=URL.")
+    return found.rstrip("/")
+
+
+def write_sources(where, *suites):
+    """WHERE/sources.list for apt. The first suite has to be there: a clear sentence before any long
+    step if it is not. An old one may have left the archive: its kernels are missing then, no others.
+    """
+
+    def answers(suite):
+        url = f"{mirror()}/dists/{suite}/Release"
+        ask = ["/usr/lib/apt/apt-helper", "download-file", url, where / "probe"]
+        return not subprocess.run(ask, capture_output=True, check=False).returncode
+
+    there = [suite for suite in suites if answers(suite)]
+    if suites[0] not in there:
+        raise Wrong(
+            f"the Debian mirror {mirror()} cannot be reached, and the cache in {CACHE} lacks what "
+            "this needs: check the network, or set LAB_MIRROR=URL."
+        )
+    lines = [f"deb {mirror()} {suite} main contrib non-free\n" for suite in there]
+    (where / "sources.list").write_text("".join(lines), encoding="utf-8")
+
+
+def debian(where, options, release, packages, **more):
+    """Makes a root of these packages. It keeps the archive's lists, which are more than half of what a
+    layer with a few packages would have to fetch: there apt only asks whether they are still true."""
+    unpack = [
+        "force-unsafe-io",
+        *(f"path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")),
+    ]
+    apt = ['APT::Install-Recommends "false"', 'Acquire::Languages "none"']
+    return subprocess.run(
+        killed_with_us(
+            "mmdebstrap",
+            "--mode=root",
+            "--skip=cleanup/apt/lists",
+            f"--include={','.join(packages)}",
+            *(f"--aptopt={option}" for option in apt),
+            *(f"--dpkgopt={option}" for option in unpack),
+            *options,
+            release,
+            where / "root",
+            where / "sources.list",
+        ),
+        check=False,
+        **more,
+    )
+
+
+# ---- commands in layers --------------------------------------------------------------
+
+# The mounts live in a namespace of their own and die with it; so do the processes,
+# whatever happens to this program.
+ENTER = r"""
+upper=$1 lower=$2 binds=$3
+shift 3
+mount -t overlay -o "lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work,redirect_dir=off,metacopy=off" lab "$upper/mnt"
+mount -t proc proc "$upper/mnt/proc"
+mount --rbind /dev "$upper/mnt/dev"
+mount -t tmpfs tmpfs "$upper/mnt/run"
+mount -t tmpfs tmpfs "$upper/mnt/tmp"
+for bind in $binds; do
+	IFS=: read -r from to mode <<<"$bind"
+	if [ -d "$from" ]; then mkdir -p "$upper/mnt$to"; else : >>"$upper/mnt$to"; fi
+	mount --bind "$from" "$upper/mnt$to"
+	[ -z "$mode" ] || mount -o "remount,bind,$mode" "$upper/mnt$to"
+done
+[ ! -e /etc/resolv.conf ] || cat /etc/resolv.conf >"$upper/mnt/run/resolv.conf"
+exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+	DEBIAN_FRONTEND=noninteractive chroot "$upper/mnt" "$@"
+"""
+
+
+def run_below(upper, stack, *command, binds=(), **options):
+    """Runs it in a chroot made of the layers in STACK (topmost first, colon-separated) with UPPER's
+    root/ on top to write to. Directories to share are in BINDS, as FROM:TO[:ro]."""
+    for name in ("root", "work", "mnt"):
+        (upper / name).mkdir(exist_ok=True)
+    lower = ":".join(f"layers/{name}/root" for name in stack.split(":"))
+    namespace = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    enter = ["bash", "-euc", ENTER, "in_layers", upper, lower, " ".join(binds)]
+    return subprocess.run(
+        killed_with_us("unshare", *namespace, *enter, *command),
+        cwd=CACHE,
+        stdin=subprocess.DEVNULL,
+        check=False,
+        **options,
+    )
+
+
+def in_layers(stack, *command, **options):
+    """The same, and nothing is kept."""
+    with scratch("scratch") as upper:
+        return run_below(upper, stack, *command, **options)
+
+
+# ---- one layer ---------------------------------------------------------------------------
+
+
+def layer_name(name, *words):
+    """Of a layer made from WORDS."""
+    return named(name, *words, hash_of(Path(__file__)))
+
+
+def built_name(name, stack, inputs, words):
+    """Of a layer that build() makes."""
+    return layer_name(name, stack, words, hash_of(LAB / f"build/{name}.sh", *inputs))
+
+
+def build(where, name, log, stack, inputs, words, suites):
+    """Runs build/NAME.sh inside STACK, with the directory /in holding the INPUTS, and with apt for
+    SUITES."""
+    (where / "in").mkdir()
+    for source in (*inputs, LAB / f"build/{name}.sh"):
+        subprocess.run(["cp", "-a", source, where / "in/"], check=True)
+    binds, hint = [f"{where}/in:/in:ro"], ""
+    if suites:
+        write_sources(where, *suites)
+        binds.append(f"{where}/sources.list:/etc/apt/sources.list:ro")
+        hint = " If the archive has dropped what this wants, tests/run update looks again."
+    script = ["bash", "-eu", f"/in/{name}.sh", *words]
+    run = functools.partial(run_below, where, stack, *script, binds=binds)
+    logged(log, f"building the layer '{name}'", run, hint)
+
+
+def finish(where, full):
+    """The finished root/ of WHERE becomes a layer."""
+    (where / "layer").mkdir()
+    (where / "root").rename(where / "layer/root")
+    shutil.rmtree(where / "layer/root/in", ignore_errors=True)
+    subprocess.run(["sync", "-f", where / "layer"], check=True)
+    (where / "layer").rename(CACHE / "layers" / full)
+
+
+def unless_there(full, make):
+    """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the same
+    one, one makes it, and the other waits and looks again."""
+    path, waiting = CACHE / "layers" / full, CACHE / "tmp" / f"{full}.building"
+    if not path.is_dir():
+        with locked(waiting):
+            if not path.is_dir():
+                with scratch(full) as where:
+                    make(where)
+                    finish(where, full)
+        waiting.unlink(missing_ok=True)
+    os.utime(path)
+    return full
