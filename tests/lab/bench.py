@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from guest import Guest
-from layer import CACHE, TOP, Wrong, say
+from cache import CACHE, TOP, Wrong, say
 from layers import layers
 from making import in_layers
 

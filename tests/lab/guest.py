@@ -10,7 +10,7 @@ import threading
 import time
 
 from ktap import Ktap
-from layer import CACHE, TOP, Wrong, killed_with_us, new_dir, say
+from cache import CACHE, TOP, Wrong, killed_with_us, new_dir, say
 from making import in_layers
 
 # How the guest runs: emulated (tcg) or kvm. With a thread for each of its processors (multi)

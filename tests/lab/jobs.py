@@ -12,7 +12,7 @@ from pathlib import Path
 
 from guest import Guest, pair, seconds_since
 from ktap import Result
-from layer import CACHE, LAB, TOP, Wrong, locked, named, say
+from cache import CACHE, LAB, TOP, Wrong, locked, named, say
 from layers import Layers, layers, machines
 from making import in_layers
 

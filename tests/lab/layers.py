@@ -45,9 +45,12 @@ import threading
 import time
 from collections import namedtuple
 
-import layer
+import cache
 import making
-from layer import CACHE, LAB, RELEASE, TOP, Wrong, say, scratch
+from cache import CACHE, LAB, TOP, Wrong, say, scratch
+
+# The release whose programs most guests run (kernels has the others).
+RELEASE = "trixie"
 
 Machine = namedtuple("Machine", "machine kwant ksuite kpackages kcompiler kground kdriver krelease machine_is kflavour")
 
@@ -90,7 +93,7 @@ def archive(base):
         with scratch("archive") as where:
             making.write_sources(where, *suites_of(RELEASE))
             binds = [f"{where}/sources.list:/etc/apt/sources.list:ro", f"{where}:/out"]
-            layer.logged("archive", "listing the archive", functools.partial(making.in_layers, base, "bash", "-euc", r"""
+            cache.logged("archive", "listing the archive", functools.partial(making.in_layers, base, "bash", "-euc", r"""
                 apt-get update
                 apt-cache madison $(apt-cache pkgnames | grep -E "^linux-(image|headers|source)-[0-9]|^nvidia-kernel-dkms\$") |
                     tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list""", binds=binds))
@@ -147,7 +150,7 @@ class Layers:
 
         def fill(where):
             making.write_sources(where, *suites_of(release))
-            layer.logged(name, "making the base system", functools.partial(making.debian, where, options, release, packages))
+            cache.logged(name, "making the base system", functools.partial(making.debian, where, options, release, packages))
 
         full = making.layer_name(f"{name}-{release}", options, packages)
         return self.make(full, name, f"Debian {release} (a minute or two)", fill)

@@ -14,14 +14,18 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from layer import CACHE, LAB, Wrong, hash_of, killed_with_us, locked, logged, named, scratch
+from cache import CACHE, LAB, Wrong, hash_of, killed_with_us, locked, logged, named, scratch
+
+Done = subprocess.CompletedProcess[Any]
 
 # ---- the archive ------------------------------------------------------------------
 
 
-def known_to_apt():
+def known_to_apt() -> str | None:
     """The mirror that this machine's own apt uses for Debian."""
     format_of_lines = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
     targets = ["apt-get", "indextargets", "--format", format_of_lines, "Created-By: Packages"]
@@ -31,7 +35,7 @@ def known_to_apt():
 
 
 @functools.cache
-def mirror():
+def mirror() -> str:
     """LAB_MIRROR, or the one this machine's own apt uses for Debian."""
     found = os.environ.get("LAB_MIRROR") or known_to_apt()
     if not found:
@@ -42,14 +46,14 @@ def mirror():
     return found.rstrip("/")
 
 
-def write_sources(where, *suites):
+def write_sources(where: Path, *suites: str) -> None:
     """WHERE/sources.list for apt. The first suite has to be there: a clear sentence before any long
-    step if it is not. An old one may have left the archive: its kernels are missing then, no others.
-    """
+    step if it is not. An old one may have left the archive: then its kernels are missing, and no
+    others."""
 
-    def answers(suite):
+    def answers(suite: str) -> bool:
         url = f"{mirror()}/dists/{suite}/Release"
-        ask = ["/usr/lib/apt/apt-helper", "download-file", url, where / "probe"]
+        ask = ["/usr/lib/apt/apt-helper", "download-file", url, f"{where}/probe"]
         return not subprocess.run(ask, capture_output=True, check=False).returncode
 
     there = [suite for suite in suites if answers(suite)]
@@ -62,9 +66,9 @@ def write_sources(where, *suites):
     (where / "sources.list").write_text("".join(lines), encoding="utf-8")
 
 
-def debian(where, options, release, packages, **more):
-    """Makes a root of these packages. It keeps the archive's lists, which are more than half of what a
-    layer with a few packages would have to fetch: there apt only asks whether they are still true."""
+def debian(where: Path, options: list[str], release: str, packages: list[str], **more: Any) -> Done:
+    """Makes a root of these packages. It keeps the archive's lists, which are more than half of
+    what a layer with a few packages would have to fetch: apt there only asks if they are true."""
     unpack = [
         "force-unsafe-io",
         *(f"path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")),
@@ -95,7 +99,8 @@ def debian(where, options, release, packages, **more):
 ENTER = r"""
 upper=$1 lower=$2 binds=$3
 shift 3
-mount -t overlay -o "lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work,redirect_dir=off,metacopy=off" lab "$upper/mnt"
+dirs="lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work"
+mount -t overlay -o "$dirs,redirect_dir=off,metacopy=off" lab "$upper/mnt"
 mount -t proc proc "$upper/mnt/proc"
 mount --rbind /dev "$upper/mnt/dev"
 mount -t tmpfs tmpfs "$upper/mnt/run"
@@ -112,7 +117,9 @@ exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=
 """
 
 
-def run_below(upper, stack, *command, binds=(), **options):
+def run_below(
+    upper: Path, stack: str, *command: object, binds: Iterable[str] = (), **options: Any
+) -> Done:
     """Runs it in a chroot made of the layers in STACK (topmost first, colon-separated) with UPPER's
     root/ on top to write to. Directories to share are in BINDS, as FROM:TO[:ro]."""
     for name in ("root", "work", "mnt"):
@@ -129,7 +136,7 @@ def run_below(upper, stack, *command, binds=(), **options):
     )
 
 
-def in_layers(stack, *command, **options):
+def in_layers(stack: str, *command: object, **options: Any) -> Done:
     """The same, and nothing is kept."""
     with scratch("scratch") as upper:
         return run_below(upper, stack, *command, **options)
@@ -138,17 +145,25 @@ def in_layers(stack, *command, **options):
 # ---- one layer ---------------------------------------------------------------------------
 
 
-def layer_name(name, *words):
+def layer_name(name: str, *words: object) -> str:
     """Of a layer made from WORDS."""
     return named(name, *words, hash_of(Path(__file__)))
 
 
-def built_name(name, stack, inputs, words):
+def built_name(name: str, stack: str, inputs: Iterable[Path], words: object) -> str:
     """Of a layer that build() makes."""
     return layer_name(name, stack, words, hash_of(LAB / f"build/{name}.sh", *inputs))
 
 
-def build(where, name, log, stack, inputs, words, suites):
+def build(
+    where: Path,
+    name: str,
+    log: str,
+    stack: str,
+    inputs: Iterable[Path],
+    words: Sequence[str],
+    suites: list[str],
+) -> None:
     """Runs build/NAME.sh inside STACK, with the directory /in holding the INPUTS, and with apt for
     SUITES."""
     (where / "in").mkdir()
@@ -164,7 +179,7 @@ def build(where, name, log, stack, inputs, words, suites):
     logged(log, f"building the layer '{name}'", run, hint)
 
 
-def finish(where, full):
+def finish(where: Path, full: str) -> None:
     """The finished root/ of WHERE becomes a layer."""
     (where / "layer").mkdir()
     (where / "root").rename(where / "layer/root")
@@ -173,9 +188,9 @@ def finish(where, full):
     (where / "layer").rename(CACHE / "layers" / full)
 
 
-def unless_there(full, make):
-    """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the same
-    one, one makes it, and the other waits and looks again."""
+def unless_there(full: str, make: Callable[[Path], None]) -> str:
+    """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the
+    same one, one makes it, and the other waits and looks again."""
     path, waiting = CACHE / "layers" / full, CACHE / "tmp" / f"{full}.building"
     if not path.is_dir():
         with locked(waiting):

@@ -11,14 +11,13 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 LAB = Path(__file__).resolve().parent
 TOP = LAB.parent.parent
 CACHE = Path(os.environ.get("LAB_CACHE", "/var/cache/nv-peer-mem-lab"))
-
-# The release whose programs most guests run (kernels has the others).
-RELEASE = "trixie"
 
 printing = threading.Lock()
 
@@ -27,12 +26,12 @@ class Wrong(Exception):
     """Something that the user should read, and no trace of Python."""
 
 
-def say(who, text):
+def say(who: str, text: str) -> None:
     with printing:
         print(f"[{who}] {text}", flush=True)
 
 
-def killed_with_us(*command):
+def killed_with_us(*command: object) -> list[str]:
     """The command, which ends when the thread that starts it does."""
     return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
@@ -40,7 +39,7 @@ def killed_with_us(*command):
 # ---- the cache ------------------------------------------------------------------
 
 
-def new_dir(kind, name):
+def new_dir(kind: str, name: str) -> tuple[Path, int]:
     """A directory of the cache, locked while this process lives."""
     path = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=CACHE / kind))
     lock = os.open(path / "lock", os.O_CREAT | os.O_WRONLY)
@@ -49,39 +48,46 @@ def new_dir(kind, name):
 
 
 @contextlib.contextmanager
-def scratch(name):
+def scratch(name: str) -> Iterator[Path]:
     path, lock = new_dir("tmp", name)
     try:
         yield path
     finally:
-        # By a program that is fast where a kernel's tree was copied; once the lock is gone another run may
-        # take what is left for a leftover.
+        # By a program that is fast where a kernel's tree was copied; once the lock is gone another
+        # run may take what is left for a leftover.
         subprocess.run(["rm", "-rf", path], check=False)
         os.close(lock)
 
 
 @contextlib.contextmanager
-def locked(path):
+def locked(path: Path) -> Iterator[None]:
     with open(path, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def prepare_cache():
+def prepare_cache() -> None:
     # What a container may lack though its user is root.
     mounts = ["unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     if subprocess.run(mounts, capture_output=True, check=False).returncode:
-        raise Wrong("mounting is not allowed here, though this is root: in a container it wants --privileged "
-                    "(or CAP_SYS_ADMIN, and no seccomp or AppArmor profile that forbids it).")
+        raise Wrong(
+            "mounting is not allowed here, though this is root: in a container it wants "
+            "--privileged (or CAP_SYS_ADMIN, and no seccomp or AppArmor profile that forbids it)."
+        )
     try:
         for name in ("layers", "log", "tmp", "run", "results", "cargo"):
             (CACHE / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Wrong(f"cannot write to {CACHE}: choose another directory with LAB_CACHE=DIR.") from error
+        raise Wrong(
+            f"cannot write to {CACHE}: choose another directory with LAB_CACHE=DIR."
+        ) from error
     # Enough for a run when the layers are there, for a build when not.
     need, free = 3 if any(CACHE.glob("layers/base-*")) else 8, shutil.disk_usage(CACHE).free >> 30
     if free < need:
-        raise Wrong(f"the lab needs {need} GB free in {CACHE}, only {free} GB are: make room or set LAB_CACHE=DIR.")
+        raise Wrong(
+            f"the lab needs {need} GB free in {CACHE}, only {free} GB are: make room or set "
+            "LAB_CACHE=DIR."
+        )
     # Of builds and runs that died: each holds a lock while it lives.
     for path in [*CACHE.glob("tmp/*/"), *CACHE.glob("run/*/")]:
         with contextlib.suppress(OSError), open(path / "lock", "a", encoding="utf-8") as lock:
@@ -97,10 +103,10 @@ def prepare_cache():
 
 
 @functools.cache
-def hash_of(*paths):
+def hash_of(*paths: Path) -> str:
     """Of the files' names, contents, modes and links; directories whole."""
     found = hashlib.sha256()
-    for top in map(Path, paths):
+    for top in paths:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             name = path.relative_to(top.parent)
             if "target" not in name.parts and (path.is_symlink() or path.is_file()):
@@ -109,12 +115,12 @@ def hash_of(*paths):
     return found.hexdigest()
 
 
-def named(name, *words):
+def named(name: str, *words: object) -> str:
     return f"{name}-{hashlib.sha256(repr(words).encode()).hexdigest()[:12]}"
 
 
-def logged(name, what, run, hint=""):
-    """RUN(stdout=..., stderr=...) with its output in the log NAME, whose end is shown if it fails."""
+def logged(name: str, what: str, run: Callable[..., Any], hint: str = "") -> None:
+    """RUN(stdout=..., stderr=...) with its output in the log NAME; the end is shown if it fails."""
     log = CACHE / "log" / f"{name}.log"
     with open(log, "w", encoding="utf-8") as out:
         failed = run(stdout=out, stderr=subprocess.STDOUT).returncode
@@ -122,6 +128,10 @@ def logged(name, what, run, hint=""):
         return
     text = log.read_text(errors="replace")
     if "No space left on device" in text:
-        hint = f" There is no space left: make room in {CACHE}, in memory (/tmp of a build is there), or set LAB_CACHE=DIR."
-    say(name, "\n".join(["--- last lines of the log ---", *text.splitlines()[-40:], f"--- whole log: {log} ---"]))
+        hint = (
+            f" There is no space left: make room in {CACHE}, in memory (/tmp of a build is there), "
+            "or set LAB_CACHE=DIR."
+        )
+    end = text.splitlines()[-40:]
+    say(name, "\n".join(["--- last lines of the log ---", *end, f"--- whole log: {log} ---"]))
     raise Wrong(f"{what} failed; nothing of it is kept.{hint}")
