@@ -59,7 +59,7 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "src")]
 
 # What a release is made of. Tests are in it, but make no difference here.
 RELEASED = [*MODULE, *(TOP / name for name in (
-    "nv_peer_mem.conf", "build_release.sh", "README.md", "LICENSE", "LICENSES", ".gitignore", "init.d", "docs", "debian", "rpm"))]
+    "nv_peer_mem.conf", "build_release.sh", "README.md", "LICENSE", "LICENSES", ".gitignore", "init.d", "nvpm", "nvpm.sh", "completions", "docs", "debian", "rpm"))]
 
 
 def table(path):
@@ -321,7 +321,7 @@ class Layers:
         self.add("hosts", "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts", on=self.lab_base, network=True)
 
     def extra_service(self):
-        self.add("service", "service", TOP / "init.d", TOP / "nv_peer_mem.conf", on=self.lab_base)
+        self.add("service", "service", *(TOP / name for name in ("init.d", "nvpm", "nvpm.sh", "nv_peer_mem.conf")), on=self.lab_base)
 
     def extra_python(self):
         self.add("python", "all of Python, and matplotlib", on=self.lab_base, network=True)

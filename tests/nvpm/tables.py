@@ -14,8 +14,8 @@ line before it, behind `=>`. Changes:
     each A | B      the whole machine once for A, once for B, with that in the place of each %
     not good ID...  these facts are no failure below, where nothing is expected of them
 
-`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, in init.d, which is in PATH, as
-is nvpm. `said MODULE TEXT` asks what to do when modprobe has said TEXT of MODULE, and expects a part of
+`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, where everything is installed, which is in PATH,
+as is nvpm. `said MODULE TEXT` asks what to do when modprobe has said TEXT of MODULE, and expects a part of
 the answer. Where nothing is run, `nvpm status` is, in all its forms, which must agree. What is expected of it:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    there are these facts, with parts of these texts;
@@ -41,21 +41,18 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
+from installed import SERVICE
 from machine import ALIASES, Machine
+from nvpm import commands
+from nvpm import machine as subject
 
 HERE = Path(__file__).resolve().parent
-SERVICE = HERE.parents[1] / "init.d"
 TOOLS = ("modinfo", "mokutil", "ofed_info", "rpm", "systemctl")
 FORMS = ("status", "status --json", "status --prometheus")
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(SERVICE))
-from nvpm import commands  # noqa: E402 (it lies there)
-from nvpm import machine as subject  # noqa: E402
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
 SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
 EXPECTATIONS = ("good", "warn", "bad", "none", "no", "metric", "exit", "prints", "line", "says", "lines", "json")
@@ -222,7 +219,7 @@ class Player:
             (scratch / "bin" / name).symlink_to(HERE / "tool")
         (scratch / "bin/nvpm").symlink_to(SERVICE / "nvpm.sh")
         path = f"{scratch}/bin:{SERVICE}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "NVPM_SYSROOT": str(scratch / "machine"), "PATH": path, "PYTHONDONTWRITEBYTECODE": "", **more}
+        self.environment = {**os.environ, "NVPM_SYSROOT": str(scratch / "machine"), "SERVICE": str(SERVICE), "PATH": path, "PYTHONDONTWRITEBYTECODE": "", **more}
         self.looks = 0
 
     def play(self, lines):

@@ -5,11 +5,8 @@ of it, compiled and run."""
 import ctypes
 import os
 import subprocess
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "init.d"))
-from nvpm.selftest import abi  # noqa: E402 (it lies there)
+from nvpm.selftest import abi
 
 # The library's own copy of these is larger where it is newer.
 GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")

@@ -5,14 +5,14 @@ import ast
 import re
 
 import pytest
-from tables import SERVICE
+from installed import TOP
 
-FILES = sorted((SERVICE / "nvpm").rglob("*.py"))
+FILES = sorted((TOP / "nvpm").rglob("*.py"))
 # Words of the library that came later: of subprocess, typing, re, math and others.
 LATER = re.compile(r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|Protocol|TypedDict|strict=|dirs_exist_ok")
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SERVICE)))
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(TOP)))
 def test_python_3_6(file):
     text = file.read_text(encoding="utf-8")
     ast.parse(text, feature_version=(3, 6))

@@ -2,6 +2,8 @@
 """What nvpm says of the machines of each table. In selftest's it has doubles of libcuda and libibverbs."""
 
 import pytest
+from installed import TOP
+from machine import ALIASES
 from tables import HERE, Player, machines
 
 
@@ -31,3 +33,12 @@ def test_commands(lines, tmp_path, record_property):
 @each("selftest")
 def test_selftest(lines, tmp_path, record_property):
     played(Player(tmp_path, PYTHONPATH=str(HERE / "doubles")), lines, record_property)
+
+
+def test_in_the_sources(tmp_path):
+    """nvpm also runs where it was written; there the service's functions are in another directory."""
+    player = Player(tmp_path)
+    (tmp_path / "bin/nvpm").unlink()
+    (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")
+    lines = [f"{ALIASES['@conf']} = ONBOOT=no", "$ nvpm status", "line on boot no: ONBOOT=no in /etc/infiniband/nv_peer_mem.conf"]
+    assert not player.play(list(enumerate(lines, 1)))

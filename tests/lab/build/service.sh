@@ -7,5 +7,5 @@ lib=/usr/lib/nvidia-peer-memory
 install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem
 install -D -m 644 -t /etc/infiniband /in/nv_peer_mem.conf
 mkdir -p "$lib"
-cp -a /in/init.d/nvpm /in/init.d/nvpm.sh /in/init.d/conf.sh "$lib"
+cp -a /in/nvpm /in/nvpm.sh /in/init.d/conf.sh "$lib"
 ln -s "$lib/nvpm.sh" /usr/sbin/nvpm

@@ -6,6 +6,7 @@ so is who has not given everything back. In the environment:
 
     GPUS=N          that many (1)
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
+    SERVICE=DIR     where nvpm lies
     DOUBLE=WORD     what goes wrong; see the uses of TOLD
 """
 
@@ -15,9 +16,8 @@ import errno
 import os
 import sys
 from collections import Counter
-from pathlib import Path
 
-sys.path.insert(0, os.environ.get("SERVICE") or str(Path(__file__).resolve().parents[3] / "init.d"))
+sys.path.insert(0, os.environ["SERVICE"])
 from nvpm.selftest import abi  # noqa: E402 (it lies there)
 
 sys.path.pop(0)

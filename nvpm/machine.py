@@ -106,11 +106,16 @@ def rust(machine: Machine) -> str:
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
+# Where the package puts the service's shell functions, and where the sources have them.
+PARSERS = ("conf.sh", "init.d/conf.sh")
+
+
 @once
 def configuration(machine: Machine) -> List[Tuple[str, str]]:
     """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood. The service's shell
     functions parse it, because the service reads it also without Python."""
-    parser = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "conf.sh")
+    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    parser = next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
     said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]
     return [tuple(line.split(" ", 1)) for line in said.split("\n") if line]
 

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Where nvpm and the service's scripts are while they are tested."""
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+
+
+def installed():
+    """A directory that has everything where the packages put it, until the tests end."""
+    directory = tempfile.mkdtemp(prefix="nvpm.")
+    atexit.register(shutil.rmtree, directory)
+    shutil.copytree(TOP / "init.d", directory, dirs_exist_ok=True)
+    for name in ("nvpm", "completions"):
+        shutil.copytree(TOP / name, Path(directory, name), ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / "nvpm.sh", directory)
+    return Path(directory)
+
+
+SERVICE = installed()
