@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The commands and their options."""
+
 import argparse
 import os
 import subprocess
@@ -29,7 +30,9 @@ class Parser(argparse.ArgumentParser):
     """Of a command. CODES are the exit codes of its help and of wrong options."""
 
     def __init__(self, name, description, epilog, codes=(0, 2)):
-        super().__init__(prog="nvpm " + name, description=description, epilog=epilog, formatter_class=Formatter)
+        super().__init__(
+            prog="nvpm " + name, description=description, epilog=epilog, formatter_class=Formatter
+        )
         self.codes = codes
 
     def exit(self, status=0, message=None):
@@ -43,12 +46,19 @@ def say(lines):
 
 def status(machine, words):
     from . import printers, report, text
+
     parser = Parser(
-        "status", "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
-        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, so that a failed collector differs from an unloaded module.")
+        "status",
+        "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
+        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, so that a failed collector differs from an unloaded module.",
+    )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="one object for machines")
-    forms.add_argument("--prometheus", action="store_true", help="metrics for the node exporter's textfile collector")
+    forms.add_argument(
+        "--prometheus",
+        action="store_true",
+        help="metrics for the node exporter's textfile collector",
+    )
     options, found = parser.parse_args(words), report.report(machine)
     if options.prometheus:
         return say(printers.as_metrics(found))
@@ -58,54 +68,79 @@ def status(machine, words):
 
 def check(machine, words):
     from . import printers, report
-    parser = Parser("check", "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
-                    "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
-                    codes=(printers.UNKNOWN, printers.UNKNOWN))
-    parser.add_argument("-i", "--ignore", metavar="ID", action="append", default=[], help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for whatever follows: use/failed_*")
+
+    parser = Parser(
+        "check",
+        "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
+        "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
+        codes=(printers.UNKNOWN, printers.UNKNOWN),
+    )
+    parser.add_argument(
+        "-i",
+        "--ignore",
+        metavar="ID",
+        action="append",
+        default=[],
+        help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for whatever follows: use/failed_*",
+    )
     ignored = ",".join(parser.parse_args(words).ignore).split(",")
     try:
         line, code = printers.as_plugin(report.report(machine), ignored)
     except Exception as error:  # a monitor has to see it, whatever it is
-        line, code = printers.plugin(printers.UNKNOWN, "%s: %s" % (type(error).__name__, error)), printers.UNKNOWN
+        line, code = (
+            printers.plugin(printers.UNKNOWN, f"{type(error).__name__}: {error}"),
+            printers.UNKNOWN,
+        )
     return say([line]) or code
 
 
 def regions(machine, words):
     from . import regions as listing
-    parser = Parser("regions", "Lists which process has which GPU memory registered.",
-                    "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not loaded.")
+
+    parser = Parser(
+        "regions",
+        "Lists which process has which GPU memory registered.",
+        "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not loaded.",
+    )
     parser.add_argument("--json", action="store_true", help="one object for machines")
     form = listing.as_json if parser.parse_args(words).json else listing.as_text
     try:
         return say(form(machine))
     except listing.Unreadable as reason:
-        sys.stderr.write("nvpm regions: %s\n" % reason.args[1])
+        sys.stderr.write(f"nvpm regions: {reason.args[1]}\n")
         return reason.args[0]
 
 
 def selftest(machine, words):
     from .selftest import main
+
     return main.main(machine, words)
 
 
 def usage(machine, words):
     """The commands; without any, the state, too."""
     from . import report, text
-    return say([USAGE.rstrip()] + ([] if words else ["", text.Text(report.report(machine)).headline()]))
+
+    return say(
+        [USAGE.rstrip()] + ([] if words else ["", text.Text(report.report(machine)).headline()])
+    )
 
 
 # What the service's script and the packages ask.
 
 IN_USE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
+
 def explain(machine, words):
     """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without TEXT, if our module is not installed."""
     from .explain import Advice
+
     return say([Advice(machine, *words).advice() if words[1:] else Advice(machine)["install"]])
 
 
 def holders(machine, _words):
     from .regions import holders as who
+
     return say(who(machine))
 
 
@@ -115,16 +150,28 @@ def leave(machine, words):
     keep a package from being removed."""
     from .machine import MODULE
     from .place import kernel_of_another
+
     if kernel_of_another(machine):
-        return say(["nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."])
-    if not os.access(words[0], os.X_OK) or not subprocess.call([words[0], "stop"]) or not machine.loaded(MODULE):
+        return say(
+            [
+                "nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."
+            ]
+        )
+    if (
+        not os.access(words[0], os.X_OK)
+        or not subprocess.call([words[0], "stop"])
+        or not machine.loaded(MODULE)
+    ):
         return 0
     if machine.text("/sys/module/nv_peer_mem/refcnt") not in ("", "0"):
         return IN_USE
     return say(["nv_peer_mem: the module stays loaded until the next boot."])
 
 
-COMMANDS = {command.__name__: command for command in (status, regions, check, selftest, explain, holders, leave)}
+COMMANDS = {
+    command.__name__: command
+    for command in (status, regions, check, selftest, explain, holders, leave)
+}
 
 
 def main(machine, words):
@@ -133,5 +180,5 @@ def main(machine, words):
         return COMMANDS[name](machine, words[1:])
     if name in ("help", "-h", "--help"):
         return usage(machine, words)
-    sys.stderr.write("nvpm: there is no command '%s'.\n%s" % (name, USAGE))
+    sys.stderr.write(f"nvpm: there is no command '{name}'.\n{USAGE}")
     return 2

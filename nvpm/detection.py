@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and none asks the module: this repeats their tests."""
+
 import os
 import re
 
@@ -7,7 +8,11 @@ from .core import peer_memory_in
 from .fact import first, good, none, warn
 from .machine import CONF, MODULE, PEERS, SERVICE, configured
 
-NV_MEM, OTHER_NAME, OWN_NAME = PEERS + "/nv_mem/version", "/sys/module/nvidia_peermem/version", "/sys/module/nv_peer_mem/version"
+NV_MEM, OTHER_NAME, OWN_NAME = (
+    PEERS + "/nv_mem/version",
+    "/sys/module/nvidia_peermem/version",
+    "/sys/module/nv_peer_mem/version",
+)
 
 LOADED = "nvidia_peermem in /proc/modules"
 
@@ -41,15 +46,49 @@ def facts(machine):
     listed = re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE)
     for program, files in PROGRAMS.items():
         found = [file for file in files if (listed if file == LOADED else machine.exists(file))]
-        yield from first("detection", program, [
-            (found, good, "yes: " + "".join(found[:1])),
-            (True, warn, "no: it looks for " + " ".join(files), (UPDATE.get(program, "") + marker).strip())])
+        yield from first(
+            "detection",
+            program,
+            [
+                (found, good, "yes: " + "".join(found[:1])),
+                (
+                    True,
+                    warn,
+                    "no: it looks for " + " ".join(files),
+                    (UPDATE.get(program, "") + marker).strip(),
+                ),
+            ],
+        )
     # libfabric also looks at the name of the device, which has to show its maker.
-    devices = [name for name in map(os.path.basename, machine.glob("/sys/class/infiniband/*")) if re.search(NAMES, name)]
-    yield from first("detection", "libfabric", [
-        (not peer_memory_in(machine), warn, "no: there is no ib_register_peer_memory_client in /proc/kallsyms", SERVICE + " start"),
-        (devices, good, "yes: ib_register_peer_memory_client in /proc/kallsyms, device " + "".join(devices[:1])),
-        (True, warn, "no: no RDMA device has mlx, bnxt_re or roce in its name", "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).")])
+    devices = [
+        name
+        for name in map(os.path.basename, machine.glob("/sys/class/infiniband/*"))
+        if re.search(NAMES, name)
+    ]
+    yield from first(
+        "detection",
+        "libfabric",
+        [
+            (
+                not peer_memory_in(machine),
+                warn,
+                "no: there is no ib_register_peer_memory_client in /proc/kallsyms",
+                SERVICE + " start",
+            ),
+            (
+                devices,
+                good,
+                "yes: ib_register_peer_memory_client in /proc/kallsyms, device "
+                + "".join(devices[:1]),
+            ),
+            (
+                True,
+                warn,
+                "no: no RDMA device has mlx, bnxt_re or roce in its name",
+                "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx).",
+            ),
+        ],
+    )
 
 
 def marker_advice(machine):
@@ -57,5 +96,8 @@ def marker_advice(machine):
     if machine.exists(OTHER_NAME):
         return ""
     if configured(machine, "MARKER") == "yes":
-        return SERVICE + " restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
-    return "Set MARKER=yes in %s, then %s restart: that adds a module named nvidia_peermem." % (CONF, SERVICE)
+        return (
+            SERVICE
+            + " restart: it says why the module nvidia_peermem, which MARKER=yes asks for, is not there."
+        )
+    return f"Set MARKER=yes in {CONF}, then {SERVICE} restart: that adds a module named nvidia_peermem."

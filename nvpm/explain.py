@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints one word of errno."""
+
 import os
 import re
 
@@ -14,46 +15,96 @@ REINSTALL = "Install the package that it comes from again, for kernel {kernel}: 
 OTHER_CALLBACK = (
     "The module nv_peer_mem_callback stays loaded until the next boot, and this version of "
     "nv_peer_mem needs another one: reboot. Until then only the version of nv_peer_mem that was "
-    "loaded before can be loaded.")
+    "loaded before can be loaded."
+)
 
 # What modprobe or the kernel has said, and what to do; for some modules it differs. The first match counts, because kernels say several things.
 # {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER.
 SAID = (
     # The last words alone are said of every module that uses a proprietary driver.
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
-    ("Key was rejected|Required key not available|is rejected|unsigned module loading is restricted",
-     "Secure Boot is on, and {module} or a module that it needs is not signed with a key that this machine trusts. {to_enrol}"),
-    ("' is unsupported", "SLES loads no module that SUSE does not support unless it is allowed to: echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf"),
+    (
+        "Key was rejected|Required key not available|is rejected|unsigned module loading is restricted",
+        "Secure Boot is on, and {module} or a module that it needs is not signed with a key that this machine trusts. {to_enrol}",
+    ),
+    (
+        "' is unsupported",
+        "SLES loads no module that SUSE does not support unless it is allowed to: echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf",
+    ),
     ("unning install command", "{forbidden}"),
-    ("not supported by open|does not include the required GPU", "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). Install the proprietary one, then build nv_peer_mem again: {rebuild}"),
-    ("requires use of the NVIDIA open kernel modules", "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one."),
-    ("Legacy drivers",
-     "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last series that does; nv_peer_mem needs 535 or later."),
-    ("probe routine was not called|obtained ownership", "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, " + NEW_INITRAMFS +
-     " If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there."),
-    ("API mismatch", "The NVIDIA driver was updated while the old one was loaded: programs and kernel module have two versions. Reboot."),
+    (
+        "not supported by open|does not include the required GPU",
+        "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). Install the proprietary one, then build nv_peer_mem again: {rebuild}",
+    ),
+    (
+        "requires use of the NVIDIA open kernel modules",
+        "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one.",
+    ),
+    (
+        "Legacy drivers",
+        "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last series that does; nv_peer_mem needs 535 or later.",
+    ),
+    (
+        "probe routine was not called|obtained ownership",
+        "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, "
+        + NEW_INITRAMFS
+        + " If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there.",
+    ),
+    (
+        "API mismatch",
+        "The NVIDIA driver was updated while the old one was loaded: programs and kernel module have two versions. Reboot.",
+    ),
     ("nvidia_peermem is loaded", "Unload it: " + UNLOAD_PEERMEM),
-    ("refuses the client", "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers."),
-    ("the values of this parameter are",
-     "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters."),
-    ("version magic", {MODULE: "{module} was built for another kernel. {to_unlink}Build it for this one: {build}",
-                       "": "{module} was built for another kernel. " + REINSTALL}),
+    (
+        "refuses the client",
+        "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers.",
+    ),
+    (
+        "the values of this parameter are",
+        "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters.",
+    ),
+    (
+        "version magic",
+        {
+            MODULE: "{module} was built for another kernel. {to_unlink}Build it for this one: {build}",
+            "": "{module} was built for another kernel. " + REINSTALL,
+        },
+    ),
     # The callback module outlives the version of nv_peer_mem that it came with. Where the kernel's
     # log cannot be read there is the word of errno.
-    ("that is loaded is of another version|disagrees about version of symbol nvpm_callback"
-     "|rotocol not supported", OTHER_CALLBACK),
+    (
+        "that is loaded is of another version|disagrees about version of symbol nvpm_callback"
+        "|rotocol not supported",
+        OTHER_CALLBACK,
+    ),
     ("Unknown symbol nvpm_callback", "{callback_lacks}"),
     ("disagrees about version of symbol", "{disagrees}"),
-    ("Unknown symbol ib_(un)?register_peer_memory_client", "The RDMA core that is loaded has no peer memory. " + INSTALL_CORE),
+    (
+        "Unknown symbol ib_(un)?register_peer_memory_client",
+        "The RDMA core that is loaded has no peer memory. " + INSTALL_CORE,
+    ),
     ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
-    ("Unknown symbol|Exec format error", {MODULE: "{module} was not built for this kernel. {to_unlink}Build it again: {rebuild}",
-                                          "": "{module} was not built for this kernel. " + REINSTALL}),
+    (
+        "Unknown symbol|Exec format error",
+        {
+            MODULE: "{module} was not built for this kernel. {to_unlink}Build it again: {rebuild}",
+            "": "{module} was not built for this kernel. " + REINSTALL,
+        },
+    ),
     ("No such device", "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log."),
-    ("not found in directory", {MODULE: "There is no module for kernel {kernel}. {install}",
-                                "nvidia": "There is no NVIDIA driver for kernel {kernel}. " + INSTALL_DRIVER,
-                                "": "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED."}),
+    (
+        "not found in directory",
+        {
+            MODULE: "There is no module for kernel {kernel}. {install}",
+            "nvidia": "There is no NVIDIA driver for kernel {kernel}. " + INSTALL_DRIVER,
+            "": "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED.",
+        },
+    ),
     ("peration not permitted", "{not_permitted}"),
-    ("annot allocate memory", "The kernel has no memory left for the module: see free -m, then try again."),
+    (
+        "annot allocate memory",
+        "The kernel has no memory left for the module: see free -m, then try again.",
+    ),
 )
 
 # Commands by what has installed the module: its package for one kernel; make; or dkms, also where there is no module yet.
@@ -64,15 +115,23 @@ BY_INSTALLER = {
     "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
     # For a running kernel that has no module; and why it has none.
     "build": {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"},
-    "install": {"kmod": "The kmod package is for another kernel. Build one for this: {build}", "make": "Build it: {build}",
-                "dkms": "Build it: {build}; if that skips the kernel, it says why."},
+    "install": {
+        "kmod": "The kmod package is for another kernel. Build one for this: {build}",
+        "make": "Build it: {build}",
+        "dkms": "Build it: {build}; if that skips the kernel, it says why.",
+    },
 }
 # Signatures count for each file: the module, the callback module and the marker.
 SIGN = (
     "Sign the modules with a key that this machine trusts: "
     "for file in {directory}/nv_peer_mem*.ko; do "
-    "/lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE $file; done")
-BUILD_AGAIN = {MODULE: "{rebuild}", "nvidia": "install the NVIDIA driver's dkms package again", "": "install the package again that {module} is from"}
+    "/lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE $file; done"
+)
+BUILD_AGAIN = {
+    MODULE: "{rebuild}",
+    "nvidia": "install the NVIDIA driver's dkms package again",
+    "": "install the package again that {module} is from",
+}
 
 
 class Advice:
@@ -97,12 +156,22 @@ class Advice:
 
     def advice(self) -> str:
         """What to do; empty if no text matches."""
-        return next((self.filled(template) for pattern, template in SAID if re.search(pattern, self.text, re.DOTALL)), "")
+        return next(
+            (
+                self.filled(template)
+                for pattern, template in SAID
+                if re.search(pattern, self.text, re.DOTALL)
+            ),
+            "",
+        )
 
     def installed_by(self):
         if self.machine.exists("/var/lib/dkms/nvidia-peer-memory"):
             return "dkms"
-        if "/nvidia_peer_memory/" in self["filename"] or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
+        if (
+            "/nvidia_peer_memory/" in self["filename"]
+            or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]
+        ):
             return "kmod"
         return "make" if "/extra/" in self["filename"] else "dkms"
 
@@ -112,7 +181,11 @@ class Advice:
     def to_unlink(self):
         """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of OFED and of the driver."""
         weak = "/weak-updates/" in self["filename"]
-        return self.filled("{filename} is weak-modules' link to the module of another kernel: rm {filename} && depmod. " if weak else "")
+        return self.filled(
+            "{filename} is weak-modules' link to the module of another kernel: rm {filename} && depmod. "
+            if weak
+            else ""
+        )
 
     def to_enrol(self):
         """How this machine comes to trust a module that was built on it. If the firmware has the key already, the key is not what is missing."""
@@ -122,7 +195,7 @@ class Advice:
         elif not self.machine.exists(self.key()):
             todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
         elif "already enrolled" in known or "built-in trusted keyring" in known:
-            todo = ("The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). Build it again: {build_again}")
+            todo = "The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). Build it again: {build_again}"
         elif "enrollment request" in known:
             todo = "The key {key} waits to be confirmed: reboot, and choose Enroll MOK when the machine starts."
         else:
@@ -131,10 +204,18 @@ class Advice:
 
     def key(self):
         """The key with which dkms signs modules here: the configured one, on Ubuntu that of the machine's owner, else its own."""
-        framework = self.machine.all_text("/etc/dkms/framework.conf", *self.machine.glob("/etc/dkms/framework.conf.d/*.conf"))
-        configured = re.findall("^\\s*mok_certificate=[\"']?([^\"'\n]*)", framework, re.MULTILINE)[-1:]
-        ubuntu = re.search("^ID=[\"']?ubuntu", self.machine.all_text("/etc/os-release"), re.MULTILINE)
-        return "".join(configured) or ("/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub")
+        framework = self.machine.all_text(
+            "/etc/dkms/framework.conf", *self.machine.glob("/etc/dkms/framework.conf.d/*.conf")
+        )
+        configured = re.findall("^\\s*mok_certificate=[\"']?([^\"'\n]*)", framework, re.MULTILINE)[
+            -1:
+        ]
+        ubuntu = re.search(
+            "^ID=[\"']?ubuntu", self.machine.all_text("/etc/os-release"), re.MULTILINE
+        )
+        return "".join(configured) or (
+            "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
+        )
 
     def build_again(self):
         return self.filled(BUILD_AGAIN)
@@ -142,26 +223,48 @@ class Advice:
     def without_gpl(self):
         if modinfo(self.machine).get("rust") == "prebuilt":
             return "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver."
-        return self.filled("nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: {rebuild}")
+        return self.filled(
+            "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: {rebuild}"
+        )
 
     def forbidden(self):
         name = "".join(re.findall(r"for module ([\w-]+)", self.text)[:1]) or self.module
-        return "A line in /etc/modprobe.d forbids %s: remove it. %s" % (name, self.forbidding_line(name))
+        return f"A line in /etc/modprobe.d forbids {name}: remove it. {self.forbidding_line(name)}"
 
     def forbidding_line(self, module):
         """The line that has modprobe run a program that does nothing, behind its file."""
-        files = self.machine.glob(*(directory + "/modprobe.d/*.conf" for directory in ("/etc", "/run", "/usr/lib", "/lib")))
-        forbidding = re.compile(r"\s*install\s+%s\s.*(false|true)" % re.escape(module))
-        return next(("%s:%s" % (file, line) for file in files for line in self.machine.lines(file) if forbidding.match(line)), "")
+        files = self.machine.glob(
+            *(
+                directory + "/modprobe.d/*.conf"
+                for directory in ("/etc", "/run", "/usr/lib", "/lib")
+            )
+        )
+        forbidding = re.compile(rf"\s*install\s+{re.escape(module)}\s.*(false|true)")
+        return next(
+            (
+                f"{file}:{line}"
+                for file in files
+                for line in self.machine.lines(file)
+                if forbidding.match(line)
+            ),
+            "",
+        )
 
     def disagrees(self):
         """Which module was built for another version of what it needs: the first that is named."""
         name = re.findall(r"(\w*): disagrees|$", self.text)[0]
         if name.startswith(("ib_", "mlx", "rdma_")):
-            return self.filled("OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they come from). Install OFED again for kernel {kernel}, " + NEW_INITRAMFS)
+            return self.filled(
+                "OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they come from). Install OFED again for kernel {kernel}, "
+                + NEW_INITRAMFS
+            )
         if name.startswith("nvidia"):
-            return self.filled("The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot.")
-        return self.filled("The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}")
+            return self.filled(
+                "The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot."
+            )
+        return self.filled(
+            "The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}"
+        )
 
     def callback_lacks(self):
         """modprobe loads nv_peer_mem_callback along, unless its list of modules is out of date."""
@@ -170,18 +273,26 @@ class Advice:
         return self.filled(
             "The module nv_peer_mem_callback, which nv_peer_mem needs, was not loaded with it: run "
             "depmod, then try again. If there is no such module (modinfo nv_peer_mem_callback), "
-            "build both again: {rebuild}")
+            "build both again: {rebuild}"
+        )
 
     def driver_lacks(self):
         if not self.machine.loaded("nvidia"):
-            return "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. " + self.forbidding_line("nvidia")
-        return self.filled("The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module for it: {rebuild}")
+            return (
+                "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. "
+                + self.forbidding_line("nvidia")
+            )
+        return self.filled(
+            "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module for it: {rebuild}"
+        )
 
     def not_permitted(self):
         """What keeps root from loading any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
             return "This kernel loads no more modules until it is booted again: something has set kernel.modules_disabled (grep -r modules_disabled /etc/sysctl.conf /etc/sysctl.d). Load nv_peer_mem before that."
-        if re.search(r"\[(integrity|confidentiality)\]", self.machine.text("/sys/kernel/security/lockdown")):
+        if re.search(
+            r"\[(integrity|confidentiality)\]", self.machine.text("/sys/kernel/security/lockdown")
+        ):
             rejected = Advice(self.machine, self.module, "Key was rejected by service")
             return "The kernel is locked down and takes signed modules only. " + rejected.advice()
         return "The kernel does not let this shell load modules: in a container, do it on the host."

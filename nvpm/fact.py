@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
+
 import re
 from functools import partial
 from typing import Iterable, Iterator, List, NamedTuple
@@ -31,7 +32,9 @@ def first(section: str, name: str, cases: List[tuple]) -> Iterator[Fact]:
     there is some; advice that takes time is a function."""
     for condition, kind, value, *advice in cases:
         if condition:
-            yield kind(section, name, value, *(text() if callable(text) else text for text in advice))
+            yield kind(
+                section, name, value, *(text() if callable(text) else text for text in advice)
+            )
             break
 
 
@@ -41,7 +44,9 @@ def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     hidden = [fact.value for fact in facts if fact.verdict == UNREAD]
     if hidden:
         values = ", ".join(sorted(set(hidden), key=hidden.index))
-        facts.append(none("report", "not read", values, "Only root can read that: run it as root to see it."))
+        facts.append(
+            none("report", "not read", values, "Only root can read that: run it as root to see it.")
+        )
     used = {}
     for fact in facts:
         if fact.verdict != UNREAD:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The machine: its files, which in tests lie below another root directory, and its programs."""
+
 import functools
 import glob
 import os
@@ -20,7 +21,9 @@ PEERS = "/sys/kernel/mm/memory_peers"
 
 # Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that are invisible or turn the direction
 # of writing; and bytes that are not UTF-8, which Python reads as surrogates.
-HARMFUL = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]")
+HARMFUL = re.compile(
+    "[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]"
+)
 
 # A function of the machine that is computed once. A process looks at one machine.
 once = functools.lru_cache(maxsize=1)
@@ -28,7 +31,9 @@ once = functools.lru_cache(maxsize=1)
 
 def clean(text: str) -> str:
     """Makes text safe to print: each byte of a harmful character becomes a question mark. A process chooses its own name."""
-    return HARMFUL.sub(lambda found: "?" * len(found.group().encode(errors="surrogateescape")), text)
+    return HARMFUL.sub(
+        lambda found: "?" * len(found.group().encode(errors="surrogateescape")), text
+    )
 
 
 class Machine:
@@ -49,7 +54,11 @@ class Machine:
 
     def glob(self, *patterns: str) -> List[str]:
         """The names that match, sorted for each pattern."""
-        return [name[len(self.root):] for pattern in patterns for name in sorted(glob.glob(glob.escape(self.root) + pattern))]
+        return [
+            name[len(self.root) :]
+            for pattern in patterns
+            for name in sorted(glob.glob(glob.escape(self.root) + pattern))
+        ]
 
     def target(self, name: str) -> str:
         """The directory that a link leads to, with the root; empty if there is none."""
@@ -81,13 +90,21 @@ class Machine:
 
     def text(self, name: str) -> str:
         """The first line of a file without blanks around it; empty if it cannot be read."""
-        return self.read(name, 65536).split(b"\n")[0].decode("utf-8", "surrogateescape").strip(" \t\0")
+        return (
+            self.read(name, 65536).split(b"\n")[0].decode("utf-8", "surrogateescape").strip(" \t\0")
+        )
 
     @staticmethod
     def run(*command: str) -> Tuple[bool, str]:
         """Runs a program. Returns whether it succeeded, and what it printed. One that hangs, as rpm can, has failed."""
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=LIMIT)
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=LIMIT,
+            )
         except (OSError, subprocess.TimeoutExpired):
             return False, ""
         return done.returncode == 0, done.stdout.decode("utf-8", "surrogateescape").strip("\n")
@@ -129,6 +146,14 @@ def open_devices(machine: Machine) -> List[Tuple[int, str]]:
     """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):
-        if any(machine.link(file).startswith("/dev/infiniband/uverbs") for file in machine.glob(process + "/fd/*")):
-            found.append((int(os.path.basename(process)), clean("\n".join(machine.lines(process + "/comm"))).strip()))
+        if any(
+            machine.link(file).startswith("/dev/infiniband/uverbs")
+            for file in machine.glob(process + "/fd/*")
+        ):
+            found.append(
+                (
+                    int(os.path.basename(process)),
+                    clean("\n".join(machine.lines(process + "/comm"))).strip(),
+                )
+            )
     return sorted((process, name) for process, name in found if name)

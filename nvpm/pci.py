@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """PCI devices and the bridges above them, as sysfs shows them; which of them are GPUs and RDMA devices."""
+
 import functools
 import os
 import re
@@ -11,7 +12,7 @@ ADDRESS = re.compile("[0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$")
 NVIDIA, DISPLAY = "0x10de", "0x03"
 
 # GH200, GB200 and GB300: the processor accesses the memory of these GPUs like its own.
-COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31c2)
+COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31C2)
 
 
 def number(text):
@@ -29,19 +30,23 @@ class Pci:
         self.path = ("pci" + place.rpartition("/pci")[2]).split("/") if place else []
         self.node = int(self.text("numa_node") or -1)
         (self.speed, self.width), (self.max_speed, self.max_width) = (
-            [re.sub(" PCIe$", "", self.text("%s_link_%s" % (when, what))) for what in ("speed", "width")] for when in ("current", "max"))
+            [re.sub(" PCIe$", "", self.text(f"{when}_link_{what}")) for what in ("speed", "width")]
+            for when in ("current", "max")
+        )
 
     def text(self, attribute):
         return self.machine.text(self.directory + "/" + attribute) if self.address else ""
 
     def iommu(self):
         """How the addresses that the device uses are translated."""
-        return self.text("iommu_group/type") or ("unknown" if self.machine.exists(self.directory + "/iommu_group") else "none")
+        return self.text("iommu_group/type") or (
+            "unknown" if self.machine.exists(self.directory + "/iommu_group") else "none"
+        )
 
     def config(self, size):
         """The configuration space, of which all but root get 64 bytes, as numbers of four bytes."""
         data = self.machine.read(self.directory + "/config", size)
-        return [int.from_bytes(data[at:at + 4], "little") for at in range(0, len(data), 4)]
+        return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
 # Each is read once, because several devices lie below the same bridges.
@@ -50,14 +55,23 @@ device = functools.lru_cache(maxsize=None)(Pci)
 
 class Gpu:
     def __init__(self, machine, address, driver):
-        self.machine, self.name, self.driver, self.pci = machine, address, driver, device(machine, address)
+        self.machine, self.name, self.driver, self.pci = (
+            machine,
+            address,
+            driver,
+            device(machine, address),
+        )
         self.product = int(self.pci.text("device") or "0", 16)
-        self.coherent = self.product in COHERENT or machine.exists("/proc/driver/nvidia/gpus/%s/numa_status" % address)
+        self.coherent = self.product in COHERENT or machine.exists(
+            f"/proc/driver/nvidia/gpus/{address}/numa_status"
+        )
 
     def bar1(self):
         """The size of its window for other devices, in MiB; 0 if it is unknown."""
         windows = self.machine.lines(self.pci.directory + "/resource")
-        first, last = [int(word, 16) for word in windows[1].split()[:2]] if len(windows) > 1 else (0, 0)
+        first, last = (
+            [int(word, 16) for word in windows[1].split()[:2]] if len(windows) > 1 else (0, 0)
+        )
         return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self):
@@ -66,9 +80,13 @@ class Gpu:
 
     def instances(self):
         """How many GPU instances MIG has divided it into."""
-        information = self.machine.all_text("/proc/driver/nvidia/gpus/%s/information" % self.name)
+        information = self.machine.all_text(f"/proc/driver/nvidia/gpus/{self.name}/information")
         minor = re.findall("^Device Minor:[ \t]*([0-9]+)", information, re.MULTILINE)
-        return len(self.machine.glob("/proc/driver/nvidia/capabilities/gpu%s/mig/gi[0-9]*" % minor[0])) if minor else 0
+        return (
+            len(self.machine.glob(f"/proc/driver/nvidia/capabilities/gpu{minor[0]}/mig/gi[0-9]*"))
+            if minor
+            else 0
+        )
 
 
 class Nic:
@@ -80,7 +98,9 @@ class Nic:
         if not machine.exists(place + "/device") and machine.text(place + "/parent"):
             self.software = machine.text(place + "/parent")
             place = "/sys/class/net/" + self.software
-        addresses = [part for part in machine.target(place + "/device").split("/") if ADDRESS.search(part)]
+        addresses = [
+            part for part in machine.target(place + "/device").split("/") if ADDRESS.search(part)
+        ]
         self.pci = device(machine, addresses[-1]) if addresses else None
 
 
@@ -90,7 +110,9 @@ def gpus(machine):
     found = []
     for address in map(os.path.basename, machine.glob(DEVICES + "*")):
         driver = os.path.basename(machine.target(DEVICES + address + "/driver"))
-        vendor, kind = (machine.text(DEVICES + address + "/" + word) for word in ("vendor", "class"))
+        vendor, kind = (
+            machine.text(DEVICES + address + "/" + word) for word in ("vendor", "class")
+        )
         if driver == "nvidia" or (vendor == NVIDIA and kind.startswith(DISPLAY)):
             found.append(Gpu(machine, address, driver))
     return found
@@ -98,4 +120,8 @@ def gpus(machine):
 
 @once
 def nics(machine):
-    return [Nic(machine, os.path.basename(name)) for name in machine.glob("/sys/class/infiniband/*") if machine.exists(name)]
+    return [
+        Nic(machine, os.path.basename(name))
+        for name in machine.glob("/sys/class/infiniband/*")
+        if machine.exists(name)
+    ]

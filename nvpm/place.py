@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Whether this is a physical machine; a virtual one; or a container or a chroot, whose kernel belongs to another system."""
+
 import os
 import re
 
@@ -20,26 +21,44 @@ def container(machine):
     for mark, name in ("/run/.containerenv", "podman"), ("/.dockerenv", "docker"):
         if machine.exists(mark):
             return name
-    return "" if machine.link("/proc/self/ns/pid") in ("", FIRST_NAMESPACE) else "processes of its own"
+    return (
+        "" if machine.link("/proc/self/ns/pid") in ("", FIRST_NAMESPACE) else "processes of its own"
+    )
 
 
 @once
 def virtual(machine):
     """What this is, if it is no physical machine: its files then do not show how the devices are connected."""
     if container(machine):
-        return "a container (%s)" % container(machine)
+        return f"a container ({container(machine)})"
     # Where processors have no such flag, the firmware may name the hypervisor.
-    if (re.search("^flags.* hypervisor", machine.all_text("/proc/cpuinfo"), re.MULTILINE)
-            or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name"))):
+    if re.search(
+        "^flags.* hypervisor", machine.all_text("/proc/cpuinfo"), re.MULTILINE
+    ) or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name")):
         vendor = machine.text("/sys/class/dmi/id/sys_vendor")
-        return "a virtual machine" + (vendor and " (%s)" % vendor)
+        return "a virtual machine" + (vendor and f" ({vendor})")
     return ""
 
 
 def facts(machine):
-    yield from first("machine", "virtual", [
-        (container(machine), none, virtual(machine) + ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it"),
-        (virtual(machine), none, virtual(machine) + ": it shows not how the devices are really connected, so distances are not judged")])
+    yield from first(
+        "machine",
+        "virtual",
+        [
+            (
+                container(machine),
+                none,
+                virtual(machine)
+                + ": the devices are not all its own, so distances are not judged; module and service belong to the machine around it",
+            ),
+            (
+                virtual(machine),
+                none,
+                virtual(machine)
+                + ": it shows not how the devices are really connected, so distances are not judged",
+            ),
+        ],
+    )
 
 
 def kernel_of_another(machine):
@@ -48,5 +67,7 @@ def kernel_of_another(machine):
         chroot = not os.path.samefile("/proc/1/root/.", "/")
     except OSError:
         chroot = True  # there is no /proc: an image is being built
-    capabilities = re.findall("^CapEff:\t([0-9a-f]+)$", Machine().all_text("/proc/self/status"), re.MULTILINE) or ["0"]
+    capabilities = re.findall(
+        "^CapEff:\t([0-9a-f]+)$", Machine().all_text("/proc/self/status"), re.MULTILINE
+    ) or ["0"]
     return chroot or bool(container(machine)) or not int(capabilities[0], 16) >> CAP_SYS_MODULE & 1

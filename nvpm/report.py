@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """All facts about a machine, and whether the module is loaded."""
+
 from typing import List, NamedTuple
 
 from . import core, detection, devices, driver, module, security, use
 from .fact import Fact, bad, identified
 from .machine import MODULE, Machine
 
-PARTS = (module.facts, use.facts, core.facts, core.need, driver.facts, detection.facts, security.facts, devices.facts)
+PARTS = (
+    module.facts,
+    use.facts,
+    core.facts,
+    core.need,
+    driver.facts,
+    detection.facts,
+    security.facts,
+    devices.facts,
+)
 
 
 class Report(NamedTuple):
@@ -21,4 +31,8 @@ def report(machine: Machine) -> Report:
         unknown = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
         return Report(machine, "unknown", 4, list(identified([unknown])))
     facts = list(identified(fact for part in PARTS for fact in part(machine)))
-    return Report(machine, "running", 0, facts) if machine.loaded(MODULE) else Report(machine, "not running", 3, facts)
+    return (
+        Report(machine, "running", 0, facts)
+        if machine.loaded(MODULE)
+        else Report(machine, "not running", 3, facts)
+    )

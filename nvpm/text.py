@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Prints a report for people. What is said of several devices is one line with their names; advice that goes for several lines is given
 at the first; distances are a matrix."""
+
 import re
 from typing import List
 
@@ -9,8 +10,13 @@ from .report import Report
 from .topology import DISTANCES
 
 MARKS = {GOOD: "ok", WARN: " !", BAD: "!!", NONE: "  "}
-MEANINGS = ("under one PCIe switch", "under several PCIe switches, without passing the CPU", "one root complex: through the CPU",
-            "two root complexes of one NUMA node", "across NUMA nodes, or nobody says which")
+MEANINGS = (
+    "under one PCIe switch",
+    "under several PCIe switches, without passing the CPU",
+    "one root complex: through the CPU",
+    "two root complexes of one NUMA node",
+    "across NUMA nodes, or nobody says which",
+)
 TITLES = {"distance": "distance of GPU and RDMA device"}
 TO_DO = "lines that need attention: %d (!! does not work, ! works but could do better)"
 WIDTH = 90
@@ -36,7 +42,13 @@ def wrapped(indent: str, text: str) -> List[str]:
 
 class Text:
     def __init__(self, report: Report):
-        self.state, self.sections, self.all, self.advised, self.distances = report.state, {}, [], set(), {}
+        self.state, self.sections, self.all, self.advised, self.distances = (
+            report.state,
+            {},
+            [],
+            set(),
+            {},
+        )
         same = {}
         for fact in report.facts:
             # Sections that have the name of a device are parts of one section.
@@ -59,7 +71,9 @@ class Text:
 
     def headline(self):
         to_do = sum(line.fact.verdict in (WARN, BAD) for line in self.all)
-        return "nv_peer_mem: %s; %s" % (self.state, TO_DO % to_do if to_do else "nothing needs attention")
+        return "nv_peer_mem: {}; {}".format(
+            self.state, TO_DO % to_do if to_do else "nothing needs attention"
+        )
 
     def lines(self):
         yield self.headline()
@@ -80,8 +94,13 @@ class Text:
     def line(self, line, some):
         """SOME: it does not go for all devices of its section."""
         line.shown = True
-        only = " [%s]" % line.devices[0] if some and len(line.devices) == 1 else ""
-        yield "  %2s  %-24s %s%s" % (MARKS[line.fact.verdict], line.fact.name, line.fact.value, only)
+        only = f" [{line.devices[0]}]" if some and len(line.devices) == 1 else ""
+        yield "  %2s  %-24s %s%s" % (
+            MARKS[line.fact.verdict],
+            line.fact.name,
+            line.fact.value,
+            only,
+        )
         if some and not only:
             yield from wrapped("        of ", ", ".join(line.devices))
         yield from self.advice(line)
@@ -93,8 +112,13 @@ class Text:
             return
         self.advised.add(advice)
         yield "        -> " + advice
-        others = [" ".join(other.devices + [other.fact.name] if len(other.devices) == 1 else [other.fact.name])
-                  for other in self.all if other is not line and other.fact.advice == advice]
+        others = [
+            " ".join(
+                other.devices + [other.fact.name] if len(other.devices) == 1 else [other.fact.name]
+            )
+            for other in self.all
+            if other is not line and other.fact.advice == advice
+        ]
         if others:
             yield from wrapped("           ", "the same for: " + ", ".join(others))
 

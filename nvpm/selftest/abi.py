@@ -1,27 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What of <infiniband/verbs.h> is used, with its names: structures and numbers that have been the same since libibverbs 1.1.
 tests/nvpm/test_layout.py compares them with the header."""
+
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
 
 IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ = 1, 2, 4
 IBV_QPT_RC = 2
 IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS = 1, 2, 3
-IBV_QP_STATE, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_AV = 1 << 0, 1 << 3, 1 << 4, 1 << 5, 1 << 7
-IBV_QP_PATH_MTU, IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN = 1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12
-IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER, IBV_QP_SQ_PSN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_DEST_QPN = 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
+IBV_QP_STATE, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_AV = (
+    1 << 0,
+    1 << 3,
+    1 << 4,
+    1 << 5,
+    1 << 7,
+)
+IBV_QP_PATH_MTU, IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN = (
+    1 << 8,
+    1 << 9,
+    1 << 10,
+    1 << 11,
+    1 << 12,
+)
+(
+    IBV_QP_MAX_QP_RD_ATOMIC,
+    IBV_QP_MIN_RNR_TIMER,
+    IBV_QP_SQ_PSN,
+    IBV_QP_MAX_DEST_RD_ATOMIC,
+    IBV_QP_DEST_QPN,
+) = 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
 IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ = 0, 4
 IBV_SEND_SIGNALED = 2
 IBV_QPF_GRH_REQUIRED = 1
 
 # How a completion ends; numbered in this order.
-IBV_WC = """SUCCESS LOC_LEN_ERR LOC_QP_OP_ERR LOC_EEC_OP_ERR LOC_PROT_ERR WR_FLUSH_ERR MW_BIND_ERR BAD_RESP_ERR LOC_ACCESS_ERR
-    REM_INV_REQ_ERR REM_ACCESS_ERR REM_OP_ERR RETRY_EXC_ERR RNR_RETRY_EXC_ERR LOC_RDD_VIOL_ERR REM_INV_RD_REQ_ERR REM_ABORT_ERR
-    INV_EECN_ERR INV_EEC_STATE_ERR FATAL_ERR RESP_TIMEOUT_ERR GENERAL_ERR""".split()
+IBV_WC = [
+    "SUCCESS",
+    "LOC_LEN_ERR",
+    "LOC_QP_OP_ERR",
+    "LOC_EEC_OP_ERR",
+    "LOC_PROT_ERR",
+    "WR_FLUSH_ERR",
+    "MW_BIND_ERR",
+    "BAD_RESP_ERR",
+    "LOC_ACCESS_ERR",
+    "REM_INV_REQ_ERR",
+    "REM_ACCESS_ERR",
+    "REM_OP_ERR",
+    "RETRY_EXC_ERR",
+    "RNR_RETRY_EXC_ERR",
+    "LOC_RDD_VIOL_ERR",
+    "REM_INV_RD_REQ_ERR",
+    "REM_ABORT_ERR",
+    "INV_EECN_ERR",
+    "INV_EEC_STATE_ERR",
+    "FATAL_ERR",
+    "RESP_TIMEOUT_ERR",
+    "GENERAL_ERR",
+]
 
 TYPES = {
-    "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "u64": ctypes.c_uint64, "int": c_int, "unsigned": ctypes.c_uint,
-    "size": ctypes.c_size_t, "pointer": c_void_p}
+    "u8": ctypes.c_uint8,
+    "u16": ctypes.c_uint16,
+    "u32": ctypes.c_uint32,
+    "u64": ctypes.c_uint64,
+    "int": c_int,
+    "unsigned": ctypes.c_uint,
+    "size": ctypes.c_size_t,
+    "pointer": c_void_p,
+}
 
 
 def structure(name, text, base=ctypes.Structure):
@@ -36,32 +83,59 @@ def structure(name, text, base=ctypes.Structure):
 
 
 # What an older library does not fill in comes last.
-ibv_port_attr = structure("ibv_port_attr", """int state max_mtu active_mtu gid_tbl_len; u32 port_cap_flags max_msg_sz bad_pkey_cntr qkey_viol_cntr;
+ibv_port_attr = structure(
+    "ibv_port_attr",
+    """int state max_mtu active_mtu gid_tbl_len; u32 port_cap_flags max_msg_sz bad_pkey_cntr qkey_viol_cntr;
     u16 pkey_tbl_len lid sm_lid; u8 lmc max_vl_num sm_sl subnet_timeout init_type_reply active_width active_speed phys_state link_layer flags;
-    u16 port_cap_flags2; u32 active_speed_ex""")
+    u16 port_cap_flags2; u32 active_speed_ex""",
+)
 ibv_pd = structure("ibv_pd", "pointer context; u32 handle")
 ibv_mr = structure("ibv_mr", "pointer context pd addr; size length; u32 handle lkey rkey")
 ibv_qp = structure("ibv_qp", "pointer context qp_context pd send_cq recv_cq srq; u32 handle qp_num")
-ibv_qp_cap = structure("ibv_qp_cap", "u32 max_send_wr max_recv_wr max_send_sge max_recv_sge max_inline_data")
-ibv_qp_init_attr = structure("ibv_qp_init_attr", "pointer qp_context send_cq recv_cq srq; ibv_qp_cap cap; int qp_type sq_sig_all")
+ibv_qp_cap = structure(
+    "ibv_qp_cap", "u32 max_send_wr max_recv_wr max_send_sge max_recv_sge max_inline_data"
+)
+ibv_qp_init_attr = structure(
+    "ibv_qp_init_attr",
+    "pointer qp_context send_cq recv_cq srq; ibv_qp_cap cap; int qp_type sq_sig_all",
+)
 ibv_gid = structure("ibv_gid", "u8 raw[16]; u64 _aligned", ctypes.Union)
-ibv_global_route = structure("ibv_global_route", "ibv_gid dgid; u32 flow_label; u8 sgid_index hop_limit traffic_class")
-ibv_ah_attr = structure("ibv_ah_attr", "ibv_global_route grh; u16 dlid; u8 sl src_path_bits static_rate is_global port_num")
+ibv_global_route = structure(
+    "ibv_global_route", "ibv_gid dgid; u32 flow_label; u8 sgid_index hop_limit traffic_class"
+)
+ibv_ah_attr = structure(
+    "ibv_ah_attr",
+    "ibv_global_route grh; u16 dlid; u8 sl src_path_bits static_rate is_global port_num",
+)
 # What an older library does not look at comes last.
-ibv_qp_attr = structure("ibv_qp_attr", """int qp_state cur_qp_state path_mtu path_mig_state; u32 qkey rq_psn sq_psn dest_qp_num;
+ibv_qp_attr = structure(
+    "ibv_qp_attr",
+    """int qp_state cur_qp_state path_mtu path_mig_state; u32 qkey rq_psn sq_psn dest_qp_num;
     unsigned qp_access_flags; ibv_qp_cap cap; ibv_ah_attr ah_attr alt_ah_attr; u16 pkey_index alt_pkey_index;
     u8 en_sqd_async_notify sq_draining max_rd_atomic max_dest_rd_atomic min_rnr_timer port_num timeout retry_cnt rnr_retry alt_port_num alt_timeout;
-    u32 rate_limit""")
+    u32 rate_limit""",
+)
 ibv_sge = structure("ibv_sge", "u64 addr; u32 length lkey")
 _rdma = structure("rdma", "u64 remote_addr; u32 rkey")
 # The largest of the union is of atomic operations, and of what follows it of memory windows.
 _wr = structure("wr", "rdma rdma; u64 _atomic[4]", ctypes.Union)
-ibv_send_wr = structure("ibv_send_wr", """u64 wr_id; pointer next; ibv_sge* sg_list; int num_sge opcode; unsigned send_flags; u32 imm_data; wr wr; u64 qp_type;
-    u64 bind_mw[6]""")
-ibv_wc = structure("ibv_wc", """u64 wr_id; int status opcode; u32 vendor_err byte_len imm_data qp_num src_qp; unsigned wc_flags; u16 pkey_index slid;
-    u8 sl dlid_path_bits""")
+ibv_send_wr = structure(
+    "ibv_send_wr",
+    """u64 wr_id; pointer next; ibv_sge* sg_list; int num_sge opcode; unsigned send_flags; u32 imm_data; wr wr; u64 qp_type;
+    u64 bind_mw[6]""",
+)
+ibv_wc = structure(
+    "ibv_wc",
+    """u64 wr_id; int status opcode; u32 vendor_err byte_len imm_data qp_num src_qp; unsigned wc_flags; u16 pkey_index slid;
+    u8 sl dlid_path_bits""",
+)
 # Inline functions of the header call these two, which the device's driver has left in the context.
 poll_cq = TYPES["poll_cq"] = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, TYPES["ibv_wc*"])
-post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(c_int, c_void_p, TYPES["ibv_send_wr*"], POINTER(c_void_p))
-ibv_context_ops = structure("ibv_context_ops", "pointer _before_poll_cq[11]; poll_cq poll_cq; pointer _before_post_send[13]; post_send post_send; pointer _behind[6]")
+post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(
+    c_int, c_void_p, TYPES["ibv_send_wr*"], POINTER(c_void_p)
+)
+ibv_context_ops = structure(
+    "ibv_context_ops",
+    "pointer _before_poll_cq[11]; poll_cq poll_cq; pointer _before_post_send[13]; post_send post_send; pointer _behind[6]",
+)
 ibv_context = structure("ibv_context", "pointer device; ibv_context_ops ops; int cmd_fd")

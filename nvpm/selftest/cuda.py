@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """libcuda, the driver's own library: GPUs and their memory."""
+
 import ctypes
 import os
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -19,7 +20,7 @@ BLOCK = 2 << 20
 
 class CudaError(Failure):
     def __init__(self, call, code, name):
-        super().__init__("%s: %s" % (call, name))
+        super().__init__(f"{call}: {name}")
         self.code = code
 
 
@@ -30,12 +31,12 @@ class Library:
         try:
             self.library = ctypes.CDLL(LIBRARY)
         except OSError as error:
-            raise Absent("no %s (%s)" % (LIBRARY, error), INSTALL)
+            raise Absent(f"no {LIBRARY} ({error})", INSTALL)
         try:
             self.call("cuInit", c_uint(0))
         except CudaError as error:
             if error.code != CUDA_ERROR_NO_DEVICE:
-                raise Absent("no GPU that CUDA can use: %s" % error, BROKEN)
+                raise Absent(f"no GPU that CUDA can use: {error}", BROKEN)
 
     def call(self, name, *arguments):
         code = getattr(self.library, name)(*arguments)
@@ -87,15 +88,24 @@ class Memory:
             cuda.call("cuMemAlloc_v2", byref(address), c_size_t(whole))
         except CudaError as error:
             if error.code == CUDA_ERROR_OUT_OF_MEMORY:
-                raise Failure("%s: the GPU has not %d MiB left; --size takes less" % (error, whole >> 20))
+                raise Failure(
+                    "%s: the GPU has not %d MiB left; --size takes less" % (error, whole >> 20)
+                )
             raise
         self.address = address.value
         stack.callback(self.free)
         # Copies wait for what came before, and are complete when they return.
-        self.cuda.call("cuPointerSetAttribute", byref(c_uint(1)), c_int(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS), address)
+        self.cuda.call(
+            "cuPointerSetAttribute",
+            byref(c_uint(1)),
+            c_int(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS),
+            address,
+        )
 
     def put(self, data):
-        self.cuda.call("cuMemcpyHtoD_v2", c_uint64(self.address), ctypes.c_char_p(data), c_size_t(self.size))
+        self.cuda.call(
+            "cuMemcpyHtoD_v2", c_uint64(self.address), ctypes.c_char_p(data), c_size_t(self.size)
+        )
 
     def get(self):
         data = ctypes.create_string_buffer(self.size)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Tests each GPU with each RDMA device that has an active port."""
+
 import argparse
 import os
 import re
@@ -25,28 +26,50 @@ ELSEWHERE = (("detection", None), ("module", "on boot"))
 
 def size(text):
     found = re.match("([0-9]{1,12})([KMG]?)$", text)
-    number = int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)] if found else 0
+    number = (
+        int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)] if found else 0
+    )
     if not 1 <= number <= LARGEST:
-        raise argparse.ArgumentTypeError("'%s' is not a size from 1 to 1G" % text)
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size from 1 to 1G")
     return number
 
 
 def natural(text):
     if not re.match("[0-9]{1,10}$", text):
-        raise argparse.ArgumentTypeError("'%s' is not a number" % text)
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number")
     return int(text)
 
 
 def read_options(words):
     parser = Parser(
-        "selftest", "For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the device both ways, compares, frees the memory while it is registered.",
-        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to test.")
-    parser.add_argument("--size", type=size, default="16M", help="bytes that are moved each way, with K, M or G behind; 16M")
-    parser.add_argument("--gpu", metavar="N", help="this one only: its number in nvidia-smi, or its PCI address")
+        "selftest",
+        "For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the device both ways, compares, frees the memory while it is registered.",
+        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to test.",
+    )
+    parser.add_argument(
+        "--size",
+        type=size,
+        default="16M",
+        help="bytes that are moved each way, with K, M or G behind; 16M",
+    )
+    parser.add_argument(
+        "--gpu", metavar="N", help="this one only: its number in nvidia-smi, or its PCI address"
+    )
     parser.add_argument("--device", metavar="NAME", help="this RDMA device only")
-    parser.add_argument("--seed", type=natural, metavar="N", default=int.from_bytes(os.urandom(4), "little"),
-                        help="of the pattern; by default another one each time")
-    parser.add_argument("--timeout", type=natural, default="30", metavar="SECONDS", help="for the transfers of a pair; 30")
+    parser.add_argument(
+        "--seed",
+        type=natural,
+        metavar="N",
+        default=int.from_bytes(os.urandom(4), "little"),
+        help="of the pattern; by default another one each time",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=natural,
+        default="30",
+        metavar="SECONDS",
+        help="for the transfers of a pair; 30",
+    )
     parser.add_argument("--json", action="store_true", help="one object for machines")
     return parser.parse_args(words)
 
@@ -58,7 +81,10 @@ def find_gpus(wanted):
     if not gpus:
         raise Absent("no GPU", NO_GPU)
     if not chosen:
-        raise Absent("no GPU " + wanted, "These are there: " + ", ".join("%d (%s)" % (gpu.index, gpu.pci) for gpu in gpus))
+        raise Absent(
+            "no GPU " + wanted,
+            "These are there: " + ", ".join("%d (%s)" % (gpu.index, gpu.pci) for gpu in gpus),
+        )
     return gpus, chosen
 
 
@@ -88,6 +114,7 @@ def unless_absent(missing, look, *words):
 def status_facts(machine):
     try:
         from ..report import report
+
         return report(machine).facts
     except Exception:  # the failure is to be told, whatever is wrong with this
         return [bad("status", "status", "does not answer", "nvpm status says why.")]
@@ -103,11 +130,22 @@ class Reasons:
     def of(self, *names):
         """Of what is bad those about the module, or about one of these names; where nothing is, of what is not good."""
         if self.facts is None:
-            self.facts = [fact for fact in status_facts(self.machine) if not any(
-                fact.section == section and name in (None, fact.name) for section, name in ELSEWHERE)]
+            self.facts = [
+                fact
+                for fact in status_facts(self.machine)
+                if not any(
+                    fact.section == section and name in (None, fact.name)
+                    for section, name in ELSEWHERE
+                )
+            ]
         others = self.names - set(names)
         for verdict in (BAD, WARN):
-            found = [fact for fact in self.facts if fact.verdict == verdict and not others & set((fact.section + " " + fact.name).split())]
+            found = [
+                fact
+                for fact in self.facts
+                if fact.verdict == verdict
+                and not others & set((fact.section + " " + fact.name).split())
+            ]
             if found:
                 fresh = [fact for fact in found if fact not in self.said]
                 self.said.update(fresh)
@@ -122,9 +160,13 @@ def main(machine, words):
     options, missing, passed_over, passed = read_options(words), [], [], []
     say = printers.Json() if options.json else printers.Text()
     gpus, chosen = unless_absent(missing, find_gpus, options.gpu) or ([], [])
-    library, names, ports = unless_absent(missing, find_ports, machine, options.device, passed_over) or (None, [], [])
+    library, names, ports = unless_absent(
+        missing, find_ports, machine, options.device, passed_over
+    ) or (None, [], [])
     if library and not ports:
-        missing.append(Absent("no RDMA device with an active port", "Bring a link up: ibstat, ip link."))
+        missing.append(
+            Absent("no RDMA device with an active port", "Bring a link up: ibstat, ip link.")
+        )
     say.begin(options, len(chosen), len(ports))
     for device, reason in passed_over:
         say.not_tested(device, reason)

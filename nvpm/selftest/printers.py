@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Prints results: for people as they come, for machines at the end."""
+
 import json
 
 SCHEMA = 1
-FREED = {"revoked": "freed: the device was refused (revocable)", "pinned": "freed: pinned until deregistered (persistent)"}
+FREED = {
+    "revoked": "freed: the device was refused (revocable)",
+    "pinned": "freed: pinned until deregistered (persistent)",
+}
 
 
 def amount(size):
@@ -15,7 +19,7 @@ def amount(size):
 
 def speed(size, seconds):
     megabytes = size / max(seconds, 1e-9) / 1e6
-    return "%.1f GB/s" % (megabytes / 1000) if megabytes >= 1000 else "%.1f MB/s" % megabytes
+    return "%.1f GB/s" % (megabytes / 1000) if megabytes >= 1000 else f"{megabytes:.1f} MB/s"
 
 
 def plural(count, what):
@@ -24,34 +28,48 @@ def plural(count, what):
 
 class Text:
     def begin(self, options, gpus, devices):
-        print("nvpm selftest: %s, %s; %s each way, seed %d" % (
-            plural(gpus, "GPU"), plural(devices, "RDMA device"), amount(options.size), options.seed), flush=True)
+        print(
+            "nvpm selftest: %s, %s; %s each way, seed %d"
+            % (
+                plural(gpus, "GPU"),
+                plural(devices, "RDMA device"),
+                amount(options.size),
+                options.seed,
+            ),
+            flush=True,
+        )
 
     def not_tested(self, device, reason):
-        print("      %s: not tested: %s" % (device, reason), flush=True)
+        print(f"      {device}: not tested: {reason}", flush=True)
 
     def pair(self, trial, facts):
-        pair = "GPU %d %s, %s/%d" % (trial.gpu.index, trial.gpu.pci, trial.port.device, trial.port.number)
+        pair = "GPU %d %s, %s/%d" % (
+            trial.gpu.index,
+            trial.gpu.pci,
+            trial.port.device,
+            trial.port.number,
+        )
         if trial.failure is None:
-            print("  ok  %s: to GPU %s, %s; from GPU %s, %s; %s" % (
-                pair, amount(trial.size), speed(trial.size, trial.to_gpu), amount(trial.size), speed(trial.size, trial.from_gpu), FREED[trial.freed]))
+            print(
+                f"  ok  {pair}: to GPU {amount(trial.size)}, {speed(trial.size, trial.to_gpu)}; from GPU {amount(trial.size)}, {speed(trial.size, trial.from_gpu)}; {FREED[trial.freed]}"
+            )
         else:
-            print(" !!   %s: %s" % (pair, trial.failure))
+            print(f" !!   {pair}: {trial.failure}")
         for fact in facts:
-            print("        status: %s: %s: %s" % (fact.section, fact.name, fact.value))
+            print(f"        status: {fact.section}: {fact.name}: {fact.value}")
             if fact.advice:
                 print("          -> " + fact.advice)
         print(end="", flush=True)
 
     def absent(self, missing):
         for one in missing:
-            print("nvpm selftest: nothing was tested: %s\n  -> %s" % (one.what, one.advice))
+            print(f"nvpm selftest: nothing was tested: {one.what}\n  -> {one.advice}")
 
     def end(self, _code, passed, failed):
         if failed:
             print("nvpm selftest: %d of %s FAILED" % (failed, plural(passed + failed, "pair")))
         elif passed:
-            print("nvpm selftest: passed, %s" % plural(passed, "pair"))
+            print("nvpm selftest: passed, {}".format(plural(passed, "pair")))
 
 
 class Json:
@@ -67,11 +85,30 @@ class Json:
         self.said["not_tested"].append({"device": device, "reason": reason})
 
     def pair(self, trial, facts):
-        to_gpu, from_gpu = (seconds and int(trial.size / max(seconds, 1e-9)) for seconds in (trial.to_gpu, trial.from_gpu))
-        self.said["pairs"].append({
-            "gpu": trial.gpu.index, "pci": trial.gpu.pci, "device": trial.port.device, "port": trial.port.number,
-            "passed": trial.failure is None, "failure": trial.failure, "to_gpu": to_gpu, "from_gpu": from_gpu, "freed": trial.freed,
-            "status": [{key: getattr(fact, key) for key in ("section", "name", "verdict", "value", "advice")} for fact in facts]})
+        to_gpu, from_gpu = (
+            seconds and int(trial.size / max(seconds, 1e-9))
+            for seconds in (trial.to_gpu, trial.from_gpu)
+        )
+        self.said["pairs"].append(
+            {
+                "gpu": trial.gpu.index,
+                "pci": trial.gpu.pci,
+                "device": trial.port.device,
+                "port": trial.port.number,
+                "passed": trial.failure is None,
+                "failure": trial.failure,
+                "to_gpu": to_gpu,
+                "from_gpu": from_gpu,
+                "freed": trial.freed,
+                "status": [
+                    {
+                        key: getattr(fact, key)
+                        for key in ("section", "name", "verdict", "value", "advice")
+                    }
+                    for fact in facts
+                ],
+            }
+        )
 
     def absent(self, missing):
         self.said["absent"] = [{"what": one.what, "advice": one.advice} for one in missing]

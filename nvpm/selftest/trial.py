@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The trial of one GPU and one RDMA device: register, move, compare, free, deregister."""
+
 import contextlib
 import ctypes
 import errno
@@ -24,7 +25,9 @@ SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIME
 def pattern(length, *seed):
     """Bytes that nobody writes by chance; the same for the same seed."""
     chance, part = random.Random(" ".join(map(str, seed))), 1 << 20
-    return b"".join(chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part))[:length]
+    return b"".join(
+        chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part)
+    )[:length]
 
 
 def poison(length):
@@ -36,10 +39,17 @@ def difference(expected, found):
     """What is wrong with the bytes that were found; empty if nothing is."""
     if expected == found:
         return ""
-    pages = [at for at in range(0, len(expected), PAGE) if expected[at:at + PAGE] != found[at:at + PAGE]]
+    pages = [
+        at
+        for at in range(0, len(expected), PAGE)
+        if expected[at : at + PAGE] != found[at : at + PAGE]
+    ]
     first = next(at for at in range(pages[0], len(expected)) if expected[at] != found[at])
     wrong = "wrong bytes in %d of %d pages of 4 KiB" % (len(pages), -(-len(expected) // PAGE))
-    return "%s, the first at offset %d" % ("nothing arrived" if found == poison(len(found)) else wrong, first)
+    return "%s, the first at offset %d" % (
+        "nothing arrived" if found == poison(len(found)) else wrong,
+        first,
+    )
 
 
 class Trial:
@@ -75,7 +85,9 @@ class Trial:
             self.device = verbs.Device(stack, library, self.port)
         except verbs.VerbsError as error:
             if error.errno in (errno.EACCES, errno.EPERM):
-                raise Failure("%s: no right to open the device: /dev/infiniband/uverbs*; root has it" % error)
+                raise Failure(
+                    f"{error}: no right to open the device: /dev/infiniband/uverbs*; root has it"
+                )
             raise
         self.message = min(self.size, self.device.attributes.max_msg_sz or self.size)
         self.host_region = self.register_host(stack)
@@ -85,19 +97,23 @@ class Trial:
 
     def register_host(self, stack):
         try:
-            return self.device.register(stack, ctypes.addressof(ctypes.c_char.from_buffer(self.host)), self.size)
+            return self.device.register(
+                stack, ctypes.addressof(ctypes.c_char.from_buffer(self.host)), self.size
+            )
         except verbs.VerbsError as error:
             limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
             if error.errno == errno.ENOMEM and limit != resource.RLIM_INFINITY:
-                raise Failure("%s of host memory: this user may lock %d KiB (ulimit -l): raise that limit, use --size with less, or be root" % (
-                    error, limit >> 10))
-            raise Failure("%s of host memory" % error)
+                raise Failure(
+                    "%s of host memory: this user may lock %d KiB (ulimit -l): raise that limit, use --size with less, or be root"
+                    % (error, limit >> 10)
+                )
+            raise Failure(f"{error} of host memory")
 
     def register_gpu(self, stack):
         try:
             region = self.device.register(stack, self.memory.address, self.size)
         except verbs.VerbsError as error:
-            raise Failure("%s of GPU memory" % error)
+            raise Failure(f"{error} of GPU memory")
         if not self.machine.loaded(MODULE):
             raise Failure("GPU memory was registered, but not by nv_peer_mem, which is not loaded")
         return region
@@ -116,9 +132,16 @@ class Trial:
         for _ in range(TIMES):
             begun = time.monotonic()
             for offset in range(0, self.size, self.message):
-                status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, min(self.message, self.size - offset), offset)
+                status = self.transfer(
+                    what,
+                    abi.IBV_WR_RDMA_WRITE,
+                    local,
+                    remote,
+                    min(self.message, self.size - offset),
+                    offset,
+                )
                 if status != "IBV_WC_SUCCESS":
-                    raise Failure("%s: the RDMA write ended with %s" % (what, status))
+                    raise Failure(f"{what}: the RDMA write ended with {status}")
             times.append(time.monotonic() - begun)
         return min(times)
 
@@ -142,18 +165,22 @@ class Trial:
     def compare(what, expected, found):
         wrong = difference(expected, found)
         if wrong:
-            raise Failure("%s: %s" % (what, wrong))
+            raise Failure(f"{what}: {wrong}")
 
     def free(self):
         """Frees the memory while it is registered. Only a read follows: if the device still reached memory that is no longer ours, a write would
         damage it."""
         what = "after cuMemFree"
         self.memory.free()
-        status = self.transfer(what, abi.IBV_WR_RDMA_READ, self.host_region, self.gpu_region, min(PROBE, self.size))
+        status = self.transfer(
+            what, abi.IBV_WR_RDMA_READ, self.host_region, self.gpu_region, min(PROBE, self.size)
+        )
         if status in SILENCE:
-            raise Failure("%s: nobody answered, and nobody refused: %s" % (what, status))
+            raise Failure(f"{what}: nobody answered, and nobody refused: {status}")
         if status != "IBV_WC_SUCCESS":
             return "revoked"
         if self.machine.text(PARAMETERS + "persistent_api_support") == "0":
-            raise Failure("%s: the device still reaches the memory, which persistent_api_support=0 rules out" % what)
+            raise Failure(
+                f"{what}: the device still reaches the memory, which persistent_api_support=0 rules out"
+            )
         return "pinned"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """libibverbs. The ExitStack with which an object was made gives it back when it closes; the last made goes first."""
+
 import ctypes
 import errno
 import os
@@ -17,7 +18,7 @@ class VerbsError(Failure):
     """As in: ibv_reg_mr: EFAULT (Bad address)"""
 
     def __init__(self, verb, number):
-        super().__init__("%s: %s (%s)" % (verb, errno.errorcode.get(number, number), os.strerror(number)))
+        super().__init__(f"{verb}: {errno.errorcode.get(number, number)} ({os.strerror(number)})")
         self.errno = number
 
 
@@ -41,22 +42,34 @@ class Library:
         try:
             self.library = ctypes.CDLL(LIBRARY, use_errno=True)
         except OSError as error:
-            raise Absent("no %s (%s)" % (LIBRARY, error), INSTALL)
-        self.get_device_list = self.verb("get_device_list", not_null, POINTER(c_void_p), POINTER(c_int))
+            raise Absent(f"no {LIBRARY} ({error})", INSTALL)
+        self.get_device_list = self.verb(
+            "get_device_list", not_null, POINTER(c_void_p), POINTER(c_int)
+        )
         self.free_device_list = self.verb("free_device_list", None, None, c_void_p)
         self.get_device_name = self.verb("get_device_name", None, ctypes.c_char_p, c_void_p)
         self.open_device = self.verb("open_device", not_null, POINTER(abi.ibv_context), c_void_p)
         self.close_device = self.verb("close_device", zero, c_int, c_void_p)
-        self.query_port = self.verb("query_port", zero, c_int, c_void_p, c_uint8, POINTER(abi.ibv_port_attr))
+        self.query_port = self.verb(
+            "query_port", zero, c_int, c_void_p, c_uint8, POINTER(abi.ibv_port_attr)
+        )
         self.alloc_pd = self.verb("alloc_pd", not_null, POINTER(abi.ibv_pd), c_void_p)
         self.dealloc_pd = self.verb("dealloc_pd", zero, c_int, c_void_p)
-        self.reg_mr = self.verb("reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int)
+        self.reg_mr = self.verb(
+            "reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int
+        )
         self.dereg_mr = self.verb("dereg_mr", zero, c_int, c_void_p)
-        self.create_cq = self.verb("create_cq", not_null, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int)
+        self.create_cq = self.verb(
+            "create_cq", not_null, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int
+        )
         self.destroy_cq = self.verb("destroy_cq", zero, c_int, c_void_p)
-        self.create_qp = self.verb("create_qp", not_null, POINTER(abi.ibv_qp), c_void_p, POINTER(abi.ibv_qp_init_attr))
+        self.create_qp = self.verb(
+            "create_qp", not_null, POINTER(abi.ibv_qp), c_void_p, POINTER(abi.ibv_qp_init_attr)
+        )
         self.destroy_qp = self.verb("destroy_qp", zero, c_int, c_void_p)
-        self.modify_qp = self.verb("modify_qp", zero, c_int, c_void_p, POINTER(abi.ibv_qp_attr), c_int)
+        self.modify_qp = self.verb(
+            "modify_qp", zero, c_int, c_void_p, POINTER(abi.ibv_qp_attr), c_int
+        )
 
     def verb(self, name, check, result, *arguments):
         function = getattr(self.library, "ibv_" + name)
@@ -70,7 +83,12 @@ class Library:
         count = c_int()
         found = self.get_device_list(byref(count))
         try:
-            return look([(os.fsdecode(self.get_device_name(found[index])), found[index]) for index in range(count.value)])
+            return look(
+                [
+                    (os.fsdecode(self.get_device_name(found[index])), found[index])
+                    for index in range(count.value)
+                ]
+            )
         finally:
             self.free_device_list(found)
 
@@ -81,7 +99,9 @@ class Library:
             return []  # the kernel has no verbs
 
     def open(self, wanted):
-        found = self.devices(lambda pairs: [self.open_device(device) for name, device in pairs if name == wanted])
+        found = self.devices(
+            lambda pairs: [self.open_device(device) for name, device in pairs if name == wanted]
+        )
         if not found:
             raise Failure("the device has gone away")
         return found[0]
@@ -133,24 +153,55 @@ class QueuePair:
     def __init__(self, stack, device):
         self.device, self.library = device, device.library
         init = abi.ibv_qp_init_attr(send_cq=device.cq, recv_cq=device.cq, qp_type=abi.IBV_QPT_RC)
-        init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = init.cap.max_recv_sge = 1
+        init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = (
+            init.cap.max_recv_sge
+        ) = 1
         self.qp = self.library.create_qp(device.pd, byref(init))
         stack.callback(self.library.destroy_qp, self.qp)
         self.number = self.qp.contents.qp_num
-        self.first_packet = self.number & 0xffffff  # any number would do
+        self.first_packet = self.number & 0xFFFFFF  # any number would do
 
     def modify(self, state, mask, **values):
-        self.library.modify_qp(self.qp, byref(abi.ibv_qp_attr(qp_state=state, **values)), mask | abi.IBV_QP_STATE)
+        self.library.modify_qp(
+            self.qp, byref(abi.ibv_qp_attr(qp_state=state, **values)), mask | abi.IBV_QP_STATE
+        )
 
     def connect(self, other):
-        self.modify(abi.IBV_QPS_INIT, abi.IBV_QP_PKEY_INDEX | abi.IBV_QP_PORT | abi.IBV_QP_ACCESS_FLAGS,
-                    port_num=self.device.port.number, qp_access_flags=ALL)
-        self.modify(abi.IBV_QPS_RTR, abi.IBV_QP_AV | abi.IBV_QP_PATH_MTU | abi.IBV_QP_DEST_QPN | abi.IBV_QP_RQ_PSN | abi.IBV_QP_MAX_DEST_RD_ATOMIC
-                    | abi.IBV_QP_MIN_RNR_TIMER, ah_attr=self.route(), path_mtu=self.device.attributes.active_mtu, dest_qp_num=other.number,
-                    rq_psn=other.first_packet, max_dest_rd_atomic=1, min_rnr_timer=12)
+        self.modify(
+            abi.IBV_QPS_INIT,
+            abi.IBV_QP_PKEY_INDEX | abi.IBV_QP_PORT | abi.IBV_QP_ACCESS_FLAGS,
+            port_num=self.device.port.number,
+            qp_access_flags=ALL,
+        )
+        self.modify(
+            abi.IBV_QPS_RTR,
+            abi.IBV_QP_AV
+            | abi.IBV_QP_PATH_MTU
+            | abi.IBV_QP_DEST_QPN
+            | abi.IBV_QP_RQ_PSN
+            | abi.IBV_QP_MAX_DEST_RD_ATOMIC
+            | abi.IBV_QP_MIN_RNR_TIMER,
+            ah_attr=self.route(),
+            path_mtu=self.device.attributes.active_mtu,
+            dest_qp_num=other.number,
+            rq_psn=other.first_packet,
+            max_dest_rd_atomic=1,
+            min_rnr_timer=12,
+        )
         # A second (4.096 us << 18) and a few tries, all within our own time limit.
-        self.modify(abi.IBV_QPS_RTS, abi.IBV_QP_TIMEOUT | abi.IBV_QP_RETRY_CNT | abi.IBV_QP_RNR_RETRY | abi.IBV_QP_SQ_PSN | abi.IBV_QP_MAX_QP_RD_ATOMIC,
-                    timeout=18, retry_cnt=6, rnr_retry=6, sq_psn=self.first_packet, max_rd_atomic=1)
+        self.modify(
+            abi.IBV_QPS_RTS,
+            abi.IBV_QP_TIMEOUT
+            | abi.IBV_QP_RETRY_CNT
+            | abi.IBV_QP_RNR_RETRY
+            | abi.IBV_QP_SQ_PSN
+            | abi.IBV_QP_MAX_QP_RD_ATOMIC,
+            timeout=18,
+            retry_cnt=6,
+            rnr_retry=6,
+            sq_psn=self.first_packet,
+            max_rd_atomic=1,
+        )
 
     def route(self):
         """To this very port: by LID on InfiniBand; by GID elsewhere, and where a subnet demands it."""
@@ -164,8 +215,15 @@ class QueuePair:
 
     def post(self, opcode, local, remote, length, offset):
         element = abi.ibv_sge(addr=local.addr + offset, length=length, lkey=local.lkey)
-        request = abi.ibv_send_wr(sg_list=ctypes.pointer(element), num_sge=1, opcode=opcode, send_flags=abi.IBV_SEND_SIGNALED)
+        request = abi.ibv_send_wr(
+            sg_list=ctypes.pointer(element),
+            num_sge=1,
+            opcode=opcode,
+            send_flags=abi.IBV_SEND_SIGNALED,
+        )
         request.wr.rdma.remote_addr, request.wr.rdma.rkey = remote.addr + offset, remote.rkey
-        code = self.device.context.contents.ops.post_send(self.qp, byref(request), byref(c_void_p()))
+        code = self.device.context.contents.ops.post_send(
+            self.qp, byref(request), byref(c_void_p())
+        )
         if code:
             raise VerbsError("ibv_post_send", abs(code))

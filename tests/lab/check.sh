@@ -91,7 +91,11 @@ check_version() {
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-check_python() { pyflakes3 nvpm tests/nvpm; }
+# How Python is written (ruff.toml).
+check_python() {
+	ruff format --no-cache --diff nvpm tests/nvpm
+	ruff check --no-cache nvpm tests/nvpm
+}
 
 # Each way in which a guest can fail does fail.
 check_ktap() { python3 -B tests/lab/ktap.py; }

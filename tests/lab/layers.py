@@ -44,6 +44,7 @@ import subprocess
 import threading
 import time
 from collections import namedtuple
+from pathlib import Path
 
 import cache
 import making
@@ -60,6 +61,9 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "src")]
 # What a release is made of. Tests are in it, but make no difference here.
 RELEASED = [*MODULE, *(TOP / name for name in (
     "nv_peer_mem.conf", "build_release.sh", "README.md", "LICENSE", "LICENSES", ".gitignore", "init.d", "nvpm", "nvpm.sh", "completions", "docs", "debian", "rpm"))]
+
+# What this machine trusts: a network may have a certificate of its own, which programs in layers do not know.
+TRUSTED = [path for path in [Path("/etc/ssl/certs/ca-certificates.crt")] if path.exists()]
 
 
 def table(path):
@@ -327,7 +331,7 @@ class Layers:
         self.add("python", "all of Python, and matplotlib", on=self.lab_base, network=True)
 
     def extra_pytest(self):
-        self.add("pytest", "pytest, and what checks programs of Python", on=self.lab_base, network=True)
+        self.add("pytest", "pytest, and what checks programs of Python", *TRUSTED, on=self.lab_base, network=True)
 
     # ---- without a guest ------------------------------------------------------------------
 

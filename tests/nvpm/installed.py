@@ -15,7 +15,9 @@ def installed():
     atexit.register(shutil.rmtree, directory)
     shutil.copytree(TOP / "init.d", directory, dirs_exist_ok=True)
     for name in ("nvpm", "completions"):
-        shutil.copytree(TOP / name, Path(directory, name), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            TOP / name, Path(directory, name), ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(TOP / "nvpm.sh", directory)
     return Path(directory)
 

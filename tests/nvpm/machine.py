@@ -53,7 +53,10 @@ ALIASES = {
 }
 
 # As sysfs writes what a port is.
-NUMBERED = {text[3:]: text for text in ("1: DOWN", "2: INIT", "4: ACTIVE", "2: Polling", "3: Disabled", "5: LinkUp")}
+NUMBERED = {
+    text[3:]: text
+    for text in ("1: DOWN", "2: INIT", "4: ACTIVE", "2: Polling", "3: Disabled", "5: LinkUp")
+}
 
 
 class Machine:
@@ -67,7 +70,9 @@ class Machine:
         for client in "nv_mem", "nv_mem_revocable", "nv_mem_fixed":
             self.put(f"/sys/kernel/mm/memory_peers/{client}/version", "2.0.0")
         self.secure_boot(0)
-        self.bridges(0, "pci0000:00/0000:00:01.0", SWITCH, f"{SWITCH}/0000:02:00.0", f"{SWITCH}/0000:02:01.0")
+        self.bridges(
+            0, "pci0000:00/0000:00:01.0", SWITCH, f"{SWITCH}/0000:02:00.0", f"{SWITCH}/0000:02:01.0"
+        )
         self.gpu(f"{SWITCH}/0000:02:00.0/0000:03:00.0", 0)
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
@@ -129,7 +134,10 @@ class Machine:
 
     def link(self, pci, speed, width, max_speed=None, max_width=None):
         """The PCIe link, now and at best."""
-        for when, gts, lanes in ("current", speed, width), ("max", max_speed or speed, max_width or width):
+        for when, gts, lanes in (
+            ("current", speed, width),
+            ("max", max_speed or speed, max_width or width),
+        ):
             self.put(f"{PCI}/{pci}/{when}_link_speed", f"{gts} GT/s PCIe")
             self.put(f"{PCI}/{pci}/{when}_link_width", lanes)
 
@@ -198,8 +206,13 @@ class Machine:
         self.put(f"{place}/phys_state", NUMBERED[physical])
         self.put(f"{place}/rate", "400 Gb/sec (4X NDR)")
         self.put(f"{place}/link_layer", layer)
-        local, ipv4 = "fe80:0000:0000:0000:0e42:a1ff:fe00:0001", "0000:0000:0000:0000:0000:ffff:0a00:0001"
-        for index, gid in enumerate((local, local, ipv4, ipv4, "0000:0000:0000:0000:0000:0000:0000:0000")):
+        local, ipv4 = (
+            "fe80:0000:0000:0000:0e42:a1ff:fe00:0001",
+            "0000:0000:0000:0000:0000:ffff:0a00:0001",
+        )
+        for index, gid in enumerate(
+            (local, local, ipv4, ipv4, "0000:0000:0000:0000:0000:0000:0000:0000")
+        ):
             self.put(f"{place}/gids/{index}", gid)
             self.put(f"{place}/gid_attrs/types/{index}", "RoCE v2" if index % 2 else "IB/RoCE v1")
 
@@ -219,7 +232,9 @@ class Machine:
         for i in range(1, 9):
             port = f"pci0000:{i}0/0000:{i}0:01.0"
             switch = f"{port}/0000:{i}1:00.0"
-            self.bridges(int(i > 4), port, switch, f"{switch}/0000:{i}2:00.0", f"{switch}/0000:{i}2:01.0")
+            self.bridges(
+                int(i > 4), port, switch, f"{switch}/0000:{i}2:00.0", f"{switch}/0000:{i}2:01.0"
+            )
             self.gpu(f"{switch}/0000:{i}2:00.0/0000:{i}3:00.0", int(i > 4))
             self.nic(f"mlx5_{i + 1}", f"{switch}/0000:{i}2:01.0/0000:{i}4:00.0", int(i > 4))
         for nic, bus, node in (0, 0, 0), (1, 1, 0), (10, 4, 1), (11, 5, 1):
@@ -240,5 +255,7 @@ class Machine:
 
     def secure_boot(self, on):
         """Four bytes of attributes, then the value."""
-        variable = self.at("/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
+        variable = self.at(
+            "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+        )
         variable.write_bytes(bytes([6, 0, 0, 0, int(on)]))

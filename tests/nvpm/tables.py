@@ -46,6 +46,7 @@ from unittest import mock
 
 from installed import SERVICE
 from machine import ALIASES, Machine
+
 from nvpm import commands
 from nvpm import machine as subject
 
@@ -55,7 +56,20 @@ FORMS = ("status", "status --json", "status --prometheus")
 
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
 SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
-EXPECTATIONS = ("good", "warn", "bad", "none", "no", "metric", "exit", "prints", "line", "says", "lines", "json")
+EXPECTATIONS = (
+    "good",
+    "warn",
+    "bad",
+    "none",
+    "no",
+    "metric",
+    "exit",
+    "prints",
+    "line",
+    "says",
+    "lines",
+    "json",
+)
 LEVELS = {"good": "0", "warn": "1", "bad": "2"}
 
 
@@ -68,15 +82,32 @@ def has(text, parts):
 
 
 def check_json(said):
-    assert set(said) == {"schema", "host", "kernel", "time", "state", "exit_code", "to_do", "facts"}, said
+    assert set(said) == {
+        "schema",
+        "host",
+        "kernel",
+        "time",
+        "state",
+        "exit_code",
+        "to_do",
+        "facts",
+    }, said
     assert (said["schema"], said["host"]) == (2, "machine") and said["kernel"], said
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["time"]), said["time"]
-    assert len({fact["id"] for fact in said["facts"]}) == len(said["facts"]), "an identifier is there twice"
+    assert len({fact["id"] for fact in said["facts"]}) == len(said["facts"]), (
+        "an identifier is there twice"
+    )
     for fact in said["facts"]:
-        assert set(fact) | {"advice"} == {"id", "section", "name", "verdict", "value", "advice"}, fact
+        assert set(fact) | {"advice"} == {"id", "section", "name", "verdict", "value", "advice"}, (
+            fact
+        )
         assert re.fullmatch(r"[a-z0-9.:_-]+/[a-z0-9.:_-]+", fact["id"]), fact
-        assert fact["verdict"] in ("good", "none") or fact["verdict"] in LEVELS and fact["advice"], fact
-    assert said["to_do"] == sum(fact["verdict"] in ("warn", "bad") for fact in said["facts"]), said["to_do"]
+        assert (
+            fact["verdict"] in ("good", "none") or fact["verdict"] in LEVELS and fact["advice"]
+        ), fact
+    assert said["to_do"] == sum(fact["verdict"] in ("warn", "bad") for fact in said["facts"]), said[
+        "to_do"
+    ]
 
 
 def check_text(said, text):
@@ -88,14 +119,23 @@ def check_text(said, text):
         kind, _, device = section.rpartition(" ")
         if section == "distance":
             gpu, other = name.split()
-            below = lines[lines.index("distance of GPU and RDMA device") + 1:]
-            devices, row = below[0].split(), next(line for line in below if line[6:].startswith(gpu))[6:].split()
-            said_there = " ".join(row[len(devices):]) if other == "nearest" else row[1 + devices.index(other)]
+            below = lines[lines.index("distance of GPU and RDMA device") + 1 :]
+            devices, row = (
+                below[0].split(),
+                next(line for line in below if line[6:].startswith(gpu))[6:].split(),
+            )
+            said_there = (
+                " ".join(row[len(devices) :])
+                if other == "nearest"
+                else row[1 + devices.index(other)]
+            )
             assert said_there == value, (fact, row)
         else:
-            assert any(line[6:].split(" [")[0].split() == [*name.split(), *value.split()] for line in lines), fact
+            assert any(
+                line[6:].split(" [")[0].split() == [*name.split(), *value.split()] for line in lines
+            ), fact
         if kind in ("GPU", "RDMA device"):
-            below = "\n".join(lines[lines.index(kind + "s") + 1:])
+            below = "\n".join(lines[lines.index(kind + "s") + 1 :])
             assert device in re.split("[, \n]+", re.match("(      .*\n)*", below)[0]), fact
         else:
             assert section == "distance" or section in lines, fact
@@ -110,18 +150,33 @@ def check_metrics(said, text):
         match = SAMPLE.fullmatch(line)
         if match:
             label = re.sub(r"\\(.)", r"\1", f"{{{match[2]}={match[3]}}}") if match[2] else ""
-            assert match[1] == typed and typed + label not in samples, f"not below its type, or twice: {line}"
+            assert match[1] == typed and typed + label not in samples, (
+                f"not below its type, or twice: {line}"
+            )
             samples[typed + label] = match[4]
         elif line.startswith("# HELP "):
             helped, text = line.split(" ", 3)[2:]
-            assert text and not any(sample.split("{")[0] == helped for sample in samples), f"not together: {line}"
+            assert text and not any(sample.split("{")[0] == helped for sample in samples), (
+                f"not together: {line}"
+            )
         else:
-            assert line == f"# TYPE {helped} {'counter' if helped.endswith('_total') else 'gauge'}", line
+            assert (
+                line == f"# TYPE {helped} {'counter' if helped.endswith('_total') else 'gauge'}"
+            ), line
             typed = helped
-    judged = {f"nvpm_fact{{id={fact['id']}}}": LEVELS[fact["verdict"]] for fact in said["facts"] if fact["verdict"] != "none"}
-    assert judged == {sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")}, samples
+    judged = {
+        f"nvpm_fact{{id={fact['id']}}}": LEVELS[fact["verdict"]]
+        for fact in said["facts"]
+        if fact["verdict"] != "none"
+    }
+    assert judged == {
+        sample: value for sample, value in samples.items() if sample.startswith("nvpm_fact{")
+    }, samples
     assert samples[f"nvpm_info{{kernel={said['kernel']}}}"] == "1", samples
-    assert samples.get("nvpm_loaded") == {"running": "1", "not running": "0", "unknown": None}[said["state"]], samples
+    assert (
+        samples.get("nvpm_loaded")
+        == {"running": "1", "not running": "0", "unknown": None}[said["state"]]
+    ), samples
     return [f"{sample} {value}" for sample, value in samples.items()]
 
 
@@ -129,8 +184,9 @@ def called(machine, environment, *words):
     """What nvpm prints within this process, and its exit code. The machine says who the user is."""
     uid = int(machine.text("/uid") or 0)
     said = io.StringIO()
-    with mock.patch.dict(os.environ, environment, clear=True), mock.patch("os.geteuid", lambda: uid), \
-            contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    with mock.patch.dict(os.environ, environment, clear=True), mock.patch(
+        "os.geteuid", lambda: uid
+    ), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
             code = commands.main(machine, list(words))
         except SystemExit as end:
@@ -140,8 +196,15 @@ def called(machine, environment, *words):
 
 def run(environment, command):
     """What the shell's command prints, and its exit code."""
-    done = subprocess.run(["dash", "-c", command], cwd=SERVICE, env=environment, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(
+        ["dash", "-c", command],
+        cwd=SERVICE,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     return done.stdout.decode(errors="surrogateescape"), done.returncode
 
 
@@ -149,7 +212,12 @@ class Look:
     """What is run, and what is expected of it: lines of the table with their numbers."""
 
     def __init__(self, environment, passed_over, words=None, command=None):
-        self.environment, self.passed_over, self.words, self.command = dict(environment), passed_over, words, command
+        self.environment, self.passed_over, self.words, self.command = (
+            dict(environment),
+            passed_over,
+            words,
+            command,
+        )
         self.expected, self.facts, self.samples = [], {}, []
 
     def ask(self, words):
@@ -159,7 +227,9 @@ class Look:
         """Returns what is wrong, each with the number of its line."""
         wrong = []
         if self.command or self.words is not None:
-            self.output, self.code = run(self.environment, self.command) if self.command else self.ask(self.words)
+            self.output, self.code = (
+                run(self.environment, self.command) if self.command else self.ask(self.words)
+            )
             if not any(line.startswith("exit ") for _, line in self.expected):
                 self.expected.append((0, "exit 0"))
         else:
@@ -177,7 +247,12 @@ class Look:
                 met, line = False, f"{line}: {type(error).__name__}: {error}"
             if not met:
                 wrong.append((number, line))
-        named = {name for _, line in self.expected if FACT.fullmatch(line) for name in FACT.fullmatch(line)[2].split(",")}
+        named = {
+            name
+            for _, line in self.expected
+            if FACT.fullmatch(line)
+            for name in FACT.fullmatch(line)[2].split(",")
+        }
         marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
         wrong += [(0, f"{name}: not good, too") for name in marked - named - self.passed_over]
         return [(number or self.expected[0][0], what) for number, what in wrong]
@@ -186,7 +261,9 @@ class Look:
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
         code = 0 if (modules / "nv_peer_mem").exists() else 3 if modules.exists() else 4
         said = json.loads(outputs[1])
-        assert [*codes, said["exit_code"]] == [code, code, 0, code], f"exit codes {codes}, {said['exit_code']} of {code}"
+        assert [*codes, said["exit_code"]] == [code, code, 0, code], (
+            f"exit codes {codes}, {said['exit_code']} of {code}"
+        )
         self.facts = {fact["id"]: fact for fact in said["facts"]}
         check_json(said)
         check_text(said, outputs[0])
@@ -196,16 +273,27 @@ class Look:
         lines = self.output.splitlines()
         if word in ("good", "warn", "bad", "none"):
             _, names, value, advice = FACT.fullmatch(f"{word} {rest}").groups(default="")
-            facts = [self.facts.get(name, {"verdict": "", "value": ""}) for name in names.split(",")]
-            return all(f["verdict"] == word and has(f["value"], value) and has(f.get("advice", ""), advice) for f in facts)
+            facts = [
+                self.facts.get(name, {"verdict": "", "value": ""}) for name in names.split(",")
+            ]
+            return all(
+                f["verdict"] == word and has(f["value"], value) and has(f.get("advice", ""), advice)
+                for f in facts
+            )
         return {
             "no": lambda: rest not in self.facts,
             "metric": lambda: rest in self.samples,
-            "exit": lambda: self.code == int(rest.split()[0]) and has(self.output, rest.partition(" ")[2]),
-            "prints": lambda: self.output.rstrip("\n").encode(errors="surrogateescape") == unescaped(rest),
+            "exit": lambda: (
+                self.code == int(rest.split()[0]) and has(self.output, rest.partition(" ")[2])
+            ),
+            "prints": lambda: (
+                self.output.rstrip("\n").encode(errors="surrogateescape") == unescaped(rest)
+            ),
             "line": lambda: rest in [" ".join(line.split()) for line in lines],
             "says": lambda: has(self.output, rest),
-            "lines": lambda: int(rest.split()[0]) == sum(rest.split(" ", 1)[1] in line for line in lines),
+            "lines": lambda: (
+                int(rest.split()[0]) == sum(rest.split(" ", 1)[1] in line for line in lines)
+            ),
             "json": lambda: eval(rest, {"j": json.loads(self.output)}),  # the table is ours
         }[word]()
 
@@ -219,12 +307,24 @@ class Player:
             (scratch / "bin" / name).symlink_to(HERE / "tool")
         (scratch / "bin/nvpm").symlink_to(SERVICE / "nvpm.sh")
         path = f"{scratch}/bin:{SERVICE}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "NVPM_SYSROOT": str(scratch / "machine"), "SERVICE": str(SERVICE), "PATH": path, "PYTHONDONTWRITEBYTECODE": "", **more}
+        self.environment = {
+            **os.environ,
+            "NVPM_SYSROOT": str(scratch / "machine"),
+            "SERVICE": str(SERVICE),
+            "PATH": path,
+            "PYTHONDONTWRITEBYTECODE": "",
+            **more,
+        }
         self.looks = 0
 
     def play(self, lines):
         """Returns what is wrong, as lines of text."""
-        machine, look, passed_over, wrong = Machine(self.environment["NVPM_SYSROOT"]), None, set(), []
+        machine, look, passed_over, wrong = (
+            Machine(self.environment["NVPM_SYSROOT"]),
+            None,
+            set(),
+            [],
+        )
         for number, line in [*lines, (0, "end")]:
             word, _, rest = line.partition(" ")
             if word in EXPECTATIONS:
@@ -266,7 +366,22 @@ def machines(table):
         elif line and not line.startswith("#"):
             change, _, expected = line.partition(" => ")
             said = change.startswith("said ")
-            found[-1][1].extend([(number, change)] + [(number, f"says {expected}" if said else expected)] * bool(expected))
+            found[-1][1].extend(
+                [(number, change)]
+                + [(number, f"says {expected}" if said else expected)] * bool(expected)
+            )
     for title, lines in found:
-        for value in [value for _, line in lines if line.startswith("each ") for value in line[5:].split(" | ")] or ["%"]:
-            yield f"{title}{f' ({value})' * (value != '%')}", [(number, line.replace("%", value)) for number, line in lines if not line.startswith("each ")]
+        for value in [
+            value
+            for _, line in lines
+            if line.startswith("each ")
+            for value in line[5:].split(" | ")
+        ] or ["%"]:
+            yield (
+                f"{title}{f' ({value})' * (value != '%')}",
+                [
+                    (number, line.replace("%", value))
+                    for number, line in lines
+                    if not line.startswith("each ")
+                ],
+            )

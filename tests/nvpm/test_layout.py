@@ -19,7 +19,11 @@ def lines():
                 yield "IBV_WC_" + word, "IBV_WC_" + word, number
         elif name.startswith("IBV_"):
             yield name, name, value
-        elif isinstance(value, type) and issubclass(value, (ctypes.Structure, ctypes.Union)) and name.startswith("ibv_"):
+        elif (
+            isinstance(value, type)
+            and issubclass(value, (ctypes.Structure, ctypes.Union))
+            and name.startswith("ibv_")
+        ):
             yield from structure(name, value)
 
 
@@ -32,16 +36,32 @@ def structure(name, kind):
         if not field[0].startswith("_"):
             place = getattr(kind, field[0])
             yield f"{name}.{field[0]}", f"offsetof({c_name}, {field[0]})", place.offset
-            if not isinstance(field[1], type(ctypes.CFUNCTYPE(None))) and field[0] not in ("bind_mw", "qp_type", "ops"):
-                yield f"size of {name}.{field[0]}", f"sizeof((({c_name} *)0)->{field[0]})", place.size
+            if not isinstance(field[1], type(ctypes.CFUNCTYPE(None))) and field[0] not in (
+                "bind_mw",
+                "qp_type",
+                "ops",
+            ):
+                yield (
+                    f"size of {name}.{field[0]}",
+                    f"sizeof((({c_name} *)0)->{field[0]})",
+                    place.size,
+                )
 
 
 def test_layout(tmp_path):
     expected = list(lines())
     prints = "".join(f'printf("%zu\\n", (size_t)({text}));\n' for _, text, _ in expected)
-    source = "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n" + prints + "}\n"
+    source = (
+        "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n"
+        + prints
+        + "}\n"
+    )
     compiler = os.environ.get("CC", "gcc-14").split()
-    subprocess.run([*compiler, "-o", tmp_path / "layout", "-x", "c", "-"], input=source, text=True, check=True)
+    subprocess.run(
+        [*compiler, "-o", tmp_path / "layout", "-x", "c", "-"], input=source, text=True, check=True
+    )
     found = [int(number) for number in subprocess.check_output([tmp_path / "layout"]).split()]
     assert len(found) == len(expected) > 100
-    assert [(what, truth) for (what, _, _), truth in zip(expected, found)] == [(what, number) for what, _, number in expected]
+    assert [(what, truth) for (what, _, _), truth in zip(expected, found)] == [
+        (what, number) for what, _, number in expected
+    ]

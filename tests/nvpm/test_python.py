@@ -9,7 +9,9 @@ from installed import TOP
 
 FILES = sorted((TOP / "nvpm").rglob("*.py"))
 # Words of the library that came later: of subprocess, typing, re, math and others.
-LATER = re.compile(r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|Protocol|TypedDict|strict=|dirs_exist_ok")
+LATER = re.compile(
+    r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|Protocol|TypedDict|strict=|dirs_exist_ok"
+)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(TOP)))

@@ -9,7 +9,9 @@ from tables import HERE, Player, machines
 
 def each(table):
     found = list(machines(table))
-    return pytest.mark.parametrize("lines", [lines for _, lines in found], ids=[title for title, _ in found])
+    return pytest.mark.parametrize(
+        "lines", [lines for _, lines in found], ids=[title for title, _ in found]
+    )
 
 
 def played(player, lines, record_property):
@@ -40,5 +42,9 @@ def test_in_the_sources(tmp_path):
     player = Player(tmp_path)
     (tmp_path / "bin/nvpm").unlink()
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")
-    lines = [f"{ALIASES['@conf']} = ONBOOT=no", "$ nvpm status", "line on boot no: ONBOOT=no in /etc/infiniband/nv_peer_mem.conf"]
+    lines = [
+        f"{ALIASES['@conf']} = ONBOOT=no",
+        "$ nvpm status",
+        "line on boot no: ONBOOT=no in /etc/infiniband/nv_peer_mem.conf",
+    ]
     assert not player.play(list(enumerate(lines, 1)))

@@ -99,7 +99,10 @@ class Cuda:
 
     def cuMemFree_v2(self, address):
         found = gpu_memory_at(address)
-        rule(found and found not in freed and address == ctypes.addressof(found), "freed what is none")
+        rule(
+            found and found not in freed and address == ctypes.addressof(found),
+            "freed what is none",
+        )
         freed.append(found)
         gone("GPU memory")
 
@@ -115,7 +118,10 @@ class Cuda:
     @staticmethod
     def copy(device, to, source, size):
         found = gpu_memory_at(device)
-        rule(found and found not in freed and device + size <= ctypes.addressof(found) + len(found), "copied what is none")
+        rule(
+            found and found not in freed and device + size <= ctypes.addressof(found) + len(found),
+            "copied what is none",
+        )
         ctypes.memmove(to, source, size)
 
 
@@ -141,10 +147,18 @@ def post_send(_qp, request, _bad):
     local = reach(element.lkey, element.addr, element.length)
     remote = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, element.length)
     rule(all(one.state == abi.IBV_QPS_RTS for one in qps), "both queue pairs are ready")
-    rule(wr.num_sge == 1 and wr.send_flags == abi.IBV_SEND_SIGNALED and not wr.next, "one signaled request")
-    rule(not pending and element.length <= LONGEST, "a message at a time, as long as the port takes")
-    rule(wr.opcode == abi.IBV_WR_RDMA_READ or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
-         "read or write, and nothing is written after the memory was freed")
+    rule(
+        wr.num_sge == 1 and wr.send_flags == abi.IBV_SEND_SIGNALED and not wr.next,
+        "one signaled request",
+    )
+    rule(
+        not pending and element.length <= LONGEST, "a message at a time, as long as the port takes"
+    )
+    rule(
+        wr.opcode == abi.IBV_WR_RDMA_READ
+        or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
+        "read or write, and nothing is written after the memory was freed",
+    )
     if TOLD in ("lost", "no_descriptor"):
         return 0 if TOLD == "lost" else errno.ENOMEM
     pending.append("SUCCESS")
@@ -153,9 +167,9 @@ def post_send(_qp, request, _bad):
         return 0
     to, source = (local, remote) if wr.opcode == abi.IBV_WR_RDMA_READ else (remote, local)
     where = "to_gpu" if gpu_memory_at(to) else "from_gpu"
-    if TOLD != f"nothing_{where}":
+    if f"nothing_{where}" != TOLD:
         ctypes.memmove(to, source, element.length)
-    if TOLD == f"wrong_{where}":
+    if f"wrong_{where}" == TOLD:
         ctypes.c_uint8.from_address(to + 12345).value ^= 1
     return 0
 
@@ -197,12 +211,16 @@ class Verbs:
 
     def ibv_reg_mr(self, _pd, address, length, access):
         rule(access == 7, "rights")
-        word, number = ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
+        word, number = (
+            ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
+        )
         if word == TOLD:
             return failed(number)
         key = 0x70 + len(regions)
         regions[key] = address, address + length
-        return made("region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key)))
+        return made(
+            "region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key))
+        )
 
     def ibv_dereg_mr(self, region):
         rule(not qps, "queue pairs go before the memory that they reach")
@@ -216,7 +234,10 @@ class Verbs:
         return made("completion queue", 1)
 
     def ibv_create_qp(self, pd, init):
-        rule(init.qp_type == abi.IBV_QPT_RC and init.send_cq and init.recv_cq and not init.srq, "a queue pair")
+        rule(
+            init.qp_type == abi.IBV_QPT_RC and init.send_cq and init.recv_cq and not init.srq,
+            "a queue pair",
+        )
         rule(init.cap.max_send_wr >= 1 and init.cap.max_send_sge >= 1, "its room")
         qps.append(made("queue pair", Qp(HCAS[pd.context - 1].startswith("roce"))))
         return ctypes.cast(ctypes.pointer(qps[-1]), ctypes.POINTER(abi.ibv_qp))
@@ -233,16 +254,27 @@ class Verbs:
         if one.state == abi.IBV_QPS_INIT:
             rule(attr.port_num == 1 and attr.qp_access_flags == 7, "to INIT")
         elif one.state == abi.IBV_QPS_RTR:
-            rule((attr.dest_qp_num, attr.rq_psn) == (other.qp_num, other.qp_num & 0xFFFFFF), "to the other one")
-            rule((attr.path_mtu, attr.max_dest_rd_atomic, attr.ah_attr.port_num) == (MTU, 1, 1), "to RTR")
+            rule(
+                (attr.dest_qp_num, attr.rq_psn) == (other.qp_num, other.qp_num & 0xFFFFFF),
+                "to the other one",
+            )
+            rule(
+                (attr.path_mtu, attr.max_dest_rd_atomic, attr.ah_attr.port_num) == (MTU, 1, 1),
+                "to RTR",
+            )
             route, grh = attr.ah_attr, attr.ah_attr.grh
             if one.roce:
-                rule(route.is_global and grh.sgid_index == 3 and grh.hop_limit > 1, "a route by GID")
+                rule(
+                    route.is_global and grh.sgid_index == 3 and grh.hop_limit > 1, "a route by GID"
+                )
                 rule(bytes(grh.dgid.raw) == IPV4, "the address of IPv4 comes first")
             else:
                 rule(not route.is_global and route.dlid == LID, "a route by LID")
         else:
-            rule(attr.timeout and attr.retry_cnt and attr.rnr_retry and attr.max_rd_atomic == 1, "to RTS")
+            rule(
+                attr.timeout and attr.retry_cnt and attr.rnr_retry and attr.max_rd_atomic == 1,
+                "to RTS",
+            )
             rule(attr.sq_psn == qp.qp_num & 0xFFFFFF, "its own first packet")
 
 
@@ -267,7 +299,11 @@ class Function:
             return argument._obj
         if hasattr(argument, "contents"):
             return argument.contents
-        return argument if isinstance(argument, (ctypes.Array, ctypes.c_char_p)) else getattr(argument, "value", argument)
+        return (
+            argument
+            if isinstance(argument, (ctypes.Array, ctypes.c_char_p))
+            else getattr(argument, "value", argument)
+        )
 
 
 class Library:
