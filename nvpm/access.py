@@ -1,98 +1,84 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether users other than root may use RDMA: the modes of the device files, and how much memory the jobs of a service may lock, which GPU memory
-counts for."""
+"""Whether users other than root may use RDMA: the modes of the device files, and how much memory the
+jobs of a service may lock, which GPU memory counts for."""
 
 import os
 import re
+from typing import Dict, Optional
 
-from .fact import bad, first, good, none, warn
-from .machine import once
+from .fact import Fact, Facts, bad, good, none, warn
+from .machine import Machine, once
 
 DAEMONS = ("slurmd", "kubelet", "containerd")
 UNITS = [
-    directory + "/systemd/system/%s.service" + more
+    f"{directory}/systemd/system/%s.service{more}"
     for directory in ("/lib", "/usr/lib", "/etc")
     for more in ("", ".d/*.conf")
 ]
 OPEN = 0o666
 
+LOAD_UVERBS = "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband)."
+OPEN_FILES = (
+    "Install the udev rules of rdma-core, which give 0666; until the next boot: "
+    "chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm"
+)
+RAISE_LIMIT = (
+    "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}."
+)
 
-def facts(machine):
-    files = machine.glob("/dev/infiniband/uverbs*")
-    modes = [
-        (os.path.basename(file), os.stat(machine.root + file).st_mode & 0o7777)
-        for file in files + machine.glob("/dev/infiniband/rdma_cm")
-    ]
-    closed = [f"{name} has mode 0{mode:o}" for name, mode in modes if mode & OPEN != OPEN]
+
+def facts(machine: Machine) -> Facts:
     if machine.glob("/sys/class/infiniband/*"):
-        yield from first(
-            "access",
-            "/dev/infiniband",
-            [
-                (
-                    not files,
-                    bad,
-                    "there is no uverbs device",
-                    "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband).",
-                ),
-                (
-                    closed,
-                    warn,
-                    "not open to all users: " + ", ".join(closed),
-                    "Install the udev rules of rdma-core, which give 0666; until the next boot: chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm",
-                ),
-                (True, good, "open to all users"),
-            ],
-        )
+        yield device_files(machine)
     for daemon in DAEMONS:
-        limit = memory_limit(machine, daemon)
-        yield from first(
-            "access",
-            "memory lock " + daemon,
-            [
-                (
-                    limit and daemon == "kubelet",
-                    none,
-                    limit + "; containers have that of their runtime",
-                ),
-                (limit.startswith(("unlimited", "infinity")), good, limit),
-                (
-                    limit,
-                    warn,
-                    "{}{}: its jobs cannot register more".format(
-                        limit, " bytes" if limit.isdigit() else ""
-                    ),
-                    f"systemctl edit {daemon}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {daemon}.",
-                ),
-            ],
-        )
+        yield memory_lock(machine, daemon)
+
+
+def device_files(machine: Machine) -> Fact:
+    uverbs = machine.glob("/dev/infiniband/uverbs*")
+    if not uverbs:
+        return bad("access", "/dev/infiniband", "there is no uverbs device", LOAD_UVERBS)
+    closed = []
+    for file in uverbs + machine.glob("/dev/infiniband/rdma_cm"):
+        mode = os.stat(machine.root + file).st_mode & 0o7777
+        if mode & OPEN != OPEN:
+            closed.append(f"{os.path.basename(file)} has mode 0{mode:o}")
+    if closed:
+        value = "not open to all users: " + ", ".join(closed)
+        return warn("access", "/dev/infiniband", value, OPEN_FILES)
+    return good("access", "/dev/infiniband", "open to all users")
+
+
+def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
+    name, limit = f"memory lock {daemon}", memory_limit(machine, daemon)
+    if not limit:
+        return None
+    if daemon == "kubelet":
+        return none("access", name, f"{limit}; containers have that of their runtime")
+    if limit.startswith(("unlimited", "infinity")):
+        return good("access", name, limit)
+    amount = f"{limit} bytes" if limit.isdigit() else limit
+    value = f"{amount}: its jobs cannot register more"
+    return warn("access", name, value, RAISE_LIMIT.format(daemon))
 
 
 @once
-def processes(machine):
+def processes(machine: Machine) -> Dict[str, str]:
     """The first process of each name."""
-    return {
-        machine.text(process + "/comm"): process
-        for process in reversed(machine.glob("/proc/[0-9]*"))
-    }
+    found = reversed(machine.glob("/proc/[0-9]*"))
+    return {machine.text(f"{process}/comm"): process for process in found}
 
 
-def memory_limit(machine, daemon):
-    """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is not there."""
-    if daemon in processes(machine):
-        return "".join(
-            re.findall(
-                r"^Max locked memory\s+(\S+)",
-                machine.all_text(processes(machine)[daemon] + "/limits"),
-                re.MULTILINE,
-            )
-        )
+def memory_limit(machine: Machine, daemon: str) -> str:
+    """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is not
+    there."""
+    process = processes(machine).get(daemon)
+    if process:
+        limits = machine.all_text(f"{process}/limits")
+        return "".join(re.findall(r"^Max locked memory\s+(\S+)", limits, re.MULTILINE))
     files = machine.glob(*(file % daemon for file in UNITS))
-    said = re.findall(
-        r"^\s*LimitMEMLOCK\s*=\s*(?:.*:)?(.*)", machine.all_text(*files), re.MULTILINE
-    ) or [""]
-    return (
-        (said[-1] or "the default of systemd (DefaultLimitMEMLOCK)") + ", by its unit"
-        if files
-        else ""
-    )
+    if not files:
+        return ""
+    setting = r"^\s*LimitMEMLOCK\s*=\s*(?:.*:)?(.*)"
+    said = re.findall(setting, machine.all_text(*files), re.MULTILINE) or [""]
+    return (said[-1] or "the default of systemd (DefaultLimitMEMLOCK)") + ", by its unit"

@@ -2,227 +2,213 @@
 """GPUs and RDMA devices: how they are connected, what is to be said of each, and who may use them."""
 
 import os
+from typing import List, Optional
 
 from . import access, place, topology
 from .driver import flavour
-from .fact import bad, first, good, none, unread, warn
-from .machine import PARAMETERS
+from .fact import Fact, Facts, bad, good, none, unread, warn
+from .machine import PARAMETERS, Machine
 from .module import kernel_facts
-from .pci import gpus, nics
+from .pci import Gpu, Nic, Pci, gpus, nics
 from .place import virtual
 
-# NVIDIA numbers its products by generation. The open driver serves no GPU before Turing, the proprietary one none from Blackwell on.
+# NVIDIA numbers its products by generation. The open driver serves no GPU before Turing, the
+# proprietary one none from Blackwell on.
 TURING, BLACKWELL = 0x1E00, 0x2900
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
+FIND_GPU = (
+    "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
+)
+FIND_NIC = "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there."
+NODE_UNKNOWN = (
+    "Programs cannot choose the near processors: look for newer firmware (BIOS), "
+    "or bind them by hand."
+)
+
+# Of a GPU's driver.
+GIVEN_AWAY = (
+    "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} "
+    "(driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot."
+)
+OTHER_DRIVER = (
+    "echo 'blacklist {0}' >/etc/modprobe.d/nvidia-blacklist-{0}.conf, "
+    "make the initramfs anew (update-initramfs -u, or dracut -f), and reboot."
+)
+OLD_DRIVER = (
+    "Install the proprietary kernel modules, of version 580 or older: "
+    "later ones do not know this GPU."
+)
 OPEN_DRIVER = "Install NVIDIA's open kernel modules."
+LOAD_DRIVER = "modprobe nvidia; if it does not take the GPU, the kernel's log says why."
+
+# Of its memory.
+PERSISTENT_AGAIN = (
+    "Load the module with persistent_api_support=1, its default: "
+    "grep -r persistent_api_support /etc/modprobe.d finds who changed it."
+)
+LARGE_BAR = "Turn on above 4G decoding and resizable BAR in the firmware."
+
+# Of an RDMA device and its ports.
+LARGE_READS = (
+    "Reads are cut small. Until the next reboot: setpci -s {} CAP_EXP+8.w=5000:7000 "
+    "allows 4096 bytes; for good, see the firmware's settings."
+)
+NO_RELAXED_ORDERING = (
+    "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off"
+)
+NO_SUBNET_MANAGER = (
+    "No subnet manager has set this port up: "
+    "start one (opensm) on a machine or a switch of this network."
+)
+NO_ETHERNET = "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."
+NO_LINK = "Look at cable and switch; ibstat and iblinkinfo say more."
 
 
-def facts(machine):
+def facts(machine: Machine) -> Facts:
     yield from place.facts(machine)
     yield from kernel_facts(machine)
     yield from topology.facts(machine)
     if not gpus(machine):
-        yield bad(
-            "GPUs",
-            "number",
-            0,
-            "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware.",
-        )
+        yield bad("GPUs", "number", 0, FIND_GPU)
     for gpu in gpus(machine):
-        yield from gpu_facts(machine, gpu, "GPU " + gpu.name)
+        yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
-        yield bad(
-            "RDMA devices",
-            "number",
-            0,
-            "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there.",
-        )
+        yield bad("RDMA devices", "number", 0, FIND_NIC)
     for nic in nics(machine):
-        yield from nic_facts(machine, nic, "RDMA device " + nic.name)
+        yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
     yield from access.facts(machine)
 
 
-def node_facts(machine, section, pci):
+def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
     """On a machine with several nodes, programs choose processors and devices by the node."""
-    yield from first(
-        section,
-        "NUMA node",
-        [
-            (pci.node >= 0, none, pci.node),
-            (
-                topology.several_nodes(machine) and not virtual(machine),
-                warn,
-                "unknown: the firmware does not say",
-                "Programs cannot choose the near processors: look for newer firmware (BIOS), or bind them by hand.",
-            ),
-        ],
-    )
+    if pci.node >= 0:
+        return none(section, "NUMA node", pci.node)
+    if topology.several_nodes(machine) and not virtual(machine):
+        return warn(section, "NUMA node", "unknown: the firmware does not say", NODE_UNKNOWN)
+    return None
 
 
-def gpu_facts(machine, gpu, section):
-    name, newer = gpu.driver, gpu.product >= BLACKWELL
-    served = any(other.driver == "nvidia" for other in gpus(machine))
-    yield from first(
-        section,
-        "driver",
-        [
-            (name == "nvidia", good, name),
-            (
-                name.startswith("vfio"),
-                none if served else warn,
-                name + ": it is given to a virtual machine",
-                f"nv_peer_mem belongs into that machine. To have the GPU here, take it from {name} (driverctl unset-override {gpu.name}, or vfio-pci.ids= on the kernel's command line) and reboot.",
-            ),
-            (
-                name,
-                bad,
-                name + ": the NVIDIA driver does not have this GPU",
-                f"echo 'blacklist {name}' >/etc/modprobe.d/nvidia-blacklist-{name}.conf, make the initramfs anew (update-initramfs -u, or dracut -f), and reboot.",
-            ),
-            (
-                flavour(machine) == "open" and 0 < gpu.product < TURING,
-                bad,
-                "none: Volta and older are not served by the open driver",
-                "Install the proprietary kernel modules, of version 580 or older: later ones do not know this GPU.",
-            ),
-            (
-                flavour(machine) == "proprietary" and newer,
-                bad,
-                "none: Blackwell and newer are served by the open driver only",
-                OPEN_DRIVER,
-            ),
-            (
-                flavour(machine) == "proprietary" and gpu.coherent,
-                bad,
-                "none: Grace Hopper is served by the open driver only",
-                OPEN_DRIVER,
-            ),
-            (
-                True,
-                bad,
-                "none",
-                "modprobe nvidia; if it does not take the GPU, the kernel's log says why.",
-            ),
-        ],
-    )
-    yield from node_facts(machine, section, gpu.pci)
-    # Nothing of such a GPU's memory is in BAR1. Our module maps only what can be revoked, and the driver maps this memory, pinned.
-    yield from first(
-        section,
-        "memory",
-        [
-            (
-                gpu.coherent and machine.text(PARAMETERS + "persistent_api_support") == "0",
-                bad,
-                "coherent: the driver maps it, and nothing that can be revoked (persistent_api_support=0)",
-                "Load the module with persistent_api_support=1, its default: grep -r persistent_api_support /etc/modprobe.d finds who changed it.",
-            ),
-            (gpu.coherent, good, "coherent: the driver maps it, behind NVLink-C2C"),
-        ],
-    )
-    # No file says how much memory a GPU has, but the largest BAR that it can have holds all of it.
+# ---- GPUs ----
+
+
+def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
+    yield gpu_driver(machine, gpu, section)
+    yield numa_node(machine, section, gpu.pci)
+    if gpu.coherent:
+        yield coherent_memory(machine, section)
+    else:
+        yield bar1(gpu, section)
+    if gpu.instances():
+        yield none(section, "MIG", f"GPU instances: {gpu.instances()}")
+
+
+def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
+    name = gpu.driver
+    if name == "nvidia":
+        return good(section, "driver", name)
+    if name.startswith("vfio"):
+        served = any(other.driver == "nvidia" for other in gpus(machine))
+        value = f"{name}: it is given to a virtual machine"
+        return (none if served else warn)(
+            section, "driver", value, GIVEN_AWAY.format(name, gpu.name)
+        )
+    if name:
+        value = f"{name}: the NVIDIA driver does not have this GPU"
+        return bad(section, "driver", value, OTHER_DRIVER.format(name))
+    if flavour(machine) == "open" and 0 < gpu.product < TURING:
+        value = "none: Volta and older are not served by the open driver"
+        return bad(section, "driver", value, OLD_DRIVER)
+    if flavour(machine) == "proprietary" and gpu.product >= BLACKWELL:
+        value = "none: Blackwell and newer are served by the open driver only"
+        return bad(section, "driver", value, OPEN_DRIVER)
+    if flavour(machine) == "proprietary" and gpu.coherent:
+        value = "none: Grace Hopper is served by the open driver only"
+        return bad(section, "driver", value, OPEN_DRIVER)
+    return bad(section, "driver", "none", LOAD_DRIVER)
+
+
+def coherent_memory(machine: Machine, section: str) -> Fact:
+    """Nothing of such a GPU's memory is in BAR1. Our module maps only what can be revoked, and the
+    driver maps this memory, pinned."""
+    if machine.text(PARAMETERS + "persistent_api_support") == "0":
+        value = (
+            "coherent: the driver maps it, and nothing that can be revoked "
+            "(persistent_api_support=0)"
+        )
+        return bad(section, "memory", value, PERSISTENT_AGAIN)
+    return good(section, "memory", "coherent: the driver maps it, behind NVLink-C2C")
+
+
+def bar1(gpu: Gpu, section: str) -> Optional[Fact]:
+    """No file says how much memory a GPU has, but the largest BAR that it can have holds all of it."""
     size, largest = gpu.bar1(), gpu.largest_bar1()
-    now, best = (
-        "%.6g GiB" % (mib / 1024) if mib >= 1024 else "%d MiB" % mib for mib in (size, largest)
-    )
-    if size and not gpu.coherent:
-        yield from first(
-            section,
-            "BAR1",
-            [
-                (
-                    largest > size,
-                    warn,
-                    f"{now} of {best} that it can have: no more can be registered at once",
-                    "Turn on above 4G decoding and resizable BAR in the firmware.",
-                ),
-                (largest or size > 256, good, now),
-                (True, none, now + ", not resizable here: no more can be registered at once"),
-            ],
-        )
-    yield from first(
-        section, "MIG", [(gpu.instances(), none, "GPU instances: %d" % gpu.instances())]
-    )
+    now = mebibytes(size)
+    if not size:
+        return None
+    if largest > size:
+        best = mebibytes(largest)
+        value = f"{now} of {best} that it can have: no more can be registered at once"
+        return warn(section, "BAR1", value, LARGE_BAR)
+    if largest or size > 256:
+        return good(section, "BAR1", now)
+    return none(section, "BAR1", f"{now}, not resizable here: no more can be registered at once")
 
 
-def nic_facts(machine, nic, section):
+def mebibytes(number: int) -> str:
+    return f"{number / 1024:.6g} GiB" if number >= 1024 else f"{number} MiB"
+
+
+# ---- RDMA devices ----
+
+
+def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
     if not nic.pci:
-        yield bad(
-            section,
-            "place",
-            "not a PCI device: it cannot reach GPU memory",
-            "Use an RDMA device on PCI.",
-        )
+        value = "not a PCI device: it cannot reach GPU memory"
+        yield bad(section, "place", value, "Use an RDMA device on PCI.")
         return
-    yield none(
-        section, "place", nic.pci.address + (nic.software and ", software over " + nic.software)
-    )
-    yield from node_facts(machine, section, nic.pci)
-    kind, option = (
-        nic.pci.iommu(),
-        "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt",
-    )
-    # The data of coherent GPUs goes through the CPU anyway.
-    slow = (
-        "which takes time"
-        if gpus(machine) and all(gpu.coherent for gpu in gpus(machine))
-        else "so data is routed through the CPU"
-    )
-    yield from first(
-        section,
-        "IOMMU",
-        [
-            (kind == "none", good, "none"),
-            (kind == "identity", good, "identity: addresses are not translated"),
-            (
-                True,
-                warn,
-                f"{kind}: addresses are translated, {slow}",
-                f"Put {option} on the kernel's command line and reboot.",
-            ),
-        ],
-    )
+    over = f", software over {nic.software}" if nic.software else ""
+    yield none(section, "place", nic.pci.address + over)
+    yield numa_node(machine, section, nic.pci)
+    yield iommu(machine, section, nic.pci)
     if not nic.software:
         yield from settings_facts(machine, section, nic.pci)
 
 
-def settings_facts(machine, section, pci):
+def iommu(machine: Machine, section: str, pci: Pci) -> Fact:
+    kind = pci.iommu()
+    if kind == "none":
+        return good(section, "IOMMU", "none")
+    if kind == "identity":
+        return good(section, "IOMMU", "identity: addresses are not translated")
+    # The data of coherent GPUs goes through the CPU anyway.
+    all_coherent = gpus(machine) and all(gpu.coherent for gpu in gpus(machine))
+    slow = "which takes time" if all_coherent else "so data is routed through the CPU"
+    option = "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt"
+    value = f"{kind}: addresses are translated, {slow}"
+    advice = f"Put {option} on the kernel's command line and reboot."
+    return warn(section, "IOMMU", value, advice)
+
+
+def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
     """Of the RDMA device, because it reads and the GPU answers."""
     config = pci.config(256)
     control = device_control(config)
-    request = 128 << ((control or 0) >> 12 & 7)
-    yield from first(
-        section,
-        "MaxReadReq",
-        [
-            (0 < len(config) <= 16, unread, "PCI settings of RDMA devices"),
-            (
-                control is not None and request < 512 and not virtual(machine),
-                warn,
-                request,
-                f"Reads are cut small. Until the next reboot: setpci -s {pci.address} CAP_EXP+8.w=5000:7000 allows 4096 bytes; for good, see the firmware's settings.",
-            ),
-            (control is not None, none, request),
-        ],
-    )
-    yield from first(
-        section,
-        "relaxed ordering",
-        [
-            (
-                control is not None,
-                none,
-                "on"
-                if (control or 0) & RELAXED_ORDERING
-                else "off: writes wait for each other; the firmware, or the kernel for some processors, turns it off",
-            )
-        ],
-    )
+    if 0 < len(config) <= 16:
+        yield unread(section, "MaxReadReq", "PCI settings of RDMA devices")
+    if control is None:
+        return
+    request = 128 << (control >> 12 & 7)
+    if request < 512 and not virtual(machine):
+        yield warn(section, "MaxReadReq", request, LARGE_READS.format(pci.address))
+    else:
+        yield none(section, "MaxReadReq", request)
+    ordering = "on" if control & RELAXED_ORDERING else NO_RELAXED_ORDERING
+    yield none(section, "relaxed ordering", ordering)
 
 
-def device_control(config):
+def device_control(config: List[int]) -> Optional[int]:
     """The control register of PCI Express, from the list of capabilities; None if it cannot be read."""
     at = config[13] & 0xFF if len(config) > 16 else 0
     for _ in range(48):
@@ -234,52 +220,40 @@ def device_control(config):
     return None
 
 
-def port_facts(machine):
-    """A port without a link is no defect if the machine has another one; without any, nothing leaves the machine."""
-    active = any(
-        machine.text(port + "/state").endswith("ACTIVE")
-        for port in machine.glob("/sys/class/infiniband/*/ports/*")
-    )
-    down = warn if active else bad
+# ---- their ports ----
+
+
+def port_facts(machine: Machine) -> Facts:
+    """A port without a link is no defect if the machine has another one; without any, nothing leaves
+    the machine."""
+    ports = machine.glob("/sys/class/infiniband/*/ports/*")
+    active = any(machine.text(f"{port}/state").endswith("ACTIVE") for port in ports)
     for nic in nics(machine):
-        for port in machine.glob(nic.directory + "/ports/*"):
-            # States are numbered: "4: ACTIVE".
-            state, physical, rate, layer = (
-                machine.text(port + "/" + file).split(": ", 1)[-1]
-                for file in ("state", "phys_state", "rate", "link_layer")
-            )
-            value = ", ".join((state, physical, rate, layer))
-            yield from first(
-                "RDMA device " + nic.name,
-                "port " + os.path.basename(port),
-                [
-                    (state == "ACTIVE", good, value),
-                    (
-                        state in ("INIT", "ARMED") and layer == "InfiniBand",
-                        down,
-                        value,
-                        "No subnet manager has set this port up: start one (opensm) on a machine or a switch of this network.",
-                    ),
-                    (
-                        state and layer == "Ethernet",
-                        down,
-                        value,
-                        "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on.",
-                    ),
-                    (
-                        state,
-                        down,
-                        value,
-                        "Look at cable and switch; ibstat and iblinkinfo say more.",
-                    ),
-                ],
-            )
-        version, board = (
-            machine.text(nic.directory + "/fw_ver"),
-            machine.text(nic.directory + "/board_id"),
-        )
-        yield from first(
-            "RDMA device " + nic.name,
-            "firmware",
-            [(version, none, version + (board and ", board " + board))],
-        )
+        section = f"RDMA device {nic.name}"
+        for port in machine.glob(f"{nic.directory}/ports/*"):
+            yield port_fact(machine, section, port, active)
+        version = machine.text(f"{nic.directory}/fw_ver")
+        board = machine.text(f"{nic.directory}/board_id")
+        if version:
+            yield none(section, "firmware", version + (board and f", board {board}"))
+
+
+def port_fact(machine: Machine, section: str, port: str, other: bool) -> Optional[Fact]:
+    """OTHER: the machine has an active port."""
+
+    def said(file: str) -> str:
+        # States are numbered: "4: ACTIVE".
+        return machine.text(f"{port}/{file}").split(": ", 1)[-1]
+
+    down = warn if other else bad
+    name, state, layer = f"port {os.path.basename(port)}", said("state"), said("link_layer")
+    value = f"{state}, {said('phys_state')}, {said('rate')}, {layer}"
+    if not state:
+        return None
+    if state == "ACTIVE":
+        return good(section, name, value)
+    if state in ("INIT", "ARMED") and layer == "InfiniBand":
+        return down(section, name, value, NO_SUBNET_MANAGER)
+    if layer == "Ethernet":
+        return down(section, name, value, NO_ETHERNET)
+    return down(section, name, value, NO_LINK)

@@ -1,16 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints one word of errno."""
+"""What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints
+one word of errno."""
 
 import os
 import re
+from typing import Dict, Tuple, Union
 
 from .machine import CALLBACK, MODULE, Machine, modinfo
 
-INSTALL_DRIVER = "Install NVIDIA's kernel modules, the open or the proprietary ones (nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
-INSTALL_CORE = "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); the kernel's own RDMA core is not enough."
-UNLOAD_PEERMEM = "modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
+INSTALL_DRIVER = (
+    "Install NVIDIA's kernel modules, the open or the proprietary ones "
+    "(nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
+)
+INSTALL_CORE = (
+    "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); "
+    "the kernel's own RDMA core is not enough."
+)
+UNLOAD_PEERMEM = (
+    "modprobe -r nvidia_peermem && "
+    "echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
+)
 NEW_INITRAMFS = "make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
-REINSTALL = "Install the package that it comes from again, for kernel {kernel}: modinfo -n {module} names the file."
+REINSTALL = (
+    "Install the package that it comes from again, for kernel {kernel}: "
+    "modinfo -n {module} names the file."
+)
 
 OTHER_CALLBACK = (
     "The module nv_peer_mem_callback stays loaded until the next boot, and this version of "
@@ -18,55 +32,69 @@ OTHER_CALLBACK = (
     "loaded before can be loaded."
 )
 
-# What modprobe or the kernel has said, and what to do; for some modules it differs. The first match counts, because kernels say several things.
-# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER.
-SAID = (
+# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER. Where the text depends on the module,
+# that of "" is for all others.
+Template = Union[str, Dict[str, str]]
+
+# What modprobe or the kernel has said, and what to do. The first match counts, because kernels say
+# several things.
+SAID: Tuple[Tuple[str, Template], ...] = (
     # The last words alone are said of every module that uses a proprietary driver.
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
     (
-        "Key was rejected|Required key not available|is rejected|unsigned module loading is restricted",
-        "Secure Boot is on, and {module} or a module that it needs is not signed with a key that this machine trusts. {to_enrol}",
+        "Key was rejected|Required key not available|is rejected"
+        "|unsigned module loading is restricted",
+        "Secure Boot is on, and {module} or a module that it needs is not signed with a key that "
+        "this machine trusts. {to_enrol}",
     ),
     (
         "' is unsupported",
-        "SLES loads no module that SUSE does not support unless it is allowed to: echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf",
+        "SLES loads no module that SUSE does not support unless it is allowed to: "
+        "echo 'allow_unsupported_modules 1' >/etc/modprobe.d/10-unsupported-modules.conf",
     ),
     ("unning install command", "{forbidden}"),
     (
         "not supported by open|does not include the required GPU",
-        "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). Install the proprietary one, then build nv_peer_mem again: {rebuild}",
+        "The open NVIDIA driver does not serve this GPU: it is older than Turing (V100, P100). "
+        "Install the proprietary one, then build nv_peer_mem again: {rebuild}",
     ),
     (
         "requires use of the NVIDIA open kernel modules",
-        "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. Install the open one.",
+        "The proprietary NVIDIA driver does not serve this GPU: it is Blackwell or newer. "
+        "Install the open one.",
     ),
     (
         "Legacy drivers",
-        "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last series that does; nv_peer_mem needs 535 or later.",
+        "This NVIDIA driver does not serve this GPU any more. The kernel's log names the last "
+        "series that does; nv_peer_mem needs 535 or later.",
     ),
     (
         "probe routine was not called|obtained ownership",
-        "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, "
-        + NEW_INITRAMFS
-        + " If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there.",
+        "Another driver has the GPU: lspci -k -d 10de: says which. If it is nouveau: "
+        f"echo 'blacklist nouveau' >/etc/modprobe.d/blacklist-nouveau.conf, {NEW_INITRAMFS} "
+        "If it is vfio-pci, the GPU is for a virtual machine: load nv_peer_mem there.",
     ),
     (
         "API mismatch",
-        "The NVIDIA driver was updated while the old one was loaded: programs and kernel module have two versions. Reboot.",
+        "The NVIDIA driver was updated while the old one was loaded: "
+        "programs and kernel module have two versions. Reboot.",
     ),
-    ("nvidia_peermem is loaded", "Unload it: " + UNLOAD_PEERMEM),
+    ("nvidia_peermem is loaded", f"Unload it: {UNLOAD_PEERMEM}"),
     (
         "refuses the client",
-        "Another module serves NVIDIA GPU memory already. Unload the one whose client is listed in /sys/kernel/mm/memory_peers.",
+        "Another module serves NVIDIA GPU memory already. "
+        "Unload the one whose client is listed in /sys/kernel/mm/memory_peers.",
     ),
     (
         "the values of this parameter are",
-        "Correct the options of nv_peer_mem in /etc/modprobe.d: grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters.",
+        "Correct the options of nv_peer_mem in /etc/modprobe.d: "
+        "grep -r nv_peer_mem /etc/modprobe.d. modinfo -p nv_peer_mem lists the parameters.",
     ),
     (
         "version magic",
         {
-            MODULE: "{module} was built for another kernel. {to_unlink}Build it for this one: {build}",
+            MODULE: "{module} was built for another kernel. "
+            "{to_unlink}Build it for this one: {build}",
             "": "{module} was built for another kernel. " + REINSTALL,
         },
     ),
@@ -81,7 +109,7 @@ SAID = (
     ("disagrees about version of symbol", "{disagrees}"),
     (
         "Unknown symbol ib_(un)?register_peer_memory_client",
-        "The RDMA core that is loaded has no peer memory. " + INSTALL_CORE,
+        f"The RDMA core that is loaded has no peer memory. {INSTALL_CORE}",
     ),
     ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
     (
@@ -91,7 +119,10 @@ SAID = (
             "": "{module} was not built for this kernel. " + REINSTALL,
         },
     ),
-    ("No such device", "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log."),
+    (
+        "No such device",
+        "The NVIDIA driver finds no GPU: see lspci -d 10de: and the kernel's log.",
+    ),
     (
         "not found in directory",
         {
@@ -107,10 +138,17 @@ SAID = (
     ),
 )
 
-# Commands by what has installed the module: its package for one kernel; make; or dkms, also where there is no module yet.
-PACKAGE = "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, then rpm -U --replacepkgs the kmod package that it wrote"
+# Commands by what has installed the module: its package for one kernel; make; or dkms, also where
+# there is no module yet.
+PACKAGE = (
+    "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, "
+    "then rpm -U --replacepkgs the kmod package that it wrote"
+)
 MAKE = "make && make install, in the module's source"
-DKMS = "dkms build --force nvidia-peer-memory/{version} && dkms install --force nvidia-peer-memory/{version}"
+DKMS = (
+    "dkms build --force nvidia-peer-memory/{version} && "
+    "dkms install --force nvidia-peer-memory/{version}"
+)
 BY_INSTALLER = {
     "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
     # For a running kernel that has no module; and why it has none.
@@ -121,11 +159,26 @@ BY_INSTALLER = {
         "dkms": "Build it: {build}; if that skips the kernel, it says why.",
     },
 }
+
 # Signatures count for each file: the module, the callback module and the marker.
 SIGN = (
     "Sign the modules with a key that this machine trusts: "
     "for file in {directory}/nv_peer_mem*.ko; do "
     "/lib/modules/{kernel}/build/scripts/sign-file sha256 KEY CERTIFICATE $file; done"
+)
+NO_KEY = (
+    "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. "
+    "Then: mokutil --import {key}, reboot and confirm."
+)
+OTHER_KEY = (
+    "The key of this machine, {key}, is enrolled already, so {module} was not signed with it "
+    "(modinfo -F signer {module}). Build it again: {build_again}"
+)
+KEY_WAITS = (
+    "The key {key} waits to be confirmed: reboot, and choose Enroll MOK when the machine starts."
+)
+ENROL = (
+    "Enrol the key that modules are signed with here, reboot and confirm: mokutil --import {key}"
 )
 BUILD_AGAIN = {
     MODULE: "{rebuild}",
@@ -133,166 +186,168 @@ BUILD_AGAIN = {
     "": "install the package again that {module} is from",
 }
 
+UNLINK = (
+    "{filename} is weak-modules' link to the module of another kernel: rm {filename} && depmod. "
+)
+CHECKS_LOCKS = (
+    "This kernel is built to check its locks, with functions for GPL modules only, which a module "
+    "beside the proprietary NVIDIA driver must not use. "
+    "Boot another kernel, or install the open driver."
+)
+KERNEL_CRATES = (
+    "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; "
+    "now the NVIDIA driver is the proprietary one. "
+    "Build it again, and it does without them: {rebuild}"
+)
+HALF_UPDATED = (
+    "OFED is updated by half: modules of two versions are loaded or installed "
+    "(modinfo -n ib_core ib_uverbs shows where they come from). "
+    "Install OFED again for kernel {kernel}, " + NEW_INITRAMFS
+)
+DRIVER_OF_OTHER = (
+    "The NVIDIA driver was built for another kernel. "
+    "Install it again for kernel {kernel} and reboot."
+)
+UPDATED_AFTER = (
+    "The RDMA core or the NVIDIA driver was updated after the module was built. "
+    "{to_unlink}Build it again: {rebuild}"
+)
+NO_CALLBACK = (
+    "The module nv_peer_mem_callback, which nv_peer_mem needs, was not loaded with it: run "
+    "depmod, then try again. If there is no such module (modinfo nv_peer_mem_callback), "
+    "build both again: {rebuild}"
+)
+NO_DRIVER = "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. "
+OTHER_DRIVER = (
+    "The NVIDIA driver that is loaded does not have this function. Load the one that is installed "
+    "(reboot), then build the module for it: {rebuild}"
+)
+MODULES_OFF = (
+    "This kernel loads no more modules until it is booted again: something has set "
+    "kernel.modules_disabled (grep -r modules_disabled /etc/sysctl.conf /etc/sysctl.d). "
+    "Load nv_peer_mem before that."
+)
+LOCKED_DOWN = "The kernel is locked down and takes signed modules only. "
+NO_RIGHT = "The kernel does not let this shell load modules: in a container, do it on the host."
+
 
 class Advice:
     """About a module of which modprobe and the kernel have said a text."""
 
-    def __init__(self, machine: Machine, module: str = MODULE, text: str = ""):
+    def __init__(self, machine: Machine, module: str = MODULE, text: str = "") -> None:
         self.machine, self.module, self.text, self.kernel = machine, module, text, machine.kernel
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> str:
         """For templates. Only what a template names is computed."""
         if name in BY_INSTALLER:
             return self.filled(BY_INSTALLER[name][self.installed_by()])
         if name in ("version", "filename"):
             return modinfo(self.machine).get(name, "")
         value = getattr(self, name)
-        return value() if callable(value) else value
+        return str(value() if callable(value) else value)
 
-    def filled(self, template):
+    def filled(self, template: Template) -> str:
         if isinstance(template, dict):
             template = template.get(self.module, template[""])
         return template.format_map(self)
 
     def advice(self) -> str:
         """What to do; empty if no text matches."""
-        return next(
-            (
-                self.filled(template)
-                for pattern, template in SAID
-                if re.search(pattern, self.text, re.DOTALL)
-            ),
-            "",
-        )
+        for pattern, template in SAID:
+            if re.search(pattern, self.text, re.DOTALL):
+                return self.filled(template)
+        return ""
 
-    def installed_by(self):
+    def installed_by(self) -> str:
         if self.machine.exists("/var/lib/dkms/nvidia-peer-memory"):
             return "dkms"
-        if (
-            "/nvidia_peer_memory/" in self["filename"]
-            or self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]
-        ):
+        if "/nvidia_peer_memory/" in self["filename"]:
+            return "kmod"
+        if self.machine.run("rpm", "-q", "--whatprovides", "nvidia_peer_memory-kmod")[0]:
             return "kmod"
         return "make" if "/extra/" in self["filename"] else "dkms"
 
-    def directory(self):
+    def directory(self) -> str:
         return os.path.dirname(self["filename"])
 
-    def to_unlink(self):
-        """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of OFED and of the driver."""
-        weak = "/weak-updates/" in self["filename"]
-        return self.filled(
-            "{filename} is weak-modules' link to the module of another kernel: rm {filename} && depmod. "
-            if weak
-            else ""
-        )
+    def to_unlink(self) -> str:
+        """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of
+        OFED and of the driver."""
+        return self.filled(UNLINK) if "/weak-updates/" in self["filename"] else ""
 
-    def to_enrol(self):
-        """How this machine comes to trust a module that was built on it. If the firmware has the key already, the key is not what is missing."""
+    def to_enrol(self) -> str:
+        """How this machine comes to trust a module that was built on it. If the firmware has the key
+        already, the key is not what is missing."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
-            todo = SIGN
-        elif not self.machine.exists(self.key()):
-            todo = "There is no key {key} yet. dkms makes it when it builds a module: {build_again}. Then: mokutil --import {key}, reboot and confirm."
-        elif "already enrolled" in known or "built-in trusted keyring" in known:
-            todo = "The key of this machine, {key}, is enrolled already, so {module} was not signed with it (modinfo -F signer {module}). Build it again: {build_again}"
-        elif "enrollment request" in known:
-            todo = "The key {key} waits to be confirmed: reboot, and choose Enroll MOK when the machine starts."
-        else:
-            todo = "Enrol the key that modules are signed with here, reboot and confirm: mokutil --import {key}"
-        return self.filled(todo)
+            return self.filled(SIGN)
+        if not self.machine.exists(self.key()):
+            return self.filled(NO_KEY)
+        if "already enrolled" in known or "built-in trusted keyring" in known:
+            return self.filled(OTHER_KEY)
+        return self.filled(KEY_WAITS if "enrollment request" in known else ENROL)
 
-    def key(self):
-        """The key with which dkms signs modules here: the configured one, on Ubuntu that of the machine's owner, else its own."""
-        framework = self.machine.all_text(
-            "/etc/dkms/framework.conf", *self.machine.glob("/etc/dkms/framework.conf.d/*.conf")
-        )
-        configured = re.findall("^\\s*mok_certificate=[\"']?([^\"'\n]*)", framework, re.MULTILINE)[
-            -1:
-        ]
-        ubuntu = re.search(
-            "^ID=[\"']?ubuntu", self.machine.all_text("/etc/os-release"), re.MULTILINE
-        )
-        return "".join(configured) or (
-            "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
-        )
+    def key(self) -> str:
+        """The key with which dkms signs modules here: the configured one, on Ubuntu that of the
+        machine's owner, else its own."""
+        files = self.machine.glob("/etc/dkms/framework.conf.d/*.conf")
+        framework = self.machine.all_text("/etc/dkms/framework.conf", *files)
+        setting = "^\\s*mok_certificate=[\"']?([^\"'\n]*)"
+        configured = "".join(re.findall(setting, framework, re.MULTILINE)[-1:])
+        if configured:
+            return configured
+        system = self.machine.all_text("/etc/os-release")
+        ubuntu = re.search("^ID=[\"']?ubuntu", system, re.MULTILINE)
+        return "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
 
-    def build_again(self):
+    def build_again(self) -> str:
         return self.filled(BUILD_AGAIN)
 
-    def without_gpl(self):
+    def without_gpl(self) -> str:
         if modinfo(self.machine).get("rust") == "prebuilt":
-            return "This kernel is built to check its locks, with functions for GPL modules only, which a module beside the proprietary NVIDIA driver must not use. Boot another kernel, or install the open driver."
-        return self.filled(
-            "nv_peer_mem was built with the kernel's own Rust crates, which are for GPL modules only; now the NVIDIA driver is the proprietary one. Build it again, and it does without them: {rebuild}"
-        )
+            return CHECKS_LOCKS
+        return self.filled(KERNEL_CRATES)
 
-    def forbidden(self):
+    def forbidden(self) -> str:
         name = "".join(re.findall(r"for module ([\w-]+)", self.text)[:1]) or self.module
-        return f"A line in /etc/modprobe.d forbids {name}: remove it. {self.forbidding_line(name)}"
+        line = self.forbidding_line(name)
+        return f"A line in /etc/modprobe.d forbids {name}: remove it. {line}"
 
-    def forbidding_line(self, module):
+    def forbidding_line(self, module: str) -> str:
         """The line that has modprobe run a program that does nothing, behind its file."""
-        files = self.machine.glob(
-            *(
-                directory + "/modprobe.d/*.conf"
-                for directory in ("/etc", "/run", "/usr/lib", "/lib")
-            )
-        )
+        directories = ("/etc", "/run", "/usr/lib", "/lib")
         forbidding = re.compile(rf"\s*install\s+{re.escape(module)}\s.*(false|true)")
-        return next(
-            (
-                f"{file}:{line}"
-                for file in files
-                for line in self.machine.lines(file)
-                if forbidding.match(line)
-            ),
-            "",
-        )
+        for file in self.machine.glob(*(f"{place}/modprobe.d/*.conf" for place in directories)):
+            for line in self.machine.lines(file):
+                if forbidding.match(line):
+                    return f"{file}:{line}"
+        return ""
 
-    def disagrees(self):
+    def disagrees(self) -> str:
         """Which module was built for another version of what it needs: the first that is named."""
-        name = re.findall(r"(\w*): disagrees|$", self.text)[0]
+        found = re.search(r"(\w*): disagrees", self.text)
+        name = found[1] if found else ""
         if name.startswith(("ib_", "mlx", "rdma_")):
-            return self.filled(
-                "OFED is updated by half: modules of two versions are loaded or installed (modinfo -n ib_core ib_uverbs shows where they come from). Install OFED again for kernel {kernel}, "
-                + NEW_INITRAMFS
-            )
+            return self.filled(HALF_UPDATED)
         if name.startswith("nvidia"):
-            return self.filled(
-                "The NVIDIA driver was built for another kernel. Install it again for kernel {kernel} and reboot."
-            )
-        return self.filled(
-            "The RDMA core or the NVIDIA driver was updated after the module was built. {to_unlink}Build it again: {rebuild}"
-        )
+            return self.filled(DRIVER_OF_OTHER)
+        return self.filled(UPDATED_AFTER)
 
-    def callback_lacks(self):
+    def callback_lacks(self) -> str:
         """modprobe loads nv_peer_mem_callback along, unless its list of modules is out of date."""
-        if self.machine.loaded(CALLBACK):
-            return OTHER_CALLBACK
-        return self.filled(
-            "The module nv_peer_mem_callback, which nv_peer_mem needs, was not loaded with it: run "
-            "depmod, then try again. If there is no such module (modinfo nv_peer_mem_callback), "
-            "build both again: {rebuild}"
-        )
+        return OTHER_CALLBACK if self.machine.loaded(CALLBACK) else self.filled(NO_CALLBACK)
 
-    def driver_lacks(self):
+    def driver_lacks(self) -> str:
         if not self.machine.loaded("nvidia"):
-            return (
-                "The NVIDIA driver is not loaded: modprobe nvidia, and see the kernel's log. "
-                + self.forbidding_line("nvidia")
-            )
-        return self.filled(
-            "The NVIDIA driver that is loaded does not have this function. Load the one that is installed (reboot), then build the module for it: {rebuild}"
-        )
+            return NO_DRIVER + self.forbidding_line("nvidia")
+        return self.filled(OTHER_DRIVER)
 
-    def not_permitted(self):
+    def not_permitted(self) -> str:
         """What keeps root from loading any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
-            return "This kernel loads no more modules until it is booted again: something has set kernel.modules_disabled (grep -r modules_disabled /etc/sysctl.conf /etc/sysctl.d). Load nv_peer_mem before that."
-        if re.search(
-            r"\[(integrity|confidentiality)\]", self.machine.text("/sys/kernel/security/lockdown")
-        ):
+            return MODULES_OFF
+        lockdown = self.machine.text("/sys/kernel/security/lockdown")
+        if re.search(r"\[(integrity|confidentiality)\]", lockdown):
             rejected = Advice(self.machine, self.module, "Key was rejected by service")
-            return "The kernel is locked down and takes signed modules only. " + rejected.advice()
-        return "The kernel does not let this shell load modules: in a container, do it on the host."
+            return LOCKED_DOWN + rejected.advice()
+        return NO_RIGHT

@@ -6,6 +6,7 @@ import glob
 import os
 import re
 import subprocess
+import sys
 from typing import Dict, List, Tuple
 
 MODULE = "nv_peer_mem"
@@ -14,13 +15,17 @@ CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
 STATISTICS = "/sys/module/nv_peer_mem/statistics/"
-# Seconds that a program may take.
-LIMIT = 10
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that are invisible or turn the direction
-# of writing; and bytes that are not UTF-8, which Python reads as surrogates.
+# Where the package puts the service's shell functions, and where the sources have them.
+PARSERS = ("conf.sh", "init.d/conf.sh")
+# Seconds that a program may take.
+LIMIT = 10
+
+# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that
+# are invisible or turn the direction of writing; and bytes that are not UTF-8, which Python reads as
+# surrogates.
 HARMFUL = re.compile(
     "[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]"
 )
@@ -30,59 +35,82 @@ once = functools.lru_cache(maxsize=1)
 
 
 def clean(text: str) -> str:
-    """Makes text safe to print: each byte of a harmful character becomes a question mark. A process chooses its own name."""
-    return HARMFUL.sub(
-        lambda found: "?" * len(found.group().encode(errors="surrogateescape")), text
-    )
+    """Makes text safe to print: each byte of a harmful character becomes a question mark. A process
+    chooses its own name."""
+    return HARMFUL.sub(lambda found: "?" * len(found[0].encode(errors="surrogateescape")), text)
+
+
+def decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 class Machine:
-    def __init__(self, root: str = ""):
+    def __init__(self, root: str = "") -> None:
         self.root = root
+        self.debug = False
         self.kernel = self.text("/proc/sys/kernel/osrelease") or os.uname().release
         self.host = self.text("/proc/sys/kernel/hostname") or os.uname().nodename
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
+    def tell(self, what: str, found: object) -> None:
+        """With --debug: what was looked at, and the beginning of what was there."""
+        if self.debug:
+            sys.stderr.write(f"nvpm: {clean(what)}: {clean(str(found))[:200]}\n")
+
+    # ---- files ----
+
     def exists(self, name: str) -> bool:
-        return os.path.exists(self.root + name)
+        there = os.path.exists(self.root + name)
+        self.tell(name, "is there" if there else "is not there")
+        return there
 
     def readable(self, name: str) -> bool:
-        return os.access(self.root + name, os.R_OK)
+        may = os.access(self.root + name, os.R_OK)
+        self.tell(name, "can be read" if may else "cannot be read")
+        return may
 
     def loaded(self, module: str) -> bool:
-        return self.exists("/sys/module/" + module)
+        return self.exists(f"/sys/module/{module}")
 
     def glob(self, *patterns: str) -> List[str]:
         """The names that match, sorted for each pattern."""
-        return [
-            name[len(self.root) :]
-            for pattern in patterns
-            for name in sorted(glob.glob(glob.escape(self.root) + pattern))
-        ]
+        below = glob.escape(self.root)
+        names = [name for pattern in patterns for name in sorted(glob.glob(below + pattern))]
+        found = [name[len(self.root) :] for name in names]
+        self.tell(" ".join(patterns), " ".join(found) or "no such file")
+        return found
 
     def target(self, name: str) -> str:
         """The directory that a link leads to, with the root; empty if there is none."""
         path = os.path.realpath(self.root + name)
-        return path if os.path.isdir(path) else ""
+        found = path if os.path.isdir(path) else ""
+        self.tell(name, f"leads to {found}" if found else "leads to no directory")
+        return found
 
     def link(self, name: str) -> str:
         """What a link says; empty if it is none."""
         try:
-            return os.readlink(self.root + name)
-        except OSError:
+            found = os.readlink(self.root + name)
+        except OSError as error:
+            self.tell(name, error.strerror)
             return ""
+        self.tell(name, f"-> {found}")
+        return found
 
     def read(self, name: str, size: int = -1) -> bytes:
         """The bytes of a file; empty if it cannot be read."""
         try:
             with open(self.root + name, "rb") as file:
-                return file.read(size)
-        except OSError:
+                data = file.read(size)
+        except OSError as error:
+            self.tell(name, error.strerror)
             return b""
+        self.tell(name, decoded(data[:200].strip()))
+        return data
 
     def all_text(self, *names: str) -> str:
         """The text of some files, one after the other."""
-        return b"".join(map(self.read, names)).decode("utf-8", "surrogateescape")
+        return decoded(b"".join(map(self.read, names)))
 
     def lines(self, name: str) -> List[str]:
         text = self.all_text(name).rstrip("\n")
@@ -90,13 +118,14 @@ class Machine:
 
     def text(self, name: str) -> str:
         """The first line of a file without blanks around it; empty if it cannot be read."""
-        return (
-            self.read(name, 65536).split(b"\n")[0].decode("utf-8", "surrogateescape").strip(" \t\0")
-        )
+        return decoded(self.read(name, 65536).split(b"\n")[0]).strip(" \t\0")
 
-    @staticmethod
-    def run(*command: str) -> Tuple[bool, str]:
-        """Runs a program. Returns whether it succeeded, and what it printed. One that hangs, as rpm can, has failed."""
+    # ---- programs ----
+
+    def run(self, *command: str) -> Tuple[bool, str]:
+        """Runs a program. Returns whether it succeeded, and what it printed. One that hangs, as rpm
+        can, has failed."""
+        shown = " ".join(command)
         try:
             done = subprocess.run(
                 command,
@@ -105,9 +134,15 @@ class Machine:
                 stderr=subprocess.DEVNULL,
                 timeout=LIMIT,
             )
-        except (OSError, subprocess.TimeoutExpired):
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self.tell(shown, error)
             return False, ""
-        return done.returncode == 0, done.stdout.decode("utf-8", "surrogateescape").strip("\n")
+        printed = decoded(done.stdout).strip("\n")
+        self.tell(f"{shown} (exit code {done.returncode})", printed)
+        return done.returncode == 0, printed
+
+
+# ---- what several parts of a report ask ----
 
 
 @functools.lru_cache(maxsize=32)
@@ -123,18 +158,16 @@ def rust(machine: Machine) -> str:
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
-# Where the package puts the service's shell functions, and where the sources have them.
-PARSERS = ("conf.sh", "init.d/conf.sh")
-
-
 @once
 def configuration(machine: Machine) -> List[Tuple[str, str]]:
-    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line that is not understood. The service's shell
-    functions parse it, because the service reads it also without Python."""
+    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line
+    that is not understood. The service's shell functions parse it, because the service reads it also
+    without Python."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
     said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]
-    return [tuple(line.split(" ", 1)) for line in said.split("\n") if line]
+    pairs = (line.partition(" ") for line in said.split("\n") if line)
+    return [(name, value) for name, _, value in pairs]
 
 
 def configured(machine: Machine, name: str) -> str:
@@ -143,17 +176,12 @@ def configured(machine: Machine, name: str) -> str:
 
 
 def open_devices(machine: Machine) -> List[Tuple[int, str]]:
-    """Numbers and names of the processes that have an RDMA device open: a registration lives no longer than that."""
+    """Numbers and names of the processes that have an RDMA device open: a registration lives no
+    longer than that."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):
-        if any(
-            machine.link(file).startswith("/dev/infiniband/uverbs")
-            for file in machine.glob(process + "/fd/*")
-        ):
-            found.append(
-                (
-                    int(os.path.basename(process)),
-                    clean("\n".join(machine.lines(process + "/comm"))).strip(),
-                )
-            )
+        files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
+        if any(file.startswith("/dev/infiniband/uverbs") for file in files):
+            name = clean("\n".join(machine.lines(f"{process}/comm"))).strip()
+            found.append((int(os.path.basename(process)), name))
     return sorted((process, name) for process, name in found if name)

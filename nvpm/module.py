@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and the kernel for it."""
+"""The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and the
+kernel for it."""
 
 import os
 import re
 import zlib
+from typing import Optional
 
 from .explain import Advice
-from .fact import bad, first, good, none, warn
+from .fact import Fact, Facts, bad, good, none, warn
 from .machine import (
     CALLBACK,
     CONF,
@@ -14,6 +16,7 @@ from .machine import (
     PARAMETERS,
     SERVICE,
     STATISTICS,
+    Machine,
     configuration,
     configured,
     modinfo,
@@ -30,203 +33,157 @@ ENABLED = (
     "/etc/rc.d/rc[2345].d/S*nv_peer_mem",
 )
 
+OTHER_PACKAGE = (
+    f"{SERVICE} restart; if that loads the same one again, remove the other package: "
+    "modinfo nv_peer_mem says which file it is."
+)
+CALLBACK_STAYS = (
+    "it stays loaded until the next boot, because the NVIDIA driver may call it late; "
+    "nv_peer_mem can be unloaded and updated meanwhile"
+)
+CALLBACK_LEFT = (
+    "is still loaded and stays until the next boot, because the NVIDIA driver may call it late; "
+    "it needs neither driver nor RDMA core"
+)
+CORRECT = f"Correct it in {CONF}: ONBOOT= or MARKER=, and yes or no."
+SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
-def facts(machine):
-    loaded, installed, kernel = (
-        machine.loaded(MODULE),
-        modinfo(machine).get("version", ""),
-        machine.kernel,
-    )
-    version = machine.text("/sys/module/nv_peer_mem/version") or "unknown"
+# Of a kernel that the module is not for.
+MODULES_OFF = "turned off until the next boot (kernel.modules_disabled)"
+WHO_DISABLES = (
+    "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: "
+    "load nv_peer_mem before that."
+)
+CHECKS_CALLS = (
+    "not in this kernel (CONFIG_RUST), which checks indirect calls (CONFIG_CFI): "
+    "the module cannot be built"
+)
+WITHOUT_CRATES = "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates"
 
-    def install():
-        return Advice(machine)["install"]
 
-    yield from first(
-        "module",
-        "state",
-        [
-            (
-                loaded and not machine.exists(STATISTICS),
-                warn,
-                f"loaded, version {version}, and not the one that belongs to this service",
-                SERVICE
-                + " restart; if that loads the same one again, remove the other package: modinfo nv_peer_mem says which file it is.",
-            ),
-            (
-                loaded and installed not in ("", version),
-                warn,
-                f"loaded, version {version}; version {installed} is installed",
-                SERVICE + " restart",
-            ),
-            (loaded, good, "loaded, version " + version),
-            (installed, bad, "not loaded", SERVICE + " start; if that fails, it says why."),
-            (True, bad, "not loaded, and not installed for kernel " + kernel, install),
-        ],
-    )
-    yield from first(
-        "module",
-        "installed",
-        [
-            (
-                loaded and not installed,
-                bad,
-                f"not for kernel {kernel}: it will be gone after a reboot",
-                install,
-            ),
-            (installed and not loaded, good, f"version {installed} for kernel {kernel}"),
-        ],
-    )
-    yield from callback_facts(machine)
-    yield from first(
-        "module", "rust", [(rust(machine) in GROUNDS, none, GROUNDS.get(rust(machine)))]
-    )
+def facts(machine: Machine) -> Facts:
+    yield state(machine)
+    yield installed(machine)
+    yield callback(machine)
+    if rust(machine) in GROUNDS:
+        yield none("module", "rust", GROUNDS[rust(machine)])
     for file in machine.glob(PARAMETERS + "*"):
-        yield from first(
-            "module", os.path.basename(file), [(machine.readable(file), none, machine.text(file))]
-        )
-    yield from boot_facts(machine)
+        if machine.readable(file):
+            yield none("module", os.path.basename(file), machine.text(file))
+    yield unclear(machine)
+    yield on_boot(machine)
 
 
-def callback_facts(machine):
+def loaded_version(machine: Machine, module: str) -> str:
+    return machine.text(f"/sys/module/{module}/version") or "unknown"
+
+
+def installed_version(machine: Machine) -> str:
+    return modinfo(machine).get("version", "")
+
+
+def state(machine: Machine) -> Fact:
+    on_disk = installed_version(machine)
+    if machine.loaded(MODULE):
+        version = loaded_version(machine, MODULE)
+        if not machine.exists(STATISTICS):
+            value = f"loaded, version {version}, and not the one that belongs to this service"
+            return warn("module", "state", value, OTHER_PACKAGE)
+        if on_disk not in ("", version):
+            value = f"loaded, version {version}; version {on_disk} is installed"
+            return warn("module", "state", value, f"{SERVICE} restart")
+        return good("module", "state", f"loaded, version {version}")
+    if on_disk:
+        advice = f"{SERVICE} start; if that fails, it says why."
+        return bad("module", "state", "not loaded", advice)
+    value = f"not loaded, and not installed for kernel {machine.kernel}"
+    return bad("module", "state", value, Advice(machine)["install"])
+
+
+def installed(machine: Machine) -> Optional[Fact]:
+    """What `state` does not say of it."""
+    loaded, on_disk, kernel = machine.loaded(MODULE), installed_version(machine), machine.kernel
+    if loaded and not on_disk:
+        value = f"not for kernel {kernel}: it will be gone after a reboot"
+        return bad("module", "installed", value, Advice(machine)["install"])
+    if on_disk and not loaded:
+        return good("module", "installed", f"version {on_disk} for kernel {kernel}")
+    return None
+
+
+def callback(machine: Machine) -> Optional[Fact]:
     """Of the module that cannot be unloaded. It is no remnant, and in nobody's way."""
-    resident, loaded = machine.loaded(CALLBACK), machine.loaded(MODULE)
-    version = machine.text(f"/sys/module/{CALLBACK}/version") or "unknown"
-    yield from first(
-        "module",
-        "callback module",
-        [
-            (
-                resident and loaded,
-                good,
-                f"{CALLBACK}, version {version}: it stays loaded until the next boot, because the NVIDIA driver may call "
-                "it late; nv_peer_mem can be unloaded and updated meanwhile",
-            ),
-            (
-                resident,
-                good,
-                f"{CALLBACK}, version {version}, is still loaded and stays until the next boot, because the NVIDIA driver "
-                "may call it late; it needs neither driver nor RDMA core",
-            ),
-        ],
-    )
+    if not machine.loaded(CALLBACK):
+        return None
+    name = f"{CALLBACK}, version {loaded_version(machine, CALLBACK)}"
+    if machine.loaded(MODULE):
+        return good("module", "callback module", f"{name}: {CALLBACK_STAYS}")
+    return good("module", "callback module", f"{name}, {CALLBACK_LEFT}")
 
 
-def boot_facts(machine):
-    refused, wanted = (
-        "; ".join(line for name, line in configuration(machine) if name == "?"),
-        configured(machine, "ONBOOT"),
-    )
-    yield from first(
-        "module",
-        "configuration",
-        [
-            (
-                refused,
-                warn,
-                "not understood: " + refused,
-                f"Correct it in {CONF}: ONBOOT= or MARKER=, and yes or no.",
-            )
-        ],
-    )
-    not_enabled = "not loaded: the service is not enabled"
-    yield from first(
-        "module",
-        "on boot",
-        [
-            (wanted == "no", none, "no: ONBOOT=no in " + CONF),
-            (
-                wanted != "yes",
-                warn,
-                "not loaded: no ONBOOT=yes in " + CONF,
-                "Write ONBOOT=yes into it, or ONBOOT=no if that is meant.",
-            ),
-            (machine.glob(*ENABLED), good, "loaded"),
-            (
-                machine.exists("/run/systemd/system"),
-                warn,
-                not_enabled,
-                "systemctl enable nv_peer_mem",
-            ),
-            (
-                machine.exists("/etc/debian_version"),
-                warn,
-                not_enabled,
-                "update-rc.d nv_peer_mem defaults",
-            ),
-            (True, warn, not_enabled, "chkconfig --add nv_peer_mem"),
-        ],
-    )
+def unclear(machine: Machine) -> Optional[Fact]:
+    """Lines of the configuration."""
+    refused = "; ".join(line for name, line in configuration(machine) if name == "?")
+    if not refused:
+        return None
+    return warn("module", "configuration", f"not understood: {refused}", CORRECT)
 
 
-def kernel_facts(machine):
-    """Of a kernel that takes no modules, or that the module cannot be built for; of interest while the module is not loaded."""
+def on_boot(machine: Machine) -> Fact:
+    wanted = configured(machine, "ONBOOT")
+    if wanted == "no":
+        return none("module", "on boot", f"no: ONBOOT=no in {CONF}")
+    if wanted != "yes":
+        return warn("module", "on boot", f"not loaded: no ONBOOT=yes in {CONF}", SET_ONBOOT)
+    if machine.glob(*ENABLED):
+        return good("module", "on boot", "loaded")
+    value = "not loaded: the service is not enabled"
+    return warn("module", "on boot", value, to_enable(machine))
+
+
+def to_enable(machine: Machine) -> str:
+    if machine.exists("/run/systemd/system"):
+        return "systemctl enable nv_peer_mem"
+    if machine.exists("/etc/debian_version"):
+        return "update-rc.d nv_peer_mem defaults"
+    return "chkconfig --add nv_peer_mem"
+
+
+# ---- the kernel ----
+
+
+def kernel_facts(machine: Machine) -> Facts:
+    """Of a kernel that takes no modules, or that the module cannot be built for; of interest while the
+    module is not loaded."""
     if machine.loaded(MODULE):
         return
-    disabled = machine.text("/proc/sys/kernel/modules_disabled") == "1"
-    config = "" if modinfo(machine).get("version") else kernel_config(machine)
-    no_modules, no_rust = (
-        config and "CONFIG_MODULES=y" not in config,
-        config and "CONFIG_RUST=y" not in config,
-    )
-    yield from first(
-        "machine",
-        "modules",
-        [
-            (
-                disabled,
-                bad,
-                "turned off until the next boot (kernel.modules_disabled)",
-                "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: load nv_peer_mem before that.",
-            )
-        ],
-    )
-    yield from first(
-        "machine",
-        "modules",
-        [
-            (
-                no_modules,
-                bad,
-                "this kernel takes none (CONFIG_MODULES)",
-                "Boot a kernel of a distribution.",
-            )
-        ],
-    )
-    yield from first(
-        "machine",
-        "Rust",
-        [
-            (
-                no_rust and not no_modules and re.search("CONFIG_CFI(_CLANG)?=y", config),
-                bad,
-                "not in this kernel (CONFIG_RUST), which checks indirect calls (CONFIG_CFI): the module cannot be built",
-                "Boot another kernel.",
-            ),
-            (
-                no_rust and not no_modules,
-                none,
-                "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates",
-            ),
-        ],
-    )
+    if machine.text("/proc/sys/kernel/modules_disabled") == "1":
+        yield bad("machine", "modules", MODULES_OFF, WHO_DISABLES)
+    config = "" if installed_version(machine) else kernel_config(machine)
+    if not config:
+        return
+    if "CONFIG_MODULES=y" not in config:
+        value = "this kernel takes none (CONFIG_MODULES)"
+        yield bad("machine", "modules", value, "Boot a kernel of a distribution.")
+    elif "CONFIG_RUST=y" not in config:
+        if re.search("CONFIG_CFI(_CLANG)?=y", config):
+            yield bad("machine", "Rust", CHECKS_CALLS, "Boot another kernel.")
+        else:
+            yield none("machine", "Rust", WITHOUT_CRATES)
 
 
-def kernel_config(machine):
+def kernel_config(machine: Machine) -> str:
     """The lines of the running kernel's configuration that matter."""
     for file in (
         "/proc/config.gz",
-        "/boot/config-" + machine.kernel,
+        f"/boot/config-{machine.kernel}",
         f"/lib/modules/{machine.kernel}/config",
     ):
-        text = machine.read(file)
-        if text:
-            text = (zlib.decompress(text, 31) if file.endswith(".gz") else text).decode(
+        data = machine.read(file)
+        if data:
+            text = (zlib.decompress(data, 31) if file.endswith(".gz") else data).decode(
                 errors="replace"
             )
-            return "\n".join(
-                re.findall(
-                    "^(?:# )?CONFIG_(?:MODULES|RUST|CFI|CFI_CLANG)[ =].*", text, re.MULTILINE
-                )
-            )
+            wanted = "^(?:# )?CONFIG_(?:MODULES|RUST|CFI|CFI_CLANG)[ =].*"
+            return "\n".join(re.findall(wanted, text, re.MULTILINE))
     return ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """All facts about a machine, and whether the module is loaded."""
 
-from typing import List, NamedTuple
+from typing import Iterator, List, NamedTuple
 
 from . import core, detection, devices, driver, module, security, use
 from .fact import Fact, bad, identified
@@ -18,6 +18,8 @@ PARTS = (
     devices.facts,
 )
 
+NO_SYSFS = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
+
 
 class Report(NamedTuple):
     machine: Machine
@@ -26,13 +28,19 @@ class Report(NamedTuple):
     facts: List[Fact]
 
 
+def found(machine: Machine) -> Iterator[Fact]:
+    """The facts in the order of the report. With --debug each follows what it was made of."""
+    for part in PARTS:
+        for fact in part(machine):
+            if fact:
+                machine.tell(f"{fact.verdict}: {fact.section}: {fact.name}", fact.value)
+                yield fact
+
+
 def report(machine: Machine) -> Report:
     if not machine.exists("/sys/module"):
-        unknown = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
-        return Report(machine, "unknown", 4, list(identified([unknown])))
-    facts = list(identified(fact for part in PARTS for fact in part(machine)))
-    return (
-        Report(machine, "running", 0, facts)
-        if machine.loaded(MODULE)
-        else Report(machine, "not running", 3, facts)
-    )
+        return Report(machine, "unknown", 4, list(identified([NO_SYSFS])))
+    facts = list(identified(found(machine)))
+    if machine.loaded(MODULE):
+        return Report(machine, "running", 0, facts)
+    return Report(machine, "not running", 3, facts)

@@ -1,90 +1,120 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m gives them, bridges that redirect, and links
-that are slower than they could be."""
+"""How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m
+gives them, bridges that redirect, and links that are slower than they could be."""
 
-from .fact import first, good, none, unread, warn
-from .pci import device, gpus, nics, number
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from .fact import Fact, Facts, good, none, unread, warn
+from .machine import Machine
+from .pci import Gpu, Pci, device, gpus, nics, number
 from .place import virtual
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
 
 ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
 
+NCCL_COHERENT = "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows."
+NCCL_PHB = "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."
+NONE_NEAR = (
+    "No RDMA device is near. Put one into a slot of this GPU's {}. Until then, NCCL uses GPUDirect "
+    "only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
+)
+REDIRECTS = "redirect is on at {}: data between GPUs and RDMA devices is routed through the CPU"
+NO_REDIRECT = (
+    "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. "
+    "For good: ACS off in the firmware, or pci=disable_acs_redir={0} on the kernel's command line. "
+    "Not on a machine that gives these devices to virtual machines: ACS keeps them apart."
+)
+RESEAT = (
+    "Take the card out and put it in again, clean its contacts, look at riser, cable and the "
+    "firmware's setting of the slot."
+)
+WIDER_SLOT = (
+    "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation)."
+)
+FASTER_SLOT = (
+    "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, "
+    "or a bad contact, lowers it too."
+)
 
-def facts(machine):
-    # A virtual machine does not show how the real one is made: there nothing is judged.
-    doubt, between = none if virtual(machine) else warn, []
+# A virtual machine does not show how the real one is made: there nothing is judged.
+Doubt = Callable[..., Fact]
+
+
+def facts(machine: Machine) -> Facts:
+    doubt = none if virtual(machine) else warn
+    between: List[str] = []
     for gpu in gpus(machine):
         if not gpu.driver.startswith("vfio"):
             yield from distance_facts(machine, gpu, between)
-    yield from acs_facts(machine, between, doubt)
+    yield acs(machine, between, doubt)
     for gpu in gpus(machine):
-        yield from link_facts("GPU " + gpu.name, gpu.pci, doubt, idles=True)
+        yield link_fact(f"GPU {gpu.name}", gpu.pci, doubt, idles=True)
     for nic in nics(machine):
         if nic.pci and not nic.software:
-            yield from link_facts("RDMA device " + nic.name, nic.pci, doubt)
+            yield link_fact(f"RDMA device {nic.name}", nic.pci, doubt)
     yield from bridge_facts(machine, doubt)
 
 
-def several_nodes(machine):
-    return any(sign in machine.text("/sys/devices/system/node/online") for sign in ",-")
+def several_nodes(machine: Machine) -> bool:
+    online = machine.text("/sys/devices/system/node/online")
+    return "," in online or "-" in online
 
 
-def relation(machine, one, other):
-    """The distance of two devices, and the bridges between them below the last one that both have above them."""
+# ---- distances ----
+
+
+def relation(machine: Machine, one: Pci, other: Pci) -> Tuple[str, List[str]]:
+    """The distance of two devices, and the bridges between them below the last one that both have
+    above them."""
     if one.path[0] != other.path[0]:
         # A machine with one node need not say which.
         unsaid = one.node == other.node == -1 and not several_nodes(machine)
         return (NODE if one.node == other.node >= 0 or unsaid else SYS), []
-    common = next(
-        at for at, (mine, its) in enumerate(zip(one.path + [""], other.path + [""])) if mine != its
-    )
+    pairs = zip(one.path + [""], other.path + [""])
+    common = next(at for at, (mine, its) in enumerate(pairs) if mine != its)
     if common == 1:
         return PHB, []
     farther = max(len(one.path), len(other.path)) - common
     return (PXB if farther > 2 else PIX), one.path[common:-1] + other.path[common:-1]
 
 
-def distance_facts(machine, gpu, between):
-    """The distance to each RDMA device, and the nearest. Machines are built so that some of many are far away; but a GPU needs a near one."""
-    found = {}
+def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
+    """The distance to each RDMA device, and the nearest. Adds the bridges to BETWEEN."""
+    found: Dict[str, List[str]] = {}
     for nic in nics(machine):
         if nic.pci and nic.pci.path:
             distance, bridges = relation(machine, gpu.pci, nic.pci)
             found.setdefault(distance, []).append(nic.name)
             between += [bridge for bridge in bridges if bridge not in between]
             yield none("distance", f"{gpu.name} {nic.name}", distance)
-    if not found:
-        return
-    least = min(found, key=DISTANCES.index)
-    nearest = ", ".join(found[least])
-    yield from first(
-        "distance",
-        gpu.name + " nearest",
-        [
-            (virtual(machine), none, nearest),
-            (least in (PIX, PXB), good, nearest),
-            # The data goes through the processor in any case, because the memory is the processor's.
-            (
-                gpu.coherent and least != SYS,
-                good,
-                nearest,
-                "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows.",
-            ),
-            (least == PHB, good, nearest, "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."),
-            (
-                True,
-                warn,
-                nearest,
-                "No RDMA device is near. Put one into a slot of this GPU's %s. Until then, NCCL uses GPUDirect only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
-                % ("processor" if gpu.coherent else "root complex"),
-            ),
-        ],
-    )
+    if found:
+        yield nearest(machine, gpu, found)
 
 
-def acs_control(config):
-    """The control register of access control services, from the list of extended capabilities; 0 without one."""
+def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
+    """Machines are built so that some devices of many are far away; but a GPU needs a near one."""
+    name, least = f"{gpu.name} nearest", min(found, key=DISTANCES.index)
+    value = ", ".join(found[least])
+    if virtual(machine):
+        return none("distance", name, value)
+    if least in (PIX, PXB):
+        return good("distance", name, value)
+    # The data goes through the processor in any case, because the memory is the processor's.
+    if gpu.coherent and least != SYS:
+        return good("distance", name, value, NCCL_COHERENT)
+    if least == PHB:
+        return good("distance", name, value, NCCL_PHB)
+    advice = NONE_NEAR.format("processor" if gpu.coherent else "root complex")
+    return warn("distance", name, value, advice)
+
+
+# ---- bridges that redirect ----
+
+
+def acs_control(config: List[int]) -> int:
+    """The control register of access control services, from the list of extended capabilities; 0
+    without one."""
     at = 64
     for _ in range(960):
         if not 64 <= at < len(config) - 1:
@@ -95,91 +125,75 @@ def acs_control(config):
     return 0
 
 
-def acs_facts(machine, bridges, doubt):
+def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
     """Bridges that send packets between their ports up to the root complex."""
     configs = {bridge: device(machine, bridge).config(4096) for bridge in bridges}
     redirect = [
         bridge
-        for bridge in bridges
-        if acs_control(configs[bridge]) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)
+        for bridge, config in configs.items()
+        if acs_control(config) & (REQUEST_REDIRECT | COMPLETION_REDIRECT)
     ]
-    where = " ".join(redirect)
-    yield from first(
-        "PCI",
-        "ACS",
-        [
-            (
-                redirect,
-                doubt,
-                f"redirect is on at {where}: data between GPUs and RDMA devices is routed through the CPU",
-                lambda: (
-                    "For each of them, until the next reboot: setpci -s {0} ECAP_ACS+6.w=0:c. For good: ACS off in the firmware, or pci=disable_acs_redir={0} on the kernel's command line. Not on a machine that gives these devices to virtual machines: ACS keeps them apart.".format(
-                        redirect[0]
-                    )
-                ),
-            ),
-            (any(len(config) <= 16 for config in configs.values()), unread, "ACS of the bridges"),
-            (bridges, good, "redirect is off"),
-        ],
-    )
+    if redirect:
+        value = REDIRECTS.format(" ".join(redirect))
+        return doubt("PCI", "ACS", value, NO_REDIRECT.format(redirect[0]))
+    if any(len(config) <= 16 for config in configs.values()):
+        return unread("PCI", "ACS", "ACS of the bridges")
+    return good("PCI", "ACS", "redirect is off") if bridges else None
 
 
-def judge(pci, upper, idles=False):
-    """A link's speed and width; why it is slower than both ends can, empty if it is not; and what to do."""
-    now, own, fastest = f"{pci.speed} x{pci.width}", number(pci.max_width), number(pci.max_speed)
-    full, best = (
-        min(own, number(upper.max_width) or own),
-        min(fastest, number(upper.max_speed) or fastest),
-    )
+# ---- links ----
+
+
+class Link(NamedTuple):
+    now: str
+    # Why it is slower than both ends can, and what to do; empty if it is not.
+    reason: str = ""
+    advice: str = ""
+
+
+def judge(pci: Pci, upper: Pci, idles: bool = False) -> Link:
+    """The link between PCI and what is above it."""
+    now = f"{pci.speed} x{pci.width}"
+    own, fastest = number(pci.max_width), number(pci.max_speed)
+    full = min(own, number(upper.max_width) or own)
+    best = min(fastest, number(upper.max_speed) or fastest)
     if number(pci.width) < full:
-        return (
-            now,
-            f"both ends can x{full:g}",
-            "Take the card out and put it in again, clean its contacts, look at riser, cable and the firmware's setting of the slot.",
-        )
+        return Link(now, f"both ends can x{full:g}", RESEAT)
     if full < own:
-        return (
-            now,
-            f"the slot has x{full:g}, the device can x{pci.max_width}",
-            "Put the card into a wider slot, or see whether the firmware divides this one (bifurcation).",
-        )
-    if number(pci.speed) < best and not idles:
-        return (
-            now,
-            f"both ends can {best:g} GT/s",
-            "See the firmware's setting of the slot's speed; a riser or a cable that is not made for it, or a bad contact, lowers it too.",
-        )
-    return (
-        now
-        + (f", can {best:g} GT/s: GPUs are slower when idle" if number(pci.speed) < best else ""),
-        "",
-        "",
-    )
+        return Link(now, f"the slot has x{full:g}, the device can x{pci.max_width}", WIDER_SLOT)
+    if number(pci.speed) >= best:
+        return Link(now)
+    if idles:
+        return Link(f"{now}, can {best:g} GT/s: GPUs are slower when idle")
+    return Link(now, f"both ends can {best:g} GT/s", FASTER_SLOT)
 
 
-def link_facts(section, pci, doubt, idles=False):
+def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Optional[Fact]:
     """The link between a device and what it is plugged into."""
-    if number(pci.width):
-        now, reason, todo = judge(
-            pci, device(pci.machine, pci.path[-2] if len(pci.path) > 2 else ""), idles
-        )
-        yield from first(
-            section, "link", [(reason, doubt, f"{now}: {reason}", todo), (True, good, now)]
-        )
+    if not number(pci.width):
+        return None
+    upper = device(pci.machine, pci.path[-2] if len(pci.path) > 2 else "")
+    link = judge(pci, upper, idles)
+    if link.reason:
+        return doubt(section, "link", f"{link.now}: {link.reason}", link.advice)
+    return good(section, "link", link.now)
 
 
-def bridge_facts(machine, doubt):
-    """Each link between two bridges, once. On a path, root port and upstream port of a switch are the ends of one, then the next two."""
-    paths = [one.pci.path for one in gpus(machine) + nics(machine) if one.pci]
-    uppers = {path[at]: path[at - 1] for path in paths for at in range(2, len(path) - 1, 2)}
-    links = {
-        name: judge(device(machine, name), device(machine, upper))
-        for name, upper in uppers.items()
-        if number(device(machine, name).width)
+def bridge_facts(machine: Machine, doubt: Doubt) -> Facts:
+    """Each link between two bridges, once. On a path, root port and upstream port of a switch are the
+    ends of one, then the next two."""
+    pcis = [gpu.pci for gpu in gpus(machine)] + [nic.pci for nic in nics(machine) if nic.pci]
+    uppers = {
+        pci.path[at]: pci.path[at - 1] for pci in pcis for at in range(2, len(pci.path) - 1, 2)
     }
-    for name, (now, reason, todo) in links.items():
-        yield from first("PCI", "link " + name, [(reason, doubt, f"{now}: {reason}", todo)])
-    fast = sum(not reason for _, reason, _ in links.values())
-    yield from first(
-        "PCI", "links of bridges", [(fast, good, "as fast as both ends can: %d" % fast)]
-    )
+    fast = 0
+    for name, upper in uppers.items():
+        pci = device(machine, name)
+        if number(pci.width):
+            link = judge(pci, device(machine, upper))
+            if link.reason:
+                yield doubt("PCI", f"link {name}", f"{link.now}: {link.reason}", link.advice)
+            else:
+                fast += 1
+    if fast:
+        yield good("PCI", "links of bridges", f"as fast as both ends can: {fast}")
