@@ -212,14 +212,13 @@ class Layers:
             self.add("kernel", f"kernel {self.kver}, ready for modules (a minute)",
                      words=(self.kver, self.kpkg, self.kseries, self.ksuite, self.kcompiler), network=True)
         self.kernel_stack = self.stack
-        if self.kground == "in-kernel":
-            self.extra_metadata()
         boot = self.beside("boot", self.kernel_stack, "initramfs", LAB / "initramfs-init", words=[self.kver])
         self.initramfs = str(self.path(boot) / "boot/lab-initramfs")
         self.vmlinux = str(self.path(self.kernel_stack.split(":")[0]) / f"boot/vmlinux-{self.kver}")
 
     def extra_metadata(self):
-        """What compiles against the kernel's own Rust crates; the checker kernel comes with it."""
+        """What compiles against the kernel's own Rust crates; the checker kernel comes with it. It stands on
+        the kernel alone, and above what else does, which is the same without it."""
         if self.kpackages != "debug" and not self.those("metadata"):
             self.add("metadata", f"the Rust metadata of kernel {self.kver} (two minutes)", TOP / "debian/rust-metadata", on=self.kernel_stack,
                      words=(self.kver, self.kpkg, self.kseries), network=True)
@@ -258,6 +257,8 @@ class Layers:
         self.kernel()
         self.neighbours()
         self.neighbours_of_ours()
+        if self.kground == "in-kernel":
+            self.extra_metadata()
         # Compiled against the kernel's own crate, the module takes half a minute less.
         ready = [] if self.kground == "in-kernel" else [self.make_ready()]
         self.add("module", f"nv_peer_mem.ko, {self.kground}", *MODULE, *ready, words=(self.kver, self.kground))
@@ -375,9 +376,9 @@ class Layers:
         """No program for verbs is in it, which not every release's base could run."""
         self.choose(machine)
         self.kernel()
-        self.extra_metadata()
         self.neighbours()
         self.neighbours_of_ours()
+        self.extra_metadata()
         self.stack = f"{self.packaging()}:{self.stack}"
 
     def packages(self, machine):
