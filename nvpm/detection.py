@@ -2,46 +2,82 @@
 """Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and
 none asks the module: this repeats their tests."""
 
-import os
 import re
-from typing import Dict, List
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from .core import peer_memory_in
+from . import ways
 from .fact import Fact, Facts, good, none, warn
-from .machine import CONF, MODULE, PEERS, SERVICE, Machine, configured
+from .kernel_symbols import peer_memory_in
+from .machine import CONF, MODULE, PEERS, SERVICE, Machine, configured, once
+from .pci import nics
+from .ways import DMA_BUF, PEERMEM
 
 NV_MEM = PEERS + "/nv_mem/version"
 OTHER_NAME = "/sys/module/nvidia_peermem/version"
 OWN_NAME = "/sys/module/nv_peer_mem/version"
-
 LOADED = "nvidia_peermem in /proc/modules"
 
-# A program is content with any of these files, or with a loaded module of that name. The programs'
-# own sources have these tests: src/core/ib.cc of mscclpp, tent/src/transport/rdma/rdma_transport.cpp of
-# Mooncake, btl_openib_mca.c of Open MPI 4.1.
-PROGRAMS: Dict[str, List[str]] = {
-    "NCCL, up to 2.22": [NV_MEM],
-    "NCCL, newer": [NV_MEM, PEERS + "/nv_mem_nc/version", OTHER_NAME],
-    "NCCL GIN, GDAKI": [OTHER_NAME],
-    "UCX": [NV_MEM, OTHER_NAME, OWN_NAME],
-    "UCC": [NV_MEM, OTHER_NAME, OWN_NAME],
-    "NVSHMEM": [NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME],
-    "mscclpp": [LOADED],
-    "Mooncake TENT": [LOADED],
-    "gpu-operator": [LOADED],
-    "Open MPI openib, up to 4.1": [NV_MEM],
-}
 NOTHING_ELSE = "It looks for nothing else, and this RDMA core does not have it:"
-UPDATE = {
-    "NCCL, up to 2.22": f"{NOTHING_ELSE} update NCCL.",
-    "Open MPI openib, up to 4.1": f"{NOTHING_ELSE} use UCX (--mca pml ucx).",
-}
 
-# libfabric also looks at the name of the device, which has to show its maker.
+
+class Program(NamedTuple):
+    """A program, and how it finds a way to GPU memory."""
+
+    name: str
+    # It uses peer memory if it sees any of these; without one it tries whatever is there.
+    looks_for: Tuple[str, ...]
+    # How it uses dma-buf: by itself, or what has to be set; empty if it cannot.
+    dma_buf: str = ""
+    advice: str = ""
+
+
+BY_ITSELF = "by itself"
+
+# To add a program is to add a row, and where its test stands.
+PROGRAMS = (
+    # NCCL: src/transport/net_ib.cc, of 2.23 and later net_ib/gdr.cc
+    Program("NCCL, up to 2.22", (NV_MEM,), BY_ITSELF, f"{NOTHING_ELSE} update NCCL."),
+    Program("NCCL, newer", (NV_MEM, PEERS + "/nv_mem_nc/version", OTHER_NAME), BY_ITSELF),
+    # NCCL: src/gin/gin.cc
+    Program("NCCL GIN, GDAKI", (OTHER_NAME,), BY_ITSELF),
+    # UCX: src/uct/ib/base/ib_md.c; UCC and NIXL through UCX
+    Program("UCX", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
+    Program("UCC", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
+    Program("NIXL, by UCX", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
+    # UCX: src/uct/ib/mlx5/gdaki/gdaki.c
+    Program("UCX GDAKI", (NV_MEM, OTHER_NAME, OWN_NAME), BY_ITSELF),
+    # NVSHMEM: src/modules/transport/common/transport_gdr_common.cpp
+    Program("NVSHMEM", (NV_MEM, PEERS + "/nvidia-peermem/version", OTHER_NAME), BY_ITSELF),
+    # mscclpp: src/core/ib.cc
+    Program("mscclpp", (LOADED,), BY_ITSELF),
+    # Mooncake: mooncake-common/src/environ.cpp; it registers pointers unless told otherwise
+    Program("Mooncake", (), "with WITH_NVIDIA_PEERMEM=0"),
+    # Mooncake: tent/src/transport/rdma/rdma_transport.cpp
+    Program("Mooncake TENT", (LOADED,)),
+    # perftest: src/cuda_memory.c
+    Program("perftest", (), "with --use_cuda_dmabuf"),
+    # gpu-operator: validator/main.go
+    Program("gpu-operator", (LOADED,)),
+    # Open MPI 4.1: opal/mca/btl/openib/btl_openib_mca.c
+    Program(
+        "Open MPI openib, up to 4.1", (NV_MEM,), "", f"{NOTHING_ELSE} use UCX (--mca pml ucx)."
+    ),
+    # cuFile has no public source: it says so itself (messages.md)
+    Program("cuFile, RDMA in user space", (LOADED,), 'with rdma_peer_type "dmabuf" in cufile.json'),
+    Program("ibv_reg_mr of a pointer", ()),
+)
+
+# The two that are looked for under a name which the marker has.
+MARKED = (OTHER_NAME, LOADED)
+
+# libfabric: src/hmem_cuda.c and prov/verbs; it looks at the name of the device, which has to show
+# its maker.
+LIBFABRIC = "libfabric"
 NAMES = "mlx|bnxt_re|roce"
 RENAME = (
     "rdma dev set DEVICE name roce0 gives it such a name (libfabric 2.1 and older know only mlx)."
 )
+NO_SUCH_NAME = "no: no RDMA device has mlx, bnxt_re or roce in its name"
 
 NO_MARKER = (
     f"{SERVICE} restart: it says why the module nvidia_peermem, which MARKER=yes asks for, "
@@ -53,36 +89,102 @@ SET_MARKER = (
 
 
 def facts(machine: Machine) -> Facts:
-    if not machine.loaded(MODULE):
-        yield none("detection", "programs", "nothing to detect: the module is not loaded")
+    if not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF):
+        module = "the module is not loaded"
+        yield none("detection", "programs", f"nothing to detect: {module}, and there is no dma-buf")
         return
-    marker = marker_advice(machine)
-    listed = re.search("^nvidia_peermem ", machine.all_text("/proc/modules"), re.MULTILINE)
-    for program, files in PROGRAMS.items():
-        found = [file for file in files if (listed if file == LOADED else machine.exists(file))]
-        if found:
-            yield good("detection", program, f"yes: {found[0]}")
-        else:
-            advice = f"{UPDATE.get(program, '')} {marker}".strip()
-            yield warn("detection", program, "no: it looks for " + " ".join(files), advice)
+    for program in PROGRAMS:
+        yield fact(machine, program)
     yield libfabric(machine)
+    yield marker(machine)
+
+
+def ways_found(machine: Machine) -> Dict[str, str]:
+    """The way that each program finds: a module's name, dma-buf, or none."""
+    found = {program.name: way(machine, program) for program in PROGRAMS}
+    if libfabric_device(machine) and ways.peer_memory_by(machine):
+        found[LIBFABRIC] = ways.peer_memory_by(machine)
+    else:
+        found[LIBFABRIC] = DMA_BUF if ways.there_are(machine, DMA_BUF) else ""
+    return found
+
+
+def way(machine: Machine, program: Program) -> str:
+    peer = ways.peer_memory_by(machine)
+    if peer and (seen(machine, program) or not program.looks_for):
+        return peer
+    return DMA_BUF if program.dma_buf and ways.there_are(machine, DMA_BUF) else ""
+
+
+@once
+def listed(machine: Machine) -> bool:
+    modules = machine.all_text("/proc/modules")
+    return bool(re.search(f"^{PEERMEM} ", modules, re.MULTILINE))
+
+
+def seen(machine: Machine, program: Program) -> str:
+    """What the program sees of peer memory."""
+    for what in program.looks_for:
+        if listed(machine) if what == LOADED else machine.exists(what):
+            return what
+    return ""
+
+
+def fact(machine: Machine, program: Program) -> Fact:
+    found, sees = way(machine, program), seen(machine, program)
+    looks_for = f"it looks for {' '.join(program.looks_for)}"
+    if found == DMA_BUF:
+        how = "" if program.dma_buf == BY_ITSELF else f" {program.dma_buf}"
+        beside = f"; of peer memory it sees none: {looks_for}" if seen_in_vain(machine) else ""
+        return none("detection", program.name, f"by dma-buf{how}{beside}")
+    if found:
+        return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
+    if not ways.peer_memory_by(machine):
+        return none("detection", program.name, "no: it uses peer memory alone")
+    # What the marker would do is said once.
+    advice = "" if missing_marker(program) else program.advice
+    return none("detection", program.name, f"no: {looks_for}", advice)
+
+
+def seen_in_vain(machine: Machine) -> bool:
+    """Whether there is peer memory, too."""
+    return bool(ways.peer_memory_by(machine))
+
+
+def missing_marker(program: Program) -> bool:
+    """Whether the marker would be seen."""
+    return any(what in MARKED for what in program.looks_for)
+
+
+def marker(machine: Machine) -> Optional[Fact]:
+    """One cause, of which several programs suffer."""
+    if not machine.loaded(MODULE) or machine.exists(OTHER_NAME):
+        return None
+    blind = [
+        program.name
+        for program in PROGRAMS
+        if missing_marker(program) and not way(machine, program)
+    ]
+    if not blind:
+        return None
+    value = f"no module is called nvidia_peermem, for which these look: {'; '.join(blind)}"
+    asked = configured(machine, "MARKER") == "yes"
+    return warn("detection", "marker", value, NO_MARKER if asked else SET_MARKER)
+
+
+def libfabric_device(machine: Machine) -> Optional[str]:
+    names: List[str] = [nic.name for nic in nics(machine)]
+    return next((name for name in names if re.search(NAMES, name)), None)
 
 
 def libfabric(machine: Machine) -> Fact:
+    device = libfabric_device(machine)
+    if peer_memory_in(machine) and device:
+        value = f"yes: ib_register_peer_memory_client in /proc/kallsyms, device {device}"
+        return good("detection", LIBFABRIC, value)
+    if ways.there_are(machine, DMA_BUF):
+        return none("detection", LIBFABRIC, "by dma-buf")
     if not peer_memory_in(machine):
         value = "no: there is no ib_register_peer_memory_client in /proc/kallsyms"
-        return warn("detection", "libfabric", value, f"{SERVICE} start")
-    names = map(os.path.basename, machine.glob("/sys/class/infiniband/*"))
-    device = next((name for name in names if re.search(NAMES, name)), None)
-    if device:
-        value = f"yes: ib_register_peer_memory_client in /proc/kallsyms, device {device}"
-        return good("detection", "libfabric", value)
-    value = "no: no RDMA device has mlx, bnxt_re or roce in its name"
-    return warn("detection", "libfabric", value, RENAME)
-
-
-def marker_advice(machine: Machine) -> str:
-    """How to get a module called nvidia_peermem; empty if there is one."""
-    if machine.exists(OTHER_NAME):
-        return ""
-    return NO_MARKER if configured(machine, "MARKER") == "yes" else SET_MARKER
+        return warn("detection", LIBFABRIC, value, f"{SERVICE} start")
+    return warn("detection", LIBFABRIC, NO_SUCH_NAME, RENAME)

@@ -2,9 +2,10 @@
 """GPUs and RDMA devices: how they are connected, what is to be said of each, and who may use them."""
 
 import os
+import re
 from typing import List, Optional
 
-from . import access, place, topology
+from . import access, dma_buf, place, topology
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, none, unread, warn
 from .machine import PARAMETERS, Machine
@@ -25,6 +26,13 @@ NODE_UNKNOWN = (
     "Programs cannot choose the near processors: look for newer firmware (BIOS), "
     "or bind them by hand."
 )
+
+# GPUs that have no memory of their own: their driver pins none of it for other devices.
+INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
+HOST_MEMORY = "Register memory of cudaHostAlloc, which the GPU reaches too: docs/choosing.md."
+
+# rdma-core's program for machines whose switches and data-direct functions sysfs does not show.
+RDMA_TOPO = "rdma_topo of rdma-core knows more of this machine's switches and of data direct"
 
 # Of a GPU's driver.
 GIVEN_AWAY = (
@@ -69,6 +77,8 @@ def facts(machine: Machine) -> Facts:
     yield from place.facts(machine)
     yield from kernel_facts(machine)
     yield from topology.facts(machine)
+    if any(gpu.coherent for gpu in gpus(machine)):
+        yield none("machine", "topology", RDMA_TOPO)
     if not gpus(machine):
         yield bad("GPUs", "number", 0, FIND_GPU)
     for gpu in gpus(machine):
@@ -95,6 +105,9 @@ def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
 
 def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
     yield gpu_driver(machine, gpu, section)
+    if gpu.model():
+        yield none(section, "model", gpu.model())
+    yield integrated(gpu, section)
     yield numa_node(machine, section, gpu.pci)
     if gpu.coherent:
         yield coherent_memory(machine, section)
@@ -127,6 +140,14 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
         value = "none: Grace Hopper is served by the open driver only"
         return bad(section, "driver", value, OPEN_DRIVER)
     return bad(section, "driver", "none", LOAD_DRIVER)
+
+
+def integrated(gpu: Gpu, section: str) -> Optional[Fact]:
+    if not re.search(INTEGRATED, gpu.model()):
+        return None
+    return bad(
+        section, "integrated", "neither peer memory nor dma-buf reaches its memory", HOST_MEMORY
+    )
 
 
 def coherent_memory(machine: Machine, section: str) -> Fact:
@@ -170,10 +191,18 @@ def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
         return
     over = f", software over {nic.software}" if nic.software else ""
     yield none(section, "place", nic.pci.address + over)
+    yield takes_dma_buf(machine, nic, section)
     yield numa_node(machine, section, nic.pci)
     yield iommu(machine, section, nic.pci)
     if not nic.software:
         yield from settings_facts(machine, section, nic.pci)
+
+
+def takes_dma_buf(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
+    if dma_buf.lacking(machine):
+        return None
+    yes, why = dma_buf.answers(machine)[nic.name]
+    return none(section, "dma-buf", f"{'yes' if yes else 'no'}: {why}")
 
 
 def iommu(machine: Machine, section: str, pci: Pci) -> Fact:

@@ -4,9 +4,10 @@
 import re
 from typing import Dict, Optional
 
+from . import ways
 from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
-from .fact import Fact, Facts, bad, good, warn
-from .machine import PARAMETERS, SERVICE, Machine, modinfo, once, rust
+from .fact import Fact, Facts, bad, good, none, warn
+from .machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
 
 LOADED_ON_BOOT = (
     "/etc/modules-load.d/*.conf",
@@ -21,6 +22,10 @@ UPDATE = (
 )
 BUILT_IN_KERNEL = (
     "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out"
+)
+CDMM = (
+    "the driver keeps the memory of coherent GPUs to itself (NVreg_CoherentGPUMemoryMode=driver); "
+    "nothing was tried with it: docs/choosing.md"
 )
 ONLY_ONE = "Remove nvidia-peermem from that file: only one module can serve GPU memory."
 
@@ -52,6 +57,15 @@ def flavour(machine: Machine) -> str:
     return "open" if "GPL" in fields.get("license", "") else "proprietary"
 
 
+@once
+def version(machine: Machine) -> str:
+    """Of the driver that is loaded, or else of the installed one. That is not looked for while one
+    is loaded: the list of all modules is long."""
+    if machine.loaded("nvidia"):
+        return machine.text("/sys/module/nvidia/version")
+    return installed(machine).get("version", "")
+
+
 def frees_twice(version: str) -> bool:
     """Whether nvidia_p2p_get_pages() frees some of its memory twice if the GPU memory is freed while
     it runs (docs/support.md)."""
@@ -63,21 +77,21 @@ def frees_twice(version: str) -> bool:
 
 
 def facts(machine: Machine) -> Facts:
-    # What is installed is not looked for while one is loaded: the list of all modules is long.
     if machine.loaded("nvidia"):
-        version = machine.text("/sys/module/nvidia/version")
-        yield good("driver", "nvidia", f"loaded, version {version or 'unknown'}")
+        yield good("driver", "nvidia", f"loaded, version {version(machine) or 'unknown'}")
     else:
-        version = installed(machine).get("version", "")
-        yield not_loaded(machine, version)
-    yield double_free(machine, version)
+        yield not_loaded(machine)
+    yield double_free(machine, version(machine))
     yield its_flavour(machine)
+    yield coherent_mode(machine)
+    yield static_bar1(machine)
     yield nvidia_peermem(machine)
 
 
-def not_loaded(machine: Machine, version: str) -> Fact:
+def not_loaded(machine: Machine) -> Fact:
     if installed(machine):
-        return warn("driver", "nvidia", f"not loaded; version {version} is installed", LOAD)
+        value = f"not loaded; version {version(machine)} is installed"
+        return warn("driver", "nvidia", value, LOAD)
     return bad("driver", "nvidia", f"none for kernel {machine.kernel}", INSTALL_DRIVER)
 
 
@@ -99,11 +113,36 @@ def its_flavour(machine: Machine) -> Optional[Fact]:
     return good("driver", "flavour", found) if found else None
 
 
+def options(machine: Machine) -> str:
+    """What is configured for the next time the driver is loaded."""
+    return machine.all_text(*machine.glob("/etc/modprobe.d/*.conf", "/usr/lib/modprobe.d/*.conf"))
+
+
+def coherent_mode(machine: Machine) -> Optional[Fact]:
+    """On Grace the driver can keep the GPU's memory to itself (CDMM) in place of giving it to the
+    kernel as a NUMA node. No file of the driver says so: its option does."""
+    if not re.search(
+        r"^\s*options\s+nvidia\s.*NVreg_CoherentGPUMemoryMode=driver", options(machine), re.M
+    ):
+        return None
+    return none("driver", "CDMM", CDMM)
+
+
+def static_bar1(machine: Machine) -> Optional[Fact]:
+    """Whether all of a GPU's memory is always in its BAR1: then pinning takes no window of it."""
+    params = machine.all_text("/proc/driver/nvidia/params")
+    found = re.search(r"^RegistryDwords: .*ForceStaticBar1=(0x)?0*1", params, re.MULTILINE)
+    return none("driver", "static BAR1", "asked for (RMForceStaticBar1)") if found else None
+
+
 def nvidia_peermem(machine: Machine) -> Fact:
     """It registers the same memory, and only one module can."""
-    if machine.exists("/sys/module/nv_peer_mem/holders/nvidia_peermem"):
+    if machine.exists(ways.MARKER):
         value = "a name only, for programs that look for it: it belongs to nv_peer_mem"
         return good("driver", "nvidia_peermem", value)
+    if not module_wanted(machine):
+        there = "loaded" if machine.loaded("nvidia_peermem") else "not loaded"
+        return none("driver", "nvidia_peermem", there)
     if machine.loaded("nvidia_peermem"):
         value = "loaded: it serves the same memory, and only one module can"
         return bad("driver", "nvidia_peermem", value, f"{UNLOAD_PEERMEM} && {SERVICE} restart")

@@ -175,6 +175,13 @@ def configured(machine: Machine, name: str) -> str:
     return dict(configuration(machine)).get(name, "")
 
 
+@once
+def module_wanted(machine: Machine) -> bool:
+    """Whether somebody wants the module here: it is loaded, or installed for this kernel, or its
+    service is. Without, its absence is no defect of the machine."""
+    return machine.loaded(MODULE) or machine.exists(CONF) or bool(modinfo(machine))
+
+
 def open_devices(machine: Machine) -> List[Tuple[int, str]]:
     """Numbers and names of the processes that have an RDMA device open: a registration lives no
     longer than that."""

@@ -5,10 +5,12 @@ kernel for it."""
 import os
 import re
 import zlib
-from typing import Optional
+from typing import Callable, Optional, Tuple
 
+from . import ways
 from .explain import Advice
 from .fact import Fact, Facts, bad, good, none, warn
+from .kernel_symbols import peer_memory_in
 from .machine import (
     CALLBACK,
     CONF,
@@ -20,6 +22,7 @@ from .machine import (
     configuration,
     configured,
     modinfo,
+    module_wanted,
     rust,
 )
 
@@ -48,6 +51,10 @@ CALLBACK_LEFT = (
 CORRECT = f"Correct it in {CONF}: ONBOOT= or MARKER=, and yes or no."
 SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
+# Of machines on which GPU memory can be registered without the module.
+NOT_NEEDED = "programs that register GPU memory as dma-buf do without it"
+PEERMEM_SERVES = "nvidia_peermem serves the same programs"
+
 # Of a kernel that the module is not for.
 MODULES_OFF = "turned off until the next boot (kernel.modules_disabled)"
 WHO_DISABLES = (
@@ -70,8 +77,9 @@ def facts(machine: Machine) -> Facts:
     for file in machine.glob(PARAMETERS + "*"):
         if machine.readable(file):
             yield none("module", os.path.basename(file), machine.text(file))
-    yield unclear(machine)
-    yield on_boot(machine)
+    if module_wanted(machine):
+        yield unclear(machine)
+        yield on_boot(machine)
 
 
 def loaded_version(machine: Machine, module: str) -> str:
@@ -93,11 +101,24 @@ def state(machine: Machine) -> Fact:
             value = f"loaded, version {version}; version {on_disk} is installed"
             return warn("module", "state", value, f"{SERVICE} restart")
         return good("module", "state", f"loaded, version {version}")
+    judge, without = of_absence(machine)
     if on_disk:
         advice = f"{SERVICE} start; if that fails, it says why."
-        return bad("module", "state", "not loaded", advice)
-    value = f"not loaded, and not installed for kernel {machine.kernel}"
-    return bad("module", "state", value, Advice(machine)["install"])
+        return judge("module", "state", f"not loaded{without}", advice)
+    value = f"not loaded, and not installed for kernel {machine.kernel}{without}"
+    missed = judge is bad or module_wanted(machine)
+    return judge("module", "state", value, Advice(machine)["install"] if missed else "")
+
+
+def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
+    """How bad it is that the module is not loaded, and why not, if something else serves."""
+    if not module_wanted(machine) and ways.peer_memory_by(machine):
+        return none, f"; {PEERMEM_SERVES}"
+    if not ways.dma_buf_serves(machine):
+        return bad, ""
+    # Somebody has installed it, and the RDMA core could use it: then that was for something.
+    expected = module_wanted(machine) and peer_memory_in(machine)
+    return warn if expected else none, f"; {NOT_NEEDED}"
 
 
 def installed(machine: Machine) -> Optional[Fact]:

@@ -5,7 +5,7 @@ devices."""
 import functools
 import os
 import re
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from .machine import Machine, once
 
@@ -81,15 +81,21 @@ class Gpu:
         from 1 MiB on."""
         return 1 << int(self.pci.text("resource1_resize") or "0", 16).bit_length() >> 1
 
+    def information(self, name: str) -> str:
+        """What the driver says of the GPU under this name; empty without a driver."""
+        said = self.machine.all_text(f"/proc/driver/nvidia/gpus/{self.name}/information")
+        found = re.search(f"^{name}:[ \t]*(.*?)[ \t]*$", said, re.MULTILINE)
+        return found[1] if found else ""
+
+    def model(self) -> str:
+        return self.information("Model")
+
     def instances(self) -> int:
         """How many GPU instances MIG has divided it into."""
-        information = self.machine.all_text(f"/proc/driver/nvidia/gpus/{self.name}/information")
-        minor = re.search("^Device Minor:[ \t]*([0-9]+)", information, re.MULTILINE)
-        if not minor:
+        minor = self.information("Device Minor")
+        if not minor.isdigit():
             return 0
-        return len(
-            self.machine.glob(f"/proc/driver/nvidia/capabilities/gpu{minor[1]}/mig/gi[0-9]*")
-        )
+        return len(self.machine.glob(f"/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi[0-9]*"))
 
 
 class Nic:
@@ -104,6 +110,12 @@ class Nic:
         parts = machine.target(f"{place}/device").split("/")
         addresses = [part for part in parts if ADDRESS.search(part)]
         self.pci: Optional[Pci] = device(machine, addresses[-1]) if addresses else None
+        self.machine = machine
+
+    def driver(self) -> str:
+        """Of the PCI device; empty if it is none."""
+        place = f"{self.pci.directory}/driver" if self.pci else ""
+        return os.path.basename(self.machine.target(place)) if place else ""
 
 
 @once
@@ -120,5 +132,11 @@ def gpus(machine: Machine) -> List[Gpu]:
 
 @once
 def nics(machine: Machine) -> List[Nic]:
-    names = machine.glob("/sys/class/infiniband/*")
-    return [Nic(machine, os.path.basename(name)) for name in names if machine.exists(name)]
+    found = machine.glob("/sys/class/infiniband/*")
+    names = sorted((os.path.basename(name) for name in found if machine.exists(name)), key=counting)
+    return [Nic(machine, name) for name in names]
+
+
+def counting(name: str) -> List[Tuple[str, int]]:
+    """By which people sort names: mlx5_2 comes before mlx5_10."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]

@@ -4,8 +4,9 @@ to another system."""
 
 import os
 import re
+from typing import Optional
 
-from .fact import Facts, none
+from .fact import Fact, Facts, none
 from .machine import Machine, once
 
 # The machine's first process is in this namespace; no kernel changes the number.
@@ -17,6 +18,29 @@ NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
     "module and service belong to the machine around it"
 )
+# What programs in a container need of the node, and who gives it.
+SEEN = {
+    "RDMA devices": ("/sys/class/infiniband/*",),
+    "/dev/infiniband/uverbs*": ("/dev/infiniband/uverbs*",),
+    "/dev/nvidia*": ("/dev/nvidia[0-9]*",),
+    "libcuda": ("/usr/lib*/libcuda.so.1", "/usr/lib/*/libcuda.so.1"),
+}
+GIVE_THEM = (
+    "The container's runtime gives RDMA devices and their files (--device /dev/infiniband, or an "
+    "RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda."
+)
+
+# Where the GPU Operator's driver container has its root.
+DRIVER_CONTAINER = "/run/nvidia/driver"
+OF_CONTAINER = (
+    "NVIDIA's driver is that of the GPU Operator's container (" + DRIVER_CONTAINER + "): "
+    "a module that is built on this host is not for it"
+)
+USE_ITS_OWN = (
+    "Use the container's own nvidia-peermem (driver.rdma.enabled=true), or dma-buf; or have the "
+    "driver on the host (driver.enabled=false), and nv_peer_mem with it: docs/kubernetes.md."
+)
+
 NOT_AS_CONNECTED = "it shows not how the devices are really connected, so distances are not judged"
 
 
@@ -52,8 +76,28 @@ def facts(machine: Machine) -> Facts:
     what = virtual(machine)
     if container(machine):
         yield none("machine", "virtual", f"{what}: {NOT_ALL_ITS_OWN}")
+        yield seen(machine)
     elif what:
         yield none("machine", "virtual", f"{what}: {NOT_AS_CONNECTED}")
+    yield driver_container(machine)
+
+
+def seen(machine: Machine) -> Fact:
+    """What of the node is there in a container, and what is not."""
+    there = {what: len(machine.glob(*patterns)) for what, patterns in SEEN.items()}
+    sees = ", ".join(f"{what}: {count}" for what, count in there.items() if count) or "nothing"
+    lacks = ", ".join(what for what, count in there.items() if not count)
+    if not lacks:
+        return none("machine", "container sees", sees)
+    return none("machine", "container sees", f"{sees}; not there: {lacks}", GIVE_THEM)
+
+
+def driver_container(machine: Machine) -> Optional[Fact]:
+    """The host itself then has no driver of its own; the toolkit alone makes this directory, too,
+    and leaves it empty."""
+    if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
+        return None
+    return none("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
 
 
 def kernel_of_another(machine: Machine) -> bool:

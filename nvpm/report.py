@@ -3,7 +3,7 @@
 
 from typing import Iterator, List, NamedTuple
 
-from . import core, detection, devices, driver, module, security, use
+from . import core, detection, devices, driver, module, need, security, use
 from .fact import Fact, bad, identified
 from .machine import MODULE, Machine
 
@@ -11,7 +11,7 @@ PARTS = (
     module.facts,
     use.facts,
     core.facts,
-    core.need,
+    need.facts,
     driver.facts,
     detection.facts,
     security.facts,

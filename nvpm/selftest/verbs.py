@@ -5,7 +5,7 @@ import ctypes
 import errno
 import os
 import time
-from ctypes import POINTER, byref, c_int, c_size_t, c_uint8, c_void_p
+from ctypes import POINTER, byref, c_int, c_size_t, c_uint8, c_uint64, c_void_p
 
 from . import Absent, Failure, abi
 
@@ -57,6 +57,18 @@ class Library:
         self.dealloc_pd = self.verb("dealloc_pd", zero, c_int, c_void_p)
         self.reg_mr = self.verb(
             "reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int
+        )
+        # Since rdma-core 34.
+        self.reg_dmabuf_mr = hasattr(self.library, "ibv_reg_dmabuf_mr") and self.verb(
+            "reg_dmabuf_mr",
+            not_null,
+            POINTER(abi.ibv_mr),
+            c_void_p,
+            c_uint64,
+            c_size_t,
+            c_uint64,
+            c_int,
+            c_int,
         )
         self.dereg_mr = self.verb("dereg_mr", zero, c_int, c_void_p)
         self.create_cq = self.verb(

@@ -190,6 +190,7 @@ class Machine:
     def nic(self, name, path, node, layer="InfiniBand"):
         pci, place = path.rpartition("/")[2], f"/sys/class/infiniband/{name}"
         self.pci(path, "0x15b3", "0x020700", node)
+        self.drive(pci, "mlx5_core")
         self.symlink(f"{place}/device", f"../../../bus/pci/devices/{pci}")
         self.settings(pci, "2930")
         self.put(f"{place}/node_type", "1: CA")

@@ -14,7 +14,9 @@ import atexit
 import ctypes
 import errno
 import os
+import signal
 import sys
+import time
 from collections import Counter
 
 sys.path.insert(0, os.environ["SERVICE"])
@@ -221,6 +223,17 @@ class Verbs:
         return made(
             "region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key))
         )
+
+    def ibv_reg_dmabuf_mr(self, pd, offset, length, iova, descriptor, access):
+        """As the kernel does, which looks at the verb of the driver before the descriptor."""
+        if TOLD == "hangs" and HCAS[pd.context - 1] == HCAS[-1]:
+            time.sleep(3600)
+        if TOLD == "crashes" and HCAS[pd.context - 1] == HCAS[-1]:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if TOLD == "no_dma_buf":
+            return failed(errno.EOPNOTSUPP)
+        rule((offset, length, iova, access) == (0, 4096, 0, 1), "a question")
+        return failed(errno.EBADF) if descriptor == -1 else None
 
     def ibv_dereg_mr(self, region):
         rule(not qps, "queue pairs go before the memory that they reach")

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""dma-buf: whether this node has it, and which of its RDMA devices take one.
+
+A device is asked as programs ask it (ask.py). Where that cannot be, the kernel's list of functions
+tells whether the device's driver has the verb; that is as true for drivers that a distribution or an
+OFED has changed, of which the kernel's version says nothing.
+"""
+
+import re
+from typing import Dict, List, NamedTuple
+
+from . import ask
+from .kernel_symbols import dma_buf_drivers, dma_buf_in
+from .machine import Machine, once
+from .pci import Nic, nics
+
+LIBVERBS = (
+    "/usr/lib64/libibverbs.so.1",
+    "/usr/lib/libibverbs.so.1",
+    "/usr/lib/*/libibverbs.so.1",
+)
+
+# Where the module that has the verbs is called otherwise than the driver of the PCI device.
+VERBS_OF = {
+    "mlx5_core": "mlx5_ib",
+    "ice": "irdma",
+    "i40e": "irdma",
+    "idpf": "irdma",
+    "bnxt_en": "bnxt_re",
+    "mana": "mana_ib",
+}
+
+
+class Answer(NamedTuple):
+    """Whether an RDMA device takes a dma-buf, and who says so."""
+
+    yes: bool
+    why: str
+
+
+def lacking(machine: Machine) -> str:
+    """What the node needs for dma-buf and does not have; empty if there is nothing."""
+    if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
+        return f"kernel {machine.kernel} is older than 5.12"
+    if not machine.loaded("nvidia"):
+        return "the NVIDIA driver is not loaded"
+    if "P" in machine.text("/sys/module/nvidia/taint"):
+        return "the NVIDIA driver is the proprietary one; only the open one has it"
+    if not dma_buf_in(machine):
+        if machine.loaded("ib_uverbs"):
+            return "the RDMA core that is loaded does not have it"
+        return "the RDMA core is not loaded"
+    library = next(iter(machine.glob(*LIBVERBS)), "")
+    if library and b"ibv_reg_dmabuf_mr" not in machine.read(library):
+        return f"{library} is older than rdma-core 34"
+    return ""
+
+
+@once
+def answers(machine: Machine) -> Dict[str, Answer]:
+    """Of each RDMA device, in the order of their names."""
+    # Whoever looks at the files of another machine would ask the devices of this one.
+    asked = {} if machine.root or not nics(machine) else ask.devices()
+    machine.tell("ibv_reg_dmabuf_mr() of no descriptor", asked or "nobody was asked")
+    return {nic.name: answer(machine, nic, asked) for nic in nics(machine)}
+
+
+def answer(machine: Machine, nic: Nic, asked: Dict[str, str]) -> Answer:
+    if nic.software:
+        return Answer(False, f"software over {nic.software}")
+    if nic.name in asked:
+        return Answer(asked[nic.name] == ask.YES, f"it answers {asked[nic.name]}")
+    driver = nic.driver() or "unknown"
+    driver = VERBS_OF.get(driver, driver)
+    if driver in dma_buf_drivers(machine):
+        return Answer(True, f"its driver {driver} has the verb")
+    return Answer(False, f"its driver {driver} does not have the verb")
+
+
+def taken_by(machine: Machine) -> List[str]:
+    """The RDMA devices that take a dma-buf of GPU memory."""
+    if lacking(machine):
+        return []
+    return [name for name, answer in answers(machine).items() if answer.yes]
