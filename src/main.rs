@@ -2,10 +2,8 @@
 
 //! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other memory.
 //!
-//! This is the crate's root: the module, the clients and files that it registers, and the order in which it
-//! removes them. `kernel` is the kernel's own crate or, where the kernel has none, the one in `kernel/`.
-
-use core::{ffi::CStr, ptr::null};
+//! This is the crate's root, which names its files. `kernel` is the kernel's own crate or, where the kernel
+//! has none, the one in `kernel/`.
 
 use kernel::prelude::*;
 
@@ -18,6 +16,7 @@ mod global;
 #[cfg(nvpm_kunit)]
 mod kunit;
 mod map_type;
+mod module;
 mod module_ref;
 mod orphans;
 mod page_table;
@@ -33,155 +32,10 @@ mod sg_table;
 mod stats;
 mod unpin_lock;
 
-use global::Installed;
-use peer_client::{Client, ClientRegistration};
+use module::NvPeerMem;
 
 module! {
     type: NvPeerMem,
     name: "nv_peer_mem",
     license: "Dual BSD/GPL",
-}
-
-/// A client's name if pins last until deregistration, and if they are revocable; no name if the client is
-/// not registered then.
-struct ClientNames {
-    persistent_first: Option<&'static CStr>,
-    revocable_first: Option<&'static CStr>,
-}
-
-/// In the order of [`peer_client::Kind`], in which they are registered.
-const CLIENTS: [ClientNames; 3] = [
-    ClientNames {
-        persistent_first: Some(c"nv_mem"),
-        revocable_first: None,
-    },
-    ClientNames {
-        persistent_first: Some(c"nv_mem_revocable"),
-        revocable_first: Some(c"nv_mem"),
-    },
-    ClientNames {
-        persistent_first: Some(c"nv_mem_fixed"),
-        revocable_first: Some(c"nv_mem_nc"),
-    },
-];
-
-/// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
-/// module goes, the core has no registration any more, so the callbacks have nobody to tell.
-struct NvPeerMem {
-    _regions: Regions,
-    _statistics: Statistics,
-    _callbacks: Callbacks,
-    _clients: [Option<ClientRegistration>; 3],
-    _pairs: Installed<map_type::Pairs>,
-    _registry: Installed<registry::Registry>,
-}
-
-impl kernel::Module for NvPeerMem {
-    fn init(_: &'static ThisModule) -> Result<Self> {
-        // SAFETY: The module's initialisation calls this, which may sleep.
-        if unsafe { abi::nvpm_peermem_loaded() } {
-            pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
-            return Err(EBUSY);
-        }
-        let persistent_first = abi::persistent_api_support();
-        let registry = registry::Registry::install()?;
-        let pairs = map_type::Pairs::install()?;
-        let callbacks = Callbacks::new()?;
-        let names = CLIENTS.map(|client| match persistent_first {
-            true => client.persistent_first,
-            false => client.revocable_first,
-        });
-        let [persistent, revocable, catch_all] = names;
-        let clients = [
-            register::<persistent::Persistent>(persistent)?,
-            register::<revocable::Revocable>(revocable)?,
-            register::<persistent::CatchAll>(catch_all)?,
-        ];
-        let statistics = Statistics::new(names)?;
-        let regions = Regions::new()?;
-        // Nothing can fail after this, so a module that fails to load leaves no registration behind.
-        peer_client::open();
-        pr_info!(
-            "version {} loaded: GPU memory is {}\n",
-            env!("NVPM_VERSION"),
-            match persistent_first {
-                true => "pinned until deregistration (persistent_api_support=1)",
-                false => "revoked when it is freed (persistent_api_support=0)",
-            }
-        );
-        Ok(Self {
-            _regions: regions,
-            _statistics: statistics,
-            _callbacks: callbacks,
-            _clients: clients,
-            _pairs: pairs,
-            _registry: registry,
-        })
-    }
-}
-
-fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegistration>> {
-    let Some(name) = name else {
-        return Ok(None);
-    };
-    let name = name.to_str().map_err(|_| EINVAL)?;
-    ClientRegistration::new::<C>(name).map(Some)
-}
-
-/// The files in sysfs, which exist while this lives.
-struct Statistics;
-
-impl Statistics {
-    fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
-        let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
-        // SAFETY: C copies the pointers; the names are `'static`. This is called once.
-        abi::check(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Statistics {
-    fn drop(&mut self) {
-        // SAFETY: `new` has created the files; this removes them once.
-        unsafe { abi::nvpm_statistics_remove() };
-    }
-}
-
-/// The file in proc, which exists while this lives. It shows the names that [`Statistics`] was given.
-struct Regions;
-
-impl Regions {
-    fn new() -> Result<Self> {
-        // SAFETY: This is called once, after the names are there.
-        abi::check(unsafe { abi::nvpm_regions_create() })?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Regions {
-    fn drop(&mut self) {
-        // SAFETY: `new` has created the file; this removes it once.
-        unsafe { abi::nvpm_regions_remove() };
-    }
-}
-
-/// While this lives, `nv_peer_mem_callback` passes the driver's callbacks on to [`revocable::nvpm_revoke`].
-struct Callbacks;
-
-impl Callbacks {
-    fn new() -> Result<Self> {
-        // SAFETY: This is called once, and may sleep.
-        abi::check(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
-            pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
-        })?;
-        Ok(Self)
-    }
-}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        // SAFETY: `new` has begun it; this may sleep. When it returns, no callback runs this module's code,
-        // and none will.
-        unsafe { abi::nvpm_callbacks_end() };
-    }
 }
