@@ -3,7 +3,13 @@
 //! What the module calls in C: its own C half and its neighbours, with models behind the names.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
-use std::{cell::Cell, ptr::null_mut};
+use std::{
+    array,
+    cell::Cell,
+    ffi::CStr,
+    ptr::null_mut,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use crate::{
     abi::{
@@ -183,11 +189,23 @@ static nvpm_core_has_ex: bool = true;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
-/// Sets the parameter for the RDMA core, which loom's one thread reads.
-pub(crate) fn set_peerdirect_support(on: bool) {
-    // SAFETY: All threads of a model are one, and other tests of this process have the lock of loom's
-    // test runner or set the same.
-    unsafe { nvpm_peerdirect_support = on.into() };
+/// Who loads the module: the parameters are every test's, and each runs in a thread of its own.
+static LOADING: Mutex<()> = Mutex::new(());
+
+/// Sets the parameters, as they stay until the result is dropped. The module reads them while it is loaded.
+pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
+    let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: All threads of a model are one, and those of other models have to wait for the lock.
+    unsafe {
+        nvpm_peerdirect_support = peerdirect.into();
+        nvpm_persistent_api_support = persistent.into();
+    }
+    loading
+}
+
+#[no_mangle]
+extern "C" fn nvpm_peermem_loaded() -> bool {
+    world().faults.peermem.get()
 }
 
 #[no_mangle]
@@ -284,10 +302,59 @@ extern "C" fn nvpm_callbacks_end() {
 
 fn serve(on: bool) -> i32 {
     let linux = &world().linux;
+    if on
+        && world()
+            .faults
+            .step
+            .fails("another version receives callbacks")
+    {
+        return -93;
+    }
+    assert_ne!(linux.served.get(), on, "begun or ended twice");
     linux.gate.lock(true);
     linux.served.set(on);
     linux.gate.unlock(true);
     0
+}
+
+// The module's files, which somebody reads whenever they are there.
+
+#[no_mangle]
+extern "C" fn nvpm_statistics_create(names: *const *const u8) -> i32 {
+    if world()
+        .faults
+        .step
+        .fails("there is no memory for statistics")
+    {
+        return -12;
+    }
+    let name = |at| {
+        // SAFETY: The caller's array has so many pointers, each NULL or a text.
+        let name = unsafe { *names.add(at) };
+        // SAFETY: As above.
+        (!name.is_null()).then(|| unsafe { CStr::from_ptr(name.cast()) })
+    };
+    world().linux.files.create_statistics(array::from_fn(name));
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_statistics_remove() {
+    world().linux.files.remove_statistics();
+}
+
+#[no_mangle]
+extern "C" fn nvpm_regions_create() -> i32 {
+    if world().faults.step.fails("there is no memory for regions") {
+        return -12;
+    }
+    world().linux.files.create_regions();
+    0
+}
+
+#[no_mangle]
+extern "C" fn nvpm_regions_remove() {
+    world().linux.files.remove_regions();
 }
 
 #[no_mangle]

@@ -6,13 +6,14 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
+    ffi::CStr,
     rc::Rc,
 };
 
 use loom::sync::{atomic::AtomicUsize, Condvar, Mutex, MutexGuard};
 
 use crate::{
-    abi, c,
+    abi, c, registry,
     world::{may_sleep, note, task, world},
 };
 
@@ -29,6 +30,7 @@ pub(crate) struct Linux {
     pub(crate) phases: Phases,
     pub(crate) dma: Dma,
     pub(crate) lists: Lists,
+    pub(crate) files: Files,
     live: Cell<u32>,
     atomics: RefCell<BTreeMap<usize, Rc<AtomicUsize>>>,
     counts: RefCell<BTreeMap<usize, u64>>,
@@ -47,6 +49,7 @@ impl Linux {
             phases: Phases::new(),
             dma: Dma::new(),
             lists: Lists::new(),
+            files: Files::default(),
             live: Cell::new(0),
             atomics: RefCell::default(),
             counts: RefCell::default(),
@@ -100,6 +103,52 @@ impl Linux {
             "mappings for a device are left"
         );
         assert_eq!(self.live.get(), 0, "memory is left");
+        assert_eq!(self.files.names.get(), None, "files are left");
+        assert!(!self.served.get(), "callbacks are passed on for ever");
+    }
+}
+
+/// Fails if the module's table of registrations is not there.
+pub(crate) fn assert_registry(who: &str) {
+    let there = registry::REGISTRY.with(|_| ()).is_some();
+    assert!(there, "{who} without the registry");
+}
+
+/// The module's files, and the names of its clients, which both read.
+#[derive(Default)]
+pub(crate) struct Files {
+    names: Cell<Option<[Option<&'static CStr>; 3]>>,
+    regions: Cell<bool>,
+}
+
+impl Files {
+    /// The names of the clients that are shown, while the files are there.
+    pub(crate) fn names(&self) -> Option<[Option<&'static CStr>; 3]> {
+        self.names.get()
+    }
+
+    pub(crate) fn create_statistics(&self, names: [Option<&'static CStr>; 3]) {
+        assert_eq!(self.names.replace(Some(names)), None, "created twice");
+        assert_registry("statistics are read");
+    }
+
+    pub(crate) fn remove_statistics(&self) {
+        may_sleep("removing statistics");
+        assert_registry("statistics are read");
+        assert!(!self.regions.get(), "regions are read without names");
+        assert!(self.names.take().is_some(), "removed, but not created");
+    }
+
+    pub(crate) fn create_regions(&self) {
+        assert!(self.names.get().is_some(), "regions are read without names");
+        assert_registry("regions are read");
+        assert!(!self.regions.replace(true), "created twice");
+    }
+
+    pub(crate) fn remove_regions(&self) {
+        may_sleep("removing regions");
+        assert_registry("regions are read");
+        assert!(self.regions.replace(false), "removed, but not created");
     }
 }
 
@@ -373,6 +422,12 @@ impl Dma {
                 "unmapped while the device may use it"
             );
         }
+        let linked: u64 = mappings
+            .iter()
+            .filter(|one| inside(one))
+            .map(|one| one.len)
+            .sum();
+        assert_eq!(linked, len, "bytes are undone that are not linked");
         mappings.retain(|one| !inside(one));
     }
 

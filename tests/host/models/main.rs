@@ -19,11 +19,20 @@ pub mod error;
 mod print;
 mod rbtree;
 
+/// A module, as the kernel has it.
+pub(crate) struct ThisModule;
+
+/// What the kernel calls to load it; it is unloaded by dropping it.
+pub(crate) trait Module: Sized + Sync + Send {
+    fn init(module: &'static ThisModule) -> error::Result<Self>;
+}
+
 /// What most of the module's files use of it.
 mod prelude {
     pub(crate) use crate::alloc::{KBox, KVVec, GFP_KERNEL};
     pub(crate) use crate::error::{code::*, Error, Result};
-    pub(crate) use crate::print::{pr_err, pr_warn};
+    pub(crate) use crate::print::{pr_err, pr_info, pr_warn};
+    pub(crate) use crate::ThisModule;
 }
 
 #[path = "../../../src/abi.rs"]
@@ -38,6 +47,8 @@ mod extents;
 mod global;
 #[path = "../../../src/map_type.rs"]
 mod map_type;
+#[path = "../../../src/module.rs"]
+mod module;
 #[path = "../../../src/module_ref.rs"]
 mod module_ref;
 #[path = "../../../src/orphans.rs"]

@@ -16,4 +16,4 @@ macro_rules! print {
         $crate::print::say(format_args!($($arg)*))
     };
 }
-pub(crate) use {print as pr_err, print as pr_warn};
+pub(crate) use {print as pr_err, print as pr_info, print as pr_warn};

@@ -16,7 +16,7 @@ use crate::{
     c::{entries, Device},
     dma,
     driver::FIRST_GPU,
-    linux::Stage,
+    linux::{self, Stage},
     map_type::{self, MapType},
     world::{may_sleep, note, task, world},
 };
@@ -284,9 +284,14 @@ impl Rdma {
         calls: *const peer_memory_client,
         revocable: bool,
     ) -> *mut c_void {
-        if world().faults.client.fails("the core refuses a client") {
+        if world().faults.step.fails("the core refuses a client") {
             return std::ptr::null_mut();
         }
+        linux::assert_registry("a client is registered");
+        assert!(
+            !revocable || world().linux.served.get(),
+            "memory can be freed before the callback can come"
+        );
         let client = Rc::new(Client {
             calls,
             revocable,
@@ -301,9 +306,22 @@ impl Rdma {
         handle.cast_mut().cast()
     }
 
+    /// The clients' names, in the order in which they are asked.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let clients = self.clients.lock().unwrap();
+        let name = |client: &Rc<Client>| {
+            // SAFETY: A client that is registered stays where it is.
+            let name = unsafe { (*client.calls).name };
+            let text = name.into_iter().take_while(|&byte| byte != 0);
+            text.map(char::from).collect()
+        };
+        clients.iter().map(name).collect()
+    }
+
     /// Returns when nothing of the client is registered any more.
     pub(crate) fn unregister_client(&self, handle: *mut c_void) {
         may_sleep("unregistering");
+        linux::assert_registry("a client is still registered");
         let client = {
             let mut clients = self.clients.lock().unwrap();
             let at = clients
@@ -446,13 +464,7 @@ impl Rdma {
             self.tickets.lock().unwrap().is_empty(),
             "registrations are left"
         );
-        for client in self.clients.lock().unwrap().iter() {
-            assert_eq!(
-                *client.registrations.lock().unwrap(),
-                0,
-                "registrations are left"
-            );
-        }
+        assert!(self.names().is_empty(), "clients are left");
     }
 }
 

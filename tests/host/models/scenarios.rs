@@ -8,6 +8,7 @@ mod answers;
 mod freed;
 mod left;
 mod listed;
+mod loading;
 mod memory;
 mod persistent;
 mod places;

@@ -28,8 +28,10 @@ thread_local! {
 pub(crate) struct Faults {
     /// As many allocations from now on succeed, then one fails.
     pub(crate) allocation: Countdown,
-    /// As many clients can be registered, then the core refuses one.
-    pub(crate) client: Countdown,
+    /// As many steps of loading succeed that are no allocations, then one fails.
+    pub(crate) step: Countdown,
+    /// nvidia_peermem is loaded.
+    pub(crate) peermem: Cell<bool>,
     /// As many mappings for a device succeed, then one fails.
     pub(crate) mapping: Countdown,
     /// As many requests to pin succeed, then the driver has no memory for one.

@@ -4,102 +4,56 @@
 
 use std::rc::Rc;
 
+use kernel::{prelude::*, Module as _};
+
 use crate::{
-    abi, c,
+    c,
     extents::GPU_PAGE,
-    global::Installed,
-    map_type::Pairs,
-    peer_client::{self, Client},
-    persistent::{CatchAll, Persistent},
+    module::NvPeerMem,
     rdma::{Kind, Registration, Request},
-    registry::Registry,
-    revocable::Revocable,
     world::{spawn, world},
 };
 
-/// The module as `main.rs` loads it, and lets it go: first the callbacks, then its clients.
-pub(crate) struct Module {
-    callbacks: Callbacks,
-    clients: Vec<peer_client::ClientRegistration>,
-    tables: (Installed<Pairs>, Installed<Registry>),
-}
-
-/// The module that stays passes callbacks on.
-struct Callbacks;
-
-impl Callbacks {
-    fn new() -> Self {
-        // SAFETY: Once in each life of the module.
-        assert_eq!(unsafe { abi::nvpm_callbacks_begin() }, 0);
-        Self
-    }
-}
-
-impl Drop for Callbacks {
-    fn drop(&mut self) {
-        // SAFETY: `new` has begun it.
-        unsafe { abi::nvpm_callbacks_end() };
-    }
-}
+/// The module while it is loaded.
+pub(crate) struct Module(NvPeerMem);
 
 impl Module {
     /// Loaded with persistent_api_support=0: the revocable client is asked first.
     pub(crate) fn revocable() -> Self {
-        Self::load(&[
-            (register_client::<Revocable>, "nv_mem"),
-            (register_client::<CatchAll>, "nv_mem_nc"),
-        ])
-        .expect("the core takes it")
+        Self::load(false).expect("the core takes it")
     }
 
     /// Loaded with persistent_api_support=1.
     pub(crate) fn persistent() -> Self {
-        Self::load(&[
-            (register_client::<Persistent>, "nv_mem"),
-            (register_client::<Revocable>, "nv_mem_revocable"),
-            (register_client::<CatchAll>, "nv_mem_fixed"),
-        ])
-        .expect("the core takes it")
+        Self::load(true).expect("the core takes it")
     }
 
-    /// The core does not take the second client: the module is not loaded.
-    pub(crate) fn refused() {
-        world().faults.client.set(1);
-        let module = Self::load(&[
-            (register_client::<Revocable>, "nv_mem"),
-            (register_client::<CatchAll>, "nv_mem_nc"),
-        ]);
-        assert!(module.is_none());
+    /// As many steps of loading succeed, one does not: the module is not loaded. Returns why.
+    pub(crate) fn refused(persistent: bool, steps: u32) -> Option<i32> {
+        world().faults.step.set(steps);
+        Self::not_loaded(persistent)
+    }
+
+    /// Something that is so already keeps it from being loaded. Returns what, unless it is loaded after all.
+    pub(crate) fn not_loaded(persistent: bool) -> Option<i32> {
+        let error = Self::load(persistent).map(Self::unload).err()?;
         world().linux.module.end_to_go();
+        Some(error.to_errno())
     }
 
-    fn load(clients: &[(RegisterClient, &str)]) -> Option<Self> {
+    fn load(persistent: bool) -> Result<Self> {
         world().linux.load_module();
-        c::set_peerdirect_support(world().rdma.kind == Kind::G2);
-        let tables = (Pairs::install().ok()?, Registry::install().ok()?);
-        let callbacks = Callbacks::new();
-        let clients = clients.iter().map(|(register, name)| register(name));
-        let clients = clients.collect::<Option<_>>()?;
-        peer_client::open();
-        Some(Self {
-            callbacks,
-            clients,
-            tables,
-        })
+        let older_core = world().rdma.kind == Kind::G2;
+        let _parameters = c::set_parameters(older_core, persistent);
+        NvPeerMem::init(&ThisModule).map(Self)
     }
 
     /// rmmod, when nobody needs the module.
     pub(crate) fn unload(self) {
         world().linux.module.begin_to_go();
-        drop(self);
+        drop(self.0);
         world().linux.module.end_to_go();
     }
-}
-
-type RegisterClient = fn(&str) -> Option<peer_client::ClientRegistration>;
-
-fn register_client<C: Client>(name: &str) -> Option<peer_client::ClientRegistration> {
-    peer_client::ClientRegistration::new::<C>(name).ok()
 }
 
 /// The process that most things happen in.

@@ -63,7 +63,8 @@ fn instead_of_being_loaded() {
     explore(Any, || {
         allocate(A);
         let registering = spawn("reg", OWNER, || register(page(A)).err());
-        Module::refused();
+        // The callbacks and one client are there.
+        assert_eq!(Module::refused(false, 2), Some(-22));
         let error = registering.join().unwrap();
         assert!(
             error.is_some(),

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! The module is loaded: what is there then and in which order, and that nothing is left if a step fails.
+
+use super::cast::*;
+use crate::{
+    explore::{explore, Preemptions::*},
+    world::{spawn, world},
+};
+
+/// The names of the clients that the files show.
+fn shown() -> [Option<&'static str>; 3] {
+    let names = world().linux.files.names().expect("there are files");
+    names.map(|name| Some(name?.to_str().unwrap()))
+}
+
+#[test]
+fn with_three_clients() {
+    explore(Any, || {
+        let module = Module::persistent();
+        let names = ["nv_mem", "nv_mem_revocable", "nv_mem_fixed"];
+        assert_eq!(world().rdma.names(), names);
+        assert_eq!(shown(), names.map(Some));
+        module.unload();
+    });
+}
+
+#[test]
+fn with_two_clients() {
+    explore(Any, || {
+        let module = Module::revocable();
+        assert_eq!(world().rdma.names(), ["nv_mem", "nv_mem_nc"]);
+        assert_eq!(shown(), [None, Some("nv_mem"), Some("nv_mem_nc")]);
+        module.unload();
+    });
+}
+
+#[test]
+fn not_beside_nvidia_peermem() {
+    explore(Any, || {
+        world().faults.peermem.set(true);
+        assert_eq!(Module::not_loaded(true), Some(-16));
+    });
+}
+
+/// The module that receives callbacks, then each client, then each of the two kinds of files.
+#[test]
+fn not_if_a_step_fails() {
+    explore(Any, || {
+        for (step, error) in [-93, -22, -22, -22, -12, -12].into_iter().enumerate() {
+            let why = Module::refused(true, step as u32);
+            assert_eq!(why, Some(error), "step {step}");
+            assert!(world().rdma.names().is_empty(), "step {step}");
+            assert_eq!(world().linux.files.names(), None, "step {step}");
+        }
+        for (step, error) in [-93, -22, -22, -12, -12].into_iter().enumerate() {
+            assert_eq!(Module::refused(false, step as u32), Some(error), "{step}");
+        }
+        assert_eq!(Module::refused(false, 5), None, "there is no other step");
+    });
+}
+
+/// The tables, and a record for each client.
+#[test]
+fn not_if_an_allocation_fails() {
+    explore(Any, || {
+        for successes in 0..5 {
+            world().faults.allocation.set(successes);
+            assert_eq!(Module::not_loaded(true), Some(-12), "after {successes}");
+        }
+        world().faults.allocation.set(5);
+        assert_eq!(Module::not_loaded(true), None, "there is no other one");
+    });
+}
+
+/// Nobody has memory of a module whose last step fails.
+#[test]
+fn not_while_somebody_registers() {
+    explore(Any, || {
+        allocate(A);
+        let registering = spawn("reg", OWNER, || register(page(A)).err());
+        // The callbacks, two clients, and the first kind of files are there.
+        assert_eq!(Module::refused(false, 4), Some(-12));
+        let error = registering.join().unwrap();
+        assert!(
+            error.is_some(),
+            "registered with a module that is not there"
+        );
+        free(A);
+    });
+}
+
+/// It is there whole when the first registration is.
+#[test]
+fn while_somebody_registers() {
+    explore(Any, || {
+        allocate(A);
+        let registering = spawn("reg", OWNER, || end(register(page(A))));
+        let module = Module::revocable();
+        registering.join().unwrap();
+        module.unload();
+        free(A);
+    });
+}
