@@ -259,6 +259,9 @@ check_kernel_crate() {
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/kernel_crate/watched memcheck" cargo test --test kernel_crate
 }
 
+# The module's C files, over a kernel made of the C library.
+check_c_half() { tests/host/c/run ${TESTS:+"$TESTS"}; }
+
 # Random tests repeat what they did with the same seed.
 check_arithmetic() {
 	in_host

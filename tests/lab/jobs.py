@@ -23,7 +23,7 @@ COMMANDS = {"test": {"test"}, "all": {"test", "all"}, "debug": {"debug"}, "soak"
 PLACES = {"guest": "guest/scenarios", "pair": "guest/scenarios", "system": "guest/systems", "package": "packages"}
 
 # Checks of which one test can be run: `tests/run host models::freed`.
-TESTED = {"models", "arithmetic", "kernel_crate", "mutants"}
+TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
 
 # Seconds after which a check or a test of the packages is ended.
 LIMIT = 3600
@@ -43,7 +43,7 @@ class Job:
     # Machines of one kernel have most layers in common.
     kernel: str = "-"
     words: str = ""
-    # Of a check that cargo runs, which of its tests; empty for all.
+    # Of a check of which one test can be run, which of its tests; empty for all.
     tests: str = ""
     options: dict = field(default_factory=dict)
 

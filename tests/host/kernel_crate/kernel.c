@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The kernel of the host's tests: what include/linux/host.h declares. */
 #include <linux/rbtree.h>
+#include <malloc.h>
 #include <stdarg.h>
 
 #include "host.h"
@@ -42,16 +43,31 @@ long host_allocations(void)
 	return host_allocated;
 }
 
-void *host_alloc(size_t size)
+void *host_alloc(size_t size, int flags)
 {
+	if (flags != GFP_KERNEL)
+		host_bug("memory is wanted that cannot wait");
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
 	host_allocated++;
 	return malloc(size);
 }
 
+void *host_kmalloc(size_t size, int flags)
+{
+	return size > KMALLOC_MAX_SIZE ? NULL : host_alloc(size, flags);
+}
+
 void host_free(void *memory)
 {
+	free(memory);
+}
+
+void host_kfree(void *memory)
+{
+	/* The C library may give a few bytes more. */
+	if (malloc_usable_size(memory) > KMALLOC_MAX_SIZE + 64)
+		host_bug("kfree() of what kmalloc() never gives");
 	free(memory);
 }
 

@@ -47,6 +47,17 @@ fn without_memory_there_is_no_box() {
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
+/// Larger than the memory that kmalloc has: the pages of a registration of 64 GiB.
+#[test]
+fn an_array_may_be_large() {
+    const LEN: usize = 1 << 20;
+    let mut array = KVVec::with_capacity(LEN, GFP_KERNEL).unwrap();
+    for number in 0..LEN as u64 {
+        array.push(number, GFP_KERNEL).unwrap();
+    }
+    assert_eq!(array[LEN - 1], LEN as u64 - 1);
+}
+
 /// The numbers from 0 on.
 fn numbers(len: usize) -> Vec<u64> {
     (0..len as u64).collect()

@@ -38,12 +38,21 @@ void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define BUG() host_bug("BUG()")
 void host_bug(const char *why) __attribute__((noreturn));
 
-/* Memory, of which an allocation can be made to fail. */
-#define GFP_KERNEL 0
-void *host_alloc(size_t size);
+/*
+ * Memory, of which an allocation can be made to fail. That of kmalloc() has a bound, and
+ * kfree() takes no other.
+ */
+#define GFP_KERNEL 1
+#define GFP_ATOMIC 2
+#define KMALLOC_MAX_SIZE (4ul << 20)
+void *host_alloc(size_t size, int flags);
+void *host_kmalloc(size_t size, int flags);
 void host_free(void *memory);
-#define kvmalloc(size, flags) host_alloc(size)
+void host_kfree(void *memory);
+#define kvmalloc host_alloc
 #define kvfree host_free
+#define kmalloc host_kmalloc
+#define kfree host_kfree
 
 struct rb_node {
 	unsigned long __rb_parent_color;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The RDMA core, as its header has it. */
+#include "linux.h"
+#include "nvpm.h"
+#include "test.h"
+
+TEST(which_it_is)
+{
+#if defined(NVPM_CORE_EX)
+	TRUE(nvpm_core_has_ex);
+	TRUE(strstr(nvpm_core_api, "5.4 and later"));
+#elif defined(NVPM_CORE_PRIVATE_DATA)
+	TRUE(!nvpm_core_has_ex);
+	TRUE(strstr(nvpm_core_api, "4.1 to 5.0"));
+#else
+	TRUE(!nvpm_core_has_ex);
+	TRUE(strstr(nvpm_core_api, "4.0, or 5.1"));
+#endif
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What threads wait for. */
+#include "linux.h"
+#include "nvpm.h"
+#include "test.h"
+
+TEST(a_table_has_one_lock)
+{
+	nvpm_lock(NVPM_LOCK_REGISTRY);
+	/* The other one is another. */
+	nvpm_lock(NVPM_LOCK_PAIRS);
+	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
+	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
+	nvpm_unlock(NVPM_LOCK_REGISTRY);
+	nvpm_lock(NVPM_LOCK_REGISTRY);
+	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
+	nvpm_unlock(NVPM_LOCK_PAIRS);
+	nvpm_unlock(NVPM_LOCK_REGISTRY);
+	/* No lock is held, so this may sleep. */
+	nvpm_unpin_lock(true);
+}
+
+TEST(many_pin_at_once)
+{
+	nvpm_unpin_lock(false);
+	nvpm_unpin_lock(false);
+	STUCK(nvpm_unpin_lock(true));
+	nvpm_unpin_unlock(false);
+	STUCK(nvpm_unpin_lock(true));
+	nvpm_unpin_unlock(false);
+	nvpm_unpin_lock(true);
+}
+
+TEST(one_unpins_alone)
+{
+	nvpm_unpin_lock(true);
+	STUCK(nvpm_unpin_lock(true));
+	STUCK(nvpm_unpin_lock(false));
+	nvpm_unpin_unlock(true);
+	nvpm_unpin_lock(false);
+}
+
+static u32 seen;
+static int gone_on;
+
+static void waits(void)
+{
+	nvpm_phase_wait(seen);
+	gone_on++;
+}
+
+TEST(all_who_wait_are_woken)
+{
+	seen = nvpm_phase_count();
+	run_thread(waits);
+	run_thread(waits);
+	SAME(0, gone_on);
+	nvpm_phase_wake();
+	SAME(2, gone_on);
+}
+
+TEST(who_comes_after_the_wake_does_not_wait)
+{
+	seen = nvpm_phase_count();
+	nvpm_phase_wake();
+	run_thread(waits);
+	SAME(1, gone_on);
+	TRUE(nvpm_phase_count() != seen);
+}
+
+TEST(the_next_wake_wakes_the_next)
+{
+	seen = nvpm_phase_count();
+	nvpm_phase_wake();
+	seen = nvpm_phase_count();
+	run_thread(waits);
+	SAME(0, gone_on);
+	nvpm_phase_wake();
+	SAME(1, gone_on);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The module for the kernel. */
+#include "linux.h"
+#include "nvpm.h"
+#include "test.h"
+
+extern const struct kernel_param param_peerdirect_support, param_persistent_api_support;
+extern const char modinfo_rust[], nvpm_version[];
+extern const void *const exported_nvpm_version;
+
+static int set(const char *text)
+{
+	const struct kernel_param *param = &param_persistent_api_support;
+
+	last_line[0] = 0;
+	return param->ops->set(text, param);
+}
+
+TEST(parameters)
+{
+	SAME(0, nvpm_peerdirect_support);
+	SAME(1, nvpm_persistent_api_support);
+	SAME(0, set("0\n"));
+	SAME(0, nvpm_persistent_api_support);
+	SAME(0, set("1"));
+	SAME(1, nvpm_persistent_api_support);
+	SAME(0, param_peerdirect_support.ops->set("1", &param_peerdirect_support));
+	SAME(1, nvpm_peerdirect_support);
+	SAME(0444, param_peerdirect_support.perm);
+	SAME(0444, param_persistent_api_support.perm);
+	SAME_TEXT("", last_line);
+}
+
+TEST(parameters_that_are_no_switch)
+{
+	static const char *const wrong[] = { "2", "-1", "yes", "", "4294967297", "0x10" };
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		SAME(-EINVAL, set(wrong[i]));
+		TRUE(strstr(last_line, "<3>nv_peer_mem: persistent_api_support="));
+		TRUE(strstr(last_line, wrong[i]));
+		SAME(1, nvpm_persistent_api_support);
+	}
+	SAME(-EINVAL, set(NULL));
+	TRUE(strstr(last_line, "persistent_api_support=:"));
+}
+
+TEST(parameters_are_read)
+{
+	const struct kernel_param *param = &param_persistent_api_support;
+	char text[PAGE_SIZE];
+
+	SAME(2, param->ops->get(text, param));
+	SAME_TEXT("1\n", text);
+}
+
+static struct kset modules;
+static struct kobject objects[3];
+
+static void load(const char *first, const char *second, const char *third)
+{
+	const char *const names[] = { first, second, third };
+	int i;
+
+	modules.list = (struct list_head){ &modules.list, &modules.list };
+	this_module.mkobj.kobj.kset = &modules;
+	for (i = 0; i < 3; i++) {
+		objects[i].name = names[i];
+		list_add_tail(&objects[i].entry, &modules.list);
+	}
+}
+
+TEST(nvidia_peermem_is_loaded)
+{
+	load("nvidia_peermem", "nv_peer_mem", "nvidia");
+	TRUE(nvpm_peermem_loaded());
+	load("nvidia", "nv_peer_mem", "nvidia_peermem");
+	TRUE(nvpm_peermem_loaded());
+	TRUE(!modules.list_lock.held);
+}
+
+TEST(nvidia_peermem_is_not_loaded)
+{
+	/* One that is being loaded may have no name yet. */
+	load("nvidia", NULL, "nvidia_peermem2");
+	TRUE(!nvpm_peermem_loaded());
+	TRUE(!modules.list_lock.held);
+}
+
+TEST(references)
+{
+	TRUE(nvpm_try_module_get());
+	SAME(1, this_module.references);
+	nvpm_module_put();
+	SAME(0, this_module.references);
+	faults.module_going = true;
+	TRUE(!nvpm_try_module_get());
+	SAME(0, this_module.references);
+}
+
+TEST(ten_warnings_in_five_seconds)
+{
+	int i;
+
+	for (i = 0; i < 10; i++)
+		TRUE(nvpm_ratelimit());
+	TRUE(!nvpm_ratelimit());
+	jiffies += 4 * HZ;
+	TRUE(!nvpm_ratelimit());
+	jiffies += HZ + 1;
+	for (i = 0; i < 10; i++)
+		TRUE(nvpm_ratelimit());
+	TRUE(!nvpm_ratelimit());
+}
+
+TEST(says_what_it_is)
+{
+	SAME_TEXT("1.2.3", nvpm_version);
+	SAME_TEXT("prebuilt", modinfo_rust);
+	TRUE(exported_nvpm_version == &nvpm_version);
+}

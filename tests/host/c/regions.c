@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* /proc/driver/nv_peer_mem/regions. */
+#include <stdio.h>
+
+#include "linux.h"
+#include "nvpm.h"
+#include "test.h"
+
+static struct {
+	u64 number;
+	struct nvpm_region region;
+} regions[4];
+
+/* Rust's. */
+u64 nvpm_region_from(u64 number, struct nvpm_region *region)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(regions); i++)
+		if (regions[i].number >= number && regions[i].number) {
+			*region = regions[i].region;
+			return regions[i].number;
+		}
+	return 0;
+}
+
+#ifdef NVPM_HAS_PROC_OPS
+#define OPEN proc_open
+#define READ proc_read
+#define SEEK proc_lseek
+#define CLOSE proc_release
+#else
+#define OPEN open
+#define READ read
+#define SEEK llseek
+#define CLOSE release
+#endif
+
+/* What the file has, line by line; @between comes behind the first registration. */
+static const char *content(void (*between)(void))
+{
+	static char text[8192];
+	struct file file = { 0 };
+	ssize_t len;
+	int lines;
+
+	text[0] = 0;
+	SAME(0, proc_file->ops->OPEN(NULL, &file));
+	for (lines = 0; lines < 20; lines++) {
+		char line[1024] = "";
+
+		len = proc_file->ops->READ(&file, line, sizeof(line) - 1, &file.pos);
+		if (!len)
+			break;
+		strcat(text, line);
+		if (lines == 1 && between)
+			between();
+	}
+	SAME(0, proc_file->ops->CLOSE(NULL, &file));
+	SAME(0, open_files);
+	return text;
+}
+
+#define HEAD "# process started age address length client state device name\n"
+
+static void create(void)
+{
+	static const char *const names[NVPM_CLIENTS] = { "nv_mem", "nv_mem_revocable", "nv_mem_fixed" };
+
+	SAME(0, nvpm_statistics_create(names));
+	SAME(0, nvpm_regions_create());
+}
+
+static struct nvpm_region one(const char *name)
+{
+	struct nvpm_region region = {
+		.address = 0x7f0000001005, .len = 65526,
+		.process = { .born = 123456789012, .tgid = 40, .uid = 1000 },
+		.since = 995, .domain = 0x10002, .devfn = 0x3ba3,
+		.client = NVPM_REVOCABLE, .state = NVPM_REGION_MAPPED,
+	};
+
+	memcpy(region.comm, name, strlen(name));
+	return region;
+}
+
+TEST(none)
+{
+	create();
+	SAME_TEXT(HEAD, content(NULL));
+}
+
+TEST(one_that_is_mapped)
+{
+	create();
+	regions[0].number = 3;
+	regions[0].region = one("python3");
+	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 10002:3b:14.3 python3\n",
+		  content(NULL));
+	regions[0].region.domain = 0;
+	regions[0].region.devfn = 0xff00;
+	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:00.0 python3\n",
+		  content(NULL));
+	regions[0].region.domain = NVPM_NO_DEVICE;
+	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped - python3\n",
+		  content(NULL));
+}
+
+TEST(each_state)
+{
+	static const char *const names[] = {
+		"pinning", "pinned", "mapped", "unmapped", "revoked", "left"
+	};
+	char expected[256];
+	int state;
+
+	create();
+	for (state = NVPM_REGION_PINNING; state <= NVPM_REGION_LEFT; state++) {
+		regions[0].number = 1;
+		regions[0].region = one("a");
+		regions[0].region.state = state;
+		snprintf(expected, sizeof(expected),
+			 HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable %s 10002:3b:14.3 a\n",
+			 names[state]);
+		SAME_TEXT(expected, content(NULL));
+	}
+}
+
+TEST(names_are_escaped)
+{
+	create();
+	regions[0].number = 1;
+	regions[0].region = one("a b\\\n\x7f\xff!~");
+	TRUE(strstr(content(NULL), " a\\040b\\134\\012\\177\\377!~\n"));
+}
+
+static void another_comes_and_one_goes(void)
+{
+	regions[0].number = 0;
+	regions[1].number = 0;
+	regions[3] = regions[2];
+	regions[3].number = 0x100000009;
+	strcpy((char *)regions[3].region.comm, "late");
+}
+
+TEST(each_once_whatever_comes_and_goes)
+{
+	const char *text;
+
+	create();
+	regions[0].number = 3;
+	regions[0].region = one("first");
+	regions[1].number = 4;
+	regions[1].region = one("gone");
+	regions[2].number = 0x100000005;
+	regions[2].region = one("third");
+	text = content(another_comes_and_one_goes);
+	TRUE(strstr(text, " first\n"));
+	TRUE(!strstr(text, " gone\n"));
+	TRUE(strstr(strstr(text, " third\n") + 1, " late\n"));
+	TRUE(!strstr(strstr(text, " third\n") + 1, " third\n"));
+	TRUE(!strstr(strstr(text, HEAD) + 1, HEAD));
+}
+
+TEST(nobody_but_root)
+{
+	struct file file = { 0 };
+
+	create();
+	SAME(0400, proc_file->mode);
+	/* Root in a container has the mode, but not the capability. */
+	faults.not_admin = true;
+	SAME(-EPERM, proc_file->ops->OPEN(NULL, &file));
+	faults.not_admin = false;
+	faults.seq_open = true;
+	SAME(-ENOMEM, proc_file->ops->OPEN(NULL, &file));
+	SAME(0, open_files);
+	TRUE(proc_file->ops->SEEK == seq_lseek);
+}
+
+TEST(comes_and_goes)
+{
+	create();
+	SAME_TEXT("driver/nv_peer_mem", proc_directory->name);
+	TRUE(!proc_directory->parent);
+	SAME_TEXT("regions", proc_file->name);
+	nvpm_regions_remove();
+	TRUE(!proc_file);
+	TRUE(!proc_directory);
+	SAME(0, nvpm_regions_create());
+	TRUE(proc_file);
+}
+
+TEST(nothing_stays_of_what_fails)
+{
+	faults.proc_mkdir = true;
+	SAME(-ENOMEM, nvpm_regions_create());
+	TRUE(!proc_file);
+	faults.proc_mkdir = false;
+	faults.proc_create = true;
+	SAME(-ENOMEM, nvpm_regions_create());
+	TRUE(!proc_directory);
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The files in /sys/module/nv_peer_mem/statistics. */
+#include <stdio.h>
+
+#include "linux.h"
+#include "nvpm.h"
+#include "test.h"
+
+static int pairs;
+
+/* Rust's. */
+void nvpm_pairs_each(void *page)
+{
+	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xf0 };
+	struct pci_dev pci = { .dev = { .name = "0001:3b:14.3" } };
+	int i;
+
+	for (i = 0; i < pairs; i++)
+		nvpm_pair_line(page, uuid, &pci.dev, i ? "driver" : "direct");
+}
+
+static const char *const names[NVPM_CLIENTS] = { NULL, "nv_mem", "nv_mem_nc" };
+
+static struct attribute **attributes(void)
+{
+	const struct kobj_type *type = sysfs_directory->type;
+
+#ifdef NVPM_HAS_DEFAULT_GROUPS
+	TRUE(!type->default_groups[1]);
+	return type->default_groups[0]->attrs;
+#else
+	return type->default_attrs;
+#endif
+}
+
+static struct attribute *find(const char *name)
+{
+	struct attribute **at = attributes();
+
+	while (*at && strcmp((*at)->name, name))
+		at++;
+	TRUE(*at);
+	return *at;
+}
+
+/* The content of a file, in a page of its own. */
+static const char *content(const char *name)
+{
+	char *page = malloc(PAGE_SIZE);
+	ssize_t len;
+
+	memset(page, 0xee, PAGE_SIZE);
+	page[0] = 0;
+	len = sysfs_directory->type->sysfs_ops->show(sysfs_directory, find(name), page);
+	SAME(strlen(page), len);
+	return page;
+}
+
+TEST(each_counter_in_its_file)
+{
+	static const char *const files[NVPM_COUNTERS] = {
+		[NVPM_COUNT_REGIONS] = "regions",
+		[NVPM_COUNT_BYTES] = "bytes",
+		[NVPM_COUNT_REGISTRATIONS] = "registrations",
+		[NVPM_COUNT_REVOCATIONS] = "revocations",
+		[NVPM_COUNT_FAILED_NO_MEMORY] = "failed_no_memory",
+		[NVPM_COUNT_FAILED_NOT_SUPPORTED] = "failed_not_supported",
+		[NVPM_COUNT_FAILED_FREED] = "failed_freed",
+		[NVPM_COUNT_FAILED_DRIVER] = "failed_driver",
+		[NVPM_COUNT_FAILED_LEFT_BEHIND] = "failed_left_behind",
+		[NVPM_COUNT_LEFT_BEHIND] = "left_behind",
+	};
+	char expected[32];
+	int i;
+
+	SAME(0, nvpm_statistics_create(names));
+	for (i = 0; i < NVPM_COUNTERS; i++)
+		nvpm_counters[i] = 0x1000000000 + i;
+	for (i = 0; i < NVPM_COUNTERS; i++) {
+		snprintf(expected, sizeof(expected), "%llu\n", 0x1000000000ull + i);
+		SAME_TEXT(expected, content(files[i]));
+		SAME(0444, find(files[i])->mode);
+	}
+}
+
+TEST(clients)
+{
+	static const char *const three[NVPM_CLIENTS] = { "a", "b", "c" };
+
+	SAME(0, nvpm_statistics_create(names));
+	SAME_TEXT("nv_mem revocable\nnv_mem_nc persistent\n", content("clients"));
+	SAME_TEXT("nv_mem_nc", nvpm_client_name(NVPM_CATCH_ALL));
+	SAME(0444, find("clients")->mode);
+	nvpm_statistics_remove();
+	SAME(0, nvpm_statistics_create(three));
+	SAME_TEXT("a persistent\nb revocable\nc persistent\n", content("clients"));
+}
+
+TEST(pairs_for_root_alone)
+{
+	SAME(0, nvpm_statistics_create(names));
+	SAME(0400, find("pairs")->mode);
+	SAME_TEXT("", content("pairs"));
+	pairs = 2;
+	SAME_TEXT("GPU-01020304-0506-0708-090a-0b0c0d0e0ff0 0001:3b:14.3 direct\n"
+		  "GPU-01020304-0506-0708-090a-0b0c0d0e0ff0 0001:3b:14.3 driver\n",
+		  content("pairs"));
+}
+
+TEST(more_pairs_than_a_page_has_room_for)
+{
+	SAME(0, nvpm_statistics_create(names));
+	pairs = 1000;
+	SAME(PAGE_SIZE - 1, strlen(content("pairs")));
+}
+
+TEST(how_it_was_compiled)
+{
+	char expected[128];
+
+	SAME(0, nvpm_statistics_create(names));
+	snprintf(expected, sizeof(expected), "%s\n", nvpm_core_api);
+	SAME_TEXT(expected, content("core_api"));
+	SAME_TEXT("prebuilt\n", content("ground"));
+}
+
+TEST(comes_and_goes)
+{
+	SAME(0, nvpm_statistics_create(names));
+	SAME_TEXT("statistics", sysfs_directory->name);
+	TRUE(sysfs_directory->parent == &this_module.mkobj.kobj);
+	nvpm_statistics_remove();
+	TRUE(!sysfs_directory);
+}
+
+TEST(nothing_stays_of_what_fails)
+{
+	faults.kobject_add = true;
+	SAME(-ENOMEM, nvpm_statistics_create(names));
+	TRUE(!sysfs_directory);
+	faults.kobject_add = false;
+	/* Its one reference is gone, so it can be created. */
+	SAME(0, nvpm_statistics_create(names));
+	nvpm_statistics_remove();
+}
