@@ -68,6 +68,15 @@ TEST(who_comes_after_the_wake_does_not_wait)
 	TRUE(nvpm_phase_count() != seen);
 }
 
+TEST(the_count_begins_anew_some_day)
+{
+	/* Seen before that it was larger. */
+	seen = nvpm_phase_count() - 1;
+	nvpm_phase_wake();
+	run_thread(waits);
+	SAME(1, gone_on);
+}
+
 TEST(the_next_wake_wakes_the_next)
 {
 	seen = nvpm_phase_count();

@@ -109,10 +109,10 @@ extern "C" fn nvidia_p2p_get_pages(
 extern "C" fn nvidia_p2p_put_pages(
     _token: u64,
     _space: u32,
-    _address: u64,
+    address: u64,
     table: *mut nvidia_p2p_page_table,
 ) -> i32 {
-    world().driver.put_pages(table)
+    world().driver.put_pages(address, table)
 }
 
 #[no_mangle]
@@ -127,8 +127,8 @@ extern "C" fn nvpm_get_pages_persistent(
 }
 
 #[no_mangle]
-extern "C" fn nvpm_put_pages_persistent(_address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
-    world().driver.put_pages_persistent(table)
+extern "C" fn nvpm_put_pages_persistent(address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
+    world().driver.put_pages_persistent(address, table)
 }
 
 #[no_mangle]
@@ -175,7 +175,7 @@ extern "C" fn nvpm_page_table_uuid(table: *const nvidia_p2p_page_table) -> *cons
 
 #[no_mangle]
 extern "C" fn nvpm_dma_mapping_known(_mapping: *const nvidia_p2p_dma_mapping) -> bool {
-    true
+    !world().faults.unknown_mapping.get()
 }
 
 // The kernel.
@@ -482,7 +482,10 @@ extern "C" fn nvpm_iova_sync(
 ) -> i32 {
     // SAFETY: The caller's pointers are valid.
     unsafe { *addr = (*iova).state[0] };
-    0
+    match world().faults.sync.get() {
+        true => -12,
+        false => 0,
+    }
 }
 
 #[no_mangle]

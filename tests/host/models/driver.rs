@@ -64,6 +64,7 @@ struct Pin {
     /// not make up for the other.
     physical: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
+    address: u64,
     /// What to call when the memory is freed; a pin without it outlives the memory.
     callback: Option<(FreeCallback, *mut c_void)>,
 }
@@ -243,7 +244,7 @@ impl Driver {
         if self.allocations.borrow()[allocation].freed {
             return EINVAL;
         }
-        *out = self.pin(allocation, len, Some(callback));
+        *out = self.pin(allocation, address, len, Some(callback));
         note("pinned, callback armed");
         0
     }
@@ -277,7 +278,7 @@ impl Driver {
                 EIO
             }
             Ok(allocation) => {
-                *out = self.pin(allocation, len, None);
+                *out = self.pin(allocation, address, len, None);
                 note("pinned until put");
                 0
             }
@@ -287,6 +288,7 @@ impl Driver {
     fn pin(
         &self,
         allocation: usize,
+        address: u64,
         len: u64,
         callback: Option<(FreeCallback, *mut c_void)>,
     ) -> *mut nvidia_p2p_page_table {
@@ -300,6 +302,7 @@ impl Driver {
             allocation,
             physical,
             table,
+            address,
             callback,
         });
         table
@@ -341,8 +344,8 @@ impl Driver {
     }
 
     /// Unpins. Whom the object of the pin does not list is told the same as others.
-    pub(crate) fn put_pages(&self, table: *mut nvidia_p2p_page_table) -> i32 {
-        self.put(table, |pin| {
+    pub(crate) fn put_pages(&self, address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
+        self.put(address, table, |pin| {
             let lists = match pin.callback {
                 Some(_) => self.allocations.borrow()[pin.allocation].process,
                 // The driver's own object has it, which lists the first process that has opened the GPU.
@@ -352,11 +355,20 @@ impl Driver {
         })
     }
 
-    pub(crate) fn put_pages_persistent(&self, table: *mut nvidia_p2p_page_table) -> i32 {
-        self.put(table, |pin| pin.callback.is_none())
+    pub(crate) fn put_pages_persistent(
+        &self,
+        address: u64,
+        table: *mut nvidia_p2p_page_table,
+    ) -> i32 {
+        self.put(address, table, |pin| pin.callback.is_none())
     }
 
-    fn put(&self, table: *mut nvidia_p2p_page_table, mine: impl Fn(&Pin) -> bool) -> i32 {
+    fn put(
+        &self,
+        address: u64,
+        table: *mut nvidia_p2p_page_table,
+        mine: impl Fn(&Pin) -> bool,
+    ) -> i32 {
         may_sleep("unpinning");
         if world().faults.put.fails("the driver cannot unpin") {
             return ENOMEM;
@@ -368,6 +380,7 @@ impl Driver {
         drop(pins);
         match &pin {
             Some(pin) => {
+                assert_eq!(address, pin.address, "unpinned where it is not pinned");
                 note("unpinned");
                 self.end(pin);
             }

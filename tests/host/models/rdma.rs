@@ -12,7 +12,7 @@ use std::{
 use loom::sync::{Condvar, Mutex};
 
 use crate::{
-    abi::{device, peer_memory_client, sg_table},
+    abi::{device, nvpm_client, peer_memory_client, sg_table},
     c::{entries, Device},
     dma,
     driver::FIRST_GPU,
@@ -137,6 +137,12 @@ impl Registration {
         unsafe { (*self.device.cast::<Device>()).removed.set(true) };
     }
 
+    /// How many references to it there are.
+    pub(crate) fn device_references(&self) -> i32 {
+        // SAFETY: Devices stay until the end.
+        unsafe { (*self.device.cast::<Device>()).references.get() }
+    }
+
     /// How many entries the scatterlist has.
     pub(crate) fn entries(&self) -> usize {
         entries(&self.table.get()).len()
@@ -221,6 +227,10 @@ impl Registration {
             .expect("a client has dma_unmap");
         // SAFETY: As the contract has it.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
+        // A revocation may still be undoing it.
+        if !self.client.revocable {
+            world().linux.dma.assert_none(self.device as usize);
+        }
         // SAFETY: Devices stay until the end.
         let shared = unsafe { (*self.device.cast::<Device>()).shared };
         assert!(
@@ -292,6 +302,7 @@ impl Rdma {
             !revocable || world().linux.served.get(),
             "memory can be freed before the callback can come"
         );
+        self.assert_described(calls);
         let client = Rc::new(Client {
             calls,
             revocable,
@@ -304,6 +315,29 @@ impl Rdma {
         let handle = Rc::as_ptr(&client);
         self.clients.lock().unwrap().push(client);
         handle.cast_mut().cast()
+    }
+
+    /// Fails if the client says more of itself than this core reads, or less.
+    fn assert_described(&self, calls: *const peer_memory_client) {
+        // SAFETY: The module gives the core a structure of this type, which begins with the client.
+        let client = unsafe { &*calls.cast::<nvpm_client>() };
+        // MLNX_OFED 4.1 to 5.0 takes what stands behind the client for pointers to functions.
+        let extended = self.kind != Kind::G2;
+        let size = if extended {
+            size_of::<nvpm_client>()
+        } else {
+            0
+        };
+        assert_eq!((client.ex_size, client.flags), (size, extended.into()));
+        let version = client.client.version;
+        assert_eq!(
+            version[15],
+            extended.into(),
+            "the head of a larger structure"
+        );
+        let text = version[..14].iter().map(|&byte| byte as char);
+        assert_eq!(text.collect::<String>(), env!("NVPM_VERSION")[..14]);
+        assert_eq!(version[14], 0, "the version has no end");
     }
 
     /// The clients' names, in the order in which they are asked.

@@ -65,6 +65,10 @@ pub(crate) struct Faults {
     pub(crate) page_size: Cell<u32>,
     /// The driver's page tables are of a version that nobody knows.
     pub(crate) unknown_table: Cell<bool>,
+    /// The same of its mappings.
+    pub(crate) unknown_mapping: Cell<bool>,
+    /// What is linked in a range cannot be made visible to the device.
+    pub(crate) sync: Cell<bool>,
     /// As many pages less than there are claims the driver.
     pub(crate) hidden_pages: Cell<u32>,
     /// The driver uses the address of a freed page table again at once.

@@ -248,6 +248,8 @@ fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) ->
     world().faults.page_size.set(page_size);
     world().faults.hidden_pages.set(hidden_pages);
     let error = register(two_pages(A)).err().expect("the claim is wrong");
+    let log = world::trail().expect("a model runs");
+    assert!(log.contains("log: the NVIDIA driver"), "the log says why");
     free(A);
     module.unload();
     error

@@ -82,6 +82,7 @@ fn is_bounded(orphans: u32, pages: u32) {
         leave(A);
         leave(A);
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
+        assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_LEFT_BEHIND), 1);
         // What is not the GPU's is for others, whatever the user has left.
         assert_eq!(register(page(B)).err(), Some(EFAULT));
         // All that is freed counts no more.
@@ -124,6 +125,28 @@ fn by_another_user_and_by_root() {
         freed(USER, ORPHANS, 0);
         freed(0, ORPHANS, 0);
         free(A);
+        module.unload();
+    });
+}
+
+/// Whose process deregisters it does not matter.
+#[test]
+fn counts_for_the_user_who_has_registered() {
+    explore(UpTo(1), || {
+        let module = Module::revocable();
+        leaves(USER, ORPHANS - 1, 0);
+        allocate(A);
+        let registration = register(page(A)).unwrap();
+        as_process(OTHER, || {
+            task().uid.set(USER + 1);
+            deregister(&registration);
+        });
+        assert_eq!(register(page(A)).err(), Some(EDQUOT));
+        free(A);
+        allocate(B);
+        end(Ok(register(page(B)).unwrap()));
+        free(B);
+        freed(USER, ORPHANS - 1, 0);
         module.unload();
     });
 }

@@ -54,6 +54,19 @@ fn a_range_that_cannot_be_filled() {
 }
 
 #[test]
+fn a_range_that_the_device_does_not_see() {
+    explore(UpTo(1), || {
+        in_a_range();
+        let module = Module::revocable();
+        allocate(A);
+        world().faults.sync.set(true);
+        assert_eq!(register(two_pages(A)).err(), Some(-12));
+        free(A);
+        module.unload();
+    });
+}
+
+#[test]
 fn a_range_while_the_memory_is_freed() {
     explore(UpTo(3), || {
         in_a_range();

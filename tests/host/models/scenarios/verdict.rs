@@ -69,6 +69,36 @@ fn is_forgotten_with_the_device() {
     });
 }
 
+/// A device that has gone is not kept until somebody reads the list.
+#[test]
+fn is_forgotten_with_the_next_question() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        let gone = register(page(A)).unwrap();
+        deregister(&gone);
+        gone.remove_device();
+        end(Ok(register(page(A)).unwrap()));
+        assert_eq!(gone.device_references(), 0);
+        free(A);
+        module.unload();
+    });
+}
+
+/// What the driver says it has mapped is not read.
+#[test]
+fn a_mapping_of_another_version() {
+    each_module(|module| {
+        let module = module();
+        allocate(A);
+        world().faults.unknown_mapping.set(true);
+        assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
+        assert_eq!(known_pairs(), 0);
+        free(A);
+        module.unload();
+    });
+}
+
 #[test]
 fn a_pair_that_is_refused() {
     each_module(|module| {
