@@ -15,6 +15,9 @@ incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- "$@"; }
 # The device that RDMA goes through.
 nic=$(basename "$(readlink -f "/sys/class/net/$(cat /sys/class/infiniband/rxe0/parent)/device")")
 
+# On bus 0 a line without the number of the bus would look the same.
+check "which is not on the first bus of PCI" test "${nic#*:00:}" = "$nic"
+
 load_module
 equal "only root reads it" "400 root" "$(stat -c '%a %U' "$list")"
 check "nobody does not" refused as_nobody cat "$list"
