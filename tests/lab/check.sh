@@ -74,6 +74,9 @@ check_checkpatch() {
 	"${checkpatch[@]}" --ignore "LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT" -f "${apart[1]}"
 	"${checkpatch[@]}" --ignore MODULE_LICENSE -f "${apart[2]}"
 	"${checkpatch[@]}" --ignore NEW_TYPEDEFS,MACRO_ARG_UNUSED -f "${apart[3]}"
+	# A kernel made of the C library has the kernel's names, but not its rules.
+	"${checkpatch[@]}" --ignore "NEW_TYPEDEFS,MACRO_ARG_UNUSED,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO,PRINTK_WITHOUT_KERN_LEVEL,JIFFIES_COMPARISON,AVOID_EXTERNS" \
+		-f tests/host/c/*.c tests/host/c/kernel/*.[ch]
 	# The names of CUDA are not the style of the kernel.
 	find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
 		-path tests/lab/cuda/include -prune -o -name '*.[ch]' -print |

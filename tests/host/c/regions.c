@@ -140,7 +140,7 @@ static void another_comes_and_one_goes(void)
 	regions[1].number = 0;
 	regions[3] = regions[2];
 	regions[3].number = 0x100000009;
-	strcpy((char *)regions[3].region.comm, "late");
+	snprintf((char *)regions[3].region.comm, sizeof(regions[3].region.comm), "late");
 }
 
 TEST(each_once_whatever_comes_and_goes)
