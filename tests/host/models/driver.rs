@@ -380,9 +380,9 @@ impl Driver {
         drop(pins);
         match &pin {
             Some(pin) => {
-                assert_eq!(address, pin.address, "unpinned where it is not pinned");
                 note("unpinned");
                 self.end(pin);
+                assert_eq!(address, pin.address, "unpinned where it is not pinned");
             }
             None => note("unpins what it has not pinned"),
         }

@@ -227,16 +227,16 @@ impl Registration {
             .expect("a client has dma_unmap");
         // SAFETY: As the contract has it.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
-        // A revocation may still be undoing it.
-        if !self.client.revocable {
-            world().linux.dma.assert_none(self.device as usize);
-        }
         // SAFETY: Devices stay until the end.
         let shared = unsafe { (*self.device.cast::<Device>()).shared };
         assert!(
             shared || !world().driver.maps(),
             "mapped by the driver after dma_unmap"
         );
+        // A revocation may still be undoing it.
+        if !self.client.revocable {
+            world().linux.dma.assert_none(self.device as usize);
+        }
     }
 
     fn put_pages(&self) {
