@@ -1,29 +1,76 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""python3 -B DIRECTORY WORD...: what `nvpm` runs. NVPM_SYSROOT= is another root directory, for tests."""
+"""python3 -B DIRECTORY WORD...: what `nvpm` runs. NVPM_SYSROOT= is another root directory, for
+tests."""
 
+import errno
 import io
 import os
 import signal
 import sys
+from typing import NoReturn, Optional
 
-# This directory is the package nvpm: its parent is where Python finds it.
-sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Of the commands for which 1 means something else.
+NOBODY_KNOWS = {"check": 3, "status": 4}
+
+NO_PYTHON = "nvpm: this needs all of Python 3 ({}): install the package python3.\n"
+
+
+def is_of_python(module: str) -> bool:
+    """Whether it is for Python to bring that module along; one of ours that is missing is a defect.
+    Python lists its modules since 3.10."""
+    name = module.split(".")[0]
+    return name in getattr(sys, "stdlib_module_names", {name}) and name != "nvpm"
+
+
+def run() -> int:
+    try:
+        from nvpm.commands import main
+        from nvpm.machine import Machine
+
+        return main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
+    except ModuleNotFoundError as error:
+        if not is_of_python(error.name or ""):
+            raise
+        sys.stderr.write(NO_PYTHON.format(error))
+        return 3
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def ended(code: int) -> int:
+    """What was printed must have arrived: a monitor would take a full disk for a good machine."""
+    try:
+        sys.stdout.flush()
+        os.fsync(sys.stdout.fileno())
+    except OSError as error:
+        # Of a terminal or a pipe nobody can ask that.
+        if error.errno not in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
+            cannot_print(error.strerror)
+    return code
+
+
+def cannot_print(why: Optional[str]) -> NoReturn:
+    sys.stderr.write(f"nvpm: what it has to say cannot be written: {why}.\n")
+    # Python would try once more when it ends.
+    os._exit(NOBODY_KNOWS.get("".join(sys.argv[1:2]), 1))
+
+
+# This directory is the package nvpm: its parent is where Python finds it. In one file, nvpm.pyz,
+# that is the file itself, which Python has put there.
+place = os.path.dirname(os.path.abspath(__file__))
+if os.path.isdir(place):
+    sys.path[0] = os.path.dirname(place)
 # Who has seen enough (nvpm status | head) ends this without a word.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+if sys.stdout is None:
+    cannot_print("standard output is closed")
 # Whatever the locale is.
 sys.stdout = io.TextIOWrapper(
     sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=True
 )
 try:
-    from nvpm.commands import main
-    from nvpm.machine import Machine
-
-    code = main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
-except ImportError as error:
-    if (error.name or "").split(".")[0] == "nvpm":
-        raise  # a mistake of ours, and no lack of Python's
-    sys.stderr.write(f"nvpm: this needs all of Python 3 ({error}): install the package python3.\n")
-    code = 3
-except KeyboardInterrupt:
-    code = 128 + signal.SIGINT
-sys.exit(code)
+    sys.exit(ended(run()))
+except OSError as error:
+    if not isinstance(error, BlockingIOError) and error.errno in (errno.ENOSPC, errno.EIO):
+        cannot_print(error.strerror)
+    raise

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether users other than root may use RDMA: the modes of the device files, and how much memory the
-jobs of a service may lock, which GPU memory counts for."""
+"""Whether users other than root may use RDMA: the modes of the device files, and how much memory
+the jobs of a service may lock, which GPU memory counts for."""
 
 import os
 import re
@@ -70,8 +70,8 @@ def processes(machine: Machine) -> Dict[str, str]:
 
 
 def memory_limit(machine: Machine, daemon: str) -> str:
-    """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is not
-    there."""
+    """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is
+    not there."""
     process = processes(machine).get(daemon)
     if process:
         limits = machine.all_text(f"{process}/limits")

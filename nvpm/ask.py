@@ -6,7 +6,6 @@ libibverbs and what it loads are other people's code, in states that nobody fore
 process of their own, which may crash or hang.
 """
 
-import errno
 import os
 import select
 import signal
@@ -17,8 +16,6 @@ from typing import Dict, Iterator, Tuple
 LIMIT = 5.0
 
 YES = "EBADF"
-# One number has two names, and Python has chosen the one that nobody knows.
-NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 NO_DESCRIPTOR, LENGTH, LOCAL_WRITE = -1, 4096, 1
 
 
@@ -83,4 +80,4 @@ def answers() -> Iterator[Tuple[str, str]]:
         try:
             register(domain, 0, LENGTH, 0, NO_DESCRIPTOR, LOCAL_WRITE)
         except verbs.VerbsError as error:
-            yield name, NAMES.get(error.errno, str(error.errno))
+            yield name, error.name

@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The commands and their options."""
+"""The commands and their options. What a command needs is imported by it alone: the service asks
+for some of them while a machine boots."""
 
 import argparse
+import difflib
 import os
 import subprocess
 import sys
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
+
+from . import VERSION
+from .machine import MODULE, Machine
 
 USAGE = """\
-Usage: nvpm COMMAND [OPTION]...
+Usage: nvpm [COMMAND [OPTION]...]
 
-  status [--json | --prometheus]   what decides about GPUDirect RDMA on this machine
-  regions [--json]                 which process has which GPU memory registered (root)
-  check [--ignore ID]              one line and an exit code, for monitoring
-  selftest [--size SIZE] [--gpu N] [--device NAME] [--seed N] [--timeout SECONDS] [--json]
-                                   moves data between GPUs and RDMA devices
-  help                             this text; nvpm COMMAND --help says more
+  (none)      whether and how GPU memory can be registered on this node
+  status      the same, and what needs attention; --all: everything; or of some devices
+  check       one line and an exit code, for monitoring
+  selftest    moves data between GPUs and RDMA devices, by each way
+  regions     which process has which GPU memory registered (root)
+  report      what a bug report needs, in one archive, without names and addresses
+  help        this text; nvpm COMMAND --help says more
+  --version   the version of nvpm
+
+With --debug each of them says on stderr which file or program told it what.
 
 The service: systemctl start nv_peer_mem, or /etc/init.d/nv_peer_mem start.
 More: man nvpm, man nv_peer_mem
@@ -22,57 +32,99 @@ More: man nvpm, man nv_peer_mem
 
 
 class Formatter(argparse.HelpFormatter):
-    def add_usage(self, usage, actions, groups, prefix=None):
+    def add_usage(
+        self,
+        usage: Optional[str],
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: Optional[str] = None,
+    ) -> None:
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
 class Parser(argparse.ArgumentParser):
     """Of a command. CODES are the exit codes of its help and of wrong options."""
 
-    def __init__(self, name, description, epilog, codes=(0, 2)):
+    def __init__(
+        self, name: str, description: str, epilog: str, codes: Tuple[int, int] = (0, 2)
+    ) -> None:
         super().__init__(
-            prog="nvpm " + name, description=description, epilog=epilog, formatter_class=Formatter
+            prog=f"nvpm {name}", description=description, epilog=epilog, formatter_class=Formatter
         )
         self.codes = codes
+        self.add_argument(
+            "--debug",
+            action="store_true",
+            help="say on stderr which file or program told it what",
+        )
 
-    def exit(self, status=0, message=None):
+    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
         super().exit(self.codes[status != 0], message)
 
+    def read(self, machine: Machine, words: List[str]) -> argparse.Namespace:
+        options = self.parse_args(words)
+        machine.debug = options.debug
+        return options
 
-def say(lines):
-    sys.stdout.write("".join(line + "\n" for line in lines))
+
+def say(lines: Iterable[str]) -> int:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 
-def status(machine, words):
-    from . import printers, report, text
+def status(machine: Machine, words: List[str]) -> int:
+    from . import printers, screen, text
+    from . import report as reports
 
     parser = Parser(
         "status",
-        "Reports what decides about GPUDirect RDMA on this machine, and what to do where something is wrong.",
-        "Exit codes, those of the LSB: 0 the module is loaded, 3 it is not, 4 nobody knows. With --prometheus always 0, so that a failed collector differs from an unloaded module.",
+        "Says whether and how GPU memory can be registered on this node, and what to do where "
+        "something is in the way.",
+        "Exit codes: 0 the module is loaded, or GPU memory can be registered without it; "
+        "3 it is missed, 4 nobody knows. "
+        "With --prometheus always 0, so that a failed collector differs from an unloaded module.",
+    )
+    parser.add_argument(
+        "device",
+        nargs="*",
+        help="what is said of this GPU (its number in nvidia-smi, or its PCI address) or this RDMA "
+        "device, and no more",
     )
     forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--brief", action="store_true", help="the answer alone, 12 lines at most")
+    forms.add_argument("--all", action="store_true", help="everything that was looked at")
     forms.add_argument("--json", action="store_true", help="one object for machines")
     forms.add_argument(
         "--prometheus",
         action="store_true",
         help="metrics for the node exporter's textfile collector",
     )
-    options, found = parser.parse_args(words), report.report(machine)
+    options = parser.read(machine, words)
+    found = reports.report(machine)
     if options.prometheus:
         return say(printers.as_metrics(found))
-    say(printers.as_json(found) if options.json else text.Text(found).lines())
+    if options.json:
+        say(printers.as_json(found))
+    elif options.device:
+        try:
+            say(text.of_devices(found, screen.here(), options.device))
+        except text.Unknown as reason:
+            parser.error(str(reason))
+    else:
+        form = text.brief if options.brief else text.everything if options.all else text.status
+        say(form(found, screen.here()))
     return found.code
 
 
-def check(machine, words):
-    from . import printers, report
+def check(machine: Machine, words: List[str]) -> int:
+    from . import printers
+    from . import report as reports
 
     parser = Parser(
         "check",
         "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
-        "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not work), 3 UNKNOWN.",
+        "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not "
+        "work), 3 UNKNOWN.",
         codes=(printers.UNKNOWN, printers.UNKNOWN),
     )
     parser.add_argument(
@@ -81,104 +133,169 @@ def check(machine, words):
         metavar="ID",
         action="append",
         default=[],
-        help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a star at the end stands for whatever follows: use/failed_*",
+        help="what is not to be judged, with commas between; nvpm status --json has the IDs, and a "
+        "star at the end stands for whatever follows: use/failed_*",
     )
-    ignored = ",".join(parser.parse_args(words).ignore).split(",")
+    ignored = ",".join(parser.read(machine, words).ignore).split(",")
     try:
-        line, code = printers.as_plugin(report.report(machine), ignored)
+        line, code = printers.as_plugin(reports.report(machine), ignored)
     except Exception as error:  # a monitor has to see it, whatever it is
-        line, code = (
-            printers.plugin(printers.UNKNOWN, f"{type(error).__name__}: {error}"),
-            printers.UNKNOWN,
-        )
-    return say([line]) or code
+        code = printers.UNKNOWN
+        line = printers.plugin(code, f"{type(error).__name__}: {error}")
+    say([line])
+    return code
 
 
-def regions(machine, words):
+def regions(machine: Machine, words: List[str]) -> int:
     from . import regions as listing
 
     parser = Parser(
         "regions",
         "Lists which process has which GPU memory registered.",
-        "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not loaded.",
+        "Exit codes: 0 the list was read, 1 it cannot be, 2 wrong options, 3 the module is not "
+        "loaded.",
     )
-    parser.add_argument("--json", action="store_true", help="one object for machines")
-    form = listing.as_json if parser.parse_args(words).json else listing.as_text
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="one object for machines")
+    forms.add_argument("--summary", action="store_true", help="a line for each process")
+    options = parser.read(machine, words)
+    form = listing.as_json if options.json else listing.as_text
+    if options.summary:
+        form = listing.as_summary
     try:
         return say(form(machine))
     except listing.Unreadable as reason:
-        sys.stderr.write(f"nvpm regions: {reason.args[1]}\n")
-        return reason.args[0]
+        sys.stderr.write(f"nvpm regions: {reason}\n")
+        return reason.code
 
 
-def selftest(machine, words):
+def selftest(machine: Machine, words: List[str]) -> int:
     from .selftest import main
 
     return main.main(machine, words)
 
 
-def usage(machine, words):
-    """The commands; without any, the state, too."""
-    from . import report, text
+def report(machine: Machine, words: List[str]) -> int:
+    from . import bugreport
 
-    return say(
-        [USAGE.rstrip()] + ([] if words else ["", text.Text(report.report(machine)).headline()])
+    parser = Parser(
+        "report",
+        "Collects what a bug report needs: status, versions, configuration, the kernel's lines "
+        "about these devices, registrations, a selftest. Without --write it prints all of it, and "
+        "nothing is kept.",
+        "Names of hosts and users, serial numbers, network addresses and UUIDs are taken out. "
+        "Exit codes: 0 it was printed or written, 1 the file cannot be written, 2 wrong options.",
     )
+    parser.add_argument(
+        "--write", metavar="FILE", help="an archive, FILE, that is not there yet (.tar.gz)"
+    )
+    parser.add_argument("--as-it-is", action="store_true", help="take nothing out")
+    parser.add_argument("--no-selftest", action="store_true", help="do not run nvpm selftest")
+    options = parser.read(machine, words)
+    texts = bugreport.collected(machine, options.as_it_is, not options.no_selftest)
+    if not options.write:
+        say(bugreport.shown(texts))
+        sys.stderr.write(SHOWN)
+        return 0
+    try:
+        bugreport.write(texts, options.write)
+    except OSError as error:
+        sys.stderr.write(f"nvpm report: {options.write} cannot be written: {error.strerror}\n")
+        return 1
+    return say([f"Written: {options.write} ({', '.join(texts)}). Read it before you send it."])
 
 
-# What the service's script and the packages ask.
+SHOWN = "nvpm report: nothing is written yet: nvpm report --write FILE.tar.gz writes this.\n"
+
+
+def usage(_machine: Machine, _words: List[str]) -> int:
+    return say([USAGE.rstrip()])
+
+
+def version(_machine: Machine, _words: List[str]) -> int:
+    return say([f"nvpm {VERSION}"])
+
+
+def first_screen(machine: Machine) -> int:
+    """What a person sees who knows nothing yet."""
+    from . import report as reports
+    from . import screen, text
+
+    say(text.brief(reports.report(machine), screen.here()))
+    return say(["", "nvpm status says what needs attention; nvpm help lists the commands."])
+
+
+# ---- what the service's script and the packages ask ----
 
 IN_USE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
+NOT_OURS = (
+    "nv_peer_mem: the kernel belongs to another system (chroot or container): "
+    "its module is left alone."
+)
+STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
-def explain(machine, words):
-    """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without TEXT, if our module is not installed."""
+
+def explain(machine: Machine, words: List[str]) -> int:
+    """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without
+    TEXT, if our module is not installed."""
     from .explain import Advice
 
-    return say([Advice(machine, *words).advice() if words[1:] else Advice(machine)["install"]])
+    if words[1:]:
+        return say([Advice(machine, *words).advice()])
+    return say([Advice(machine)["install"]])
 
 
-def holders(machine, _words):
+def holders(machine: Machine, _words: List[str]) -> int:
     from .regions import holders as who
 
     return say(who(machine))
 
 
-def leave(machine, words):
-    """leave SCRIPT: what a package does with the module that is being removed. The service's script may be gone, or be that of an earlier version,
-    because it is configuration. It fails with IN_USE, and with that alone, while programs have GPU memory registered: nothing else may
+def leave(machine: Machine, words: List[str]) -> int:
+    """leave SCRIPT: what a package does with the module that is being removed. The service's
+    script may be gone, or be that of an earlier version, because it is configuration. It fails
+    with IN_USE, and with that alone, while programs have GPU memory registered: nothing else may
     keep a package from being removed."""
-    from .machine import MODULE
     from .place import kernel_of_another
 
+    script = words[0]
     if kernel_of_another(machine):
-        return say(
-            [
-                "nv_peer_mem: the kernel belongs to another system (chroot or container): its module is left alone."
-            ]
-        )
-    if (
-        not os.access(words[0], os.X_OK)
-        or not subprocess.call([words[0], "stop"])
-        or not machine.loaded(MODULE)
-    ):
+        return say([NOT_OURS])
+    if not os.access(script, os.X_OK) or not subprocess.call([script, "stop"]):
+        return 0
+    if not machine.loaded(MODULE):
         return 0
     if machine.text("/sys/module/nv_peer_mem/refcnt") not in ("", "0"):
         return IN_USE
-    return say(["nv_peer_mem: the module stays loaded until the next boot."])
+    return say([STAYS])
 
 
-COMMANDS = {
-    command.__name__: command
-    for command in (status, regions, check, selftest, explain, holders, leave)
+COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
+    "status": status,
+    "regions": regions,
+    "check": check,
+    "selftest": selftest,
+    "report": report,
+    "help": usage,
+    "-h": usage,
+    "--help": usage,
+    "--version": version,
+    "explain": explain,
+    "holders": holders,
+    "leave": leave,
 }
 
 
-def main(machine, words):
-    name = words[0] if words else "help"
+def main(machine: Machine, words: List[str]) -> int:
+    if not words:
+        return first_screen(machine)
+    name, *rest = words
+    if name == "help" and rest and rest[0] in COMMANDS:
+        name, rest = rest[0], ["--help"]
     if name in COMMANDS:
-        return COMMANDS[name](machine, words[1:])
-    if name in ("help", "-h", "--help"):
-        return usage(machine, words)
-    sys.stderr.write(f"nvpm: there is no command '{name}'.\n{USAGE}")
+        return COMMANDS[name](machine, rest)
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    hint = f"Did you mean {near[0]}?" if near else "nvpm help lists them."
+    sys.stderr.write(f"nvpm: there is no command '{name}'. {hint}\n")
     return 2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test, and
-none asks the module: this repeats their tests."""
+"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test,
+and none asks the module: this repeats their tests."""
 
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -90,8 +90,7 @@ SET_MARKER = (
 
 def facts(machine: Machine) -> Facts:
     if not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF):
-        module = "the module is not loaded"
-        yield none("detection", "programs", f"nothing to detect: {module}, and there is no dma-buf")
+        yield none("detection", "programs", "nothing to detect: there is no way to GPU memory")
         return
     for program in PROGRAMS:
         yield fact(machine, program)

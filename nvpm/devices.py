@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""GPUs and RDMA devices: how they are connected, what is to be said of each, and who may use them."""
+"""GPUs and RDMA devices: how they are connected, what is to be said of each, and who may use
+them."""
 
 import os
 import re
@@ -21,7 +22,10 @@ PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 FIND_GPU = (
     "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
 )
-FIND_NIC = "Load the driver of the RDMA device (/etc/init.d/openibd start); ibv_devices lists what is there."
+FIND_NIC = (
+    "Load the driver of the RDMA device (/etc/init.d/openibd start); "
+    "ibv_devices lists what is there."
+)
 NODE_UNKNOWN = (
     "Programs cannot choose the near processors: look for newer firmware (BIOS), "
     "or bind them by hand."
@@ -69,7 +73,10 @@ NO_SUBNET_MANAGER = (
     "No subnet manager has set this port up: "
     "start one (opensm) on a machine or a switch of this network."
 )
-NO_ETHERNET = "Look at cable and switch, then at the interface: rdma link names it, ip link set up turns it on."
+NO_ETHERNET = (
+    "Look at cable and switch, then at the interface: "
+    "rdma link names it, ip link set up turns it on."
+)
 NO_LINK = "Look at cable and switch; ibstat and iblinkinfo say more."
 
 
@@ -163,7 +170,8 @@ def coherent_memory(machine: Machine, section: str) -> Fact:
 
 
 def bar1(gpu: Gpu, section: str) -> Optional[Fact]:
-    """No file says how much memory a GPU has, but the largest BAR that it can have holds all of it."""
+    """No file says how much memory a GPU has, but the largest BAR that it can have holds all of
+    it."""
     size, largest = gpu.bar1(), gpu.largest_bar1()
     now = mebibytes(size)
     if not size:
@@ -238,7 +246,8 @@ def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
 
 
 def device_control(config: List[int]) -> Optional[int]:
-    """The control register of PCI Express, from the list of capabilities; None if it cannot be read."""
+    """The control register of PCI Express, from the list of capabilities; None if it cannot be
+    read."""
     at = config[13] & 0xFF if len(config) > 16 else 0
     for _ in range(48):
         if not 64 <= at < 4 * len(config) - 8:
@@ -253,8 +262,8 @@ def device_control(config: List[int]) -> Optional[int]:
 
 
 def port_facts(machine: Machine) -> Facts:
-    """A port without a link is no defect if the machine has another one; without any, nothing leaves
-    the machine."""
+    """A port without a link is no defect if the machine has another one; without any, nothing
+    leaves the machine."""
     ports = machine.glob("/sys/class/infiniband/*/ports/*")
     active = any(machine.text(f"{port}/state").endswith("ACTIVE") for port in ports)
     for nic in nics(machine):

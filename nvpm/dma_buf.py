@@ -2,8 +2,8 @@
 """dma-buf: whether this node has it, and which of its RDMA devices take one.
 
 A device is asked as programs ask it (ask.py). Where that cannot be, the kernel's list of functions
-tells whether the device's driver has the verb; that is as true for drivers that a distribution or an
-OFED has changed, of which the kernel's version says nothing.
+tells whether the device's driver has the verb; that is as true for drivers that a distribution or
+an OFED has changed, of which the kernel's version says nothing.
 """
 
 import re

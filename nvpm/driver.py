@@ -67,8 +67,8 @@ def version(machine: Machine) -> str:
 
 
 def frees_twice(version: str) -> bool:
-    """Whether nvidia_p2p_get_pages() frees some of its memory twice if the GPU memory is freed while
-    it runs (docs/support.md)."""
+    """Whether nvidia_p2p_get_pages() frees some of its memory twice if the GPU memory is freed
+    while it runs (docs/support.md)."""
     number = tuple(int(part) for part in re.findall(r"\d+", version))
     if number[:1] == (535,):
         # The developers' beta was mended on its own.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe prints
-one word of errno."""
+"""What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe
+prints one word of errno."""
 
 import os
 import re
@@ -32,8 +32,8 @@ OTHER_CALLBACK = (
     "loaded before can be loaded."
 )
 
-# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER. Where the text depends on the module,
-# that of "" is for all others.
+# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER. Where the text depends on the
+# module, that of "" is for all others.
 Template = Union[str, Dict[str, str]]
 
 # What modprobe or the kernel has said, and what to do. The first match counts, because kernels say
@@ -276,8 +276,8 @@ class Advice:
         return self.filled(UNLINK) if "/weak-updates/" in self["filename"] else ""
 
     def to_enrol(self) -> str:
-        """How this machine comes to trust a module that was built on it. If the firmware has the key
-        already, the key is not what is missing."""
+        """How this machine comes to trust a module that was built on it. If the firmware has the
+        key already, the key is not what is missing."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
             return self.filled(SIGN)

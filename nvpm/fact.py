@@ -7,8 +7,8 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from .machine import clean
 
-# WARN: it works, but could do better. NONE: there is nothing to judge. UNREAD: the user has no right
-# to read what the value names.
+# WARN: it works, but could do better. NONE: there is nothing to judge. UNREAD: the user has no
+# right to read what the value names.
 GOOD, WARN, BAD, NONE, UNREAD = VERDICTS = "good", "warn", "bad", "none", "unread"
 
 READ_AS_ROOT = "Only root can read that: run it as root to see it."

@@ -18,14 +18,15 @@ STATISTICS = "/sys/module/nv_peer_mem/statistics/"
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Where the package puts the service's shell functions, and where the sources have them.
-PARSERS = ("conf.sh", "init.d/conf.sh")
+# Where the package puts the functions of the service's shell, beside nvpm; where the sources have
+# them; and the first once more, for nvpm in one file.
+PARSERS = ("conf.sh", "init.d/conf.sh", "/usr/lib/nvidia-peer-memory/conf.sh")
 # Seconds that a program may take.
 LIMIT = 10
 
 # Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that
-# are invisible or turn the direction of writing; and bytes that are not UTF-8, which Python reads as
-# surrogates.
+# are invisible or turn the direction of writing; and bytes that are not UTF-8, which Python reads
+# as surrogates.
 HARMFUL = re.compile(
     "[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]"
 )
@@ -161,8 +162,8 @@ def rust(machine: Machine) -> str:
 @once
 def configuration(machine: Machine) -> List[Tuple[str, str]]:
     """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line
-    that is not understood. The service's shell functions parse it, because the service reads it also
-    without Python."""
+    that is not understood. The service's shell functions parse it, because the service reads it
+    also without Python."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     parser = next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
     said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and the
-kernel for it."""
+"""The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and
+the kernel for it."""
 
 import os
 import re
@@ -53,6 +53,7 @@ SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
 # Of machines on which GPU memory can be registered without the module.
 NOT_NEEDED = "programs that register GPU memory as dma-buf do without it"
+NO_PEER_MEMORY = "it could not be used with this RDMA core, which has no peer memory"
 PEERMEM_SERVES = "nvidia_peermem serves the same programs"
 
 # Of a kernel that the module is not for.
@@ -115,7 +116,10 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
     if not module_wanted(machine) and ways.peer_memory_by(machine):
         return none, f"; {PEERMEM_SERVES}"
     if not ways.dma_buf_serves(machine):
-        return bad, ""
+        if module_wanted(machine) or peer_memory_in(machine) or not machine.loaded("ib_core"):
+            return bad, ""
+        # Then that is what is wrong, and not that the module is missing.
+        return none, f"; {NO_PEER_MEMORY}"
     # Somebody has installed it, and the RDMA core could use it: then that was for something.
     expected = module_wanted(machine) and peer_memory_in(machine)
     return warn if expected else none, f"; {NOT_NEEDED}"
@@ -174,9 +178,9 @@ def to_enable(machine: Machine) -> str:
 
 
 def kernel_facts(machine: Machine) -> Facts:
-    """Of a kernel that takes no modules, or that the module cannot be built for; of interest while the
-    module is not loaded."""
-    if machine.loaded(MODULE):
+    """Of a kernel that takes no modules, or that the module cannot be built for; of interest while
+    the module is not loaded."""
+    if machine.loaded(MODULE) or of_absence(machine)[0] is none:
         return
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
         yield bad("machine", "modules", MODULES_OFF, WHO_DISABLES)

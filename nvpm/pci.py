@@ -77,8 +77,8 @@ class Gpu:
         return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self) -> int:
-        """The largest possible size of the window, in MiB; 0 if it cannot change. Each size is a bit,
-        from 1 MiB on."""
+        """The largest possible size of the window, in MiB; 0 if it cannot change. Each size is a
+        bit, from 1 MiB on."""
         return 1 << int(self.pci.text("resource1_resize") or "0", 16).bit_length() >> 1
 
     def information(self, name: str) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether this is a physical machine; a virtual one; or a container or a chroot, whose kernel belongs
-to another system."""
+"""Whether this is a physical machine; a virtual one; or a container or a chroot, whose kernel
+belongs to another system."""
 
 import os
 import re

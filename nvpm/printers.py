@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a report for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in does."""
+"""Prints a report for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in
+does."""
 
 import json
 import re
 import time
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
-from .fact import BAD, GOOD, NONE, WARN, Fact
+from . import answer, detection, ways
+from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from .report import Report
 
 # docs/monitoring.md explains the object. Whoever changes that counts this up.
@@ -14,23 +16,32 @@ SCHEMA = 2
 
 LEVELS = {GOOD: 0, WARN: 1, BAD: 2}
 
-# Facts that are figures: the name of the metric, its type and its meaning, and the unit in Nagios: c is a counter, B are bytes.
+
+class Figure(NamedTuple):
+    """A fact that is a number, as a metric; the unit is that of Nagios: c is a counter, B are
+    bytes."""
+
+    metric: str
+    kind: str
+    meaning: str
+    unit: str
+
+
 FIGURES = {
-    "use/regions": ("regions", "gauge", "Regions of GPU memory that devices can reach now.", ""),
-    "use/bytes": ("registered_bytes", "gauge", "Bytes of these regions.", "B"),
-    "use/left_behind": (
+    "use/regions": Figure(
+        "regions", "gauge", "Regions of GPU memory that devices can reach now.", ""
+    ),
+    "use/bytes": Figure("registered_bytes", "gauge", "Bytes of these regions.", "B"),
+    "use/left_behind": Figure(
         "left_behind",
         "gauge",
         "Registrations that have ended and whose memory is still pinned.",
         "",
     ),
-    "use/registrations": (
-        "registrations_total",
-        "counter",
-        "Registrations that have succeeded.",
-        "c",
+    "use/registrations": Figure(
+        "registrations_total", "counter", "Registrations that have succeeded.", "c"
     ),
-    "use/revocations": (
+    "use/revocations": Figure(
         "revocations_total",
         "counter",
         "Registrations that have ended because their memory was freed.",
@@ -38,10 +49,34 @@ FIGURES = {
     ),
 }
 FAILED = "use/failed_"
+FAILURES = Figure(
+    "failed_registrations_total", "counter", "Registrations that have failed, by cause.", "c"
+)
+KERNEL = Figure("info", "gauge", "The kernel that was running; always 1.", "")
+LOADED = Figure("loaded", "gauge", "Whether the module nv_peer_mem is loaded.", "")
+POSSIBLE = Figure(
+    "registration_possible", "gauge", "Whether GPU memory can be registered, in any way.", ""
+)
+ATTENTION = Figure(
+    "attention",
+    "gauge",
+    "Facts that need attention, by verdict: warn works but could do better, bad does not work.",
+    "",
+)
+JUDGED = Figure(
+    "fact",
+    "gauge",
+    "What status says of each fact that it judges: "
+    "0 good, 1 works but could do better, 2 does not work.",
+    "",
+)
 
 # The exit codes of Nagios.
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+
+# A label, {} or {NAME: TEXT}, and a number.
+Sample = Tuple[Dict[str, str], Union[int, str]]
 
 
 def quoted(text: object) -> str:
@@ -50,29 +85,19 @@ def quoted(text: object) -> str:
 
 def figures(report: Report) -> Dict[str, Fact]:
     """The facts that are figures, by their identifiers."""
+    names = (*FIGURES, FAILED)
     return {
         fact.id: fact
         for fact in report.facts
-        if re.match("[0-9]+$", fact.value) and fact.id.startswith((*FIGURES, FAILED))
+        if fact.id.startswith(names) and re.match("[0-9]+$", fact.value)
     }
 
 
+# ---- JSON ----
+
+
 def as_json(report: Report) -> Iterator[str]:
-    """A fact is one line. A value that is a number is one in JSON, too."""
-    facts = []
-    for fact in report.facts:
-        value = int(fact.value) if re.match("(0|[1-9][0-9]*)$", fact.value) else fact.value
-        one = {
-            "id": fact.id,
-            "section": fact.section,
-            "name": fact.name,
-            "verdict": fact.verdict,
-            "value": value,
-            "advice": fact.advice,
-        }
-        facts.append(
-            "    " + quoted({key: text for key, text in one.items() if key != "advice" or text})
-        )
+    """A fact is one line."""
     head = {
         "schema": SCHEMA,
         "host": report.machine.host,
@@ -80,110 +105,115 @@ def as_json(report: Report) -> Iterator[str]:
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "state": report.state,
         "exit_code": report.code,
-        "to_do": sum(fact.verdict in (WARN, BAD) for fact in report.facts),
+        "to_do": len(to_do(report.facts)),
     }
-    lines = "".join(f"  {quoted(key)}: {quoted(value)},\n" for key, value in head.items())
-    yield '{{\n{}  "facts": [\n{}\n  ]\n}}'.format(lines, ",\n".join(facts))
+    yield "{"
+    for key, value in head.items():
+        yield f"  {quoted(key)}: {quoted(value)},"
+    yield f'  "ways": {quoted(ways_of(report))},'
+    yield f'  "programs": {quoted(detection.ways_found(report.machine))},'
+    yield '  "facts": ['
+    yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in report.facts)
+    yield "  ]"
+    yield "}"
 
 
-def metric(name, kind, meaning, *samples):
-    """Samples are pairs of a label, {} or {NAME: TEXT}, and a number. They stand together below their type."""
-    yield f"# HELP nvpm_{name} {meaning}"
-    yield f"# TYPE nvpm_{name} {kind}"
-    for label, value in samples:
-        yield "nvpm_{}{} {}".format(
-            name, "".join(f"{{{key}={quoted(text)}}}" for key, text in label.items()), value
-        )
+def ways_of(report: Report) -> List[Dict[str, object]]:
+    """Of each GPU with each RDMA device."""
+    pairs = ways.of_pairs(report.machine).items()
+    return [{"gpu": gpu, "device": device, "ways": found} for (gpu, device), found in pairs]
 
 
-def as_metrics(report: Report) -> List[str]:
-    judged, counts = [fact for fact in report.facts if fact.verdict != NONE], figures(report)
-    lines = [
-        *metric(
-            "info",
-            "gauge",
-            "The kernel that was running; always 1.",
-            ({"kernel": report.machine.kernel}, 1),
-        )
-    ]
+def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
+    """A value that is a number is one in JSON, too."""
+    number = re.match("(0|[1-9][0-9]*)$", fact.value)
+    found: Dict[str, Union[int, str]] = {
+        "id": fact.id,
+        "section": fact.section,
+        "name": fact.name,
+        "verdict": fact.verdict,
+        "value": int(fact.value) if number else fact.value,
+    }
+    if fact.advice:
+        found["advice"] = fact.advice
+    return found
+
+
+# ---- Prometheus ----
+
+
+def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
+    """Samples stand together below their type."""
+    name = f"nvpm_{figure.metric}"
+    yield f"# HELP {name} {figure.meaning}"
+    yield f"# TYPE {name} {figure.kind}"
+    for labels, value in samples:
+        label = "".join(f"{{{key}={quoted(text)}}}" for key, text in labels.items())
+        yield f"{name}{label} {value}"
+
+
+def as_metrics(report: Report) -> Iterator[str]:
+    judged = [fact for fact in report.facts if fact.verdict != NONE]
+    verdicts = [fact.verdict for fact in judged]
+    counts = figures(report)
+    yield from metric(KERNEL, ({"kernel": report.machine.kernel}, 1))
     if report.state != "unknown":
-        lines += metric(
-            "loaded",
-            "gauge",
-            "Whether the module nv_peer_mem is loaded.",
-            ({}, int(report.state == "running")),
-        )
-    lines += metric(
-        "attention",
-        "gauge",
-        "Facts that need attention, by verdict: warn works but could do better, bad does not work.",
-        *(
-            ({"verdict": verdict}, sum(fact.verdict == verdict for fact in judged))
-            for verdict in (WARN, BAD)
-        ),
+        yield from metric(LOADED, ({}, int(report.state == "running")))
+        yield from metric(POSSIBLE, ({}, int(not ways.in_the_way(report.machine))))
+    yield from metric(
+        ATTENTION, *(({"verdict": verdict}, verdicts.count(verdict)) for verdict in (WARN, BAD))
     )
-    lines += metric(
-        "fact",
-        "gauge",
-        "What status says of each fact that it judges: 0 good, 1 works but could do better, 2 does not work.",
-        *(({"id": fact.id}, LEVELS[fact.verdict]) for fact in judged),
-    )
-    for name, (figure, kind, meaning, _) in FIGURES.items():
+    yield from metric(JUDGED, *(({"id": fact.id}, LEVELS[fact.verdict]) for fact in judged))
+    for name, figure in FIGURES.items():
         if name in counts:
-            lines += metric(figure, kind, meaning, ({}, counts[name].value))
-    failed = [
+            yield from metric(figure, ({}, counts[name].value))
+    failed: List[Sample] = [
         ({"cause": name[len(FAILED) :]}, fact.value)
         for name, fact in counts.items()
         if name.startswith(FAILED)
     ]
     if failed:
-        lines += metric(
-            "failed_registrations_total",
-            "counter",
-            "Registrations that have failed, by cause.",
-            *failed,
-        )
-    return lines
+        yield from metric(FAILURES, *failed)
+
+
+# ---- Nagios ----
 
 
 def plugin(code: int, text: str, data: str = "") -> str:
     """The line of a plug-in. A bar is where performance data begins."""
-    return "NVPM {} - {}{}".format(WORDS[code], text.replace("|", "/"), data and " |" + data)
+    return f"NVPM {WORDS[code]} - {text.replace('|', '/')}" + (data and f" |{data}")
+
+
+def performance(report: Report) -> str:
+    data = ""
+    for name, fact in figures(report).items():
+        label = re.sub("[^A-Za-z0-9_]", "_", fact.name)
+        data += f" {label}={fact.value}{FIGURES.get(name, FAILURES).unit}"
+    return data
+
+
+def matches(fact: Fact, pattern: str) -> bool:
+    """A star at the end matches any rest."""
+    return fact.id == pattern or (pattern.endswith("*") and fact.id.startswith(pattern[:-1]))
 
 
 def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
-    """The line and the exit code. IGNORED are the identifiers of facts that are not judged; a star at the end matches any rest."""
-    matched = {
-        name: [
-            fact
-            for fact in report.facts
-            if fact.id == name or name.endswith("*") and fact.id.startswith(name[:-1])
-        ]
-        for name in ignored
-        if name
-    }
-    passed_over = [fact for facts in matched.values() for fact in facts]
-    bad, warn = (
-        [
-            f"{fact.id}: {fact.value}"
-            for fact in report.facts
-            if fact.verdict == verdict and fact not in passed_over
-        ]
-        for verdict in (BAD, WARN)
-    )
+    """The line and the exit code. IGNORED are the identifiers of facts that are not judged."""
+    patterns = [pattern for pattern in ignored if pattern]
+    judged = [
+        fact for fact in report.facts if not any(matches(fact, pattern) for pattern in patterns)
+    ]
+    bad = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == BAD]
+    warn = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == WARN]
     state = next(fact for fact in report.facts if fact.id == "module/state")
     if report.state == "unknown":
         code, text = UNKNOWN, f"{state.value}: {state.advice}"
     elif bad or warn:
         code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
     else:
-        code, text = OK, state.value if state.verdict == GOOD else "nothing needs attention"
+        code, text = OK, state.value if state.verdict == GOOD else answer.headline(report.machine)
     # A wrong identifier would go unseen, and what it was to ignore be judged.
-    text += "".join(f"; --ignore {name} matches nothing" for name in matched if not matched[name])
-    data = "".join(
-        " {}={}{}".format(
-            re.sub("[^A-Za-z0-9_]", "_", fact.name), fact.value, FIGURES.get(name, "c")[-1]
-        )
-        for name, fact in figures(report).items()
-    )
-    return plugin(code, text, data), code
+    for pattern in dict.fromkeys(patterns):
+        if not any(matches(fact, pattern) for fact in report.facts):
+            text += f"; --ignore {pattern} matches nothing"
+    return plugin(code, text, performance(report)), code

@@ -1,149 +1,196 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which process has which GPU memory registered. The module writes the list; it has put everything in the names of processes in octal that is not a
-plain letter, digit or sign."""
+"""Which process has which GPU memory registered. The module writes the list; it has put everything
+in the names of processes in octal that is not a plain letter, digit or sign."""
 
 import json
-from collections import namedtuple
+import pwd
+import re
 from itertools import groupby
+from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
-from .machine import MODULE, open_devices
+from .machine import MODULE, Machine, open_devices
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
 
-# A line of the list has these fields.
-Region = namedtuple("Region", "process started age address length client state pci command")
+NOT_LOADED = (
+    "nv_peer_mem is not loaded: no GPU memory is registered through it. "
+    "To load it: /etc/init.d/nv_peer_mem start"
+)
+TOO_OLD = (
+    "the nv_peer_mem that is loaded is older than this command and keeps no list. "
+    "When nobody uses it: /etc/init.d/nv_peer_mem restart"
+)
+NOT_ROOT = "only root can read who has memory registered. Try: sudo nvpm regions"
+NO_CAPABILITY = (
+    "{} cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most "
+    "containers. Try it outside, as root: nvpm regions"
+)
+HEADING = f"  {'address':<18} {'length':>10}  {'age':>8}  {'client':<16}  {'state':<8}  RDMA device"
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+class Region(NamedTuple):
+    """A line of the list."""
+
+    process: int
+    started: int
+    age: int
+    address: str
+    length: int
+    client: str
+    state: str
+    pci: str
+    command: str
 
 
 class Unreadable(Exception):
-    """The exit code, and why there is no list."""
+    """There is no list: the exit code, and why."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
-def regions(machine):
+def need_list(machine: Machine) -> None:
+    if not machine.loaded(MODULE):
+        raise Unreadable(3, NOT_LOADED)
+    if not machine.exists(LIST):
+        raise Unreadable(1, TOO_OLD)
+    if not machine.readable(LIST):
+        raise Unreadable(1, NOT_ROOT)
+    if not machine.read(LIST, 1):
+        raise Unreadable(1, NO_CAPABILITY.format(machine.root + LIST))
+
+
+def parsed(line: str) -> Region:
+    process, started, age, address, length, client, state, pci, command = line.split()[:9]
+    return Region(
+        int(process),
+        int(started),
+        int(age),
+        address,
+        int(length),
+        client,
+        state,
+        pci,
+        command.replace("\\040", " "),
+    )
+
+
+def regions(machine: Machine) -> List[Region]:
     """By process; the oldest of a process first."""
-    for there, code, reason in (
-        (
-            machine.loaded(MODULE),
-            3,
-            "nv_peer_mem is not loaded: no GPU memory is registered through it. To load it: /etc/init.d/nv_peer_mem start",
-        ),
-        (
-            machine.exists(LIST),
-            1,
-            "the nv_peer_mem that is loaded is older than this command and keeps no list. When nobody uses it: /etc/init.d/nv_peer_mem restart",
-        ),
-        (
-            machine.readable(LIST),
-            1,
-            "only root can read who has memory registered. Try: sudo nvpm regions",
-        ),
-        (
-            machine.read(LIST, 1),
-            1,
-            "%s cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most containers. Try it outside, as root: nvpm regions"
-            % (machine.root + LIST),
-        ),
-    ):
-        if not there:
-            raise Unreadable(code, reason)
-    found = []
-    for line in machine.lines(LIST):
-        if not line.startswith("#") and len(line.split()) >= 9:
-            one = Region(*line.split()[:9])
-            found.append(
-                one._replace(
-                    process=int(one.process),
-                    started=int(one.started),
-                    age=int(one.age),
-                    length=int(one.length),
-                    command=one.command.replace("\\040", " "),
-                )
-            )
+    need_list(machine)
+    lines = [line for line in machine.lines(LIST) if not line.startswith("#")]
+    found = [parsed(line) for line in lines if len(line.split()) >= 9]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
 
 
 class Process:
     """A process and its regions."""
 
-    def __init__(self, machine, found):
-        self.number, self.command, self.regions = found[0].process, found[0].command, found
-        self.bytes = sum(one.length for one in found)
-        # The fields behind its name, which may have blanks. Another process may have that number now.
-        fields = machine.text("/proc/%d/stat" % self.number).rpartition(") ")[2].split()
-        self.running = fields[19:20] == [str(found[0].started)]
-        self.who = "process %d (%s%s)" % (
-            self.number,
-            self.command,
-            "" if self.running else ", which has ended",
-        )
+    def __init__(self, machine: Machine, found: List[Region]) -> None:
+        first = found[0]
+        self.number, self.command, self.regions = first.process, first.command, found
+        self.bytes = total(found)
+        # The fields behind its name, which may have blanks. Another process may have that number
+        # now.
+        fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
+        self.running = fields[19:20] == [str(first.started)]
+        ended = "" if self.running else ", which has ended"
+        self.user = user(machine, self.number) if self.running else ""
+        by = f", user {self.user}" if self.user else ""
+        self.who = f"process {self.number} ({self.command}{by}{ended})"
         self.what = f"{count(found)} of GPU memory, {size(self.bytes)}"
 
 
-def processes(machine, found):
-    return [Process(machine, list(those)) for _, those in groupby(found, key=lambda one: one[:2])]
+def user(machine: Machine, process: int) -> str:
+    """Whose process it is; empty if that is not to be had."""
+    status = machine.all_text(f"/proc/{process}/status")
+    found = re.search(r"^Uid:\s+(\d+)", status, re.MULTILINE)
+    if not found:
+        return ""
+    try:
+        return pwd.getpwuid(int(found[1])).pw_name
+    except KeyError:
+        return found[1]
 
 
-def names_by_pci(machine):
-    names = {}
+def of_one(region: Region) -> Tuple[int, int]:
+    return region.process, region.started
+
+
+def processes(machine: Machine, found: List[Region]) -> List[Process]:
+    return [Process(machine, list(those)) for _, those in groupby(found, key=of_one)]
+
+
+def names_by_pci(machine: Machine) -> Dict[str, str]:
+    names: Dict[str, List[str]] = {}
     for nic in nics(machine):
         if nic.pci and not nic.software:
             names.setdefault(nic.pci.address, []).append(nic.name)
     return {address: ",".join(those) for address, those in names.items()}
 
 
-def size(number):
+def total(found: Sequence[Region]) -> int:
+    return sum(one.length for one in found)
+
+
+def size(number: int) -> str:
     """In the largest unit that it has a whole one of."""
-    unit = min(max(number.bit_length() - 1, 0) // 10, 4)
-    return "%.*f %s" % (
-        number % (1 << 10 * unit) != 0,
-        number / (1 << 10 * unit),
-        ("bytes", "KiB", "MiB", "GiB", "TiB")[unit],
-    )
+    power = min(max(number.bit_length() - 1, 0) // 10, len(UNITS) - 1)
+    unit = 1 << 10 * power
+    digits = 1 if number % unit else 0
+    return f"{number / unit:.{digits}f} {UNITS[power]}"
 
 
-def age(seconds):
-    length, unit = next(
-        known[1:]
-        for known in (
-            (120, 1, "s"),
-            (7200, 60, "min"),
-            (172800, 3600, "h"),
-            (seconds + 1, 86400, "days"),
-        )
-        if seconds < known[0]
-    )
-    return "%d %s" % (seconds // length, unit)
+def age(seconds: int) -> str:
+    if seconds < 120:
+        return f"{seconds} s"
+    if seconds < 7200:
+        return f"{seconds // 60} min"
+    if seconds < 172800:
+        return f"{seconds // 3600} h"
+    return f"{seconds // 86400} days"
 
 
-def count(found):
-    return "%d registration%s" % (len(found), "" if len(found) == 1 else "s")
+def count(found: Sequence[Region]) -> str:
+    return f"{len(found)} registration{'' if len(found) == 1 else 's'}"
 
 
-def as_text(machine):
+def as_summary(machine: Machine) -> Iterator[str]:
+    """Who has how much."""
+    found = regions(machine)
+    for process in processes(machine, found):
+        yield f"{process.who}: {process.what}"
+    yield in_all(found)
+
+
+def in_all(found: Sequence[Region]) -> str:
+    if not found:
+        return "no GPU memory is registered"
+    return f"all: {count(found)}, {size(total(found))}"
+
+
+def as_text(machine: Machine) -> Iterator[str]:
     found, names = regions(machine), names_by_pci(machine)
+    if found:
+        yield HEADING
     for process in processes(machine, found):
         yield f"{process.who}: {process.what}"
         for one in process.regions:
             device = f"{names[one.pci]} ({one.pci})" if one.pci in names else one.pci
-            yield "  %-18s %10s  %8s  %-16s  %-8s  %s" % (
-                one.address,
-                size(one.length),
-                age(one.age),
-                one.client,
-                one.state,
-                device,
+            yield (
+                f"  {one.address:<18} {size(one.length):>10}  {age(one.age):>8}  "
+                f"{one.client:<16}  {one.state:<8}  {device}"
             )
-    yield (
-        f"all: {count(found)}, {size(sum(one.length for one in found))}"
-        if found
-        else "no GPU memory is registered"
-    )
+    yield in_all(found)
 
 
-def as_json(machine):
+def as_json(machine: Machine) -> Iterator[str]:
     """A line for each registration and each process."""
     found, names = regions(machine), names_by_pci(machine)
-    registrations = [
+    registrations: List[Dict[str, object]] = [
         {
             "process": one.process,
             "command": one.command,
@@ -157,7 +204,7 @@ def as_json(machine):
         }
         for one in found
     ]
-    of_processes = [
+    of_processes: List[Dict[str, object]] = [
         {
             "process": one.number,
             "command": one.command,
@@ -167,17 +214,16 @@ def as_json(machine):
         }
         for one in processes(machine, found)
     ]
-    listed = [
-        ",".join("\n    " + json.dumps(one, ensure_ascii=False) for one in objects)
-        for objects in (registrations, of_processes)
-    ]
-    yield '{"schema": 1, "registrations": [%s\n  ], "processes": [%s\n  ], "bytes": %d}' % (
-        *listed,
-        sum(one.length for one in found),
-    )
+    yield f'{{"schema": 1, "registrations": [{listed(registrations)}'
+    yield f'  ], "processes": [{listed(of_processes)}'
+    yield f'  ], "bytes": {total(found)}}}'
 
 
-def holders(machine):
+def listed(objects: List[Dict[str, object]]) -> str:
+    return ",".join("\n    " + json.dumps(one, ensure_ascii=False) for one in objects)
+
+
+def holders(machine: Machine) -> List[str]:
     """Who keeps the module from being unloaded; what was left behind does not. A module that was
     loaded before an update keeps no list."""
     try:
@@ -185,6 +231,7 @@ def holders(machine):
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]
     except Unreadable:
         found = []
-    return found or [
-        "process %d (%s) has an RDMA device open" % process for process in open_devices(machine)
-    ]
+    if found:
+        return found
+    devices = open_devices(machine)
+    return [f"process {number} ({name}) has an RDMA device open" for number, name in devices]

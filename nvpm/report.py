@@ -3,8 +3,8 @@
 
 from typing import Iterator, List, NamedTuple
 
-from . import core, detection, devices, driver, module, need, security, use
-from .fact import Fact, bad, identified
+from . import core, detection, devices, driver, module, need, security, use, ways
+from .fact import NONE, Fact, bad, identified
 from .machine import MODULE, Machine
 
 PARTS = (
@@ -24,7 +24,7 @@ NO_SYSFS = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs 
 class Report(NamedTuple):
     machine: Machine
     state: str
-    code: int  # the LSB's exit code for a service in that state
+    code: int  # the LSB's exit code for a service in that state; 0 also where something else serves
     facts: List[Fact]
 
 
@@ -43,4 +43,6 @@ def report(machine: Machine) -> Report:
     facts = list(identified(found(machine)))
     if machine.loaded(MODULE):
         return Report(machine, "running", 0, facts)
-    return Report(machine, "not running", 3, facts)
+    missed = any(fact.id == "module/state" and fact.verdict != NONE for fact in facts)
+    code = 3 if missed or ways.in_the_way(machine) else 0
+    return Report(machine, "not running", code, facts)

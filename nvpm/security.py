@@ -7,10 +7,12 @@ from typing import Dict, Optional
 from .explain import Advice
 from .fact import Fact, Facts, bad, good, none
 from .machine import CALLBACK, Machine, modinfo
+from .place import container
 
 # The value is the fifth byte.
 VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 VALUES = {b"\0": "off", b"\1": "on"}
+HIDDEN = "unknown: containers hide /sys/firmware; ask on the node"
 UNKNOWN = "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firmware/efi/efivars)"
 
 
@@ -29,7 +31,7 @@ def facts(machine: Machine) -> Facts:
 
 def secure_boot(machine: Machine) -> str:
     if not machine.exists("/sys/firmware/efi"):
-        return "no: not started by UEFI"
+        return HIDDEN if container(machine) else "no: not started by UEFI"
     return VALUES.get(machine.read(VARIABLE)[4:5], UNKNOWN)
 
 

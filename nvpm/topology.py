@@ -180,8 +180,8 @@ def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Opti
 
 
 def bridge_facts(machine: Machine, doubt: Doubt) -> Facts:
-    """Each link between two bridges, once. On a path, root port and upstream port of a switch are the
-    ends of one, then the next two."""
+    """Each link between two bridges, once. On a path, root port and upstream port of a switch are
+    the ends of one, then the next two."""
     pcis = [gpu.pci for gpu in gpus(machine)] + [nic.pci for nic in nics(machine) if nic.pci]
     uppers = {
         pci.path[at]: pci.path[at - 1] for pci in pcis for at in range(2, len(pci.path) - 1, 2)

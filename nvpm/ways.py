@@ -49,7 +49,7 @@ def refused(machine: Machine) -> List[Pair]:
 
 @once
 def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
-    """Of each GPU that has a driver and each RDMA device on PCI: their ways, the one for ibv_reg_mr()
+    """Of each GPU that has a driver and each RDMA device: their ways, the one for ibv_reg_mr()
     first; none if there is no way."""
     peer, by_dma_buf = peer_memory_by(machine), dma_buf.taken_by(machine)
     found = {}
@@ -63,12 +63,32 @@ def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
     return found
 
 
+@once
+def in_the_way(machine: Machine) -> str:
+    """Why no GPU memory can be registered at all; empty if some can."""
+    if not gpus(machine):
+        return "there is no NVIDIA GPU"
+    if not machine.loaded("nvidia"):
+        return "the NVIDIA driver is not loaded"
+    if not usable_gpus(machine):
+        return "the NVIDIA driver has none of the GPUs"
+    if not nics(machine):
+        return "there is no RDMA device"
+    if any(of_pairs(machine).values()):
+        return ""
+    if not any(nic.pci for nic in nics(machine)):
+        return "no RDMA device is a PCI device"
+    if peer_memory_in(machine) and not peer_memory_by(machine):
+        return f"{MODULE} is not loaded, and there is no dma-buf"
+    return "the RDMA core has no peer memory, and there is no dma-buf"
+
+
 def there_are(machine: Machine, way: str) -> bool:
     return any(way in ways for ways in of_pairs(machine).values())
 
 
 def dma_buf_serves(machine: Machine) -> bool:
-    """Whether each GPU reaches some RDMA device by dma-buf: programs that use it need nothing else."""
+    """Whether each GPU reaches some RDMA device by dma-buf: programs that use it need no more."""
     pairs = of_pairs(machine)
     reached = {gpu for (gpu, _), ways in pairs.items() if DMA_BUF in ways}
     return bool(pairs) and reached == {gpu for gpu, _ in pairs}

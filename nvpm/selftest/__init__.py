@@ -9,6 +9,6 @@ class Failure(Exception):
 class Absent(Exception):
     """Something that every pair needs is not there: what, and what to do."""
 
-    def __init__(self, what, advice):
+    def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)
         self.what, self.advice = what, advice

@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What of <infiniband/verbs.h> is used, with its names: structures and numbers that have been the same since libibverbs 1.1.
-tests/nvpm/test_layout.py compares them with the header."""
+"""What of <infiniband/verbs.h> is used, with its names: structures and numbers that have been the
+same since libibverbs 1.1. tests/nvpm/test_layout.py compares them with the header."""
 
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
+from typing import Any, Dict, List, Tuple
 
 IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ = 1, 2, 4
 IBV_QPT_RC = 2
 IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS = 1, 2, 3
-IBV_QP_STATE, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_AV = (
-    1 << 0,
-    1 << 3,
-    1 << 4,
-    1 << 5,
-    1 << 7,
-)
-IBV_QP_PATH_MTU, IBV_QP_TIMEOUT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN = (
-    1 << 8,
-    1 << 9,
-    1 << 10,
-    1 << 11,
-    1 << 12,
-)
-(
-    IBV_QP_MAX_QP_RD_ATOMIC,
-    IBV_QP_MIN_RNR_TIMER,
-    IBV_QP_SQ_PSN,
-    IBV_QP_MAX_DEST_RD_ATOMIC,
-    IBV_QP_DEST_QPN,
-) = 1 << 13, 1 << 15, 1 << 16, 1 << 17, 1 << 20
+IBV_QP_STATE = 1 << 0
+IBV_QP_ACCESS_FLAGS = 1 << 3
+IBV_QP_PKEY_INDEX = 1 << 4
+IBV_QP_PORT = 1 << 5
+IBV_QP_AV = 1 << 7
+IBV_QP_PATH_MTU = 1 << 8
+IBV_QP_TIMEOUT = 1 << 9
+IBV_QP_RETRY_CNT = 1 << 10
+IBV_QP_RNR_RETRY = 1 << 11
+IBV_QP_RQ_PSN = 1 << 12
+IBV_QP_MAX_QP_RD_ATOMIC = 1 << 13
+IBV_QP_MIN_RNR_TIMER = 1 << 15
+IBV_QP_SQ_PSN = 1 << 16
+IBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17
+IBV_QP_DEST_QPN = 1 << 20
 IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ = 0, 4
 IBV_SEND_SIGNALED = 2
 IBV_QPF_GRH_REQUIRED = 1
@@ -59,7 +54,7 @@ IBV_WC = [
     "GENERAL_ERR",
 ]
 
-TYPES = {
+TYPES: Dict[str, Any] = {
     "u8": ctypes.c_uint8,
     "u16": ctypes.c_uint16,
     "u32": ctypes.c_uint32,
@@ -71,22 +66,26 @@ TYPES = {
 }
 
 
-def structure(name, text, base=ctypes.Structure):
-    """The TEXT has fields as in C: `TYPE NAME...;`, and [N] behind the name of an array. What begins with _ is not used."""
-    fields = []
+def structure(name: str, text: str, base: Any = ctypes.Structure) -> Any:
+    """The TEXT has fields as in C: `TYPE NAME...;`, and [N] behind the name of an array. What
+    begins with _ is not used."""
+    fields: List[Tuple[str, Any]] = []
     for kind, *names in (part.split() for part in text.split(";")):
         for field, _, number in (one.rstrip("]").partition("[") for one in names):
             fields.append((field, TYPES[kind] * int(number) if number else TYPES[kind]))
     TYPES[name] = type(name, (base,), {"_fields_": fields})
-    TYPES[name + "*"] = POINTER(TYPES[name])
+    TYPES[f"{name}*"] = POINTER(TYPES[name])
     return TYPES[name]
 
 
 # What an older library does not fill in comes last.
 ibv_port_attr = structure(
     "ibv_port_attr",
-    """int state max_mtu active_mtu gid_tbl_len; u32 port_cap_flags max_msg_sz bad_pkey_cntr qkey_viol_cntr;
-    u16 pkey_tbl_len lid sm_lid; u8 lmc max_vl_num sm_sl subnet_timeout init_type_reply active_width active_speed phys_state link_layer flags;
+    """int state max_mtu active_mtu gid_tbl_len;
+    u32 port_cap_flags max_msg_sz bad_pkey_cntr qkey_viol_cntr;
+    u16 pkey_tbl_len lid sm_lid;
+    u8 lmc max_vl_num sm_sl subnet_timeout init_type_reply active_width active_speed;
+    u8 phys_state link_layer flags;
     u16 port_cap_flags2; u32 active_speed_ex""",
 )
 ibv_pd = structure("ibv_pd", "pointer context; u32 handle")
@@ -110,9 +109,13 @@ ibv_ah_attr = structure(
 # What an older library does not look at comes last.
 ibv_qp_attr = structure(
     "ibv_qp_attr",
-    """int qp_state cur_qp_state path_mtu path_mig_state; u32 qkey rq_psn sq_psn dest_qp_num;
-    unsigned qp_access_flags; ibv_qp_cap cap; ibv_ah_attr ah_attr alt_ah_attr; u16 pkey_index alt_pkey_index;
-    u8 en_sqd_async_notify sq_draining max_rd_atomic max_dest_rd_atomic min_rnr_timer port_num timeout retry_cnt rnr_retry alt_port_num alt_timeout;
+    """int qp_state cur_qp_state path_mtu path_mig_state;
+    u32 qkey rq_psn sq_psn dest_qp_num;
+    unsigned qp_access_flags; ibv_qp_cap cap;
+    ibv_ah_attr ah_attr alt_ah_attr;
+    u16 pkey_index alt_pkey_index;
+    u8 en_sqd_async_notify sq_draining max_rd_atomic max_dest_rd_atomic min_rnr_timer;
+    u8 port_num timeout retry_cnt rnr_retry alt_port_num alt_timeout;
     u32 rate_limit""",
 )
 ibv_sge = structure("ibv_sge", "u64 addr; u32 length lkey")
@@ -121,12 +124,14 @@ _rdma = structure("rdma", "u64 remote_addr; u32 rkey")
 _wr = structure("wr", "rdma rdma; u64 _atomic[4]", ctypes.Union)
 ibv_send_wr = structure(
     "ibv_send_wr",
-    """u64 wr_id; pointer next; ibv_sge* sg_list; int num_sge opcode; unsigned send_flags; u32 imm_data; wr wr; u64 qp_type;
+    """u64 wr_id; pointer next; ibv_sge* sg_list; int num_sge opcode;
+    unsigned send_flags; u32 imm_data; wr wr; u64 qp_type;
     u64 bind_mw[6]""",
 )
 ibv_wc = structure(
     "ibv_wc",
-    """u64 wr_id; int status opcode; u32 vendor_err byte_len imm_data qp_num src_qp; unsigned wc_flags; u16 pkey_index slid;
+    """u64 wr_id; int status opcode; u32 vendor_err byte_len imm_data qp_num src_qp;
+    unsigned wc_flags; u16 pkey_index slid;
     u8 sl dlid_path_bits""",
 )
 # Inline functions of the header call these two, which the device's driver has left in the context.
@@ -136,6 +141,7 @@ post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(
 )
 ibv_context_ops = structure(
     "ibv_context_ops",
-    "pointer _before_poll_cq[11]; poll_cq poll_cq; pointer _before_post_send[13]; post_send post_send; pointer _behind[6]",
+    "pointer _before_poll_cq[11]; poll_cq poll_cq; pointer _before_post_send[13]; "
+    "post_send post_send; pointer _behind[6]",
 )
 ibv_context = structure("ibv_context", "pointer device; ibv_context_ops ops; int cmd_fd")

@@ -6,45 +6,58 @@ import os
 import re
 import signal
 import sys
+from typing import Callable, List, NamedTuple, NoReturn, Optional, Set, Tuple, TypeVar
 
+from .. import dma_buf, ways
 from ..commands import Parser
-from ..fact import BAD, WARN, bad
+from ..fact import BAD, WARN, Fact, bad
+from ..machine import Machine
 from . import Absent, cuda, printers, verbs
-from .port import usable_port
+from .port import Port, usable_port
 from .trial import Trial
 
 # 2 is that of wrong options.
 PASSED, FAILED, NOTHING = 0, 1, 3
 
 LARGEST = 1 << 30
-NO_GPU = "See lspci -d 10de: and nvidia-smi: is the driver loaded, CUDA_VISIBLE_DEVICES not empty, the GPU given to this container?"
-NO_DEVICE = "See /sys/class/infiniband; load the device's driver and ib_uverbs. In a container: give it /dev/infiniband."
+SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 
-# Neither what programs look for nor what the next boot does has a part in whether memory can be registered now.
-ELSEWHERE = (("detection", None), ("module", "on boot"))
+NO_GPU = (
+    "See lspci -d 10de: and nvidia-smi: is the driver loaded, CUDA_VISIBLE_DEVICES not empty, "
+    "the GPU given to this container?"
+)
+NO_DEVICE = (
+    "See /sys/class/infiniband; load the device's driver and ib_uverbs. "
+    "In a container: give it /dev/infiniband."
+)
+NO_PORT = Absent("no RDMA device with an active port", "Bring a link up: ibstat, ip link.")
+NO_STATUS = bad("status", "status", "does not answer", "nvpm status says why.")
+
+Found = TypeVar("Found")
 
 
-def size(text):
+def size(text: str) -> int:
     found = re.match("([0-9]{1,12})([KMG]?)$", text)
-    number = (
-        int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)] if found else 0
-    )
+    number = int(found[1]) << SHIFTS[found[2]] if found else 0
     if not 1 <= number <= LARGEST:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size from 1 to 1G")
     return number
 
 
-def natural(text):
+def natural(text: str) -> int:
     if not re.match("[0-9]{1,10}$", text):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number")
     return int(text)
 
 
-def read_options(words):
+def read_options(machine: Machine, words: List[str]) -> argparse.Namespace:
     parser = Parser(
         "selftest",
-        "For each GPU and each RDMA device with an active port: allocates GPU memory, registers it, moves a pattern through the device both ways, compares, frees the memory while it is registered.",
-        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to test.",
+        "For each GPU and each RDMA device with an active port: allocates GPU memory, registers "
+        "it, moves a pattern through the device both ways, compares, frees the memory while it is "
+        "registered.",
+        "Exit codes: 0 each pair passed, 1 some did not, 2 wrong options, 3 there is nothing to "
+        "test.",
     )
     parser.add_argument(
         "--size",
@@ -71,81 +84,102 @@ def read_options(words):
         help="for the transfers of a pair; 30",
     )
     parser.add_argument("--json", action="store_true", help="one object for machines")
-    return parser.parse_args(words)
+    return parser.read(machine, words)
 
 
-def find_gpus(wanted):
-    """All GPUs, and those to test."""
+# ---- what there is to test ----
+
+
+class Gpus(NamedTuple):
+    all: List[cuda.Gpu]
+    chosen: List[cuda.Gpu]
+
+
+class Ports(NamedTuple):
+    library: verbs.Library
+    devices: List[str]
+    ports: List[Port]
+    # Names of devices, and why.
+    not_tested: List[Tuple[str, str]]
+
+
+def find_gpus(wanted: Optional[str]) -> Gpus:
     gpus = cuda.Library().gpus()
-    chosen = [gpu for gpu in gpus if not wanted or wanted.lower() in (str(gpu.index), gpu.pci)]
     if not gpus:
         raise Absent("no GPU", NO_GPU)
+    if wanted is None:
+        return Gpus(gpus, gpus)
+    chosen = [gpu for gpu in gpus if wanted.lower() in ("", str(gpu.index), gpu.pci)]
     if not chosen:
-        raise Absent(
-            "no GPU " + wanted,
-            "These are there: " + ", ".join("%d (%s)" % (gpu.index, gpu.pci) for gpu in gpus),
-        )
-    return gpus, chosen
+        there = ", ".join(f"{gpu.index} ({gpu.pci})" for gpu in gpus)
+        raise Absent(f"no GPU {wanted}", f"These are there: {there}")
+    return Gpus(gpus, chosen)
 
 
-def find_ports(machine, wanted, say_not_tested):
-    """The library, the names of all RDMA devices, and the ports to test. There may be none."""
+def find_ports(machine: Machine, wanted: Optional[str]) -> Ports:
     library = verbs.Library()
     names = library.device_names()
-    chosen = [name for name in names if wanted in (None, name)]
     if not names:
         raise Absent("no RDMA device", NO_DEVICE)
-    if not chosen:
-        raise Absent("no RDMA device " + wanted, "These are there: " + ", ".join(names))
-    found = [(name, *usable_port(machine, name)) for name in chosen]
-    say_not_tested += [(name, reason) for name, port, reason in found if not port]
-    return library, names, [port for _, port, _ in found if port]
+    if wanted is not None and wanted not in names:
+        raise Absent(f"no RDMA device {wanted}", "These are there: " + ", ".join(names))
+    found = Ports(library, names, [], [])
+    for name in names if wanted is None else [wanted]:
+        port, reason = usable_port(machine, name)
+        if port:
+            found.ports.append(port)
+        else:
+            found.not_tested.append((name, reason))
+    return found
 
 
-def unless_absent(missing, look, *words):
+def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[Found]:
     """What LOOK finds, or nothing. What is absent is noted, so that all of it is said at once."""
     try:
-        return look(*words)
+        return look()
     except Absent as absent:
         missing.append(absent)
         return None
 
 
-def status_facts(machine):
+# ---- what explains a failure ----
+
+
+def status_facts(machine: Machine) -> List[Fact]:
     try:
         from ..report import report
 
         return report(machine).facts
     except Exception:  # the failure is to be told, whatever is wrong with this
-        return [bad("status", "status", "does not answer", "nvpm status says why.")]
+        return [NO_STATUS]
+
+
+def matters(fact: Fact) -> bool:
+    """Neither what programs look for nor what the next boot does has a part in whether memory can
+    be registered now."""
+    return fact.section != "detection" and (fact.section, fact.name) != ("module", "on boot")
 
 
 class Reasons:
-    """The lines of `nvpm status` that explain failures. Status is asked once, when something has failed. Each line is given once: what is wrong with the module is wrong for
-    every pair."""
+    """The lines of `nvpm status` that explain failures. Status is asked once, when something has
+    failed. Each line is given once: what is wrong with the module is wrong for every pair."""
 
-    def __init__(self, machine, names):
-        self.machine, self.names, self.facts, self.said = machine, set(names), None, set()
+    def __init__(self, machine: Machine, names: List[str]) -> None:
+        self.machine, self.names = machine, set(names)
+        self.facts: Optional[List[Fact]] = None
+        self.said: Set[Fact] = set()
 
-    def of(self, *names):
-        """Of what is bad those about the module, or about one of these names; where nothing is, of what is not good."""
+    def of(self, *names: str) -> List[Fact]:
+        """Of what is bad those about the module, or about one of these names; where nothing is, of
+        what is not good."""
         if self.facts is None:
-            self.facts = [
-                fact
-                for fact in status_facts(self.machine)
-                if not any(
-                    fact.section == section and name in (None, fact.name)
-                    for section, name in ELSEWHERE
-                )
-            ]
+            self.facts = [fact for fact in status_facts(self.machine) if matters(fact)]
         others = self.names - set(names)
+        about = [
+            fact for fact in self.facts if not others & {*fact.section.split(), *fact.name.split()}
+        ]
         for verdict in (BAD, WARN):
-            found = [
-                fact
-                for fact in self.facts
-                if fact.verdict == verdict
-                and not others & set((fact.section + " " + fact.name).split())
-            ]
+            found = [fact for fact in about if fact.verdict == verdict]
             if found:
                 fresh = [fact for fact in found if fact not in self.said]
                 self.said.update(fresh)
@@ -153,36 +187,58 @@ class Reasons:
         return []
 
 
-def main(machine, words):
+# ---- the test ----
+
+
+def end_by_signal(number: int, _frame: object) -> NoReturn:
+    """As an exception, so that everything is given back."""
+    sys.exit(128 + number)
+
+
+def main(machine: Machine, words: List[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # As an exception, so that everything is given back.
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-    options, missing, passed_over, passed = read_options(words), [], [], []
+        signal.signal(number, end_by_signal)
+    options = read_options(machine, words)
     say = printers.Json() if options.json else printers.Text()
-    gpus, chosen = unless_absent(missing, find_gpus, options.gpu) or ([], [])
-    library, names, ports = unless_absent(
-        missing, find_ports, machine, options.device, passed_over
-    ) or (None, [], [])
-    if library and not ports:
-        missing.append(
-            Absent("no RDMA device with an active port", "Bring a link up: ibstat, ip link.")
-        )
-    say.begin(options, len(chosen), len(ports))
-    for device, reason in passed_over:
+    missing: List[Absent] = []
+    gpus = unless_absent(missing, lambda: find_gpus(options.gpu))
+    ports = unless_absent(missing, lambda: find_ports(machine, options.device))
+    if ports and not ports.ports:
+        missing.append(NO_PORT)
+    say.begin(options, len(gpus.chosen) if gpus else 0, len(ports.ports) if ports else 0)
+    for device, reason in ports.not_tested if ports else []:
         say.not_tested(device, reason)
-    if missing:
+    if missing or not gpus or not ports:
         say.absent(missing)
         say.end(NOTHING, 0, 0)
         return NOTHING
-    reasons = Reasons(machine, [gpu.pci for gpu in gpus] + names)
-    for gpu in chosen:
-        try:
-            for port in ports:
-                trial = Trial(machine, gpu, port, options)
-                passed.append(trial.run(library))
-                say.pair(trial, [] if passed[-1] else reasons.of(gpu.pci, port.device))
-        finally:
-            gpu.release()
+    passed = test_all(machine, gpus, ports, options, say)
     code = PASSED if all(passed) else FAILED
     say.end(code, passed.count(True), passed.count(False))
     return code
+
+
+def ways_to_test(machine: Machine, port: Port) -> List[bool]:
+    """Whether to go by dma-buf, for each way that the device has. Where it has none, the failure of
+    the first tells why."""
+    by_dma_buf = port.device in dma_buf.taken_by(machine)
+    by_pointer = ways.peer_memory_by(machine) or not by_dma_buf
+    return [way for way, there in ((False, by_pointer), (True, by_dma_buf)) if there]
+
+
+def test_all(
+    machine: Machine, gpus: Gpus, ports: Ports, options: argparse.Namespace, say: printers.Text
+) -> List[bool]:
+    """Whether each pair passed, by each way."""
+    passed = []
+    reasons = Reasons(machine, [gpu.pci for gpu in gpus.all] + ports.devices)
+    for gpu in gpus.chosen:
+        try:
+            for port in ports.ports:
+                for by_dma_buf in ways_to_test(machine, port):
+                    trial = Trial(machine, gpu, port, by_dma_buf, options)
+                    passed.append(trial.run(ports.library))
+                    say.pair(trial, [] if passed[-1] else reasons.of(gpu.pci, port.device))
+        finally:
+            gpu.release()
+    return passed

@@ -2,64 +2,56 @@
 """Ports of RDMA devices, and the addresses that they have."""
 
 import os
+from typing import Optional, Tuple
 
+from ..machine import Machine
 from . import Failure
 
 
 class Port:
-    def __init__(self, machine, path):
-        self.machine, self.path, self.device, self.number = (
-            machine,
-            path,
-            path.split("/")[-3],
-            int(os.path.basename(path)),
-        )
+    def __init__(self, machine: Machine, path: str) -> None:
+        self.machine, self.path = machine, path
+        self.device, self.number = path.split("/")[-3], int(os.path.basename(path))
         # As in "4: ACTIVE".
         self.state = self.text("state").split(" ")[-1] or "unknown"
         self.needs_gid = self.text("link_layer") != "InfiniBand"
 
-    def text(self, name):
-        return self.machine.text(self.path + "/" + name)
+    def text(self, name: str) -> str:
+        return self.machine.text(f"{self.path}/{name}")
 
-    def gid(self):
-        """Index and bytes of the GID that programs choose, too: one of RoCE v2 with an address of IPv4, then of IPv6; link-local ones last."""
+    def gid(self) -> Tuple[int, bytes]:
+        """Index and bytes of the GID that programs choose, too: one of RoCE v2 with an address of
+        IPv4, then of IPv6; link-local ones last."""
         found = []
         for index in range(256):  # an address handle has 8 bits for it
-            text = self.text("gids/%d" % index).replace(":", "")
+            text = self.text(f"gids/{index}").replace(":", "")
             if text.strip("0"):  # unused ones are zeros, or cannot be read
                 raw = bytes.fromhex(text)
-                later = (
-                    "v2" not in self.text("gid_attrs/types/%d" % index),
-                    raw[:12] != bytes(10) + b"\xff\xff",
-                    raw[:2] == b"\xfe\x80",
-                )
-                found.append((later, index, raw))
+                not_v2 = "v2" not in self.text(f"gid_attrs/types/{index}")
+                not_ipv4 = raw[:12] != bytes(10) + b"\xff\xff"
+                link_local = raw[:2] == b"\xfe\x80"
+                found.append(((not_v2, not_ipv4, link_local), index, raw))
         if not found:
             raise Failure(
-                "port %d has no GID: give its network interface an address, or set it up"
-                % self.number
+                f"port {self.number} has no GID: "
+                "give its network interface an address, or set it up"
             )
-        return min(found)[1:]
+        _, index, raw = min(found)
+        return index, raw
 
 
-def usable_port(machine, device):
+def usable_port(machine: Machine, device: str) -> Tuple[Optional[Port], str]:
     """Its first active port, or None; and why there is none to test."""
-    directory = "/sys/class/infiniband/" + device
+    directory = f"/sys/class/infiniband/{device}"
     # "1: CA" is InfiniBand and RoCE.
-    kind = machine.text(directory + "/node_type")
+    kind = machine.text(f"{directory}/node_type")
     if not kind.startswith("1"):
-        return (
-            None,
-            "its kind (%s) has no queue pairs that connect without a connection manager"
-            % (kind or "unknown"),
+        return None, (
+            f"its kind ({kind or 'unknown'}) has no queue pairs that connect "
+            "without a connection manager"
         )
-    ports = sorted(
-        (Port(machine, path) for path in machine.glob(directory + "/ports/*")),
-        key=lambda port: port.number,
-    )
-    states = (
-        ", ".join("port %d is %s" % (port.number, port.state) for port in ports) or "it has none"
-    )
-    return next(
-        (port for port in ports if port.state == "ACTIVE"), None
-    ), f"no active port ({states})"
+    ports = [Port(machine, path) for path in machine.glob(f"{directory}/ports/*")]
+    ports.sort(key=lambda port: port.number)
+    states = ", ".join(f"port {port.number} is {port.state}" for port in ports) or "it has none"
+    active = next((port for port in ports if port.state == "ACTIVE"), None)
+    return active, f"no active port ({states})"

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Prints results: for people as they come, for machines at the end."""
 
+import argparse
 import json
+from typing import Dict, List, Optional
+
+from ..fact import Fact
+from . import Absent
+from .trial import Trial
 
 SCHEMA = 1
 FREED = {
@@ -10,109 +16,116 @@ FREED = {
 }
 
 
-def amount(size):
+def amount(size: int) -> str:
     for unit, name in (20, "MiB"), (10, "KiB"):
         if size % (1 << unit) == 0:
-            return "%d %s" % (size >> unit, name)
-    return "%d bytes" % size
+            return f"{size >> unit} {name}"
+    return f"{size} bytes"
 
 
-def speed(size, seconds):
-    megabytes = size / max(seconds, 1e-9) / 1e6
-    return "%.1f GB/s" % (megabytes / 1000) if megabytes >= 1000 else f"{megabytes:.1f} MB/s"
+def rate(size: int, seconds: float) -> float:
+    """Bytes in a second."""
+    return size / max(seconds, 1e-9)
 
 
-def plural(count, what):
-    return "%d %s%s" % (count, what, "" if count == 1 else "s")
+def speed(size: int, seconds: float) -> str:
+    megabytes = rate(size, seconds) / 1e6
+    return f"{megabytes / 1000:.1f} GB/s" if megabytes >= 1000 else f"{megabytes:.1f} MB/s"
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 class Text:
-    def begin(self, options, gpus, devices):
+    def begin(self, options: argparse.Namespace, gpus: int, devices: int) -> None:
         print(
-            "nvpm selftest: %s, %s; %s each way, seed %d"
-            % (
-                plural(gpus, "GPU"),
-                plural(devices, "RDMA device"),
-                amount(options.size),
-                options.seed,
-            ),
+            f"nvpm selftest: {plural(gpus, 'GPU')}, {plural(devices, 'RDMA device')}; "
+            f"{amount(options.size)} each way, seed {options.seed}",
             flush=True,
         )
 
-    def not_tested(self, device, reason):
+    def not_tested(self, device: str, reason: str) -> None:
         print(f"      {device}: not tested: {reason}", flush=True)
 
-    def pair(self, trial, facts):
-        pair = "GPU %d %s, %s/%d" % (
-            trial.gpu.index,
-            trial.gpu.pci,
-            trial.port.device,
-            trial.port.number,
-        )
+    def pair(self, trial: Trial, facts: List[Fact]) -> None:
+        gpu, port = trial.gpu, trial.port
+        by = ", dma-buf" if trial.by_dma_buf else ""
+        pair = f"GPU {gpu.index} {gpu.pci}, {port.device}/{port.number}{by}"
         if trial.failure is None:
+            size = amount(trial.size)
             print(
-                f"  ok  {pair}: to GPU {amount(trial.size)}, {speed(trial.size, trial.to_gpu)}; from GPU {amount(trial.size)}, {speed(trial.size, trial.from_gpu)}; {FREED[trial.freed]}"
+                f"  ok  {pair}: to GPU {size}, {speed(trial.size, trial.to_gpu or 0)}; "
+                f"from GPU {size}, {speed(trial.size, trial.from_gpu or 0)}; {FREED[trial.freed]}"
             )
         else:
             print(f" !!   {pair}: {trial.failure}")
         for fact in facts:
             print(f"        status: {fact.section}: {fact.name}: {fact.value}")
             if fact.advice:
-                print("          -> " + fact.advice)
+                print(f"          -> {fact.advice}")
         print(end="", flush=True)
 
-    def absent(self, missing):
+    def absent(self, missing: List[Absent]) -> None:
         for one in missing:
             print(f"nvpm selftest: nothing was tested: {one.what}\n  -> {one.advice}")
 
-    def end(self, _code, passed, failed):
+    def end(self, _code: int, passed: int, failed: int) -> None:
         if failed:
-            print("nvpm selftest: %d of %s FAILED" % (failed, plural(passed + failed, "pair")))
+            print(f"nvpm selftest: {failed} of {plural(passed + failed, 'pair')} FAILED")
         elif passed:
-            print("nvpm selftest: passed, {}".format(plural(passed, "pair")))
+            print(f"nvpm selftest: passed, {plural(passed, 'pair')}")
 
 
-class Json:
-    """One object. Speeds are bytes in a second."""
+class Json(Text):
+    """One object."""
 
-    def __init__(self):
-        self.said = {"schema": SCHEMA, "pairs": [], "not_tested": [], "absent": []}
+    def __init__(self) -> None:
+        self.said: Dict[str, object] = {"schema": SCHEMA}
+        self.pairs: List[Dict[str, object]] = []
+        self.passed_over: List[Dict[str, str]] = []
+        self.missing: List[Dict[str, str]] = []
 
-    def begin(self, options, _gpus, _devices):
+    def begin(self, options: argparse.Namespace, _gpus: int, _devices: int) -> None:
         self.said.update(size=options.size, seed=options.seed)
 
-    def not_tested(self, device, reason):
-        self.said["not_tested"].append({"device": device, "reason": reason})
+    def not_tested(self, device: str, reason: str) -> None:
+        self.passed_over.append({"device": device, "reason": reason})
 
-    def pair(self, trial, facts):
-        to_gpu, from_gpu = (
-            seconds and int(trial.size / max(seconds, 1e-9))
-            for seconds in (trial.to_gpu, trial.from_gpu)
-        )
-        self.said["pairs"].append(
+    def pair(self, trial: Trial, facts: List[Fact]) -> None:
+        def bytes_in_a_second(seconds: Optional[float]) -> Optional[int]:
+            return None if seconds is None else int(rate(trial.size, seconds))
+
+        self.pairs.append(
             {
                 "gpu": trial.gpu.index,
                 "pci": trial.gpu.pci,
                 "device": trial.port.device,
                 "port": trial.port.number,
+                "way": "dma-buf" if trial.by_dma_buf else "pointer",
                 "passed": trial.failure is None,
                 "failure": trial.failure,
-                "to_gpu": to_gpu,
-                "from_gpu": from_gpu,
-                "freed": trial.freed,
-                "status": [
-                    {
-                        key: getattr(fact, key)
-                        for key in ("section", "name", "verdict", "value", "advice")
-                    }
-                    for fact in facts
-                ],
+                "to_gpu": bytes_in_a_second(trial.to_gpu),
+                "from_gpu": bytes_in_a_second(trial.from_gpu),
+                "freed": trial.freed or None,
+                "status": [self.line(fact) for fact in facts],
             }
         )
 
-    def absent(self, missing):
-        self.said["absent"] = [{"what": one.what, "advice": one.advice} for one in missing]
+    @staticmethod
+    def line(fact: Fact) -> Dict[str, str]:
+        return {
+            "section": fact.section,
+            "name": fact.name,
+            "verdict": fact.verdict,
+            "value": fact.value,
+            "advice": fact.advice,
+        }
 
-    def end(self, code, passed, failed):
+    def absent(self, missing: List[Absent]) -> None:
+        self.missing = [{"what": one.what, "advice": one.advice} for one in missing]
+
+    def end(self, code: int, passed: int, failed: int) -> None:
+        self.said.update(pairs=self.pairs, not_tested=self.passed_over, absent=self.missing)
         self.said.update(exit_code=code, passed=passed, failed=failed)
         print(json.dumps(self.said, indent=2, sort_keys=True))

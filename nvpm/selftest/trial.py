@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The trial of one GPU and one RDMA device: register, move, compare, free, deregister."""
+"""The trial of one GPU, one RDMA device and one way: register, move, compare, free, deregister."""
 
+import argparse
 import contextlib
 import ctypes
 import errno
 import mmap
+import os
 import random
 import resource
 import time
+from typing import Any, Optional
 
-from ..machine import MODULE, PARAMETERS
+from .. import ways
+from ..machine import PARAMETERS, Machine
 from . import Failure, abi, cuda, verbs
+from .port import Port
 
 # A transfer is made so often. The fastest counts, because the first one warms up.
 TIMES = 4
@@ -21,46 +26,58 @@ PAGE = 4096
 # With these nobody has refused anything: nobody answered.
 SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIMEOUT_ERR")
 
+NO_RIGHT = "no right to open the device: /dev/infiniband/uverbs*; root has it"
+NOT_BY_US = "GPU memory was registered, but not by nv_peer_mem, which is not loaded"
+STILL_REACHED = "the device still reaches the memory, which persistent_api_support=0 rules out"
 
-def pattern(length, *seed):
+
+def pattern(length: int, *seed: object) -> bytes:
     """Bytes that nobody writes by chance; the same for the same seed."""
     chance, part = random.Random(" ".join(map(str, seed))), 1 << 20
-    return b"".join(
-        chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part)
-    )[:length]
+    parts = (chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part))
+    return b"".join(parts)[:length]
 
 
-def poison(length):
+def poison(length: int) -> bytes:
     """The bytes in a buffer before something else arrives."""
     return b"\xdb" * length
 
 
-def difference(expected, found):
+def difference(expected: bytes, found: bytes) -> str:
     """What is wrong with the bytes that were found; empty if nothing is."""
     if expected == found:
         return ""
-    pages = [
-        at
-        for at in range(0, len(expected), PAGE)
-        if expected[at : at + PAGE] != found[at : at + PAGE]
-    ]
+    starts = range(0, len(expected), PAGE)
+    pages = [at for at in starts if expected[at : at + PAGE] != found[at : at + PAGE]]
     first = next(at for at in range(pages[0], len(expected)) if expected[at] != found[at])
-    wrong = "wrong bytes in %d of %d pages of 4 KiB" % (len(pages), -(-len(expected) // PAGE))
-    return "%s, the first at offset %d" % (
-        "nothing arrived" if found == poison(len(found)) else wrong,
-        first,
-    )
+    if found == poison(len(found)):
+        what = "nothing arrived"
+    else:
+        what = f"wrong bytes in {len(pages)} of {len(starts)} pages of 4 KiB"
+    return f"{what}, the first at offset {first}"
 
 
 class Trial:
     """What came of it, as far as it came: `to_gpu` and `from_gpu` are seconds."""
 
-    def __init__(self, machine, gpu, port, options):
-        self.machine, self.gpu, self.port = machine, gpu, port
-        self.size, self.seed, self.limit = options.size, options.seed, options.timeout
-        self.failure = self.to_gpu = self.from_gpu = self.freed = None
+    def __init__(
+        self,
+        machine: Machine,
+        gpu: cuda.Gpu,
+        port: Port,
+        by_dma_buf: bool,
+        options: argparse.Namespace,
+    ) -> None:
+        self.machine, self.gpu, self.port, self.by_dma_buf = machine, gpu, port, by_dma_buf
+        self.size: int = options.size
+        self.seed: int = options.seed
+        self.limit: int = options.timeout
+        self.failure: Optional[str] = None
+        self.to_gpu: Optional[float] = None
+        self.from_gpu: Optional[float] = None
+        self.freed = ""
 
-    def run(self, library):
+    def run(self, library: verbs.Library) -> bool:
         """Returns whether it passed."""
         try:
             # The stack gives everything back, however this ends.
@@ -77,7 +94,7 @@ class Trial:
             self.failure = self.failure or str(failure)
         return self.failure is None
 
-    def prepare(self, stack, library):
+    def prepare(self, stack: contextlib.ExitStack, library: verbs.Library) -> None:
         self.gpu.use()
         self.memory = cuda.Memory(stack, self.gpu.cuda, self.size)
         self.host = mmap.mmap(-1, self.size)
@@ -85,9 +102,7 @@ class Trial:
             self.device = verbs.Device(stack, library, self.port)
         except verbs.VerbsError as error:
             if error.errno in (errno.EACCES, errno.EPERM):
-                raise Failure(
-                    f"{error}: no right to open the device: /dev/infiniband/uverbs*; root has it"
-                )
+                raise Failure(f"{error}: {NO_RIGHT}") from error
             raise
         self.message = min(self.size, self.device.attributes.max_msg_sz or self.size)
         self.host_region = self.register_host(stack)
@@ -95,57 +110,63 @@ class Trial:
         self.queue = self.device.pair(stack)
         self.deadline = time.monotonic() + self.limit
 
-    def register_host(self, stack):
+    def register_host(self, stack: contextlib.ExitStack) -> verbs.Region:
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self.host))
         try:
-            return self.device.register(
-                stack, ctypes.addressof(ctypes.c_char.from_buffer(self.host)), self.size
-            )
+            return self.device.register(stack, address, self.size)
         except verbs.VerbsError as error:
             limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
             if error.errno == errno.ENOMEM and limit != resource.RLIM_INFINITY:
                 raise Failure(
-                    "%s of host memory: this user may lock %d KiB (ulimit -l): raise that limit, use --size with less, or be root"
-                    % (error, limit >> 10)
-                )
-            raise Failure(f"{error} of host memory")
+                    f"{error} of host memory: this user may lock {limit >> 10} KiB (ulimit -l): "
+                    "raise that limit, use --size with less, or be root"
+                ) from error
+            raise Failure(f"{error} of host memory") from error
 
-    def register_gpu(self, stack):
+    def register_gpu(self, stack: contextlib.ExitStack) -> verbs.Region:
         try:
+            if self.by_dma_buf:
+                return self.register_exported(stack)
             region = self.device.register(stack, self.memory.address, self.size)
         except verbs.VerbsError as error:
-            raise Failure(f"{error} of GPU memory")
-        if not self.machine.loaded(MODULE):
-            raise Failure("GPU memory was registered, but not by nv_peer_mem, which is not loaded")
+            raise Failure(f"{error} of GPU memory") from error
+        if not ways.peer_memory_by(self.machine):
+            raise Failure(NOT_BY_US)
         return region
 
-    def transfer(self, what, opcode, local, remote, length, offset=0):
+    def register_exported(self, stack: contextlib.ExitStack) -> verbs.Region:
+        descriptor = self.memory.exported()
+        try:
+            return self.device.register_dma_buf(stack, descriptor, self.memory.address, self.size)
+        finally:
+            # The registration has the memory now.
+            os.close(descriptor)
+
+    def transfer(
+        self, what: str, opcode: int, local: Any, remote: Any, length: int, offset: int = 0
+    ) -> str:
         """Returns the status that it ended with."""
         self.queue.post(opcode, local, remote, length, offset)
         status = self.device.completion(self.deadline)
         if status is None:
-            raise Failure("%s: no completion within %d s" % (what, self.limit))
+            raise Failure(f"{what}: no completion within {self.limit} s")
         return status
 
-    def write(self, what, local, remote):
-        """Writes it all a few times, in messages that the device takes. Returns the seconds of the fastest."""
+    def write(self, what: str, local: Any, remote: Any) -> float:
+        """Writes it all a few times, in messages that the device takes. Returns the seconds of the
+        fastest."""
         times = []
         for _ in range(TIMES):
             begun = time.monotonic()
             for offset in range(0, self.size, self.message):
-                status = self.transfer(
-                    what,
-                    abi.IBV_WR_RDMA_WRITE,
-                    local,
-                    remote,
-                    min(self.message, self.size - offset),
-                    offset,
-                )
+                length = min(self.message, self.size - offset)
+                status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
                 if status != "IBV_WC_SUCCESS":
                     raise Failure(f"{what}: the RDMA write ended with {status}")
             times.append(time.monotonic() - begun)
         return min(times)
 
-    def move_to_gpu(self):
+    def move_to_gpu(self) -> float:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "to")
         self.memory.put(poison(self.size))
         self.host[:] = data
@@ -153,7 +174,7 @@ class Trial:
         self.compare("host to GPU", data, self.memory.get())
         return seconds
 
-    def move_from_gpu(self):
+    def move_from_gpu(self) -> float:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "from")
         self.memory.put(data)
         self.host[:] = poison(self.size)
@@ -162,25 +183,24 @@ class Trial:
         return seconds
 
     @staticmethod
-    def compare(what, expected, found):
+    def compare(what: str, expected: bytes, found: bytes) -> None:
         wrong = difference(expected, found)
         if wrong:
             raise Failure(f"{what}: {wrong}")
 
-    def free(self):
-        """Frees the memory while it is registered. Only a read follows: if the device still reached memory that is no longer ours, a write would
-        damage it."""
-        what = "after cuMemFree"
+    def free(self) -> str:
+        """Frees the memory while it is registered. Only a read follows: if the device still reached
+        memory that is no longer ours, a write would damage it."""
+        what, length = "after cuMemFree", min(PROBE, self.size)
         self.memory.free()
         status = self.transfer(
-            what, abi.IBV_WR_RDMA_READ, self.host_region, self.gpu_region, min(PROBE, self.size)
+            what, abi.IBV_WR_RDMA_READ, self.host_region, self.gpu_region, length
         )
         if status in SILENCE:
             raise Failure(f"{what}: nobody answered, and nobody refused: {status}")
         if status != "IBV_WC_SUCCESS":
             return "revoked"
-        if self.machine.text(PARAMETERS + "persistent_api_support") == "0":
-            raise Failure(
-                f"{what}: the device still reaches the memory, which persistent_api_support=0 rules out"
-            )
+        revocable = self.machine.text(PARAMETERS + "persistent_api_support") == "0"
+        if revocable and not self.by_dma_buf:
+            raise Failure(f"{what}: {STILL_REACHED}")
         return "pinned"

@@ -1,35 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libibverbs. The ExitStack with which an object was made gives it back when it closes; the last made goes first."""
+"""libibverbs. The ExitStack with which an object was made gives it back when it closes; the last
+made goes first."""
 
 import ctypes
 import errno
 import os
 import time
+from contextlib import ExitStack, contextmanager
 from ctypes import POINTER, byref, c_int, c_size_t, c_uint8, c_uint64, c_void_p
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 from . import Absent, Failure, abi
+from .port import Port
 
 LIBRARY = "libibverbs.so.1"
-INSTALL = "Install the package libibverbs1 (Debian, Ubuntu), libibverbs (RHEL, SLES), or that of MLNX_OFED."
+INSTALL = (
+    "Install the package libibverbs1 (Debian, Ubuntu), libibverbs (RHEL, SLES), "
+    "or that of MLNX_OFED."
+)
 ALL = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ
+
+
+# One number has two names, and Python has chosen the one that nobody knows.
+NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
 class VerbsError(Failure):
     """As in: ibv_reg_mr: EFAULT (Bad address)"""
 
-    def __init__(self, verb, number):
-        super().__init__(f"{verb}: {errno.errorcode.get(number, number)} ({os.strerror(number)})")
-        self.errno = number
+    def __init__(self, verb: str, number: int) -> None:
+        self.errno, self.name = number, NAMES.get(number, str(number))
+        super().__init__(f"{verb}: {self.name} ({os.strerror(number)})")
 
 
-def not_null(found, verb, _arguments):
+def not_null(found: Any, verb: Any, _arguments: Any) -> Any:
     """For verbs that return an object, or NULL and errno."""
     if not found:
         raise VerbsError(verb.__name__, ctypes.get_errno())
     return found
 
 
-def zero(found, verb, _arguments):
+def zero(found: int, verb: Any, _arguments: Any) -> None:
     """For verbs that return 0, or an error number; some return -1 and errno."""
     if found:
         raise VerbsError(verb.__name__, found if found > 0 else ctypes.get_errno())
@@ -38,11 +49,11 @@ def zero(found, verb, _arguments):
 class Library:
     """Each verb with the types of what it takes and returns."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         try:
             self.library = ctypes.CDLL(LIBRARY, use_errno=True)
         except OSError as error:
-            raise Absent(f"no {LIBRARY} ({error})", INSTALL)
+            raise Absent(f"no {LIBRARY} ({error})", INSTALL) from error
         self.get_device_list = self.verb(
             "get_device_list", not_null, POINTER(c_void_p), POINTER(c_int)
         )
@@ -59,17 +70,19 @@ class Library:
             "reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int
         )
         # Since rdma-core 34.
-        self.reg_dmabuf_mr = hasattr(self.library, "ibv_reg_dmabuf_mr") and self.verb(
-            "reg_dmabuf_mr",
-            not_null,
-            POINTER(abi.ibv_mr),
-            c_void_p,
-            c_uint64,
-            c_size_t,
-            c_uint64,
-            c_int,
-            c_int,
-        )
+        self.reg_dmabuf_mr: Any = None
+        if hasattr(self.library, "ibv_reg_dmabuf_mr"):
+            self.reg_dmabuf_mr = self.verb(
+                "reg_dmabuf_mr",
+                not_null,
+                POINTER(abi.ibv_mr),
+                c_void_p,
+                c_uint64,
+                c_size_t,
+                c_uint64,
+                c_int,
+                c_int,
+            )
         self.dereg_mr = self.verb("dereg_mr", zero, c_int, c_void_p)
         self.create_cq = self.verb(
             "create_cq", not_null, c_void_p, c_void_p, c_int, c_void_p, c_void_p, c_int
@@ -83,46 +96,45 @@ class Library:
             "modify_qp", zero, c_int, c_void_p, POINTER(abi.ibv_qp_attr), c_int
         )
 
-    def verb(self, name, check, result, *arguments):
-        function = getattr(self.library, "ibv_" + name)
+    def verb(
+        self, name: str, check: Optional[Callable[..., Any]], result: Any, *arguments: Any
+    ) -> Any:
+        function = getattr(self.library, f"ibv_{name}")
         function.restype, function.argtypes = result, arguments
         if check:
             function.errcheck = check
         return function
 
-    def devices(self, look):
-        """LOOK at pairs of names and devices, which are valid until it returns."""
+    @contextmanager
+    def devices(self) -> Iterator[List[Tuple[str, Any]]]:
+        """Pairs of names and devices, which are valid within the block."""
         count = c_int()
         found = self.get_device_list(byref(count))
         try:
-            return look(
-                [
-                    (os.fsdecode(self.get_device_name(found[index])), found[index])
-                    for index in range(count.value)
-                ]
-            )
+            those = [found[index] for index in range(count.value)]
+            yield [(os.fsdecode(self.get_device_name(device)), device) for device in those]
         finally:
             self.free_device_list(found)
 
-    def device_names(self):
+    def device_names(self) -> List[str]:
         try:
-            return self.devices(lambda pairs: [name for name, _ in pairs])
+            with self.devices() as pairs:
+                return [name for name, _ in pairs]
         except VerbsError:
             return []  # the kernel has no verbs
 
-    def open(self, wanted):
-        found = self.devices(
-            lambda pairs: [self.open_device(device) for name, device in pairs if name == wanted]
-        )
-        if not found:
-            raise Failure("the device has gone away")
-        return found[0]
+    def open(self, wanted: str) -> Any:
+        with self.devices() as pairs:
+            for name, device in pairs:
+                if name == wanted:
+                    return self.open_device(device)
+        raise Failure("the device has gone away")
 
 
 class Device:
     """An open device, with a protection domain and a completion queue."""
 
-    def __init__(self, stack, library, port):
+    def __init__(self, stack: ExitStack, library: Library, port: Port) -> None:
         self.library, self.port = library, port
         self.context = library.open(port.device)
         stack.callback(library.close_device, self.context)
@@ -133,19 +145,31 @@ class Device:
         self.attributes = abi.ibv_port_attr()
         library.query_port(self.context, port.number, byref(self.attributes))
 
-    def register(self, stack, address, length):
+    def register(self, stack: ExitStack, address: int, length: int) -> "Region":
         region = self.library.reg_mr(self.pd, address, length, ALL)
-        stack.callback(self.library.dereg_mr, region)
-        return region.contents
+        return self.registered(stack, region, address)
 
-    def pair(self, stack):
+    def register_dma_buf(
+        self, stack: ExitStack, descriptor: int, address: int, length: int
+    ) -> "Region":
+        """Of the dma-buf its first LENGTH bytes, which devices then find at ADDRESS."""
+        if not self.library.reg_dmabuf_mr:
+            raise Failure(f"{LIBRARY} has no ibv_reg_dmabuf_mr: it is older than rdma-core 34")
+        region = self.library.reg_dmabuf_mr(self.pd, 0, length, address, descriptor, ALL)
+        return self.registered(stack, region, address)
+
+    def registered(self, stack: ExitStack, region: Any, address: int) -> "Region":
+        stack.callback(self.library.dereg_mr, region)
+        return Region(address, region.contents.lkey, region.contents.rkey)
+
+    def pair(self, stack: ExitStack) -> "QueuePair":
         """A queue pair that is connected to another one of this port."""
         one, other = QueuePair(stack, self), QueuePair(stack, self)
         one.connect(other)
         other.connect(one)
         return one
 
-    def completion(self, deadline):
+    def completion(self, deadline: float) -> Optional[str]:
         """The name of the next completion's status; None if there is none in time."""
         found, begun = abi.ibv_wc(), time.monotonic()
         while True:
@@ -153,7 +177,8 @@ class Device:
             if count < 0:
                 raise Failure("ibv_poll_cq() fails")
             if count:
-                return "IBV_WC_" + dict(enumerate(abi.IBV_WC)).get(found.status, str(found.status))
+                name = dict(enumerate(abi.IBV_WC)).get(found.status, str(found.status))
+                return f"IBV_WC_{name}"
             if time.monotonic() > deadline:
                 return None
             # A fast transfer is measured; a slow one leaves the processor alone.
@@ -161,24 +186,30 @@ class Device:
                 time.sleep(0.001)
 
 
+class Region(NamedTuple):
+    """What is registered. libibverbs writes another address into that of a dma-buf."""
+
+    addr: int
+    lkey: int
+    rkey: int
+
+
 class QueuePair:
-    def __init__(self, stack, device):
+    def __init__(self, stack: ExitStack, device: Device) -> None:
         self.device, self.library = device, device.library
         init = abi.ibv_qp_init_attr(send_cq=device.cq, recv_cq=device.cq, qp_type=abi.IBV_QPT_RC)
-        init.cap.max_send_wr = init.cap.max_recv_wr = init.cap.max_send_sge = (
-            init.cap.max_recv_sge
-        ) = 1
+        init.cap.max_send_wr = init.cap.max_recv_wr = 1
+        init.cap.max_send_sge = init.cap.max_recv_sge = 1
         self.qp = self.library.create_qp(device.pd, byref(init))
         stack.callback(self.library.destroy_qp, self.qp)
         self.number = self.qp.contents.qp_num
         self.first_packet = self.number & 0xFFFFFF  # any number would do
 
-    def modify(self, state, mask, **values):
-        self.library.modify_qp(
-            self.qp, byref(abi.ibv_qp_attr(qp_state=state, **values)), mask | abi.IBV_QP_STATE
-        )
+    def modify(self, state: int, mask: int, **values: Any) -> None:
+        attributes = abi.ibv_qp_attr(qp_state=state, **values)
+        self.library.modify_qp(self.qp, byref(attributes), mask | abi.IBV_QP_STATE)
 
-    def connect(self, other):
+    def connect(self, other: "QueuePair") -> None:
         self.modify(
             abi.IBV_QPS_INIT,
             abi.IBV_QP_PKEY_INDEX | abi.IBV_QP_PORT | abi.IBV_QP_ACCESS_FLAGS,
@@ -215,8 +246,9 @@ class QueuePair:
             max_rd_atomic=1,
         )
 
-    def route(self):
-        """To this very port: by LID on InfiniBand; by GID elsewhere, and where a subnet demands it."""
+    def route(self) -> Any:
+        """To this very port: by LID on InfiniBand; by GID elsewhere, and where a subnet demands
+        it."""
         port, attributes = self.device.port, self.device.attributes
         route = abi.ibv_ah_attr(port_num=port.number, dlid=attributes.lid)
         if port.needs_gid or attributes.flags & abi.IBV_QPF_GRH_REQUIRED:
@@ -225,7 +257,7 @@ class QueuePair:
             route.grh.dgid.raw[:] = raw
         return route
 
-    def post(self, opcode, local, remote, length, offset):
+    def post(self, opcode: int, local: Any, remote: Any, length: int, offset: int) -> None:
         element = abi.ibv_sge(addr=local.addr + offset, length=length, lkey=local.lkey)
         request = abi.ibv_send_wr(
             sg_list=ctypes.pointer(element),

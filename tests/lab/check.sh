@@ -89,6 +89,7 @@ check_version() {
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	[ -n "$version" ]
 	head -n 1 debian/changelog | grep -F "nvidia-peer-memory ($version-"
+	grep -x "VERSION = \"$version\"" nvpm/__init__.py
 }
 
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
@@ -98,6 +99,7 @@ check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 check_python() {
 	ruff format --no-cache --diff nvpm tests/nvpm
 	ruff check --no-cache nvpm tests/nvpm
+	mypy
 }
 
 # Each way in which a guest can fail does fail.

@@ -52,7 +52,7 @@ from nvpm import machine as subject
 
 HERE = Path(__file__).resolve().parent
 TOOLS = ("modinfo", "mokutil", "ofed_info", "rpm", "systemctl")
-FORMS = ("status", "status --json", "status --prometheus")
+FORMS = ("status --all", "status --json", "status --prometheus")
 
 FACT = re.compile(r"(good|warn|bad|none) (\S+?)(?:: (.*?))?(?: -> (.*))?")
 SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z]+)="((?:[^"\\\n]|\\[\\"n])*)"\})? (\d+)')
@@ -91,6 +91,8 @@ def check_json(said):
         "exit_code",
         "to_do",
         "facts",
+        "ways",
+        "programs",
     }, said
     assert (said["schema"], said["host"]) == (2, "machine") and said["kernel"], said
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", said["time"]), said["time"]
@@ -113,6 +115,9 @@ def check_json(said):
 def check_text(said, text):
     """What status says to people is what it says to machines."""
     lines = text.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("nv_peer_mem: "))
+    answer, lines = lines[: first - 1], lines[first:]
+    assert 1 <= len(answer) <= 12 and max(map(len, answer)) <= 100, answer
     assert lines[0].startswith(f"nv_peer_mem: {said['state']}; "), lines[0]
     for fact in said["facts"]:
         section, name, value = fact["section"], fact["name"], str(fact["value"])
@@ -259,8 +264,13 @@ class Look:
 
     def read_status(self, codes, outputs):
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
-        code = 0 if (modules / "nv_peer_mem").exists() else 3 if modules.exists() else 4
         said = json.loads(outputs[1])
+        state = next(fact for fact in said["facts"] if fact["id"] == "module/state")
+        # Nobody misses a module that is no defect.
+        no_way = not any(pair["ways"] for pair in said["ways"])
+        missed = said["state"] != "running" and (no_way or state["verdict"] in ("warn", "bad"))
+        code = (3 if missed else 0) if modules.exists() else 4
+        assert (modules / "nv_peer_mem").exists() == (said["state"] == "running"), said["state"]
         assert [*codes, said["exit_code"]] == [code, code, 0, code], (
             f"exit codes {codes}, {said['exit_code']} of {code}"
         )

@@ -44,7 +44,7 @@ def test_in_the_sources(tmp_path):
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")
     lines = [
         f"{ALIASES['@conf']} = ONBOOT=no",
-        "$ nvpm status",
+        "$ nvpm status --all",
         "line on boot no: ONBOOT=no in /etc/infiniband/nv_peer_mem.conf",
     ]
     assert not player.play(list(enumerate(lines, 1)))

@@ -33,7 +33,7 @@ for support in 1 0; do
 	equal "$support: the driver says the same" "-22" "$(answers | cut -d' ' -f2 | sort -u)"
 	equal "$support: no failure is counted" '' "$(grep -lvx 0 /sys/module/nv_peer_mem/statistics/failed_*)"
 
-	/etc/init.d/nv_peer_mem status >/tmp/status || true
+	/etc/init.d/nv_peer_mem status --all >/tmp/status || true
 	check "$support: status names the driver" grep -qE "^  ok  nvidia +loaded, version $(cat /sys/module/nvidia/version)$" /tmp/status
 	check "$support: and its flavour" grep -qE '^  ok  flavour +proprietary$' /tmp/status
 	check "$support: and the GPU" grep -qx '      0001:00:00.0' /tmp/status

@@ -17,7 +17,8 @@ declare -A called=(
 # serves EXIT_CODE VERB [PATTERN...]: what the service does, and says.
 serves() {
 	local rc=0 pattern
-	"$service" "$2" >/tmp/said 2>&1 || rc=$?
+	# shellcheck disable=SC2086 # words
+	"$service" $2 >/tmp/said 2>&1 || rc=$?
 	cat /tmp/said
 	equal "$2: exit code" "$1" "$rc"
 	for pattern in "${@:3}"; do check "$2: it says '$pattern'" grep -qE -- "$pattern" /tmp/said; done
@@ -38,7 +39,7 @@ unload_core() {
 }
 
 # Nothing is loaded yet: what is needed comes along.
-serves 3 status 'not running' 'not loaded' 'nv_peer_mem start'
+serves 3 'status --all' 'not running' 'not loaded' 'nv_peer_mem start'
 echo 'options nv_peer_mem persistent_api_support=2' >"$options"
 serves 1 start 'the values of this parameter are 0 and 1' 'grep -r nv_peer_mem /etc/modprobe.d'
 rm "$options"
@@ -57,7 +58,7 @@ unload_gpu
 if [ "$rust" = in-kernel ]; then
 	load_flavour closed
 	serves 1 start 'from proprietary module nvidia' 'Build it again, and it does without them: make && make install'
-	serves 3 status 'rust +in-kernel' '!!  flavour +proprietary' 'make && make install'
+	serves 3 'status --all' 'rust +in-kernel' '!!  flavour +proprietary' 'make && make install'
 	unload_gpu
 fi
 
@@ -79,7 +80,7 @@ load_rdma
 serves 0 start 'loaded, version'
 serves 0 start 'loaded already'
 wait_for "the GPU" test -c /dev/nvidia-lab
-serves 0 status 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
+serves 0 'status --all' 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer memory +yes, in ib_core' \
 	'ok  client nv_mem +persistent' 'ok  client nv_mem_revocable +revocable' "ok  flavour +${called[$(flavour)]}" "   rust +$rust: " \
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
 	'0000:[0-9a-f:.]+ +PHB +rxe0'
@@ -92,9 +93,9 @@ sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 # A registration holds the module; whoever holds it is named.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
 figures regions=2 bytes=$((2 * 5 * 65536))
-serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs\)"
+serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs, user root\)"
 serves 1 restart 'registrations of GPU memory: 2'
-serves 0 status 'regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
+serves 0 'status --all' 'regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
 check "the registrations end" ended_well
 figures regions=0 bytes=0 registrations=2 revocations=0
 
@@ -116,7 +117,7 @@ with fail 'get_pages ENOTSUPP 1' registers "a registration fails" EOPNOTSUPP
 with fail 'get_pages EBUSY 1' registers "a registration fails" EBUSY
 check "memory that is not the GPU's" gpuverbs probe --parts hole:64K --expect EFAULT
 figures revocations=1 regions=0 bytes=0 failed_no_memory=1 failed_not_supported=1 failed_driver=1 failed_freed=0
-serves 0 status 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
+serves 0 'status --all' 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
 	'revocations +1' ' !  failed_no_memory +1' 'BAR1'
 serves 0 restart 'unloaded' 'loaded, version'
 figures failed_no_memory=0

@@ -29,10 +29,17 @@ GPUS = int(os.environ.get("GPUS", "1"))
 HCAS = os.environ.get("HCAS", "mlx5_0").split()
 LID, MTU, LONGEST = 7, 4, 1 << (20 if TOLD == "short" else 30)
 IPV4 = bytes(10) + b"\xff\xff" + bytes([10, 0, 0, 1])
-ERRORS = {2: b"CUDA_ERROR_OUT_OF_MEMORY", 100: b"CUDA_ERROR_NO_DEVICE", 999: b"CUDA_ERROR_UNKNOWN"}
+ERRORS = {
+    801: b"CUDA_ERROR_NOT_SUPPORTED",
+    2: b"CUDA_ERROR_OUT_OF_MEMORY",
+    100: b"CUDA_ERROR_NO_DEVICE",
+    999: b"CUDA_ERROR_UNKNOWN",
+}
 
 objects = Counter()
 buffers, freed, pending, regions, qps = [], [], [], {}, []
+# Descriptors of dma-bufs and what memory they are of; keys of what was registered so.
+exported, by_dma_buf = {}, set()
 
 
 def rule(kept, text):
@@ -44,6 +51,7 @@ def rule(kept, text):
 @atexit.register
 def left():
     rule(not +objects, f"not given back: {+objects}")
+    rule(not [fd for fd in exported if os.path.exists(f"/proc/self/fd/{fd}")], "a descriptor")
 
 
 def made(what, value=None):
@@ -111,6 +119,15 @@ class Cuda:
     def cuPointerSetAttribute(self, value, attribute, address):
         rule(attribute == 6 and value.value == 1 and gpu_memory_at(address), "sync_memops")
 
+    def cuMemGetHandleForAddressRange(self, descriptor, address, size, kind, flags):
+        found = gpu_memory_at(address)
+        rule(found and found not in freed and (kind, flags) == (1, 0), "exported what is none")
+        rule(address == ctypes.addressof(found) and size <= len(found), "whole blocks")
+        if TOLD == "no_export":
+            return 801
+        descriptor.value = os.memfd_create("dma-buf")
+        exported[descriptor.value] = address
+
     def cuMemcpyHtoD_v2(self, to, data, size):
         self.copy(to, to, data, size)
 
@@ -132,7 +149,8 @@ def reach(key, address, length):
     rule(key in regions, "a key that is none")
     start, end = regions[key]
     rule(start <= address and address + length <= end, "outside of a region")
-    return None if gpu_memory_at(start) in freed and TOLD != "pinned" else address
+    stays = TOLD == "pinned" or key in by_dma_buf
+    return None if gpu_memory_at(start) in freed and not stays else address
 
 
 @abi.poll_cq
@@ -232,8 +250,17 @@ class Verbs:
             os.kill(os.getpid(), signal.SIGSEGV)
         if TOLD == "no_dma_buf":
             return failed(errno.EOPNOTSUPP)
-        rule((offset, length, iova, access) == (0, 4096, 0, 1), "a question")
-        return failed(errno.EBADF) if descriptor == -1 else None
+        if descriptor == -1:
+            rule((offset, length, iova, access) == (0, 4096, 0, 1), "a question")
+            return failed(errno.EBADF)
+        rule(exported.get(descriptor) == iova and (offset, access) == (0, 7), "of an export")
+        os.fstat(descriptor)
+        key = 0x70 + len(regions)
+        regions[key] = iova, iova + length
+        by_dma_buf.add(key)
+        # As libibverbs does: the address is that within the dma-buf.
+        mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
+        return made("region", ctypes.pointer(mr))
 
     def ibv_dereg_mr(self, region):
         rule(not qps, "queue pairs go before the memory that they reach")

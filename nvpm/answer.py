@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a person wants to know first, on one screen: whether GPU memory can be registered here, by
+which ways, which programs find one, and the first thing to do where something is in the way."""
+
+import re
+import textwrap
+from typing import Dict, Iterable, Iterator, List, Optional
+
+from . import detection, dma_buf, ways
+from .driver import flavour, version
+from .fact import BAD, Fact, to_do
+from .machine import Machine
+from .pci import gpus, nics
+from .report import Report
+from .ways import DMA_BUF
+
+# The lines of the answer, whatever is on the node, and their columns.
+HEIGHT, WIDTH = 12, 100
+# Where what stands behind a name begins.
+NAME = 14
+
+
+# What a registration stands on, from the ground up: what the identifiers of facts begin with.
+GROUND = (
+    "gpu",
+    "driver/nvidia/",
+    "driver/flavour/",
+    "rdma_device",
+    "rdma_core/",
+    "driver/",
+    "machine/",
+    "module/",
+    "security/",
+)
+
+
+def headline(machine: Machine) -> str:
+    """Yes and how, or no and why."""
+    obstacle = ways.in_the_way(machine)
+    if obstacle:
+        return f"GPU memory cannot be registered for RDMA here: {obstacle}."
+    peer, by_dma_buf = ways.peer_memory_by(machine), ways.there_are(machine, DMA_BUF)
+    if peer and by_dma_buf:
+        how = f"by pointer (ibv_reg_mr, {peer}) and as dma-buf"
+    elif peer:
+        how = f"by pointer (ibv_reg_mr, {peer}); there is no dma-buf"
+    else:
+        how = "as dma-buf only: ibv_reg_mr of a pointer is refused"
+    return f"GPU memory can be registered for RDMA here, {how}."
+
+
+def gpu_numbers(machine: Machine) -> Dict[str, int]:
+    """As nvidia-smi numbers them: in the order of their addresses."""
+    return {gpu.name: number for number, gpu in enumerate(ways.usable_gpus(machine))}
+
+
+def gpu_text(machine: Machine) -> str:
+    found = gpus(machine)
+    if not found:
+        return "none"
+    models = [gpu.model() or "GPU of no known model" for gpu in found]
+    counted = [f"{models.count(model)} x {model}" for model in dict.fromkeys(models)]
+    driver = f"driver {version(machine)}, {flavour(machine)}" if machine.loaded("nvidia") else ""
+    return ", ".join([*counted, *filter(None, [driver])])
+
+
+def device_text(machine: Machine) -> str:
+    names = [nic.name for nic in nics(machine)]
+    return f"{len(names)}: {', '.join(folded(names))}" if names else "none"
+
+
+def way_lines(machine: Machine) -> Iterator[str]:
+    """A line for the GPUs and devices that have the same ways."""
+    numbers, groups = gpu_numbers(machine), ways.grouped(machine)
+    every_gpu = len(numbers)
+    every_nic = len(nics(machine))
+    for group in groups:
+        if len(group.gpus) == every_gpu:
+            gpu_names = "all GPUs" if every_gpu > 1 else "GPU 0"
+        else:
+            gpu_names = "GPU " + ", ".join(folded([str(numbers[name]) for name in group.gpus]))
+        if len(group.devices) == every_nic and every_nic > 1:
+            devices = "all RDMA devices"
+        else:
+            devices = ", ".join(folded(group.devices))
+        how = ", ".join(group.ways) or why_none(machine, group.devices)
+        yield f"{gpu_names} with {devices}: {how}"
+
+
+def why_none(machine: Machine, devices: List[str]) -> str:
+    """Of the first of these devices, which have no way."""
+    lacks = dma_buf.lacking(machine)
+    if lacks:
+        return f"no way ({lacks})"
+    return f"no way (dma-buf: {dma_buf.answers(machine)[devices[0]].why})"
+
+
+def program_lines(machine: Machine) -> Iterator[str]:
+    """The programs by the way that they find."""
+    found: Dict[str, List[str]] = {}
+    for program, way in detection.ways_found(machine).items():
+        found.setdefault(way, []).append(program)
+    peer = ways.peer_memory_by(machine)
+    for way, programs in found.items():
+        if not way:
+            text = "find no way"
+        elif way == peer:
+            text = f"use {peer}"
+        else:
+            text = "use dma-buf"
+        yield f"{text}: {'; '.join(programs)}"
+
+
+def folded(names: List[str]) -> List[str]:
+    """Three or more names that only count on become FIRST to LAST."""
+    runs: List[List[str]] = []
+    for name in names:
+        if runs and follows(runs[-1][-1], name):
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return [text for run in runs for text in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else run)]
+
+
+def follows(name: str, other: str) -> bool:
+    """Whether OTHER is the next of the same sort."""
+    one, two = (re.match(r"(.*?)(\d+)$", word) for word in (name, other))
+    if not one or not two:
+        return False
+    return one.group(1) == two.group(1) and int(one.group(2)) + 1 == int(two.group(2))
+
+
+def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
+    """What does not work comes before what could do better, and the ground before what stands on
+    it."""
+    wanted = [fact for fact in to_do(facts) if fact.advice]
+    return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
+
+
+def depth(fact: Fact) -> int:
+    """How much lies beneath the fact."""
+    matching = (at for at, begin in enumerate(GROUND) if f"{fact.id}/".startswith(begin))
+    return next(matching, len(GROUND))
+
+
+def fitted(name: str, text: str, width: int, most: int) -> List[str]:
+    """TEXT behind NAME, in at most so many lines."""
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=name.ljust(NAME),
+        subsequent_indent=" " * NAME,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines if len(lines) <= most else [*lines[: most - 1], cut(lines[most - 1], width)]
+
+
+def cut(line: str, width: int) -> str:
+    """LINE without its last words, which others would follow."""
+    while len(line) > width - 4:
+        line = line.rpartition(" ")[0]
+    return f"{line} ..."
+
+
+def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
+    """TEXTS behind NAME, each from a new line, in at most so many lines: each has one, and the
+    first that are longer have those that are left."""
+    shown = texts if len(texts) <= most else texts[: most - 1]
+    left = most - len(shown) - (len(shown) < len(texts))
+    said: List[str] = []
+    for text in shown:
+        lines = fitted("" if said else name, text, width, 1 + left)
+        left -= len(lines) - 1
+        said += lines
+    if len(shown) < len(texts):
+        said += fitted("", f"and {len(texts) - len(shown)} more: nvpm status --all", width, 1)
+    return said
+
+
+def lines(report: Report, width: int = WIDTH) -> List[str]:
+    """The whole answer."""
+    machine, wanted = report.machine, first_to_do(report.facts)
+    said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)[:2]
+    said += fitted("GPUs", gpu_text(machine), width, 1)
+    said += fitted("RDMA devices", device_text(machine), width, 1)
+    last = (
+        fitted("first to do", f"{wanted.section}, {wanted.name}: {wanted.advice}", width, 3)
+        if wanted
+        else []
+    )
+    if not ways.in_the_way(machine):
+        said += listed("ways", list(way_lines(machine)), width, 3)
+        left = HEIGHT - len(said) - len(last)
+        said += listed("programs", list(program_lines(machine)), width, left)
+    return said + last

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a bug report needs, in one archive; nothing of it leaves the machine by itself."""
+
+import contextlib
+import io
+import re
+import sys
+import tarfile
+import time
+from typing import Callable, Dict, List, Tuple
+
+from . import printers, regions, text
+from .machine import Machine, clean, modinfo
+from .redact import Redactor
+from .report import Report, report
+from .screen import Screen
+
+DIRECTORY = "nvpm-report"
+
+MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
+OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa", "mana_ib")
+FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
+
+PROGRAMS = (
+    ("uname", "-a"),
+    ("ofed_info", "-s"),
+    ("dkms", "status"),
+    (
+        "nvidia-smi",
+        "--query-gpu=index,name,pci.bus_id,driver_version,vbios_version",
+        "--format=csv",
+    ),
+    ("nvidia-smi", "topo", "-m"),
+    ("lspci", "-tnn"),
+)
+
+FILES = (
+    "/etc/os-release",
+    "/proc/version",
+    "/proc/cmdline",
+    "/proc/driver/nvidia/version",
+    "/proc/driver/nvidia/params",
+    "/etc/infiniband/nv_peer_mem.conf",
+)
+
+# What is kept of the kernel's log.
+SPOKEN = re.compile(
+    r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|mana"
+    r"|iommu|dmar|aer:|BUG:|WARNING:|Call Trace",
+    re.IGNORECASE,
+)
+LAST_LINES = 2000
+
+OPTIONS = re.compile(r"nvidia|nv_peer_mem|mlx|ib_|rdma", re.IGNORECASE)
+
+
+def versions(machine: Machine) -> str:
+    said = []
+    for command in PROGRAMS:
+        well, printed = machine.run(*command)
+        lines = [clean(line.expandtabs()) for line in printed.split("\n")]
+        said += [f"# {' '.join(command)}", *(lines if well else ["(not there, or it failed)"]), ""]
+    for module in MODULES + OTHER_MODULES:
+        fields = modinfo(machine, module)
+        known = [f"{name}: {fields[name]}" for name in FIELDS if fields.get(name)]
+        loaded = "loaded" if machine.loaded(module) else "not loaded"
+        said += [f"# module {module}, {loaded}", *(known or ["(not installed)"]), ""]
+    return "\n".join(said)
+
+
+def files(machine: Machine) -> str:
+    said = []
+    for name in FILES:
+        said += [f"# {name}", machine.all_text(name).rstrip("\n") or "(not there)", ""]
+    said.append("# lines of /etc/modprobe.d and /etc/modules-load.d about these modules")
+    for name in machine.glob("/etc/modprobe.d/*.conf", "/etc/modules-load.d/*.conf"):
+        said += [f"{name}: {line}" for line in machine.lines(name) if OPTIONS.search(line)]
+    return "\n".join(said) + "\n"
+
+
+def kernel_log(machine: Machine) -> str:
+    """The lines of this boot that are about these devices."""
+    for command in ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"), ("dmesg",):
+        well, printed = machine.run(*command)
+        if well and printed:
+            spoken = [line for line in printed.split("\n") if SPOKEN.search(line)]
+            return "\n".join(spoken[-LAST_LINES:]) + "\n"
+    return "(the kernel's log cannot be read: run this as root)\n"
+
+
+def listed(machine: Machine) -> str:
+    try:
+        return "\n".join(regions.as_json(machine)) + "\n"
+    except regions.Unreadable as reason:
+        return f"(not read: {reason})\n"
+
+
+def tested(machine: Machine) -> str:
+    """What nvpm selftest prints. It allocates memory of its own, and changes nothing."""
+    from .selftest import main
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = main.main(machine, ["--json"])
+    return f"{said.getvalue()}\n# exit code {code}\n"
+
+
+def parts(machine: Machine, found: Report) -> List[Tuple[str, Callable[[], str]]]:
+    """The files of the archive, in the order in which a reader wants them."""
+    return [
+        ("status.txt", lambda: "\n".join(text.everything(found, Screen())) + "\n"),
+        ("status.json", lambda: "\n".join(printers.as_json(found)) + "\n"),
+        ("versions.txt", lambda: versions(machine)),
+        ("files.txt", lambda: files(machine)),
+        ("kernel.log", lambda: kernel_log(machine)),
+        ("regions.json", lambda: listed(machine)),
+        ("selftest.json", lambda: tested(machine)),
+    ]
+
+
+def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
+    """The texts of the archive. One that cannot be had says why: the others are of use without."""
+    redactor, texts = Redactor(machine), {}
+    for name, make in parts(machine, report(machine)):
+        if name == "selftest.json" and not selftest:
+            continue
+        sys.stderr.write(f"nvpm report: {name}\n")
+        try:
+            said = make()
+        except Exception as error:  # whatever it is, it belongs into the report
+            said = f"({type(error).__name__}: {error})\n"
+        texts[name] = said if as_it_is else redactor.text(said)
+    redacted = "nothing, as asked (--as-it-is)" if as_it_is else redactor.counted()
+    texts["README.txt"] = (
+        "A report of nvpm, for a bug report of nv_peer_mem.\n"
+        f"Taken out: {redacted}.\n"
+        "Read it before you give it to anybody: no program knows what is a secret of yours.\n"
+    )
+    return texts
+
+
+def shown(texts: Dict[str, str]) -> List[str]:
+    return [f"==== {name} ====\n{said.rstrip()}\n" for name, said in texts.items()]
+
+
+def write(texts: Dict[str, str], path: str) -> None:
+    """PATH appears with everything in it. A file that is there is not overwritten."""
+    with open(path, "xb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, said in texts.items():
+            data = said.encode("utf-8", "surrogateescape")
+            entry = tarfile.TarInfo(f"{DIRECTORY}/{name}")
+            entry.size, entry.mtime = len(data), int(time.time())
+            archive.addfile(entry, io.BytesIO(data))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What is printed on: a terminal of some width, with colours; or a file or another program, which
+gets each fact on a line of its own."""
+
+import os
+import shutil
+import sys
+
+from .fact import BAD, GOOD, WARN
+
+COLOURS = {GOOD: "32", WARN: "33", BAD: "1;31"}
+BOLD = "1"
+
+
+class Screen:
+    """WIDTH is 0 where lines are as long as they are."""
+
+    def __init__(self, width: int = 0, coloured: bool = False) -> None:
+        self.width, self.coloured = width, coloured
+
+    def painted(self, colour: str, text: str) -> str:
+        return f"\033[{colour}m{text}\033[0m" if self.coloured and colour else text
+
+    def marked(self, verdict: str, text: str) -> str:
+        return self.painted(COLOURS.get(verdict, ""), text)
+
+    def bold(self, text: str) -> str:
+        return self.painted(BOLD, text)
+
+
+def here() -> Screen:
+    """That of standard output. NO_COLOR is what people set who want none, COLUMNS what a shell or a
+    person says of the width."""
+    terminal = sys.stdout.isatty()
+    wanted = terminal or os.environ.get("COLUMNS", "").isdigit()
+    width = shutil.get_terminal_size().columns if wanted else 0
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return Screen(width, terminal and not plain)
