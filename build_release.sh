@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Makes the two source packages of a release: a source rpm and, for Debian, the
-# upstream tarball; beside them what they were made with, and the checksums of all. It
+# Makes the two source packages of a release: a source rpm and, for Debian, the upstream
+# tarball; nvpm as one file, for machines and containers without them; beside them what
+# they were made with, and the checksums of all. It
 # clones the repository, so the packages contain only what is committed. The same commit
 # and the same tools, above all the same rustc, give the same files, byte for byte.
 set -eu
@@ -183,9 +184,10 @@ release=${newest##*-}
 name=nvidia-peer-memory-$version
 tarball=$OUT/nvidia-peer-memory_$version.orig.tar.gz
 srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
+pyz=$OUT/nvpm-$version.pyz
 made_with=$OUT/nvidia-peer-memory_$version.made-with
 sums=$OUT/SHA256SUMS
-for file in "$tarball" "$srpm" "$made_with" "$sums"; do free_name "$file"; done
+for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums"; do free_name "$file"; done
 
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
@@ -212,6 +214,15 @@ echo "Building debian tarball for nvidia-peer-memory..."
 git -c tar.umask=0022 archive --format=tar --prefix="$name/src/prebuilt/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
+echo "Building nvpm as one file..."
+# Python runs what is called __main__.py in an archive, whatever stands before that. In a zip
+# times are local ones.
+cp nvpm/__main__.py "$work/"
+{
+	echo '#!/usr/bin/env python3'
+	TZ=UTC git -c tar.umask=0022 archive --format=zip -9 --add-file="$work/__main__.py" HEAD nvpm
+} >"$work/nvpm.pyz"
+
 if [ -z "$without_rpm" ]; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
@@ -235,15 +246,17 @@ else
 	srpm=
 fi
 deliver "$work/$name.tar.gz" "$tarball"
+deliver "$work/nvpm.pyz" "$pyz"
 describe >"$work/made-with"
 deliver "$work/made-with" "$made_with"
-(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${made_with##*/}") >"$work/sums"
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" "${made_with##*/}") >"$work/sums"
 deliver "$work/sums" "$sums"
 
 echo
 [ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
+echo "Built: $pyz (python3 ${pyz##*/}, on any machine)"
 echo "Made with: $made_with"
 echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT

@@ -27,10 +27,10 @@ check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.
 
 # What was delivered can be checked, and says what it was made with.
 check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
-check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 3 ]
+check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 4 ]
 mkdir /tmp/damaged
-cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.made-with} /tmp/damaged/
-for file in /tmp/damaged/nvidia*; do
+cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.pyz,*.made-with} /tmp/damaged/
+for file in /tmp/damaged/nv*; do
 	cp "$file" /tmp/whole
 	printf x | dd of="$file" bs=1 seek=40 conv=notrunc status=none
 	refused "a byte of ${file##*/} that is not right is noticed" "${file##*/}: FAILED" env -C /tmp/damaged sha256sum -c SHA256SUMS
@@ -46,6 +46,29 @@ for tool in git gzip rpmbuild; do
 	check "and $tool" grep -qE "^$tool +[0-9]+\." "$made_with"
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
+
+# nvpm as one file, in what is like a container: nothing of ours is installed, /sys is there to be
+# read, neither libcuda nor a device is there, and the user is nobody.
+pyz=/packages/nvpm-$version.pyz
+in_pod() {
+	unshare --mount bash -c 'mount -t sysfs -o ro sysfs /sys && cd / && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
+		env -i PATH=/usr/bin:/bin "$@"' in_pod python3 "$pyz" "$@"
+}
+check "nvpm is one file" saying in_pod --version
+check "of this version" [ "$(in_pod --version)" = "nvpm $version" ]
+check "it says what is missing" grep -q "cannot be registered for RDMA here: there is no NVIDIA GPU" <(in_pod)
+check "and what needs attention" grep -q '^  !!  GPUs, number: 0' <(in_pod status)
+code=0
+in_pod check >/tmp/said || code=$?
+check "and a monitor" [ "$code $(cut -d' ' -f2-3 /tmp/said | head -c 8)" = "2 CRITICAL" ]
+code=0
+in_pod selftest >/tmp/said 2>&1 || code=$?
+check "selftest says what it lacks" [ "$code $(grep -c 'no libcuda' /tmp/said)" = "3 1" ]
+check "a report can be made" grep -q '^==== versions.txt' <(in_pod report 2>/tmp/err)
+check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
+(umask 022 && cd /tmp && install -d -m 777 /tmp/reports)
+check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
+check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
 # Of a checkout, where programs in /tmp are not to be run.
 cd "/tmp/there/$name" || exit
@@ -92,7 +115,7 @@ refused "without rpmbuild no source packages are made" "rpmbuild is missing (pac
 check "nothing was made" [ ! -e /tmp/half ]
 check "who wants the tarball alone has it made" saying env OUT=/tmp/half ./build_release.sh --without-rust --without-rpm
 check "and it is the only package" [ "$(cd /tmp/half && echo *)" = \
-	"SHA256SUMS nvidia-peer-memory_$version.made-with nvidia-peer-memory_$version.orig.tar.gz" ]
+	"SHA256SUMS nvidia-peer-memory_$version.made-with nvidia-peer-memory_$version.orig.tar.gz nvpm-$version.pyz" ]
 check "made with neither" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 2 ]
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
