@@ -89,6 +89,7 @@ int main(int words, char **word)
 		if (words > 1 && !strstr(tests[i].name, word[1]))
 			continue;
 		if (passes(i)) {
+			printf("ok %s\n", tests[i].name);
 			passed++;
 		} else {
 			printf("%s FAILED\n", tests[i].name);
