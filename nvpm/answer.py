@@ -20,6 +20,8 @@ HEIGHT, WIDTH = 12, 100
 NAME = 14
 
 
+NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
+
 # What a registration stands on, from the ground up: what the identifiers of facts begin with.
 GROUND = (
     "gpu",
@@ -180,6 +182,8 @@ def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
 
 def lines(report: Report, width: int = WIDTH) -> List[str]:
     """The whole answer."""
+    if report.state == "unknown":
+        return [NOBODY_KNOWS]
     machine, wanted = report.machine, first_to_do(report.facts)
     said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)[:2]
     said += fitted("GPUs", gpu_text(machine), width, 1)
