@@ -19,7 +19,6 @@ HEIGHT, WIDTH = 12, 100
 # Where what stands behind a name begins.
 NAME = 14
 
-
 NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
 
 # What a registration stands on, from the ground up: what the identifiers of facts begin with.
@@ -53,7 +52,7 @@ def headline(machine: Machine) -> str:
 
 def gpu_numbers(machine: Machine) -> Dict[str, int]:
     """As nvidia-smi numbers them: in the order of their addresses."""
-    return {gpu.name: number for number, gpu in enumerate(ways.usable_gpus(machine))}
+    return {gpu.name: number for number, gpu in enumerate(ways.driven_gpus(machine))}
 
 
 def gpu_text(machine: Machine) -> str:
@@ -74,11 +73,11 @@ def device_text(machine: Machine) -> str:
 def way_lines(machine: Machine) -> Iterator[str]:
     """A line for the GPUs and devices that have the same ways."""
     numbers, groups = gpu_numbers(machine), ways.grouped(machine)
-    every_gpu = len(numbers)
+    every_gpu = len(ways.usable_gpus(machine))
     every_nic = len(nics(machine))
     for group in groups:
         if len(group.gpus) == every_gpu:
-            gpu_names = "all GPUs" if every_gpu > 1 else "GPU 0"
+            gpu_names = "all GPUs" if every_gpu > 1 else f"GPU {numbers[group.gpus[0]]}"
         else:
             gpu_names = "GPU " + ", ".join(folded([str(numbers[name]) for name in group.gpus]))
         if len(group.devices) == every_nic and every_nic > 1:

@@ -3,7 +3,6 @@
 them."""
 
 import os
-import re
 from typing import List, Optional
 
 from . import access, dma_buf, place, topology
@@ -31,8 +30,6 @@ NODE_UNKNOWN = (
     "or bind them by hand."
 )
 
-# GPUs that have no memory of their own: their driver pins none of it for other devices.
-INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
 HOST_MEMORY = "Register memory of cudaHostAlloc, which the GPU reaches too: docs/choosing.md."
 
 # rdma-core's program for machines whose switches and data-direct functions sysfs does not show.
@@ -150,7 +147,7 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
 
 
 def integrated(gpu: Gpu, section: str) -> Optional[Fact]:
-    if not re.search(INTEGRATED, gpu.model()):
+    if not gpu.integrated():
         return None
     return bad(
         section, "integrated", "neither peer memory nor dma-buf reaches its memory", HOST_MEMORY

@@ -15,6 +15,7 @@ NVIDIA, DISPLAY = "0x10de", "0x03"
 
 # GH200, GB200 and GB300: the processor accesses the memory of these GPUs like its own.
 COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31C2)
+INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
 
 
 def number(text: str) -> float:
@@ -89,6 +90,11 @@ class Gpu:
 
     def model(self) -> str:
         return self.information("Model")
+
+    def integrated(self) -> bool:
+        """Whether it has no memory of its own, but the processor's: its driver pins none of that
+        for other devices."""
+        return bool(re.search(INTEGRATED, self.model()))
 
     def instances(self) -> int:
         """How many GPU instances MIG has divided it into."""

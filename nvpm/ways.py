@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Tuple
 
 from . import dma_buf
 from .kernel_symbols import peer_memory_in
-from .machine import MODULE, STATISTICS, Machine, once
+from .machine import MODULE, PARAMETERS, STATISTICS, Machine, once
 from .pci import Gpu, gpus, nics
 
 PEERMEM = "nvidia_peermem"
@@ -36,8 +36,22 @@ def peer_memory_by(machine: Machine) -> str:
 
 
 @once
-def usable_gpus(machine: Machine) -> List[Gpu]:
+def driven_gpus(machine: Machine) -> List[Gpu]:
+    """Those that the NVIDIA driver has, in the order in which nvidia-smi numbers them."""
     return [gpu for gpu in gpus(machine) if gpu.driver == "nvidia"]
+
+
+@once
+def usable_gpus(machine: Machine) -> List[Gpu]:
+    return [gpu for gpu in driven_gpus(machine) if not gpu.integrated()]
+
+
+def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
+    """The module that serves this GPU's memory. Ours maps only what can be revoked by itself; the
+    driver maps the memory of coherent GPUs, pinned."""
+    peer = peer_memory_by(machine)
+    revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
+    return "" if peer == MODULE and gpu.coherent and revocable else peer
 
 
 @once
@@ -51,9 +65,9 @@ def refused(machine: Machine) -> List[Pair]:
 def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
     """Of each GPU that has a driver and each RDMA device: their ways, the one for ibv_reg_mr()
     first; none if there is no way."""
-    peer, by_dma_buf = peer_memory_by(machine), dma_buf.taken_by(machine)
-    found = {}
+    by_dma_buf, found = dma_buf.taken_by(machine), {}
     for gpu in usable_gpus(machine):
+        peer = peer_memory_of(machine, gpu)
         for nic in nics(machine):
             pair = (gpu.name, nic.name)
             ways = [peer] if peer and nic.pci and pair not in refused(machine) else []
@@ -70,15 +84,19 @@ def in_the_way(machine: Machine) -> str:
         return "there is no NVIDIA GPU"
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
-    if not usable_gpus(machine):
+    if not driven_gpus(machine):
         return "the NVIDIA driver has none of the GPUs"
+    if not usable_gpus(machine):
+        return "the GPU has no memory of its own"
     if not nics(machine):
         return "there is no RDMA device"
     if any(of_pairs(machine).values()):
         return ""
     if not any(nic.pci for nic in nics(machine)):
         return "no RDMA device is a PCI device"
-    if peer_memory_in(machine) and not peer_memory_by(machine):
+    if peer_memory_by(machine):
+        return "no RDMA device reaches the memory of a GPU"
+    if peer_memory_in(machine):
         return f"{MODULE} is not loaded, and there is no dma-buf"
     return "the RDMA core has no peer memory, and there is no dma-buf"
 
