@@ -216,11 +216,15 @@ gzip -n -9 "$work/$name.tar"
 
 echo "Building nvpm as one file..."
 # Python runs what is called __main__.py in an archive, whatever stands before that. In a zip
-# times are local ones.
+# times are local ones; and at its end git writes a comment, the commit, behind its length in two
+# bytes: Python before 3.8 reads no archive that has one.
 cp nvpm/__main__.py "$work/"
+TZ=UTC git -c tar.umask=0022 archive --format=zip -9 --add-file="$work/__main__.py" HEAD nvpm >"$work/nvpm.zip"
+commit=$(git rev-parse HEAD)
 {
 	echo '#!/usr/bin/env python3'
-	TZ=UTC git -c tar.umask=0022 archive --format=zip -9 --add-file="$work/__main__.py" HEAD nvpm
+	head -c "-$((${#commit} + 2))" "$work/nvpm.zip"
+	printf '\0\0'
 } >"$work/nvpm.pyz"
 
 if [ -z "$without_rpm" ]; then

@@ -56,6 +56,7 @@ in_pod() {
 }
 check "nvpm is one file" saying in_pod --version
 check "of this version" [ "$(in_pod --version)" = "nvpm $version" ]
+check "and Python 3.6 can read it, which knows no comments" [ "$(tail -c 2 "$pyz" | od -An -tx1)" = " 00 00" ]
 check "it says what is missing" grep -q "cannot be registered for RDMA here: there is no NVIDIA GPU" <(in_pod)
 check "and what needs attention" grep -q '^  !!  GPUs, number: 0' <(in_pod status)
 code=0
