@@ -3,7 +3,6 @@
 for some of them while a machine boots."""
 
 import argparse
-import difflib
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ Usage: nvpm [COMMAND [OPTION]...]
   check       one line and an exit code, for monitoring
   selftest    moves data between GPUs and RDMA devices, by each way
   regions     which process has which GPU memory registered (root)
+  run         starts a program that registers pointers where only dma-buf serves
   report      what a bug report needs, in one archive, without names and addresses
   help        this text; nvpm COMMAND --help says more
   --version   the version of nvpm
@@ -175,6 +175,30 @@ def selftest(machine: Machine, words: List[str]) -> int:
     return main.main(machine, words)
 
 
+def run(machine: Machine, words: List[str]) -> int:
+    from . import preload
+
+    parser = Parser(
+        "run",
+        "Starts PROGRAM with a library that registers GPU memory as a dma-buf where ibv_reg_mr of "
+        "a pointer is refused; where that is not needed, or no help, it says so and starts PROGRAM "
+        "as it is. NVPM_PRELOAD_LOG=1 has the library say what it does: nvpm_preload(7).",
+        "Exit codes: that of PROGRAM; 1 the library is not there, 2 wrong options, 126 and 127 as "
+        "of a shell.",
+    )
+    parser.add_argument(
+        "--library", metavar="FILE", default="", help=f"{preload.LIBRARY}, if it is elsewhere"
+    )
+    parser.add_argument(
+        "program", nargs=argparse.REMAINDER, help="PROGRAM [ARGUMENT]...", metavar="PROGRAM"
+    )
+    options = parser.read(machine, words)
+    program = options.program[options.program[:1] == ["--"] :]
+    if not program:
+        parser.error("which PROGRAM?")
+    return preload.run(machine, options.library, program)
+
+
 def report(machine: Machine, words: List[str]) -> int:
     from . import bugreport
 
@@ -276,6 +300,7 @@ COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
     "regions": regions,
     "check": check,
     "selftest": selftest,
+    "run": run,
     "report": report,
     "help": usage,
     "-h": usage,
@@ -295,7 +320,13 @@ def main(machine: Machine, words: List[str]) -> int:
         name, rest = rest[0], ["--help"]
     if name in COMMANDS:
         return COMMANDS[name](machine, rest)
-    near = difflib.get_close_matches(name, COMMANDS, 1)
-    hint = f"Did you mean {near[0]}?" if near else "nvpm help lists them."
-    sys.stderr.write(f"nvpm: there is no command '{name}'. {hint}\n")
+    sys.stderr.write(f"nvpm: there is no command '{name}'. {hint(name)}\n")
     return 2
+
+
+def hint(name: str) -> str:
+    """What was meant, perhaps."""
+    import difflib  # all but who mistypes do without it, and so do systems with a small Python
+
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    return f"Did you mean {near[0]}?" if near else "nvpm help lists them."

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Starts a program that registers pointers to GPU memory on a machine without peer memory: a
+library that is loaded before all others registers the memory as a dma-buf for it."""
+
+import os
+import sys
+from typing import Dict, List, NamedTuple, NoReturn
+
+from . import need, ways
+from .machine import Machine
+from .ways import DMA_BUF
+
+LIBRARY = "libnvpm_preload.so"
+VARIABLE = "LD_PRELOAD"
+
+# What a shell ends with if a program cannot be run, or is not there.
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+
+class Decision(NamedTuple):
+    """Whether the program gets the library, and what there is to say of that."""
+
+    preload: bool
+    said: str = ""
+
+
+def decision(machine: Machine) -> Decision:
+    """Not where it changes nothing: then the program runs as without this."""
+    peer = ways.peer_memory_by(machine)
+    if peer:
+        return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory")
+    if ways.there_are(machine, DMA_BUF):
+        return Decision(True)
+    lacks = need.dma_buf_lacks(machine)
+    why = f"there is no dma-buf: {lacks}" if lacks else ways.in_the_way(machine)
+    return Decision(False, f"cannot help here: {why}")
+
+
+def places() -> List[str]:
+    """Where the library may be: beside nvpm, or where it was built."""
+    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    built = os.path.join(above, "preload/target/release")
+    return [os.path.join(place, LIBRARY) for place in (above, built)]
+
+
+def environment(library: str) -> Dict[str, str]:
+    """That of this process, with the library before what is preloaded already."""
+    before = os.environ.get(VARIABLE)
+    return {**os.environ, VARIABLE: f"{library}:{before}" if before else library}
+
+
+def run(machine: Machine, library: str, words: List[str]) -> int:
+    """Becomes the program. LIBRARY is the one to take; empty: whichever is there."""
+    decided, there = decision(machine), [path for path in [library, *places()] if path]
+    found = next(filter(os.path.exists, there), "")
+    if not decided.preload:
+        tell(f"{decided.said}. {words[0]} runs as it is.")
+        return become(words, dict(os.environ))
+    if not found:
+        tell(f"there is no {LIBRARY} ({', '.join(there)}): nvpm_preload(7) says how to get it.")
+        return 1
+    return become(words, environment(found))
+
+
+def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
+    sys.stdout.flush()
+    try:
+        os.execvpe(words[0], words, variables)
+    except OSError as error:
+        tell(f"{words[0]}: {error.strerror}")
+        missing = isinstance(error, FileNotFoundError)
+        sys.exit(NOT_FOUND if missing else NOT_EXECUTABLE)
+
+
+def tell(text: str) -> None:
+    sys.stderr.write(f"nvpm run: {text}\n")
+    sys.stderr.flush()
