@@ -95,10 +95,11 @@ check_version() {
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-# How Python is written (ruff.toml).
+# How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	ruff format --no-cache --diff nvpm tests/nvpm
-	ruff check --no-cache nvpm tests/nvpm
+	local written=(nvpm tests/nvpm tests/lab)
+	ruff format --no-cache --diff "${written[@]}"
+	ruff check --no-cache "${written[@]}"
 	mypy
 }
 

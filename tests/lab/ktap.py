@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What a guest says over its serial port: KTAP, with a scenario's checks nested in its result.
+"""What a guest says over its serial port: KTAP, with a scenario's checks nested in its result, and
+lines of ours that KTAP takes for comments.
 
     1..2
       ok 1 write, aligned
@@ -9,6 +10,7 @@
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 RESULT = re.compile(r"(ok|not ok) (\d+) (.+)")
@@ -21,20 +23,24 @@ class Result:
 
     name: str
     checks: int
-    failures: list
+    failures: list[str]
 
 
 class Ktap:
     """The results of the scenarios NAMES, line by line."""
 
-    def __init__(self, names):
-        self.names, self.results = names, []
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.results: list[Result] = []
         self.begin()
 
-    def begin(self):
-        self.checks, self.failures, self.planned = 0, [], None
+    def begin(self) -> None:
+        """The next scenario, of which nothing was heard yet."""
+        self.checks = 0
+        self.failures: list[str] = []
+        self.planned: int | None = None
 
-    def hear(self, line):
+    def hear(self, line: str) -> str | None:
         """Takes a line; what follows `# ` is returned as it is."""
         nested, text = line.startswith("  "), line.strip()
         if text.startswith("# "):
@@ -43,29 +49,34 @@ class Ktap:
             if nested:
                 self.planned = int(plan[1])
             elif int(plan[1]) != len(self.names):
-                self.failures.append(f"the guest has planned {plan[1]} scenarios of {len(self.names)}")
+                number = len(self.names)
+                self.failures.append(f"the guest has planned {plan[1]} scenarios of {number}")
         elif result := RESULT.fullmatch(text):
-            (self.check if nested else self.end)(*result.groups())
+            take = self.check if nested else self.end
+            take(*result.groups())
         elif text not in ("", "KTAP version 1"):
             self.failures.append(f"a line that is none of KTAP: {text}")
         return None
 
-    def check(self, word, number, text):
+    def check(self, word: str, number: str, text: str) -> None:
         self.checks += 1
         if int(number) != self.checks:
-            self.failures.append(f"check {number} where {self.checks} was expected: a line was lost")
+            self.failures.append(
+                f"check {number} where {self.checks} was expected: a line was lost"
+            )
         if word != "ok":
             self.failures.append(text)
         elif "# SKIP" in text:
             self.failures.append(f"skipped: {text}")
 
-    def end(self, word, number, name):
+    def end(self, word: str, number: str, name: str) -> None:
         """A scenario's own result."""
-        expected = self.names[len(self.results)] if len(self.results) < len(self.names) else "nothing more"
+        expected = "nothing more" if self.complete else self.names[len(self.results)]
         if name != expected or int(number) != len(self.results) + 1:
             self.failures.append(f"the result of {name} where that of {expected} was expected")
         if self.planned != self.checks:
-            self.failures.append(f"the guest has counted {self.planned} checks, {self.checks} were heard")
+            counted = f"the guest has counted {self.planned} checks"
+            self.failures.append(f"{counted}, {self.checks} were heard")
         if not self.checks:
             self.failures.append("no check was made")
         if word != "ok" and not self.failures:
@@ -73,40 +84,46 @@ class Ktap:
         self.results.append(Result(expected, self.checks, self.failures))
         self.begin()
 
-    def over(self, why):
+    def over(self, why: str) -> list[Result]:
         """Nothing more will be heard: what has no result has failed. Returns those."""
         heard = len(self.results)
         for name in self.names[heard:]:
-            self.results.append(Result(name, self.checks, self.failures + [why]))
+            self.results.append(Result(name, self.checks, [*self.failures, why]))
             self.begin()
             why = "not reached, for the guest was gone"
         return self.results[heard:]
 
     @property
-    def complete(self):
+    def complete(self) -> bool:
         return len(self.results) >= len(self.names)
 
 
-def main():
-    """That each way to fail does fail: what guests say, and which scenarios pass."""
-    one = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 1 a"]
-    two = [line.replace("ok 1 a", "ok 2 b") for line in one]
-    for text, passed, lines in (
-        ("all is well", "ab", one + two),
-        ("a check fails", "b", ["  not ok 1 x"] + one[2:] + two),
-        ("the scenario fails at no check", "b", one[:3] + ["not ok 1 a"] + two),
-        ("a check is skipped", "b", ["  ok 1 x # SKIP no device"] + one[2:] + two),
-        ("a line is lost", "b", ["  ok 2 x", "  1..2", "ok 1 a"] + two),
-        ("the last line is lost", "b", ["  ok 1 x", "  1..2", "ok 1 a"] + two),
-        ("a line is heard that nobody counted", "b", ["  ok 1 x"] + ["  ok 2 x"] + one[2:] + two),
-        ("no plan", "b", ["  ok 1 x", "ok 1 a"] + two),
-        ("no check", "b", ["  1..0", "ok 1 a"] + two),
-        ("lines of something else", "b", one[:2] + ["  x"] + one[2:] + two),
-        ("the guest goes in the middle", "", one[:2]),
-        ("the guest goes between two", "a", one),
-        ("in another order", "", two + one),
-        ("another number of scenarios", "b", ["1..3"] + one + two),
-    ):
+# What two scenarios, a and b, say if all is well.
+A = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 1 a"]
+B = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 2 b"]
+
+# What a guest may say, and which of the two pass then.
+CASES = (
+    ("all is well", "ab", [*A, *B]),
+    ("a check fails", "b", ["  not ok 1 x", *A[2:], *B]),
+    ("the scenario fails at no check", "b", [*A[:3], "not ok 1 a", *B]),
+    ("a check is skipped", "b", ["  ok 1 x # SKIP no device", *A[2:], *B]),
+    ("a line is lost", "b", ["  ok 2 x", "  1..2", "ok 1 a", *B]),
+    ("the last line is lost", "b", ["  ok 1 x", "  1..2", "ok 1 a", *B]),
+    ("a line is heard that nobody counted", "b", ["  ok 1 x", "  ok 2 x", *A[2:], *B]),
+    ("no plan", "b", ["  ok 1 x", "ok 1 a", *B]),
+    ("no check", "b", ["  1..0", "ok 1 a", *B]),
+    ("lines of something else", "b", [*A[:2], "  x", *A[2:], *B]),
+    ("the guest goes in the middle", "", A[:2]),
+    ("the guest goes between two", "a", A),
+    ("in another order", "", [*B, *A]),
+    ("another number of scenarios", "b", ["1..3", *A, *B]),
+)
+
+
+def main() -> None:
+    """That each way to fail does fail."""
+    for text, passed, lines in CASES:
         guest = Ktap(["a", "b"])
         for line in lines:
             guest.hear(line)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The table jobs.md: what it may say, and which of its jobs a command means."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from cache import LAB, TOP, Wrong
+from jobs import Job, headers
+from layers import Layers
+from machines import machines
+
+# Which jobs a command runs, by the column "in".
+COMMANDS = {
+    "test": {"test"},
+    "all": {"test", "all"},
+    "debug": {"debug"},
+    "soak": {"soak"},
+    "bench": {"bench"},
+}
+
+# Where the files are that a job of some kind runs.
+PLACES = {
+    "guest": "guest/scenarios",
+    "pair": "guest/scenarios",
+    "system": "guest/systems",
+    "package": "packages",
+}
+
+# Checks of which one test can be run: `tests/run host models::freed`.
+TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
+
+# What the comment of a scenario may say.
+HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions"}
+
+
+def names_of(functions: Iterable[str], prefix: str) -> set[str]:
+    return {name.removeprefix(prefix) for name in functions if name.startswith(prefix)}
+
+
+def known_words() -> dict[str, set[str]]:
+    """What may stand in a column, and what a job of each kind may run."""
+    check = (LAB / "check.sh").read_text(encoding="utf-8")
+    known = {
+        "where": set().union(*COMMANDS.values()),
+        "machine": {*machines(), "-"},
+        "layers": names_of(vars(Layers), "extra_") | {"base", "host", "client", "debian11"},
+        "check": set(re.findall(r"^check_(\w+)\(\)", check, re.MULTILINE)),
+        "compile": set(machines()),
+    }
+    for kind, place in PLACES.items():
+        known[kind] = {path.stem for path in (TOP / "tests" / place).glob("*.sh")}
+    # What the tests of the packages share.
+    known["package"].discard("lib")
+    return known
+
+
+def wrong(what: str) -> Wrong:
+    return Wrong(f"tests/jobs.md: {what}")
+
+
+def read_line(line: str, known: dict[str, set[str]]) -> Job:
+    """A job, each of whose words means something."""
+    cells = [cell.strip() for cell in line.strip("|").split("|")]
+    if len(cells) != 7 or not cells[0]:
+        raise wrong(f"seven columns are wanted: {line}")
+    name, where, kind, machine, layers, runs, why = cells
+    job = Job(name, where, kind, machine, layers.split(), runs.split(), why)
+    if one := machines().get(machine):
+        job.kernel = f"{one.kernel} {one.packages} {one.release} {one.flavour}"
+    if kind not in known:
+        raise wrong(f"{name}: '{kind}' is no kind")
+    columns = {
+        "where": [where],
+        "machine": [machine],
+        "layers": job.layers,
+        kind: job.runs or ["nothing"],
+    }
+    for column, words in columns.items():
+        for word in words:
+            if word not in known[column]:
+                raise wrong(f"{name}: there is no '{word}' ({column})")
+    return job
+
+
+def read_table() -> list[Job]:
+    """The jobs; and each scenario is in one of them."""
+    known = known_words()
+    text = (TOP / "tests/jobs.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("|")][2:]
+    jobs = [read_line(row, known) for row in rows]
+    names = [job.name for job in jobs]
+    for name in names:
+        if names.count(name) > 1:
+            raise wrong(f"the name {name} is there twice")
+    for scenario in known["guest"]:
+        check_headers(scenario)
+    check_all_used(jobs, known)
+    return jobs
+
+
+def check_headers(scenario: str) -> None:
+    """A misspelt one would silently be none."""
+    path = f"tests/guest/scenarios/{scenario}.sh"
+    found = headers(scenario)
+    for name, value in found.items():
+        if name not in HEADERS or not re.fullmatch(HEADERS[name], value):
+            there = ", ".join(HEADERS)
+            raise Wrong(f"{path}: '# {name}: {value}' means nothing; there are: {there}")
+    if "Shows" not in found:
+        raise Wrong(f"{path}: a line '# Shows: ...' is missing")
+
+
+def check_all_used(jobs: list[Job], known: dict[str, set[str]]) -> None:
+    """Kinds that run files of the same place share them."""
+    for kind, place in PLACES.items():
+        used = {name for job in jobs if PLACES.get(job.kind) == place for name in job.runs}
+        if idle := known[kind] - used:
+            raise wrong(f"in no job: {' '.join(sorted(idle))} ({kind})")
+
+
+# ---- which jobs are meant -----------------------------------------------------------
+
+
+def all_runs(jobs: list[Job]) -> str:
+    return " ".join(sorted({name for job in jobs for name in job.runs}))
+
+
+def chosen(jobs: list[Job], kinds: list[str], words: list[str]) -> list[Job]:
+    """Those of these kinds that run one of WORDS, for it alone; or all of them."""
+    those = [job for job in jobs if job.kind in kinds and job.where not in ("soak", "bench")]
+    return [job_of(word, those) for word in words] if words else those
+
+
+def job_of(text: str, jobs: list[Job]) -> Job:
+    """NAME or NAME@MACHINE, or NAME::TEST of a check that cargo runs; on the first machine that has
+    it."""
+    word, _, tests = text.partition("::")
+    name, _, machine = word.partition("@")
+    those = [job for job in jobs if name in job.runs]
+    if not those:
+        raise Wrong(f"there is no '{name}' here, only: {all_runs(jobs)}")
+    if tests and name not in TESTED:
+        raise Wrong(f"'{name}' has no tests to choose from; these have: {' '.join(sorted(TESTED))}")
+    if machine and machine not in machines():
+        raise Wrong(f"there is no machine '{machine}', only: {' '.join(machines())}")
+    job = next((job for job in those if job.machine == machine), those[0])
+    machine = machine or job.machine
+    label = name if job.machine == "-" else f"{name}@{machine}"
+    return replace(job, name=label, machine=machine, runs=[name], tests=tests)

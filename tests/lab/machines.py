@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The machines that the lab knows, and what Debian's archive has for them."""
+
+import functools
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import making
+from cache import CACHE, LAB, Wrong, logged, say, scratch
+
+# The release whose programs most guests run (kernels has the others).
+RELEASE = "trixie"
+
+
+class Machine(NamedTuple):
+    """A line of the table kernels, which says what its columns mean."""
+
+    name: str
+    kernel: str
+    suite: str
+    packages: str
+    compiler: str
+    rust: str
+    driver: str
+    release: str
+    kind: str
+    flavour: str
+
+
+class Kernel(NamedTuple):
+    """A kernel of the archive: its release, the version of its packages, and its series."""
+
+    release: str
+    version: str
+    series: str
+
+    def age(self) -> list[list[int]]:
+        """Of two kernels the newer one's is larger."""
+        words = (self.release, self.version)
+        return [[int(number) for number in re.findall(r"\d+", word)] for word in words]
+
+
+# ---- the tables -----------------------------------------------------------------------
+
+
+def table(path: str) -> list[list[str]]:
+    lines = (LAB / path).read_text(encoding="utf-8").splitlines()
+    return [line.split() for line in lines if line[:1] not in ("", "#")]
+
+
+@functools.cache
+def machines() -> dict[str, Machine]:
+    return {words[0]: Machine(*words) for words in table("kernels")}
+
+
+def suites_of(release: str) -> list[str]:
+    """A release has its own packages, and the lab's own the kernels of all others beside them."""
+    if release != RELEASE:
+        return [release]
+    return [release, *sorted({machine.suite for machine in machines().values()} - {release})]
+
+
+def packages_of(root: str) -> list[str]:
+    """The packages of one of the roots in the table packages."""
+    rows = [words for words in table("packages") if root in words[0].split(",")]
+    return [package for words in rows for package in words[1:]]
+
+
+# ---- the archive ----------------------------------------------------------------------
+
+LIST = r"""
+    apt-get update
+    wanted="^linux-(image|headers|source)-[0-9]|^nvidia-kernel-dkms\$"
+    apt-cache madison $(apt-cache pkgnames | grep -E "$wanted") |
+        tr -d " " | cut -d"|" -f1,2 | LC_ALL=C sort -uV >/out/list
+"""
+
+
+def archive(base: str) -> list[str]:
+    """Kernels and drivers of the archive as "name|version" lines, oldest first. Kept until
+    `tests/run update`: a lab that works is not disturbed by news."""
+    path = CACHE / f"archive-nvidia+{'+'.join(sorted(suites_of(RELEASE)))}"
+    if not path.exists():
+        say("archive", f"listing the kernels and drivers that {making.mirror()} offers")
+        with scratch("archive") as where:
+            list_archive(base, where)
+            shutil.move(where / "list", path)
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def list_archive(base: str, where: Path) -> None:
+    making.write_sources(where, *suites_of(RELEASE))
+    binds = [f"{where}/sources.list:/etc/apt/sources.list:ro", f"{where}:/out"]
+    run = functools.partial(making.in_layers, base, "bash", "-euc", LIST, binds=binds)
+    logged("archive", "listing the archive", run)
+
+
+def kernels_of(lines: list[str]) -> list[Kernel]:
+    """Each kernel that has image, headers and source of the same version, oldest first."""
+    there, found = set(lines), []
+    for line in lines:
+        image = re.fullmatch(r"linux-image-(([0-9]+\.[0-9]+)[^|]*-amd64)\|(.*)", line)
+        if not image or image[1].endswith(("-cloud-amd64", "-rt-amd64")):
+            continue
+        release, series, version = image.groups()
+        if {f"linux-headers-{release}|{version}", f"linux-source-{series}|{version}"} <= there:
+            found.append(Kernel(release, version, series))
+    return sorted(found, key=Kernel.age)
+
+
+def wanted_kernel(machine: Machine) -> str:
+    """LAB_KERNEL, a release or a series, takes the place of "7"."""
+    return os.environ.get("LAB_KERNEL", "7") if machine.kernel == "7" else machine.kernel
+
+
+def find_kernel(base: str, want: str) -> tuple[Kernel, Kernel | None]:
+    """The newest kernel of the archive that is WANT, a release or a series; and the one before."""
+    kernels = kernels_of(archive(base))
+    series = (f"{want}.", f"{want}+")
+    fitting = [one for one in kernels if one.release == want or one.release.startswith(series)]
+    if not fitting:
+        raise Wrong(
+            f"the archive has no kernel '{want}' with image, headers and source of one version. "
+            f"It has: {' '.join(one.release for one in kernels)}. Choose one with LAB_KERNEL=, or "
+            "look again with tests/run update."
+        )
+    kernel = fitting[-1]
+    earlier = kernels[: kernels.index(kernel)]
+    return kernel, earlier[-1] if earlier else None
+
+
+def driver_version(base: str, branch: str) -> str:
+    """The newest of NVIDIA's own driver that the archive has of a branch."""
+    package = "nvidia-kernel-dkms"
+    lines = [line for line in archive(base) if line.startswith(f"{package}|{branch}.")]
+    if not lines:
+        raise Wrong(
+            f"the archive has no {package} {branch}: choose another branch in tests/lab/kernels, "
+            "or look again with tests/run update."
+        )
+    return lines[-1].split("|")[1]

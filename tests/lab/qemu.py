@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""How a guest is emulated: QEMU's command line, and the words for the kernel in it."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cache import CACHE, TOP, Wrong
+from layers import Bootable, Layers
+
+# How the guest runs: emulated (tcg) or kvm. With a thread for each of its processors (multi)
+# races are better; but where the machine has no more processors than threads, one spins for
+# another that does not run, and everything takes twice as long.
+ACCEL = os.environ.get("LAB_ACCEL", "tcg")
+THREADS = os.environ.get("LAB_THREADS", "single")
+
+# Seconds of silence after which a guest counts as hung.
+TIMEOUT = int(os.environ.get("LAB_TIMEOUT", "240"))
+
+# Megabytes of simulated GPU memory, and of the guest's own.
+GPU_MB = 128
+GUEST_MB = 2048
+
+# What every kernel is told.
+QUIET = "loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a guest runs; its clock is the host's or counts `instructions`."""
+
+    cpus: int = 2
+    threads: str = THREADS
+    clock: str = "host"
+    timeout: int = TIMEOUT
+
+
+USUAL = Options()
+
+
+@dataclass
+class Network:
+    """The guest's one network device, and what it is connected to."""
+
+    backend: str = "user,restrict=on"
+    mac: str = "52:54:00:12:34:56"
+
+
+@dataclass
+class Platform:
+    """The computer that is emulated, and words for the kernel, before all others and behind."""
+
+    machine: list[str]
+    first: str
+    last: str = ""
+    devices: list[str] = field(default_factory=list)
+
+
+def arm64(layers: Layers) -> Platform:
+    smmu = layers.machine.kind == "smmu"
+    virt = "virt,gic-version=3" + (",iommu=smmuv3" if smmu else "")
+    return Platform(
+        # One of servers; of those that QEMU has it knows pages of 4, 16 and 64 KiB.
+        machine=["qemu-system-aarch64", "-machine", virt, "-cpu", "neoverse-n1"],
+        first="console=ttyAMA0 ",
+        last=" iommu.passthrough=0 iommu.strict=1" if smmu else "",
+    )
+
+
+def x86_64(layers: Layers, options: Options) -> Platform:
+    cpu = "max,la57=off" if ACCEL == "tcg" else "host"
+    computer = Platform(
+        machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
+        # A busy host's emulated timer may come too late for the kernel's patience at boot.
+        first="console=ttyS0 no_timer_check ",
+    )
+    if options.clock == "instructions":
+        # A nanosecond for each instruction, and no time while all processors wait.
+        computer.devices += ["-icount", "shift=0,sleep=off"]
+        computer.last += " tsc=reliable clocksource=tsc"
+    else:
+        computer.last += " tsc=unstable clocksource=hpet"
+    if layers.machine.kind == "iommu":
+        # Before the devices that it translates for; interrupts as on other machines.
+        computer.devices += ["-device", "intel-iommu,intremap=off,caching-mode=on"]
+        computer.last += " intel_iommu=on iommu=nopt iommu.strict=1"
+    if layers.machine.kind == "debug":
+        # Not the kernel's own suites, which run at each boot.
+        computer.last += " kunit.filter_glob=nv_peer_mem*"
+    return computer
+
+
+def platform(layers: Layers, options: Options) -> Platform:
+    is_arm64 = layers.machine.flavour.startswith("arm64")
+    if ACCEL not in ("tcg", "kvm") or (is_arm64 and ACCEL != "tcg"):
+        raise Wrong(f"LAB_ACCEL={ACCEL}: known are tcg and, not for arm64, kvm.")
+    return arm64(layers) if is_arm64 else x86_64(layers, options)
+
+
+def kernel_words(layers: Layers) -> str:
+    """What the kernel is told, and through it the guest: what machine it is."""
+    machine = layers.machine
+    return (
+        f"{QUIET} lab.machine={machine.kind} lab.ground={machine.rust} "
+        f"lab.driver={machine.driver} lab.name={machine.name} "
+        f"lab.layers={layers.guest_stack or layers.stack}"
+    )
+
+
+def disk(run: Path) -> list[str]:
+    """Of a whole system. Nobody wants it after a crash."""
+    if not (run / "disk").exists():
+        return []
+    drive = f"if=none,id=disk,format=raw,cache=unsafe,file={run}/disk"
+    return ["-drive", drive, "-device", "virtio-blk-pci,drive=disk"]
+
+
+def shared(name: str, path: Path, *more: str) -> list[str]:
+    """A directory that the guest can mount, and read."""
+    options = ["security_model=none", "readonly=on", *more]
+    return [
+        "-fsdev",
+        ",".join([f"local,id={name},path={path}", *options]),
+        "-device",
+        f"virtio-9p-pci,fsdev={name},mount_tag={name}",
+    ]
+
+
+def devices(run: Path, network: Network) -> list[str]:
+    bar = f"memory-backend-file,id=bar,mem-path={run}/bar,size={GPU_MB}M,share=on"
+    return [
+        *shared("layers", CACHE / "layers", "multidevs=remap"),
+        *shared("guest", TOP / "tests/guest"),
+        *("-object", bar, "-device", "ivshmem-plain,memdev=bar"),
+        # Behind a bridge, and so on another bus than the first.
+        *("-device", "pcie-root-port,id=bridge,chassis=1"),
+        *("-netdev", f"{network.backend},id=net"),
+        *("-device", f"e1000e,bus=bridge,netdev=net,mac={network.mac}"),
+        *("-device", "virtio-serial-pci", "-device", "virtserialport,chardev=lab,name=lab"),
+    ]
+
+
+def command(
+    layers: Layers, kernel: Bootable, run: Path, network: Network, options: Options, words: str
+) -> list[str]:
+    """Of a guest with files in the directory RUN. Its serial ports are the caller's: the console,
+    and the character device `lab`."""
+    accel = f"tcg,thread={options.threads}" if ACCEL == "tcg" else ACCEL
+    computer = platform(layers, options)
+    told = f"{computer.first}{kernel_words(layers)} {words}{computer.last}"
+    return [
+        *computer.machine,
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-accel", accel, "-smp", str(options.cpus), "-m", str(GUEST_MB)),
+        *("-kernel", kernel.vmlinux, "-initrd", kernel.initramfs, "-append", told),
+        *computer.devices,
+        *disk(run),
+        *devices(run, network),
+    ]
