@@ -16,7 +16,7 @@ cd /tmp/copy
 
 check_rustfmt() {
 	rustfmt --check src/main.rs
-	for crate in tests/host tests/guest/gpuverbs examples/rust; do
+	for crate in preload tests/host tests/guest/gpuverbs examples/rust; do
 		(cd "$crate" && cargo fmt --check)
 	done
 }

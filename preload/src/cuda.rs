@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What a GPU pointer is, and its memory as a dma-buf: libcuda, as `cuda.h` declares it.
+#![expect(non_snake_case, reason = "libcuda's own names")]
+
+use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr};
+use core::ptr::{null, null_mut};
+
+use crate::libc::Fd;
+use crate::loaded::Function;
+
+/// `CUcontext`.
+type Context = *mut c_void;
+
+// CU_POINTER_ATTRIBUTE_...
+const CONTEXT: c_int = 1;
+const MEMORY_TYPE: c_int = 2;
+const SYNC_MEMOPS: c_int = 6;
+const DEVICE_ORDINAL: c_int = 9;
+
+const CU_MEMORYTYPE_DEVICE: c_uint = 2;
+const CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD: c_int = 1;
+
+// CUDA_ERROR_...
+pub(crate) const INVALID_VALUE: c_int = 1;
+pub(crate) const OUT_OF_MEMORY: c_int = 2;
+pub(crate) const NOT_SUPPORTED: c_int = 801;
+/// No `CUresult`: libcuda is not in the process, or older than the function.
+pub(crate) const NO_FUNCTION: c_int = -1;
+
+/// A `CUresult` that is not success, and the function that answered it.
+pub(crate) struct Error {
+    pub(crate) function: &'static CStr,
+    pub(crate) code: c_int,
+}
+
+impl Error {
+    /// The name of the code.
+    pub(crate) fn name(&self) -> &'static CStr {
+        let mut name = null();
+        // SAFETY: there is room for the pointer.
+        if unsafe { cuGetErrorName(self.code, &raw mut name) }.is_err() {
+            return c"no such function in this libcuda";
+        }
+        // SAFETY: names of errors are strings of libcuda, which never change.
+        unsafe { CStr::from_ptr(name) }
+    }
+}
+
+/// Defines functions as those of libcuda of the same names, with a `Result` of their answer.
+macro_rules! cuda {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
+        /// # Safety
+        ///
+        /// Pointers are valid for what cuda.h says that the function reads or writes there.
+        unsafe fn $name($($argument: $type),*) -> Result<(), Error> {
+            const NAME: &str = concat!(stringify!($name), "\0");
+            const SYMBOL: &CStr = match CStr::from_bytes_with_nul(NAME.as_bytes()) {
+                Ok(symbol) => symbol,
+                Err(_) => panic!(),
+            };
+            static FUNCTION: Function<unsafe extern "C" fn($($type),*) -> c_int> =
+                // SAFETY: this is its type.
+                unsafe { Function::new(c"libcuda.so.1", SYMBOL, None) };
+            let code = match FUNCTION.get() {
+                // SAFETY: the caller gives what the function needs.
+                Some(function) => unsafe { function($($argument),*) },
+                None => NO_FUNCTION,
+            };
+            if code == 0 { Ok(()) } else { Err(Error { function: SYMBOL, code }) }
+        }
+    )* };
+}
+
+cuda! {
+    cuGetErrorName(code: c_int, name: *mut *const c_char);
+    cuPointerGetAttribute(value: *mut c_void, attribute: c_int, pointer: u64);
+    cuPointerSetAttribute(value: *const c_void, attribute: c_int, pointer: u64);
+    cuCtxGetCurrent(context: *mut Context);
+    cuCtxPushCurrent_v2(context: Context);
+    cuCtxPopCurrent_v2(context: *mut Context);
+    cuDeviceGet(device: *mut c_int, ordinal: c_int);
+    cuDevicePrimaryCtxRetain(context: *mut Context, device: c_int);
+    cuDevicePrimaryCtxRelease_v2(device: c_int);
+    cuMemGetHandleForAddressRange(
+        handle: *mut c_void,
+        start: u64,
+        size: usize,
+        kind: c_int,
+        flags: c_ulonglong
+    );
+}
+
+/// Whether libcuda is in the process and knows `pointer` as memory of a GPU.
+pub(crate) fn is_gpu_memory(pointer: u64) -> Result<bool, Error> {
+    let mut kind: c_uint = 0;
+    // SAFETY: there is room for this attribute.
+    match unsafe { cuPointerGetAttribute((&raw mut kind).cast(), MEMORY_TYPE, pointer) } {
+        Ok(()) => Ok(kind == CU_MEMORYTYPE_DEVICE),
+        // Memory that is none of CUDA's; or CUDA is not there at all.
+        Err(Error { code: INVALID_VALUE | NO_FUNCTION, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// A context that the thread had not before, until this is dropped.
+pub(crate) struct Pushed {
+    /// The device whose primary context it is, if that had to be retained.
+    _retained: Option<Retained>,
+}
+
+/// A reference to the primary context of this device.
+struct Retained(c_int);
+
+impl Pushed {
+    /// Libcuda exports nothing for a thread without a context (`CUDA_ERROR_INVALID_CONTEXT`), so
+    /// such a thread gets one of the device that has the memory.
+    pub(crate) fn if_none(pointer: u64) -> Result<Option<Self>, Error> {
+        let mut context: Context = null_mut();
+        // SAFETY: there is room for the context.
+        unsafe { cuCtxGetCurrent(&raw mut context) }?;
+        if !context.is_null() {
+            return Ok(None);
+        }
+        // Memory of a pool and mapped memory have none of their own: an error, or NULL.
+        // SAFETY: there is room for this attribute.
+        let _ = unsafe { cuPointerGetAttribute((&raw mut context).cast(), CONTEXT, pointer) };
+        let mut retained = None;
+        if context.is_null() {
+            retained = Some(Retained::device_of(pointer, &mut context)?);
+        }
+        // SAFETY: libcuda named this context just now.
+        unsafe { cuCtxPushCurrent_v2(context) }?;
+        Ok(Some(Self { _retained: retained }))
+    }
+}
+
+impl Drop for Pushed {
+    fn drop(&mut self) {
+        let mut context: Context = null_mut();
+        // SAFETY: there is room for the context, which is the one that was pushed.
+        let _ = unsafe { cuCtxPopCurrent_v2(&raw mut context) };
+    }
+}
+
+impl Retained {
+    /// Retains the primary context of the device that has the memory.
+    fn device_of(pointer: u64, context: &mut Context) -> Result<Self, Error> {
+        let mut ordinal: c_int = 0;
+        // SAFETY: there is room for this attribute.
+        unsafe { cuPointerGetAttribute((&raw mut ordinal).cast(), DEVICE_ORDINAL, pointer) }?;
+        let mut device: c_int = 0;
+        // SAFETY: there is room for the device.
+        unsafe { cuDeviceGet(&raw mut device, ordinal) }?;
+        // SAFETY: there is room for the context.
+        unsafe { cuDevicePrimaryCtxRetain(context, device) }?;
+        Ok(Self(device))
+    }
+}
+
+impl Drop for Retained {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once for this.
+        let _ = unsafe { cuDevicePrimaryCtxRelease_v2(self.0) };
+    }
+}
+
+/// A range of GPU memory, of whole pages, as a dma-buf.
+pub(crate) fn export(start: u64, size: usize) -> Result<Fd, Error> {
+    let mut fd: c_int = -1;
+    let handle = (&raw mut fd).cast();
+    let kind = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
+    // SAFETY: there is room for this kind of handle.
+    unsafe { cuMemGetHandleForAddressRange(handle, start, size, kind, 0) }?;
+    Ok(Fd(fd))
+}
+
+/// Makes CUDA finish a copy before it returns. Without that, RDMA could be told to read what a copy
+/// has not written yet.
+pub(crate) fn sync_memops(pointer: u64) -> Result<(), Error> {
+    let yes: c_uint = 1;
+    // SAFETY: there is the value of this attribute.
+    unsafe { cuPointerSetAttribute((&raw const yes).cast(), SYNC_MEMOPS, pointer) }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What is done about a registration of GPU memory that the real verb did not take.
+
+use core::ffi::{c_int, c_uint, c_void, CStr};
+use core::ptr::null_mut;
+
+use crate::cuda::{self, Pushed};
+use crate::inside::Inside;
+use crate::libc::{self, Fd, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
+use crate::log;
+use crate::verbs::{self, Mr, Pd};
+
+/// What no dma-buf can be registered with.
+const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
+    | verbs::ACCESS_ZERO_BASED
+    | verbs::ACCESS_MW_BIND
+    | verbs::ACCESS_HUGETLB;
+
+/// What the caller wants to have registered.
+pub(crate) struct Request {
+    pub(crate) pd: *mut Pd,
+    pub(crate) addr: *mut c_void,
+    pub(crate) length: usize,
+    pub(crate) iova: u64,
+    pub(crate) access: c_uint,
+}
+
+/// Why there is no registration.
+struct Refusal {
+    because: &'static CStr,
+    /// The name of libcuda's answer, if it was libcuda.
+    answer: &'static CStr,
+    /// What the caller is told: what the real verb said, where nothing says more.
+    errno: c_int,
+}
+
+impl Refusal {
+    /// One that is not libcuda's.
+    fn new(because: &'static CStr, errno: c_int) -> Self {
+        Self { because, answer: c"", errno }
+    }
+}
+
+impl From<cuda::Error> for Refusal {
+    fn from(error: cuda::Error) -> Self {
+        let errno = match error.code {
+            cuda::OUT_OF_MEMORY => ENOMEM,
+            cuda::NOT_SUPPORTED | cuda::NO_FUNCTION => EOPNOTSUPP,
+            _ => EFAULT,
+        };
+        Self { because: error.function, answer: error.name(), errno }
+    }
+}
+
+/// Looks again at what the real verb answered: `mr`. Returns a better answer, or the same.
+///
+/// # Safety
+///
+/// `asked.pd` is a protection domain that stays until this returns.
+#[cold]
+pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
+    if mr.is_null() && libc::errno() != EFAULT {
+        return mr;
+    }
+    let Some(_inside) = Inside::enter() else {
+        return mr;
+    };
+    if !mr.is_null() {
+        warn_of_on_demand(asked);
+        return mr;
+    }
+    // SAFETY: `pd` is one, as the caller promises.
+    unsafe { register(asked) }.unwrap_or_else(|refusal| {
+        let Refusal { because, answer, errno } = refusal;
+        log::line(asked, errno, c"no dma-buf:", because, answer);
+        libc::set_errno(errno);
+        null_mut()
+    })
+}
+
+/// Registers GPU memory as a dma-buf.
+///
+/// # Safety
+///
+/// As `reconsider`.
+unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
+    let pointer = asked.addr as u64;
+    if !cuda::is_gpu_memory(pointer)? {
+        return Err(Refusal::new(c"not GPU memory of CUDA in this process", EFAULT));
+    }
+    if asked.access & IMPOSSIBLE != 0 {
+        return Err(Refusal::new(c"not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB", EFAULT));
+    }
+    let reg_dmabuf_mr = verbs::REG_DMABUF_MR
+        .get()
+        .ok_or(Refusal::new(c"this libibverbs has no ibv_reg_dmabuf_mr", EOPNOTSUPP))?;
+    let (start, size) =
+        whole_pages(pointer, asked.length).ok_or(Refusal::new(c"no range of memory", EFAULT))?;
+    let _context = Pushed::if_none(pointer)?;
+    let dma_buf =
+        cuda::export(start, size).map_err(|error| no_descriptor().unwrap_or(error.into()))?;
+
+    // Optional flags may be ignored, and with a dma-buf the kernel refuses all but one of them.
+    let ignored = verbs::ACCESS_OPTIONAL & !verbs::ACCESS_RELAXED_ORDERING;
+    let access = (asked.access & !ignored) as c_int;
+    let offset = pointer - start;
+    // SAFETY: `pd` is one, as the caller promises. The region keeps the dma-buf without its descriptor.
+    let mr =
+        unsafe { reg_dmabuf_mr(asked.pd, offset, asked.length, asked.iova, dma_buf.0, access) };
+    if mr.is_null() {
+        return Err(Refusal::new(c"ibv_reg_dmabuf_mr failed", libc::errno()));
+    }
+    // SAFETY: the region is new, and nobody else has it yet.
+    let region = unsafe { &mut *mr };
+    // libibverbs has put the offset there.
+    region.addr = asked.addr;
+    region.length = asked.length;
+    let (became, because, answer) = match cuda::sync_memops(pointer) {
+        Ok(()) => (c"registered as a dma-buf", c"", c""),
+        Err(error) => (c"a dma-buf, but CUDA may copy late:", error.function, error.name()),
+    };
+    log::line(asked, 0, became, because, answer);
+    Ok(mr)
+}
+
+/// The pages of the host that contain a range: where they begin, and their size. Libcuda exports
+/// nothing less.
+fn whole_pages(pointer: u64, length: usize) -> Option<(u64, usize)> {
+    // SAFETY: it only answers.
+    let page = u64::from(unsafe { libc::getpagesize() }.unsigned_abs());
+    let start = pointer & !(page - 1);
+    let end = pointer.checked_add(length as u64)?.checked_add(page - 1)? & !(page - 1);
+    (length != 0).then_some((start, usize::try_from(end - start).ok()?))
+}
+
+/// Libcuda does not say that there was no descriptor for an export; the kernel does.
+fn no_descriptor() -> Option<Refusal> {
+    // SAFETY: it takes numbers only.
+    let fd = unsafe { libc::eventfd(0, 0) };
+    if fd >= 0 {
+        drop(Fd(fd));
+        return None;
+    }
+    let errno = libc::errno();
+    matches!(errno, EMFILE | ENFILE).then(|| Refusal::new(c"no file descriptor is left", errno))
+}
+
+/// The kernel takes a GPU pointer on demand: it will look for the memory later, and not find it.
+fn warn_of_on_demand(asked: &Request) {
+    if log::on() && cuda::is_gpu_memory(asked.addr as u64).unwrap_or(false) {
+        log::line(asked, 0, c"on demand: RDMA to GPU memory may fail later", c"", c"");
+    }
+}
