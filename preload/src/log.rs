@@ -33,11 +33,14 @@ pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr,
         return;
     }
     let format = match errno {
-        0 => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s %s %s\n",
-        _ => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s %s %s; the caller gets: %m\n",
+        0 => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s%s%s%s\n",
+        _ => c"nvpm_preload: ibv_reg_mr of %p, %zu bytes: %s%s%s%s; the caller gets: %m\n",
     };
-    let (became, because, answer) = (became.as_ptr(), because.as_ptr(), answer.as_ptr());
+    let answered = if answer.is_empty() { c"" } else { c" answered " };
+    let [format, became, because, answered, answer] =
+        [format, became, because, answered, answer].map(CStr::as_ptr);
+    let Request { addr, length, .. } = *asked;
     libc::set_errno(errno);
-    // SAFETY: both formats have a pointer, a size and three strings.
-    unsafe { libc::dprintf(2, format.as_ptr(), asked.addr, asked.length, became, because, answer) };
+    // SAFETY: both formats have a pointer, a size and four strings.
+    unsafe { libc::dprintf(2, format, addr, length, became, because, answered, answer) };
 }

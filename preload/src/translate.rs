@@ -73,7 +73,7 @@ pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
     // SAFETY: `pd` is one, as the caller promises.
     unsafe { register(asked) }.unwrap_or_else(|refusal| {
         let Refusal { because, answer, errno } = refusal;
-        log::line(asked, errno, c"no dma-buf:", because, answer);
+        log::line(asked, errno, c"no dma-buf: ", because, answer);
         libc::set_errno(errno);
         null_mut()
     })
@@ -118,7 +118,7 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     region.length = asked.length;
     let (became, because, answer) = match cuda::sync_memops(pointer) {
         Ok(()) => (c"registered as a dma-buf", c"", c""),
-        Err(error) => (c"a dma-buf, but CUDA may copy late:", error.function, error.name()),
+        Err(error) => (c"a dma-buf, but CUDA may copy late: ", error.function, error.name()),
     };
     log::line(asked, 0, became, because, answer);
     Ok(mr)

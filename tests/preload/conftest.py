@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The preloaded library, the doubles of its neighbours and their client, built once; and how a
+client is run. $PRELOAD_CRATE is another copy of preload/, for the mutants."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+CRATE = Path(os.environ.get("PRELOAD_CRATE", HERE.parents[1] / "preload"))
+
+
+def command(*words, **options):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
+    assert not done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+class Ran:
+    """What a client printed, what its neighbours saw, and what the library said."""
+
+    def __init__(self, done, events):
+        self.printed = done.stdout.splitlines()
+        self.said = done.stderr.splitlines()
+        self.events = events.splitlines()
+        self.calls = [event.split()[0] for event in self.events]
+
+    def of(self, name):
+        """The words behind `name` in each such event."""
+        return [e.split()[1:] for e in self.events if e.split()[0] == name]
+
+    @property
+    def cuda(self):
+        return [call for call in self.calls if call.startswith("cu")]
+
+
+class Bed:
+    """A directory with all that was built: bed.run(WORD..., NAME=VALUE) runs the client."""
+
+    def __init__(self, where):
+        self.where = where
+        environment = dict(os.environ, CARGO_TARGET_DIR=str(where / "target"))
+        command("cargo", "build", "--release", "--offline", cwd=CRATE, env=environment)
+        self.library = where / "target/release/libnvpm_preload.so"
+        # As Debian links libibverbs, as Ubuntu does, and as it was before dma-bufs.
+        self.verbs("new")
+        self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
+        self.verbs("old", "-DOLD")
+        (where / "cuda").mkdir()
+        self.double("cuda", where / "cuda/libcuda.so.1")
+        self.compile("client", where / "client")
+        self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
+
+    def compile(self, name, to, *flags):
+        source = HERE / f"doubles/{name}.c"
+        command("cc", "-Wall", "-Werror", "-O1", "-pthread", "-o", to, source, *flags)
+
+    def double(self, name, to, *flags):
+        self.compile(name, to, "-shared", "-fPIC", f"-Wl,-soname,{to.name}", *flags)
+
+    def verbs(self, kind, *flags):
+        (self.where / kind).mkdir()
+        script = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
+        self.double("ibverbs", self.where / kind / "libibverbs.so.1", script, *flags)
+
+    def run(self, *words, client="client", verbs="new", preload=None, events=True, **variables):
+        seen = self.where / "events"
+        seen.write_text("")
+        paths = f"{self.where / verbs}:{self.where}/cuda"
+        environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": paths}
+        environment["LD_PRELOAD"] = str(preload or self.library)
+        environment.update({name: str(value) for name, value in variables.items()})
+        if events:
+            environment["EVENTS"] = str(seen)
+        done = subprocess.run(
+            [self.where / client, *" ".join(words).split()],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+        )
+        assert not done.returncode, (done.returncode, done.stdout, done.stderr)
+        return Ran(done, seen.read_text())
+
+
+@pytest.fixture(scope="session")
+def bed(tmp_path_factory):
+    return Bed(tmp_path_factory.mktemp("bed"))

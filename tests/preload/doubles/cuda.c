@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * libcuda.so.1 for tests of the preloaded library: two ranges of "GPU memory", which is nowhere.
+ * A dma-buf of it is a file of that size. $NAME_OF_A_FUNCTION is what that one answers.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "doubles.h"
+
+enum {
+	SUCCESS,
+	INVALID_VALUE = 1,
+	NOT_INITIALIZED = 3,
+	INVALID_CONTEXT = 201,
+	OPERATING_SYSTEM = 304,
+};
+
+enum { CONTEXT = 1, MEMORY_TYPE = 2, SYNC_MEMOPS = 6, DEVICE_ORDINAL = 9 };
+
+#define OWN_CONTEXT	((void *)0xc0)
+#define PRIMARY_CONTEXT	((void *)0xc1)
+#define DEVICE		7
+
+static pid_t process;
+static _Thread_local void *stack[8];
+static _Thread_local int depth;
+static atomic_int pushed, retained;
+
+__attribute__((constructor)) static void begin(void)
+{
+	process = getpid();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	event("left pushed=%d retained=%d\n", pushed, retained);
+}
+
+/* What comes before each function: a child of fork has no CUDA, and a test may want an error. */
+static int called(const char *name)
+{
+	event("%s\n", name);
+	if (getpid() != process)
+		return NOT_INITIALIZED;
+	return told(name);
+}
+
+#define CALLED() do { int error = called(__func__); if (error) return error; } while (0)
+
+int cuGetErrorName(int code, const char **name)
+{
+	*name = code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM" : "CUDA_ERROR_OF_THE_DOUBLE";
+	return SUCCESS;
+}
+
+int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer)
+{
+	bool pool = in_gpu(pointer, GPU_POOL, 0);
+
+	CALLED();
+	if (!pool && !in_gpu(pointer, GPU_MEMORY, 0))
+		return INVALID_VALUE;
+	switch (attribute) {
+	case CONTEXT:
+		*(void **)value = pool ? NULL : OWN_CONTEXT;
+		return SUCCESS;
+	case MEMORY_TYPE:
+		*(unsigned int *)value = 2;
+		return SUCCESS;
+	case DEVICE_ORDINAL:
+		*(int *)value = 0;
+		return SUCCESS;
+	}
+	return INVALID_VALUE;
+}
+
+int cuPointerSetAttribute(const void *value, int attribute, uint64_t pointer)
+{
+	CALLED();
+	if (attribute != SYNC_MEMOPS)
+		return INVALID_VALUE;
+	event("sync_memops %#lx %u\n", pointer, *(const unsigned int *)value);
+	return SUCCESS;
+}
+
+int cuCtxGetCurrent(void **context)
+{
+	CALLED();
+	*context = depth ? stack[depth - 1] : NULL;
+	return SUCCESS;
+}
+
+int cuCtxPushCurrent_v2(void *context)
+{
+	CALLED();
+	if (context == PRIMARY_CONTEXT && !retained)
+		return INVALID_CONTEXT;
+	event("push %p\n", context);
+	stack[depth++] = context;
+	pushed++;
+	return SUCCESS;
+}
+
+int cuCtxPopCurrent_v2(void **context)
+{
+	CALLED();
+	if (!depth)
+		return INVALID_CONTEXT;
+	*context = stack[--depth];
+	pushed--;
+	return SUCCESS;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	CALLED();
+	*device = DEVICE + ordinal;
+	return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	CALLED();
+	if (device != DEVICE)
+		return INVALID_VALUE;
+	*context = PRIMARY_CONTEXT;
+	retained++;
+	return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	CALLED();
+	if (device != DEVICE)
+		return INVALID_VALUE;
+	retained--;
+	return SUCCESS;
+}
+
+int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int type,
+				  unsigned long long flags)
+{
+	int fd;
+
+	CALLED();
+	if (!depth)
+		return INVALID_CONTEXT;
+	if (type != 1 || flags || !size || (start | size) & 4095)
+		return INVALID_VALUE;
+	if (!in_gpu(start, GPU_MEMORY, size) && !in_gpu(start, GPU_POOL, size))
+		return INVALID_VALUE;
+	fd = memfd_create("dma-buf", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, size)) {
+		/* It says no more than this, and leaves no error number. */
+		errno = 0;
+		return OPERATING_SYSTEM;
+	}
+	event("export %#lx %zu\n", start, size);
+	*(int *)handle = fd;
+	return SUCCESS;
+}

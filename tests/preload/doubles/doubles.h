@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the doubles of libcuda and libibverbs and their client agree about. */
+#ifndef DOUBLES_H
+#define DOUBLES_H
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GPU_SIZE	(16ul << 20)
+/* Memory that has a context, memory of a pool, which has none, and a wrong address of the host. */
+#define GPU_MEMORY	0x7e0000000000ul
+#define GPU_POOL	0x7e1000000000ul
+#define NO_MEMORY	0x1000ul
+
+static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)
+{
+	return start >= base && start - base + length <= GPU_SIZE;
+}
+
+static int events = -1;
+
+/* Open from the beginning: a test takes all descriptors. */
+__attribute__((constructor)) static void open_events(void)
+{
+	const char *path = getenv("EVENTS");
+
+	if (path)
+		events = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+/* One line in the file $EVENTS. */
+__attribute__((format(printf, 1, 2))) static inline void event(const char *format, ...)
+{
+	va_list arguments;
+
+	if (events < 0)
+		return;
+	va_start(arguments, format);
+	vdprintf(events, format, arguments);
+	va_end(arguments);
+}
+
+/* The number in $NAME, or 0. */
+static inline int told(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? atoi(value) : 0;
+}
+
+#endif

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""libnvpm_preload.so in real processes, over doubles of libibverbs and libcuda. What each test is
+there for, mutants.py shows."""
+
+import errno
+import os
+import subprocess
+
+import pytest
+
+GPU, POOL, NO_MEMORY = 0x7E0000000000, 0x7E1000000000, 0x1000
+LOCAL, WRITE, MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB = 1, 2, 16, 32, 64, 128
+RELAXED_ORDERING, ANOTHER_OPTIONAL = 1 << 20, 1 << 25
+
+# A program that has CUDA and verbs for itself alone, and a context.
+LOCALLY = "cuda verbs context"
+
+
+def registered(addr, length):
+    return [f"addr={addr:#x} length={length}"]
+
+
+def failed(number):
+    return [f"errno={number}"]
+
+
+def reg(addr, length=4096, access=LOCAL):
+    return f"reg {addr:#x} {length} {access}"
+
+
+# ---- what is caught ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
+def test_linked_program(bed, access):
+    ran = bed.run("cuda context", reg(GPU, access=access), client="linked")
+    assert ran.printed == registered(GPU, 4096)
+
+
+def test_locally_opened_libibverbs(bed):
+    """dlopen() with RTLD_LOCAL and dlvsym(), as NCCL and NVSHMEM do."""
+    ran = bed.run(LOCALLY, reg(GPU))
+    assert ran.printed == registered(GPU, 4096)
+    assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{GPU:#x}", "0x1"]]
+
+
+def test_libibverbs_opened_after_a_look(bed):
+    ran = bed.run("probe", LOCALLY, reg(GPU))
+    assert ran.printed == failed(errno.EOPNOTSUPP) + registered(GPU, 4096)
+
+
+def test_reg_mr_iova(bed):
+    ran = bed.run(LOCALLY, f"iova {GPU + 0x400:#x} 100 1 0x7400")
+    assert ran.printed == registered(GPU + 0x400, 100)
+    assert ran.of("reg_dmabuf_mr") == [["0x400", "100", "0x7400", "0x1"]]
+
+
+@pytest.mark.parametrize("client, words", [("client", LOCALLY), ("linked", "cuda context")])
+@pytest.mark.parametrize("mask, iova", [(2, GPU), (3, 0x9000)])
+def test_reg_mr_ex(bed, client, words, mask, iova):
+    """The name is the only way to it: a local dlvsym() gets the real one."""
+    ran = bed.run(words, f"ex {GPU:#x} 4096 1 0x9000 {mask}", client=client)
+    if client == "client":
+        assert ran.printed == failed(errno.EFAULT)
+    else:
+        assert ran.printed == registered(GPU, 4096)
+        assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{iova:#x}", "0x1"]]
+
+
+@pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
+def test_reg_mr_ex_of_something_else(bed, mask):
+    """A descriptor, a DMA handle, and what is not known yet."""
+    ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
+    assert ran.printed == failed(errno.EFAULT)
+    assert not ran.cuda[2:]
+
+
+# ---- what is registered -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "addr, length, start, size",
+    [
+        (GPU, 8 << 20, GPU, 8 << 20),
+        (GPU + 0x3000, 0x2000, GPU + 0x3000, 0x2000),
+        (GPU + 0x400, 1000, GPU, 4096),
+        (GPU + 0x1FFF, 2, GPU + 0x1000, 0x2000),
+    ],
+)
+def test_range(bed, addr, length, start, size):
+    """Whole pages are exported; the registration begins inside them, and looks as asked for."""
+    ran = bed.run(LOCALLY, reg(addr, length))
+    assert ran.printed == registered(addr, length)
+    assert ran.of("export") == [[f"{start:#x}", str(size)]]
+    offset = f"{addr - start:#x}".replace("0x0", "0")
+    assert ran.of("reg_dmabuf_mr") == [[offset, str(length), f"{addr:#x}", "0x1"]]
+
+
+def test_range_that_is_none(bed):
+    for length in (0, (1 << 64) - 1):
+        ran = bed.run(LOCALLY, reg(GPU, length))
+        assert ran.printed == failed(errno.EFAULT)
+        assert "cuMemGetHandleForAddressRange" not in ran.calls
+
+
+def test_copies_are_not_late(bed):
+    ran = bed.run(LOCALLY, reg(GPU + 0x400))
+    assert ran.of("sync_memops") == [[f"{GPU + 0x400:#x}", "1"]]
+
+
+def test_descriptors_are_closed(bed):
+    ran = bed.run(LOCALLY, "times 100000", reg(GPU + 0x400), events=False)
+    assert ran.printed[1:] == ["registered=100000 descriptors=0"]
+
+
+@pytest.mark.parametrize("flags", [RELAXED_ORDERING, ANOTHER_OPTIONAL])
+def test_optional_flags(bed, flags):
+    ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | WRITE | flags))
+    assert ran.printed == registered(GPU, 4096)
+    expected = LOCAL | WRITE | flags & RELAXED_ORDERING
+    assert ran.of("reg_dmabuf_mr")[0][-1] == f"{expected:#x}"
+
+
+@pytest.mark.parametrize("flag", [MW_BIND, ZERO_BASED, HUGETLB])
+def test_flags_that_a_dma_buf_cannot_have(bed, flag):
+    ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | flag))
+    assert ran.printed == failed(errno.EFAULT)
+    assert "cuMemGetHandleForAddressRange" not in ran.calls
+
+
+# ---- what is left alone -----------------------------------------------------
+
+
+def test_host_memory(bed):
+    ran = bed.run(LOCALLY, "reg host 4096 1")
+    assert len(ran.printed) == 1 and ran.printed[0].startswith("addr=0x")
+    assert ran.cuda == ["cuCtxPushCurrent_v2"]
+    assert ran.calls.count("reg_mr") == 1
+
+
+def test_on_demand(bed):
+    """The answer is the kernel's; the log says that it may not last."""
+    ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | ON_DEMAND), NVPM_PRELOAD_LOG=1)
+    assert ran.printed == registered(GPU, 4096)
+    assert "reg_dmabuf_mr" not in ran.calls
+    assert len(ran.said) == 1 and "on demand" in ran.said[0]
+    ran = bed.run(LOCALLY, f"reg host 4096 {LOCAL | ON_DEMAND}", NVPM_PRELOAD_LOG=1)
+    assert not ran.said
+    ran = bed.run(LOCALLY, reg(GPU, access=ON_DEMAND), REAL_ERRNO=errno.EFAULT)
+    assert ran.printed == failed(errno.EFAULT)
+
+
+def test_peer_memory(bed):
+    ran = bed.run(LOCALLY, reg(GPU), PEER_MEMORY=1)
+    assert ran.printed == registered(GPU, 4096)
+    assert ran.cuda == ["cuCtxPushCurrent_v2"]
+
+
+@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EINVAL])
+def test_another_failure(bed, number):
+    ran = bed.run(LOCALLY, reg(GPU), REAL_ERRNO=number)
+    assert ran.printed == failed(number)
+    assert ran.cuda == ["cuCtxPushCurrent_v2"]
+
+
+def test_wrong_address_of_the_host(bed):
+    ran = bed.run(LOCALLY, reg(NO_MEMORY))
+    assert ran.printed == failed(errno.EFAULT)
+    assert ran.cuda == ["cuCtxPushCurrent_v2", "cuPointerGetAttribute"]
+
+
+def test_program_without_cuda(bed):
+    ran = bed.run("verbs", reg(NO_MEMORY), "reg host 4096 1", reg(GPU), "libraries")
+    assert ran.printed[0] == "errno=14" and ran.printed[2] == "errno=14"
+    assert ran.printed[1].startswith("addr=0x")
+    assert not [line for line in ran.printed if "libcuda" in line]
+
+
+def test_program_without_libibverbs(bed):
+    ran = bed.run("probe", "libraries")
+    assert ran.printed[0] == f"errno={errno.EOPNOTSUPP}"
+    assert not [line for line in ran.printed if "libibverbs" in line or "libcuda" in line]
+
+
+def test_what_is_registered_meanwhile(bed):
+    """ibv_reg_mr() from within ibv_reg_dmabuf_mr() gets the real answer; the next one does not."""
+    ran = bed.run(LOCALLY, reg(GPU), reg(GPU + 4096), REENTER=1)
+    assert ran.of("inner") == 2 * [["failed", str(errno.EFAULT)]]
+    assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
+
+
+# ---- threads and processes --------------------------------------------------
+
+
+def test_thread_without_context(bed):
+    """It gets the one of the pointer, and has none afterwards."""
+    ran = bed.run("cuda verbs thread", reg(GPU), reg(GPU + 4096))
+    assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
+    assert ran.of("push") == 2 * [["0xc0"]]
+    assert ran.of("left") == [["pushed=0", "retained=0"]]
+
+
+def test_pool_in_a_thread_without_context(bed):
+    """The memory has no context of its own: the device's primary one, which is given back."""
+    ran = bed.run("cuda verbs thread", reg(POOL), reg(POOL + 4096))
+    assert ran.printed == registered(POOL, 4096) + registered(POOL + 4096, 4096)
+    assert ran.of("push") == 2 * [["0xc1"]]
+    assert ran.of("left") == [["pushed=0", "retained=0"]]
+
+
+def test_context_that_cannot_be_pushed(bed):
+    ran = bed.run("cuda verbs", reg(POOL), cuCtxPushCurrent_v2=201)
+    assert ran.printed == failed(errno.EFAULT)
+    assert ran.of("left") == [["pushed=0", "retained=0"]]
+
+
+def test_context_of_the_thread(bed):
+    ran = bed.run(LOCALLY, reg(GPU), reg(POOL))
+    assert ran.printed == registered(GPU, 4096) + registered(POOL, 4096)
+    assert ran.calls.count("cuCtxPushCurrent_v2") == 1
+    assert ran.of("left") == [["pushed=1", "retained=0"]]
+
+
+def test_child_after_fork(bed):
+    """It has no CUDA; host memory is what it was."""
+    ran = bed.run(LOCALLY, reg(GPU), "fork", reg(GPU), "reg host 4096 1")
+    assert ran.printed[:2] == registered(GPU, 4096) + failed(errno.EFAULT)
+    assert ran.printed[2].startswith("addr=0x")
+
+
+def test_threads(bed):
+    ran = bed.run("cuda verbs threads 8", reg(GPU + 0x400), events=False)
+    assert ran.printed == ["registered=8000"]
+
+
+# ---- why it fails -----------------------------------------------------------
+
+
+def test_no_descriptor_left(bed):
+    ran = bed.run(LOCALLY, "descriptors", reg(GPU), "reg host 4096 1")
+    assert ran.printed[0] == f"errno={errno.EMFILE}"
+    assert ran.printed[1].startswith("addr=0x")
+
+
+@pytest.mark.parametrize(
+    "function, code, number",
+    [
+        ("cuMemGetHandleForAddressRange", 801, errno.EOPNOTSUPP),
+        ("cuMemGetHandleForAddressRange", 2, errno.ENOMEM),
+        ("cuMemGetHandleForAddressRange", 1, errno.EFAULT),
+        ("cuMemGetHandleForAddressRange", 304, errno.EFAULT),
+        ("cuPointerGetAttribute", 3, errno.EFAULT),
+        ("cuCtxGetCurrent", 4, errno.EFAULT),
+    ],
+)
+def test_error_of_cuda(bed, function, code, number):
+    ran = bed.run(LOCALLY, reg(GPU), NVPM_PRELOAD_LOG=1, **{function: code})
+    assert ran.printed == failed(number)
+    assert len(ran.said) == 1 and f"{function} answered CUDA_ERROR" in ran.said[0]
+    assert ran.said[0].endswith(os.strerror(number))
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.EINVAL])
+def test_error_of_the_dma_buf_verb(bed, number):
+    ran = bed.run(LOCALLY, "times 10", reg(GPU), DMABUF_ERRNO=number)
+    assert ran.printed == failed(number) + ["registered=0 descriptors=0"]
+
+
+def test_libibverbs_without_dma_bufs(bed):
+    ran = bed.run(LOCALLY, reg(GPU), "reg host 4096 1", verbs="old")
+    assert ran.printed[0] == f"errno={errno.EOPNOTSUPP}"
+    assert ran.printed[1].startswith("addr=0x")
+
+
+def test_late_copies_are_no_failure(bed):
+    ran = bed.run(LOCALLY, reg(GPU), NVPM_PRELOAD_LOG=1, cuPointerSetAttribute=801)
+    assert ran.printed == registered(GPU, 4096)
+    assert "cuPointerSetAttribute" in ran.said[0]
+
+
+# ---- the log ----------------------------------------------------------------
+
+
+def test_log(bed):
+    words = (LOCALLY, reg(GPU + 0x400, 1000), reg(NO_MEMORY), "reg host 4096 1", reg(GPU, 4096, 32))
+    about = "nvpm_preload: ibv_reg_mr of"
+    assert bed.run(*words, NVPM_PRELOAD_LOG=1).said == [
+        f"{about} {GPU + 0x400:#x}, 1000 bytes: registered as a dma-buf",
+        f"{about} 0x1000, 4096 bytes: no dma-buf: not GPU memory of CUDA in this process"
+        "; the caller gets: Bad address",
+        f"{about} {GPU:#x}, 4096 bytes: no dma-buf: not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB"
+        "; the caller gets: Bad address",
+    ]
+    assert bed.run(*words).said == []
+    assert bed.run(*words, NVPM_PRELOAD_LOG=0).said == []
+
+
+# ---- the real libibverbs ----------------------------------------------------
+
+
+def test_real_libibverbs(bed):
+    """Its own call of ibv_reg_mr_iova2() is bound to the library."""
+    real = subprocess.run(["cc", "-print-file-name=libibverbs.so.1"], capture_output=True, text=True)
+    path = os.path.realpath(real.stdout.strip())
+    ran = bed.run("verbs", LD_BIND_NOW=1, LD_DEBUG="bindings", LD_LIBRARY_PATH=os.path.dirname(path))
+    bound = [line for line in ran.said if "`ibv_reg_mr_iova2'" in line]
+    assert bound
+    for line in bound:
+        assert "libibverbs.so.1 [0] to" in line
+        assert "libnvpm_preload.so [0]: normal symbol" in line
