@@ -21,7 +21,7 @@ use translate::Request;
 use verbs::{Mr, MrInitAttr, Pd};
 
 /// `ibv_reg_mr_iova2()` of libibverbs. Its own `ibv_reg_mr()` and `ibv_reg_mr_iova()` call this
-/// one, too, by its name, and so reach a preloaded library.
+/// one, too, by its name. So it is reached by who found these in libibverbs itself.
 ///
 /// # Safety
 ///
@@ -44,6 +44,40 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     }
     // SAFETY: `pd` is the caller's, as above.
     unsafe { translate::reconsider(mr, &Request { pd, addr, length, iova, access }) }
+}
+
+/// `ibv_reg_mr()` of libibverbs, which is no more than this. Where libibverbs was linked with
+/// `-Bsymbolic-functions`, as Ubuntu does, its own calls within reach nobody else.
+///
+/// # Safety
+///
+/// As `ibv_reg_mr_iova2`.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_reg_mr(
+    pd: *mut Pd,
+    addr: *mut c_void,
+    length: usize,
+    access: c_uint,
+) -> *mut Mr {
+    // SAFETY: the caller promises the same.
+    unsafe { ibv_reg_mr_iova2(pd, addr, length, addr as u64, access) }
+}
+
+/// `ibv_reg_mr_iova()` of libibverbs, for the same reason.
+///
+/// # Safety
+///
+/// As `ibv_reg_mr_iova2`.
+#[no_mangle]
+pub unsafe extern "C" fn ibv_reg_mr_iova(
+    pd: *mut Pd,
+    addr: *mut c_void,
+    length: usize,
+    iova: u64,
+    access: c_uint,
+) -> *mut Mr {
+    // SAFETY: the caller promises the same.
+    unsafe { ibv_reg_mr_iova2(pd, addr, length, iova, access) }
 }
 
 /// `ibv_reg_mr_ex()` of libibverbs (rdma-core 59), which perftest calls where it finds it.

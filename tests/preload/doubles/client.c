@@ -67,7 +67,7 @@ static struct ibv_mr *registered(struct registration *it)
 	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
 
 	if (!strcmp(it->how, "iova"))
-		return ibv_reg_mr_iova(&pd, it->addr, it->length, it->iova, it->access);
+		return ibv_reg_mr_iova(&pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
 	if (!strcmp(it->how, "ex"))
 		return ibv_reg_mr_ex(&pd, &attr);
 	if (it->access == IBV_ACCESS_LOCAL_WRITE)
