@@ -95,9 +95,15 @@ check_version() {
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
+# The preloaded library in real processes, over doubles of its neighbours.
+check_preload() {
+	(cd preload && cargo clippy --offline -- -D warnings)
+	CC=gcc-14 python3 -B -m pytest -q -p no:cacheprovider tests/preload
+}
+
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/lab)
+	local written=(nvpm tests/nvpm tests/preload tests/lab)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy

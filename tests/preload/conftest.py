@@ -55,7 +55,17 @@ class Bed:
 
     def compile(self, name, to, *flags):
         source = HERE / f"doubles/{name}.c"
-        command("cc", "-Wall", "-Werror", "-O1", "-pthread", "-o", to, source, *flags)
+        command(
+            os.environ.get("CC", "cc"),
+            "-Wall",
+            "-Werror",
+            "-O1",
+            "-pthread",
+            "-o",
+            to,
+            source,
+            *flags,
+        )
 
     def double(self, name, to, *flags):
         self.compile(name, to, "-shared", "-fPIC", f"-Wl,-soname,{to.name}", *flags)
@@ -83,6 +93,14 @@ class Bed:
         )
         assert not done.returncode, (done.returncode, done.stdout, done.stderr)
         return Ran(done, seen.read_text())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter):
+    """For the lab, which counts lines that begin with `ok`."""
+    for report in terminalreporter.getreports("passed"):
+        if report.when == "call":
+            terminalreporter.write_line(f"ok {report.nodeid.partition('::')[2]}")
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,10 @@ def test_linked_program(bed, access, verbs):
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked", verbs=verbs)
     assert ran.printed == 2 * registered(GPU, 4096)
-    assert [seen[2:] for seen in ran.of("reg_dmabuf_mr")] == [[f"{GPU:#x}", f"{access:#x}"], ["0x7000", "0x1"]]
+    assert [seen[2:] for seen in ran.of("reg_dmabuf_mr")] == [
+        [f"{GPU:#x}", f"{access:#x}"],
+        ["0x7000", "0x1"],
+    ]
 
 
 def test_locally_opened_libibverbs(bed):
@@ -299,8 +302,8 @@ def test_log(bed):
         f"{about} {GPU + 0x400:#x}, 1000 bytes: registered as a dma-buf",
         f"{about} 0x1000, 4096 bytes: no dma-buf: not GPU memory of CUDA in this process"
         "; the caller gets: Bad address",
-        f"{about} {GPU:#x}, 4096 bytes: no dma-buf: not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB"
-        "; the caller gets: Bad address",
+        f"{about} {GPU:#x}, 4096 bytes: no dma-buf: not with ON_DEMAND, ZERO_BASED, MW_BIND or "
+        "HUGETLB; the caller gets: Bad address",
     ]
     assert bed.run(*words).said == []
     assert bed.run(*words, NVPM_PRELOAD_LOG=0).said == []
@@ -311,9 +314,13 @@ def test_log(bed):
 
 def test_real_libibverbs(bed):
     """Its own call of ibv_reg_mr_iova2() is bound to the library."""
-    real = subprocess.run(["cc", "-print-file-name=libibverbs.so.1"], capture_output=True, text=True)
+    real = subprocess.run(
+        ["cc", "-print-file-name=libibverbs.so.1"], capture_output=True, text=True
+    )
     path = os.path.realpath(real.stdout.strip())
-    ran = bed.run("verbs", LD_BIND_NOW=1, LD_DEBUG="bindings", LD_LIBRARY_PATH=os.path.dirname(path))
+    ran = bed.run(
+        "verbs", LD_BIND_NOW=1, LD_DEBUG="bindings", LD_LIBRARY_PATH=os.path.dirname(path)
+    )
     bound = [line for line in ran.said if "`ibv_reg_mr_iova2'" in line]
     assert bound
     for line in bound:
