@@ -2,16 +2,30 @@
 """The bounds, and whether a run meets them: the worst registration that a bound covers decides. A
 bound is of what a user can notice; what has none, and why, is in ../../docs/performance.md."""
 
-from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import inf
 from typing import NamedTuple
 
-from measured import (DYNAMIC, ENTRIES, FREED, HELD, IN_SHORT, LOADING, PINS, RATE, STATIC, TOTAL,
-                      Case, ratio, ratio_text, size_text)
-
 from bench import GIB, KIB, MIB, MODES, MODULES, THREADS
+from measured import (
+    DYNAMIC,
+    ENTRIES,
+    FREED,
+    HELD,
+    IN_SHORT,
+    LOADING,
+    PINS,
+    RATE,
+    STATIC,
+    TOTAL,
+    Case,
+    Metric,
+    Run,
+    ratio,
+    ratio_text,
+    size_text,
+)
 
 # Bounds that are judged together, and what their ratios are of.
 CHAPTERS = {
@@ -20,131 +34,249 @@ CHAPTERS = {
     "grounds": ("ways to compile Rust against each other", "against in-kernel"),
 }
 
-# ---- how a registration is judged: as a number that has a limit, and in words -------------
+# ---- how a registration is judged ---------------------------------------------------------
+
+# As a number that has a limit, and in words; as nothing, if it was not measured.
+Judged = tuple[float, str] | None
+
+Modules = tuple[str, str]
 
 
-def of_ratio(run, metric, modules, case):
-    values = [run.value(metric, module, case) for module in modules]
-    return None not in values and (ratio(*values), f"{ratio(*values):.3f}" if ratio(*values) > 0.01 else ratio_text(ratio(*values)))
-
-
-def of_calls(run, metric, modules, case):
+def values(run: Run, metric: Metric, modules: Modules, case: Case) -> tuple[int, int] | None:
     ours, theirs = (run.value(metric, module, case) for module in modules)
-    return ours and theirs and (max(ours, 2 * ours / theirs), f"{ours} against {theirs}")
+    return None if ours is None or theirs is None else (ours, theirs)
 
 
-def of_entries(run, metric, modules, case):
+def of_ratio(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
+    both = values(run, metric, modules, case)
+    if both is None:
+        return None
+    value = ratio(*both)
+    return value, f"{value:.3f}" if value > 0.01 else ratio_text(value)
+
+
+def of_calls(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
+    ours, theirs = values(run, metric, modules, case) or (0, 0)
+    if not ours or not theirs:
+        return None
+    return max(ours, 2 * ours / theirs), f"{ours} against {theirs}"
+
+
+def of_entries(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
     """One for as much as RDMA devices take in one piece. Only an IOMMU puts chunks together."""
-    ours, theirs = (run.value(metric, module, case) for module in modules)
+    ours, theirs = values(run, metric, modules, case) or (0, 0)
+    if not ours or not theirs or case.size is None:
+        return None
     apart = case.layout in CHUNKS and case.machine == "stock"
     allowed = -(-case.size // (2 * MIB if apart else 2 * GIB))
-    return ours and theirs and (ours / allowed, f"{ours} ({allowed} allowed), against {theirs}")
+    return ours / allowed, f"{ours} ({allowed} allowed), against {theirs}"
 
 
-def of_rates(run, metric, modules, case):
+def of_rates(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
     """How much slower, so that more is worse as elsewhere; in words, how much faster."""
-    ours, theirs = (run.rate(module, case.mode, max(THREADS), metric.driver) for module in modules)
-    return ours and theirs and (theirs / ours, f"{ours / theirs:.3f}")
+    number = max(THREADS)
+    ours, theirs = (run.rate(module, case.mode, number, metric.driver) for module in modules)
+    return (theirs / ours, f"{ours / theirs:.3f}") if ours and theirs else None
+
+
+# ---- the bounds ---------------------------------------------------------------------------
+
+CONTIGUOUS, CHUNKS = ("contiguous",), ("holes2m",)
 
 
 class Bound(NamedTuple):
     text: str
     # What the number may be at most, by the chapter that judges it; or in each of the modes.
-    most: dict
-    metrics: tuple
-    layouts: tuple = tuple(IN_SHORT)
+    most: Mapping[str, float | tuple[float, float]]
+    metrics: tuple[Metric, ...]
+    layouts: tuple[str | None, ...] = tuple(IN_SHORT)
     # From one to another; or it is no registration.
-    sizes: tuple | None = (0, inf)
-    modes: tuple = MODES
-    modules: tuple = MODULES
-    judged: Callable = of_ratio
+    sizes: tuple[float, float] | None = (0, inf)
+    modes: tuple[str, ...] = MODES
+    modules: Modules = MODULES
+    judged: Callable[[Run, Metric, Modules, Case], Judged] = of_ratio
     # The limit in words, where it is no ratio.
     words: str | None = None
     # Why it is missed, where profiling has shown it: in a mode, on a machine, or in any.
-    reasons: dict = {}
+    reasons: dict[str, str] = {}
 
-    def limit(self, chapter, mode):
+    def limit(self, chapter: str, mode: str) -> float:
         most = self.most[chapter]
         return most[MODES.index(mode)] if isinstance(most, tuple) else most
 
-    def limit_text(self, chapter):
+    def limit_text(self, chapter: str) -> str:
         limits = dict.fromkeys(self.limit(chapter, mode) for mode in self.modes)
         return self.words or " / ".join(f"{limit:g}" for limit in limits)
 
+    def sizes_in(self, run: Run) -> list[int | None]:
+        """Those of a run that it is of."""
+        if self.sizes is None:
+            return [None]
+        least, most = self.sizes
+        return [size for size in run.sizes if least <= size <= most]
 
-def one(size):
+    def reason(self, chapter: str, mode: str) -> str | None:
+        known = (self.reasons.get(word) for word in (mode, chapter, "any"))
+        return next(filter(None, known), None)
+
+
+def one(size: int) -> tuple[int, int]:
     return size, size
 
 
 # Why a bound is missed. Texts of this kind have no values, which are in the tables of a run.
-CHEAP_PINS = {"any": """\
-A pin costs little with static BAR1. Most of what is left is the RDMA core's part of a registration, which is the same for both \
-modules, and the mapping for the device, which nvidia-peermem leaves to the driver. The one pin less cannot make up for that."""}
+CHEAP_PINS = {
+    "any": "A pin costs little with static BAR1. Most of what is left is the RDMA core's part of a "
+    "registration, which is the same for both modules, and the mapping for the device, which "
+    "nvidia-peermem leaves to the driver. The one pin less cannot make up for that."
+}
 
 ONE = {"stock": 1, "iommu": 1}
-CONTIGUOUS, CHUNKS = ("contiguous",), ("holes2m",)
 REAL, LARGE = (DYNAMIC, STATIC), (256 * MIB, inf)
 
 # Of two limits the first is the persistent mode's: a hundredth more than it took when it was set.
 BOUNDS = (
-    Bound("driver pin calls per registration", {"stock": 1}, (PINS,), judged=of_calls,
-          words="1 against 2"),
+    Bound(
+        "driver pin calls per registration",
+        {"stock": 1},
+        (PINS,),
+        judged=of_calls,
+        words="1 against 2",
+    ),
     Bound("total register+deregister, any driver, layout and size", ONE, (TOTAL, *REAL)),
-    Bound("the same, dynamic BAR1, contiguous, 64 KiB",
-          {"stock": (0.533, 0.56), "iommu": (0.54, 0.56)}, (DYNAMIC,), CONTIGUOUS, one(64 * KIB)),
-    Bound("the same, 1 MiB", {"stock": (0.521, 0.54), "iommu": (0.475, 0.50)}, (DYNAMIC,),
-          CONTIGUOUS, one(MIB)),
-    Bound("the same, 16 MiB", {"stock": (0.413, 0.45), "iommu": (0.156, 0.18)}, (DYNAMIC,),
-          CONTIGUOUS, one(16 * MIB)),
-    Bound("the same, static BAR1, 64 KiB to 1 MiB", {"stock": 0.60, "iommu": 0.60}, (STATIC,),
-          CONTIGUOUS, (64 * KIB, MIB), reasons=CHEAP_PINS),
-    Bound("the same, dynamic or static BAR1, 256 MiB and more", {"stock": (0.314, 0.35)}, REAL,
-          CONTIGUOUS, LARGE),
+    Bound(
+        "the same, dynamic BAR1, contiguous, 64 KiB",
+        {"stock": (0.533, 0.56), "iommu": (0.54, 0.56)},
+        (DYNAMIC,),
+        CONTIGUOUS,
+        one(64 * KIB),
+    ),
+    Bound(
+        "the same, 1 MiB",
+        {"stock": (0.521, 0.54), "iommu": (0.475, 0.50)},
+        (DYNAMIC,),
+        CONTIGUOUS,
+        one(MIB),
+    ),
+    Bound(
+        "the same, 16 MiB",
+        {"stock": (0.413, 0.45), "iommu": (0.156, 0.18)},
+        (DYNAMIC,),
+        CONTIGUOUS,
+        one(16 * MIB),
+    ),
+    Bound(
+        "the same, static BAR1, 64 KiB to 1 MiB",
+        {"stock": 0.60, "iommu": 0.60},
+        (STATIC,),
+        CONTIGUOUS,
+        (64 * KIB, MIB),
+        reasons=CHEAP_PINS,
+    ),
+    Bound(
+        "the same, dynamic or static BAR1, 256 MiB and more",
+        {"stock": (0.314, 0.35)},
+        REAL,
+        CONTIGUOUS,
+        LARGE,
+    ),
     Bound("the same, 2 MiB chunks", {"stock": (0.327, 0.37)}, REAL, CHUNKS, LARGE),
     Bound("the same, either layout", {"iommu": (0.09, 0.10)}, REAL, sizes=LARGE),
     Bound("scatterlist entries", ONE, (ENTRIES,), judged=of_entries, words="1 per 2 GiB or chunk"),
-    Bound("kernel memory held, 64 KiB", {"stock": 1.6, "iommu": 1.6}, (HELD,), CONTIGUOUS,
-          one(64 * KIB)),
+    Bound(
+        "kernel memory held, 64 KiB",
+        {"stock": 1.6, "iommu": 1.6},
+        (HELD,),
+        CONTIGUOUS,
+        one(64 * KIB),
+    ),
     Bound("the same, 2 MiB chunks, 256 MiB and more", {"stock": 0.05}, (HELD,), CHUNKS, LARGE),
     # In the other mode the driver calls nobody.
-    Bound("cudaFree of registered memory until it returns", {"stock": 1.1}, (FREED,),
-          modes=("revocable",)),
-    Bound("the same, 16 MiB and more", {"stock": 0.5}, (FREED,), sizes=(16 * MIB, inf),
-          modes=("revocable",)),
-    Bound("registrations per second, 4 threads, dynamic BAR1", {"stock": 1 / 1.7}, (RATE,), (None,),
-          None, judged=of_rates, words="at least 1.7"),
+    Bound(
+        "cudaFree of registered memory until it returns",
+        {"stock": 1.1},
+        (FREED,),
+        modes=("revocable",),
+    ),
+    Bound(
+        "the same, 16 MiB and more",
+        {"stock": 0.5},
+        (FREED,),
+        sizes=(16 * MIB, inf),
+        modes=("revocable",),
+    ),
+    Bound(
+        "registrations per second, 4 threads, dynamic BAR1",
+        {"stock": 1 / 1.7},
+        (RATE,),
+        (None,),
+        None,
+        judged=of_rates,
+        words="at least 1.7",
+    ),
     Bound("loading, instructions", {"stock": 2.0}, (LOADING,), (None,), None, ("persistent",)),
-    Bound("prebuilt: total register+deregister", {"grounds": 1.03}, (TOTAL,),
-          modules=("nv_peer_mem-prebuilt", "nv_peer_mem-in-kernel")),
+    Bound(
+        "prebuilt: total register+deregister",
+        {"grounds": 1.03},
+        (TOTAL,),
+        modules=("nv_peer_mem-prebuilt", "nv_peer_mem-in-kernel"),
+    ),
 )
 
 
-# Met is nothing if it was not measured, or is no bound of this mode.
-Verdict = namedtuple("Verdict", "bound mode met text reason", defaults=[None])
+# ---- verdicts -------------------------------------------------------------------------------
 
 
-def judge(run, bound, chapter, mode):
+class Verdict(NamedTuple):
+    """Met is nothing if it was not measured, or is no bound of this mode."""
+
+    bound: Bound
+    mode: str
+    met: bool | None
+    text: str
+    reason: str | None = None
+
+
+def judge_cases(
+    run: Run, bound: Bound, chapter: str, mode: str
+) -> Iterator[tuple[float, str, str]]:
+    """Of each case that was measured its number, the number in words, and which case it is."""
+    machine = "iommu" if chapter == "iommu" else "stock"
+    for metric, layout, size in product(bound.metrics, bound.layouts, bound.sizes_in(run)):
+        judged = bound.judged(run, metric, bound.modules, Case(machine, mode, layout, size))
+        if not judged:
+            continue
+        where = [metric.label] if len(bound.metrics) > 1 else []
+        if size and layout:
+            where += [size_text(size), IN_SHORT[layout]]
+        yield *judged, f" ({', '.join(where)})" if size else ""
+
+
+def judge(run: Run, bound: Bound, chapter: str, mode: str) -> Verdict:
     """The largest number decides; of equal ones the smallest registration's."""
     if mode not in bound.modes:
         return Verdict(bound, mode, None, "no bound")
-    sizes = [size for size in run.sizes if bound.sizes[0] <= size <= bound.sizes[1]] if bound.sizes else [None]
-    found = []
-    for metric, layout, size in product(bound.metrics, bound.layouts, sizes):
-        case = Case("iommu" if chapter == "iommu" else "stock", mode, layout, size)
-        what = [metric.label] if len(bound.metrics) > 1 else []
-        if judged := bound.judged(run, metric, bound.modules, case):
-            found.append((*judged, f" ({', '.join([*what, size_text(size), IN_SHORT[layout]])})" if size else ""))
+    found = list(judge_cases(run, bound, chapter, mode))
     if not found:
         return Verdict(bound, mode, None, "not measured")
     value, text, where = max(found, key=lambda judged: judged[0])
     excess = 100 * (value / bound.limit(chapter, mode) - 1)
     if excess <= 0:
         return Verdict(bound, mode, True, f"met: {text}{where}")
-    reason = bound.reasons.get(mode) or bound.reasons.get(chapter) or bound.reasons.get("any")
-    return Verdict(bound, mode, False, f"MISSED by {excess:.{1 if excess >= 1 else 3}f} %: {text}{where}", reason)
+    digits = 1 if excess >= 1 else 3
+    missed = f"MISSED by {excess:.{digits}f} %: {text}{where}"
+    return Verdict(bound, mode, False, missed, bound.reason(chapter, mode))
 
 
-def chapters(run):
+# A bound, and its verdicts in both modes.
+Judgement = tuple[Bound, list[Verdict]]
+
+
+def chapters(run: Run) -> Iterator[tuple[str, list[Judgement]]]:
     """Of each chapter the bounds, with verdicts of both modes."""
     for chapter in CHAPTERS:
-        yield chapter, [(bound, [judge(run, bound, chapter, mode) for mode in MODES]) for bound in BOUNDS if chapter in bound.most]
+        bounds = [bound for bound in BOUNDS if chapter in bound.most]
+        yield (
+            chapter,
+            [(bound, [judge(run, bound, chapter, mode) for mode in MODES]) for bound in bounds],
+        )

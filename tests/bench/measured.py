@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A run: what the guests have measured, and what is compared of it."""
+"""A run: what the guests have measured, and what is compared of it. `bench` is the program that
+measures, ../guest/bench.py: the report wants all that it plans to."""
 
-import sys
-from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "guest"))
-
-# The program that measures: the report wants all that it plans to.
-from bench import plan  # noqa: E402
+from bench import Figures, Subject, plan
 
 GROUNDS = ("in-kernel", "prebuilt")
 LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks"}
@@ -23,51 +18,65 @@ REAL = {"dynamic": "dynamic BAR1", "static": "static BAR1"}
 JOBS = ("bench", "bench-iommu", "bench-threads", *(f"bench-{ground}" for ground in GROUNDS))
 SIZES = (1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36)
 
-# A kind of registration.
-Case = namedtuple("Case", "machine mode layout size", defaults=[None, None])
 
-# What a measurement is of; its other members are what was measured.
-Subject = namedtuple("Subject", "machine module mode kind layout size driver threads",
-                     defaults=[None] * 4)
+class Case(NamedTuple):
+    """A kind of registration."""
+
+    machine: str
+    mode: str
+    layout: str | None = None
+    size: int | None = None
+
+
+def subject_and_figures(measurement: dict[str, Any]) -> tuple[Subject, Figures]:
+    """What a measurement is of; its other members are what was measured."""
+    of, figures = {}, {}
+    for name, value in measurement.items():
+        if name in Subject._fields:
+            of[name] = value
+        else:
+            figures[name] = int(value)
+    return Subject(**of), figures
 
 
 class Run:
     """Measurements by their subjects, and what they were measured with."""
 
-    def __init__(self, facts, measurements):
-        self.facts, self.of = facts, {}
-        for measurement in measurements:
-            subject = Subject(**{name: value for name, value in measurement.items() if name in Subject._fields})
-            self.of[subject] = {name: int(value) for name, value in measurement.items() if name not in Subject._fields}
+    def __init__(self, facts: dict[str, Any], measurements: Iterable[dict[str, Any]]) -> None:
+        self.facts = facts
+        self.of = dict(map(subject_and_figures, measurements))
         self.sizes = sorted({subject.size for subject in self.of if subject.size})
 
-    def value(self, metric, module, case):
-        values = self.of.get(Subject(case.machine, module, case.mode, metric.kind, case.layout,
-                                     case.size, metric.driver), {})
-        parts = [name for name in values if metric.names[0].endswith("*") and name.startswith(metric.names[0][:-1])] or metric.names
-        return sum(values[name] for name in parts) if set(parts) <= set(values) else None
+    def value(self, metric: "Metric", module: str, case: Case) -> int | None:
+        machine, mode, layout, size = case
+        subject = Subject(machine, module, mode, metric.kind, layout, size, metric.driver)
+        figures = self.of.get(subject, {})
+        names = metric.names_in(figures)
+        return sum(figures[name] for name in names) if names <= set(figures) else None
 
-    def rate(self, module, mode, number, driver):
+    def rate(self, module: str, mode: str, number: int, driver: str | None) -> float | None:
         """Registrations per second of the guest's time, by so many threads."""
-        values = self.of.get(Subject("stock", module, mode, "threads", driver=driver,
-                                     threads=number))
-        return values["registrations"] * 1e9 / values["elapsed"] if values else None
+        subject = Subject("stock", module, mode, "threads", driver=driver, threads=number)
+        figures = self.of.get(subject)
+        return figures["registrations"] * 1e9 / figures["elapsed"] if figures else None
 
-    def missing(self, jobs, sizes):
+    def missing(self, jobs: Iterable[str], sizes: Sequence[int]) -> list[Subject]:
         """What these jobs did not say."""
-        planned = (Subject(**subject) for job in jobs for subject in plan(job, sizes))
+        planned = (subject for job in jobs for subject in plan(job, sizes))
         return [subject for subject in planned if subject not in self.of]
 
 
 # ---- numbers as they are read ------------------------------------------------------
 
 
-def ratio(ours, theirs):
+def ratio(ours: float, theirs: float) -> float:
     """Nothing against nothing is even."""
-    return ours / theirs if theirs else inf if ours else 1.0
+    if theirs:
+        return ours / theirs
+    return inf if ours else 1.0
 
 
-def size_text(size):
+def size_text(size: int) -> str:
     """Bytes in binary units, as memory is allocated."""
     for unit in ("B", "KiB", "MiB"):
         if size % 1024 or size < 1024:
@@ -76,52 +85,76 @@ def size_text(size):
     return f"{size} GiB"
 
 
-def short_size(size):
-    return size_text(size).replace(" ", "").rstrip("iB")
+def short_size(size: float) -> str:
+    return size_text(int(size)).replace(" ", "").rstrip("iB")
 
 
-def count(value):
+UNITS = "kMGT"
+
+
+def count(value: float) -> str:
     """Two digits that matter, or three. What is below a thousand stays exact."""
     if value < 1000:
         return str(round(value))
-    for unit in "kMGT":
-        value /= 1000
-        # What rounds to a thousand is one of the next unit.
-        if value < 999.5:
-            break
-    return f"{value:.{int(value < 9.95)}f}{unit}"
+    value, unit = value / 1000, 0
+    # What rounds to a thousand is one of the next unit.
+    while value >= 999.5 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.{int(value < 9.95)}f}{UNITS[unit]}"
 
 
-def microseconds(ns):
+def microseconds(ns: float) -> str:
     return f"{ns / 1000:.{int(ns < 9950)}f}" if ns < 999500 else count(ns / 1000)
 
 
-def ratio_text(value):
-    digits = next((digits for least, digits in ((9.995, 1), (0.0995, 2), (0.00995, 3)) if value >= least), 4)
-    return "<0.001" if 0 < value < 0.00095 else f"{value:.{digits}f}" if value else "0"
+# From which ratio on it has so many digits behind the point.
+DIGITS = ((9.995, 1), (0.0995, 2), (0.00995, 3), (0, 4))
+
+
+def ratio_text(value: float) -> str:
+    if not value:
+        return "0"
+    if value < 0.00095:
+        return "<0.001"
+    digits = next(digits for least, digits in DIGITS if value >= least)
+    return f"{value:.{digits}f}"
 
 
 # ---- what is compared ---------------------------------------------------------------
 
 
 class Metric(NamedTuple):
-    """One quantity: the sum of what has these names in a measurement of that kind."""
+    """One quantity: the sum of what has these names in a measurement of that kind. A name that ends
+    in * stands for all that begin so, of which there must be one."""
 
     label: str
     kind: str
-    names: tuple
+    names: tuple[str, ...]
     driver: str | None = None
-    text: Callable = count
+    text: Callable[[float], str] = count
+
+    def names_in(self, figures: Figures) -> set[str]:
+        first = self.names[0]
+        if not first.endswith("*"):
+            return set(self.names)
+        return {name for name in figures if name.startswith(first[:-1])} or {first}
 
 
-def costs(label, *names, driver="simulated", text=count):
+def costs(
+    label: str,
+    *names: str,
+    driver: str = "simulated",
+    text: Callable[[float], str] = count,
+) -> Metric:
     return Metric(label, "costs", names, driver, text)
 
 
-def as_real(label, *names):
+def as_real(label: str, *names: str) -> list[Metric]:
     """The same for each real driver."""
-    return tuple(costs(f"{label}{of} (us)", *names, driver=driver, text=microseconds)
-                 for driver, of in REAL.items())
+    return [
+        costs(f"{label}{of} (us)", *names, driver=driver, text=microseconds)
+        for driver, of in REAL.items()
+    ]
 
 
 MODULE = costs("module alone", "register_module", "deregister_module")
@@ -136,11 +169,18 @@ LOADING = Metric("loading, instructions", "module", ("load",))
 RATE = Metric("registrations per second", "threads", ("registrations",), "dynamic")
 
 EACH = (
-    *(costs(f"{half}, module alone", f"{half}_module") for half in ("register", "deregister")),
-    *(costs(f"{half}, total", f"{half}_total") for half in ("register", "deregister")),
-    *(metric for half in ("register", "deregister")
-      for metric in as_real(f"{half}, ", f"{half}_total")),
-    costs("calls into the driver", "calls_*"), PINS, ENTRIES, PAGE_SIZE, HELD, FREED,
+    costs("register, module alone", "register_module"),
+    costs("deregister, module alone", "deregister_module"),
+    costs("register, total", "register_total"),
+    costs("deregister, total", "deregister_total"),
+    *as_real("register, ", "register_total"),
+    *as_real("deregister, ", "deregister_total"),
+    costs("calls into the driver", "calls_*"),
+    PINS,
+    ENTRIES,
+    PAGE_SIZE,
+    HELD,
+    FREED,
 )
 BOTH_HALVES = (MODULE, TOTAL, DYNAMIC, STATIC, ENTRIES, PAGE_SIZE, HELD, FREED)
 OF_GROUNDS = (MODULE, TOTAL, FREED)

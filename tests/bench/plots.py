@@ -2,16 +2,31 @@
 """SVG plots, a panel for each layout of the memory, or for each way to count."""
 
 import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from math import floor, log10
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from measured import (DYNAMIC, ENTRIES, HELD, LAYOUTS, MODULE, STATIC, THROUGHPUTS, TOTAL, Case,
-                      count, size_text)
-
 from bench import MODES, MODULES, THREADS
+from measured import (
+    DYNAMIC,
+    ENTRIES,
+    HELD,
+    LAYOUTS,
+    MODULE,
+    STATIC,
+    THROUGHPUTS,
+    TOTAL,
+    Case,
+    Metric,
+    Run,
+    count,
+    size_text,
+)
 
 LICENSE = "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->\n"
 
@@ -28,60 +43,120 @@ COLOURS = dict(zip(MODULES, ("#0b5fa5", "#c8551b"), strict=True))
 DASHES = {"persistent": "-", "revocable": "--"}
 
 
-def draw(run, directory):
+# What is drawn for either module: a metric in a mode, by a label and a dash.
+Series = tuple[Metric, str, str, str]
+
+
+class Line(NamedTuple):
+    label: str
+    colour: str
+    dash: str
+    # By their places on the axis; nothing where nothing was measured.
+    points: Mapping[int, float | None]
+
+
+class Panel(NamedTuple):
+    title: str
+    lines: list[Line]
+
+
+class Axes(NamedTuple):
+    """The names of both, and the places of the horizontal one with the text for each."""
+
+    across: str
+    up: str
+    places: Sequence[int]
+    text: Callable[[int], str]
+    logarithmic: bool
+
+
+def draw(run: Run, directory: Path) -> None:
     # Text stays text, and the same run makes the same file.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 9})
-    costs = ((TOTAL, "total", "-"), (DYNAMIC, "total, dynamic BAR1", "--"),
-             (STATIC, "total, static BAR1", "-."), (MODULE, "module alone", ":"))
-    for mode in MODES:
-        by_size(run, directory, f"cost-{mode}.svg", "ns (instructions)", [(metric, mode, *look) for metric, *look in costs])
+    draw_costs(run, directory)
     for metric, name, unit in ((ENTRIES, "entries.svg", "entries"), (HELD, "held.svg", "bytes")):
-        by_size(run, directory, name, unit, [(metric, mode, mode, DASHES[mode]) for mode in MODES])
+        series = [(metric, mode, mode, DASHES[mode]) for mode in MODES]
+        draw_by_size(run, directory, name, unit, series)
+    draw_threads(run, directory)
+
+
+def draw_costs(run: Run, directory: Path) -> None:
+    looks = (
+        (TOTAL, "total", "-"),
+        (DYNAMIC, "total, dynamic BAR1", "--"),
+        (STATIC, "total, static BAR1", "-."),
+        (MODULE, "module alone", ":"),
+    )
+    for mode in MODES:
+        series = [(metric, mode, label, dash) for metric, label, dash in looks]
+        draw_by_size(run, directory, f"cost-{mode}.svg", "ns (instructions)", series)
+
+
+def draw_threads(run: Run, directory: Path) -> None:
     panels = []
-    for label, driver in THROUGHPUTS.items():
-        panels.append((label, []))
+    for title, driver in THROUGHPUTS.items():
+        panel = Panel(title, [])
         for module, mode in product(MODULES, MODES):
             points = {number: run.rate(module, mode, number, driver) for number in THREADS}
-            panels[-1][1].append((f"{module}, {mode}", COLOURS[module], DASHES[mode], points))
-    figure(directory, "threads.svg", ("threads", "registrations per second"), panels, THREADS, str, logarithmic=False)
+            panel.lines.append(Line(f"{module}, {mode}", COLOURS[module], DASHES[mode], points))
+        panels.append(panel)
+    axes = Axes("threads", "registrations per second", THREADS, str, logarithmic=False)
+    draw_figure(directory / "threads.svg", panels, axes)
 
 
-def by_size(run, directory, name, unit, series):
-    """SERIES: of each line the metric, mode, label and dash. A line is drawn for either module."""
+def draw_by_size(run: Run, directory: Path, name: str, unit: str, series: Iterable[Series]) -> None:
     panels = []
     for layout, title in LAYOUTS.items():
-        panels.append((title, []))
+        panel = Panel(title, [])
         for module, (metric, mode, label, dash) in product(MODULES, series):
-            points = {size: run.value(metric, module, Case("stock", mode, layout, size)) for size in run.sizes}
-            panels[-1][1].append((f"{module}, {label}", COLOURS[module], dash, points))
-    figure(directory, name, ("size of the registration", unit), panels, run.sizes, size_text, logarithmic=True)
+            cases = {size: Case("stock", mode, layout, size) for size in run.sizes}
+            points = {size: run.value(metric, module, case) for size, case in cases.items()}
+            panel.lines.append(Line(f"{module}, {label}", COLOURS[module], dash, points))
+        panels.append(panel)
+    axes = Axes("size of the registration", unit, run.sizes, size_text, logarithmic=True)
+    draw_figure(directory / name, panels, axes)
 
 
-def figure(directory, name, names, panels, places, place, *, logarithmic):
+def draw_figure(path: Path, panels: Sequence[Panel], axes: Axes) -> None:
     """Panels beside each other; logarithmic ones with one scale, so that they can be compared.
     Nothing where nothing was measured."""
-    values = [y for _, lines in panels for *_, points in lines for y in points.values() if y]
+    lines = [line for panel in panels for line in panel.lines]
+    values = [value for line in lines for value in line.points.values() if value]
     if not values:
         return
-    drawn = Figure(figsize=(13, 4.8), layout="constrained")
-    drawn.suptitle(FILES[name])
-    for axes, (title, lines) in zip(drawn.subplots(1, len(panels), sharey=logarithmic), panels, strict=True):
-        for label, colour, dash, points in lines:
-            known = {x: y for x, y in points.items() if y is not None}
-            axes.plot(known.keys(), known.values(), dash, marker=".", color=colour, label=label)
-        axes.set(title=title[0].upper() + title[1:], xlabel=names[0], ylabel=names[1])
-        if logarithmic:
-            axes.set_xscale("log", base=2)
-            axes.set_yscale("log")
-            axes.set_ylim(10 ** floor(log10(min(values))), 10 ** (floor(log10(max(values))) + 1))
-        else:
-            axes.set_ylim(bottom=0)
-        axes.set_xticks(places, [place(at) for at in places])
-        axes.minorticks_off()
-        axes.yaxis.set_major_formatter(lambda value, _: count(value))
-        axes.grid(alpha=0.25)
-    drawn.legend(*drawn.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(MODULES))
+    figure = Figure(figsize=(13, 4.8), layout="constrained")
+    figure.suptitle(FILES[path.name])
+    plots = figure.subplots(1, len(panels), sharey=axes.logarithmic)
+    for plot, panel in zip(plots, panels, strict=True):
+        draw_panel(plot, panel, axes, values)
+    handles = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=len(MODULES))
+    path.write_text(svg_of(figure), encoding="utf-8")
+
+
+def draw_panel(plot: Any, panel: Panel, axes: Axes, values: Sequence[float]) -> None:
+    """VALUES are those of all panels."""
+    for line in panel.lines:
+        known = {place: value for place, value in line.points.items() if value is not None}
+        look = {"marker": ".", "color": line.colour, "label": line.label}
+        plot.plot(known.keys(), known.values(), line.dash, **look)
+    title = panel.title[0].upper() + panel.title[1:]
+    plot.set(title=title, xlabel=axes.across, ylabel=axes.up)
+    if axes.logarithmic:
+        plot.set_xscale("log", base=2)
+        plot.set_yscale("log")
+        plot.set_ylim(10 ** floor(log10(min(values))), 10 ** (floor(log10(max(values))) + 1))
+    else:
+        plot.set_ylim(bottom=0)
+    plot.set_xticks(axes.places, [axes.text(place) for place in axes.places])
+    plot.minorticks_off()
+    plot.yaxis.set_major_formatter(lambda value, _: count(value))
+    plot.grid(alpha=0.25)
+
+
+def svg_of(figure: Figure) -> str:
+    """With our licence, which stands behind the declaration."""
     svg = io.StringIO()
-    drawn.savefig(svg, format="svg", metadata={"Date": None})
+    figure.savefig(svg, format="svg", metadata={"Date": None})
     declaration, _, rest = svg.getvalue().partition("\n")
-    (directory / name).write_text(f"{declaration}\n{LICENSE}{rest}", encoding="utf-8")
+    return f"{declaration}\n{LICENSE}{rest}"

@@ -6,21 +6,40 @@
     report.py --draw DOCS DIR    draws the plots of DOCS/results.json.gz into DIR
 
 Exit status: 0 if all bounds that were measured are met, 2 if some are missed, all for reasons that
-are known (bounds.py), 1 if anything else is wrong. DOCS may have bounds that are missed.
+are known (bounds.py), 1 if anything else is wrong. DOCS may have bounds that are missed. PYTHONPATH
+has ../guest.
 """
 
 import gzip
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
-from bounds import CHAPTERS, chapters
-from measured import (BOTH_HALVES, EACH, GROUNDS, IN_SHORT, JOBS, LAYOUTS, OF_GROUNDS, OF_MODULES, SIZES, THROUGHPUTS, Case, Run,
-                      count, ratio, ratio_text, size_text)
+from bench import MODES, MODULES, THREADS, Subject
+from bounds import CHAPTERS, Judgement, Verdict, chapters
+from measured import (
+    BOTH_HALVES,
+    EACH,
+    GROUNDS,
+    IN_SHORT,
+    JOBS,
+    LAYOUTS,
+    OF_GROUNDS,
+    OF_MODULES,
+    SIZES,
+    THROUGHPUTS,
+    Case,
+    Metric,
+    Run,
+    count,
+    ratio,
+    ratio_text,
+    size_text,
+)
 from plots import draw
-
-from bench import MODES, MODULES, THREADS
 
 MISSED = 2
 
@@ -29,14 +48,16 @@ HEAD = """\
 <!-- Written by tests/run bench --docs: do not edit. -->
 # What registrations cost, as measured
 
-How this is measured, and what it does not show: [performance.md](../performance.md). A tick of the guest's clock is an
+How this is measured, and what it does not show: [performance.md](../performance.md). A tick of \
+the guest's clock is an
 instruction; costs are instructions, or microseconds of 1000 of them.
 """
 
 PLOTS = """\
 ## Plots
 
-`tests/run bench --draw DIR` draws the plots of these figures into DIR: costs, scatterlist entries and kernel memory by size, and threads.
+`tests/run bench --draw DIR` draws the plots of these figures into DIR: costs, scatterlist entries \
+and kernel memory by size, and threads.
 """
 
 NONE = "-"
@@ -47,158 +68,305 @@ AGREE, SHOWN = 0.01, 5
 
 # ---- tables --------------------------------------------------------------------------
 
-
-def table(header, rows, numbers=True):
-    widths = [max(len(row[column]) for row in [header, *rows]) for column in range(len(header))]
-
-    def line(row):
-        first, *cells = zip(row, widths, strict=True)
-        return f"| {' | '.join([first[0].ljust(first[1]), *(cell.rjust(width) if numbers else cell.ljust(width) for cell, width in cells)])} |"
-
-    return "\n".join([line(header), f"|{'|'.join('-' * (width + 2) for width in widths)}|", *map(line, rows)])
+Row = list[str]
 
 
-def rows_of(run, metrics, name, cell, *of):
+class Table(NamedTuple):
+    title: str
+    header: Row
+    rows: list[Row]
+
+
+def line_of(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def table(header: Row, rows: Sequence[Row], numbers: bool = True) -> str:
+    """Its first column to the left; NUMBERS in the others to the right."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+
+    def padded(row: Row) -> Iterator[str]:
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            yield cell.rjust(width) if numbers and number else cell.ljust(width)
+
+    rule = f"|{'|'.join('-' * (width + 2) for width in widths)}|"
+    return "\n".join([line_of(padded(header)), rule, *(line_of(padded(row)) for row in rows)])
+
+
+class Kind(NamedTuple):
+    """The registrations of a table's rows."""
+
+    machine: str
+    mode: str
+    layout: str
+
+
+Cell = Callable[[Run, Metric, Case], str]
+
+
+def rows_of(
+    run: Run, metrics: Iterable[Metric], name: str, cell: Cell, kind: Kind
+) -> Iterator[Row]:
     """A row for each metric of which anything was measured, a column for each size."""
     for metric in metrics:
-        cells = [cell(run, metric, Case(*of, size)) for size in run.sizes]
+        cells = [cell(run, metric, Case(*kind, size)) for size in run.sizes]
         if set(cells) != {NONE}:
             yield [f"{name}{metric.label}", *cells]
 
 
-def beside_theirs(run, metric, case):
-    values = [run.value(metric, module, case) for module in MODULES]
-    return NONE if None in values else f"{'/'.join(map(metric.text, values))} {ratio_text(ratio(*values))}"
+def beside_theirs(run: Run, metric: Metric, case: Case) -> str:
+    ours, theirs = (run.value(metric, module, case) for module in MODULES)
+    if ours is None or theirs is None:
+        return NONE
+    return f"{metric.text(ours)}/{metric.text(theirs)} {ratio_text(ratio(ours, theirs))}"
 
 
-def beside_grounds(run, metric, case):
-    kernel, *others = values = [run.value(metric, f"nv_peer_mem-{ground}", case) for ground in GROUNDS]
-    return NONE if None in values else " ".join([metric.text(kernel), *(f"{ratio(other, kernel):.3f}" for other in others)])
+def beside_grounds(run: Run, metric: Metric, case: Case) -> str:
+    kernel, prebuilt = (run.value(metric, f"nv_peer_mem-{ground}", case) for ground in GROUNDS)
+    if kernel is None or prebuilt is None:
+        return NONE
+    return f"{metric.text(kernel)} {ratio(prebuilt, kernel):.3f}"
 
 
-def thread_rows(run):
+def in_short(run: Run, header: Row) -> Table:
+    rows: list[Row] = []
+    for mode in MODES:
+        kind = Kind("stock", mode, "contiguous")
+        rows += rows_of(run, BOTH_HALVES, f"{mode}: ", beside_theirs, kind)
+    return Table("In short: register and deregister, contiguous memory", header, rows)
+
+
+def of_layout(run: Run, header: Row, mode: str, layout: str) -> Table:
+    rows = rows_of(run, EACH, "", beside_theirs, Kind("stock", mode, layout))
+    return Table(f"{mode.capitalize()} mode, {LAYOUTS[layout]}", header, list(rows))
+
+
+def with_iommu(run: Run, header: Row, mode: str) -> Table:
+    rows: list[Row] = []
+    for layout, name in IN_SHORT.items():
+        kind = Kind("iommu", mode, layout)
+        rows += rows_of(run, BOTH_HALVES, f"{name}: ", beside_theirs, kind)
+    title = f"{mode.capitalize()} mode, with an IOMMU, register and deregister"
+    return Table(title, header, rows)
+
+
+def of_threads(run: Run) -> Table:
+    rows = []
     for (label, driver), mode, module in product(THROUGHPUTS.items(), MODES, MODULES):
         rates = [run.rate(module, mode, number, driver) for number in THREADS]
-        if None not in rates:
-            yield [f"{label}: {module}, {mode}", *map(count, rates), f"{rates[-1] / rates[0]:.3f}"]
+        known = [rate for rate in rates if rate is not None]
+        if len(known) == len(rates):
+            against = f"{known[-1] / known[0]:.3f}"
+            rows.append([f"{label}: {module}, {mode}", *map(count, known), against])
+    title = "Threads: registrations of 1 MiB, each ended again, per second of the guest's time"
+    threads = [f"{number} threads" for number in THREADS[1:]]
+    return Table(title, ["", "1 thread", *threads, "4 against 1"], rows)
 
 
-def module_rows(run):
+def of_modules(run: Run) -> Table:
+    rows = []
+    case = Case("stock", "persistent")
     for metric in OF_MODULES:
-        ours, theirs = (run.value(metric, module, Case("stock", "persistent", None, None)) for module in MODULES)
-        if None not in (ours, theirs):
-            yield [metric.label, metric.text(ours), metric.text(theirs), ratio_text(ratio(ours, theirs))]
+        ours, theirs = (run.value(metric, module, case) for module in MODULES)
+        if ours is not None and theirs is not None:
+            texts = [metric.text(ours), metric.text(theirs), ratio_text(ratio(ours, theirs))]
+            rows.append([metric.label, *texts])
+    return Table("Module", ["", *MODULES, "ratio"], rows)
 
 
-def tables(run):
+def of_grounds(run: Run, sizes: Row) -> Table:
+    rows: list[Row] = []
+    for mode, layout in product(MODES, LAYOUTS):
+        name, kind = f"{mode}, {IN_SHORT[layout]}: ", Kind("stock", mode, layout)
+        rows += rows_of(run, OF_GROUNDS, name, beside_grounds, kind)
+    title = "Ways to compile Rust: register and deregister, and freed"
+    return Table(title, ["in-kernel, prebuilt against it", *sizes], rows)
+
+
+def tables(run: Run) -> Iterator[Table]:
     """Everything, of both modes; what matters most first."""
     sizes = [size_text(size) for size in run.sizes]
-    ours = ["ours/nvidia-peermem ratio", *sizes]
-    yield "In short: register and deregister, contiguous memory", ours, [
-        row for mode in MODES for row in rows_of(run, BOTH_HALVES, f"{mode}: ", beside_theirs, "stock", mode, "contiguous")]
+    header = ["ours/nvidia-peermem ratio", *sizes]
+    yield in_short(run, header)
     for mode in MODES:
-        for layout, title in LAYOUTS.items():
-            yield f"{mode.capitalize()} mode, {title}", ours, [*rows_of(run, EACH, "", beside_theirs, "stock", mode, layout)]
-        yield f"{mode.capitalize()} mode, with an IOMMU, register and deregister", ours, [
-            row for layout, name in IN_SHORT.items() for row in rows_of(run, BOTH_HALVES, f"{name}: ", beside_theirs, "iommu", mode, layout)]
-    yield ("Threads: registrations of 1 MiB, each ended again, per second of the guest's time",
-           ["", "1 thread", *(f"{number} threads" for number in THREADS[1:]), "4 against 1"], [*thread_rows(run)])
-    yield "Module", ["", *MODULES, "ratio"], [*module_rows(run)]
-    yield "Ways to compile Rust: register and deregister, and freed", ["in-kernel, prebuilt against it", *sizes], [
-        row for mode in MODES for layout in LAYOUTS
-        for row in rows_of(run, OF_GROUNDS, f"{mode}, {IN_SHORT[layout]}: ", beside_grounds, "stock", mode, layout)]
+        for layout in LAYOUTS:
+            yield of_layout(run, header, mode, layout)
+        yield with_iommu(run, header, mode)
+    yield of_threads(run)
+    yield of_modules(run)
+    yield of_grounds(run, sizes)
 
 
-# ---- the report ------------------------------------------------------------------------
+# ---- bounds ----------------------------------------------------------------------------
 
 
-def remarks(pairs):
+def remarks(pairs: Iterable[Judgement]) -> Iterator[str]:
     """What there is to say of bounds that are missed, each reason once."""
-    missed = {}
-    for verdict in (verdict for _, pair in pairs for verdict in pair if verdict.met is False):
-        missed.setdefault(verdict.reason, []).append(f"{verdict.bound.text} ({verdict.mode})")
+    missed: dict[str | None, list[str]] = {}
+    for _, verdicts in pairs:
+        for verdict in verdicts:
+            if verdict.met is False:
+                bound = f"{verdict.bound.text} ({verdict.mode})"
+                missed.setdefault(verdict.reason, []).append(bound)
     for reason, bounds in missed.items():
         yield f"* Missed: {'; '.join(bounds)}. {reason or 'ERROR: nobody knows why.'}"
 
 
-def judged(run):
+class Judged(NamedTuple):
     """The tables of bounds, how many are missed, and how many of these nobody knows why."""
-    parts, verdicts = [], []
+
+    text: str
+    missed: int
+    unknown: int
+
+
+def chapter_text(chapter: str, pairs: Iterable[Judgement]) -> str:
+    title, compared = CHAPTERS[chapter]
+    rows = [
+        [bound.text, bound.limit_text(chapter), *(verdict.text for verdict in verdicts)]
+        for bound, verdicts in pairs
+    ]
+    header = [f"metric, {compared}", "at most", *MODES]
+    return f"## Bounds, {title}\n\n{table(header, rows, numbers=False)}"
+
+
+def judged(run: Run) -> Judged:
+    parts: list[str] = []
+    measured: list[Verdict] = []
     for chapter, pairs in chapters(run):
-        title, compared = CHAPTERS[chapter]
-        rows = [[bound.text, bound.limit_text(chapter), *(verdict.text for verdict in pair)]
-                for bound, pair in pairs]
-        parts.append(f"## Bounds, {title}\n\n" + table([f"metric, {compared}", "at most", *MODES], rows, numbers=False))
+        parts.append(chapter_text(chapter, pairs))
         parts.append("\n".join(remarks(pairs)))
-        verdicts += [verdict for _, pair in pairs for verdict in pair if verdict.met is not None]
-    missed = [verdict for verdict in verdicts if not verdict.met]
-    parts.insert(0, f"Of {len(verdicts)} bounds that were measured {len(verdicts) - len(missed)} are met and {len(missed)} are missed.")
-    return "\n\n".join(filter(None, parts)), len(missed), sum(verdict.reason is None for verdict in missed)
+        for _, verdicts in pairs:
+            measured += [verdict for verdict in verdicts if verdict.met is not None]
+    missed = [verdict for verdict in measured if not verdict.met]
+    summary = (
+        f"Of {len(measured)} bounds that were measured {len(measured) - len(missed)} are met and "
+        f"{len(missed)} are missed."
+    )
+    text = "\n\n".join(filter(None, [summary, *parts]))
+    return Judged(text, len(missed), sum(verdict.reason is None for verdict in missed))
 
 
-def results(run):
-    facts = "nv_peer_mem {nv_peer_mem} and nvidia-peermem {nvidia-peermem}, on kernel {kernel} under QEMU {qemu}".format_map(run.facts)
-    text = f"{HEAD}\nMeasured on {run.facts['date']} with {facts}.\n\n{judged(run)[0]}\n\n{PLOTS}\n## All metrics\n"
-    return text + "".join(f"\n### {title}\n\n{table(header, rows)}\n" for title, header, rows in tables(run) if rows)
+# ---- the report ------------------------------------------------------------------------
+
+MODULES_MEASURED = (
+    "nv_peer_mem {nv_peer_mem} and nvidia-peermem {nvidia-peermem}, on kernel {kernel} under "
+    "QEMU {qemu}"
+)
 
 
-def compared(now, before):
-    """Whether two runs agree, in everything that is in both."""
-    both = [(name, value, before.of[subject][name], subject) for subject, values in now.of.items() if subject in before.of
-            for name, value in values.items() if name in before.of[subject]]
-    by = sorted(((abs(new - old) / max(new, old, 1), name, old, new, subject) for name, new, old, subject in both), key=lambda one: -one[0])
-    beyond = [one for one in by if one[0] > AGREE]
-    text = (f"Against the run of {before.facts.get('date')}: {sum(not one[0] for one in by)} of {len(by)} values are equal, "
-            f"{len(beyond)} differ by more than {AGREE:.0%}.")
-    text += "".join(f"\n  {part:.2%}, {name}: {old}, then {new}; {subject}" for part, name, old, new, subject in beyond[:SHOWN])
-    if now.facts.get("inputs") != before.facts.get("inputs"):
-        text += "\nModules, lab or sizes have changed between the two: they need not agree."
+def results(run: Run) -> str:
+    modules = MODULES_MEASURED.format_map(run.facts)
+    measured = f"Measured on {run.facts['date']} with {modules}."
+    text = f"{HEAD}\n{measured}\n\n{judged(run).text}\n\n{PLOTS}\n## All metrics\n"
+    for title, header, rows in tables(run):
+        if rows:
+            text += f"\n### {title}\n\n{table(header, rows)}\n"
     return text
 
 
-def load(text):
+class Difference(NamedTuple):
+    """Of one value in two runs; `part` of the larger one."""
+
+    part: float
+    name: str
+    old: int
+    new: int
+    subject: Subject
+
+    def __str__(self) -> str:
+        return f"{self.part:.2%}, {self.name}: {self.old}, then {self.new}; {self.subject}"
+
+
+def differences(now: Run, before: Run) -> Iterator[Difference]:
+    """Of everything that is in both."""
+    for subject, figures in now.of.items():
+        earlier = before.of.get(subject, {})
+        for name, new in figures.items():
+            if name in earlier:
+                old = earlier[name]
+                part = abs(new - old) / max(new, old, 1)
+                yield Difference(part, name, old, new, subject)
+
+
+def compared(now: Run, before: Run) -> str:
+    """Whether two runs agree."""
+    by_size = sorted(differences(now, before), key=lambda one: -one.part)
+    equal = sum(not one.part for one in by_size)
+    beyond = [one for one in by_size if one.part > AGREE]
+    lines = [
+        f"Against the run of {before.facts.get('date')}: {equal} of {len(by_size)} values are "
+        f"equal, {len(beyond)} differ by more than {AGREE:.0%}.",
+        *(f"  {one}" for one in beyond[:SHOWN]),
+    ]
+    if now.facts.get("inputs") != before.facts.get("inputs"):
+        lines.append("Modules, lab or sizes have changed between the two: they need not agree.")
+    return "\n".join(lines)
+
+
+def load(text: str | bytes) -> Run:
     kept = json.loads(text)
     return Run(kept["facts"], kept["measurements"])
 
 
-def document(directory, docs):
+# ---- commands --------------------------------------------------------------------------
+
+
+def document(directory: Path, docs: Path) -> int:
     """Of a complete run alone: what is in the documentation, and what its plots are drawn from."""
     kept = (directory / "results.json").read_bytes()
     run = load(kept)
-    missing, (_, missed, unknown) = run.missing(JOBS, SIZES), judged(run)
-    end(missing, missed, unknown)
-    if missing or unknown:
+    missing, verdict = run.missing(JOBS, SIZES), judged(run)
+    print_end(missing, verdict)
+    if missing or verdict.unknown:
         return 1
     (docs / "results.md").write_text(results(run), encoding="utf-8")
     # The same run makes the same file.
-    (docs / "results.json.gz").write_bytes(gzip.compress(json.dumps(json.loads(kept)).encode(), mtime=0))
+    text = json.dumps(json.loads(kept)).encode()
+    (docs / "results.json.gz").write_bytes(gzip.compress(text, mtime=0))
     return 0
 
 
-def end(missing, missed, unknown):
+def print_end(missing: list[Subject], verdict: Judged) -> None:
     for subject in missing[:SHOWN]:
         print(f"not measured: {subject}")
-    print(f"{len(missing)} measurements are missing; {missed} bounds are missed, {unknown} of them for no known reason")
+    print(
+        f"{len(missing)} measurements are missing; {verdict.missed} bounds are missed, "
+        f"{verdict.unknown} of them for no known reason"
+    )
 
 
-def measured_now(directory):
+def report(directory: Path) -> int:
     """Prints the report of a run, and writes it beside what was measured."""
     run, before = load((directory / "results.json").read_bytes()), directory / "before.json"
-    missing, (_, missed, unknown) = run.missing(run.facts["jobs"], run.facts["sizes"]), judged(run)
-    print(results(run))
-    print(compared(run, load(before.read_bytes())) if before.exists() else "There is no run before.")
-    end(missing, missed, unknown)
-    (directory / "results.md").write_text(results(run), encoding="utf-8")
+    missing, verdict = run.missing(run.facts["jobs"], run.facts["sizes"]), judged(run)
+    text = results(run)
+    print(text)
+    if before.exists():
+        print(compared(run, load(before.read_bytes())))
+    else:
+        print("There is no run before.")
+    print_end(missing, verdict)
+    (directory / "results.md").write_text(text, encoding="utf-8")
     draw(run, directory)
-    return 1 if missing or unknown else MISSED if missed else 0
+    if missing or verdict.unknown:
+        return 1
+    return MISSED if verdict.missed else 0
 
 
-def main(*words):
+def draw_documented(docs: Path, directory: Path) -> int:
+    kept = (docs / "results.json.gz").read_bytes()
+    draw(load(gzip.decompress(kept)), directory)
+    return 0
+
+
+def main(*words: str) -> int:
     if words[0] == "--draw":
         docs, directory = map(Path, words[1:])
-        draw(load(gzip.decompress((docs / "results.json.gz").read_bytes())), directory)
-        return 0
-    return document(*map(Path, words)) if len(words) == 2 else measured_now(Path(words[0]))
+        return draw_documented(docs, directory)
+    paths = [Path(word) for word in words]
+    return document(*paths) if len(paths) == 2 else report(paths[0])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 """What registrations cost, in a guest whose time counts instructions: bench.py JOB SIZE...
 
 They go through the RDMA core's use of memory without a device: one registration for each time that
-its file umem is open (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: what it is
-of, and figures by their names.
+its file umem is open (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: what it
+is of, and figures by their names.
 """
 
 import ctypes
@@ -18,10 +18,15 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import groupby, product
 from pathlib import Path
+from typing import NamedTuple
+
+# Of what was measured, figures by their names.
+Figures = dict[str, int]
 
 CORE = Path("/sys/kernel/debug/peer_mem_lab")
 DRIVER = Path("/sys/kernel/debug/nvidia_lab")
@@ -42,144 +47,218 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # kernel does beside, an interrupt or a new slab, only adds.
 ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5, 4 * GIB: 3}
 
-# The core's calls into a client. Others on its clock are not, or are inside of the driver's callback.
-CLIENT_CALLS = ("acquire", "get_pages", "dma_map", "get_page_size", "dma_unmap", "put_pages", "release")
-DRIVER_CALLS = ("get_pages", "put_pages", "get_pages_persistent", "put_pages_persistent", "dma_map_pages", "dma_unmap_pages")
-ALLOCATIONS = ("kmalloc", "kmem_cache_alloc", "kfree", "kmem_cache_free", "mm_page_alloc", "mm_page_free", "mm_page_free_batched")
+# The core's calls into a client. Others on its clock are not, or are inside of the driver's
+# callback.
+CLIENT_CALLS = (
+    "acquire",
+    "get_pages",
+    "dma_map",
+    "get_page_size",
+    "dma_unmap",
+    "put_pages",
+    "release",
+)
+DRIVER_CALLS = (
+    "get_pages",
+    "put_pages",
+    "get_pages_persistent",
+    "put_pages_persistent",
+    "dma_map_pages",
+    "dma_unmap_pages",
+)
+ALLOCATIONS = (
+    "kmalloc",
+    "kmem_cache_alloc",
+    "kfree",
+    "kmem_cache_free",
+    "mm_page_alloc",
+    "mm_page_free",
+    "mm_page_free_batched",
+)
 
 # Of ../lab/nvidia/lab_gpu.h, and of x86-64.
 LAB_GPU_UNBACKED, LAB_GPU_FREE = 0x80000000000, 0x40084701
 FINIT_MODULE = 313
 
 
-def plan(job, sizes):
+# ---- what is to be measured --------------------------------------------------------------
+
+
+class Subject(NamedTuple):
+    """What a measurement is of."""
+
+    machine: str
+    module: str
+    mode: str
+    kind: str
+    layout: str | None = None
+    size: int | None = None
+    driver: str | None = None
+    threads: int | None = None
+
+    def as_json(self) -> dict[str, str | int]:
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+# A kind of measurement, and with which driver.
+Kind = tuple[str, str | None]
+COSTS: list[Kind] = [("costs", driver) for driver in DRIVERS]
+FREED: Kind = ("freed", None)
+HELD: Kind = ("held", None)
+
+
+def plan(job: str, sizes: Sequence[int]) -> Iterator[Subject]:
     """What a job of ../jobs.md measures, in order; the report wants all of it."""
-    of = {"machine": "iommu" if job == "bench-iommu" else "stock"}
-    costs = [{"kind": "costs", "driver": driver} for driver in DRIVERS]
-    freed, held = {"kind": "freed"}, {"kind": "held"}
-    if job == "bench-threads":
+    if job == "bench":
+        yield from plan_registrations("stock", sizes)
+        for module in MODULES:
+            yield Subject("stock", module, "persistent", "module")
+    elif job == "bench-iommu":
+        yield from plan_registrations("iommu", sizes)
+    elif job == "bench-threads":
         for module, mode, threads, driver in product(MODULES, MODES, THREADS, DRIVERS):
-            yield of | {"module": module, "mode": mode, "kind": "threads", "threads": threads,
-                        "driver": driver}
-    elif job in ("bench", "bench-iommu"):
-        for module, mode, kinds in product(MODULES, MODES, ([*costs, freed], [held])):
-            for layout, size, kind in product(LAYOUTS, sizes, kinds):
-                yield of | {"module": module, "mode": mode, "layout": layout, "size": size} | kind
-        for module in MODULES if job == "bench" else ():
-            yield of | {"module": module, "mode": "persistent", "kind": "module"}
+            yield Subject("stock", module, mode, "threads", driver=driver, threads=threads)
     else:
-        # Each way has the guest for itself: where the kernel finds memory for the driver depends
-        # on all that was before, and can make more of a difference than the bounds allow.
-        for mode, layout, size, kind in product(MODES, LAYOUTS, sizes, (costs[0], freed)):
-            if size <= 4 * GIB:
-                yield of | {"module": job.replace("bench-", "nv_peer_mem-"), "mode": mode, "layout": layout, "size": size} | kind
+        yield from plan_ground(job.removeprefix("bench-"), sizes)
 
 
-def tell(path, words, how=os.O_TRUNC):
+def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
+    for module, mode, kinds in product(MODULES, MODES, ([*COSTS, FREED], [HELD])):
+        for layout, size, (kind, driver) in product(LAYOUTS, sizes, kinds):
+            yield Subject(machine, module, mode, kind, layout, size, driver)
+
+
+def plan_ground(ground: str, sizes: Sequence[int]) -> Iterator[Subject]:
+    """Of one way to compile Rust. Each has the guest for itself: where the kernel finds memory for
+    the driver depends on all that was before, and can make more of a difference than the bounds
+    allow."""
+    for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
+        if size <= 4 * GIB:
+            yield Subject("stock", f"nv_peer_mem-{ground}", mode, kind, layout, size, driver)
+
+
+# ---- the kernel's files --------------------------------------------------------------------
+
+
+def tell(path: Path, words: str | int, how: int = os.O_TRUNC) -> None:
     file = os.open(path, os.O_WRONLY | how)
     os.write(file, f"{words}\n".encode())
     os.close(file)
 
 
-def read(path):
-    return Path(path).read_text(encoding="utf-8").strip()
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()
 
 
-def run(*words):
+def run(*words: str | Path) -> str:
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 class Registration:
     """GPU memory without bytes behind it, and a file of the core's to register it with."""
 
-    gpu = None
+    # The file of the GPU.
+    gpu: int
 
-    def __init__(self, mode, size):
+    def __init__(self, mode: str, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
         # At an address that suits pages of up to 2 MiB, as those of a GPU's large allocations do.
         self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         # As for what the hardware owns, queues and doorbells; or as for memory regions, which it
         # could give up. Of nvidia-peermem that chooses the client.
-        self.words = f"{self.address} {size} {'fixed' if mode == 'persistent' else 'revocable'}"
+        kind = "fixed" if mode == "persistent" else "revocable"
+        self.words = f"{self.address} {size} {kind}"
 
-    def __enter__(self):
+    def __enter__(self) -> "Registration":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         os.close(self.file)
         self.memory.close()
 
-    def command(self, text):
+    def command(self, text: str) -> None:
         os.write(self.file, text.encode())
 
-    def outcome(self):
+    def register(self) -> None:
+        self.command(f"register {self.words}")
+
+    def deregister(self) -> None:
+        self.command("deregister")
+
+    def outcome(self) -> Figures:
         lines = os.pread(self.file, 4096, 0).decode().splitlines()
         return {name: int(number) for name, number in map(str.split, lines)}
 
 
-def clocks():
+def clocks() -> Counter[str]:
     """What is on the doubles' clocks: the ticks of each call, and how often it was made. What was
     spent between two moments is their difference."""
-    clock = Counter()
+    clock: Counter[str] = Counter()
     for line in [*read(CORE / "clocks").splitlines(), *read(DRIVER / "clocks").splitlines()]:
         name, calls, ticks = line.split()
         clock.update({name: int(ticks), f"calls_{name}": int(calls)})
     return clock
 
 
-def in_driver(spent):
+def in_driver(spent: Counter[str]) -> int:
     return sum(ticks for name, ticks in spent.items() if name.startswith("nvidia_p2p_"))
 
 
-def in_module(spent):
+def in_module(spent: Counter[str]) -> int:
     """In the client alone: without the driver's calls that it made."""
     return max(0, sum(spent[name] for name in CLIENT_CALLS) - in_driver(spent))
 
 
-# ---- what is measured: of a subject, figures by their names ---------------------------
+# ---- what is measured -----------------------------------------------------------------------
 
 
-def costs(mode, size):
+def costs(mode: str, size: int) -> Figures:
     """Of one registration and its end."""
     with Registration(mode, size) as one:
         before = clocks()
-        one.command(f"register {one.words}")
+        one.register()
         between = clocks()
-        one.command("deregister")
+        one.deregister()
         after = clocks()
         outcome = one.outcome()
     figures = {name: outcome[name] for name in ("entries", "page_size")}
     for name, spent in (("register", between - before), ("deregister", after - between)):
-        figures |= {f"{name}_total": outcome[f"{name}_ticks"], f"{name}_module": in_module(spent), f"{name}_driver": in_driver(spent)}
-    return figures | {name: calls for name, calls in (after - before).items() if name.startswith("calls_nvidia_p2p_")}
+        figures[f"{name}_total"] = outcome[f"{name}_ticks"]
+        figures[f"{name}_module"] = in_module(spent)
+        figures[f"{name}_driver"] = in_driver(spent)
+    for name, calls in (after - before).items():
+        if name.startswith("calls_nvidia_p2p_"):
+            figures[name] = calls
+    return figures
 
 
-def freed(mode, size):
+def freed(mode: str, size: int) -> Figures:
     """Of a registration whose memory is freed."""
     with Registration(mode, size) as one:
-        one.command(f"register {one.words}")
+        one.register()
         before = clocks()
         fcntl.ioctl(one.gpu, LAB_GPU_FREE, struct.pack("Q", one.address))
         spent = clocks() - before
         revoked = one.outcome()["revoked"]
-        one.command("deregister")
+        one.deregister()
     return {"revoked": revoked, "free_total": spent["free_memory"]}
 
 
-def least(measure, mode, size):
+def least(measure: Callable[[str, int], Figures], mode: str, size: int) -> Figures:
     """Each figure's least of several rounds."""
     times = next((times for most, times in ROUNDS.items() if size <= most), 1)
     rounds = [measure(mode, size) for _ in range(times)]
     return {name: min(figures[name] for figures in rounds) for name in rounds[0]}
 
 
-def together(mode, number, cycles=1500):
-    """Threads that register 1 MiB at once, each its own memory. All are ready before the clock starts."""
-    began = []
+def together(mode: str, number: int, cycles: int = 1500) -> Figures:
+    """Threads that register 1 MiB at once, each its own memory. All are ready before the clock
+    starts."""
+    began: list[int] = []
     start = threading.Barrier(number, lambda: began.append(time.monotonic_ns()))
 
-    def work(one):
+    def work(one: Registration) -> None:
         start.wait()
         one.command(f"repeat {one.words} {cycles}")
 
@@ -190,55 +269,67 @@ def together(mode, number, cycles=1500):
     return {"registrations": number * cycles, "elapsed": elapsed}
 
 
+# Where the trace goes on and where it stops, at a call and at its return.
+CALLS_TRACED = (
+    ([f"peer_call_{name}" for name in CLIENT_CALLS], "traceon", "traceoff"),
+    ([f"nvidia_p2p_{name}" for name in DRIVER_CALLS], "traceoff", "traceon"),
+)
+
+
 @contextmanager
-def probes():
+def probes() -> Iterator[None]:
     """The trace sees what is allocated in the core's calls into the client, without the driver's
     calls that are made inside of them. Probes cost what is measured elsewhere, and are there only
     while memory is."""
     tell(TRACING / "tracing_on", 0)
     tell(TRACING / "buffer_size_kb", 16384)
     triggers = []
-    for calls, commands in (([f"peer_call_{name}" for name in CLIENT_CALLS], ("traceon", "traceoff")),
-                            ([f"nvidia_p2p_{name}" for name in DRIVER_CALLS], ("traceoff", "traceon"))):
+    for calls, *commands in CALLS_TRACED:
         for call, (probe, command) in product(calls, zip("pr", commands, strict=True)):
             tell(TRACING / "kprobe_events", f"{probe}:lab/{probe}_{call} {call}", os.O_APPEND)
-            triggers.append((TRACING / f"events/lab/{probe}_{call}/trigger", command))
-            tell(*triggers[-1])
+            trigger = TRACING / f"events/lab/{probe}_{call}/trigger"
+            tell(trigger, command)
+            triggers.append((trigger, command))
     yield
     for trigger, command in triggers:
         tell(trigger, f"!{command}")
     tell(TRACING / "kprobe_events", "")
 
 
-def held(mode, size):
+def trace_allocations(on: bool) -> None:
+    for event in ALLOCATIONS:
+        tell(TRACING / f"events/kmem/{event}/enable", int(on))
+
+
+def held(mode: str, size: int) -> Figures:
     """Bytes that a registration holds. Of small ones, many at once: what several share, such as a
     page of records, is in it."""
     many = 100 if size <= MIB else 1
     with ExitStack() as stack:
         each = [stack.enter_context(Registration(mode, size)) for _ in range(many)]
         # What the kernel keeps from then on is not a registration's, such as an IOMMU's tables.
-        for one in each if many > 1 else ():
-            one.command(f"register {one.words}")
-        for one in each if many > 1 else ():
-            one.command("deregister")
+        if many > 1:
+            for one in each:
+                one.register()
+            for one in each:
+                one.deregister()
         tell(TRACING / "trace", "")
-        for event in ALLOCATIONS:
-            tell(TRACING / f"events/kmem/{event}/enable", 1)
+        trace_allocations(True)
         for one in each:
-            one.command(f"register {one.words}")
-        for event in ALLOCATIONS:
-            tell(TRACING / f"events/kmem/{event}/enable", 0)
+            one.register()
+        trace_allocations(False)
         with open(TRACING / "trace", encoding="utf-8") as trace:
             total = left_of(trace)
         for one in each:
-            one.command("deregister")
+            one.deregister()
     return {"bytes": round(total / many)}
 
 
-def left_of(trace):
+def left_of(trace: Iterable[str]) -> int:
     """The bytes in a trace of allocations that are not freed again. Memory for slabs and for large
     objects of kmalloc comes in compound pages: it is counted as the objects in it, not as pages."""
-    sizes = {}
+    # By an object's address as it was written, or by a page's number.
+    sizes: dict[str | int, int] = {}
     for line in trace:
         if "LOST" in line:
             raise ValueError("the trace has lost events: a larger buffer is needed")
@@ -256,7 +347,18 @@ def left_of(trace):
     return sum(sizes.values())
 
 
-def of_module(name):
+def load_file(path: Path) -> int:
+    """Loads a module. Returns how long the kernel took."""
+    with open(path, "rb") as file:
+        began = time.monotonic_ns()
+        failed = ctypes.CDLL(None).syscall(ctypes.c_long(FINIT_MODULE), file.fileno(), b"", 0)
+        took = time.monotonic_ns() - began
+    if failed:
+        raise OSError(f"{path} could not be loaded")
+    return took
+
+
+def of_module(name: str) -> Figures:
     """The module's file, the memory that its code and data take, how long the kernel takes to load
     it, and what the first registration costs, in which ours asks the driver for its verdict on GPU
     and device. Of either the file without debug information, which the one has and the other has
@@ -265,52 +367,68 @@ def of_module(name):
     # What ours needs is loaded once, and stays.
     run("modprobe", "nv_peer_mem_callback")
     run("strip", "--strip-debug", "-o", path, run("modinfo", "-n", name))
-    with open(path, "rb") as file:
-        began = time.monotonic_ns()
-        failed = ctypes.CDLL(None).syscall(ctypes.c_long(FINIT_MODULE), file.fileno(), b"", 0)
-        took = time.monotonic_ns() - began
-    if failed:
-        raise OSError(f"{path} could not be loaded")
-    return {"file": path.stat().st_size, "core": int(read(f"/sys/module/{name.replace('-', '_')}/coresize")),
-            "load": took, "first": costs("persistent", 64 * KIB)["register_total"]}
+    took = load_file(path)
+    return {
+        "file": path.stat().st_size,
+        "core": int(read(Path("/sys/module") / name.replace("-", "_") / "coresize")),
+        "load": took,
+        "first": costs("persistent", 64 * KIB)["register_total"],
+    }
 
 
 # ---- the guest's work --------------------------------------------------------------------
 
 
-def load(name, mode):
+def load(name: str, mode: str) -> None:
     """Versions of nvidia-peermem without the parameter say so and ignore it: their clients are in
     the order of the revocable. The first registration is of_module's."""
-    ground = name.removeprefix("nv_peer_mem-")
+    parameters = ["persistent_api_support=0"] if mode == "revocable" else []
     run("modprobe", "nv_peer_mem_callback")
-    command = ["modprobe", name] if name in MODULES else ["insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko"]
-    run(*command, *(["persistent_api_support=0"] if mode == "revocable" else []))
-    if name not in MODULES and read("/sys/module/nv_peer_mem/statistics/ground") != ground:
-        raise ValueError(f"the module is not compiled {ground}")
+    if name in MODULES:
+        run("modprobe", name, *parameters)
+    else:
+        load_ground(name.removeprefix("nv_peer_mem-"), parameters)
     costs(mode, 64 * KIB)
 
 
-def measure(subject):
-    kind, mode, size = subject["kind"], subject["mode"], subject.get("size")
-    tell(DRIVER / "layout", subject.get("layout", "contiguous"))
-    tell(DRIVER / "costs", subject.get("driver", "simulated"))
-    if kind == "module":
-        return of_module(subject["module"])
-    if kind == "threads":
-        return together(mode, subject["threads"])
-    return held(mode, size) if kind == "held" else least({"costs": costs, "freed": freed}[kind], mode, size)
+def load_ground(ground: str, parameters: list[str]) -> None:
+    """The module compiled in one way, which it then must say of itself."""
+    run("insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko", *parameters)
+    if read(Path("/sys/module/nv_peer_mem/statistics/ground")) != ground:
+        raise ValueError(f"the module is not compiled {ground}")
 
 
-def main(job, *sizes):
+def measure(subject: Subject) -> Figures:
+    mode, size = subject.mode, subject.size
+    tell(DRIVER / "layout", subject.layout or "contiguous")
+    tell(DRIVER / "costs", subject.driver or "simulated")
+    if subject.kind == "module":
+        return of_module(subject.module)
+    if subject.threads is not None:
+        return together(mode, subject.threads)
+    assert size is not None
+    if subject.kind == "held":
+        return held(mode, size)
+    return least({"costs": costs, "freed": freed}[subject.kind], mode, size)
+
+
+def want(subject: Subject) -> tuple[str, str, str]:
+    """What it wants loaded, in which mode, and whether it stands apart: `held` wants probes in
+    the kernel, and `module` loads it itself."""
+    apart = subject.kind if subject.kind in ("held", "module") else ""
+    return subject.module, subject.mode, apart
+
+
+def main(job: str, *sizes: str) -> None:
     Registration.gpu = os.open("/dev/nvidia-lab", os.O_RDWR)
-    subjects = plan(job, list(map(int, sizes)))
+    subjects = plan(job, [int(size) for size in sizes])
     # The module is loaded once for all that does not want it otherwise.
-    for (name, mode, apart), those in groupby(subjects, lambda of: (of["module"], of["mode"], {of["kind"]} & {"held", "module"})):
-        if apart != {"module"}:
+    for (name, mode, apart), those in groupby(subjects, want):
+        if apart != "module":
             load(name, mode)
-        with probes() if apart == {"held"} else nullcontext():
+        with probes() if apart == "held" else nullcontext():
             for subject in those:
-                print(json.dumps(subject | measure(subject)), flush=True)
+                print(json.dumps(subject.as_json() | measure(subject)), flush=True)
         run("rmmod", name.replace("-", "_") if name in MODULES else "nv_peer_mem")
 
 

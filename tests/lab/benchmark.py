@@ -29,7 +29,7 @@ KEPT = Path(os.environ.get("LAB_BENCH", CACHE / "bench"))
 def report(stack: str, *words: str, out: Path = KEPT) -> int:
     """Runs ../bench/report.py. Returns its exit status."""
     binds = [f"{TOP}/tests:/tests:ro", f"{KEPT}:/kept", f"{TOP}/docs:/docs", f"{out}:/out"]
-    command = ["python3", "-B", "/tests/bench/report.py", *words]
+    command = ["env", "PYTHONPATH=/tests/guest", "python3", "-B", "/tests/bench/report.py", *words]
     status: int = in_layers(stack, *command, binds=binds).returncode
     return status
 

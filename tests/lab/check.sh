@@ -47,7 +47,7 @@ check_kunit_clippy() { check_clippy; }
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
 
 # What is reported of measurements that were made up.
-check_bench_report() { python3 -B tests/bench/selftest.py; }
+check_bench_report() { PYTHONPATH=tests/guest python3 -B tests/bench/selftest.py; }
 
 # Every file that says of itself that it is for the shell, or has its suffix.
 check_shell() {
@@ -103,7 +103,7 @@ check_preload() {
 
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab)
+	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/guest/bench.py)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy
