@@ -182,7 +182,7 @@ def run(machine: Machine, words: List[str]) -> int:
         "run",
         "Starts PROGRAM with a library that registers GPU memory as a dma-buf where ibv_reg_mr of "
         "a pointer is refused; where that is not needed, or no help, it says so and starts PROGRAM "
-        "as it is. NVPM_PRELOAD_LOG=1 has the library say what it does: nvpm_preload(7).",
+        "as it is. NVPM_PRELOAD_LOG=1 has the library say what it does.",
         "Exit codes: that of PROGRAM; 1 the library is not there, 2 wrong options, 126 and 127 as "
         "of a shell.",
     )

@@ -57,7 +57,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
         tell(f"{decided.said}. {words[0]} runs as it is.")
         return become(words, dict(os.environ))
     if not found:
-        tell(f"there is no {LIBRARY} ({', '.join(there)}): nvpm_preload(7) says how to get it.")
+        tell(f"there is no {LIBRARY} ({', '.join(there)}): docs/choosing.md says how to make it.")
         return 1
     return become(words, environment(found))
 
