@@ -100,7 +100,8 @@ def program_lines(machine: Machine) -> Iterator[str]:
     """The programs by the way that they find."""
     found: Dict[str, List[str]] = {}
     for program, way in detection.ways_found(machine).items():
-        found.setdefault(way, []).append(program)
+        wanted = detection.setting(program) if way == DMA_BUF else ""
+        found.setdefault(way, []).append(f"{program} ({wanted})" if wanted else program)
     peer = ways.peer_memory_by(machine)
     for way, programs in found.items():
         if not way:

@@ -108,6 +108,12 @@ def ways_found(machine: Machine) -> Dict[str, str]:
     return found
 
 
+def setting(name: str) -> str:
+    """What has to be set for this program to use dma-buf; empty if nothing."""
+    wanted = {program.name: program.dma_buf for program in PROGRAMS}.get(name, "")
+    return "" if wanted == BY_ITSELF else wanted
+
+
 def way(machine: Machine, program: Program) -> str:
     peer = ways.peer_memory_by(machine)
     if peer and (seen(machine, program) or not program.looks_for):
@@ -133,7 +139,7 @@ def fact(machine: Machine, program: Program) -> Fact:
     found, sees = way(machine, program), seen(machine, program)
     looks_for = f"it looks for {' '.join(program.looks_for)}"
     if found == DMA_BUF:
-        how = "" if program.dma_buf == BY_ITSELF else f" {program.dma_buf}"
+        how = f" {setting(program.name)}".rstrip()
         beside = f"; of peer memory it sees none: {looks_for}" if seen_in_vain(machine) else ""
         return none("detection", program.name, f"by dma-buf{how}{beside}")
     if found:
