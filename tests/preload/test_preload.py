@@ -146,7 +146,8 @@ def test_flags_that_a_dma_buf_cannot_have(bed, flag):
 
 
 def test_host_memory(bed):
-    ran = bed.run(LOCALLY, "reg host 4096 1")
+    ran = bed.run(LOCALLY, "reg host 4096 1", NVPM_PRELOAD_LOG=1)
+    assert not ran.said
     assert len(ran.printed) == 1 and ran.printed[0].startswith("addr=0x")
     assert ran.cuda == ["cuCtxPushCurrent_v2"]
     assert ran.calls.count("reg_mr") == 1
@@ -268,6 +269,7 @@ def test_no_descriptor_left(bed):
     ],
 )
 def test_error_of_cuda(bed, function, code, number):
+    assert bed.run(LOCALLY, reg(GPU), **{function: code}).printed == failed(number)
     ran = bed.run(LOCALLY, reg(GPU), NVPM_PRELOAD_LOG=1, **{function: code})
     assert ran.printed == failed(number)
     assert len(ran.said) == 1 and f"{function} answered CUDA_ERROR" in ran.said[0]

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library, and the test
+named with it must fail. With a WORD, those whose test has it in its name."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+CRATE = HERE.parents[1] / "preload"
+
+# What was not found is not looked for again.
+LOOKED = (
+    "        if found.is_null() {\n            found = self.look_up();",
+    "        static ONCE: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);\n"
+    "        if found.is_null() && !ONCE.swap(true, Ordering::AcqRel) {\n            found = self.look_up();",
+)
+
+# The test, the file, what stands there, and the mistake.
+MUTANTS = [
+    ("test_locally_opened_libibverbs", "verbs.rs", 'c"IBVERBS_1.12"', 'c"IBVERBS_1.13"'),
+    (
+        "test_linked_program",
+        "lib.rs",
+        '#[no_mangle]\npub unsafe extern "C" fn ibv_reg_mr(',
+        '/// .\npub unsafe extern "C" fn ibv_reg_mr(',
+    ),
+    ("test_libibverbs_opened_after_a_look", "loaded.rs", LOOKED[0], LOOKED[1]),
+    ("test_reg_mr_iova", "translate.rs", "asked.iova, dma", "asked.addr as u64, dma"),
+    (
+        "test_reg_mr_ex",
+        "lib.rs",
+        "verbs::MASK_ADDR_AND_IOVA => attr.iova",
+        "verbs::MASK_ADDR_AND_IOVA => addr as u64",
+    ),
+    ("test_reg_mr_ex_of_something_else", "lib.rs", "_ => return mr,", "_ => attr.iova,"),
+    ("test_range", "translate.rs", "region.addr = asked.addr;", ""),
+    ("test_range", "translate.rs", "let offset = pointer - start;", "let offset = 0;"),
+    ("test_range", "translate.rs", "let start = pointer & !(page - 1);", "let start = pointer;"),
+    ("test_range", "translate.rs", "?.checked_add(page - 1)? & !(page - 1)", "?"),
+    ("test_range_that_is_none", "translate.rs", "(length != 0)", "true"),
+    (
+        "test_copies_are_not_late",
+        "translate.rs",
+        "match cuda::sync_memops(pointer)",
+        "match Ok::<(), cuda::Error>(())",
+    ),
+    ("test_descriptors_are_closed", "libc.rs", "unsafe { close(self.0) };", ""),
+    ("test_error_of_the_dma_buf_verb", "libc.rs", "unsafe { close(self.0) };", ""),
+    ("test_optional_flags", "translate.rs", "asked.access & !ignored", "asked.access"),
+    ("test_optional_flags", "translate.rs", "& !verbs::ACCESS_RELAXED_ORDERING", ""),
+    (
+        "test_flags_that_a_dma_buf_cannot_have",
+        "translate.rs",
+        "asked.access & IMPOSSIBLE != 0",
+        "false",
+    ),
+    (
+        "test_host_memory",
+        "lib.rs",
+        "if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {\n        return mr;\n    }\n    // SAFETY: `pd`",
+        "// SAFETY: `pd`",
+    ),
+    (
+        "test_on_demand",
+        "lib.rs",
+        "if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {",
+        "if !mr.is_null() {",
+    ),
+    (
+        "test_on_demand",
+        "translate.rs",
+        "        warn_of_on_demand(asked);\n        return mr;",
+        "        warn_of_on_demand(asked);",
+    ),
+    ("test_another_failure", "translate.rs", "libc::errno() != EFAULT", "false"),
+    (
+        "test_wrong_address_of_the_host",
+        "translate.rs",
+        "if !cuda::is_gpu_memory(pointer)? {",
+        "if false {",
+    ),
+    ("test_program_without_cuda", "libc.rs", "RTLD_NOLOAD: c_int = 4", "RTLD_NOLOAD: c_int = 0"),
+    (
+        "test_program_without_libibverbs",
+        "libc.rs",
+        "RTLD_NOLOAD: c_int = 4",
+        "RTLD_NOLOAD: c_int = 0",
+    ),
+    ("test_what_is_registered_meanwhile", "inside.rs", "            return None;\n", ""),
+    (
+        "test_what_is_registered_meanwhile",
+        "inside.rs",
+        "unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), null()) };",
+        "",
+    ),
+    (
+        "test_thread_without_context",
+        "translate.rs",
+        "let _context = Pushed::if_none(pointer)?;",
+        "",
+    ),
+    ("test_thread_without_context", "translate.rs", "let _context =", "let _ ="),
+    (
+        "test_thread_without_context",
+        "cuda.rs",
+        "let _ = unsafe { cuPointerGetAttribute((&raw mut context).cast(), CONTEXT, pointer) };",
+        "",
+    ),
+    (
+        "test_thread_without_context",
+        "cuda.rs",
+        "let _ = unsafe { cuCtxPopCurrent_v2(&raw mut context) };",
+        "",
+    ),
+    (
+        "test_pool_in_a_thread_without_context",
+        "cuda.rs",
+        "let _ = unsafe { cuDevicePrimaryCtxRelease_v2(self.0) };",
+        "",
+    ),
+    (
+        "test_pool_in_a_thread_without_context",
+        "cuda.rs",
+        "retained = Some(Retained::device_of(pointer, &mut context)?);",
+        "",
+    ),
+    (
+        "test_context_that_cannot_be_pushed",
+        "cuda.rs",
+        "let _ = unsafe { cuDevicePrimaryCtxRelease_v2(self.0) };",
+        "",
+    ),
+    (
+        "test_context_of_the_thread",
+        "cuda.rs",
+        "if !context.is_null() {\n            return Ok(None);\n        }",
+        "",
+    ),
+    ("test_child_after_fork", "translate.rs", "_ => EFAULT,", "_ => EOPNOTSUPP,"),
+    (
+        "test_no_descriptor_left",
+        "translate.rs",
+        "no_descriptor().unwrap_or(error.into())",
+        "Refusal::from(error)",
+    ),
+    ("test_error_of_cuda", "translate.rs", "cuda::OUT_OF_MEMORY => ENOMEM,", ""),
+    ("test_error_of_cuda", "translate.rs", "libc::set_errno(errno);", ""),
+    (
+        "test_error_of_the_dma_buf_verb",
+        "translate.rs",
+        'c"ibv_reg_dmabuf_mr failed", libc::errno()',
+        'c"ibv_reg_dmabuf_mr failed", EFAULT',
+    ),
+    (
+        "test_libibverbs_without_dma_bufs",
+        "translate.rs",
+        'has no ibv_reg_dmabuf_mr", EOPNOTSUPP',
+        'has no ibv_reg_dmabuf_mr", EFAULT',
+    ),
+    (
+        "test_late_copies_are_no_failure",
+        "translate.rs",
+        'Err(error) => (c"a dma-buf',
+        'Err(error) => return Err(error.into()),\n        Err(error) => (c"a dma-buf',
+    ),
+    ("test_log", "log.rs", "if !on() {", "if false {"),
+    ("test_log", "log.rs", 'value == c"1"', "true"),
+    (
+        "test_real_libibverbs",
+        "lib.rs",
+        '#[no_mangle]\npub unsafe extern "C" fn ibv_reg_mr_iova2',
+        '/// .\npub unsafe extern "C" fn ibv_reg_mr_iova2',
+    ),
+    (
+        "test_locally_opened_libibverbs",
+        "lib.rs",
+        '#[no_mangle]\npub unsafe extern "C" fn ibv_reg_mr_iova2',
+        '/// .\npub unsafe extern "C" fn ibv_reg_mr_iova2',
+    ),
+]
+
+
+def copy_with(file, stands, mistake, to):
+    shutil.copytree(CRATE, to, ignore=shutil.ignore_patterns("target"))
+    path = to / "src" / file
+    text = path.read_text()
+    assert stands in text, f"{file} has no {stands!r}"
+    path.write_text(text.replace(stands, mistake))
+
+
+def survives(test, file, stands, mistake):
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory) / "preload"
+        copy_with(file, stands, mistake, copy)
+        built = ["cargo", "build", "--release", "--offline", "--quiet"]
+        subprocess.run(built, cwd=copy, check=True, stderr=subprocess.DEVNULL)
+        words = ["-q", "-x", "-p", "no:cacheprovider", f"{HERE}/test_preload.py::{test}"]
+        ran = subprocess.run(
+            [sys.executable, "-B", "-m", "pytest", *words],
+            env=dict(os.environ, PRELOAD_CRATE=str(copy)),
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode in (0, 1) and " error" not in ran.stdout, ran.stdout
+        return ran.returncode == 0
+
+
+def main():
+    wanted = "".join(sys.argv[1:])
+    survivors = 0
+    for test, file, stands, mistake in MUTANTS:
+        if wanted not in test:
+            continue
+        survived = survives(test, file, stands, mistake)
+        survivors += survived
+        print(
+            "not ok" if survived else "ok", test, f"{file}: {stands!r} -> {mistake!r}", flush=True
+        )
+    return survivors != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
