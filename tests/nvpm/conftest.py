@@ -4,6 +4,7 @@
 import sys
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from installed import SERVICE
 
 # All import this nvpm, and no other; and nothing is left there that a package would not have.
@@ -12,7 +13,7 @@ sys.dont_write_bytecode = True
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     for report in terminalreporter.getreports("passed"):
         for _ in range(dict(report.user_properties).get("looks", 1)):
             terminalreporter.write_line(f"ok {report.nodeid.partition('::')[2]}")

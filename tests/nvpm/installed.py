@@ -9,7 +9,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 
 
-def installed():
+def installed() -> Path:
     """A directory that has everything where the packages put it, until the tests end."""
     directory = tempfile.mkdtemp(prefix="nvpm.")
     atexit.register(shutil.rmtree, directory)

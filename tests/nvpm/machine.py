@@ -9,6 +9,9 @@ import shutil
 import struct
 from pathlib import Path
 
+# As a table writes it, or as it is.
+Word = str | int
+
 PCI = "/sys/bus/pci/devices"
 STATISTICS = "/sys/module/nv_peer_mem/statistics"
 SWITCH = "pci0000:00/0000:00:01.0/0000:01:00.0"
@@ -20,7 +23,8 @@ GOOD = {
     "/sys/module/nv_peer_mem/parameters/peerdirect_support": "0",
     f"{STATISTICS}/ground": "in-kernel",
     f"{STATISTICS}/core_api": "MLNX_OFED 5.4 and later",
-    f"{STATISTICS}/clients": "nv_mem persistent\nnv_mem_revocable revocable\nnv_mem_fixed persistent",
+    f"{STATISTICS}/clients": "nv_mem persistent\nnv_mem_revocable revocable\n"
+    "nv_mem_fixed persistent",
     "/modinfo/nv_peer_mem": "version=2.0.0\nrust=in-kernel\nsigner=DKMS module signing key",
     "/modinfo/nv_peer_mem_callback": "version=2.0.0\nsigner=DKMS module signing key",
     "/modinfo/nvidia": "version=590.1\nlicense=Dual MIT/GPL",
@@ -40,7 +44,10 @@ GOOD = {
     "/proc/sys/kernel/hostname": "machine",
     "/proc/sys/kernel/arch": "x86_64",
 }
-FIGURES = "regions bytes registrations revocations failed_no_memory failed_not_supported failed_freed failed_driver"
+FIGURES = (
+    "regions bytes registrations revocations failed_no_memory failed_not_supported failed_freed "
+    "failed_driver"
+)
 # What a table writes for long paths.
 ALIASES = {
     "@figures": STATISTICS,
@@ -60,7 +67,7 @@ NUMBERED = {
 
 
 class Machine:
-    def __init__(self, root):
+    def __init__(self, root: str) -> None:
         self.root = Path(root)
         self.gone("")
         for path, text in GOOD.items():
@@ -76,7 +83,7 @@ class Machine:
         self.gpu(f"{SWITCH}/0000:02:00.0/0000:03:00.0", 0)
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
-    def change(self, line):
+    def change(self, line: str) -> None:
         """A line of a table, as tables.py says."""
         word, *rest = line.split()
         if word == "-":
@@ -84,7 +91,9 @@ class Machine:
         elif line.endswith("/"):
             self.at(f"{line}x")
         elif line.startswith("/"):
-            path, how, text = re.fullmatch(r"(\S+) (=|:=|\+=|->) ?(.*)", line).groups()
+            file_line = re.fullmatch(r"(\S+) (=|:=|\+=|->) ?(.*)", line)
+            assert file_line, f"no change of a file: {line}"
+            path, how, text = file_line.groups()
             if how == "->":
                 self.symlink(path, text)
             else:
@@ -93,20 +102,20 @@ class Machine:
         else:
             getattr(self, word)(*rest)
 
-    def at(self, path):
+    def at(self, path: str) -> Path:
         place = self.root / str(path).lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
 
-    def put(self, path, text):
+    def put(self, path: str, text: Word) -> None:
         self.at(path).write_text(f"{text}\n")
 
-    def symlink(self, path, target):
+    def symlink(self, path: str, target: Path | str) -> None:
         place = self.at(path)
         place.unlink(missing_ok=True)
         place.symlink_to(target)
 
-    def gone(self, *paths):
+    def gone(self, *paths: str) -> None:
         for path in paths:
             place = f"{self.root}{path}"
             if os.path.isdir(place) and not os.path.islink(place):
@@ -114,16 +123,16 @@ class Machine:
             elif os.path.lexists(place):
                 os.unlink(place)
 
-    def mode(self, mode, path):
+    def mode(self, mode: str, path: str) -> None:
         self.at(path).chmod(int(mode, 8))
 
-    def zeros(self, count, *paths):
+    def zeros(self, count: Word, *paths: str) -> None:
         for path in paths:
             self.at(path).write_bytes(bytes(int(count)))
 
     # ---- PCI ----
 
-    def pci(self, path, vendor, kind, node):
+    def pci(self, path: str, vendor: str, kind: str, node: Word) -> None:
         """At the end of a path of bridges."""
         name, place = path.rpartition("/")[2], f"/sys/devices/{path}"
         for attribute, text in {"vendor": vendor, "class": kind, "numa_node": node}.items():
@@ -132,7 +141,14 @@ class Machine:
         self.link(name, "32.0", 16)
         self.zeros(256, f"{place}/config")
 
-    def link(self, pci, speed, width, max_speed=None, max_width=None):
+    def link(
+        self,
+        pci: str,
+        speed: str,
+        width: Word,
+        max_speed: str | None = None,
+        max_width: Word | None = None,
+    ) -> None:
         """The PCIe link, now and at best."""
         for when, gts, lanes in (
             ("current", speed, width),
@@ -141,19 +157,19 @@ class Machine:
             self.put(f"{PCI}/{pci}/{when}_link_speed", f"{gts} GT/s PCIe")
             self.put(f"{PCI}/{pci}/{when}_link_width", lanes)
 
-    def bridges(self, node, *paths):
+    def bridges(self, node: Word, *paths: str) -> None:
         for path in paths:
             self.pci(path, "0x8086", "0x060400", node)
             self.acs(path.rpartition("/")[2], 0)
 
-    def acs(self, pci, control):
+    def acs(self, pci: str, control: Word) -> None:
         """The register's value; another capability comes first in the list."""
         config = bytearray(4096)
         struct.pack_into("<I", config, 0x100, 0x14010001)
         struct.pack_into("<IHH", config, 0x140, 0x0001000D, 0x5F, int(control))
         self.at(f"{PCI}/{pci}/config").write_bytes(config)
 
-    def settings(self, pci, control):
+    def settings(self, pci: str, control: str) -> None:
         """The control register of its PCI Express capability, behind another one."""
         config = bytearray(256)
         config[0x34] = 0x40
@@ -161,24 +177,24 @@ class Machine:
         struct.pack_into("<IIH", config, 0x50, 0x00020010, 0, int(control, 16))
         self.at(f"{PCI}/{pci}/config").write_bytes(config)
 
-    def iommu(self, pci, kind):
+    def iommu(self, pci: str, kind: str) -> None:
         self.put(f"/sys/kernel/iommu_groups/{pci}/type", kind)
         self.symlink(f"{PCI}/{pci}/iommu_group", self.at(f"/sys/kernel/iommu_groups/{pci}"))
 
-    def drive(self, pci, driver):
+    def drive(self, pci: str, driver: str) -> None:
         self.put(f"/sys/bus/pci/drivers/{driver}/uevent", "")
         self.symlink(f"{PCI}/{pci}/driver", self.at(f"/sys/bus/pci/drivers/{driver}"))
 
     # ---- GPUs and RDMA devices ----
 
-    def gpu(self, path, node, product="0x2330"):
+    def gpu(self, path: str, node: Word, product: str = "0x2330") -> None:
         pci = path.rpartition("/")[2]
         self.pci(path, "0x10de", "0x030200", node)
         self.drive(pci, "nvidia")
         self.put(f"{PCI}/{pci}/device", product)
         self.bar1(pci, 131072, 131072)
 
-    def bar1(self, pci, mib, largest=0):
+    def bar1(self, pci: str, mib: Word, largest: Word = 0) -> None:
         """Its size, and the largest that it can have, if it has sizes."""
         first = 0x380000000000
         window = f"0x{first:016x} 0x{first + (int(mib) << 20) - 1:016x} 0x0"
@@ -187,7 +203,7 @@ class Machine:
         if largest:
             self.put(f"{PCI}/{pci}/resource1_resize", f"{int(largest) * 2 - 64:016x}")
 
-    def nic(self, name, path, node, layer="InfiniBand"):
+    def nic(self, name: str, path: str, node: Word, layer: str = "InfiniBand") -> None:
         pci, place = path.rpartition("/")[2], f"/sys/class/infiniband/{name}"
         self.pci(path, "0x15b3", "0x020700", node)
         self.drive(pci, "mlx5_core")
@@ -201,7 +217,7 @@ class Machine:
             self.put(f"/dev/infiniband/{file}", "")
             self.mode("666", f"/dev/infiniband/{file}")
 
-    def port(self, nic, number, state, physical, layer):
+    def port(self, nic: str, number: Word, state: str, physical: str, layer: str) -> None:
         place = f"/sys/class/infiniband/{nic}/ports/{number}"
         self.put(f"{place}/state", NUMBERED[state])
         self.put(f"{place}/phys_state", NUMBERED[physical])
@@ -217,15 +233,15 @@ class Machine:
             self.put(f"{place}/gids/{index}", gid)
             self.put(f"{place}/gid_attrs/types/{index}", "RoCE v2" if index % 2 else "IB/RoCE v1")
 
-    def no_devices(self):
+    def no_devices(self) -> None:
         self.gone("/sys/devices", PCI, "/sys/class/infiniband", "/dev/infiniband")
 
-    def far(self, node):
+    def far(self, node: Word) -> None:
         """The RDMA device is at another root complex."""
         self.bridges(node, "pci0000:80/0000:80:01.0")
         self.nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", node)
 
-    def many_devices(self):
+    def many_devices(self) -> None:
         """Eight GPUs, each below a switch of its own with an RDMA device; four more devices
         without a switch. Half of all belong to each node."""
         self.no_devices()
@@ -243,7 +259,7 @@ class Machine:
             self.bridges(node, port)
             self.nic(f"mlx5_{nic}", f"{port}/0000:b{bus}:00.0", node)
 
-    def grace(self, product):
+    def grace(self, product: str) -> None:
         """A processor of arm64 with a GPU behind NVLink-C2C, whose BAR is no window to its
         memory, and an RDMA device at another of its root complexes."""
         self.no_devices()
@@ -254,7 +270,7 @@ class Machine:
         self.bar1("0009:01:00.0", 64)
         self.nic("mlx5_0", "pci0000:00/0000:00:00.0/0000:01:00.0", 0)
 
-    def secure_boot(self, on):
+    def secure_boot(self, on: Word) -> None:
         """Four bytes of attributes, then the value."""
         variable = self.at(
             "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What nvpm says of machines that are made of files: the language of the tables machines, commands and selftest.
+"""What nvpm says of machines that are made of files: the language of the tables machines, commands
+and selftest.
 
 A machine begins with its [title], as a good one (machine.py). The lines below are done in
 their order: changes, then what is run, then what is expected of it, which may stand on the
 line before it, behind `=>`. Changes:
 
-    /FILE = TEXT    has this text; \\n and the like as in C; with := without its end, with += one line more
+    /FILE = TEXT    has this text; \\n and the like as in C; with := without its end, with += one
+                    line more
     /FILE -> TARGET    is a symbolic link
     /DIRECTORY/     is there
     - /FILE...      are not there
@@ -14,9 +16,10 @@ line before it, behind `=>`. Changes:
     each A | B      the whole machine once for A, once for B, with that in the place of each %
     not good ID...  these facts are no failure below, where nothing is expected of them
 
-`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, where everything is installed, which is in PATH,
-as is nvpm. `said MODULE TEXT` asks what to do when modprobe has said TEXT of MODULE, and expects a part of
-the answer. Where nothing is run, `nvpm status` is, in all its forms, which must agree. What is expected of it:
+`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, where everything is
+installed, which is in PATH, as is nvpm. `said MODULE TEXT` asks what to do when modprobe has said
+TEXT of MODULE, and expects a part of the answer. Where nothing is run, `nvpm status` is, in all its
+forms, which must agree. What is expected of it:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    there are these facts, with parts of these texts;
                     what is `warn` or `bad` and not named is a failure
@@ -41,7 +44,9 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from installed import SERVICE
@@ -49,6 +54,10 @@ from machine import ALIASES, Machine
 
 from nvpm import commands
 from nvpm import machine as subject
+
+# Lines of a table, with their numbers; and what was printed, with the exit code.
+Lines = list[tuple[int, str]]
+Ended = tuple[str, object]
 
 HERE = Path(__file__).resolve().parent
 TOOLS = ("modinfo", "mokutil", "ofed_info", "rpm", "systemctl")
@@ -73,15 +82,16 @@ EXPECTATIONS = (
 LEVELS = {"good": "0", "warn": "1", "bad": "2"}
 
 
-def unescaped(text):
+def unescaped(text: str) -> bytes:
     return codecs.escape_decode(text.encode())[0]
 
 
-def has(text, parts):
-    return re.search(".*".join(map(re.escape, parts.split(" ... "))), str(text), re.DOTALL)
+def has(text: object, parts: str) -> bool:
+    pattern = ".*".join(map(re.escape, parts.split(" ... ")))
+    return re.search(pattern, str(text), re.DOTALL) is not None
 
 
-def check_json(said):
+def check_json(said: dict[str, Any]) -> None:
     assert set(said) == {
         "schema",
         "host",
@@ -112,7 +122,7 @@ def check_json(said):
     ]
 
 
-def check_text(said, text):
+def check_text(said: dict[str, Any], text: str) -> None:
     """What status says to people is what it says to machines."""
     lines = text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("nv_peer_mem: "))
@@ -140,17 +150,20 @@ def check_text(said, text):
                 line[6:].split(" [")[0].split() == [*name.split(), *value.split()] for line in lines
             ), fact
         if kind in ("GPU", "RDMA device"):
-            below = "\n".join(lines[lines.index(kind + "s") + 1 :])
-            assert device in re.split("[, \n]+", re.match("(      .*\n)*", below)[0]), fact
+            listed = "\n".join(lines[lines.index(kind + "s") + 1 :])
+            named = re.match("(      .*\n)*", listed)
+            assert named and device in re.split("[, \n]+", named[0]), fact
         else:
             assert section == "distance" or section in lines, fact
         assert "advice" not in fact or f"        -> {fact['advice']}" in lines, fact
 
 
-def check_metrics(said, text):
-    """Returns the samples, which are in the text format of Prometheus and agree with what is said."""
+def check_metrics(said: dict[str, Any], text: str) -> list[str]:
+    """Returns the samples, which are in the text format of Prometheus and agree with what is
+    said."""
     assert text.endswith("\n"), "the last line has no end"
-    helped, typed, samples = "", None, {}
+    helped = typed = ""
+    samples: dict[str, str] = {}
     for line in text[:-1].split("\n"):
         match = SAMPLE.fullmatch(line)
         if match:
@@ -185,21 +198,24 @@ def check_metrics(said, text):
     return [f"{sample} {value}" for sample, value in samples.items()]
 
 
-def called(machine, environment, *words):
+def called(machine: subject.Machine, environment: dict[str, str], *words: str) -> Ended:
     """What nvpm prints within this process, and its exit code. The machine says who the user is."""
     uid = int(machine.text("/uid") or 0)
     said = io.StringIO()
-    with mock.patch.dict(os.environ, environment, clear=True), mock.patch(
-        "os.geteuid", lambda: uid
-    ), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    with (
+        mock.patch.dict(os.environ, environment, clear=True),
+        mock.patch("os.geteuid", lambda: uid),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
         try:
-            code = commands.main(machine, list(words))
+            code: object = commands.main(machine, list(words))
         except SystemExit as end:
             code = end.code
     return said.getvalue(), code
 
 
-def run(environment, command):
+def run(environment: dict[str, str], command: str) -> Ended:
     """What the shell's command prints, and its exit code."""
     done = subprocess.run(
         ["dash", "-c", command],
@@ -216,53 +232,72 @@ def run(environment, command):
 class Look:
     """What is run, and what is expected of it: lines of the table with their numbers."""
 
-    def __init__(self, environment, passed_over, words=None, command=None):
-        self.environment, self.passed_over, self.words, self.command = (
-            dict(environment),
-            passed_over,
-            words,
-            command,
-        )
-        self.expected, self.facts, self.samples = [], {}, []
+    def __init__(
+        self,
+        environment: dict[str, str],
+        passed_over: set[str],
+        words: list[str] | None = None,
+        command: str = "",
+    ) -> None:
+        self.environment, self.passed_over = dict(environment), passed_over
+        self.words, self.command = words, command
+        self.expected: Lines = []
+        # What was printed, and how it ended; of `status` the facts and samples.
+        self.output = ""
+        self.code: object = None
+        self.facts: dict[str, dict[str, Any]] = {}
+        self.samples: list[str] = []
 
-    def ask(self, words):
+    def ask(self, words: list[str]) -> Ended:
         return called(subject.Machine(self.environment["NVPM_SYSROOT"]), self.environment, *words)
 
-    def run(self):
+    def run(self) -> Lines:
         """Returns what is wrong, each with the number of its line."""
         wrong = []
         if self.command or self.words is not None:
-            self.output, self.code = (
-                run(self.environment, self.command) if self.command else self.ask(self.words)
-            )
-            if not any(line.startswith("exit ") for _, line in self.expected):
-                self.expected.append((0, "exit 0"))
+            self.run_command()
         else:
-            machine = subject.Machine(self.environment["NVPM_SYSROOT"])
-            said = [called(machine, self.environment, *form.split()) for form in FORMS]
-            self.output, self.code = said[0]
-            try:
-                self.read_status([code for _, code in said], [text for text, _ in said])
-            except (AssertionError, LookupError, ValueError, StopIteration) as error:
-                wrong.append((0, f"{type(error).__name__}: {error}"))
+            wrong += self.run_status()
         for number, line in self.expected:
-            try:
-                met = self.holds(*line.split(" ", 1))
-            except (LookupError, TypeError, ValueError) as error:
-                met, line = False, f"{line}: {type(error).__name__}: {error}"
-            if not met:
-                wrong.append((number, line))
-        named = {
-            name
-            for _, line in self.expected
-            if FACT.fullmatch(line)
-            for name in FACT.fullmatch(line)[2].split(",")
-        }
-        marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
-        wrong += [(0, f"{name}: not good, too") for name in marked - named - self.passed_over]
+            if what := self.not_held(line):
+                wrong.append((number, what))
+        wrong += [(0, f"{name}: not good, too") for name in self.not_good()]
         return [(number or self.expected[0][0], what) for number, what in wrong]
 
-    def read_status(self, codes, outputs):
+    def run_command(self) -> None:
+        if self.command:
+            self.output, self.code = run(self.environment, self.command)
+        else:
+            self.output, self.code = self.ask(self.words or [])
+        if not any(line.startswith("exit ") for _, line in self.expected):
+            self.expected.append((0, "exit 0"))
+
+    def run_status(self) -> Lines:
+        machine = subject.Machine(self.environment["NVPM_SYSROOT"])
+        said = [called(machine, self.environment, *form.split()) for form in FORMS]
+        self.output, self.code = said[0]
+        try:
+            self.read_status([code for _, code in said], [text for text, _ in said])
+        except (AssertionError, LookupError, ValueError, StopIteration) as error:
+            return [(0, f"{type(error).__name__}: {error}")]
+        return []
+
+    def not_held(self, line: str) -> str:
+        """What is wrong with an expectation; nothing if it holds."""
+        try:
+            return "" if self.holds(*line.split(" ", 1)) else line
+        except (LookupError, TypeError, ValueError) as error:
+            return f"{line}: {type(error).__name__}: {error}"
+
+    def not_good(self) -> set[str]:
+        """Facts that are marked, and that nobody has named."""
+        marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
+        for _, line in self.expected:
+            if fact := FACT.fullmatch(line):
+                marked -= set(fact[2].split(","))
+        return marked - self.passed_over
+
+    def read_status(self, codes: list[object], outputs: list[str]) -> None:
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
         said = json.loads(outputs[1])
         state = next(fact for fact in said["facts"] if fact["id"] == "module/state")
@@ -279,39 +314,42 @@ class Look:
         check_text(said, outputs[0])
         self.samples = check_metrics(said, outputs[2])
 
-    def holds(self, word, rest=""):
-        lines = self.output.splitlines()
+    def holds(self, word: str, rest: str = "") -> bool:
         if word in ("good", "warn", "bad", "none"):
-            _, names, value, advice = FACT.fullmatch(f"{word} {rest}").groups(default="")
-            facts = [
-                self.facts.get(name, {"verdict": "", "value": ""}) for name in names.split(",")
-            ]
-            return all(
-                f["verdict"] == word and has(f["value"], value) and has(f.get("advice", ""), advice)
-                for f in facts
-            )
-        return {
+            return self.is_fact(f"{word} {rest}")
+        lines = self.output.splitlines()
+        number, _, text = rest.partition(" ")
+        printed = self.output.rstrip("\n").encode(errors="surrogateescape")
+        met: dict[str, Callable[[], object]] = {
             "no": lambda: rest not in self.facts,
             "metric": lambda: rest in self.samples,
-            "exit": lambda: (
-                self.code == int(rest.split()[0]) and has(self.output, rest.partition(" ")[2])
-            ),
-            "prints": lambda: (
-                self.output.rstrip("\n").encode(errors="surrogateescape") == unescaped(rest)
-            ),
+            "exit": lambda: self.code == int(number) and has(self.output, text),
+            "prints": lambda: printed == unescaped(rest),
             "line": lambda: rest in [" ".join(line.split()) for line in lines],
             "says": lambda: has(self.output, rest),
-            "lines": lambda: (
-                int(rest.split()[0]) == sum(rest.split(" ", 1)[1] in line for line in lines)
-            ),
+            "lines": lambda: int(number) == sum(text in line for line in lines),
             "json": lambda: eval(rest, {"j": json.loads(self.output)}),  # the table is ours
-        }[word]()
+        }
+        return bool(met[word]())
+
+    def is_fact(self, line: str) -> bool:
+        match = FACT.fullmatch(line)
+        assert match, line
+        verdict, names, value, advice = match.groups(default="")
+        unknown = {"verdict": "", "value": ""}
+        facts = [self.facts.get(name, unknown) for name in names.split(",")]
+        return all(
+            fact["verdict"] == verdict
+            and has(fact["value"], value)
+            and has(fact.get("advice", ""), advice)
+            for fact in facts
+        )
 
 
 class Player:
     """Does the lines of one machine, in a directory of its own."""
 
-    def __init__(self, scratch, **more):
+    def __init__(self, scratch: Path, **more: str) -> None:
         (scratch / "bin").mkdir()
         for name in TOOLS:
             (scratch / "bin" / name).symlink_to(HERE / "tool")
@@ -326,72 +364,83 @@ class Player:
             **more,
         }
         self.looks = 0
+        # Facts that may be marked.
+        self.passed_over: set[str] = set()
 
-    def play(self, lines):
+    def play(self, lines: Lines) -> list[str]:
         """Returns what is wrong, as lines of text."""
-        machine, look, passed_over, wrong = (
-            Machine(self.environment["NVPM_SYSROOT"]),
-            None,
-            set(),
-            [],
-        )
+        machine = Machine(self.environment["NVPM_SYSROOT"])
+        look: Look | None = None
+        wrong: list[str] = []
         for number, line in [*lines, (0, "end")]:
-            word, _, rest = line.partition(" ")
-            if word in EXPECTATIONS:
-                look = look or Look(self.environment, passed_over)
+            if line.partition(" ")[0] in EXPECTATIONS:
+                look = look or Look(self.environment, self.passed_over)
                 look.expected.append((number, line))
                 continue
             wrong += self.result(look) if look else []
-            look = None
-            if word == "$":
-                look = Look(self.environment, passed_over, command=rest)
-            elif word == "nvpm":
-                look = Look(self.environment, passed_over, shlex.split(rest))
-            elif word == "said":
-                module, _, text = rest.partition(" ")
-                text = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
-                look = Look(self.environment, passed_over, ["explain", module, text])
-            elif word == "env":
-                self.environment.update([rest.split("=", 1)])
-            elif word == "not":
-                passed_over.update(rest.split()[1:])
-            elif line != "end":
-                machine.change(line)
+            look = self.look_of(line)
+            if not look and line != "end":
+                self.change(machine, line)
         return wrong
 
-    def result(self, look):
+    def look_of(self, line: str) -> Look | None:
+        """What the line has run."""
+        word, _, rest = line.partition(" ")
+        if word == "$":
+            return Look(self.environment, self.passed_over, command=rest)
+        if word == "nvpm":
+            return Look(self.environment, self.passed_over, shlex.split(rest))
+        if word == "said":
+            module, _, text = rest.partition(" ")
+            said = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
+            return Look(self.environment, self.passed_over, ["explain", module, said])
+        return None
+
+    def change(self, machine: Machine, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "env":
+            name, _, value = rest.partition("=")
+            self.environment[name] = value
+        elif word == "not":
+            self.passed_over.update(rest.split()[1:])
+        else:
+            machine.change(line)
+
+    def result(self, look: Look) -> list[str]:
         self.looks += 1
         wrong = [f"line {number}: {what}" for number, what in look.run()]
         return [*wrong, look.output[-4000:]] if wrong else []
 
 
-def machines(table):
-    """Each with its title and its lines, one for each thing, with their numbers."""
-    found = []
-    for number, line in enumerate((HERE / table).read_text(encoding="utf-8").splitlines(), 1):
-        for alias, text in ALIASES.items():
-            line = line.replace(alias, text)
+def read_table(table: str) -> Iterator[tuple[str, Lines]]:
+    """Each machine with its title and its lines, one for each thing."""
+    title = ""
+    lines: Lines = []
+    text = (HERE / table).read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        for alias, meant in ALIASES.items():
+            line = line.replace(alias, meant)
         if line.startswith("["):
-            found.append((line.strip("[]"), []))
+            if title:
+                yield title, lines
+            title, lines = line.strip("[]"), []
         elif line and not line.startswith("#"):
+            assert title, f"line {number} stands before the first machine"
             change, _, expected = line.partition(" => ")
-            said = change.startswith("said ")
-            found[-1][1].extend(
-                [(number, change)]
-                + [(number, f"says {expected}" if said else expected)] * bool(expected)
-            )
-    for title, lines in found:
-        for value in [
-            value
-            for _, line in lines
-            if line.startswith("each ")
-            for value in line[5:].split(" | ")
-        ] or ["%"]:
-            yield (
-                f"{title}{f' ({value})' * (value != '%')}",
-                [
-                    (number, line.replace("%", value))
-                    for number, line in lines
-                    if not line.startswith("each ")
-                ],
-            )
+            lines.append((number, change))
+            if expected:
+                said = change.startswith("said ")
+                lines.append((number, f"says {expected}" if said else expected))
+    yield title, lines
+
+
+def machines(table: str) -> Iterator[tuple[str, Lines]]:
+    """The same, with each value of `each` in a machine of its own."""
+    for title, lines in read_table(table):
+        own = [(number, line) for number, line in lines if not line.startswith("each ")]
+        each = [line[5:].split(" | ") for _, line in lines if line.startswith("each ")]
+        if not each:
+            yield title, own
+        for value in (value for values in each for value in values):
+            of_value = [(number, line.replace("%", value)) for number, line in own]
+            yield f"{title} ({value})", of_value

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What selftest's abi.py says of structures and numbers is what <infiniband/verbs.h> says: a program in C is made of all
-of it, compiled and run."""
+"""What selftest's abi.py says of structures and numbers is what <infiniband/verbs.h> says: a
+program in C is made of all of it, compiled and run."""
 
 import ctypes
 import os
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 from nvpm.selftest import abi
 
@@ -12,7 +14,11 @@ from nvpm.selftest import abi
 GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
 
 
-def lines():
+# What is compared, as C has it, and as we have it.
+Compared = tuple[str, str, int]
+
+
+def lines() -> Iterator[Compared]:
     for name, value in vars(abi).items():
         if name == "IBV_WC":
             for number, word in enumerate(value):
@@ -27,7 +33,7 @@ def lines():
             yield from structure(name, value)
 
 
-def structure(name, kind):
+def structure(name: str, kind: type[ctypes.Structure] | type[ctypes.Union]) -> Iterator[Compared]:
     c_name = ("union " if issubclass(kind, ctypes.Union) else "struct ") + name
     if name not in GROW:
         yield name, f"sizeof({c_name})", ctypes.sizeof(kind)
@@ -48,13 +54,12 @@ def structure(name, kind):
                 )
 
 
-def test_layout(tmp_path):
+def test_layout(tmp_path: Path) -> None:
     expected = list(lines())
     prints = "".join(f'printf("%zu\\n", (size_t)({text}));\n' for _, text, _ in expected)
     source = (
-        "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\nint main(void)\n{\n"
-        + prints
-        + "}\n"
+        "#include <stddef.h>\n#include <stdio.h>\n#include <infiniband/verbs.h>\n"
+        "int main(void)\n{\n" + prints + "}\n"
     )
     compiler = os.environ.get("CC", "gcc-14").split()
     subprocess.run(
@@ -62,6 +67,6 @@ def test_layout(tmp_path):
     )
     found = [int(number) for number in subprocess.check_output([tmp_path / "layout"]).split()]
     assert len(found) == len(expected) > 100
-    assert [(what, truth) for (what, _, _), truth in zip(expected, found)] == [
+    assert [(what, truth) for (what, _, _), truth in zip(expected, found, strict=True)] == [
         (what, number) for what, _, number in expected
     ]

@@ -3,6 +3,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 from installed import TOP
@@ -10,12 +11,13 @@ from installed import TOP
 FILES = sorted((TOP / "nvpm").rglob("*.py"))
 # Words of the library that came later: of subprocess, typing, re, math and others.
 LATER = re.compile(
-    r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|Protocol|TypedDict|strict=|dirs_exist_ok"
+    r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|"
+    r"Protocol|TypedDict|strict=|dirs_exist_ok"
 )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(TOP)))
-def test_python_3_6(file):
+def test_python_3_6(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     ast.parse(text, feature_version=(3, 6))
     assert not LATER.findall(text)

@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What nvpm says of the machines of each table. In selftest's it has doubles of libcuda and libibverbs."""
+"""What nvpm says of the machines of each table. In selftest's it has doubles of libcuda and
+libibverbs."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from installed import TOP
 from machine import ALIASES
-from tables import HERE, Player, machines
+from tables import HERE, Lines, Player, machines
+
+# Notes a property of a test.
+Record = Callable[[str, object], None]
 
 
-def each(table):
+def each(table: str) -> pytest.MarkDecorator:
     found = list(machines(table))
     return pytest.mark.parametrize(
         "lines", [lines for _, lines in found], ids=[title for title, _ in found]
     )
 
 
-def played(player, lines, record_property):
+def played(player: Player, lines: Lines, record_property: Record) -> None:
     wrong = player.play(lines)
     record_property("looks", player.looks)
     if wrong:
@@ -23,22 +30,23 @@ def played(player, lines, record_property):
 
 
 @each("machines")
-def test_status(lines, tmp_path, record_property):
+def test_status(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
 
 
 @each("commands")
-def test_commands(lines, tmp_path, record_property):
+def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
 
 
 @each("selftest")
-def test_selftest(lines, tmp_path, record_property):
+def test_selftest(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path, PYTHONPATH=str(HERE / "doubles")), lines, record_property)
 
 
-def test_in_the_sources(tmp_path):
-    """nvpm also runs where it was written; there the service's functions are in another directory."""
+def test_in_the_sources(tmp_path: Path) -> None:
+    """nvpm also runs where it was written; there the service's functions are in another
+    directory."""
     player = Player(tmp_path)
     (tmp_path / "bin/nvpm").unlink()
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")

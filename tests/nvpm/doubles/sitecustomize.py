@@ -18,11 +18,16 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 sys.path.insert(0, os.environ["SERVICE"])
 from nvpm.selftest import abi  # noqa: E402 (it lies there)
 
 sys.path.pop(0)
+
+# What ctypes hands over, and takes: numbers, structures, arrays and pointers to them.
+C = Any
 
 TOLD = os.environ.get("DOUBLE", "")
 GPUS = int(os.environ.get("GPUS", "1"))
@@ -36,43 +41,50 @@ ERRORS = {
     999: b"CUDA_ERROR_UNKNOWN",
 }
 
-objects = Counter()
-buffers, freed, pending, regions, qps = [], [], [], {}, []
+objects: Counter[str] = Counter()
+# GPU memory, and what of it was freed; completions; of regions where each begins and ends, by its
+# key.
+buffers: list[C] = []
+freed: list[C] = []
+pending: list[str] = []
+regions: dict[int, tuple[int, int]] = {}
+qps: list["Qp"] = []
 # Descriptors of dma-bufs and what memory they are of; keys of what was registered so.
-exported, by_dma_buf = {}, set()
+exported: dict[int, int] = {}
+by_dma_buf: set[int] = set()
 
 
-def rule(kept, text):
+def rule(kept: object, text: str) -> None:
     if not kept:
         print("double: against the rules:", text, file=sys.stderr, flush=True)
         os._exit(99)
 
 
 @atexit.register
-def left():
+def left() -> None:
     rule(not +objects, f"not given back: {+objects}")
     rule(not [fd for fd in exported if os.path.exists(f"/proc/self/fd/{fd}")], "a descriptor")
 
 
-def made(what, value=None):
+def made(what: str, value: C = None) -> C:
     objects[what] += 1
     return value
 
 
-def gone(what):
+def gone(what: str) -> None:
     objects[what] -= 1
 
 
-def failed(number):
+def failed(number: int) -> None:
     """NULL and errno."""
     ctypes.set_errno(number)
 
 
-def gives_back(what):
+def gives_back(what: str) -> Callable[[object, object], None]:
     return lambda _self, _object: gone(what)
 
 
-def gpu_memory_at(address):
+def gpu_memory_at(address: C) -> C:
     """The buffer, which stays when it was freed: what reaches it later is to be noticed."""
     return next((one for one in buffers if 0 <= address - ctypes.addressof(one) < len(one)), None)
 
@@ -80,34 +92,35 @@ def gpu_memory_at(address):
 class Cuda:
     cuDevicePrimaryCtxRelease_v2 = gives_back("context")
 
-    def cuCtxSetCurrent(self, context):
+    def cuCtxSetCurrent(self, context: C) -> None:
         objects["current context"] = bool(context)
 
-    def cuInit(self, _flags):
+    def cuInit(self, _flags: C) -> int:
         return 999 if TOLD == "cuInit" else 100 * (not GPUS)
 
-    def cuGetErrorName(self, number, name):
+    def cuGetErrorName(self, number: C, name: C) -> None:
         name.value = ERRORS[number]
 
-    def cuDeviceGetCount(self, count):
+    def cuDeviceGetCount(self, count: C) -> None:
         count.value = GPUS
 
-    def cuDeviceGet(self, device, index):
+    def cuDeviceGet(self, device: C, index: C) -> None:
         device.value = index
 
-    def cuDeviceGetPCIBusId(self, name, _size, device):
+    def cuDeviceGetPCIBusId(self, name: C, _size: C, device: C) -> None:
         name.value = b"0000:1A:00.0" if device else b"0000:03:00.0"
 
-    def cuDevicePrimaryCtxRetain(self, context, device):
+    def cuDevicePrimaryCtxRetain(self, context: C, device: C) -> None:
         context.value = made("context", device + 1)
 
-    def cuMemAlloc_v2(self, address, size):
+    def cuMemAlloc_v2(self, address: C, size: C) -> int:
         if TOLD == "full":
             return 2
         buffers.append(made("GPU memory", ctypes.create_string_buffer(size)))
         address.value = ctypes.addressof(buffers[-1])
+        return 0
 
-    def cuMemFree_v2(self, address):
+    def cuMemFree_v2(self, address: C) -> None:
         found = gpu_memory_at(address)
         rule(
             found and found not in freed and address == ctypes.addressof(found),
@@ -116,10 +129,12 @@ class Cuda:
         freed.append(found)
         gone("GPU memory")
 
-    def cuPointerSetAttribute(self, value, attribute, address):
+    def cuPointerSetAttribute(self, value: C, attribute: C, address: C) -> None:
         rule(attribute == 6 and value.value == 1 and gpu_memory_at(address), "sync_memops")
 
-    def cuMemGetHandleForAddressRange(self, descriptor, address, size, kind, flags):
+    def cuMemGetHandleForAddressRange(
+        self, descriptor: C, address: C, size: C, kind: C, flags: C
+    ) -> int:
         found = gpu_memory_at(address)
         rule(found and found not in freed and (kind, flags) == (1, 0), "exported what is none")
         rule(address == ctypes.addressof(found) and size <= len(found), "whole blocks")
@@ -127,15 +142,16 @@ class Cuda:
             return 801
         descriptor.value = os.memfd_create("dma-buf")
         exported[descriptor.value] = address
+        return 0
 
-    def cuMemcpyHtoD_v2(self, to, data, size):
+    def cuMemcpyHtoD_v2(self, to: C, data: C, size: C) -> None:
         self.copy(to, to, data, size)
 
-    def cuMemcpyDtoH_v2(self, data, address, size):
+    def cuMemcpyDtoH_v2(self, data: C, address: C, size: C) -> None:
         self.copy(address, data, address, size)
 
     @staticmethod
-    def copy(device, to, source, size):
+    def copy(device: C, to: C, source: C, size: C) -> None:
         found = gpu_memory_at(device)
         rule(
             found and found not in freed and device + size <= ctypes.addressof(found) + len(found),
@@ -144,7 +160,7 @@ class Cuda:
         ctypes.memmove(to, source, size)
 
 
-def reach(key, address, length):
+def reach(key: C, address: C, length: C) -> int | None:
     """What the device reaches: nothing where memory was freed, unless it is pinned."""
     rule(key in regions, "a key that is none")
     start, end = regions[key]
@@ -153,16 +169,14 @@ def reach(key, address, length):
     return None if gpu_memory_at(start) in freed and not stays else address
 
 
-@abi.poll_cq
-def poll_cq(_cq, _count, completion):
+def poll_cq(_cq: C, _count: C, completion: C) -> int:
     if not pending:
         return 0
     completion[0].status = abi.IBV_WC.index(pending.pop())
     return 1
 
 
-@abi.post_send
-def post_send(_qp, request, _bad):
+def post_send(_qp: C, request: C, _bad: C) -> int:
     wr, element = request[0], request[0].sg_list[0]
     local = reach(element.lkey, element.addr, element.length)
     remote = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, element.length)
@@ -194,10 +208,14 @@ def post_send(_qp, request, _bad):
     return 0
 
 
-class Qp(abi.ibv_qp):
+# The device's driver has them in the context, as long as anybody may call them.
+OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
+
+
+class Qp(abi.ibv_qp):  # type: ignore[misc] # made at run time
     state = 0
 
-    def __init__(self, roce):
+    def __init__(self, roce: bool) -> None:
         super().__init__(qp_num=0x1000011 + len(qps))
         self.roce = roce
 
@@ -208,28 +226,28 @@ class Verbs:
     ibv_close_device = gives_back("device")
     ibv_free_device_list = gives_back("list")
 
-    def ibv_get_device_list(self, count):
+    def ibv_get_device_list(self, count: C) -> C:
         count.value = len(HCAS)
         names = (ctypes.c_void_p * len(HCAS))(*range(1, len(HCAS) + 1))
         return made("list", ctypes.cast(names, ctypes.POINTER(ctypes.c_void_p)))
 
-    def ibv_get_device_name(self, device):
+    def ibv_get_device_name(self, device: int) -> bytes:
         return HCAS[device - 1].encode()
 
-    def ibv_open_device(self, device):
+    def ibv_open_device(self, device: C) -> C:
         if TOLD == "rights":
             return failed(errno.EACCES)
-        ops = abi.ibv_context_ops(poll_cq=poll_cq, post_send=post_send)
+        ops = abi.ibv_context_ops(**OPS)
         return made("device", ctypes.pointer(abi.ibv_context(device=device, ops=ops)))
 
-    def ibv_query_port(self, _context, port, attributes):
+    def ibv_query_port(self, _context: C, port: C, attributes: C) -> None:
         rule(port == 1, "the active port")
         attributes.active_mtu, attributes.max_msg_sz, attributes.lid = MTU, LONGEST, LID
 
-    def ibv_alloc_pd(self, context):
+    def ibv_alloc_pd(self, context: C) -> C:
         return made("domain", ctypes.pointer(abi.ibv_pd(context=context.device)))
 
-    def ibv_reg_mr(self, _pd, address, length, access):
+    def ibv_reg_mr(self, _pd: C, address: C, length: C, access: C) -> C:
         rule(access == 7, "rights")
         word, number = (
             ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
@@ -242,7 +260,9 @@ class Verbs:
             "region", ctypes.pointer(abi.ibv_mr(addr=address, length=length, lkey=key, rkey=key))
         )
 
-    def ibv_reg_dmabuf_mr(self, pd, offset, length, iova, descriptor, access):
+    def ibv_reg_dmabuf_mr(
+        self, pd: C, offset: C, length: C, iova: C, descriptor: C, access: C
+    ) -> C:
         """As the kernel does, which looks at the verb of the driver before the descriptor."""
         if TOLD == "hangs" and HCAS[pd.context - 1] == HCAS[-1]:
             time.sleep(3600)
@@ -262,18 +282,18 @@ class Verbs:
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
         return made("region", ctypes.pointer(mr))
 
-    def ibv_dereg_mr(self, region):
+    def ibv_dereg_mr(self, region: C) -> int:
         rule(not qps, "queue pairs go before the memory that they reach")
         del regions[region.lkey]
         gone("region")
         return errno.EBUSY if TOLD == "dereg" else 0
 
-    def ibv_create_cq(self, _context, entries, _of_program, _channel, _vector):
+    def ibv_create_cq(self, _context: C, entries: C, _of_program: C, _channel: C, _vector: C) -> C:
         rule(entries >= 2, "room for what both queue pairs may say")
         pending.clear()
         return made("completion queue", 1)
 
-    def ibv_create_qp(self, pd, init):
+    def ibv_create_qp(self, pd: C, init: C) -> C:
         rule(
             init.qp_type == abi.IBV_QPT_RC and init.send_cq and init.recv_cq and not init.srq,
             "a queue pair",
@@ -282,11 +302,11 @@ class Verbs:
         qps.append(made("queue pair", Qp(HCAS[pd.context - 1].startswith("roce"))))
         return ctypes.cast(ctypes.pointer(qps[-1]), ctypes.POINTER(abi.ibv_qp))
 
-    def ibv_destroy_qp(self, qp):
+    def ibv_destroy_qp(self, qp: C) -> None:
         qps[:] = [one for one in qps if one.qp_num != qp.qp_num]
         gone("queue pair")
 
-    def ibv_modify_qp(self, qp, attr, mask):
+    def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> None:
         """Which attributes a state wants the kernel says, in the scenario selftest."""
         one, other = sorted(qps, key=lambda it: it.qp_num != qp.qp_num)
         rule(mask & abi.IBV_QP_STATE and attr.qp_state == one.state + 1, "from state to state")
@@ -321,33 +341,32 @@ class Verbs:
 class Function:
     """One of a library, as ctypes has it."""
 
-    argtypes = errcheck = None
+    argtypes: C = None
+    errcheck: C = None
 
-    def __init__(self, call):
+    def __init__(self, call: C) -> None:
         self.call, self.__name__ = call, call.__name__
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments: C) -> C:
         for kind, argument in zip(self.argtypes or (), arguments, strict=self.argtypes is not None):
             kind.from_param(argument)
         result = self.call(*map(self.value, arguments)) or 0
         return self.errcheck(result, self, arguments) if self.errcheck else result
 
     @staticmethod
-    def value(argument):
+    def value(argument: C) -> C:
         """What the library sees of it."""
         if hasattr(argument, "_obj"):  # byref()
             return argument._obj
         if hasattr(argument, "contents"):
             return argument.contents
-        return (
-            argument
-            if isinstance(argument, (ctypes.Array, ctypes.c_char_p))
-            else getattr(argument, "value", argument)
-        )
+        if isinstance(argument, (ctypes.Array, ctypes.c_char_p)):
+            return argument
+        return getattr(argument, "value", argument)
 
 
 class Library:
-    def __init__(self, name, **options):
+    def __init__(self, name: C, **options: C) -> None:
         if os.environ.get("MISSING") == name:
             raise OSError(f"{name}: cannot open shared object file")
         double = Cuda() if name == "libcuda.so.1" else Verbs()
@@ -356,4 +375,4 @@ class Library:
                 setattr(self, word, Function(getattr(double, word)))
 
 
-ctypes.CDLL = Library
+ctypes.CDLL = Library  # type: ignore[assignment, misc]
