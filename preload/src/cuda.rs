@@ -37,10 +37,14 @@ pub(crate) struct Error {
 impl Error {
     /// The name of the code.
     pub(crate) fn name(&self) -> &'static CStr {
+        if self.code == NO_FUNCTION {
+            return c"nothing: this libcuda does not have it";
+        }
         let mut name = null();
         // SAFETY: there is room for the pointer.
-        if unsafe { cuGetErrorName(self.code, &raw mut name) }.is_err() {
-            return c"no such function in this libcuda";
+        let named = unsafe { cuGetErrorName(self.code, &raw mut name) };
+        if named.is_err() || name.is_null() {
+            return c"an error without a name";
         }
         // SAFETY: names of errors are strings of libcuda, which never change.
         unsafe { CStr::from_ptr(name) }

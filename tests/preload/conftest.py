@@ -44,12 +44,12 @@ class Bed:
         environment = dict(os.environ, CARGO_TARGET_DIR=str(where / "target"))
         command("cargo", "build", "--release", "--offline", cwd=CRATE, env=environment)
         self.library = where / "target/release/libnvpm_preload.so"
-        # As Debian links libibverbs, as Ubuntu does, and as it was before dma-bufs.
+        # As Debian links libibverbs, as Ubuntu does, and both libraries as they were before dma-bufs.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
-        (where / "cuda").mkdir()
-        self.double("cuda", where / "cuda/libcuda.so.1")
+        self.cuda("cuda")
+        self.cuda("old_cuda", "-DOLD")
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
 
@@ -75,12 +75,16 @@ class Bed:
         script = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
         self.double("ibverbs", self.where / kind / "libibverbs.so.1", script, *flags)
 
-    def run(self, *words, client="client", verbs="new", preload=None, events=True, **variables):
+    def cuda(self, kind, *flags):
+        (self.where / kind).mkdir()
+        self.double("cuda", self.where / kind / "libcuda.so.1", *flags)
+
+    def run(self, *words, client="client", verbs="new", cuda="cuda", events=True, **variables):
         seen = self.where / "events"
         seen.write_text("")
-        paths = f"{self.where / verbs}:{self.where}/cuda"
+        paths = f"{self.where / verbs}:{self.where / cuda}"
         environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": paths}
-        environment["LD_PRELOAD"] = str(preload or self.library)
+        environment["LD_PRELOAD"] = str(self.library)
         environment.update({name: str(value) for name, value in variables.items()})
         if events:
             environment["EVENTS"] = str(seen)

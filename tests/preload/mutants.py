@@ -163,6 +163,12 @@ MUTANTS = [
         'has no ibv_reg_dmabuf_mr", EFAULT',
     ),
     (
+        "test_libcuda_without_dma_bufs",
+        "translate.rs",
+        "cuda::NOT_SUPPORTED | cuda::NO_FUNCTION =>",
+        "cuda::NOT_SUPPORTED =>",
+    ),
+    (
         "test_late_copies_are_no_failure",
         "translate.rs",
         'Err(error) => (c"a dma-buf',

@@ -288,6 +288,12 @@ def test_libibverbs_without_dma_bufs(bed):
     assert ran.printed[1].startswith("addr=0x")
 
 
+def test_libcuda_without_dma_bufs(bed):
+    ran = bed.run(LOCALLY, reg(GPU), cuda="old_cuda", NVPM_PRELOAD_LOG=1)
+    assert ran.printed == failed(errno.EOPNOTSUPP)
+    assert "answered nothing: this libcuda does not have it" in ran.said[0]
+
+
 def test_late_copies_are_no_failure(bed):
     ran = bed.run(LOCALLY, reg(GPU), NVPM_PRELOAD_LOG=1, cuPointerSetAttribute=801)
     assert ran.printed == registered(GPU, 4096)

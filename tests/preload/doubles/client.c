@@ -30,11 +30,6 @@
 #include "doubles.h"
 #include "mr_ex.h"
 
-typedef struct ibv_mr *reg_function(struct ibv_pd *, void *, size_t, int);
-typedef struct ibv_mr *iova_function(struct ibv_pd *, void *, size_t, uint64_t, int);
-typedef struct ibv_mr *iova2_function(struct ibv_pd *, void *, size_t, uint64_t, unsigned int);
-typedef struct ibv_mr *ex_function(struct ibv_pd *, struct mr_init_attr *);
-
 struct registration {
 	const char *how;
 	void *addr;
@@ -59,7 +54,7 @@ static void *function(void *library, const char *name, const char *version)
 }
 
 #ifdef LINKED
-extern struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr) __attribute__((weak));
+struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
 /* Constant flags are another function than others: see verbs.h. */
 static struct ibv_mr *registered(struct registration *it)
@@ -78,14 +73,20 @@ static struct ibv_mr *registered(struct registration *it)
 static struct ibv_mr *registered(struct registration *it)
 {
 	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
+	struct ibv_mr *(*reg)(struct ibv_pd *pd, void *addr, size_t length, int access);
+	struct ibv_mr *(*iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access);
+	struct ibv_mr *(*ex)(struct ibv_pd *pd, struct mr_init_attr *attr);
 
-	if (!strcmp(it->how, "iova"))
-		return ((iova_function *)function(verbs, "ibv_reg_mr_iova", "IBVERBS_1.7"))(
-			&pd, it->addr, it->length, it->iova, it->access);
-	if (!strcmp(it->how, "ex"))
-		return ((ex_function *)function(verbs, "ibv_reg_mr_ex", "IBVERBS_1.15"))(&pd, &attr);
-	return ((reg_function *)function(verbs, "ibv_reg_mr", "IBVERBS_1.1"))(&pd, it->addr, it->length,
-									      it->access);
+	if (!strcmp(it->how, "iova")) {
+		iova = function(verbs, "ibv_reg_mr_iova", "IBVERBS_1.7");
+		return iova(&pd, it->addr, it->length, it->iova, it->access);
+	}
+	if (!strcmp(it->how, "ex")) {
+		ex = function(verbs, "ibv_reg_mr_ex", "IBVERBS_1.15");
+		return ex(&pd, &attr);
+	}
+	reg = function(verbs, "ibv_reg_mr", "IBVERBS_1.1");
+	return reg(&pd, it->addr, it->length, it->access);
 }
 #endif
 
@@ -163,7 +164,10 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "verbs")) {
 			verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 		} else if (!strcmp(*word, "context")) {
-			((int (*)(void *))function(cuda, "cuCtxPushCurrent_v2", NULL))((void *)0xcc);
+			int (*push)(void *context);
+
+			push = function(cuda, "cuCtxPushCurrent_v2", NULL);
+			push((void *)0xcc);
 		} else if (!strcmp(*word, "thread")) {
 			pthread_t thread;
 
@@ -183,8 +187,11 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "threads")) {
 			at_once = atoi(*++word);
 		} else if (!strcmp(*word, "probe")) {
-			say(((iova2_function *)function(RTLD_DEFAULT, "ibv_reg_mr_iova2", NULL))(
-				&pd, NULL, 0, 0, 0));
+			struct ibv_mr *(*iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+						unsigned int access);
+
+			iova2 = function(RTLD_DEFAULT, "ibv_reg_mr_iova2", NULL);
+			say(iova2(&pd, NULL, 0, 0, 0));
 		} else if (!strcmp(*word, "libraries")) {
 			libraries();
 		} else {

@@ -49,8 +49,6 @@ static int called(const char *name)
 	return told(name);
 }
 
-#define CALLED() do { int error = called(__func__); if (error) return error; } while (0)
-
 int cuGetErrorName(int code, const char **name)
 {
 	*name = code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM" : "CUDA_ERROR_OF_THE_DOUBLE";
@@ -59,9 +57,11 @@ int cuGetErrorName(int code, const char **name)
 
 int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer)
 {
+	int error = called(__func__);
 	bool pool = in_gpu(pointer, GPU_POOL, 0);
 
-	CALLED();
+	if (error)
+		return error;
 	if (!pool && !in_gpu(pointer, GPU_MEMORY, 0))
 		return INVALID_VALUE;
 	switch (attribute) {
@@ -80,7 +80,10 @@ int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer)
 
 int cuPointerSetAttribute(const void *value, int attribute, uint64_t pointer)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	if (attribute != SYNC_MEMOPS)
 		return INVALID_VALUE;
 	event("sync_memops %#lx %u\n", pointer, *(const unsigned int *)value);
@@ -89,14 +92,20 @@ int cuPointerSetAttribute(const void *value, int attribute, uint64_t pointer)
 
 int cuCtxGetCurrent(void **context)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	*context = depth ? stack[depth - 1] : NULL;
 	return SUCCESS;
 }
 
 int cuCtxPushCurrent_v2(void *context)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	if (context == PRIMARY_CONTEXT && !retained)
 		return INVALID_CONTEXT;
 	event("push %p\n", context);
@@ -107,7 +116,10 @@ int cuCtxPushCurrent_v2(void *context)
 
 int cuCtxPopCurrent_v2(void **context)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	if (!depth)
 		return INVALID_CONTEXT;
 	*context = stack[--depth];
@@ -117,14 +129,20 @@ int cuCtxPopCurrent_v2(void **context)
 
 int cuDeviceGet(int *device, int ordinal)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	*device = DEVICE + ordinal;
 	return SUCCESS;
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	if (device != DEVICE)
 		return INVALID_VALUE;
 	*context = PRIMARY_CONTEXT;
@@ -134,19 +152,25 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
-	CALLED();
+	int error = called(__func__);
+
+	if (error)
+		return error;
 	if (device != DEVICE)
 		return INVALID_VALUE;
 	retained--;
 	return SUCCESS;
 }
 
+#ifndef OLD
 int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int type,
 				  unsigned long long flags)
 {
+	int error = called(__func__);
 	int fd;
 
-	CALLED();
+	if (error)
+		return error;
 	if (!depth)
 		return INVALID_CONTEXT;
 	if (type != 1 || flags || !size || (start | size) & 4095)
@@ -163,3 +187,4 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 	*(int *)handle = fd;
 	return SUCCESS;
 }
+#endif

@@ -34,7 +34,7 @@ __attribute__((constructor)) static void open_events(void)
 }
 
 /* One line in the file $EVENTS. */
-__attribute__((format(printf, 1, 2))) static inline void event(const char *format, ...)
+static inline void event(const char *format, ...)
 {
 	va_list arguments;
 
