@@ -44,7 +44,7 @@ class Bed:
         environment = dict(os.environ, CARGO_TARGET_DIR=str(where / "target"))
         command("cargo", "build", "--release", "--offline", cwd=CRATE, env=environment)
         self.library = where / "target/release/libnvpm_preload.so"
-        # As Debian links libibverbs, as Ubuntu does, and both libraries as they were before dma-bufs.
+        # As Debian links libibverbs, as Ubuntu does, and both libraries from before dma-bufs.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
