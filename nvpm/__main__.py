@@ -37,6 +37,15 @@ def run() -> int:
         return 128 + signal.SIGINT
 
 
+def can_be_written(descriptor: int) -> bool:
+    """Not what a program opened for itself where a standard file was closed."""
+    try:
+        os.write(descriptor, b"")
+    except OSError:
+        return False
+    return True
+
+
 def ended(code: int) -> int:
     """What was printed must have arrived: a monitor would take a full disk for a good machine."""
     try:
@@ -62,6 +71,14 @@ if os.path.isdir(place):
     sys.path[0] = os.path.dirname(place)
 # Who has seen enough (nvpm status | head) ends this without a word.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+# Whatever is opened must not take the place of a standard file that is closed.
+for descriptor in range(3):
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)
+if sys.stderr is None or not can_be_written(2):
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the end)
 if sys.stdout is None:
     cannot_print("standard output is closed")
 # Whatever the locale is.

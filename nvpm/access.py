@@ -40,8 +40,8 @@ def device_files(machine: Machine) -> Fact:
         return bad("access", "/dev/infiniband", "there is no uverbs device", LOAD_UVERBS)
     closed = []
     for file in uverbs + machine.glob("/dev/infiniband/rdma_cm"):
-        mode = os.stat(machine.root + file).st_mode & 0o7777
-        if mode & OPEN != OPEN:
+        mode = machine.mode(file)
+        if mode is not None and mode & OPEN != OPEN:
             closed.append(f"{os.path.basename(file)} has mode 0{mode:o}")
     if closed:
         value = "not open to all users: " + ", ".join(closed)

@@ -9,13 +9,13 @@ from typing import Dict, Iterable, Iterator, List, Optional
 from . import detection, dma_buf, ways
 from .driver import flavour, version
 from .fact import BAD, Fact, to_do
-from .machine import Machine
+from .machine import Machine, clean
 from .pci import gpus, nics
 from .report import Report
 from .ways import DMA_BUF
 
 # The lines of the answer, whatever is on the node, and their columns.
-HEIGHT, WIDTH = 12, 100
+HEIGHT, WIDTH, NARROW = 12, 100, 60
 # Where what stands behind a name begins.
 NAME = 14
 
@@ -160,7 +160,7 @@ def fitted(name: str, text: str, width: int, most: int) -> List[str]:
 
 def cut(line: str, width: int) -> str:
     """LINE without its last words, which others would follow."""
-    while len(line) > width - 4:
+    while line and len(line) > width - 4:
         line = line.rpartition(" ")[0]
     return f"{line} ..."
 
@@ -181,20 +181,21 @@ def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
 
 
 def lines(report: Report, width: int = WIDTH) -> List[str]:
-    """The whole answer."""
+    """The whole answer. On a narrow screen it is higher: nothing is cut away."""
+    height, most = (HEIGHT, 3) if width >= NARROW else (99, 99)
     if report.state == "unknown":
         return [NOBODY_KNOWS]
     machine, wanted = report.machine, first_to_do(report.facts)
-    said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)[:2]
-    said += fitted("GPUs", gpu_text(machine), width, 1)
-    said += fitted("RDMA devices", device_text(machine), width, 1)
+    said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)
+    said += fitted("GPUs", gpu_text(machine), width, most // 3)
+    said += fitted("RDMA devices", device_text(machine), width, most // 3)
     last = (
-        fitted("first to do", f"{wanted.section}, {wanted.name}: {wanted.advice}", width, 3)
+        fitted("first to do", f"{wanted.section}, {wanted.name}: {wanted.advice}", width, most)
         if wanted
         else []
     )
     if not ways.in_the_way(machine):
-        said += listed("ways", list(way_lines(machine)), width, 3)
-        left = HEIGHT - len(said) - len(last)
+        said += listed("ways", list(way_lines(machine)), width, most)
+        left = height - len(said) - len(last)
         said += listed("programs", list(program_lines(machine)), width, left)
-    return said + last
+    return [clean(line) for line in said + last]

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a bug report needs, in one archive; nothing of it leaves the machine by itself."""
 
-import contextlib
 import io
+import os
 import re
 import sys
 import tarfile
 import time
+import traceback
 from typing import Callable, Dict, List, Tuple
 
 from . import printers, regions, text
-from .machine import Machine, clean, modinfo
+from .machine import Machine, clean, finished, modinfo
+from .pci import nics
 from .redact import Redactor
-from .report import Report, report
+from .report import report
 from .screen import Screen
 
 DIRECTORY = "nvpm-report"
+# Seconds that a selftest may take: on many devices it takes some.
+SELFTEST_LIMIT = 300
 
 MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
 OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa", "mana_ib")
@@ -37,7 +41,6 @@ PROGRAMS = (
 FILES = (
     "/etc/os-release",
     "/proc/version",
-    "/proc/cmdline",
     "/proc/driver/nvidia/version",
     "/proc/driver/nvidia/params",
     "/etc/infiniband/nv_peer_mem.conf",
@@ -45,12 +48,16 @@ FILES = (
 
 # What is kept of the kernel's log.
 SPOKEN = re.compile(
-    r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|mana"
+    r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|\bmana_"
     r"|iommu|dmar|aer:|BUG:|WARNING:|Call Trace",
     re.IGNORECASE,
 )
 LAST_LINES = 2000
 
+# What of the kernel's command line: the rest is nobody's business.
+WORDS = re.compile(
+    r"(\w+_)?iommu|pci|nvidia|rdma|mlx|ib_|mod(ule|probe)|lockdown|intremap|swiotlb|hugepages|memmap"
+)
 OPTIONS = re.compile(r"nvidia|nv_peer_mem|mlx|ib_|rdma", re.IGNORECASE)
 
 
@@ -72,6 +79,9 @@ def files(machine: Machine) -> str:
     said = []
     for name in FILES:
         said += [f"# {name}", machine.all_text(name).rstrip("\n") or "(not there)", ""]
+    words = machine.text("/proc/cmdline").split()
+    spoken = [word for word in words if WORDS.match(word)]
+    said += ["# /proc/cmdline, of which others are left out", " ".join(spoken), ""]
     said.append("# lines of /etc/modprobe.d and /etc/modules-load.d about these modules")
     for name in machine.glob("/etc/modprobe.d/*.conf", "/etc/modules-load.d/*.conf"):
         said += [f"{name}: {line}" for line in machine.lines(name) if OPTIONS.search(line)]
@@ -96,20 +106,25 @@ def listed(machine: Machine) -> str:
 
 
 def tested(machine: Machine) -> str:
-    """What nvpm selftest prints. It allocates memory of its own, and changes nothing."""
-    from .selftest import main
+    """What nvpm selftest prints. It allocates memory of its own, and changes nothing. Libraries of
+    others do the work: they may crash or hang, in a process of their own."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    program = here if os.path.isdir(here) else os.path.dirname(here)
+    command = [sys.executable, "-B", program, "selftest", "--json"]
+    code, output = finished(command, SELFTEST_LIMIT)
+    return f"{output.decode(errors='replace')}\n# exit code {code}\n"
 
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        code = main.main(machine, ["--json"])
-    return f"{said.getvalue()}\n# exit code {code}\n"
+
+def versions_of(machine: Machine) -> List[str]:
+    """Numbers that look like addresses."""
+    return [machine.text(f"{nic.directory}/fw_ver") for nic in nics(machine)]
 
 
-def parts(machine: Machine, found: Report) -> List[Tuple[str, Callable[[], str]]]:
+def parts(machine: Machine) -> List[Tuple[str, Callable[[], str]]]:
     """The files of the archive, in the order in which a reader wants them."""
     return [
-        ("status.txt", lambda: "\n".join(text.everything(found, Screen())) + "\n"),
-        ("status.json", lambda: "\n".join(printers.as_json(found)) + "\n"),
+        ("status.txt", lambda: "\n".join(text.everything(report(machine), Screen())) + "\n"),
+        ("status.json", lambda: "\n".join(printers.as_json(report(machine))) + "\n"),
         ("versions.txt", lambda: versions(machine)),
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),
@@ -120,15 +135,15 @@ def parts(machine: Machine, found: Report) -> List[Tuple[str, Callable[[], str]]
 
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
     """The texts of the archive. One that cannot be had says why: the others are of use without."""
-    redactor, texts = Redactor(machine), {}
-    for name, make in parts(machine, report(machine)):
+    redactor, texts = Redactor(machine, versions_of(machine)), {}
+    for name, make in parts(machine):
         if name == "selftest.json" and not selftest:
             continue
         sys.stderr.write(f"nvpm report: {name}\n")
         try:
             said = make()
-        except Exception as error:  # whatever it is, it belongs into the report
-            said = f"({type(error).__name__}: {error})\n"
+        except Exception:  # whatever it is, it belongs into the report
+            said = traceback.format_exc()
         texts[name] = said if as_it_is else redactor.text(said)
     redacted = "nothing, as asked (--as-it-is)" if as_it_is else redactor.counted()
     texts["README.txt"] = (
@@ -144,10 +159,16 @@ def shown(texts: Dict[str, str]) -> List[str]:
 
 
 def write(texts: Dict[str, str], path: str) -> None:
-    """PATH appears with everything in it. A file that is there is not overwritten."""
-    with open(path, "xb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, said in texts.items():
-            data = said.encode("utf-8", "surrogateescape")
-            entry = tarfile.TarInfo(f"{DIRECTORY}/{name}")
-            entry.size, entry.mtime = len(data), int(time.time())
-            archive.addfile(entry, io.BytesIO(data))
+    """PATH is there with everything in it, for its owner alone, or not at all. A file that is there
+    is not overwritten."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with open(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            for name, said in texts.items():
+                data = said.encode("utf-8", "surrogateescape")
+                entry = tarfile.TarInfo(f"{DIRECTORY}/{name}")
+                entry.size, entry.mtime = len(data), int(time.time())
+                archive.addfile(entry, io.BytesIO(data))
+    except BaseException:
+        os.unlink(path)
+        raise

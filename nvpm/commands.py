@@ -80,8 +80,8 @@ def status(machine: Machine, words: List[str]) -> int:
         "status",
         "Says whether and how GPU memory can be registered on this node, and what to do where "
         "something is in the way.",
-        "Exit codes: 0 the module is loaded, or GPU memory can be registered without it; "
-        "3 it is missed, 4 nobody knows. "
+        "Exit codes: 0 the module is loaded, or GPU memory can be registered without it and nobody "
+        "has installed it; 3 otherwise, 4 nobody knows. "
         "With --prometheus always 0, so that a failed collector differs from an unloaded module.",
     )
     parser.add_argument(

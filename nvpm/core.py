@@ -70,7 +70,9 @@ def built_for(machine: Machine, ofed: str) -> Optional[Fact]:
 def client_facts(machine: Machine) -> Facts:
     peers = machine.exists(PEERS)
     for line in machine.lines(STATISTICS + "clients"):
-        client, *mode = line.split()
+        client, *mode = line.split() or [""]
+        if not client:
+            continue
         name, how = f"client {client}", PERSISTENT if mode == ["persistent"] else REVOCABLE
         if not peers:
             yield none("RDMA core", name, how)

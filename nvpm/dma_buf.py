@@ -40,13 +40,17 @@ class Answer(NamedTuple):
 
 def lacking(machine: Machine) -> str:
     """What the node needs for dma-buf and does not have; empty if there is nothing."""
-    if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
-        return f"kernel {machine.kernel} is older than 5.12"
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
     if "P" in machine.text("/sys/module/nvidia/taint"):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
+    # A device that has looked at a descriptor knows better than any list.
+    if ask.YES in asked(machine).values():
+        return ""
     if not dma_buf_in(machine):
+        # Distributions and OFEDs bring it to older ones.
+        if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
+            return f"kernel {machine.kernel} is older than 5.12"
         if machine.loaded("ib_uverbs"):
             return "the RDMA core that is loaded does not have it"
         return "the RDMA core is not loaded"
@@ -57,19 +61,26 @@ def lacking(machine: Machine) -> str:
 
 
 @once
+def asked(machine: Machine) -> Dict[str, str]:
+    """What the devices themselves have answered."""
+    # Whoever looks at the files of another machine would ask the devices of this one.
+    found = {} if machine.root or not nics(machine) else ask.devices()
+    machine.tell("ibv_reg_dmabuf_mr() of no descriptor", found or "nobody was asked")
+    return found
+
+
+@once
 def answers(machine: Machine) -> Dict[str, Answer]:
     """Of each RDMA device, in the order of their names."""
-    # Whoever looks at the files of another machine would ask the devices of this one.
-    asked = {} if machine.root or not nics(machine) else ask.devices()
-    machine.tell("ibv_reg_dmabuf_mr() of no descriptor", asked or "nobody was asked")
-    return {nic.name: answer(machine, nic, asked) for nic in nics(machine)}
+    return {nic.name: answer(machine, nic) for nic in nics(machine)}
 
 
-def answer(machine: Machine, nic: Nic, asked: Dict[str, str]) -> Answer:
+def answer(machine: Machine, nic: Nic) -> Answer:
     if nic.software:
         return Answer(False, f"software over {nic.software}")
-    if nic.name in asked:
-        return Answer(asked[nic.name] == ask.YES, f"it answers {asked[nic.name]}")
+    said = asked(machine).get(nic.name)
+    if said:
+        return Answer(said == ask.YES, f"it answers {said}")
     driver = nic.driver() or "unknown"
     driver = VERBS_OF.get(driver, driver)
     if driver in dma_buf_drivers(machine):

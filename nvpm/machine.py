@@ -5,9 +5,10 @@ import functools
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 MODULE = "nv_peer_mem"
 # What the NVIDIA driver calls; it comes with the module, and stays loaded until the next boot.
@@ -98,6 +99,14 @@ class Machine:
         self.tell(name, f"-> {found}")
         return found
 
+    def mode(self, name: str) -> Optional[int]:
+        """The rights; None for what has gone away."""
+        try:
+            return os.stat(self.root + name).st_mode & 0o7777
+        except OSError as error:
+            self.tell(name, error.strerror)
+            return None
+
     def read(self, name: str, size: int = -1) -> bytes:
         """The bytes of a file; empty if it cannot be read."""
         try:
@@ -128,19 +137,29 @@ class Machine:
         can, has failed."""
         shown = " ".join(command)
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=LIMIT,
-            )
+            code, output = finished(command)
         except (OSError, subprocess.TimeoutExpired) as error:
             self.tell(shown, error)
             return False, ""
-        printed = decoded(done.stdout).strip("\n")
-        self.tell(f"{shown} (exit code {done.returncode})", printed)
-        return done.returncode == 0, printed
+        printed = decoded(output).strip("\n")
+        self.tell(f"{shown} (exit code {code})", printed)
+        return code == 0, printed
+
+
+def finished(command: Sequence[str], limit: int = LIMIT) -> Tuple[int, bytes]:
+    """The exit code of a program, and its output. At the limit its children end with it: they may
+    have the pipe, too."""
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, start_new_session=True
+    )
+    try:
+        output = process.communicate(timeout=limit)[0]
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return process.returncode, output
 
 
 # ---- what several parts of a report ask ----
@@ -159,14 +178,18 @@ def rust(machine: Machine) -> str:
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
+def parser() -> str:
+    """The file with the functions of the service's shell; empty where nvpm is there alone."""
+    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
+
+
 @once
 def configuration(machine: Machine) -> List[Tuple[str, str]]:
     """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line
     that is not understood. The service's shell functions parse it, because the service reads it
     also without Python."""
-    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    parser = next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
-    said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser)[1]
+    said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser())[1]
     pairs = (line.partition(" ") for line in said.split("\n") if line)
     return [(name, value) for name, _, value in pairs]
 

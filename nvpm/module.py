@@ -23,6 +23,7 @@ from .machine import (
     configured,
     modinfo,
     module_wanted,
+    parser,
     rust,
 )
 
@@ -78,9 +79,11 @@ def facts(machine: Machine) -> Facts:
     for file in machine.glob(PARAMETERS + "*"):
         if machine.readable(file):
             yield none("module", os.path.basename(file), machine.text(file))
-    if module_wanted(machine):
+    if module_wanted(machine) and parser():
         yield unclear(machine)
         yield on_boot(machine)
+    elif module_wanted(machine):
+        yield none("module", "on boot", f"not read: what reads {CONF} is not beside this nvpm")
 
 
 def loaded_version(machine: Machine, module: str) -> str:
@@ -204,11 +207,17 @@ def kernel_config(machine: Machine) -> str:
         f"/boot/config-{machine.kernel}",
         f"/lib/modules/{machine.kernel}/config",
     ):
-        data = machine.read(file)
+        data = unpacked(machine.read(file)) if file.endswith(".gz") else machine.read(file)
         if data:
-            text = (zlib.decompress(data, 31) if file.endswith(".gz") else data).decode(
-                errors="replace"
-            )
+            text = data.decode(errors="replace")
             wanted = "^(?:# )?CONFIG_(?:MODULES|RUST|CFI|CFI_CLANG)[ =].*"
             return "\n".join(re.findall(wanted, text, re.MULTILINE))
     return ""
+
+
+def unpacked(data: bytes) -> bytes:
+    """Empty if it is nothing that gzip has packed."""
+    try:
+        return zlib.decompress(data, 31) if data else b""
+    except zlib.error:
+        return b""

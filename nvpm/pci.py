@@ -18,6 +18,14 @@ COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31C2)
 INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
 
 
+def integer(text: str, otherwise: int = 0, base: int = 10) -> int:
+    """The number that the text is; OTHERWISE if it is none."""
+    try:
+        return int(text, base)
+    except ValueError:
+        return otherwise
+
+
 def number(text: str) -> float:
     """The number that the text begins with; 0 if it begins with none."""
     found = re.match("[0-9]+(?:[.][0-9]+)?", text)
@@ -32,7 +40,7 @@ class Pci:
         place = machine.target(self.directory) if address else ""
         # Root complex, root port, bridges, and the device itself; empty if it is not there.
         self.path = ("pci" + place.rpartition("/pci")[2]).split("/") if place else []
-        self.node = int(self.text("numa_node") or -1)
+        self.node = integer(self.text("numa_node"), -1)
         self.speed, self.width = self.link("current")
         self.max_speed, self.max_width = self.link("max")
 
@@ -65,7 +73,7 @@ class Gpu:
     def __init__(self, machine: Machine, address: str, driver: str) -> None:
         self.machine, self.name, self.driver = machine, address, driver
         self.pci = device(machine, address)
-        self.product = int(self.pci.text("device") or "0", 16)
+        self.product = integer(self.pci.text("device"), base=16)
         numa = f"/proc/driver/nvidia/gpus/{address}/numa_status"
         self.coherent = self.product in COHERENT or machine.exists(numa)
 
@@ -74,13 +82,13 @@ class Gpu:
         windows = self.machine.lines(f"{self.pci.directory}/resource")
         if len(windows) < 2:
             return 0
-        first, last = (int(word, 16) for word in windows[1].split()[:2])
+        first, last = (integer(word, base=16) for word in (windows[1].split() + ["", ""])[:2])
         return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self) -> int:
         """The largest possible size of the window, in MiB; 0 if it cannot change. Each size is a
         bit, from 1 MiB on."""
-        return 1 << int(self.pci.text("resource1_resize") or "0", 16).bit_length() >> 1
+        return 1 << integer(self.pci.text("resource1_resize"), base=16).bit_length() >> 1
 
     def information(self, name: str) -> str:
         """What the driver says of the GPU under this name; empty without a driver."""

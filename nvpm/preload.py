@@ -3,6 +3,8 @@
 library that is loaded before all others registers the memory as a dma-buf for it."""
 
 import os
+import re
+import signal
 import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
@@ -39,6 +41,8 @@ def decision(machine: Machine) -> Decision:
 def places() -> List[str]:
     """Where the library may be: beside nvpm, or where it was built."""
     above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if not os.path.isdir(above):
+        above = os.path.dirname(above)  # nvpm is one file
     built = os.path.join(above, "preload/target/release")
     return [os.path.join(place, LIBRARY) for place in (above, built)]
 
@@ -51,7 +55,7 @@ def environment(library: str) -> Dict[str, str]:
 
 def run(machine: Machine, library: str, words: List[str]) -> int:
     """Becomes the program. LIBRARY is the one to take; empty: whichever is there."""
-    decided, there = decision(machine), [path for path in [library, *places()] if path]
+    decided, there = decision(machine), [os.path.abspath(library)] if library else places()
     found = next(filter(os.path.exists, there), "")
     if not decided.preload:
         tell(f"{decided.said}. {words[0]} runs as it is.")
@@ -59,11 +63,16 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
     if not found:
         tell(f"there is no {LIBRARY} ({', '.join(there)}): docs/choosing.md says how to make it.")
         return 1
+    if re.search(r"[\s:]", found):
+        tell(f"no library can be preloaded whose name has a blank or a colon: {found}. Copy it.")
+        return 1
     return become(words, environment(found))
 
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
+    # Python has told the kernel to ignore it.
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
         os.execvpe(words[0], words, variables)
     except OSError as error:

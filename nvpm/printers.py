@@ -9,6 +9,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from . import answer, detection, ways
 from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
+from .machine import module_wanted
 from .report import Report
 
 # docs/monitoring.md explains the object. Whoever changes that counts this up.
@@ -205,13 +206,16 @@ def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
     ]
     bad = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == BAD]
     warn = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == WARN]
-    state = next(fact for fact in report.facts if fact.id == "module/state")
+    loaded = [fact for fact in report.facts if fact.id == "module/state" and fact.verdict == GOOD]
     if report.state == "unknown":
+        state = report.facts[0]
         code, text = UNKNOWN, f"{state.value}: {state.advice}"
+    elif not bad and ways.in_the_way(report.machine) and module_wanted(report.machine):
+        code, text = CRITICAL, "; ".join([answer.headline(report.machine), *warn])
     elif bad or warn:
         code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
     else:
-        code, text = OK, state.value if state.verdict == GOOD else answer.headline(report.machine)
+        code, text = OK, loaded[0].value if loaded else answer.headline(report.machine)
     # A wrong identifier would go unseen, and what it was to ignore be judged.
     for pattern in dict.fromkeys(patterns):
         if not any(matches(fact, pattern) for fact in report.facts):

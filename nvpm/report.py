@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """All facts about a machine, and whether the module is loaded."""
 
-from typing import Iterator, List, NamedTuple
+import traceback
+from typing import Callable, Dict, Iterator, List, NamedTuple
 
 from . import core, detection, devices, driver, module, need, security, use, ways
-from .fact import NONE, Fact, bad, identified
+from .fact import NONE, Fact, Facts, bad, identified, warn
 from .machine import MODULE, Machine
 
-PARTS = (
-    module.facts,
-    use.facts,
-    core.facts,
-    need.facts,
-    driver.facts,
-    detection.facts,
-    security.facts,
-    devices.facts,
-)
+PARTS: Dict[str, Callable[[Machine], Facts]] = {
+    "module": module.facts,
+    "use": use.facts,
+    "RDMA core": core.facts,
+    "need": need.facts,
+    "driver": driver.facts,
+    "detection": detection.facts,
+    "security": security.facts,
+    "devices": devices.facts,
+}
+
+DEFECT = "This is a defect of nvpm: nvpm status --debug says where. Please report it."
 
 NO_SYSFS = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
 
@@ -30,11 +33,15 @@ class Report(NamedTuple):
 
 def found(machine: Machine) -> Iterator[Fact]:
     """The facts in the order of the report. With --debug each follows what it was made of."""
-    for part in PARTS:
-        for fact in part(machine):
-            if fact:
-                machine.tell(f"{fact.verdict}: {fact.section}: {fact.name}", fact.value)
-                yield fact
+    for name, part in PARTS.items():
+        try:
+            for fact in part(machine):
+                if fact:
+                    machine.tell(f"{fact.verdict}: {fact.section}: {fact.name}", fact.value)
+                    yield fact
+        except Exception as error:  # what nobody has foreseen of one thing hides no other
+            machine.tell(name, traceback.format_exc())
+            yield warn("report", name, f"not all was read: {type(error).__name__}: {error}", DEFECT)
 
 
 def report(machine: Machine) -> Report:

@@ -74,7 +74,8 @@ def everything(report: Report, screen: Screen) -> Iterator[str]:
 
 def brief(report: Report, screen: Screen) -> Iterator[str]:
     """On one screen, whatever is on the node."""
-    first, *rest = answer.lines(report, min(screen.width or answer.WIDTH, answer.WIDTH))
+    width = max(20, min(screen.width or answer.WIDTH, answer.WIDTH))
+    first, *rest = answer.lines(report, width)
     yield screen.bold(first)
     yield from rest
 
@@ -123,7 +124,7 @@ class Text:
         section = f"{many[1]}s" if many else fact.section
         devices = self.sections.setdefault(section, [])
         if section == "distance" and not fact.name.endswith(" nearest"):
-            row, column = fact.name.split()
+            row, _, column = fact.name.partition(" ")
             self.distances.setdefault(row, {})[column] = fact.value
             return
         if not many:

@@ -4,6 +4,7 @@
 import os
 from typing import Optional
 
+from . import pairs
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, judged, none, unread, warn
 from .machine import STATISTICS, Machine, open_devices
 
@@ -38,20 +39,20 @@ FAILURES = {
 
 # What the driver says of a GPU and a device that have met.
 PAIRS = {
-    "ours": (GOOD, "mapped by nv_peer_mem; the NVIDIA driver agrees", ""),
-    "driver": (
+    pairs.OURS: (GOOD, "mapped by nv_peer_mem; the NVIDIA driver agrees", ""),
+    pairs.DRIVER: (
         NONE,
         "mapped by the NVIDIA driver, page by page: it alone knows the addresses",
         "",
     ),
-    "unasked": (NONE, "mapped by nv_peer_mem; the NVIDIA driver cannot be asked", ""),
+    pairs.UNASKED: (NONE, "mapped by nv_peer_mem; the NVIDIA driver cannot be asked", ""),
+    pairs.REFUSED: (
+        BAD,
+        "the NVIDIA driver does not let this device reach this GPU",
+        "Use a device below the same PCI switch as the GPU, or see whether the driver's option "
+        "NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d).",
+    ),
 }
-REFUSED = (
-    BAD,
-    "the NVIDIA driver does not let this device reach this GPU",
-    "Use a device below the same PCI switch as the GPU, or see whether the driver's option "
-    "NVreg_GrdmaPciTopoCheckOverride is 2 (grep -r NVreg_Grdma /etc/modprobe.d).",
-)
 
 
 def facts(machine: Machine) -> Facts:
@@ -75,11 +76,8 @@ def figure(name: str, count: str) -> Optional[Fact]:
 
 
 def pair_facts(machine: Machine) -> Facts:
-    file = STATISTICS + "pairs"
-    pairs = machine.lines(file)
-    if not pairs and os.geteuid() and machine.exists(file):
+    if not pairs.pairs(machine) and os.geteuid() and machine.exists(pairs.FILE):
         yield unread("use", "pairs", "which GPUs and RDMA devices have met")
-    for line in pairs:
-        gpu, device, said = line.split()[:3]
-        verdict, value, advice = PAIRS.get(said, REFUSED)
+    for gpu, device, said in pairs.pairs(machine):
+        verdict, value, advice = PAIRS[said]
         yield judged(verdict, "use", f"{gpu} {device}", value, advice)

@@ -5,11 +5,12 @@ There are two verbs, and two modules for the first: ibv_reg_mr() of a pointer, w
 hands to nv_peer_mem or nvidia_peermem (peer memory), and ibv_reg_dmabuf_mr() of a descriptor.
 """
 
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple, Set, Tuple
 
 from . import dma_buf
 from .kernel_symbols import peer_memory_in
-from .machine import MODULE, PARAMETERS, STATISTICS, Machine, once
+from .machine import MODULE, PARAMETERS, Machine, once
+from .pairs import REFUSED, pairs
 from .pci import Gpu, gpus, nics
 
 PEERMEM = "nvidia_peermem"
@@ -55,10 +56,10 @@ def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
 
 
 @once
-def refused(machine: Machine) -> List[Pair]:
-    """Pairs that the NVIDIA driver does not let reach each other, as far as they have met."""
-    rows = [line.split()[:3] for line in machine.lines(STATISTICS + "pairs")]
-    return [(gpu, device) for gpu, device, said in rows if said == "refused"]
+def refused(machine: Machine) -> Set[Pair]:
+    """Pairs that the NVIDIA driver does not let reach each other, as far as they have met: the UUID
+    of the GPU, and the PCI address of the device."""
+    return {(met.gpu.lower(), met.device) for met in pairs(machine) if met.said == REFUSED}
 
 
 @once
@@ -67,13 +68,13 @@ def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
     first; none if there is no way."""
     by_dma_buf, found = dma_buf.taken_by(machine), {}
     for gpu in usable_gpus(machine):
-        peer = peer_memory_of(machine, gpu)
+        peer, uuid = peer_memory_of(machine, gpu), gpu.information("GPU UUID").lower()
         for nic in nics(machine):
-            pair = (gpu.name, nic.name)
-            ways = [peer] if peer and nic.pci and pair not in refused(machine) else []
+            reaches = nic.pci and (uuid, nic.pci.address) not in refused(machine)
+            ways = [peer] if peer and reaches else []
             if nic.name in by_dma_buf:
                 ways.append(DMA_BUF)
-            found[pair] = ways
+            found[gpu.name, nic.name] = ways
     return found
 
 
@@ -107,9 +108,9 @@ def there_are(machine: Machine, way: str) -> bool:
 
 def dma_buf_serves(machine: Machine) -> bool:
     """Whether each GPU reaches some RDMA device by dma-buf: programs that use it need no more."""
-    pairs = of_pairs(machine)
-    reached = {gpu for (gpu, _), ways in pairs.items() if DMA_BUF in ways}
-    return bool(pairs) and reached == {gpu for gpu, _ in pairs}
+    found = of_pairs(machine)
+    reached = {gpu for (gpu, _), ways in found.items() if DMA_BUF in ways}
+    return bool(found) and reached == {gpu for gpu, _ in found}
 
 
 class Group(NamedTuple):
@@ -123,9 +124,8 @@ class Group(NamedTuple):
 def grouped(machine: Machine) -> List[Group]:
     """The pairs, those that agree folded: first devices that have the same with all GPUs, then GPUs
     that have the same with these devices."""
-    pairs = of_pairs(machine)
     rows: Dict[str, Dict[str, List[str]]] = {}
-    for (gpu, device), ways in pairs.items():
+    for (gpu, device), ways in of_pairs(machine).items():
         rows.setdefault(gpu, {})[device] = ways
     found: Dict[Tuple[Tuple[str, ...], Tuple[str, ...]], List[str]] = {}
     for gpu, row in rows.items():

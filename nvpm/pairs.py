@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the NVIDIA driver has said of GPUs and RDMA devices that have met."""
+
+from typing import List, NamedTuple
+
+from .machine import STATISTICS, Machine, once
+
+FILE = STATISTICS + "pairs"
+OURS, DRIVER, UNASKED, REFUSED = WORDS = ("ours", "driver", "unasked", "refused")
+
+
+class Pair(NamedTuple):
+    """The GPU by its UUID, as GPU-..., the device by its PCI address."""
+
+    gpu: str
+    device: str
+    said: str
+
+
+@once
+def pairs(machine: Machine) -> List[Pair]:
+    """The kernel ends the file after a page, in the middle of a line: that one is left out."""
+    rows = (line.split() for line in machine.lines(FILE))
+    return [Pair(*row) for row in rows if len(row) == 3 and row[2] in WORDS]
