@@ -88,13 +88,19 @@ def files(machine: Machine) -> str:
     return "\n".join(said) + "\n"
 
 
+def is_wanted(line: str) -> bool:
+    """Whether a line of the kernel is about these devices. Some repeat its command line, most of
+    which is left out of a report."""
+    return bool(SPOKEN.search(line)) and "ommand line" not in line
+
+
 def kernel_log(machine: Machine) -> str:
     """The lines of this boot that are about these devices."""
     for command in ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"), ("dmesg",):
         well, printed = machine.run(*command)
         if well and printed:
-            spoken = [line for line in printed.split("\n") if SPOKEN.search(line)]
-            return "\n".join(spoken[-LAST_LINES:]) + "\n"
+            wanted = [line for line in printed.split("\n") if is_wanted(line)]
+            return "\n".join(wanted[-LAST_LINES:]) + "\n"
     return "(the kernel's log cannot be read: run this as root)\n"
 
 
