@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What a bug report needs, in one archive; nothing of it leaves the machine by itself."""
 
+import functools
 import io
 import os
 import re
@@ -11,7 +12,7 @@ import traceback
 from typing import Callable, Dict, List, Tuple
 
 from . import printers, regions, text
-from .machine import Machine, clean, finished, modinfo
+from .machine import Machine, clean, finished, modinfo, program
 from .pci import nics
 from .redact import Redactor
 from .report import report
@@ -114,9 +115,7 @@ def listed(machine: Machine) -> str:
 def tested(machine: Machine) -> str:
     """What nvpm selftest prints. It allocates memory of its own, and changes nothing. Libraries of
     others do the work: they may crash or hang, in a process of their own."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    program = here if os.path.isdir(here) else os.path.dirname(here)
-    command = [sys.executable, "-B", program, "selftest", "--json"]
+    command = [sys.executable, "-B", program(), "selftest", "--json"]
     code, output = finished(command, SELFTEST_LIMIT)
     return f"{output.decode(errors='replace')}\n# exit code {code}\n"
 
@@ -128,9 +127,10 @@ def versions_of(machine: Machine) -> List[str]:
 
 def parts(machine: Machine) -> List[Tuple[str, Callable[[], str]]]:
     """The files of the archive, in the order in which a reader wants them."""
+    status = functools.lru_cache(maxsize=1)(report)
     return [
-        ("status.txt", lambda: "\n".join(text.everything(report(machine), Screen())) + "\n"),
-        ("status.json", lambda: "\n".join(printers.as_json(report(machine))) + "\n"),
+        ("status.txt", lambda: "\n".join(text.everything(status(machine), Screen())) + "\n"),
+        ("status.json", lambda: "\n".join(printers.as_json(status(machine))) + "\n"),
         ("versions.txt", lambda: versions(machine)),
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),

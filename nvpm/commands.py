@@ -110,9 +110,12 @@ def status(machine: Machine, words: List[str]) -> int:
             say(text.of_devices(found, screen.here(), options.device))
         except text.Unknown as reason:
             parser.error(str(reason))
+    elif options.brief:
+        say(text.brief(found, screen.here()))
+    elif options.all:
+        say(text.everything(found, screen.here()))
     else:
-        form = text.brief if options.brief else text.everything if options.all else text.status
-        say(form(found, screen.here()))
+        say(text.status(found, screen.here()))
     return found.code
 
 
@@ -159,8 +162,10 @@ def regions(machine: Machine, words: List[str]) -> int:
     forms.add_argument("--json", action="store_true", help="one object for machines")
     forms.add_argument("--summary", action="store_true", help="a line for each process")
     options = parser.read(machine, words)
-    form = listing.as_json if options.json else listing.as_text
-    if options.summary:
+    form = listing.as_text
+    if options.json:
+        form = listing.as_json
+    elif options.summary:
         form = listing.as_summary
     try:
         return say(form(machine))
@@ -199,6 +204,9 @@ def run(machine: Machine, words: List[str]) -> int:
     return preload.run(machine, options.library, program)
 
 
+SHOWN = "nvpm report: nothing is written yet: nvpm report --write FILE.tar.gz writes this.\n"
+
+
 def report(machine: Machine, words: List[str]) -> int:
     from . import bugreport
 
@@ -227,9 +235,6 @@ def report(machine: Machine, words: List[str]) -> int:
         sys.stderr.write(f"nvpm report: {options.write} cannot be written: {error.strerror}\n")
         return 1
     return say([f"Written: {options.write} ({', '.join(texts)}). Read it before you send it."])
-
-
-SHOWN = "nvpm report: nothing is written yet: nvpm report --write FILE.tar.gz writes this.\n"
 
 
 def usage(_machine: Machine, _words: List[str]) -> int:

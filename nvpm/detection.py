@@ -139,25 +139,20 @@ def fact(machine: Machine, program: Program) -> Fact:
     found, sees = way(machine, program), seen(machine, program)
     looks_for = f"it looks for {' '.join(program.looks_for)}"
     if found == DMA_BUF:
-        how = f" {setting(program.name)}".rstrip()
-        beside = f"; of peer memory it sees none: {looks_for}" if seen_in_vain(machine) else ""
-        return none("detection", program.name, f"by dma-buf{how}{beside}")
+        value = f"by dma-buf {setting(program.name)}".rstrip()
+        if ways.peer_memory_by(machine):
+            value = f"{value}; of peer memory it sees none: {looks_for}"
+        return none("detection", program.name, value)
     if found:
         return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
     if not ways.peer_memory_by(machine):
         return none("detection", program.name, "no: it uses peer memory alone")
     # What the marker would do is said once.
-    advice = "" if missing_marker(program) else program.advice
+    advice = "" if looks_for_marker(program) else program.advice
     return none("detection", program.name, f"no: {looks_for}", advice)
 
 
-def seen_in_vain(machine: Machine) -> bool:
-    """Whether there is peer memory, too."""
-    return bool(ways.peer_memory_by(machine))
-
-
-def missing_marker(program: Program) -> bool:
-    """Whether the marker would be seen."""
+def looks_for_marker(program: Program) -> bool:
     return any(what in MARKED for what in program.looks_for)
 
 
@@ -168,7 +163,7 @@ def marker(machine: Machine) -> Optional[Fact]:
     blind = [
         program.name
         for program in PROGRAMS
-        if missing_marker(program) and not way(machine, program)
+        if looks_for_marker(program) and not way(machine, program)
     ]
     if not blind:
         return None

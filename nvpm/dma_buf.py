@@ -38,6 +38,7 @@ class Answer(NamedTuple):
     why: str
 
 
+@once
 def lacking(machine: Machine) -> str:
     """What the node needs for dma-buf and does not have; empty if there is nothing."""
     if not machine.loaded("nvidia"):
@@ -88,6 +89,7 @@ def answer(machine: Machine, nic: Nic) -> Answer:
     return Answer(False, f"its driver {driver} does not have the verb")
 
 
+@once
 def taken_by(machine: Machine) -> List[str]:
     """The RDMA devices that take a dma-buf of GPU memory."""
     if lacking(machine):

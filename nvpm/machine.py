@@ -178,10 +178,20 @@ def rust(machine: Machine) -> str:
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
+def program() -> str:
+    """What Python runs to run this: the directory of the package, or nvpm in one file."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    return package if os.path.isdir(package) else os.path.dirname(package)
+
+
+def beside(*names: str) -> List[str]:
+    """The paths of these beside the program."""
+    return [os.path.join(os.path.dirname(program()), name) for name in names]
+
+
 def parser() -> str:
     """The file with the functions of the service's shell; empty where nvpm is there alone."""
-    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return next(filter(os.path.exists, (os.path.join(above, name) for name in PARSERS)), "")
+    return next(filter(os.path.exists, beside(*PARSERS)), "")
 
 
 @once

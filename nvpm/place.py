@@ -85,11 +85,11 @@ def facts(machine: Machine) -> Facts:
 def seen(machine: Machine) -> Fact:
     """What of the node is there in a container, and what is not."""
     there = {what: len(machine.glob(*patterns)) for what, patterns in SEEN.items()}
-    sees = ", ".join(f"{what}: {count}" for what, count in there.items() if count) or "nothing"
+    value = ", ".join(f"{what}: {count}" for what, count in there.items() if count) or "nothing"
     lacks = ", ".join(what for what, count in there.items() if not count)
-    if not lacks:
-        return none("machine", "container sees", sees)
-    return none("machine", "container sees", f"{sees}; not there: {lacks}", GIVE_THEM)
+    if lacks:
+        value = f"{value}; not there: {lacks}"
+    return none("machine", "container sees", value, GIVE_THEM if lacks else "")
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:

@@ -9,7 +9,7 @@ import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
 from . import need, ways
-from .machine import Machine
+from .machine import Machine, beside
 from .ways import DMA_BUF
 
 LIBRARY = "libnvpm_preload.so"
@@ -40,11 +40,7 @@ def decision(machine: Machine) -> Decision:
 
 def places() -> List[str]:
     """Where the library may be: beside nvpm, or where it was built."""
-    above = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    if not os.path.isdir(above):
-        above = os.path.dirname(above)  # nvpm is one file
-    built = os.path.join(above, "preload/target/release")
-    return [os.path.join(place, LIBRARY) for place in (above, built)]
+    return beside(LIBRARY, f"preload/target/release/{LIBRARY}")
 
 
 def environment(library: str) -> Dict[str, str]:

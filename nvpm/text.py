@@ -148,6 +148,9 @@ class Text:
             "(!! does not work, ! works but could do better)"
         )
 
+    def mark(self, verdict: str) -> str:
+        return self.screen.marked(verdict, f"{MARKS[verdict]:>2}")
+
     def attention(self) -> Iterator[str]:
         """What does not work, then what could do better, with the sections that they are in."""
         for verdict in (BAD, WARN):
@@ -156,7 +159,7 @@ class Text:
                     section, only = line.section, f" [{line.devices[0]}]" if line.devices else ""
                     if len(line.devices) > 1:
                         only = f" [{', '.join(answer.folded(line.devices))}]"
-                    mark = self.screen.marked(verdict, f"{MARKS[verdict]:>2}")
+                    mark = self.mark(verdict)
                     value = f"{section}, {line.fact.name}: {line.fact.value}{only}"
                     yield from self.wrapped(f"  {mark}  ", value, 6)
                     yield from self.advice(line)
@@ -200,7 +203,7 @@ class Text:
         line.shown = True
         fact = line.fact
         only = f" [{line.devices[0]}]" if some and len(line.devices) == 1 else ""
-        mark = self.screen.marked(fact.verdict, f"{MARKS[fact.verdict]:>2}")
+        mark = self.mark(fact.verdict)
         yield from self.wrapped(f"  {mark}  {fact.name:<24} ", f"{fact.value}{only}", VALUE)
         if some and not only:
             yield from wrapped("        of ", ", ".join(line.devices))
@@ -230,7 +233,7 @@ class Text:
         for row, distances in self.distances.items():
             line = nearest[f"{row} nearest"]
             there = cells([distances.get(column, "") for column in columns])
-            mark = self.screen.marked(line.fact.verdict, f"{MARKS[line.fact.verdict]:>2}")
+            mark = self.mark(line.fact.verdict)
             yield f"  {mark}  {row:<14}{there}  {line.fact.value}"
             yield from self.advice(line)
         said = {distance for row in self.distances.values() for distance in row.values()}

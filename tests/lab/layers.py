@@ -121,7 +121,7 @@ def topmost(stack: str) -> Path:
 
 class Layers:
     """A stack of layers, `stack`, to which functions add on top; and what is to be known of them.
-    What a function below does not set, of those that it does not call, is not there."""
+    An attribute is there once the function that sets it has been called."""
 
     machine: Machine
     # The machine's kernel: its release, the version of its packages, its series; and the release

@@ -34,10 +34,11 @@ equal "of the process" "$held $(awk '{ print $22 }' "/proc/$held/stat") gpuverbs
 	"$(awk '!/^#/ { print $1, $2, $9 }' "$list" | sort -u)"
 equal "as old as the scenario at most" '' "$(awk -v most="$SECONDS" '!/^#/ && $3 > most' "$list")"
 "${regions[@]}" | tee /tmp/said
-check "the command sums it up" grep -qE "^process $held \(gpuverbs, user root\): 3 registrations of GPU memory, 878.9 KiB" /tmp/said
+who="process $held \(gpuverbs, user root\)"
+check "the command sums it up" grep -qE "^$who: 3 registrations of GPU memory, 878.9 KiB" /tmp/said
 check "and names the RDMA device" grep -qE " nv_mem +mapped +.*\($nic\)|mapped +$nic" /tmp/said
 /etc/init.d/nv_peer_mem stop >/tmp/said 2>&1 || true
-check "stop says who is in the way" grep -qE "process $held \(gpuverbs, user root\) has 3 registrations of GPU memory" /tmp/said
+check "stop says who is in the way" grep -qE "$who has 3 registrations of GPU memory" /tmp/said
 check "all ended well" ended_well
 listed "nothing is left of it"
 unload_module

@@ -361,26 +361,24 @@ int ___ratelimit(struct ratelimit_state *state, const char *name)
 
 /* ---- tasks ---- */
 
+#ifdef NVPM_HAS_START_BOOTTIME
+#define START_BOOTTIME start_boottime
+#else
+#define START_BOOTTIME real_start_time
+#endif
+
 static struct task_struct leader = {
 	.pid = 40, .tgid = 40, .start_time = 3, .comm = "the leader's own",
 	.group_leader = &leader,
 	.cred = { .uid = { 1001 }, .euid = { 1002 } },
-#ifdef NVPM_HAS_START_BOOTTIME
-	.start_boottime = 5,
-#else
-	.real_start_time = 5,
-#endif
+	.START_BOOTTIME = 5,
 };
 
 static struct task_struct task = {
 	.pid = 42, .tgid = 40, .start_time = 4, .comm = "a thread",
 	.group_leader = &leader,
 	.cred = { .uid = { 1000 }, .euid = { 999 } },
-#ifdef NVPM_HAS_START_BOOTTIME
-	.start_boottime = 6,
-#else
-	.real_start_time = 6,
-#endif
+	.START_BOOTTIME = 6,
 };
 
 struct task_struct *current = &task;

@@ -142,3 +142,17 @@ pub(crate) fn registered_while_freed(request: &Request) -> Result<Rc<Registratio
     allocate(A);
     while_freed(|| register(*request))
 }
+
+/// As many steps of loading succeed, one does not, while another thread registers: neither comes to
+/// anything. `error` is why.
+pub(crate) fn refused_while_somebody_registers(steps: u32, error: i32) {
+    allocate(A);
+    let registering = spawn("reg", OWNER, || register(page(A)).err());
+    assert_eq!(Module::refused(false, steps), Some(error));
+    let refused = registering.join().unwrap();
+    assert!(
+        refused.is_some(),
+        "registered with a module that is not there"
+    );
+    free(A);
+}

@@ -77,16 +77,8 @@ fn not_if_an_allocation_fails() {
 #[test]
 fn not_while_somebody_registers() {
     explore(Any, || {
-        allocate(A);
-        let registering = spawn("reg", OWNER, || register(page(A)).err());
         // The callbacks, two clients, and the first kind of files are there.
-        assert_eq!(Module::refused(false, 4), Some(-12));
-        let error = registering.join().unwrap();
-        assert!(
-            error.is_some(),
-            "registered with a module that is not there"
-        );
-        free(A);
+        refused_while_somebody_registers(4, -12);
     });
 }
 

@@ -61,16 +61,8 @@ fn with_a_pair_that_is_known() {
 #[test]
 fn instead_of_being_loaded() {
     explore(Any, || {
-        allocate(A);
-        let registering = spawn("reg", OWNER, || register(page(A)).err());
         // The callbacks and one client are there.
-        assert_eq!(Module::refused(false, 2), Some(-22));
-        let error = registering.join().unwrap();
-        assert!(
-            error.is_some(),
-            "registered with a module that is not there"
-        );
-        free(A);
+        refused_while_somebody_registers(2, -22);
     });
 }
 
