@@ -20,6 +20,11 @@ use core::ffi::{c_uint, c_void};
 use translate::Request;
 use verbs::{Mr, MrInitAttr, Pd};
 
+/// Whether the real verb's answer is the last word. On demand, it says nothing of the memory yet.
+fn stands(mr: *mut Mr, access: c_uint) -> bool {
+    !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0
+}
+
 /// `ibv_reg_mr_iova2()` of libibverbs. Its own `ibv_reg_mr()` and `ibv_reg_mr_iova()` call this
 /// one, too, by its name. So it is reached by who found these in libibverbs itself.
 ///
@@ -39,7 +44,7 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     };
     // SAFETY: these are the caller's own arguments.
     let mr = unsafe { real(pd, addr, length, iova, access) };
-    if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {
+    if stands(mr, access) {
         return mr;
     }
     // SAFETY: `pd` is the caller's, as above.
@@ -96,7 +101,7 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
     // SAFETY: each version of the structure begins with these members.
     let attr = unsafe { &*attr };
     let MrInitAttr { length, access, addr, .. } = *attr;
-    if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {
+    if stands(mr, access) {
         return mr;
     }
     // With a descriptor, or anything that is not known here, the real answer stands.

@@ -62,14 +62,14 @@ MUTANTS = [
     (
         "test_host_memory",
         "lib.rs",
-        "if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {\n        return mr;\n    }\n    // SAFETY: `pd`",
+        "if stands(mr, access) {\n        return mr;\n    }\n    // SAFETY: `pd`",
         "// SAFETY: `pd`",
     ),
     (
         "test_on_demand",
         "lib.rs",
-        "if !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0 {",
-        "if !mr.is_null() {",
+        "!mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0",
+        "!mr.is_null()",
     ),
     (
         "test_on_demand",
