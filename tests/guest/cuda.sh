@@ -3,19 +3,38 @@
 #
 # What scenarios with CUDA memory share.
 
-# cuda NAME WORD...: a program of the past, whose checks are counted. It has some.
-cuda() {
-	local word rest rc=0
-	python3 -B /lab/cuda/programs.py "$@" >/tmp/said 2>&1 || rc=$?
+# cuda NAME WORD...: a program of the past, whose checks are counted. It has some. dma_buf NAME
+# WORD...: one about dma-bufs.
+cuda() { counting programs "$@"; }
+dma_buf() { counting dma_buf "$@"; }
+
+# counting FILE NAME WORD...
+counting() {
+	local file=$1 word rest rc=0
+	shift
+	python3 -B "/lab/cuda/$file.py" "$@" >/tmp/said 2>&1 || rc=$?
 	cat /tmp/said
 	while read -r word rest; do
 		case $word in
 		ok) ok "$*: $rest" ;;
 		fail) fail "$*: $rest" ;;
+		say) say "$rest" ;;
 		esac
 	done </tmp/said
 	check "$*: checks were made" grep -qE '^(ok|fail) ' /tmp/said
 	equal "$*: came to its end" 0 "$rc"
+}
+
+# pair PROGRAM: both sides of a perftest, each with its buffer in CUDA memory. Both must succeed.
+pair() {
+	local program="$1-cuda" options=(-d rxe0 -F -s 65536 -n 20 --use_cuda=0) pid rc=0
+	"$program" "${options[@]}" >/tmp/server 2>&1 &
+	pid=$!
+	wait_for "the server" sh -c "ss -ltn | grep -q ':18515 '" || return 1
+	"$program" "${options[@]}" "$ADDRESS" >/tmp/client 2>&1 || rc=$?
+	wait "$pid" || rc=$?
+	cat /tmp/server /tmp/client
+	return "$rc"
 }
 
 # without TEXT EXPECTED COMMAND...: without what it needs a command fails, and says this.

@@ -139,11 +139,16 @@ unload_gpu() {
 # network: the PCI network card's name.
 network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
 
-# The RDMA core and a software HCA over that card.
+# The RDMA core and a software HCA over that card. load_rdma [PARAMETER=VALUE...]: of the HCA.
+# shellcheck disable=SC2120 # scenarios give one
 load_rdma() {
 	modprobe e1000e
 	modprobe ib_uverbs
-	modprobe rdma_rxe
+	modprobe rdma_rxe "$@"
+	start_rdma
+}
+
+start_rdma() {
 	ip address add "$ADDRESS/24" dev "$(network)"
 	ip link set "$(network)" up
 	rdma link add rxe0 type rxe netdev "$(network)"
@@ -160,6 +165,9 @@ load_built() {
 	modprobe nv_peer_mem_callback
 	insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"
 }
+
+# inbox_core: the RDMA core that is loaded is the kernel's own.
+inbox_core() { [ -d /sys/module/ib_core ] && [ ! -e /sys/module/ib_core/parameters/peer_generation ]; }
 
 # load_neighbours: what the module stands between. load_all [PARAMETER=VALUE...]: and the module.
 load_neighbours() {
@@ -323,6 +331,7 @@ kmemleak_silent() {
 check_clean() {
 	local double doubles=("$NVIDIA" "$CORE")
 	[ "$MACHINE" != real ] || doubles=("$CORE")
+	! inbox_core || doubles=("$NVIDIA")
 	rmmod nv_peer_mem 2>/dev/null
 	equal "nv_peer_mem can be unloaded" '' "$(lsmod | grep '^nv_peer_mem ')"
 	for double in "${doubles[@]}"; do

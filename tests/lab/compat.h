@@ -145,6 +145,15 @@ static inline bool lab_dma_direct(struct device *dev)
 #define LAB_DMA_RANGES
 #endif
 
+/* The functions of dma-bufs, for modules. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#define LAB_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
+#define LAB_IMPORT_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define LAB_IMPORT_DMA_BUF
+#endif
+
 /* Before there were two of them, this one was managed where the device was. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region

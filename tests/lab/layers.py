@@ -436,6 +436,13 @@ class Layers:
         self.add("clients", "the lab's own programs for CUDA memory", clients)
         self.stack = above + self.stack
 
+    def extra_preload(self) -> None:
+        """The library that translates, and what rxe's dma-bufs want of user space."""
+        self.add("provider", "rxe's driver with dma-bufs", on=self.lab_base, network=True)
+        parts = ("src", ".cargo", "Cargo.toml", "Cargo.lock")
+        inputs = [TOP / "preload" / part for part in parts]
+        self.add("preload", "the preloaded library", *inputs, on=self.lab_base)
+
     def extra_hosts(self) -> None:
         text, hosts = "Open MPI, ssh and programs for two guests", TOP / "tests/guest/hosts"
         self.add("hosts", text, hosts, on=self.lab_base, network=True)

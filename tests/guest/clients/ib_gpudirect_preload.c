@@ -47,10 +47,15 @@ int ioctl(int fd, unsigned long request, ...)
 	return request != RDMA_VERBS_IOCTL && is_uverbs(fd) ? 0 : real(fd, request, argument);
 }
 
-/* Of the library itself: a program that has it by dlopen() has it behind nobody. */
+/*
+ * Of whoever comes next, which may be another library that is preloaded; or of libibverbs: a
+ * program that has it by dlopen() has it behind nobody.
+ */
 static void *verbs(const char *name)
 {
-	return dlsym(dlopen("libibverbs.so.1", RTLD_LAZY), name);
+	void *next = dlsym(RTLD_NEXT, name);
+
+	return next ? next : dlsym(dlopen("libibverbs.so.1", RTLD_LAZY), name);
 }
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int access)

@@ -1,143 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """What programs of the past do with GPU memory, on CUDA and pyverbs: NAME WORD... runs one of
-them, and each thing that it looks at is a line `ok` or `fail`."""
+them."""
+
 import ctypes
 import errno
 import fcntl
 import mmap
-import multiprocessing
 import os
-import random
 import struct
 import sys
-import time
 
 import pyverbs.enums as e
-from pyverbs.addr import AHAttr, GlobalRoute
-from pyverbs.cq import CQ
-from pyverbs.device import Context
-from pyverbs.mr import MR
-from pyverbs.pd import PD
-from pyverbs.pyverbs_error import PyverbsRDMAError
-from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
-from pyverbs.wr import SGE, RecvWR, SendWR
 
-NVIDIA = "/sys/kernel/debug/nvidia_lab/"
-ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-MIB = 1 << 20
-
-cuda = ctypes.CDLL("libcuda.so.1")
-
-
-def call(name, *arguments):
-    """Calls CUDA. Addresses are words of 64 bits, and not the C int that ctypes makes of them."""
-    code = getattr(cuda, name)(*(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments))
-    if code:
-        raise RuntimeError(f"{name}: error {code}")
-
-
-def context():
-    call("cuInit", 0)
-    call("cuCtxCreate_v2", ctypes.byref(ctypes.c_void_p()), 0, 0)
-
-
-def alloc(size):
-    address = ctypes.c_uint64()
-    call("cuMemAlloc_v2", ctypes.byref(address), size)
-    return address.value
-
-
-def free(address):
-    call("cuMemFree_v2", address)
-
-
-def put(address, data):
-    call("cuMemcpyHtoD_v2", address, data, len(data))
-
-
-def get(address, size):
-    data = ctypes.create_string_buffer(size)
-    call("cuMemcpyDtoH_v2", data, address, size)
-    return data.raw
-
-
-def pattern(seed, length):
-    """Bytes that nobody writes by chance."""
-    return random.Random(seed).randbytes(length)
-
-
-def counters(*names):
-    with open(NVIDIA + "counters") as file:
-        found = dict(line.split() for line in file)
-    return [int(found[name]) for name in names]
-
-
-def check(text, holds):
-    print("ok" if holds else "fail", text, flush=True)
-
-
-def equal(text, expected, found):
-    check(text if expected == found else f"{text}: expected {expected!r}, got {found!r}", expected == found)
-
-
-def error(act, *arguments):
-    """The errno that closing what `act` makes comes to; 0 if there is none."""
-    try:
-        act(*arguments).close()
-    except (OSError, PyverbsRDMAError) as found:
-        return getattr(found, "errno", None) or found.error_code
-    return 0
-
-
-def process(target, *arguments):
-    """A child, and a pipe to it."""
-    ours, theirs = multiprocessing.Pipe()
-    child = multiprocessing.Process(target=target, args=(theirs, *arguments))
-    child.start()
-    theirs.close()
-    return ours, child
-
-
-class Queue:
-    """A queue pair of the one device; the other end's is there too."""
-
-    def __init__(self):
-        self.context = Context(name="rxe0")
-        self.pd, self.cq = PD(self.context), CQ(self.context, 16)
-        self.qp = QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1,
-                                         cap=QPCap(max_send_wr=4, max_recv_wr=4)))
-        self.number = self.qp.qp_num
-
-    def register(self, address, length, access=ALL):
-        return MR(self.pd, length, access, address=address)
-
-    def connect(self, number):
-        gid = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
-        route = GlobalRoute(dgid=self.context.query_gid(1, gid), sgid_index=gid)
-        attributes = QPAttr(port_num=1)
-        attributes.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
-        attributes.dest_qp_num, attributes.path_mtu = number, e.IBV_MTU_1024
-        attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
-        attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = 12, 14, 7, 7
-        attributes.qp_access_flags = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-        self.qp.to_rts(attributes)
-        return self
-
-    def wait(self):
-        """The status of the next completion."""
-        while not (found := self.cq.poll(1)[1]):
-            time.sleep(0)
-        return found[0].status
-
-    def post(self, opcode, region, address, length, *remote):
-        request = SendWR(opcode=opcode, num_sge=1, sg=[SGE(address, length, region.lkey)])
-        if remote:
-            request.set_wr_rdma(*remote)
-        self.qp.post_send(request)
-        return self.wait()
-
-    def receive(self, region, address, length):
-        self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))
+from verbs_on_cuda import (
+    ALL,
+    MIB,
+    NVIDIA,
+    Queue,
+    alloc,
+    check,
+    context,
+    counters,
+    equal,
+    error,
+    free,
+    get,
+    pattern,
+    process,
+    put,
+)
 
 # ---- KIRO: whoever connects is told where the server's memory is, and from then on reads it into
 # his GPU whenever he likes, without the server's doing. That memory is the host's, then a GPU's.
@@ -176,17 +67,22 @@ def kiro():
             pipe.send(seed)
             pipe.recv()
             check(f"{kind}: nothing comes before it is synced", get(target, length) == before)
-            equal(f"{kind}: synced", 0, queue.post(e.IBV_WR_RDMA_READ, region, target, length, *there))
+            equal(
+                f"{kind}: synced", 0, queue.post(e.IBV_WR_RDMA_READ, region, target, length, *there)
+            )
             before = pattern(seed, length)
-            check(f"{kind}: the server's memory {seed} is in this GPU", get(target, length) == before)
+            check(
+                f"{kind}: the server's memory {seed} is in this GPU", get(target, length) == before
+            )
         pipe.send(None)
         region.close()
         server.join()
         equal(f"{kind}: the server ends well", 0, server.exitcode)
 
 
-# ---- ib_gpudirect: as its README has it, buffers are announced to the kernel by an ioctl, registered
-# with a flag of their own, and sent by one process to another, two each. `unaided`: without the preload.
+# ---- ib_gpudirect: as its README has it, buffers are announced to the kernel by an ioctl,
+# registered with a flag of their own, and sent by one process to another, two each. `unaided`:
+# without the preload.
 
 # The patched verbs.h had it.
 IBV_ACCESS_GPU_MEMORY = 1 << 5
@@ -205,7 +101,7 @@ def exchange(pipe, sends):
     context()
     queue, length, seeds = Queue(), 1500001, (1, 2)
     buffers, regions = [alloc(length) for _ in seeds], []
-    for address, seed in zip(buffers, seeds):
+    for address, seed in zip(buffers, seeds, strict=True):
         put(address, pattern(seed, length) if sends else bytes(length))
         announce(address, length)
         regions.append(queue.register(address, length, ALL | IBV_ACCESS_GPU_MEMORY))
@@ -213,12 +109,17 @@ def exchange(pipe, sends):
     number, others = pipe.recv()
     queue.connect(number)
     if sends:
-        sys.exit(sum(queue.post(e.IBV_WR_SEND, *what, length) for what in zip(regions, buffers)))
-    for what in zip(regions, buffers):
+        sys.exit(
+            sum(
+                queue.post(e.IBV_WR_SEND, *what, length)
+                for what in zip(regions, buffers, strict=True)
+            )
+        )
+    for what in zip(regions, buffers, strict=True):
         queue.receive(*what, length)
     equal("both have them at the same addresses", others, buffers)
     equal("received", [0, 0], [queue.wait() for _ in seeds])
-    for address, seed in zip(buffers, seeds):
+    for address, seed in zip(buffers, seeds, strict=True):
         check(f"the bytes of buffer {seed}", get(address, length) == pattern(seed, length))
 
 
@@ -227,8 +128,11 @@ def ib_gpudirect(how):
         context()
         address = alloc(MIB)
         equal("its ioctl is none of today's", errno.ENOTTY, error(announce, address, MIB))
-        equal("its flag means something else", errno.EOPNOTSUPP,
-              error(Queue().register, address, MIB, ALL | IBV_ACCESS_GPU_MEMORY))
+        equal(
+            "its flag means something else",
+            errno.EOPNOTSUPP,
+            error(Queue().register, address, MIB, ALL | IBV_ACCESS_GPU_MEMORY),
+        )
     else:
         pipe, sender = process(exchange, True)
         exchange(pipe, False)
@@ -268,11 +172,19 @@ class Umem:
 
 def served(text, client, *what):
     """Something that this client must serve, and no other."""
+
     def counts():
-        return {name: int(open(f"{PEERS}{name}/num_alloc_mrs").read()) for name in os.listdir(PEERS)}
+        return {
+            name: int(open(f"{PEERS}{name}/num_alloc_mrs").read()) for name in os.listdir(PEERS)
+        }
+
     before = counts()
     umem = Umem(*what)
-    equal(f"{text} is served by {client}", [client], [name for name, count in counts().items() if count > before[name]])
+    equal(
+        f"{text} is served by {client}",
+        [client],
+        [name for name, count in counts().items() if count > before[name]],
+    )
     return umem
 
 
@@ -299,8 +211,14 @@ def gdsync_without_persistent_pins(client):
     address = alloc(2 * MIB)
     with open(NVIDIA + "fail", "w") as file:
         file.write("get_pages_persistent ENOTSUPP 1 0")
-    umem = served("what can be revoked, without persistent pins,", client, REVOCABLE, address, 2 * MIB)
-    equal("what cannot is refused, with the driver's reason", errno.EOPNOTSUPP, error(Umem, FIXED, address, 2 * MIB))
+    umem = served(
+        "what can be revoked, without persistent pins,", client, REVOCABLE, address, 2 * MIB
+    )
+    equal(
+        "what cannot is refused, with the driver's reason",
+        errno.EOPNOTSUPP,
+        error(Umem, FIXED, address, 2 * MIB),
+    )
     equal("and nothing of it is left", [1, 0], counters("live_pins", "live_persistent_pins"))
     free(address)
     check("freed: what can be revoked is", umem.revoked())
@@ -319,8 +237,8 @@ def libgdsync(*clients):
             equal(f"{way} memory is refused", errno.EFAULT, error(Umem, way, alloc(4096), 4096))
 
 
-# ---- gdrcopy: memory that the CPU has mapped, and that is registered as well. The word is the module's
-# setting.
+# ---- gdrcopy: memory that the CPU has mapped, and that is registered as well. The word is the
+# module's setting.
 
 MAPPED = 2 * MIB
 SOME = 300001
@@ -355,6 +273,7 @@ def pinned():
 def mapped_and_registered(queue, peer, order, persistent):
     """Each sees what the other writes, and goes on when the other goes; then the memory goes,
     and its address is another's. A pin that is persistent keeps it."""
+
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)
 
@@ -366,12 +285,16 @@ def mapped_and_registered(queue, peer, order, persistent):
     far = queue.register(other, MAPPED)
     made = {what: make[what]() for what in order}
     told("pinned twice, and the other buffer", 3, pinned())
-    made["mapped"].bytes[77:77 + SOME] = pattern(2, SOME)
+    made["mapped"].bytes[77 : 77 + SOME] = pattern(2, SOME)
     told("read by RDMA", 0, rdma(e.IBV_WR_RDMA_READ, 77))
     told("it has read what the CPU wrote", True, get(other, SOME) == pattern(2, SOME))
     put(other, pattern(3, SOME))
     told("written by RDMA", 0, rdma(e.IBV_WR_RDMA_WRITE, 99))
-    told("the CPU reads what it wrote", True, made["mapped"].bytes[99:99 + SOME] == pattern(3, SOME))
+    told(
+        "the CPU reads what it wrote",
+        True,
+        made["mapped"].bytes[99 : 99 + SOME] == pattern(3, SOME),
+    )
     made[order[0]].close()
     if order[0] == "mapped":
         told("unmapped, one pin is left", 2, pinned())
@@ -389,14 +312,22 @@ def mapped_and_registered(queue, peer, order, persistent):
     put(heir, pattern(7, SOME))
     told("its address is another's", address, heir)
     told("not read by the CPU after", errno.EFAULT, made["mapped"].error())
-    told("written by RDMA after", 0 if persistent else e.IBV_WC_REM_ACCESS_ERR, rdma(e.IBV_WR_RDMA_WRITE, 0))
+    told(
+        "written by RDMA after",
+        0 if persistent else e.IBV_WC_REM_ACCESS_ERR,
+        rdma(e.IBV_WR_RDMA_WRITE, 0),
+    )
     told("who has the address now keeps his bytes", True, get(heir, SOME) == pattern(7, SOME))
     told("and may register them", 0, error(peer.register, heir, MAPPED))
     for thing in (*made.values(), far):
         thing.close()
     free(heir)
     free(other)
-    told("nothing is left", [0] * 4, counters("live_pins", "live_persistent_pins", "live_allocations", "live_orphans"))
+    told(
+        "nothing is left",
+        [0] * 4,
+        counters("live_pins", "live_persistent_pins", "live_allocations", "live_orphans"),
+    )
 
 
 def gdrcopy(setting):

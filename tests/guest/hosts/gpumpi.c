@@ -4,14 +4,16 @@
  *
  * For each length so much of FILE goes from rank 0 to rank 1 and back as messages,
  * and then by one-sided operations. Every buffer is GPU memory that the CPU
- * cannot touch: what arrives in it came from an RDMA device. Then each rank
- * makes the file HOLD, and waits until somebody has looked and removes it.
+ * cannot touch: what arrives in it came from an RDMA device. It is CUDA's, if there is
+ * a libcuda. Then each rank makes the file HOLD, and waits until somebody has looked and
+ * removes it.
  *
  * Slot n of a rank is at n * 8 MiB in its GPU:
  *
  *	rank 0: 0 the source  1 what came back  2 what MPI_Get fetched
  *	rank 1: 0 what came   1 what MPI_Put brought
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -61,13 +63,34 @@ static void one_sided(int length)
 	MPI_Win_free(&window);
 }
 
+/* For all slots. */
+static void *gpu_memory(size_t size)
+{
+	void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
+	int fd = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC);
+	int (*init)(unsigned int flags);
+	int (*create)(void **context, unsigned int flags, int device);
+	int (*alloc)(unsigned long long *address, size_t size);
+	unsigned long long address;
+	void *context;
+
+	if (!cuda)
+		return mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	init = dlsym(cuda, "cuInit");
+	create = dlsym(cuda, "cuCtxCreate_v2");
+	alloc = dlsym(cuda, "cuMemAlloc_v2");
+	if (init(0) || create(&context, 0, 0) || alloc(&address, size))
+		return MAP_FAILED;
+	return (void *)address;
+}
+
 int main(int argc, char **argv)
 {
-	int fd = open("/dev/nvidia-lab", O_RDWR | O_CLOEXEC), i, length, from;
+	int i, length, from;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	slots = mmap(NULL, SLOTS * SLOT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	slots = gpu_memory(SLOTS * SLOT);
 	if (slots == MAP_FAILED)
 		abort();
 	for (i = 3; i < argc; i++) {

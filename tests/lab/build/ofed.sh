@@ -5,6 +5,8 @@
 # ib_core.ko, for older kernels ib_uverbs.ko, and rdma_rxe.ko, which take precedence over the
 # kernel's, and header and Module.symvers for other modules. Beside that tree, `default`, stand
 # trees with the headers of earlier generations.
+#
+# And rdma_rxe.ko for the kernel's own RDMA core, which imports dma-bufs, in /lib/nv_peer_mem/inbox.
 set -euo pipefail
 kver=$1 series=$2
 tree=/lib/modules/$kver/build
@@ -15,17 +17,36 @@ tree=/lib/modules/$kver/build
 header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/{/^#/d}" /in/ofed/include/peer_mem.h; }
 
 infiniband=drivers/infiniband
-mkdir -p /tmp/ofed/{include/{rdma,trace},$infiniband/sw}
+
+# source_of DIRECTORY PART...: parts of the kernel's RDMA stack.
+source_of() {
+	local part
+	mkdir -p "$1/include/trace" "$1/include/rdma" "$1/$infiniband/sw"
+	for part in "${@:2}"; do cp -r "/usr/src/linux-lab-$series/$infiniband/$part" "$1/$infiniband/$part"; done
+}
+
+# build_in DIRECTORY: the adapted copy, with what of the lab belongs to each.
+build_in() {
+	cp /in/ofed/rxe/* "$1/$infiniband/sw/rxe/"
+	cp /in/ofed/Kbuild "$1/"
+	cp /in/compat.h /in/ofed/include/lab_device.h "$1/include/"
+	make -C "$tree" -j "$(nproc)" M="$1" modules
+}
+
+source_of /tmp/ofed sw/rxe core
+/in/ofed/adapt /tmp/ofed
+cp /in/ofed/core/* "/tmp/ofed/$infiniband/core/"
+header G2 >/tmp/ofed/include/rdma/peer_mem.h
+build_in /tmp/ofed
+
+source_of /tmp/inbox sw/rxe
+/in/ofed/adapt --dmabuf /tmp/inbox
+if grep -q rxe_dmabuf "/tmp/inbox/$infiniband/sw/rxe/Makefile"; then
+	build_in /tmp/inbox
+	mkdir -p /lib/nv_peer_mem/inbox
+	strip --strip-debug -o /lib/nv_peer_mem/inbox/rdma_rxe.ko "/tmp/inbox/$infiniband/sw/rxe/rdma_rxe.ko"
+fi
 cd /tmp/ofed
-cp -r "/usr/src/linux-lab-$series/$infiniband/core" $infiniband/
-cp -r "/usr/src/linux-lab-$series/$infiniband/sw/rxe" $infiniband/sw/
-/in/ofed/adapt .
-cp /in/ofed/core/* $infiniband/core/
-cp /in/ofed/rxe/* $infiniband/sw/rxe/
-cp /in/ofed/Kbuild .
-cp /in/compat.h include/
-header G2 >include/rdma/peer_mem.h
-make -C "$tree" -j "$(nproc)" M="$PWD" modules
 
 # The kernel's other RDMA modules are loaded above these: each symbol that these modules
 # have in the kernel must be there, and of the version that the others were built with.

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -41,6 +42,10 @@ static pid_t owner;
 static unsigned int pci[4];
 static struct CUctx_st primary;
 static __thread CUcontext current;
+static __thread struct {
+	CUcontext contexts[8];	/* beneath the current one, the last on top */
+	unsigned int n;
+} stack;
 
 /* ---- the device -------------------------------------------------------------- */
 
@@ -235,6 +240,49 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 	return attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
+{
+	struct buffer *buffer = find(address);
+
+	if (known(0))
+		return known(0);
+	if (!value || !buffer)
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(CUcontext *)value = buffer->context;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned int *)value = CU_MEMORYTYPE_DEVICE;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)value = 0;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
+/* Of whole pages of the CPU's, within what one buffer has taken. */
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
+				       CUmemRangeHandleType type, unsigned long long flags)
+{
+	struct lab_gpu_range range = { address, size };
+	int fd;
+
+	if (ready())
+		return ready();
+	if (!handle || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	fd = ioctl(gpu, LAB_GPU_EXPORT, &range);
+	if (fd < 0)
+		return errno == EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OPERATING_SYSTEM;
+	*(int *)handle = fd;
+	return CUDA_SUCCESS;
+}
+
 /* ---- contexts ------------------------------------------------------------------ */
 
 static void leave(CUcontext context)
@@ -252,6 +300,34 @@ CUresult cuCtxSetCurrent(CUcontext context)
 {
 	current = context;
 	return known(0);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+	*context = current;
+	return known(0);
+}
+
+CUresult cuCtxPushCurrent(CUcontext context)
+{
+	if (known(0))
+		return known(0);
+	if (!context || stack.n == sizeof(stack.contexts) / sizeof(*stack.contexts))
+		return CUDA_ERROR_INVALID_VALUE;
+	stack.contexts[stack.n++] = current;
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *context)
+{
+	if (known(0))
+		return known(0);
+	if (!stack.n)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*context = current;
+	current = stack.contexts[--stack.n];
+	return CUDA_SUCCESS;
 }
 
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)

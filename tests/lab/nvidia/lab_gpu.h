@@ -15,6 +15,8 @@
  *   free      munmap() of the whole mapping, exit, or LAB_GPU_FREE, which
  *             frees the memory under a mapping that stays: touching it after
  *             that is SIGBUS.
+ *   export    LAB_GPU_EXPORT: a descriptor of a dma-buf, which keeps the memory
+ *             until nobody has it any more.
  *
  * Usable from user space and by bindgen; no structure has holes.
  */
@@ -49,6 +51,16 @@ struct lab_gpu_address {
 	__u64 addr;
 };
 
+/**
+ * struct lab_gpu_range - which part of one allocation is meant
+ * @addr: where it begins, in the process that called mmap()
+ * @size: both are multiples of the CPU's page size
+ */
+struct lab_gpu_range {
+	__u64 addr;
+	__u64 size;
+};
+
 /* Constants of an enum, so that bindgen can see their values. */
 enum {
 	/* 0x40084701. EINVAL: not memory of this process. */
@@ -57,6 +69,8 @@ enum {
 	LAB_GPU_PINS = _IOW('G', 2, struct lab_gpu_address),
 	/* 0x4703. Waits for one free that this thread is to inject, and does it. */
 	LAB_GPU_INJECTOR = _IO('G', 3),
+	/* 0x40104704. A new descriptor. EINVAL: not such memory of this process. */
+	LAB_GPU_EXPORT = _IOW('G', 4, struct lab_gpu_range),
 };
 
 #endif

@@ -115,7 +115,7 @@
 #define SIM_COUNTERS(name) {							\
 	name(live_allocations), name(live_orphans), name(live_pins),		\
 	name(live_persistent_pins), name(live_gpu_holds), name(live_dma_mappings), \
-	name(live_own_mappings), name(live_armed_callbacks),			\
+	name(live_own_mappings), name(live_armed_callbacks), name(live_dma_bufs),	\
 	name(live_injections), name(live_held), name(frees),			\
 	name(callbacks_fired), name(put_not_found), name(pages_not_found),	\
 	name(tables_lost), name(failures_injected), name(injections)		\
@@ -231,7 +231,7 @@ struct sim_alloc {
 	bool orphan;		/* freed, but pinned at that time */
 	u32 vmas;
 	u32 npins;
-	u32 npersistent;
+	u32 npersistent;	/* and dma-bufs, which keep it as long */
 	struct list_head pins;	/* revocable ones, in the order of arming */
 	struct list_head extents[2];	/* in BAR1: of revocable pins, of persistent ones */
 
@@ -256,6 +256,10 @@ phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page);
 int sim_coherent_take(bool reserved);
 void sim_coherent_drop(void);
 u32 sim_coherent_frame(phys_addr_t phys);
+
+/* ---- dmabuf.c: memory as a dma-buf -------------------------------------- */
+
+long sim_export(u64 addr, u64 size);
 
 /* ---- apilock.c -------------------------------------------------------- */
 

@@ -532,12 +532,23 @@ static long sim_ioctl_pins(u64 addr)
 	return alloc ? alloc->npins + alloc->npersistent : -EINVAL;
 }
 
+static long sim_ioctl_export(const void __user *arg)
+{
+	struct lab_gpu_range range;
+
+	if (copy_from_user(&range, arg, sizeof(range)))
+		return -EFAULT;
+	return sim_export(range.addr, range.size);
+}
+
 static long sim_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	struct lab_gpu_address address;
 
 	if (cmd == LAB_GPU_INJECTOR)
 		return sim_injector();
+	if (cmd == LAB_GPU_EXPORT)
+		return sim_ioctl_export((const void __user *)arg);
 	if (cmd != LAB_GPU_FREE && cmd != LAB_GPU_PINS)
 		return -ENOTTY;
 	if (copy_from_user(&address, (void __user *)arg, sizeof(address)))

@@ -40,12 +40,25 @@ typedef enum CUdevice_attribute_enum {
 } CUdevice_attribute;
 
 typedef enum CUpointer_attribute_enum {
+	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+	CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
 } CUpointer_attribute;
+
+typedef enum CUmemorytype_enum {
+	CU_MEMORYTYPE_DEVICE = 0x02,
+} CUmemorytype;
+
+typedef enum CUmemRangeHandleType_enum {
+	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
+} CUmemRangeHandleType;
 
 /* Calls that have changed since they were new. */
 #define cuCtxCreate			cuCtxCreate_v2
 #define cuCtxDestroy			cuCtxDestroy_v2
+#define cuCtxPopCurrent			cuCtxPopCurrent_v2
+#define cuCtxPushCurrent		cuCtxPushCurrent_v2
 #define cuDevicePrimaryCtxRelease	cuDevicePrimaryCtxRelease_v2
 #define cuMemAlloc			cuMemAlloc_v2
 #define cuMemAllocHost			cuMemAllocHost_v2
@@ -69,12 +82,19 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device);
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
 CUresult cuCtxDestroy(CUcontext context);
 CUresult cuCtxSetCurrent(CUcontext context);
+CUresult cuCtxGetCurrent(CUcontext *context);
+CUresult cuCtxPushCurrent(CUcontext context);
+CUresult cuCtxPopCurrent(CUcontext *context);
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size);
 CUresult cuMemFree(CUdeviceptr address);
 CUresult cuMemAllocHost(void **address, size_t size);
 CUresult cuMemFreeHost(void *address);
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address);
+
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
+				       CUmemRangeHandleType type, unsigned long long flags);
 
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size);

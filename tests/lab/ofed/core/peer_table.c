@@ -6,35 +6,22 @@
  * device needs.
  */
 #include <linux/dma-mapping.h>
-#include <linux/iommu.h>
 #include <linux/jhash.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/netdevice.h>
 #include <linux/pci.h>
 #include <linux/sizes.h>
 
 #include "core_priv.h"
+#include "lab_device.h"
 #include "peer_server.h"
 
-/*
- * A software RDMA device has no device that does DMA: the NIC below it stands in, as
- * clients expect a PCI device. With a reference, or NULL.
- */
+/* As clients see it; with a reference, or NULL. */
 struct device *peer_device_get(struct ib_device *ibdev)
 {
-	struct net_device *netdev;
-	struct device *dev;
+	struct device *dev = lab_device_get(ibdev);
 
-	netdev = ib_device_get_netdev(ibdev, rdma_start_port(ibdev));
-	if (!netdev)
-		return NULL;
-	dev = netdev->dev.parent;
-	while (dev && !dev_is_pci(dev))
-		dev = dev->parent;
-	dev = get_device(dev);
-	dev_put(netdev);
 	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
 	if (dev)
 		dma_set_max_seg_size(dev, peer_switched(PEER_short_segments) ?
@@ -55,29 +42,6 @@ struct device *peer_device_told(struct device *dev)
 		if (&other->dev != dev)
 			return &other->dev;
 	return NULL;
-}
-
-/*
- * The physical address behind a bus address, and for how many of the bytes it
- * goes on without a gap: none if nothing is mapped there for the device.
- */
-static size_t peer_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
-				  phys_addr_t *phys)
-{
-	struct iommu_domain *domain = dev ? iommu_get_domain_for_dev(dev) : NULL;
-	size_t run = PAGE_SIZE;
-
-	if (!domain) {
-		*phys = dma;
-		return length;
-	}
-	*phys = iommu_iova_to_phys(domain, dma);
-	if (!*phys)
-		return 0;
-	while (run < length &&
-	       iommu_iova_to_phys(domain, dma + run) == *phys + run)
-		run += PAGE_SIZE;
-	return run;
 }
 
 /* How much of the client's list is outside the range, for large pages. */
@@ -202,11 +166,11 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 				  peer_switched(PEER_any_memory));
 }
 
-/* As peer_device_resolve(), of device memory only. */
+/* As lab_device_resolve(), of device memory only. */
 static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
 			     phys_addr_t *phys)
 {
-	size_t run = peer_device_resolve(p->device, dma, length, phys);
+	size_t run = lab_device_resolve(p->device, dma, length, phys);
 
 	if (!run) {
 		peer_violation(p->client, "unmapped_address",
@@ -320,7 +284,7 @@ void peer_table_check_mapped(struct peer_umem *p)
 	if (p->borrowed)
 		return;
 	for_each_sg(table->sgl, sg, table->orig_nents, i) {
-		run = peer_device_resolve(p->device, sg_dma_address(sg),
+		run = lab_device_resolve(p->device, sg_dma_address(sg),
 					  sg->length, &phys);
 		if (run == sg->length && phys == sg_phys(sg))
 			continue;

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What scenarios do with GPU memory that the preloaded library registers as a dma-buf, or does not:
+NAME WORD... runs one of these."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pyverbs.enums as e
+
+from verbs_on_cuda import (
+    MIB,
+    Queue,
+    alloc,
+    call,
+    check,
+    context,
+    counters,
+    equal,
+    error,
+    free,
+    get,
+    pattern,
+    process,
+    put,
+)
+
+
+def connected():
+    """Two queue pairs, each with the other at its end."""
+    here, there = Queue(), Queue()
+    here.connect(there.number)
+    there.connect(here.number)
+    return here, there
+
+
+def where_in_gpu(address):
+    """Where the memory that begins at an address lies in the GPU's own: as what it is mapped."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            mapped, _, offset = line.split()[:3]
+            if int(mapped.split("-")[0], 16) == address:
+                return int(offset, 16)
+    raise LookupError(hex(address))
+
+
+def seen(length, seed):
+    """RDMA from one buffer to the middle of another; whoever has started this looks from outside."""
+    length = int(length)
+    made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
+    wanted = subprocess.run(made, capture_output=True, check=True).stdout
+    context()
+    here, there = connected()
+    odd = 4097
+    source, target = alloc(length), alloc(length + odd)
+    put(source, wanted)
+    mine, theirs = here.register(source, length), there.register(target + odd, length)
+    status = here.post(e.IBV_WR_RDMA_WRITE, mine, source, length, theirs.rkey, target + odd)
+    print(f"status={status}\ntarget_offset={where_in_gpu(target) + odd}\nholding", flush=True)
+    sys.stdin.readline()
+    for region in (mine, theirs):
+        region.close()
+
+
+def freed(way):
+    """Memory is freed while it is registered, its address becomes another's, and somebody writes
+    there from remote. Who is hit depends on how the memory was registered."""
+    revoked = way == "revocable"
+    context()
+    here, there = connected()
+    source, target = alloc(MIB), alloc(MIB)
+    mine, theirs = here.register(source, MIB), there.register(target, MIB)
+
+    def write(seed):
+        put(source, pattern(seed, MIB))
+        return here.post(e.IBV_WR_RDMA_WRITE, mine, source, MIB, theirs.rkey, target)
+
+    equal(f"{way}: written while it is there", 0, write(1))
+    check(f"{way}: it has arrived", get(target, MIB) == pattern(1, MIB))
+    free(target)
+    equal(f"{way}: freed, its memory stays taken", [int(not revoked)], counters("live_orphans"))
+    equal(f"{way}: its address is another's", target, heir := alloc(MIB))
+    put(heir, pattern(2, MIB))
+    status = write(3)
+    refused = status == e.IBV_WC_REM_ACCESS_ERR
+    equal(f"{way}: RDMA after that is refused", revoked, refused)
+    equal(f"{way}: or succeeds, and nobody will ever see what it wrote", not revoked, status == 0)
+    check(f"{way}: who has the address now is not hit", get(heir, MIB) == pattern(2, MIB))
+    print(
+        f"say {way}: a write to memory that was freed",
+        "fails, and its sender knows" if refused else "succeeds, into memory that nobody has",
+        flush=True,
+    )
+    for region in (mine, theirs):
+        region.close()
+    free(heir)
+    free(source)
+    equal(f"{way}: all memory has come back", [0, 0], counters("live_allocations", "live_orphans"))
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def often(times):
+    """As many registrations, one after another."""
+    context()
+    queue, address = Queue(), alloc(MIB)
+    queue.register(address, MIB).close()
+    before = descriptors()
+    for number in range(1, int(times) + 1):
+        queue.register(address + number % 512, MIB - 512).close()
+        if number % 10000 == 0:
+            print(f"say {number} registrations", flush=True)
+    equal(f"descriptors after {times} registrations", before, descriptors())
+    equal("dma-bufs after them", [0], counters("live_dma_bufs"))
+    free(address)
+
+
+def child(pipe, queue, address):
+    pipe.send(error(queue.register, address, MIB))
+
+
+def corners():
+    """A thread that never had a context, a part of a buffer, too long a range, a child."""
+    context()
+    queue, address = Queue(), alloc(MIB)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(error(queue.register, address, MIB)))
+    thread.start()
+    thread.join()
+    equal("a thread without a context registers", [0], found)
+    region = queue.register(address + 12345, 54321)
+    equal("a part of a buffer", (address + 12345, 54321), (region.buf, region.length))
+    region.close()
+    equal("more than there is: EFAULT", 14, error(queue.register, address, 3 * MIB))
+    pipe, process_of_it = process(child, queue, address)
+    equal("a child after fork: EFAULT", 14, pipe.recv())
+    process_of_it.join()
+    call("cuMemFree_v2", address)
+    equal("what was freed: EFAULT", 14, error(queue.register, address, MIB))
+
+
+globals()[sys.argv[1]](*sys.argv[2:])

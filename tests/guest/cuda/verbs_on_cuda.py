@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""CUDA memory and queue pairs, for what scenarios run in Python on libcuda and pyverbs. Each thing
+that is looked at is a line `ok` or `fail`."""
+
+import ctypes
+import multiprocessing
+import random
+import time
+
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import SGE, RecvWR, SendWR
+
+NVIDIA = "/sys/kernel/debug/nvidia_lab/"
+ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+MIB = 1 << 20
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def call(name, *arguments):
+    """Calls CUDA. Addresses are words of 64 bits, and not the C int that ctypes makes of them."""
+    code = getattr(cuda, name)(
+        *(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments)
+    )
+    if code:
+        raise RuntimeError(f"{name}: error {code}")
+
+
+def context():
+    call("cuInit", 0)
+    call("cuCtxCreate_v2", ctypes.byref(ctypes.c_void_p()), 0, 0)
+
+
+def alloc(size):
+    address = ctypes.c_uint64()
+    call("cuMemAlloc_v2", ctypes.byref(address), size)
+    return address.value
+
+
+def free(address):
+    call("cuMemFree_v2", address)
+
+
+def put(address, data):
+    call("cuMemcpyHtoD_v2", address, data, len(data))
+
+
+def get(address, size):
+    data = ctypes.create_string_buffer(size)
+    call("cuMemcpyDtoH_v2", data, address, size)
+    return data.raw
+
+
+def pattern(seed, length):
+    """Bytes that nobody writes by chance."""
+    return random.Random(seed).randbytes(length)
+
+
+def counters(*names):
+    with open(NVIDIA + "counters") as file:
+        found = dict(line.split() for line in file)
+    return [int(found[name]) for name in names]
+
+
+def check(text, holds):
+    print("ok" if holds else "fail", text, flush=True)
+
+
+def equal(text, expected, found):
+    check(
+        text if expected == found else f"{text}: expected {expected!r}, got {found!r}",
+        expected == found,
+    )
+
+
+def error(act, *arguments):
+    """The errno that closing what `act` makes comes to; 0 if there is none."""
+    try:
+        act(*arguments).close()
+    except (OSError, PyverbsRDMAError) as found:
+        return getattr(found, "errno", None) or found.error_code
+    return 0
+
+
+def process(target, *arguments):
+    """A child, and a pipe to it."""
+    ours, theirs = multiprocessing.Pipe()
+    child = multiprocessing.Process(target=target, args=(theirs, *arguments))
+    child.start()
+    theirs.close()
+    return ours, child
+
+
+class Queue:
+    """A queue pair of the one device; the other end's is there too."""
+
+    def __init__(self):
+        self.context = Context(name="rxe0")
+        self.pd, self.cq = PD(self.context), CQ(self.context, 16)
+        self.qp = QP(
+            self.pd,
+            QPInitAttr(
+                qp_type=e.IBV_QPT_RC,
+                scq=self.cq,
+                rcq=self.cq,
+                sq_sig_all=1,
+                cap=QPCap(max_send_wr=4, max_recv_wr=4),
+            ),
+        )
+        self.number = self.qp.qp_num
+
+    def register(self, address, length, access=ALL):
+        return MR(self.pd, length, access, address=address)
+
+    def connect(self, number):
+        gid = next(index for index in range(16) if "ffff:" in self.context.query_gid(1, index).gid)
+        route = GlobalRoute(dgid=self.context.query_gid(1, gid), sgid_index=gid)
+        attributes = QPAttr(port_num=1)
+        attributes.ah_attr = AHAttr(port_num=1, is_global=1, gr=route)
+        attributes.dest_qp_num, attributes.path_mtu = number, e.IBV_MTU_1024
+        attributes.max_rd_atomic = attributes.max_dest_rd_atomic = 4
+        attributes.min_rnr_timer, attributes.timeout, attributes.retry_cnt, attributes.rnr_retry = (
+            12,
+            14,
+            7,
+            7,
+        )
+        attributes.qp_access_flags = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+        self.qp.to_rts(attributes)
+        return self
+
+    def wait(self):
+        """The status of the next completion."""
+        while not (found := self.cq.poll(1)[1]):
+            time.sleep(0)
+        return found[0].status
+
+    def post(self, opcode, region, address, length, *remote):
+        request = SendWR(opcode=opcode, num_sge=1, sg=[SGE(address, length, region.lkey)])
+        if remote:
+            request.set_wr_rdma(*remote)
+        self.qp.post_send(request)
+        return self.wait()
+
+    def receive(self, region, address, length):
+        self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))

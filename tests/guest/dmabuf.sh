@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# What scenarios with dma-bufs share, on kernels whose rxe the lab has taught them
+# (tests/lab/ofed).
+
+# The library, and rxe's driver in user space that registers dma-bufs.
+PRELOAD=/usr/local/lib/libnvpm_preload.so
+export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
+
+# insert FILE [PARAMETER=VALUE...]: a module, and what it needs by its name.
+insert() {
+	local needed
+	for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
+	insmod "$@"
+}
+
+# load_inbox: the kernel's own RDMA core, which has no peer memory, below such an rxe.
+load_inbox() {
+	modprobe e1000e
+	insert "/lib/modules/$(uname -r)/kernel/drivers/infiniband/core/ib_core.ko"
+	modprobe ib_uverbs
+	insert /lib/nv_peer_mem/inbox/rdma_rxe.ko dmabuf=1
+	start_rdma
+}
+
+# preloaded COMMAND...: with the library, which says on stderr what it does.
+preloaded() { LD_PRELOAD=$PRELOAD NVPM_PRELOAD_LOG=1 "$@"; }
+
+# translated FILE: how many registrations it was that it said so of.
+translated() { grep -c '^nvpm_preload: .*: registered as a dma-buf' "$@"; }
