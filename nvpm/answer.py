@@ -46,7 +46,7 @@ def headline(machine: Machine) -> str:
     elif peer:
         how = f"by pointer (ibv_reg_mr, {peer}); there is no dma-buf"
     else:
-        how = "as dma-buf only: ibv_reg_mr of a pointer is refused"
+        how = "as dma-buf; of a pointer (ibv_reg_mr) by nvpm run PROGRAM"
     return f"GPU memory can be registered for RDMA here, {how}."
 
 

@@ -64,7 +64,8 @@ PROGRAMS = (
     ),
     # cuFile has no public source: it says so itself (messages.md)
     Program("cuFile, RDMA in user space", (LOADED,), 'with rdma_peer_type "dmabuf" in cufile.json'),
-    Program("ibv_reg_mr of a pointer", ()),
+    # The preloaded library does it for them: nvpm_preload(7)
+    Program("ibv_reg_mr of a pointer", (), "with nvpm run PROGRAM"),
 )
 
 # The two that are looked for under a name which the marker has.

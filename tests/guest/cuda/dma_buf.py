@@ -46,7 +46,7 @@ def where_in_gpu(address):
 
 
 def seen(length, seed):
-    """RDMA from one buffer to the middle of another; whoever has started this looks from outside."""
+    """RDMA from one buffer to the middle of another; who has started this looks from outside."""
     length = int(length)
     made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
     wanted = subprocess.run(made, capture_output=True, check=True).stdout
