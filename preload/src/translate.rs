@@ -31,13 +31,13 @@ struct Refusal {
     because: &'static CStr,
     /// The name of libcuda's answer, if it was libcuda.
     answer: &'static CStr,
-    /// What the caller is told: what the real verb said, where nothing says more.
-    errno: c_int,
+    /// What the caller is told; `None`: what the real verb said, since nothing says more.
+    errno: Option<c_int>,
 }
 
 impl Refusal {
     /// One that is not libcuda's.
-    fn new(because: &'static CStr, errno: c_int) -> Self {
+    fn new(because: &'static CStr, errno: Option<c_int>) -> Self {
         Self { because, answer: c"", errno }
     }
 }
@@ -45,9 +45,9 @@ impl Refusal {
 impl From<cuda::Error> for Refusal {
     fn from(error: cuda::Error) -> Self {
         let errno = match error.code {
-            cuda::OUT_OF_MEMORY => ENOMEM,
-            cuda::NOT_SUPPORTED | cuda::NO_FUNCTION => EOPNOTSUPP,
-            _ => EFAULT,
+            cuda::OUT_OF_MEMORY => Some(ENOMEM),
+            cuda::NOT_SUPPORTED | cuda::NO_FUNCTION => Some(EOPNOTSUPP),
+            _ => None,
         };
         Self { because: error.function, answer: error.name(), errno }
     }
@@ -55,12 +55,16 @@ impl From<cuda::Error> for Refusal {
 
 /// Looks again at what the real verb answered: `mr`. Returns a better answer, or the same.
 ///
+/// The kernel asks for the user's right to lock so much memory (`RLIMIT_MEMLOCK`) before it looks
+/// what memory it is. A dma-buf is not locked.
+///
 /// # Safety
 ///
 /// `asked.pd` is a protection domain that stays until this returns.
 #[cold]
 pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
-    if mr.is_null() && libc::errno() != EFAULT {
+    let answered = libc::errno();
+    if mr.is_null() && !matches!(answered, EFAULT | ENOMEM) {
         return mr;
     }
     let Some(_inside) = Inside::enter() else {
@@ -73,6 +77,7 @@ pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
     // SAFETY: `pd` is one, as the caller promises.
     unsafe { register(asked) }.unwrap_or_else(|refusal| {
         let Refusal { because, answer, errno } = refusal;
+        let errno = errno.unwrap_or(answered);
         log::line(asked, errno, c"no dma-buf: ", because, answer);
         libc::set_errno(errno);
         null_mut()
@@ -87,16 +92,16 @@ pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
 unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let pointer = asked.addr as u64;
     if !cuda::is_gpu_memory(pointer)? {
-        return Err(Refusal::new(c"not GPU memory of CUDA in this process", EFAULT));
+        return Err(Refusal::new(c"not GPU memory of CUDA in this process", None));
     }
     if asked.access & IMPOSSIBLE != 0 {
-        return Err(Refusal::new(c"not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB", EFAULT));
+        return Err(Refusal::new(c"not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB", None));
     }
     let reg_dmabuf_mr = verbs::REG_DMABUF_MR
         .get()
-        .ok_or(Refusal::new(c"this libibverbs has no ibv_reg_dmabuf_mr", EOPNOTSUPP))?;
+        .ok_or(Refusal::new(c"this libibverbs has no ibv_reg_dmabuf_mr", Some(EOPNOTSUPP)))?;
     let (start, size) =
-        whole_pages(pointer, asked.length).ok_or(Refusal::new(c"no range of memory", EFAULT))?;
+        whole_pages(pointer, asked.length).ok_or(Refusal::new(c"no range of memory", None))?;
     let _context = Pushed::if_none(pointer)?;
     let dma_buf =
         cuda::export(start, size).map_err(|error| no_descriptor().unwrap_or(error.into()))?;
@@ -109,7 +114,7 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let mr =
         unsafe { reg_dmabuf_mr(asked.pd, offset, asked.length, asked.iova, dma_buf.0, access) };
     if mr.is_null() {
-        return Err(Refusal::new(c"ibv_reg_dmabuf_mr failed", libc::errno()));
+        return Err(Refusal::new(c"ibv_reg_dmabuf_mr failed", Some(libc::errno())));
     }
     // SAFETY: the region is new, and nobody else has it yet.
     let region = unsafe { &mut *mr };
@@ -143,7 +148,8 @@ fn no_descriptor() -> Option<Refusal> {
         return None;
     }
     let errno = libc::errno();
-    matches!(errno, EMFILE | ENFILE).then(|| Refusal::new(c"no file descriptor is left", errno))
+    matches!(errno, EMFILE | ENFILE)
+        .then(|| Refusal::new(c"no file descriptor is left", Some(errno)))
 }
 
 /// The kernel takes a GPU pointer on demand: it will look for the memory later, and not find it.

@@ -171,11 +171,19 @@ def test_peer_memory(bed):
     assert ran.cuda == ["cuCtxPushCurrent_v2"]
 
 
-@pytest.mark.parametrize("number", [errno.ENOMEM, errno.EINVAL])
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL])
 def test_another_failure(bed, number):
     ran = bed.run(LOCALLY, reg(GPU), REAL_ERRNO=number)
     assert ran.printed == failed(number)
     assert ran.cuda == ["cuCtxPushCurrent_v2"]
+
+
+def test_limit_of_locked_memory(bed):
+    """The kernel looks at RLIMIT_MEMLOCK first, and a dma-buf needs none of it."""
+    ran = bed.run(LOCALLY, reg(GPU), REAL_ERRNO=errno.ENOMEM)
+    assert ran.printed == registered(GPU, 4096)
+    ran = bed.run(LOCALLY, "reg host 4096 1", REAL_ERRNO=errno.ENOMEM)
+    assert ran.printed == failed(errno.ENOMEM)
 
 
 def test_wrong_address_of_the_host(bed):
