@@ -7,6 +7,7 @@
 # make marker, make marker_install
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
+# make preload    preload/libnvpm_preload.so, for programs to preload (docs/choosing.md)
 # make prebuilt   compiles the Rust into src/prebuilt, as releases contain it
 # make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
@@ -44,6 +45,9 @@ uninstall:
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
+preload:
+	@sh preload/build library
+
 prebuilt:
 	@sh src/build prebuilt
 
@@ -54,6 +58,7 @@ bindings:
 
 clean:
 	$(RM) -r ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs src/has/answers.* src/has/.answers.* src/prebuilt/rust.build \
+		preload/libnvpm_preload.so preload/prebuilt/rust.build \
 		$(foreach dir,. src src/c src/callback src/has src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
@@ -61,4 +66,4 @@ demo test all-tests debug soak bench check host:
 	@tests/run $(@:-tests=)
 
 .DEFAULT_GOAL := modules
-.PHONY: modules modules_install clippy install uninstall help marker marker_install prebuilt bindings clean demo test all-tests debug soak bench check host
+.PHONY: modules modules_install clippy install uninstall help marker marker_install preload prebuilt bindings clean demo test all-tests debug soak bench check host

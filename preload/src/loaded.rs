@@ -30,7 +30,7 @@ impl<F: Copy> Function<F> {
         name: &'static CStr,
         version: Option<&'static CStr>,
     ) -> Self {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) }
+        const { assert!(mem::size_of::<F>() == mem::size_of::<*mut c_void>()) }
         Self { library, name, version, found: AtomicPtr::new(null_mut()), kind: PhantomData }
     }
 

@@ -101,6 +101,26 @@ check_preload() {
 	CC=gcc-14 python3 -B -m pytest -q -p no:cacheprovider tests/preload
 }
 
+# The same of the library as it is installed: of the assembly that a release contains, linked by cc, as
+# packages do, and for any C library; and for arm64, whose programs are emulated.
+check_preload_built() {
+	local library=/tmp/any/libnvpm_preload.so
+	mkdir /tmp/any
+	# tested LIBRARY [OPTION...]
+	tested() { PRELOAD_LIBRARY=$1 python3 -B -m pytest -q -p no:cacheprovider tests/preload "${@:2}"; }
+	export CC=gcc-14
+	make preload
+	tested "$PWD/preload/libnvpm_preload.so"
+	sh preload/link x86_64 "$library"
+	tested "$library"
+	# The verbs that arm64 has are all doubles.
+	export CC=aarch64-linux-gnu-gcc PRELOAD_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+	make preload
+	tested "$PWD/preload/libnvpm_preload.so" -k "not real_libibverbs"
+	sh preload/link aarch64 "$library"
+	tested "$library" -k "not real_libibverbs"
+}
+
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
 	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/guest/bench.py tests/guest/cuda)

@@ -26,7 +26,8 @@ What only some guests want (the column "layers" of ../jobs.md):
     service     service script and status
     python      what measures, and draws what came of that
 
-Layers that no guest has: pytest, which tests and checks programs of Python; hosttools and
+Layers that no guest has: pytest, which tests and checks programs of Python, and above it emulator,
+which runs those of arm64; hosttools and
 clienttools, the crates that other layers are compiled with; and those of the packages.
 
 Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
@@ -66,7 +67,7 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "src")]
 # What a release is made of. Tests are in it, but make no difference here.
 BESIDE_MODULE = (
     "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore init.d nvpm nvpm.sh "
-    "completions docs debian rpm"
+    "completions docs debian rpm preload"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 
@@ -457,6 +458,9 @@ class Layers:
         text = "pytest, and what checks programs of Python"
         self.add("pytest", text, *TRUSTED, on=self.lab_base, network=True)
 
+    def extra_emulator(self) -> None:
+        self.add("emulator", "what makes and runs programs of arm64 (120 MB)", network=True)
+
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine: str) -> None:
@@ -489,6 +493,9 @@ class Layers:
             self.extra_python()
         elif name == "pytest":
             self.extra_pytest()
+        elif name == "emulator":
+            self.extra_pytest()
+            self.extra_emulator()
         elif name == "debian11":
             self.stack = self.root("bullseye", BASE)
 

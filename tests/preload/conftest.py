@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The preloaded library, the doubles of its neighbours and their client, built once; and how a
-client is run. $PRELOAD_CRATE is another copy of preload/, for the mutants."""
+client is run. $PRELOAD_CRATE is another copy of preload/, for the mutants; $PRELOAD_LIBRARY one
+that was built otherwise than by cargo; $PRELOAD_EMULATOR runs the programs of another processor,
+for which $CC compiles then."""
 
 import os
 import subprocess
@@ -10,6 +12,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 CRATE = Path(os.environ.get("PRELOAD_CRATE", HERE.parents[1] / "preload"))
+BUILT = os.environ.get("PRELOAD_LIBRARY")
+EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
 
 
 def command(*words, **options):
@@ -41,9 +45,7 @@ class Bed:
 
     def __init__(self, where):
         self.where = where
-        environment = dict(os.environ, CARGO_TARGET_DIR=str(where / "target"))
-        command("cargo", "build", "--release", "--offline", cwd=CRATE, env=environment)
-        self.library = where / "target/release/libnvpm_preload.so"
+        self.library = Path(BUILT) if BUILT else self.by_cargo()
         # As Debian links libibverbs, as Ubuntu does, and both libraries from before dma-bufs.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
@@ -52,6 +54,11 @@ class Bed:
         self.cuda("old_cuda", "-DOLD")
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
+
+    def by_cargo(self):
+        environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))
+        command("cargo", "build", "--release", "--offline", cwd=CRATE, env=environment)
+        return self.where / "target/release/libnvpm_preload.so"
 
     def compile(self, name, to, *flags):
         source = HERE / f"doubles/{name}.c"
@@ -88,8 +95,14 @@ class Bed:
         environment.update({name: str(value) for name, value in variables.items()})
         if events:
             environment["EVENTS"] = str(seen)
+        words = [self.where / client, *" ".join(words).split()]
+        if EMULATOR:
+            # What is for the program must not be for what runs it.
+            for setting in environment.items():
+                words = ["-E", "=".join(setting), *words]
+            words, environment = [*EMULATOR, *words], {}
         done = subprocess.run(
-            [self.where / client, *" ".join(words).split()],
+            words,
             env=environment,
             capture_output=True,
             text=True,

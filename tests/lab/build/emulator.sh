@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What makes and runs programs of arm64 beside ours.
+set -euo pipefail
+apt-get update
+apt-get install -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross lld qemu-user
+apt-get clean
