@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Makes the two source packages of a release: a source rpm and, for Debian, the upstream
-# tarball; nvpm as one file, for machines and containers without them; beside them what
-# they were made with, and the checksums of all. It
-# clones the repository, so the packages contain only what is committed. The same commit
-# and the same tools, above all the same rustc, give the same files, byte for byte.
+# tarball; nvpm as one file, and the preloaded library, for machines and containers without
+# them; beside them what they were made with, and the checksums of all. It clones the
+# repository, so the packages contain only what is committed. The same commit and the same
+# tools, above all the same rustc, give the same files, byte for byte.
 set -eu
 
 usage() {
 	cat <<'USAGE'
 Usage: build_release.sh [--without-rust] [--without-rpm]
 Makes the source packages of a release, on any machine with git 2.30 or later, make,
-rpmbuild, and rustc 1.78 or later with the source of its library.
+rpmbuild, and rustc 1.78 or later with the source of its library; for the preloaded
+library lld or, of each processor, binutils.
   --without-rust  without rustc, make packages that build only on machines with Rust
   --without-rpm   make no source rpm
 Environment:
@@ -134,6 +135,9 @@ describe() {
 	echo "git       $(git --version | sed 's/^git version //')"
 	echo "gzip      $(gzip --version | sed -n '1s/^gzip //p')"
 	echo "rpmbuild  $(describe_rpmbuild)"
+	for arch in x86_64 aarch64; do
+		printf 'linker    %s %s\n' "$arch" "$(describe_linker "$arch")"
+	done
 }
 
 describe_rpmbuild() {
@@ -151,6 +155,15 @@ describe_rustc() {
 	fi
 	eval "$rust"
 	"$RUSTC" --version --verbose | sed -n '1s/^rustc //p; s/^LLVM version: /LLVM /p' | paste -sd, | sed 's/,/, /'
+}
+
+describe_linker() {
+	if [ "$lacks" ]; then
+		echo none
+		return
+	fi
+	eval "$rust"
+	RUSTC=$RUSTC sh preload/link --which "$1" 2>/dev/null || echo none
 }
 
 # rpm_changelog FILE: converts Debian's changelog to rpm's format.
@@ -187,31 +200,38 @@ srpm=$OUT/nvidia_peer_memory-$version-$release.src.rpm
 pyz=$OUT/nvpm-$version.pyz
 made_with=$OUT/nvidia-peer-memory_$version.made-with
 sums=$OUT/SHA256SUMS
-for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums"; do free_name "$file"; done
+for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$OUT/libnvpm_preload-$version"-*.so; do free_name "$file"; done
 
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
-set --
 lacks='' why=''
 rust=$(sh src/find/rustc) || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
-for arch in x86_64 aarch64; do
+# compiled FILE COMMAND...: whether COMMAND has made FILE, of Rust; else it is one that is lacking.
+compiled() {
+	file=$1
+	shift
 	if [ -z "$why" ]; then
-		echo "Compiling the Rust for $arch..."
-		if NVPM_ARCH=$arch make -s prebuilt >"$work/prebuilt.log" 2>&1; then
-			set -- "$@" --add-file="src/prebuilt/$arch.S"
-			continue
-		fi
-		tail -n 5 "$work/prebuilt.log" >&2
+		echo "Compiling the Rust: $file..."
+		! "$@" >"$work/compile.log" 2>&1 || return 0
+		tail -n 5 "$work/compile.log" >&2
 		why="rustc has failed; the lines above say why"
 	fi
-	lacks="$lacks src/prebuilt/$arch.S"
+	lacks="$lacks $file"
+	return 1
+}
+set --
+for arch in x86_64 aarch64; do
+	! compiled "src/prebuilt/$arch.S" env NVPM_ARCH=$arch make -s prebuilt ||
+		set -- "$@" --prefix="$name/src/prebuilt/" --add-file="src/prebuilt/$arch.S"
+	! compiled "preload/prebuilt/$arch.S" env NVPM_ARCH=$arch sh preload/build assembly ||
+		set -- "$@" --prefix="$name/preload/prebuilt/" --add-file="preload/prebuilt/$arch.S"
 done
 [ -z "$lacks" ] || [ "$without_rust" ] ||
 	die "$why. The packages would lack$lacks. Install what is missing and run this again, or choose --without-rust for packages that build only on machines with Rust."
 
 echo "Building debian tarball for nvidia-peer-memory..."
 # The archive has git's order, the commit's time, and no name of an owner.
-git -c tar.umask=0022 archive --format=tar --prefix="$name/src/prebuilt/" "$@" --prefix="$name/" HEAD >"$work/$name.tar"
+git -c tar.umask=0022 archive --format=tar "$@" --prefix="$name/" HEAD >"$work/$name.tar"
 gzip -n -9 "$work/$name.tar"
 
 echo "Building nvpm as one file..."
@@ -227,11 +247,24 @@ commit=$(git rev-parse HEAD)
 	printf '\0\0'
 } >"$work/nvpm.pyz"
 
+# For containers, whose processor may be another one, and whose C library an older one.
+libraries='' unlinked=''
+for arch in x86_64 aarch64; do
+	library=libnvpm_preload-$version-$arch.so
+	if [ "$lacks" ]; then
+		unlinked="$unlinked, $library (it is made of Rust)"
+	elif eval "$rust" && RUSTC=$RUSTC sh preload/link "$arch" "$work/$library" 2>"$work/link.log"; then
+		libraries="$libraries $library"
+	else
+		unlinked="$unlinked, $library ($(sed -n '$s/^nvpm_preload: //; $p' "$work/link.log"))"
+	fi
+done
+
 if [ -z "$without_rpm" ]; then
 	echo "Building source rpm for nvidia_peer_memory..."
 	mkdir "$work/rpm"
 	{
-		sed "s/@VERSION@/$version/; s/@RELEASE@/$release/" rpm/nvidia_peer_memory.spec
+		sed "s/@VERSION@/$version/; s/@RELEASE@/$release/${lacks:+; s/^%bcond_without preload/%bcond_with preload/}" rpm/nvidia_peer_memory.spec
 		rpm_changelog debian/changelog
 	} >"$work/nvidia_peer_memory.spec"
 	# The source rpm contains the spec file with all macros expanded: it must not show
@@ -251,16 +284,20 @@ else
 fi
 deliver "$work/$name.tar.gz" "$tarball"
 deliver "$work/nvpm.pyz" "$pyz"
+for library in $libraries; do deliver "$work/$library" "$OUT/$library"; done
 describe >"$work/made-with"
 deliver "$work/made-with" "$made_with"
-(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" "${made_with##*/}") >"$work/sums"
+# shellcheck disable=SC2086 # names without blanks
+(cd "$OUT" && sha256sum "${tarball##*/}" ${srpm:+"${srpm##*/}"} "${pyz##*/}" $libraries "${made_with##*/}") >"$work/sums"
 deliver "$work/sums" "$sums"
 
 echo
 [ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
+[ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"
 echo "Built: $pyz (python3 ${pyz##*/}, on any machine)"
+for library in $libraries; do echo "Built: $OUT/$library (for nvpm run, beside ${pyz##*/})"; done
 echo "Made with: $made_with"
 echo "Checksums: $sums (sha256sum -c SHA256SUMS)"
 cat <<EOT

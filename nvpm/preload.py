@@ -8,12 +8,16 @@ import signal
 import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
-from . import need, ways
+from . import VERSION, need, ways
 from .machine import Machine, beside
 from .ways import DMA_BUF
 
 LIBRARY = "libnvpm_preload.so"
 VARIABLE = "LD_PRELOAD"
+GET_IT = (
+    "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "
+    "file with --library."
+)
 
 # What a shell ends with if a program cannot be run, or is not there.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -39,8 +43,10 @@ def decision(machine: Machine) -> Decision:
 
 
 def places() -> List[str]:
-    """Where the library may be: beside nvpm, or where it was built."""
-    return beside(LIBRARY, f"preload/target/release/{LIBRARY}")
+    """Where the library may be: beside nvpm, also under the name that a release gives it, or where
+    it was built."""
+    released = f"libnvpm_preload-{VERSION}-{os.uname().machine}.so"
+    return beside(LIBRARY, released, f"preload/{LIBRARY}", f"preload/target/release/{LIBRARY}")
 
 
 def environment(library: str) -> Dict[str, str]:
@@ -57,7 +63,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
         tell(f"{decided.said}. {words[0]} runs as it is.")
         return become(words, dict(os.environ))
     if not found:
-        tell(f"there is no {LIBRARY} ({', '.join(there)}): docs/choosing.md says how to make it.")
+        tell(f"there is no {LIBRARY} ({', '.join(there)}): {GET_IT}")
         return 1
     if re.search(r"[\s:]", found):
         tell(f"no library can be preloaded whose name has a blank or a colon: {found}. Copy it.")

@@ -140,7 +140,10 @@ check_messages() { tests/lab/messages_table; }
 # and purged.
 check_debian11() {
 	grep -x "11\..*" /etc/debian_version
-	dpkg-buildpackage -us -uc -b
+	# There is no Rust, of which the library would be made here.
+	rm -rf preload/prebuilt
+	dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
+	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
 	cd ..
 	dpkg -i nvidia-peer-memory_*_all.deb
 	dpkg -i nvidia-peer-memory-dkms_*_all.deb | tee /tmp/log

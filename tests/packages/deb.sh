@@ -140,6 +140,26 @@ check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
 
+# ---- the preloaded library ----
+
+library=/usr/lib/nvidia-peer-memory/libnvpm_preload.so
+package=$(echo /packages/nvidia-peer-memory-preload_*_"$(dpkg --print-architecture)".deb)
+by_dpkg "${new[0]}"
+refused "without its package nvpm run says which one it is" "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the file with --library." \
+	on_dma_buf nvpm run true
+files >/tmp/before
+check "the library can be installed, and needs the C library alone" saying dpkg -i "$package"
+examined "$library" "$(uname -m)" libc.so.6
+quiet "$library"
+check "it is preloaded by nothing" fails grep -r -e "$library" /etc
+check "nvpm run finds it" [ "$(on_dma_buf nvpm run printenv LD_PRELOAD)" = "$library" ]
+told "and does not take it where it is no help" "env runs as it is." nvpm run env
+check "there is a man page of it" man -w nvpm_preload
+check "it can be removed" saying dpkg -P nvidia-peer-memory-preload
+files >/tmp/after
+check "nothing is left of it" diff /tmp/before /tmp/after
+dpkg -P nvidia-peer-memory
+
 # ---- under systemd neither an update nor installing again stops the service or unloads anything ----
 
 # As on a machine that systemd has started; what would be told to it is written down.

@@ -68,6 +68,45 @@ files() {
 		-o -path /usr/local/bin/uname -o -path '/usr/lib/modules/*/modules.*' \) -prune -o -print | sort
 }
 
+# ---- the preloaded library ----
+
+# examined LIBRARY ARCH NEEDED...: that it answers for four names and no others, needs these
+# libraries alone, and has nothing that could be written where it should not, or executed.
+examined() {
+	local library=$1 processor=${2/_/-}
+	shift 2
+	readelf -hldW --dyn-syms "$library" >/tmp/elf
+	check "$library: it is for $processor" grep -qi "Machine: .*$processor" /tmp/elf
+	check "$library: it needs no other libraries than $*" [ "$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' /tmp/elf | sort | paste -sd' ')" = "$*" ]
+	check "$library: it exports the four verbs and nothing else" \
+		[ "$(exports "$library" | paste -sd' ')" = "ibv_reg_mr ibv_reg_mr_ex ibv_reg_mr_iova ibv_reg_mr_iova2" ]
+	check "$library: it has a name" grep -qF '[libnvpm_preload.so]' /tmp/elf
+	check "$library: its code is not relocated" fails grep TEXTREL /tmp/elf
+	check "$library: all is bound when it is loaded" grep -q 'FLAGS.*NOW' /tmp/elf
+	check "$library: what was bound can be read only" grep -q GNU_RELRO /tmp/elf
+	check "$library: its stack cannot be executed" grep -qE 'GNU_STACK.* RW +0' /tmp/elf
+	check "$library: nothing of the machine is in it" fails grep -aE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$library"
+}
+exports() { readelf --dyn-syms -W "$1" | awk '$7 ~ /^[0-9]+$/ { print $8 }' | sort; }
+
+# quiet LIBRARY: programs are started with it, and it says nothing.
+quiet() {
+	saying env LD_PRELOAD="$1" /bin/true
+	check "$1: a program is started with it" grep -q "$1" <(env LD_PRELOAD="$1" cat /proc/self/maps)
+	check "$1: and it says nothing" [ ! -s "$said" ]
+}
+
+# on_dma_buf COMMAND...: as on a machine that has dma-buf and no peer memory.
+on_dma_buf() {
+	[ -e /tmp/on_dma_buf ] || PYTHONPATH=/checkout/tests/nvpm python3 -B - <<-'MACHINE'
+		from machine import Machine
+		it = Machine("/tmp/on_dma_buf")
+		it.gone("/sys/module/nv_peer_mem", "/sys/module/nvidia_peermem")
+		it.put("/proc/kallsyms", "0 T ib_umem_dmabuf_get\t[ib_uverbs]\n0 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]")
+	MACHINE
+	NVPM_SYSROOT=/tmp/on_dma_buf "$@"
+}
+
 # Of the module that modprobe would load.
 module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }

@@ -12,9 +12,9 @@ check "lintian" lintian --allow-root --fail-on error,warning --suppress-tags "$n
 check "no override is left over" [ -z "$(lintian --allow-root --tags unused-override,mismatched-override \
 	/packages/nvidia-peer-memory_*.changes)" ]
 check "rpmlint" rpmlint --strict --config /checkout/rpm/rpmlint.toml /packages/*.rpm
-for page in nv_peer_mem nvpm; do
-	check "mandoc: $page" mandoc -Tlint -Wwarning "/checkout/docs/$page.8"
-	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page.8" 2>&1 >/dev/null)" ]
+for page in nv_peer_mem.8 nvpm.8 nvpm_preload.7; do
+	check "mandoc: $page" mandoc -Tlint -Wwarning "/checkout/docs/$page"
+	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page" 2>&1 >/dev/null)" ]
 done
 
 # headed FILE PLACE: whether a heading of it is what a link calls so.

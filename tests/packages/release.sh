@@ -13,24 +13,62 @@ rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
+	check "there is the compiled Rust for $arch" grep -q '^nvpm_[a-z_]*:$' "/tmp/there/$name/src/prebuilt/$arch.S"
+	check "and of the library" grep -q '^ibv_reg_mr:$' "/tmp/there/$name/preload/prebuilt/$arch.S"
+	for file in "/tmp/there/$name"/{src,preload}/prebuilt/"$arch.S"; do
+		check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
+		check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
+	done
 	file=/tmp/there/$name/src/prebuilt/$arch.S
-	check "there is the compiled Rust for $arch" grep -q '^nvpm_[a-z_]*:$' "$file"
-	check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
-	check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
 	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"
 	check "and of Rust's library, and no others" fails grep -vE '^(src|library)/' <(grep -oE '[^" ]*\.rs' "$file")
 	check "the package for dkms has it" grep -q "/src/prebuilt/$arch.S\$" \
 		<(dpkg-deb --fsys-tarfile /packages/nvidia-peer-memory-dkms_*_all.deb | tar -t)
 	check "so has that of rpm" grep -q "/src/prebuilt/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
 done
-check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s)$|free\.build' <(tar tzf "$tarball")
+check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s|so)$|(free|rust)\.build' <(tar tzf "$tarball")
+
+check "what cargo is told about the library is there" [ -e "/tmp/there/$name/preload/.cargo/config.toml" ]
+
+# The library alone: linked here for both processors, and for any C library; the same from the same
+# tools, wherever that is.
+library=/packages/libnvpm_preload-$version
+examined "$library-x86_64.so" x86_64 libc.so.6 libdl.so.2 libpthread.so.0
+examined "$library-aarch64.so" aarch64 libc.so.6 libdl.so.2 libpthread.so.0
+quiet "$library-$(uname -m).so"
+undefined() { readelf --dyn-syms -W "$1" | awk '$7 == "UND" && $8 { print $8 }' | sort; }
+check "both call the same functions" diff <(undefined "$library-x86_64.so") <(undefined "$library-aarch64.so")
+check "of no version" fails grep @ <(undefined "$library-x86_64.so")
+cp -a "/tmp/there/$name" /tmp/elsewhere
+check "another tree's is compiled" saying env NVPM_ARCH=aarch64 sh /tmp/elsewhere/preload/build assembly
+check "to the same" cmp "/tmp/there/$name/preload/prebuilt/aarch64.S" /tmp/elsewhere/preload/prebuilt/aarch64.S
+check "and linked" saying sh /tmp/elsewhere/preload/link aarch64 /tmp/aarch64.so
+check "to the same, too" cmp "$library-aarch64.so" /tmp/aarch64.so
+
+# What a machine without Rust makes of the assembly, and one with cargo of the sources.
+without "${rust[@]}"
+check "without Rust it is built by cc" saying make -C /tmp/elsewhere preload
+back
+examined /tmp/elsewhere/preload/libnvpm_preload.so "$(uname -m)" libc.so.6
+check "and by cargo" saying env -C /tmp/elsewhere/preload cargo build --release --offline
+check "it exports the same" diff <(exports "$library-$(uname -m).so") <(exports /tmp/elsewhere/preload/target/release/libnvpm_preload.so)
+without "${rust[@]}"
+echo '// changed' >>/tmp/elsewhere/preload/src/lib.rs
+refused "of other sources it is not built" "preload/prebuilt/$(uname -m).S was compiled from other sources than these; and to make it, rustc 1.78 or later" \
+	make -C /tmp/elsewhere preload
+rm "/tmp/elsewhere/preload/prebuilt/$(uname -m).S"
+refused "nor without the assembly" "preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later" \
+	make -C /tmp/elsewhere preload
+refused "nor without a compiler" "there is no C compiler: install gcc, or give CC=." make -C /tmp/elsewhere preload CC=/none
+back
+rm -r /tmp/elsewhere
 
 # What was delivered can be checked, and says what it was made with.
 check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
-check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 4 ]
+check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 6 ]
 mkdir /tmp/damaged
-cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.pyz,*.made-with} /tmp/damaged/
-for file in /tmp/damaged/nv*; do
+cp /packages/{SHA256SUMS,*.orig.tar.gz,*.src.rpm,*.pyz,*.so,*.made-with} /tmp/damaged/
+for file in /tmp/damaged/[ln]*; do
 	cp "$file" /tmp/whole
 	printf x | dd of="$file" bs=1 seek=40 conv=notrunc status=none
 	refused "a byte of ${file##*/} that is not right is noticed" "${file##*/}: FAILED" env -C /tmp/damaged sha256sum -c SHA256SUMS
@@ -44,6 +82,9 @@ check "and the commit's date" grep -qxE 'date      20[0-9-]{8}T[0-9:]{8}Z' "$mad
 check "and the compiler" grep -qE "^rustc     $(rustc --version | cut -d' ' -f2) .*, LLVM [0-9.]+$" "$made_with"
 for tool in git gzip rpmbuild; do
 	check "and $tool" grep -qE "^$tool +[0-9]+\." "$made_with"
+done
+for arch in x86_64 aarch64; do
+	check "and the linker for $arch" grep -qE "^linker    $arch .*LLD [0-9.]+$" "$made_with"
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
 
@@ -71,19 +112,35 @@ check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
 check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
 check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
-# Of a checkout, where programs in /tmp are not to be run.
+# The library beside it, under the name that it has.
+mkdir /tmp/pod
+cp "$pyz" "$library-$(uname -m).so" /tmp/pod/
+check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "/tmp/pod/${pyz##*/}" run printenv LD_PRELOAD)" = \
+	"/tmp/pod/libnvpm_preload-$version-$(uname -m).so" ]
+
+# Of a checkout, where programs in /tmp are not to be run, and no linker is there for the other processor.
 cd "/tmp/there/$name" || exit
-rm -r src/prebuilt
+rm -r src/prebuilt preload/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
 mkdir /tmp/noexec
 mount -t tmpfs -o noexec tmpfs /tmp/noexec
 export TMPDIR=/tmp/noexec
-check "a release can be made" saying env OUT=/tmp/made ./build_release.sh --without-rpm
+without /usr/bin/ld.lld
+told "a release can be made" "Not made: libnvpm_preload-$version-aarch64.so (there is no linker for aarch64 here (package lld, or binutils-aarch64-linux-gnu))." \
+	env OUT=/tmp/made ./build_release.sh --without-rpm
+back
+check "with the library that can be linked" [ "$(cd /tmp/made && echo *.so)" = "libnvpm_preload-$version-x86_64.so" ]
+check "and what it was linked with" grep -qE '^linker    x86_64 GNU ld .*[0-9.]+$' /tmp/made/*.made-with
+check "and what was not" grep -qx 'linker    aarch64 none' /tmp/made/*.made-with
+check "the checksums are of it, too" saying env -C /tmp/made sha256sum -c SHA256SUMS
+examined "/tmp/made/libnvpm_preload-$version-x86_64.so" x86_64 libc.so.6 libdl.so.2 libpthread.so.0
+quiet "/tmp/made/libnvpm_preload-$version-x86_64.so"
 for arch in x86_64 aarch64; do
-	check "with the same Rust for $arch" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$name/src/prebuilt/$arch.S") \
-		<(tar xzOf "$tarball" "$name/src/prebuilt/$arch.S")
+	for file in "$name"/{src,preload}/prebuilt/"$arch.S"; do
+		check "with the same Rust: $file" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$file") <(tar xzOf "$tarball" "$file")
+	done
 done
 refused "where none is to be run at all, it is said" "no program can be run in /tmp/noexec, nor in /tmp/noexec/out: are they mounted noexec?" \
 	env OUT=/tmp/noexec/out ./build_release.sh
@@ -96,13 +153,14 @@ umount /tmp/noexec
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
-check "and what the packages would lack" says "The packages would lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S."
+check "and what the packages would lack" says "The packages would lack src/prebuilt/x86_64.S preload/prebuilt/x86_64.S src/prebuilt/aarch64.S preload/prebuilt/aarch64.S."
 check "and what else can be done" says "or choose --without-rust for packages that build only on machines with Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
 told "who wants them has them made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
-check "and what" says "These packages lack src/prebuilt/x86_64.S src/prebuilt/aarch64.S: they build only on machines with Rust."
-check "they do lack it" fails grep src/prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+check "and what" says "These packages lack src/prebuilt/x86_64.S preload/prebuilt/x86_64.S src/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
+check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
+check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 # Nor do they depend on the kernel that runs there.
 mkdir /tmp/another
 printf '#!/bin/sh\n[ "$*" = -r ] && echo 9.9-other || exec /usr/bin/uname "$@"\n' >/tmp/another/uname
@@ -117,7 +175,7 @@ check "nothing was made" [ ! -e /tmp/half ]
 check "who wants the tarball alone has it made" saying env OUT=/tmp/half ./build_release.sh --without-rust --without-rpm
 check "and it is the only package" [ "$(cd /tmp/half && echo *)" = \
 	"SHA256SUMS nvidia-peer-memory_$version.made-with nvidia-peer-memory_$version.orig.tar.gz nvpm-$version.pyz" ]
-check "made with neither" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 2 ]
+check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/half/*.made-with)" = 4 ]
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
@@ -128,6 +186,10 @@ sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/t
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
 lacking="without src/prebuilt/$(uname -m).S it builds only on machines with Rust."
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
+check "but none with the library" says "So there is no package nvidia-peer-memory-preload."
+check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
+check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = "nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_all.deb" ]
+rm -r /tmp/lacking/*.deb /tmp/lacking/*.buildinfo /tmp/lacking/*.changes
 told "rpm packages, too" "nvidia_peer_memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 

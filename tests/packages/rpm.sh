@@ -58,6 +58,7 @@ check "the service wants a module" grep -qx '(nvidia_peer_memory-kmod or nvidia_
 	<(requires /packages/nvidia_peer_memory-[0-9]*."$arch".rpm)
 check "the module wants its kernel" grep -qxF "(kernel-uname-r = $kver if kernel-uname-r)" \
 	<(requires /packages/nvidia_peer_memory-kmod-*.rpm)
+check "the library wants none of the others" fails grep nvidia_peer_memory <(requires /packages/nvidia_peer_memory-preload-*.rpm)
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
 check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 
@@ -107,6 +108,19 @@ from_1_3 off
 life kmod
 life dkms
 
+library=/usr/lib/nvidia-peer-memory/libnvpm_preload.so
+files >/tmp/before
+check "the library can be installed, without the other packages" "${rpm[@]}" -Uvh --nodeps /packages/nvidia_peer_memory-preload-*."$arch".rpm
+examined "$library" "$(uname -m)" libc.so.6
+quiet "$library"
+check "it is preloaded by nothing" fails grep -r -e "$library" /etc
+check "there is a man page of it" man -w nvpm_preload
+check "nvpm is installed beside it" saying install /packages dkms
+check "nvpm run finds it" [ "$(on_dma_buf nvpm run printenv LD_PRELOAD)" = "$library" ]
+check "all is erased" saying erase
+files >/tmp/after
+check "nothing is left of it" diff /tmp/before /tmp/after
+
 # A site that decides otherwise; and what is broken hinders nobody.
 mkdir -p /etc/systemd/system-preset
 echo 'disable nv_peer_mem.service' >/etc/systemd/system-preset/10-site.preset
@@ -135,3 +149,7 @@ without_core
 refused "what keeps the module from being built ends it" "no RDMA core with peer memory for kernel $kver" rebuild
 check "and the way round" says 'For the other packages alone: rpmbuild --rebuild --without kmod'
 check "which leads there" saying rebuild --without kmod
+check "there is the library" grep -q '^nvidia_peer_memory-preload-' <(built)
+rm -r /tmp/rpm
+check "and without it, where that is wanted" saying rebuild --without kmod --without preload
+check "there is none" fails grep -q preload <(built)

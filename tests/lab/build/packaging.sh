@@ -8,6 +8,6 @@ set -euo pipefail
 sed -i '/^path-exclude/d' /etc/dpkg/dpkg.cfg.d/*
 apt-get update
 apt-get install -y --no-install-recommends build-essential debhelper dh-sequence-dkms dkms fakeroot git \
-	lintian man-db mandoc rpm rpmlint
+	lintian lld man-db mandoc rpm rpmlint
 apt-get clean
 rm -rf /var/log/*
