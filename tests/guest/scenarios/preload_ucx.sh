@@ -14,6 +14,7 @@ ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)
 
 # job [OPTION...]: gpumpi with two ranks. Rank N waits while there is /tmp/holding.N.
+# shellcheck disable=SC2016 # each rank's own number
 job() {
 	mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx --mca osc ucx --mca btl '^openib' \
 		"${ucx[@]}" -x RDMAV_DRIVERS "$@" \
@@ -37,7 +38,7 @@ arrived() {
 	check "$1" [ "$(ask pattern "$(($(slots "$2") + $3 * slot))" "$length" "$SEED")" = yes ]
 }
 
-job -x LD_PRELOAD=$PRELOAD -x NVPM_PRELOAD_LOG=1 &
+job -x LD_PRELOAD="$PRELOAD" -x NVPM_PRELOAD_LOG=1 &
 job=$!
 for rank in 0 1; do wait_for "rank $rank to hold" test -e "/tmp/holding.$rank"; done
 arrived "what came back" 0 1
