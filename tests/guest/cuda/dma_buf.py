@@ -2,6 +2,7 @@
 """What scenarios do with GPU memory that the preloaded library registers as a dma-buf, or does not:
 NAME WORD... runs one of these."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from verbs_on_cuda import (
     MIB,
     Queue,
     alloc,
-    call,
     check,
+    connected,
     context,
     counters,
     equal,
@@ -25,14 +26,6 @@ from verbs_on_cuda import (
     process,
     put,
 )
-
-
-def connected():
-    """Two queue pairs, each with the other at its end."""
-    here, there = Queue(), Queue()
-    here.connect(there.number)
-    there.connect(here.number)
-    return here, there
 
 
 def where_in_gpu(address):
@@ -134,12 +127,12 @@ def corners():
     region = queue.register(address + 12345, 54321)
     equal("a part of a buffer", (address + 12345, 54321), (region.buf, region.length))
     region.close()
-    equal("more than there is: EFAULT", 14, error(queue.register, address, 3 * MIB))
+    equal("more than there is: EFAULT", errno.EFAULT, error(queue.register, address, 3 * MIB))
     pipe, process_of_it = process(child, queue, address)
-    equal("a child after fork: EFAULT", 14, pipe.recv())
+    equal("a child after fork: EFAULT", errno.EFAULT, pipe.recv())
     process_of_it.join()
-    call("cuMemFree_v2", address)
-    equal("what was freed: EFAULT", 14, error(queue.register, address, MIB))
+    free(address)
+    equal("what was freed: EFAULT", errno.EFAULT, error(queue.register, address, MIB))
 
 
 globals()[sys.argv[1]](*sys.argv[2:])

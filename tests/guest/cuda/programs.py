@@ -19,6 +19,7 @@ from verbs_on_cuda import (
     Queue,
     alloc,
     check,
+    connected,
     context,
     counters,
     equal,
@@ -333,9 +334,7 @@ def mapped_and_registered(queue, peer, order, persistent):
 def gdrcopy(setting):
     context()
     for order in (("mapped", "registered"), ("registered", "mapped")):
-        queue = Queue()
-        peer = Queue().connect(queue.number)
-        queue.connect(peer.number)
+        queue, peer = connected()
         mapped_and_registered(queue, peer, order, setting == "persistent")
 
 

@@ -151,3 +151,11 @@ class Queue:
 
     def receive(self, region, address, length):
         self.qp.post_recv(RecvWR(num_sge=1, sg=[SGE(address, length, region.lkey)]))
+
+
+def connected():
+    """Two queue pairs, each with the other at its end."""
+    here, there = Queue(), Queue()
+    here.connect(there.number)
+    there.connect(here.number)
+    return here, there
