@@ -198,12 +198,15 @@ pub(crate) struct Segment {
 }
 
 /// The bytes of a window into some extents, counted through all of them, in segments no longer than
-/// the device takes.
+/// the device takes. An extent is cut into pieces from its beginning on, wherever the window begins: where one
+/// segment follows another, the RDMA core's pages must end, and the user's range may begin anywhere in a page.
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
     /// What is left of the extent in hand.
     rest: Extent,
+    /// Bytes of the next segment's piece that lie before it, outside the window.
+    before: u64,
     /// Bytes to skip.
     skip: u64,
     /// Bytes of the window that are left.
@@ -217,10 +220,18 @@ impl<'a> Segments<'a> {
         Self {
             extents: extents.iter(),
             rest: Extent { start: 0, len: 0 },
+            before: 0,
             skip: window.start,
             left: window.len,
             longest,
         }
+    }
+
+    /// How many bytes of the first segment's piece lie before it.
+    pub(crate) fn before_first(&self) -> u64 {
+        let mut segments = self.clone();
+        segments.next_extent();
+        segments.before
     }
 
     /// How many there are. Fewer bytes than the window has would let the device use addresses that
@@ -231,9 +242,10 @@ impl<'a> Segments<'a> {
         let (mut entries, mut extents) = (0_u64, 0_usize);
         while let Some(extent) = segments.next_extent() {
             // Mostly one, without a division.
-            let some = match extent.len <= longest {
+            let len = extent.len.saturating_add(segments.before);
+            let some = match len <= longest {
                 true => 1,
-                false => extent.len.div_ceil(longest),
+                false => len.div_ceil(longest),
             };
             entries = entries.wrapping_add(some);
             extents = extents.wrapping_add(1);
@@ -253,6 +265,10 @@ impl<'a> Segments<'a> {
             let extent = *self.extents.next()?;
             let skipped = extent.len.min(self.skip);
             self.skip -= skipped;
+            self.before = match skipped {
+                0 => 0,
+                skipped => skipped % u64::from(self.longest),
+            };
             let len = (extent.len - skipped).min(self.left);
             self.left -= len;
             if len > 0 {
@@ -271,7 +287,8 @@ impl Iterator for Segments<'_> {
         if self.rest.len == 0 {
             self.rest = self.next_extent()?;
         }
-        let len = self.rest.len.min(self.longest.into());
+        let len = self.rest.len.min(u64::from(self.longest) - self.before);
+        self.before = 0;
         let start = self.rest.start;
         // Where an extent ends at the end of the bus this wraps, but only when nothing is left.
         self.rest.start = start.wrapping_add(len);
@@ -283,8 +300,8 @@ impl Iterator for Segments<'_> {
 }
 
 /// The longest segment for a device that takes `device_limit` bytes, in whole pages of `page`
-/// bytes (a power of two, of 32 bits). It is a power of two as well: segments are mapped one by one,
-/// and each begins at a bus address that is as round as the user's.
+/// bytes (a power of two, of 32 bits). It is a power of two as well: the pieces of an extent begin as round as
+/// the extent does, or as they are long.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit

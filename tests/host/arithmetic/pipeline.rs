@@ -5,10 +5,10 @@
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use crate::{
-    extents::{longest_segment, Range, GPU_PAGE},
+    extents::{longest_segment, Extent, Range, GPU_PAGE},
     random,
     range::{of_any_size, PAGES},
-    units::{collected, cut, extent, put_together, take_apart},
+    units::{collected, cut, extent, put_together, take_apart, trim},
 };
 
 /// Most GPU pages of a registration here.
@@ -53,10 +53,47 @@ fn registrations() {
         let gpu_pages = addresses.iter().map(|&start| extent(start, GPU_PAGE));
         let all: Vec<_> = gpu_pages.collect();
         let pages = take_apart(&all, page);
-        let first = (window.start / page) as usize;
-        let seen = &pages[first..first + (window.len / page) as usize];
-        assert_eq!(found, put_together(seen, page, longest.into()));
+        let all = put_together(&pages, page, longest.into());
+        assert_eq!(found, trim(&all, window));
     });
+}
+
+/// The largest page with which a device can find `segments` at the user's addresses from `address` on,
+/// as the RDMA cores before MLNX_OFED 25.07 choose it: both ends of a page are at one place in the user's
+/// addresses and on the bus, and every segment but the first and the last has whole pages.
+fn largest_page(segments: &[Extent], address: u64) -> u64 {
+    let mut differ = 0;
+    let mut user = address;
+    for (at, segment) in segments.iter().enumerate() {
+        differ |= user ^ segment.start;
+        if at > 0 {
+            differ |= user;
+        }
+        user += segment.len;
+    }
+    1 << differ.trailing_zeros()
+}
+
+/// Where a range begins in a GPU page does not decide how large the device's pages are.
+#[test]
+fn pages_as_large_as_the_gpus() {
+    let len = (6 << 30) + 5 * GPU_PAGE;
+    for page in &PAGES[..3] {
+        for limit in [65_536, 1 << 20, 1 << 31, u32::MAX] {
+            for into in [0, 1, *page, 3 * page + 7, GPU_PAGE - 1] {
+                let address = (1 << 40) + GPU_PAGE + into;
+                let range = Range::new(address, len).unwrap();
+                let window = range.window(*page).unwrap();
+                // As round as the user's addresses, no more.
+                let bus = [extent((1 << 44) + range.start(), range.pinned())];
+                let found = cut(&bus, window, longest_segment(limit, *page));
+                let first = range.start() + window.start;
+                let smaller = "the device's pages are smaller than the GPU's";
+                let largest = largest_page(&found, first);
+                assert!(largest >= GPU_PAGE, "{smaller}: {into:#x}, {limit:#x}");
+            }
+        }
+    }
 }
 
 /// More than a scatterlist entry can count: nothing is lost where one ends and the next begins.

@@ -5,7 +5,7 @@
 use crate::{
     extents::{longest_segment, Extent},
     range::PAGES,
-    units::{cut, each_list, extent, places, put_together, take_apart},
+    units::{cut, each_list, extent, places, put_together, take_apart, trim},
 };
 
 /// Checks the segments of `bytes` in `window` byte by byte.
@@ -14,9 +14,7 @@ fn check(bytes: &[u128], window: Extent, longest: u32) {
     // An extent without bytes neither ends the list nor adds to it.
     extents.insert(extents.len() / 2, extent(77, 0));
     let found = cut(&extents, window, longest);
-    let first = bytes.len().min(window.start as usize);
-    let end = bytes.len().min((window.start + window.len) as usize);
-    let expected = put_together(&bytes[first..end], 1, longest.into());
+    let expected = trim(&put_together(bytes, 1, longest.into()), window);
     assert_eq!(
         found, expected,
         "{window:?} of {extents:?}, at most {longest}"
@@ -49,7 +47,7 @@ fn every_window_of_every_short_list() {
 fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
-    // Segments are mapped one by one: what follows one begins as round as it does.
+    // An extent is cut into pieces of it: each begins as round as the extent, or as the piece is long.
     assert!(longest.is_power_of_two() && longest >= page, "{what}");
     // No device takes less than a page: there is nothing smaller to give it.
     let limit = u64::from(limit).max(page);

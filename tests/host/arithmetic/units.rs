@@ -59,6 +59,20 @@ pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Exten
     extents
 }
 
+/// What is in `window` of `extents`, counted through all of them.
+pub(crate) fn trim(extents: &[Extent], window: Extent) -> Vec<Extent> {
+    let end = window.start + window.len;
+    let mut passed = 0;
+    let trimmed = extents.iter().map(|one| {
+        let (first, last) = (passed, passed + one.len);
+        passed = last;
+        let (from, to) = (first.max(window.start), last.min(end));
+        let start = one.start.wrapping_add(from - first);
+        extent(start, to.saturating_sub(from))
+    });
+    trimmed.filter(|one| one.len > 0).collect()
+}
+
 /// Extents of whole units, each of 1 to `longest` units and either right behind the one before, or
 /// a unit further, or at the same place: each such list of `count` extents, from unit 0 on.
 pub(crate) fn each_list(count: usize, longest: u64, mut visit: impl FnMut(&[Extent])) {
