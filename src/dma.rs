@@ -146,8 +146,8 @@ pub(crate) struct Mapping {
 
 /// What is to be undone.
 enum MappedBy {
-    /// Each entry of the scatterlist has been mapped for the device.
-    Entry(Device),
+    /// Each entry of the scatterlist has been mapped for the device, the first with so many bytes before it.
+    Entry(Device, u64),
     /// All extents have been mapped in one range of addresses.
     Iova(Iova),
     /// The driver has mapped, and undoes it itself.
@@ -176,16 +176,23 @@ impl Mapping {
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
         let segments = device.segments(extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
+        // An IOMMU begins whatever is mapped at a round address. So the first piece is mapped from its beginning
+        // on, although the range begins later: at the same place in a page then as in the user's addresses.
+        let before_first = segments.before_first();
+        let mut before = before_first;
         for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
-            match device.map(segment.start, segment.len.into()) {
-                Ok(address) => fill(entry, address, segment.len),
+            let before = mem::take(&mut before);
+            let start = segment.start.wrapping_sub(before);
+            match device.map(start, before.wrapping_add(segment.len.into())) {
+                Ok(address) => fill(entry, address.wrapping_add(before), segment.len),
                 Err(error) => {
-                    unmap_entries(device, &mut sg, mapped);
+                    unmap_entries(device, before_first, &mut sg, mapped);
                     return Err(error);
                 }
             }
         }
-        Ok(Self::counted(sg, MappedBy::Entry(device), range))
+        let by = MappedBy::Entry(device, before_first);
+        Ok(Self::counted(sg, by, range))
     }
 
     /// Of `extents` of bus addresses, which are all of `range`, and which the driver has mapped.
@@ -213,7 +220,9 @@ impl Mapping {
     /// Takes the addresses away from the device, unless that has been done. May sleep.
     pub(crate) fn unmap(&mut self) {
         match mem::replace(&mut self.by, MappedBy::Unmapped) {
-            MappedBy::Entry(device) => unmap_entries(device, &mut self.sg, usize::MAX),
+            MappedBy::Entry(device, before_first) => {
+                unmap_entries(device, before_first, &mut self.sg, usize::MAX);
+            }
             MappedBy::Iova(iova) => iova.destroy(self.bytes),
             MappedBy::Driver => {}
             MappedBy::Unmapped => return,
@@ -228,10 +237,12 @@ impl Drop for Mapping {
     }
 }
 
-/// Unmaps the first `mapped` entries.
-fn unmap_entries(device: Device, sg: &mut SgTable, mapped: usize) {
+/// Unmaps the first `mapped` entries, the first with the `before` bytes before it.
+fn unmap_entries(device: Device, mut before: u64, sg: &mut SgTable, mapped: usize) {
     for entry in sg.entries().take(mapped) {
-        device.unmap(entry.dma_address, entry.dma_length.into());
+        let before = mem::take(&mut before);
+        let len = before.wrapping_add(entry.dma_length.into());
+        device.unmap(entry.dma_address.wrapping_sub(before), len);
     }
 }
 

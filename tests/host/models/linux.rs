@@ -400,9 +400,15 @@ impl Dma {
             .then_some(address)
     }
 
-    /// Room for so many bytes: a page between any two, so that none is a neighbour of another.
+    /// Room for so many bytes, as an IOMMU has it: it begins as round as it is long. There is a page between any
+    /// two, so that none is a neighbour of another.
     fn free(&self, len: u64) -> u64 {
-        self.last.replace(self.last.get() + len + 4096)
+        let start = self
+            .last
+            .get()
+            .next_multiple_of(len.max(4096).next_power_of_two());
+        self.last.set(start + len + 4096);
+        start
     }
 
     /// Room that pieces will share, in a world that has such a thing.

@@ -148,6 +148,11 @@ impl Registration {
         entries(&self.table.get()).len()
     }
 
+    /// Where the first entry begins.
+    pub(crate) fn bus_address(&self) -> u64 {
+        entries(&self.table.get())[0].0
+    }
+
     /// Whether each entry begins where the one before ends.
     pub(crate) fn is_contiguous(&self) -> bool {
         let entries = entries(&self.table.get());

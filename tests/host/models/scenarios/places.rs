@@ -74,6 +74,30 @@ fn a_range_while_the_memory_is_freed() {
     });
 }
 
+/// The device's pages can be as large as the GPU's only if both see the range at the same place in such a page.
+#[test]
+fn at_the_same_place_in_a_page() {
+    explore(UpTo(1), || {
+        for ranges in [false, true] {
+            for module in [Module::revocable, Module::persistent] {
+                world().faults.ranges.set(ranges);
+                let module = module();
+                allocate(A);
+                let registration = register(Request {
+                    address: two_pages(A).address + 0x3000,
+                    len: GPU_PAGE,
+                    ..two_pages(A)
+                })
+                .unwrap();
+                assert_eq!(registration.bus_address() % GPU_PAGE, 0x3000);
+                deregister(&registration);
+                free(A);
+                module.unload();
+            }
+        }
+    });
+}
+
 fn direct() -> Request {
     Request {
         direct: true,
