@@ -138,11 +138,16 @@ static const struct kobj_type nvpm_directory_type = {
 
 static struct kobject nvpm_directory;
 
+static void nvpm_directory_put(void)
+{
+	kobject_put(&nvpm_directory);
+	wait_for_completion(&nvpm_directory_released);
+}
+
 void nvpm_statistics_remove(void)
 {
 	kobject_del(&nvpm_directory);
-	kobject_put(&nvpm_directory);
-	wait_for_completion(&nvpm_directory_released);
+	nvpm_directory_put();
 }
 
 int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
@@ -154,6 +159,6 @@ int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
 	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)
-		nvpm_statistics_remove();
+		nvpm_directory_put();
 	return ret;
 }

@@ -300,6 +300,8 @@ int kobject_add(struct kobject *object, struct kobject *parent, const char *form
 void kobject_del(struct kobject *object)
 {
 	might_sleep();
+	/* Of one that is not there the kernel warns, for each of its files. */
+	TRUE(object->in_sysfs);
 	object->in_sysfs = false;
 	if (sysfs_directory == object)
 		sysfs_directory = NULL;
