@@ -28,10 +28,13 @@ struct pci_dev *nvpm_pci_dev(struct device *dev)
 bool nvpm_can_invalidate(struct device *dev)
 {
 	/*
-	 * Alibaba's erdma never tells the core that a registration is complete. An
-	 * invalidation waits for that, and the GPU's driver for the invalidation.
+	 * Alibaba's erdma never tells the core that a registration is complete, and Broadcom's
+	 * bnxt_re not of a queue's. An invalidation waits for that, and the GPU's driver for the
+	 * invalidation. bnxt_re also lets an invalidation return before the device has stopped,
+	 * if another thread deregisters.
 	 */
-	return !dev->driver || strcmp(dev->driver->name, "erdma");
+	return !dev->driver || (strcmp(dev->driver->name, "erdma") &&
+				strcmp(dev->driver->name, "bnxt_en"));
 }
 
 u32 nvpm_max_segment(struct device *dev)

@@ -101,7 +101,7 @@ void nvpm_revoke(u64 number);
 extern const u64 nvpm_page_size;
 /* The PCI device that @dev is, or NULL. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
-/* Whether the device's driver tells the core when a registration is complete. */
+/* Whether the device's driver stops the device when the core invalidates a registration. */
 bool nvpm_can_invalidate(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 /* The device's address on PCI: domain, and bus and devfn. */

@@ -35,11 +35,13 @@ TEST(its_address)
 	SAME(0xffa3, devfn);
 }
 
-TEST(only_erdma_cannot_invalidate)
+TEST(two_drivers_cannot_invalidate)
 {
 	driver.name = "mlx5_core";
 	TRUE(nvpm_can_invalidate(&pci.dev));
 	driver.name = "erdma";
+	TRUE(!nvpm_can_invalidate(&pci.dev));
+	driver.name = "bnxt_en";
 	TRUE(!nvpm_can_invalidate(&pci.dev));
 	driver.name = "erdma2";
 	TRUE(nvpm_can_invalidate(&pci.dev));
