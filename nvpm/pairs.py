@@ -3,9 +3,9 @@
 
 from typing import List, NamedTuple
 
-from .machine import STATISTICS, Machine, once
+from .machine import Machine, once
 
-FILE = STATISTICS + "pairs"
+FILE = "/proc/driver/nv_peer_mem/pairs"
 OURS, DRIVER, UNASKED, REFUSED = WORDS = ("ours", "driver", "unasked", "refused")
 
 
@@ -19,6 +19,5 @@ class Pair(NamedTuple):
 
 @once
 def pairs(machine: Machine) -> List[Pair]:
-    """The kernel ends the file after a page, in the middle of a line: that one is left out."""
-    rows = (line.split() for line in machine.lines(FILE))
+    rows = (line.split() for line in machine.lines(FILE) if not line.startswith("#"))
     return [Pair(*row) for row in rows if len(row) == 3 and row[2] in WORDS]

@@ -42,7 +42,7 @@ pub(crate) enum MapType {
 }
 
 impl MapType {
-    /// The word for it in `statistics/pairs`.
+    /// The word for it in `/proc/driver/nv_peer_mem/pairs`.
     fn name(self) -> &'static CStr {
         match self {
             Self::Ours => c"ours",

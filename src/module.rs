@@ -41,7 +41,7 @@ const CLIENTS: [ClientNames; 3] = [
 /// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
 /// module goes, the core has no registration any more, so the callbacks have nobody to tell.
 pub(crate) struct NvPeerMem {
-    _regions: Regions,
+    _lists: Lists,
     _statistics: Statistics,
     _callbacks: Callbacks,
     _clients: [Option<ClientRegistration>; 3],
@@ -71,7 +71,7 @@ impl kernel::Module for NvPeerMem {
             register::<persistent::CatchAll>(catch_all)?,
         ];
         let statistics = Statistics::new(names)?;
-        let regions = Regions::new()?;
+        let lists = Lists::new()?;
         // Nothing can fail after this, so a module that fails to load leaves no registration behind.
         peer_client::open();
         pr_info!(
@@ -83,7 +83,7 @@ impl kernel::Module for NvPeerMem {
             }
         );
         Ok(Self {
-            _regions: regions,
+            _lists: lists,
             _statistics: statistics,
             _callbacks: callbacks,
             _clients: clients,
@@ -120,21 +120,21 @@ impl Drop for Statistics {
     }
 }
 
-/// The file in proc, which exists while this lives. It shows the names that [`Statistics`] was given.
-struct Regions;
+/// The files in proc, which exist while this lives. They show the names that [`Statistics`] was given.
+struct Lists;
 
-impl Regions {
+impl Lists {
     fn new() -> Result<Self> {
         // SAFETY: This is called once, after the names are there.
-        abi::check(unsafe { abi::nvpm_regions_create() })?;
+        abi::check(unsafe { abi::nvpm_lists_create() })?;
         Ok(Self)
     }
 }
 
-impl Drop for Regions {
+impl Drop for Lists {
     fn drop(&mut self) {
-        // SAFETY: `new` has created the file; this removes it once.
-        unsafe { abi::nvpm_regions_remove() };
+        // SAFETY: `new` has created the files; this removes them once.
+        unsafe { abi::nvpm_lists_remove() };
     }
 }
 

@@ -25,23 +25,23 @@
 #define nvpm_is_p2pdma(page) is_zone_device_page(page)
 #endif
 
-/* NVPM_PROC_FILE(NAME, OPEN): a file of proc that seq_file reads. */
+/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): a file of proc that seq_file reads. */
 #ifdef NVPM_HAS_PROC_OPS
-#define NVPM_PROC_FILE(name, opens)			\
+#define NVPM_PROC_FILE(name, opens, releases)		\
 	static const struct proc_ops name = {		\
 		.proc_open = (opens),			\
 		.proc_read = seq_read,			\
 		.proc_lseek = seq_lseek,		\
-		.proc_release = seq_release_private,	\
+		.proc_release = (releases),		\
 	}
 #else
 #include <linux/fs.h>
-#define NVPM_PROC_FILE(name, opens)			\
+#define NVPM_PROC_FILE(name, opens, releases)		\
 	static const struct file_operations name = {	\
 		.open = (opens),			\
 		.read = seq_read,			\
 		.llseek = seq_lseek,			\
-		.release = seq_release_private,		\
+		.release = (releases),			\
 	}
 #endif
 

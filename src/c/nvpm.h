@@ -175,9 +175,14 @@ struct nvpm_region {
 
 /* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */
 u64 nvpm_region_from(u64 number, struct nvpm_region *region);
-/* Removing waits for the file's readers, here and below. */
-int nvpm_regions_create(void);
-void nvpm_regions_remove(void);
+
+/* pairs.c. Rust's: calls nvpm_pair_line() for each pair whose map type is known. */
+void nvpm_pairs_each(void *file);
+void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type);
+
+/* lists.c: both files. Removing waits for their readers, here and below. */
+int nvpm_lists_create(void);
+void nvpm_lists_remove(void);
 
 /* The clients, by which a registration names its own. */
 enum nvpm_client_kind {
@@ -209,9 +214,5 @@ int nvpm_statistics_create(const char *const names[NVPM_CLIENTS]);
 void nvpm_statistics_remove(void);
 /* The name of a client that is registered, while those files exist. */
 const char *nvpm_client_name(enum nvpm_client_kind kind);
-
-/* Rust's: calls nvpm_pair_line() for each pair of a GPU and a device whose map type is known. */
-void nvpm_pairs_each(void *page);
-void nvpm_pair_line(void *page, const u8 *uuid, struct device *dev, const char *map_type);
 
 #endif

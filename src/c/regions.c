@@ -2,16 +2,15 @@
 /*
  * /proc/driver/nv_peer_mem/regions: a line for each registration.
  *
- * Removing the file waits for its readers; if it is still open after that, it ends. So
- * nothing of this runs when the module is gone.
+ * A registration is a process' memory: only for who may look at all processes.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/fs.h>
-#include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 
 #include "compat.h"
+#include "lists.h"
 #include "nvpm.h"
 
 /*
@@ -101,22 +100,9 @@ static int nvpm_regions_open(struct inode *inode, struct file *file)
 	return seq_open_private(file, &nvpm_regions_ops, sizeof(struct nvpm_region));
 }
 
-NVPM_PROC_FILE(nvpm_regions_file, nvpm_regions_open);
+NVPM_PROC_FILE(nvpm_regions_file, nvpm_regions_open, seq_release_private);
 
-static struct proc_dir_entry *nvpm_directory;
-
-int nvpm_regions_create(void)
+bool nvpm_regions_create(struct proc_dir_entry *directory)
 {
-	nvpm_directory = proc_mkdir("driver/nv_peer_mem", NULL);
-	if (!nvpm_directory)
-		return -ENOMEM;
-	if (proc_create("regions", 0400, nvpm_directory, &nvpm_regions_file))
-		return 0;
-	nvpm_regions_remove();
-	return -ENOMEM;
-}
-
-void nvpm_regions_remove(void)
-{
-	proc_remove(nvpm_directory);
+	return proc_create("regions", 0400, directory, &nvpm_regions_file);
 }

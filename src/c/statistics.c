@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The files in /sys/module/nv_peer_mem/statistics: counters, clients, pairs of GPU and
- * device, and how the module was compiled.
+ * The files in /sys/module/nv_peer_mem/statistics: counters, clients, and how the module
+ * was compiled.
  *
  * Removing a file waits for its readers; a file that is still open after that gives ENODEV.
  * So nothing of this runs when the module is gone.
@@ -13,7 +13,6 @@
 #include <linux/kernel.h>
 #include <linux/kobject.h>
 #include <linux/module.h>
-#include <linux/pci.h>
 #include <linux/string.h>
 #include <linux/sysfs.h>
 
@@ -48,27 +47,6 @@ static ssize_t nvpm_show_clients(char *page)
 	return len;
 }
 
-struct nvpm_page {
-	char *text;
-	size_t len;
-};
-
-void nvpm_pair_line(void *to, const u8 *uuid, struct device *dev, const char *map_type)
-{
-	struct nvpm_page *page = to;
-
-	page->len += scnprintf(page->text + page->len, PAGE_SIZE - page->len, "GPU-%pUb %s %s\n",
-			       uuid, pci_name(to_pci_dev(dev)), map_type);
-}
-
-static ssize_t nvpm_show_pairs(char *text)
-{
-	struct nvpm_page page = { .text = text };
-
-	nvpm_pairs_each(&page);
-	return page.len;
-}
-
 static ssize_t nvpm_show_core_api(char *page)
 {
 	return scnprintf(page, PAGE_SIZE, "%s\n", nvpm_core_api);
@@ -88,17 +66,15 @@ static ssize_t nvpm_show(struct kobject *dir, struct attribute *attr, char *page
 	return scnprintf(page, PAGE_SIZE, "%llu\n", READ_ONCE(nvpm_counters[file->counter]));
 }
 
-#define NVPM_TEXT(file, access, shows) \
-	(&((struct nvpm_attribute){ .attr = { .name = file, .mode = access }, .show = shows }).attr)
+#define NVPM_TEXT(file, shows) \
+	(&((struct nvpm_attribute){ .attr = { .name = file, .mode = 0444 }, .show = shows }).attr)
 #define NVPM_COUNT(file, of) \
 	(&((struct nvpm_attribute){ .attr = { .name = file, .mode = 0444 }, .counter = of }).attr)
 
 static struct attribute *nvpm_attributes[] = {
-	NVPM_TEXT("clients", 0444, nvpm_show_clients),
-	/* Of whoever uses the GPUs: not for containers. */
-	NVPM_TEXT("pairs", 0400, nvpm_show_pairs),
-	NVPM_TEXT("core_api", 0444, nvpm_show_core_api),
-	NVPM_TEXT("ground", 0444, nvpm_show_ground),
+	NVPM_TEXT("clients", nvpm_show_clients),
+	NVPM_TEXT("core_api", nvpm_show_core_api),
+	NVPM_TEXT("ground", nvpm_show_ground),
 	NVPM_COUNT("regions", NVPM_COUNT_REGIONS),
 	NVPM_COUNT("bytes", NVPM_COUNT_BYTES),
 	NVPM_COUNT("registrations", NVPM_COUNT_REGISTRATIONS),
@@ -112,8 +88,8 @@ static struct attribute *nvpm_attributes[] = {
 	NULL,
 };
 
-/* Four texts, and the end. */
-static_assert(ARRAY_SIZE(nvpm_attributes) == 4 + NVPM_COUNTERS + 1);
+/* Three texts, and the end. */
+static_assert(ARRAY_SIZE(nvpm_attributes) == 3 + NVPM_COUNTERS + 1);
 
 static const struct attribute_group nvpm_group = {
 	.attrs = nvpm_attributes,

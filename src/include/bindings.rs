@@ -437,10 +437,18 @@ pub struct nvpm_region {
     pub comm: [u8_; 16usize],
 }
 extern "C" {
-    pub fn nvpm_regions_create() -> ffi::c_int;
+    pub fn nvpm_pair_line(
+        file: *mut ffi::c_void,
+        uuid: *const u8_,
+        dev: *mut device,
+        map_type: *const ffi::c_char,
+    );
 }
 extern "C" {
-    pub fn nvpm_regions_remove();
+    pub fn nvpm_lists_create() -> ffi::c_int;
+}
+extern "C" {
+    pub fn nvpm_lists_remove();
 }
 pub const NVPM_PERSISTENT: nvpm_client_kind = 0;
 pub const NVPM_REVOCABLE: nvpm_client_kind = 1;
@@ -470,12 +478,4 @@ extern "C" {
 }
 extern "C" {
     pub fn nvpm_client_name(kind: nvpm_client_kind) -> *const ffi::c_char;
-}
-extern "C" {
-    pub fn nvpm_pair_line(
-        page: *mut ffi::c_void,
-        uuid: *const u8_,
-        dev: *mut device,
-        map_type: *const ffi::c_char,
-    );
 }

@@ -92,6 +92,9 @@ grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
 # statistic NAME: what the module says of itself.
 statistic() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
+# map_types: what is known of pairs of a GPU and a device.
+map_types() { awk '!/^#/ { print $NF }' /proc/driver/nv_peer_mem/pairs; }
+
 # wait_for TEXT COMMAND...: polls, and gives up after a minute of guest time.
 wait_for() {
 	local text=$1 tries=600

@@ -53,6 +53,7 @@ ALIASES = {
     "@figures": STATISTICS,
     "@parameters": "/sys/module/nv_peer_mem/parameters",
     "@list": "/proc/driver/nv_peer_mem/regions",
+    "@pairs": "/proc/driver/nv_peer_mem/pairs",
     "@conf": "/etc/infiniband/nv_peer_mem.conf",
     "@kernel": "/proc/sys/kernel/osrelease",
     "@pci": PCI,

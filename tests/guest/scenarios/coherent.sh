@@ -19,7 +19,7 @@ done
 check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
 # Thirteen transfers between two registrations each, and the one that it was asked with.
 equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
-equal "and this is known of the pair" driver "$(statistic pairs | awk '{ print $NF }')"
+equal "and this is known of the pair" driver "$(map_types)"
 check "pinned: memory stays when freed" revoke --expect pinned
 with topology_denied 1 registers "pinned: no PCI topology is in the way" ok
 with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO

@@ -11,7 +11,7 @@ fresh() {
 }
 
 # known TEXT VERDICT: of the pair. asked_once TEXT: since the module was loaded.
-known() { equal "$text: $1" "$2" "$(statistic pairs | awk '{ print $NF }')"; }
+known() { equal "$text: $1" "$2" "$(map_types)"; }
 asked_once() { equal "$text: the driver was asked once" 1 "$(grown calls_nvidia_p2p_dma_map_pages)"; }
 
 for support in 1 0; do

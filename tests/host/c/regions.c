@@ -24,43 +24,6 @@ u64 nvpm_region_from(u64 number, struct nvpm_region *region)
 	return 0;
 }
 
-#ifdef NVPM_HAS_PROC_OPS
-#define OPEN proc_open
-#define READ proc_read
-#define SEEK proc_lseek
-#define CLOSE proc_release
-#else
-#define OPEN open
-#define READ read
-#define SEEK llseek
-#define CLOSE release
-#endif
-
-/* What the file has, line by line; @between comes behind the first registration. */
-static const char *content(void (*between)(void))
-{
-	static char text[8192];
-	struct file file = { 0 };
-	ssize_t len;
-	int lines;
-
-	text[0] = 0;
-	SAME(0, proc_file->ops->OPEN(NULL, &file));
-	for (lines = 0; lines < 20; lines++) {
-		char line[1024] = "";
-
-		len = proc_file->ops->READ(&file, line, sizeof(line) - 1, &file.pos);
-		if (!len)
-			break;
-		strcat(text, line);
-		if (lines == 1 && between)
-			between();
-	}
-	SAME(0, proc_file->ops->CLOSE(NULL, &file));
-	SAME(0, open_files);
-	return text;
-}
-
 #define HEAD "# process started age address length client state device name\n"
 
 static void create(void)
@@ -68,7 +31,7 @@ static void create(void)
 	static const char *const names[NVPM_CLIENTS] = { "nv_mem", "nv_mem_revocable", "nv_mem_fixed" };
 
 	SAME(0, nvpm_statistics_create(names));
-	SAME(0, nvpm_regions_create());
+	SAME(0, nvpm_lists_create());
 }
 
 static struct nvpm_region one(const char *name)
@@ -87,7 +50,7 @@ static struct nvpm_region one(const char *name)
 TEST(none)
 {
 	create();
-	SAME_TEXT(HEAD, content(NULL));
+	SAME_TEXT(HEAD, proc_content("regions", NULL));
 }
 
 TEST(one_that_is_mapped)
@@ -96,14 +59,14 @@ TEST(one_that_is_mapped)
 	regions[0].number = 3;
 	regions[0].region = one("python3");
 	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 10002:3b:14.3 python3\n",
-		  content(NULL));
+		  proc_content("regions", NULL));
 	regions[0].region.domain = 0;
 	regions[0].region.devfn = 0xff00;
 	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped 0000:ff:00.0 python3\n",
-		  content(NULL));
+		  proc_content("regions", NULL));
 	regions[0].region.domain = NVPM_NO_DEVICE;
 	SAME_TEXT(HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable mapped - python3\n",
-		  content(NULL));
+		  proc_content("regions", NULL));
 }
 
 TEST(each_state)
@@ -122,7 +85,7 @@ TEST(each_state)
 		snprintf(expected, sizeof(expected),
 			 HEAD "40 12345 5 0x7f0000001005 65526 nv_mem_revocable %s 10002:3b:14.3 a\n",
 			 names[state]);
-		SAME_TEXT(expected, content(NULL));
+		SAME_TEXT(expected, proc_content("regions", NULL));
 	}
 }
 
@@ -131,7 +94,7 @@ TEST(names_are_escaped)
 	create();
 	regions[0].number = 1;
 	regions[0].region = one("a b\\\n\x7f\xff!~");
-	TRUE(strstr(content(NULL), " a\\040b\\134\\012\\177\\377!~\n"));
+	TRUE(strstr(proc_content("regions", NULL), " a\\040b\\134\\012\\177\\377!~\n"));
 }
 
 static void another_comes_and_one_goes(void)
@@ -154,7 +117,7 @@ TEST(each_once_whatever_comes_and_goes)
 	regions[1].region = one("gone");
 	regions[2].number = 0x100000005;
 	regions[2].region = one("third");
-	text = content(another_comes_and_one_goes);
+	text = proc_content("regions", another_comes_and_one_goes);
 	TRUE(strstr(text, " first\n"));
 	TRUE(!strstr(text, " gone\n"));
 	TRUE(strstr(strstr(text, " third\n") + 1, " late\n"));
@@ -167,37 +130,13 @@ TEST(nobody_but_root)
 	struct file file = { 0 };
 
 	create();
-	SAME(0400, proc_file->mode);
+	SAME(0400, proc_find("regions")->mode);
 	/* Root in a container has the mode, but not the capability. */
 	faults.not_admin = true;
-	SAME(-EPERM, proc_file->ops->OPEN(NULL, &file));
+	SAME(-EPERM, proc_find("regions")->ops->PROC_OPEN(NULL, &file));
 	faults.not_admin = false;
 	faults.seq_open = true;
-	SAME(-ENOMEM, proc_file->ops->OPEN(NULL, &file));
+	SAME(-ENOMEM, proc_find("regions")->ops->PROC_OPEN(NULL, &file));
 	SAME(0, open_files);
-	TRUE(proc_file->ops->SEEK == seq_lseek);
-}
-
-TEST(comes_and_goes)
-{
-	create();
-	SAME_TEXT("driver/nv_peer_mem", proc_directory->name);
-	TRUE(!proc_directory->parent);
-	SAME_TEXT("regions", proc_file->name);
-	nvpm_regions_remove();
-	TRUE(!proc_file);
-	TRUE(!proc_directory);
-	SAME(0, nvpm_regions_create());
-	TRUE(proc_file);
-}
-
-TEST(nothing_stays_of_what_fails)
-{
-	faults.proc_mkdir = true;
-	SAME(-ENOMEM, nvpm_regions_create());
-	TRUE(!proc_file);
-	faults.proc_mkdir = false;
-	faults.proc_create = true;
-	SAME(-ENOMEM, nvpm_regions_create());
-	TRUE(!proc_directory);
+	TRUE(proc_find("regions")->ops->PROC_SEEK == seq_lseek);
 }

@@ -6,19 +6,6 @@
 #include "nvpm.h"
 #include "test.h"
 
-static int pairs;
-
-/* Rust's. */
-void nvpm_pairs_each(void *page)
-{
-	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xf0 };
-	struct pci_dev pci = { .dev = { .name = "0001:3b:14.3" } };
-	int i;
-
-	for (i = 0; i < pairs; i++)
-		nvpm_pair_line(page, uuid, &pci.dev, i ? "driver" : "direct");
-}
-
 static const char *const names[NVPM_CLIENTS] = { NULL, "nv_mem", "nv_mem_nc" };
 
 static struct attribute **attributes(void)
@@ -94,24 +81,6 @@ TEST(clients)
 	nvpm_statistics_remove();
 	SAME(0, nvpm_statistics_create(three));
 	SAME_TEXT("a persistent\nb revocable\nc persistent\n", content("clients"));
-}
-
-TEST(pairs_for_root_alone)
-{
-	SAME(0, nvpm_statistics_create(names));
-	SAME(0400, find("pairs")->mode);
-	SAME_TEXT("", content("pairs"));
-	pairs = 2;
-	SAME_TEXT("GPU-01020304-0506-0708-090a-0b0c0d0e0ff0 0001:3b:14.3 direct\n"
-		  "GPU-01020304-0506-0708-090a-0b0c0d0e0ff0 0001:3b:14.3 driver\n",
-		  content("pairs"));
-}
-
-TEST(more_pairs_than_a_page_has_room_for)
-{
-	SAME(0, nvpm_statistics_create(names));
-	pairs = 1000;
-	SAME(PAGE_SIZE - 1, strlen(content("pairs")));
 }
 
 TEST(how_it_was_compiled)

@@ -344,17 +344,17 @@ extern "C" fn nvpm_statistics_remove() {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_regions_create() -> i32 {
-    if world().faults.step.fails("there is no memory for regions") {
+extern "C" fn nvpm_lists_create() -> i32 {
+    if world().faults.step.fails("there is no memory for lists") {
         return -12;
     }
-    world().linux.files.create_regions();
+    world().linux.files.create_lists();
     0
 }
 
 #[no_mangle]
-extern "C" fn nvpm_regions_remove() {
-    world().linux.files.remove_regions();
+extern "C" fn nvpm_lists_remove() {
+    world().linux.files.remove_lists();
 }
 
 #[no_mangle]

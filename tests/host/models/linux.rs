@@ -118,7 +118,7 @@ pub(crate) fn assert_registry(who: &str) {
 #[derive(Default)]
 pub(crate) struct Files {
     names: Cell<Option<[Option<&'static CStr>; 3]>>,
-    regions: Cell<bool>,
+    lists: Cell<bool>,
 }
 
 impl Files {
@@ -135,20 +135,20 @@ impl Files {
     pub(crate) fn remove_statistics(&self) {
         may_sleep("removing statistics");
         assert_registry("statistics are read");
-        assert!(!self.regions.get(), "regions are read without names");
+        assert!(!self.lists.get(), "lists are read without names");
         assert!(self.names.take().is_some(), "removed, but not created");
     }
 
-    pub(crate) fn create_regions(&self) {
-        assert!(self.names.get().is_some(), "regions are read without names");
-        assert_registry("regions are read");
-        assert!(!self.regions.replace(true), "created twice");
+    pub(crate) fn create_lists(&self) {
+        assert!(self.names.get().is_some(), "lists are read without names");
+        assert_registry("lists are read");
+        assert!(!self.lists.replace(true), "created twice");
     }
 
-    pub(crate) fn remove_regions(&self) {
-        may_sleep("removing regions");
-        assert_registry("regions are read");
-        assert!(self.regions.replace(false), "removed, but not created");
+    pub(crate) fn remove_lists(&self) {
+        may_sleep("removing lists");
+        assert_registry("lists are read");
+        assert!(self.lists.replace(false), "removed, but not created");
     }
 }
 

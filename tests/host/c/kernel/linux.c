@@ -588,7 +588,8 @@ struct page *pfn_to_page(u64 pfn)
 
 /* ---- proc ---- */
 
-struct proc_dir_entry *proc_directory, *proc_file;
+struct proc_dir_entry *proc_directory;
+static struct proc_dir_entry *proc_files[2];
 int open_files;
 
 static struct proc_dir_entry *proc_new(const char *name, umode_t mode,
@@ -613,30 +614,70 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 	return proc_directory;
 }
 
+struct proc_dir_entry *proc_find(const char *name)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(proc_files); i++)
+		if (proc_files[i] && !strcmp(proc_files[i]->name, name))
+			return proc_files[i];
+	return NULL;
+}
+
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct file_ops *ops)
 {
+	int i = 0;
+
 	might_sleep();
-	TRUE(parent == proc_directory);
-	if (faults.proc_create)
+	TRUE(proc_directory && parent == proc_directory);
+	if (faults.proc_create && !strcmp(faults.proc_create, name))
 		return NULL;
-	TRUE(!proc_file);
-	proc_file = proc_new(name, mode, parent, ops);
-	return proc_file;
+	TRUE(!proc_find(name));
+	while (proc_files[i])
+		i++;
+	TRUE(i < ARRAY_SIZE(proc_files));
+	proc_files[i] = proc_new(name, mode, parent, ops);
+	return proc_files[i];
 }
 
+/* A directory goes with what is in it. */
 void proc_remove(struct proc_dir_entry *entry)
 {
+	int i;
+
 	might_sleep();
-	/* A directory goes with what is in it. */
-	if (entry && entry == proc_directory) {
-		proc_remove(proc_file);
-		proc_directory = NULL;
-	} else if (entry) {
-		TRUE(entry == proc_file);
-		proc_file = NULL;
+	if (!entry)
+		return;
+	TRUE(entry == proc_directory);
+	proc_directory = NULL;
+	for (i = 0; i < ARRAY_SIZE(proc_files); i++) {
+		free(proc_files[i]);
+		proc_files[i] = NULL;
 	}
 	free(entry);
+}
+
+const char *proc_content(const char *name, void (*between)(void))
+{
+	const struct file_ops *ops = proc_find(name)->ops;
+	static char text[16384];
+	struct file file = { 0 };
+	size_t len = 0;
+	int reads = 0;
+	ssize_t more;
+
+	SAME(0, ops->PROC_OPEN(NULL, &file));
+	while ((more = ops->PROC_READ(&file, text + len, sizeof(text) - 1 - len, &file.pos)) > 0) {
+		len += more;
+		if (++reads == 2 && between)
+			between();
+	}
+	SAME(0, more);
+	text[len] = 0;
+	SAME(0, ops->PROC_CLOSE(NULL, &file));
+	SAME(0, open_files);
+	return text;
 }
 
 int seq_open_private(struct file *file, const struct seq_operations *op, int size)
@@ -653,19 +694,44 @@ int seq_open_private(struct file *file, const struct seq_operations *op, int siz
 	return 0;
 }
 
-/* One line at a time: as many calls as that takes show the rest. */
-ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos)
+int single_open(struct file *file, int (*show)(struct seq_file *file, void *data), void *data)
 {
-	struct seq_file *seq = file->private_data;
-	void *line;
+	struct seq_file *seq;
 
-	seq->count = 0;
-	line = seq->op->start(seq, &seq->index);
+	if (faults.seq_open)
+		return -ENOMEM;
+	seq = calloc(1, sizeof(*seq));
+	seq->show = show;
+	seq->private = data;
+	file->private_data = seq;
+	open_files++;
+	return 0;
+}
+
+static void seq_next_line(struct seq_file *seq)
+{
+	void *line = seq->op->start(seq, &seq->index);
+
 	if (line) {
 		SAME(0, seq->op->show(seq, line));
 		line = seq->op->next(seq, line, &seq->index);
 	}
 	seq->op->stop(seq, line);
+}
+
+/*
+ * One line at a time: as many calls as that takes show the rest. What is shown at once
+ * comes at once.
+ */
+ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos)
+{
+	struct seq_file *seq = file->private_data;
+
+	seq->count = 0;
+	if (!seq->show)
+		seq_next_line(seq);
+	else if (!seq->index++)
+		SAME(0, seq->show(seq, seq->private));
 	TRUE(seq->count < size);
 	memcpy(to, seq->text, seq->count);
 	*pos += seq->count;
@@ -681,7 +747,19 @@ int seq_release_private(struct inode *inode, struct file *file)
 {
 	struct seq_file *seq = file->private_data;
 
+	TRUE(!seq->show);
 	free(seq->private);
+	free(seq);
+	open_files--;
+	return 0;
+}
+
+/* Not what the file is about. */
+int single_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *seq = file->private_data;
+
+	TRUE(seq->show);
 	free(seq);
 	open_files--;
 	return 0;

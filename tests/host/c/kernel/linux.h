@@ -45,7 +45,9 @@ extern unsigned long jiffies;
 /* For the tests: what fails next. Each is so until it is taken back. */
 extern struct faults {
 	bool dma, iova, iova_link, iova_sync, sg_alloc;
-	bool proc_mkdir, proc_create, seq_open, kobject_add;
+	bool proc_mkdir, seq_open, kobject_add;
+	/* Which file cannot be created. */
+	const char *proc_create;
 	bool not_admin, module_going;
 } faults;
 
@@ -406,6 +408,8 @@ struct seq_file {
 	size_t count;
 	loff_t index;
 	const struct seq_operations *op;
+	/* Of a file that is shown at once. */
+	int (*show)(struct seq_file *file, void *data);
 	void *private;
 };
 
@@ -421,6 +425,8 @@ int seq_open_private(struct file *file, const struct seq_operations *op, int siz
 ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos);
 loff_t seq_lseek(struct file *file, loff_t offset, int whence);
 int seq_release_private(struct inode *inode, struct file *file);
+int single_open(struct file *file, int (*show)(struct seq_file *file, void *data), void *data);
+int single_release(struct inode *inode, struct file *file);
 void seq_putc(struct seq_file *file, char byte);
 void seq_puts(struct seq_file *file, const char *text);
 void seq_printf(struct seq_file *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -433,6 +439,10 @@ struct proc_ops {
 	int (*proc_release)(struct inode *inode, struct file *file);
 };
 #define file_ops proc_ops
+#define PROC_OPEN proc_open
+#define PROC_READ proc_read
+#define PROC_SEEK proc_lseek
+#define PROC_CLOSE proc_release
 #else
 struct file_operations {
 	int (*open)(struct inode *inode, struct file *file);
@@ -441,6 +451,10 @@ struct file_operations {
 	int (*release)(struct inode *inode, struct file *file);
 };
 #define file_ops file_operations
+#define PROC_OPEN open
+#define PROC_READ read
+#define PROC_SEEK llseek
+#define PROC_CLOSE release
 #endif
 
 struct proc_dir_entry {
@@ -454,8 +468,11 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct file_ops *ops);
 void proc_remove(struct proc_dir_entry *entry);
-/* For the tests: the directory and the file that are there, if they are. */
-extern struct proc_dir_entry *proc_directory, *proc_file;
+/* For the tests: the directory that is there, if it is; and a file in it. */
+extern struct proc_dir_entry *proc_directory;
+struct proc_dir_entry *proc_find(const char *name);
+/* What a file has, as somebody reads it line by line; @between comes behind the second read. */
+const char *proc_content(const char *name, void (*between)(void));
 /* How many files of proc are open. */
 extern int open_files;
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The files of lists.c: each creates itself, and says whether it could. */
+#ifndef NVPM_LISTS_H
+#define NVPM_LISTS_H
+
+#include <linux/proc_fs.h>
+#include <linux/types.h>
+
+bool nvpm_regions_create(struct proc_dir_entry *directory);
+bool nvpm_pairs_create(struct proc_dir_entry *directory);
+
+#endif

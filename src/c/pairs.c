@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * /proc/driver/nv_peer_mem/pairs: a line for each pair of a GPU and a device that have met.
+ *
+ * A node with 8 GPUs and 16 devices has more of them than a page, and so a file in sysfs,
+ * has room for. All lines come from one look at the table.
+ */
+#include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/fs.h>
+#include <linux/pci.h>
+#include <linux/seq_file.h>
+
+#include "compat.h"
+#include "lists.h"
+#include "nvpm.h"
+
+void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type)
+{
+	seq_printf(file, "GPU-%pUb %s %s\n", uuid, pci_name(to_pci_dev(dev)), map_type);
+}
+
+static int nvpm_pairs_show(struct seq_file *file, void *unused)
+{
+	seq_puts(file, "# gpu device map_type\n");
+	nvpm_pairs_each(file);
+	return 0;
+}
+
+static int nvpm_pairs_open(struct inode *inode, struct file *file)
+{
+	/* Of whoever uses the GPUs: not for containers. */
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return single_open(file, nvpm_pairs_show, NULL);
+}
+
+NVPM_PROC_FILE(nvpm_pairs_file, nvpm_pairs_open, single_release);
+
+bool nvpm_pairs_create(struct proc_dir_entry *directory)
+{
+	return proc_create("pairs", 0400, directory, &nvpm_pairs_file);
+}
