@@ -154,28 +154,18 @@ def run(*words: str | Path) -> str:
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-class Registration:
-    """GPU memory without bytes behind it, and a file of the core's to register it with."""
+class Umem:
+    """A file of the core's, to register memory with."""
 
-    # The file of the GPU.
-    gpu: int
-
-    def __init__(self, mode: str, size: int) -> None:
+    def __init__(self, mode: str, address: int, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
-        # At an address that suits pages of up to 2 MiB, as those of a GPU's large allocations do.
-        self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         # As for what the hardware owns, queues and doorbells; or as for memory regions, which it
         # could give up. Of nvidia-peermem that chooses the client.
         kind = "fixed" if mode == "persistent" else "revocable"
-        self.words = f"{self.address} {size} {kind}"
+        self.words = f"{address} {size} {kind}"
 
-    def __enter__(self) -> "Registration":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         os.close(self.file)
-        self.memory.close()
 
     def command(self, text: str) -> None:
         os.write(self.file, text.encode())
@@ -189,6 +179,26 @@ class Registration:
     def outcome(self) -> Figures:
         lines = os.pread(self.file, 4096, 0).decode().splitlines()
         return {name: int(number) for name, number in map(str.split, lines)}
+
+
+class Registration(Umem):
+    """GPU memory without bytes behind it, to be registered as a whole."""
+
+    # The file of the GPU.
+    gpu: int
+
+    def __init__(self, mode: str, size: int) -> None:
+        # At an address that suits pages of up to 2 MiB, as those of a GPU's large allocations do.
+        self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        super().__init__(mode, self.address, size)
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+        self.memory.close()
 
 
 def clocks() -> Counter[str]:
@@ -419,8 +429,12 @@ def want(subject: Subject) -> tuple[str, str, str]:
     return subject.module, subject.mode, apart
 
 
-def main(job: str, *sizes: str) -> None:
+def open_gpu() -> None:
     Registration.gpu = os.open("/dev/nvidia-lab", os.O_RDWR)
+
+
+def main(job: str, *sizes: str) -> None:
+    open_gpu()
     subjects = plan(job, [int(size) for size in sizes])
     # The module is loaded once for all that does not want it otherwise.
     for (name, mode, apart), those in groupby(subjects, want):

@@ -123,7 +123,7 @@ check_preload_built() {
 
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/guest/bench.py tests/guest/cuda)
+	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy

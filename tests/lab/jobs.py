@@ -7,7 +7,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from cache import CACHE, TOP, Wrong, locked, named, say
@@ -29,6 +29,16 @@ def headers(scenario: str) -> dict[str, str]:
     text = (TOP / f"tests/guest/scenarios/{scenario}.sh").read_text(encoding="utf-8")
     comment = re.match("(#.*\n)*", text)
     return dict(re.findall(r"^# ([A-Z]\w*): (.*)", comment[0] if comment else "", re.MULTILINE))
+
+
+def options_for(scenarios: Iterable[str], usual: Options) -> Options:
+    """What the scenarios of a guest say of it, beside what is usual. Where time counts
+    instructions, none passes while all processors wait: for scenarios that sleep, or measure."""
+    found: dict[str, str] = {}
+    for name in scenarios:
+        found |= headers(name)
+    clock = "instructions" if "Clock" in found else usual.clock
+    return replace(usual, clock=clock, cards=int(found.get("Cards", "0")))
 
 
 def nothing() -> Iterable[str]:
@@ -143,10 +153,7 @@ class Job:
         guest.forget()
 
     def run_guest(self) -> None:
-        # Where time counts instructions, none passes while all processors wait: for scenarios that
-        # sleep.
-        if any("Clock" in headers(name) for name in self.runs):
-            self.options = Options(clock="instructions")
+        self.options = options_for(self.runs, self.options)
         made = self.made("guest", self.machine, *self.layers)
         guest = Guest(self.name, made, self.runs, self.guest_words(), self.options)
         self.run_in(guest, guest.scenarios)

@@ -31,7 +31,7 @@ PLACES = {
 TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
 
 # What the comment of a scenario may say.
-HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions"}
+HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions", "Cards": "[0-9]+"}
 
 
 def names_of(functions: Iterable[str], prefix: str) -> set[str]:

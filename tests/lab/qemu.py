@@ -2,6 +2,7 @@
 """How a guest is emulated: QEMU's command line, and the words for the kernel in it."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,12 +28,14 @@ QUIET = "loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 
 
 @dataclass(frozen=True)
 class Options:
-    """How a guest runs; its clock is the host's or counts `instructions`."""
+    """How a guest runs; its clock is the host's or counts `instructions`. More network cards, that
+    are connected to nothing."""
 
     cpus: int = 2
     threads: str = THREADS
     clock: str = "host"
     timeout: int = TIMEOUT
+    cards: int = 0
 
 
 USUAL = Options()
@@ -140,6 +143,13 @@ def devices(run: Path, network: Network) -> list[str]:
     ]
 
 
+def more_cards(number: int) -> Iterator[str]:
+    """Behind a bridge each: the first bus has not so many slots."""
+    for card in range(number):
+        yield from ("-device", f"pcie-root-port,id=bridge{card},chassis={card + 2}")
+        yield from ("-device", f"e1000e,bus=bridge{card}")
+
+
 def command(
     layers: Layers, kernel: Bootable, run: Path, network: Network, options: Options, words: str
 ) -> list[str]:
@@ -156,4 +166,5 @@ def command(
         *computer.devices,
         *disk(run),
         *devices(run, network),
+        *more_cards(options.cards),
     ]

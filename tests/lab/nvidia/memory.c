@@ -259,13 +259,16 @@ void sim_object_bury(struct sim_object *object)
 	sim_evict(sim_knob(quarantine_max));
 }
 
-/* A reference to what goes by this address, or else to the last that went by it. */
+/*
+ * A reference to what goes by this address, or else to the last that went by it. Who has
+ * many objects mostly asks for one of the latest.
+ */
 struct sim_object *sim_object_find(const void *key, bool mapping)
 {
 	struct sim_object *object;
 
 	guard(mutex)(&sim_gpu.lock);
-	list_for_each_entry(object, &sim_gpu.live, node)
+	list_for_each_entry_reverse(object, &sim_gpu.live, node)
 		if (object->key == key && object->mapping == mapping)
 			goto found;
 	list_for_each_entry_reverse(object, &sim_gpu.dead, node)

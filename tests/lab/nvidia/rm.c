@@ -54,9 +54,12 @@ static NV_STATUS sim_uuid_new(NvU8 **uuid)
 	NV_STATUS status = os_alloc_mem((void **)uuid, NVIDIA_P2P_GPU_UUID_LEN);
 	int i;
 
-	for (i = 0; status == NV_OK && i < NVIDIA_P2P_GPU_UUID_LEN; i++)
+	if (status != NV_OK)
+		return status;
+	for (i = 0; i < NVIDIA_P2P_GPU_UUID_LEN; i++)
 		(*uuid)[i] = 0xa0 + i;
-	return status;
+	(*uuid)[0] += sim_knob(gpu);
+	return NV_OK;
 }
 
 /* Who has a GPU holds it: its driver must not let go of it. */

@@ -129,7 +129,7 @@
 	name(page_table_version), name(page_size), name(dma_mapping_version),	\
 	name(dma_entries_short), name(dma_contiguous), name(topology_denied),	\
 	name(remap_peer_mmio), name(bus_offset), name(coherent), name(costs),	\
-	name(delisted), name(seed)						\
+	name(delisted), name(gpu), name(seed)					\
 }
 
 SIM_ENUM(sim_layout, SIM_LAYOUTS, SIM_ID);

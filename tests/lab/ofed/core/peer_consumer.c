@@ -11,6 +11,7 @@
  *                                  does for what its hardware owns: queues,
  *                                  doorbells, DevX.
  *   deregister
+ *   device N                       the Nth RDMA device, instead of the first
  *   repeat ADDRESS LENGTH WAY N    both, N times
  *
  * and what is read is the outcome, "name number" on each line: ticks of
@@ -80,6 +81,17 @@ static void peer_consumer_end(struct peer_consumer *c)
 	c->deregister_ticks += get_cycles() - began;
 }
 
+static int peer_consumer_choose(struct peer_consumer *c, u32 index)
+{
+	struct ib_device *device = ib_device_get_by_index(&init_net, index);
+
+	if (!device)
+		return -ENODEV;
+	ib_device_put(c->device);
+	c->device = device;
+	return 0;
+}
+
 static int peer_consumer_obey(struct peer_consumer *c, const char *text)
 {
 	unsigned int cycles, words;
@@ -87,8 +99,11 @@ static int peer_consumer_obey(struct peer_consumer *c, const char *text)
 	char verb[16], way[16];
 	size_t length;
 	bool repeat;
+	u32 index;
 	int err;
 
+	if (!c->umem && sscanf(text, "device %u", &index) == 1)
+		return peer_consumer_choose(c, index);
 	words = sscanf(text, "%15s %lu %zu %15s %u", verb, &address, &length, way, &cycles);
 	if (words == 1 && c->umem && !strcmp(verb, "deregister")) {
 		peer_consumer_end(c);

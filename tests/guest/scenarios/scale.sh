@@ -1,0 +1,61 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Shows: a registration costs the same beside ten others and beside a hundred thousand
+# Clock: instructions, which is what costs are counted in
+# Cards: 16
+#
+# What is measured, and what came of it, is in ../../../docs/performance/scale.md.
+
+# As few doubles as can be, as in bench.sh, and a device on each card.
+load_gpu own_dma=0
+modprobe -a e1000e ib_uverbs rdma_rxe
+devices=0
+for card in /sys/bus/pci/drivers/e1000e/*/net/*; do
+	rdma link add "rxe$devices" type rxe netdev "${card##*/}"
+	devices=$((devices + 1))
+done
+equal "RDMA devices" 17 "$devices"
+echo 0 >"$NVIDIA/verify"
+echo 0 >"$NVIDIA/quarantine_max"
+echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
+echo light 1 >"$CORE/switch"
+ulimit -n 200000
+
+# figure NAME LINE: of a measurement.
+figure() { awk -v name="$1" -v line="$2" 'NR == line { for (i = 1; i < NF; i += 2) if ($i == name) print $(i + 1) }' /tmp/scale; }
+
+# measure WORD...: prints the measurements, too.
+measure() {
+	python3 -B /lab/scale.py "$@" >/tmp/scale
+	while read -r line; do say "$* $line"; done </tmp/scale
+}
+
+# flat TEXT NAME: that costs in the last measurement at most a tenth more than in the first.
+flat() {
+	local first last
+	first=$(figure "$2" 1)
+	last=$(figure "$2" "$(wc -l </tmp/scale)")
+	check "$1, $2: $first, and $last" test $((10 * last)) -le $((11 * first))
+}
+
+for support in 1 0; do
+	if [ "$support" = 1 ]; then mode=persistent; else mode=revocable; fi
+	load_module "persistent_api_support=$support"
+	for number in 1 8; do
+		measure beside "$mode" "$number" 10 1000 100000
+		for name in register deregister free; do
+			flat "$mode, $number devices" "$name"
+		done
+		equal "$mode, $number devices: all are listed" 100000 "$(figure lines 3)"
+	done
+	unload_module
+done
+
+load_module
+measure pairs 8 16
+for name in register deregister; do
+	flat "pairs" "$name"
+done
+equal "each pair is listed" $((8 * 16)) "$(map_types | wc -l)"
+measure cards persistent 8
+unload_module
