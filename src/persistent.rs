@@ -37,27 +37,25 @@ impl Client for Persistent {
     }
 
     fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
-        let table = in_call(number, |kept, range| map(kept, device, range))?;
-        number.look(|record| record.set_device(device));
-        Ok(table)
+        let (mut kept, range) = take(number).ok_or(EINVAL)?;
+        let table = map(&mut kept, device, &range);
+        put(number, kept, table.is_ok().then_some(device));
+        table
     }
 
     fn dma_unmap(number: RegistrationNumber) {
-        let unmapped = in_call(number, |Kept { pin, mapping }, _| {
-            if let Some(mapping) = mapping {
-                mapping.unmap();
-                pin.unmap();
-            }
-            Ok(())
-        });
-        // Nothing is mapped.
-        let _ = unmapped;
+        let Some((mut kept, _)) = take(number) else {
+            return;
+        };
+        if let Some(mapping) = &mut kept.mapping {
+            mapping.unmap();
+            kept.pin.unmap();
+        }
+        put(number, kept, None);
     }
 
-    fn release(number: RegistrationNumber) {
-        let kept = take(number);
-        drop(kept);
-    }
+    /// What is kept goes with the record.
+    fn release(_: RegistrationNumber) {}
 }
 
 /// The same for the core's last question. Either all others have declined, or the memory is for something
@@ -96,7 +94,7 @@ fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Res
         Err(PinError::Failed(error)) => return Err(error),
     };
     let kept = Kept { mapping: None, pin };
-    put(number, kept);
+    put(number, kept, None);
     Ok(true)
 }
 
@@ -113,22 +111,16 @@ fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
         .flatten()
 }
 
-/// Puts it back.
-fn put(number: RegistrationNumber, kept: Kept) {
-    let before = number.look(|record| record.phase.advance(|phase| (Phase::Kept(kept), phase)));
+/// Puts it back, and tells which device can reach the memory from now on.
+fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
+    let before = number.look(|record| {
+        if let Some(device) = device {
+            record.set_device(device);
+        }
+        record.phase.advance(|phase| (Phase::Kept(kept), phase))
+    });
     // Nothing is in it; without the record, the pin would end here.
     drop(before);
-}
-
-/// Does `work` with what is kept.
-fn in_call<R>(
-    number: RegistrationNumber,
-    work: impl FnOnce(&mut Kept, &Range) -> Result<R>,
-) -> Result<R> {
-    let (mut kept, range) = take(number).ok_or(EINVAL)?;
-    let result = work(&mut kept, &range);
-    put(number, kept);
-    result
 }
 
 fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {

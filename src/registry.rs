@@ -2,10 +2,10 @@
 
 //! The table of registrations: one record each, with all that there is of it.
 //!
-//! The key is a number that is never used again, not even after the module was unloaded and loaded anew
-//! (`callback/callback.c` counts). The core gets it as the registration's context, and the driver passes it
-//! to the free callback: whoever is late finds no record, where a pointer would lead to freed memory.
-//! A reader of `/proc/driver/nv_peer_mem/regions` continues after the last number that it has seen.
+//! A registration has a number that is never used again, not even after the module was unloaded and loaded
+//! anew (`callback/callback.c` counts). The core gets it as the registration's context, and the driver passes
+//! it to the free callback: whoever is late finds no record, where a pointer would lead to freed memory.
+//! A reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that it has seen.
 
 use core::mem;
 
@@ -96,7 +96,7 @@ impl Registry {
 
     /// Removes a record. The result is to be dropped without a lock.
     fn remove(&mut self, number: RegistrationNumber) -> Option<Removed> {
-        let (_, record) = self.records.remove_node(&number.0)?.to_key_value();
+        let (_, record) = self.records.remove_node(&number.key())?.to_key_value();
         let uid = record.process.uid();
         if matches!(record.phase, Phase::Orphan) {
             self.users.freed(uid, record.range.pages());
@@ -139,12 +139,19 @@ impl RegistrationNumber {
         self.0
     }
 
+    /// The record's key, which does not look negative either. Keys of numbers that follow each other are far
+    /// apart, so that the tree grows evenly: in the numbers' own order each new record would come to its end,
+    /// which is twice as deep as the rest.
+    fn key(self) -> u64 {
+        self.0.reverse_bits() >> 1
+    }
+
     /// Looks at the record, if the registration exists; or changes what nobody waits for.
     pub(crate) fn look<R>(self, look: impl FnOnce(&mut Record) -> R) -> Option<R> {
         // If there is no record, what `look` has taken along is dropped at the end, without the lock.
         let mut look = Some(look);
         let seen = REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.0)?;
+            let record = registry.records.get_mut(&self.key())?;
             look.take().map(|look| look(record))
         });
         seen.flatten()
@@ -203,7 +210,7 @@ impl RegistrationNumber {
         let mut node = None;
         loop {
             let counted = REGISTRY.with(|registry| {
-                let Some(record) = registry.records.get_mut(&self.0) else {
+                let Some(record) = registry.records.get_mut(&self.key()) else {
                     return Some(false);
                 };
                 let added = registry.users.add(uid, &mut node)?;
@@ -220,7 +227,7 @@ impl RegistrationNumber {
     /// The registration ends, and its pages stay pinned until the callback comes, unless it has come.
     pub(crate) fn orphan(self) {
         REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.0)?;
+            let record = registry.records.get_mut(&self.key())?;
             if matches!(record.phase, Phase::Unpinning) {
                 record.phase = Phase::Orphan;
                 registry
@@ -269,11 +276,11 @@ impl Registration {
             comm: current_comm(),
         };
         // SAFETY: Callable from any context.
-        let number = unsafe { abi::nvpm_callback_number() };
-        let node = RBTreeNode::new(number, record, GFP_KERNEL)?;
+        let number = RegistrationNumber(unsafe { abi::nvpm_callback_number() });
+        let node = RBTreeNode::new(number.key(), record, GFP_KERNEL)?;
         REGISTRY.with(|registry| registry.records.insert(node));
         Ok(Self {
-            number: RegistrationNumber(number),
+            number,
             _module: module,
         })
     }
@@ -305,7 +312,7 @@ impl Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         let removed = REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.number.0)?;
+            let record = registry.records.get_mut(&self.number.key())?;
             match record.phase {
                 Phase::Orphan => None,
                 _ => registry.remove(self.number),
@@ -315,23 +322,23 @@ impl Drop for Registration {
     }
 }
 
-/// Copies what the file shows of the first registration whose number is not below `number`, and returns
-/// that registration's number; 0 if there is none.
+/// Copies what the file shows of the first registration whose key is not below `key`, and returns that
+/// registration's key; 0 if there is none.
 ///
 /// # Safety
 ///
 /// `line` must be valid for writing.
 #[no_mangle]
-pub(crate) unsafe extern "C" fn nvpm_region_from(number: u64, line: *mut abi::nvpm_region) -> u64 {
+pub(crate) unsafe extern "C" fn nvpm_region_from(key: u64, line: *mut abi::nvpm_region) -> u64 {
     let found = REGISTRY.with(|registry| {
-        let cursor = registry.records.cursor_lower_bound(&number)?;
-        let (&number, record) = cursor.current();
-        Some((number, record.line()))
+        let cursor = registry.records.cursor_lower_bound(&key)?;
+        let (&key, record) = cursor.current();
+        Some((key, record.line()))
     });
-    let Some((number, found)) = found.flatten() else {
+    let Some((key, found)) = found.flatten() else {
         return 0;
     };
     // SAFETY: By this function's requirement.
     unsafe { *line = found };
-    number
+    key
 }

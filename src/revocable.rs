@@ -68,7 +68,7 @@ impl Client for Revocable {
             }
             Ok((pin, Err(error))) => {
                 number.change(|record| record.phase = Phase::Unpinning);
-                unpin(pin, number);
+                unpin(pin, number, range, Process::current());
                 Err(error)
             }
             Err(PinError::NotGpuMemory) => Ok(false),
@@ -98,15 +98,18 @@ impl Client for Revocable {
             );
             return Err(eopnotsupp());
         }
-        let range = number.look(|record| record.range()).ok_or(EINVAL)?;
-        let memory = advance(number, |phase| match phase {
-            Phase::Bound {
-                context,
-                pin,
-                memory,
-            } => (Phase::Mapping { context, pin }, Ok(memory)),
-            other => other.refuse(),
-        })?;
+        let begun = number.change(|record| {
+            let range = record.range();
+            record.phase.advance(|phase| match phase {
+                Phase::Bound {
+                    context,
+                    pin,
+                    memory,
+                } => (Phase::Mapping { context, pin }, Ok((memory, range))),
+                other => other.refuse(),
+            })
+        });
+        let (memory, range) = begun.unwrap_or(Err(EINVAL))?;
         if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
             pr_warn_ratelimited!(
                 "only the NVIDIA driver can map this GPU's memory for this RDMA device, and its mappings cannot be revoked{}\n",
@@ -148,10 +151,16 @@ impl Client for Revocable {
             Phase::Revoking { thread: own, .. } if *own == thread => Some(None),
             // The core still uses its record of this registration, and the callback the device.
             Phase::Revoking { .. } => None,
-            _ => Some(Some(mem::replace(&mut record.phase, Phase::Unpinning))),
+            _ => {
+                let phase = mem::replace(&mut record.phase, Phase::Unpinning);
+                Some(Some((phase, record.range(), record.process())))
+            }
         });
-        if let Some(pin) = left.flatten().and_then(Phase::into_pin) {
-            unpin(pin, number);
+        let Some((phase, range, process)) = left.flatten() else {
+            return;
+        };
+        if let Some(pin) = phase.into_pin() {
+            unpin(pin, number, &range, process);
         }
     }
 }
@@ -205,11 +214,8 @@ fn end_mapping(
 }
 
 /// Unpins, in the phase `Unpinning`, unless the driver takes the pages back meanwhile. If it would not find
-/// the pin, or reports an error, the registration becomes an orphan.
-fn unpin(pin: RevocablePin, number: RegistrationNumber) {
-    let Some((range, process)) = number.look(|record| (record.range(), record.process())) else {
-        return;
-    };
+/// the pin, or reports an error, the registration becomes an orphan. `process` has pinned `range`.
+fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: Process) {
     // The driver looks a pin up by process. Called from another process it finds nothing, and returns
     // 0. The same can happen in a process that exits, whose objects in the driver may be gone: the
     // driver then frees its memory, with a callback.
@@ -217,7 +223,7 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber) {
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
         || number.look(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
-    if !is_found || !pin.put(&range, is_revoked) {
+    if !is_found || !pin.put(range, is_revoked) {
         number.orphan();
     }
 }

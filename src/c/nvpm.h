@@ -173,8 +173,8 @@ struct nvpm_region {
 	u8 comm[16];
 };
 
-/* Rust's: the first registration with a number of @number or above, and its number; 0 for none. */
-u64 nvpm_region_from(u64 number, struct nvpm_region *region);
+/* Rust's: the first registration with a key of @key or above, and its key; 0 for none. */
+u64 nvpm_region_from(u64 key, struct nvpm_region *region);
 
 /* pairs.c. Rust's: calls nvpm_pair_line() for each pair whose map type is known. */
 void nvpm_pairs_each(void *file);

@@ -14,17 +14,17 @@
 #include "nvpm.h"
 
 /*
- * The position in the file is the number of a registration. Numbers only grow, so
- * a reader that goes on behind the last one that it has seen shows each registration
- * that exists throughout exactly once. It takes Rust's lock for one registration at a time.
+ * The position in the file is the key of a registration, which no other ever has. So a
+ * reader that goes on behind the last one that it has seen shows each registration that
+ * exists throughout exactly once. It takes Rust's lock for one registration at a time.
  */
 static void *nvpm_regions_from(struct seq_file *file, loff_t *pos)
 {
-	u64 number = nvpm_region_from(*pos, file->private);
+	u64 key = nvpm_region_from(*pos, file->private);
 
-	if (!number)
+	if (!key)
 		return NULL;
-	*pos = number;
+	*pos = key;
 	return file->private;
 }
 
