@@ -16,7 +16,7 @@ cd /tmp/copy
 
 check_rustfmt() {
 	rustfmt --check src/main.rs
-	for crate in preload tests/host tests/guest/gpuverbs examples/rust; do
+	for crate in preload tests/host tests/host/fuzz tests/host/fuzz/loom tests/guest/gpuverbs examples/rust; do
 		(cd "$crate" && cargo fmt --check)
 	done
 }
@@ -309,6 +309,21 @@ check_arithmetic() {
 	else
 		echo "note not watched by Miri, which this rustc does not have"
 	fi
+}
+
+# Histories and numbers that a fuzzer makes up: a fixed number of them, or those that were asked for.
+check_fuzz() {
+	in_host
+	cd fuzz
+	rm -f Cargo.lock
+	if [ -n "${TESTS:-}" ]; then
+		local words
+		read -ra words <<<"$TESTS"
+		./run "${words[@]}"
+		return
+	fi
+	cargo clippy -- -D warnings
+	./run corpus
 }
 
 # Each is killed by the test that it names.

@@ -28,7 +28,7 @@ PLACES = {
 }
 
 # Checks of which one test can be run: `tests/run host models::freed`.
-TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "mutants"}
+TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "fuzz", "mutants"}
 
 # What the comment of a scenario may say.
 HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions", "Cards": "[0-9]+"}

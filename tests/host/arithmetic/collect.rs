@@ -9,7 +9,7 @@ use crate::{
     units::{collected, each_list, places, put_together},
 };
 
-fn check(addresses: &[u64], page: u64) {
+pub(crate) fn check(addresses: &[u64], page: u64) {
     let found = collected(addresses, page);
     let units: Vec<u128> = addresses.iter().copied().map(u128::from).collect();
     let expected = put_together(&units, page, u64::MAX);

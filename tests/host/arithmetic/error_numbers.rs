@@ -5,7 +5,7 @@
 use crate::abi;
 
 /// Whatever comes in, what goes out to a user is 0 or an error number that user space knows.
-fn check(ret: i32) {
+pub(crate) fn check(ret: i32) {
     let answer = abi::check(ret);
     let expected = match ret {
         -511..=0 => ret,

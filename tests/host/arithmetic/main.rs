@@ -5,7 +5,10 @@
 //!
 //! What is small is tried in full, what is large at random: each run has another seed and says
 //! which if it fails, and `HOST_SEED=... tests/run host` repeats it.
-#![cfg(test)]
+//!
+//! `../fuzz` compiles the same, for numbers that a fuzzer makes up.
+#![cfg(any(test, nvpm_fuzz))]
+#![cfg_attr(nvpm_fuzz, no_main, allow(unused_imports))]
 #![allow(dead_code)]
 
 extern crate self as kernel;
@@ -17,6 +20,9 @@ pub mod error;
 #[path = "../../../src/extents.rs"]
 mod extents;
 
+#[cfg(nvpm_fuzz)]
+#[path = "../fuzz/arithmetic.rs"]
+mod fuzz;
 mod random;
 mod units;
 

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Most GPU pages of a registration here.
-const MOST: usize = 40;
+pub(crate) const MOST: usize = 40;
 
 /// Where the bus has `count` pages: from `place` on, in GPU pages, each right behind the one before, or
 /// not. The last one may end where the bus ends.
@@ -27,7 +27,40 @@ fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64
     pages.iter().map(|page| page.wrapping_add(shift)).collect()
 }
 
+/// What somebody registers, and where that is.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Address and length.
+    pub(crate) user: (u64, u64),
+    /// The page of the kernel.
+    pub(crate) page: u64,
+    /// The most bytes of a segment that the device says it takes.
+    pub(crate) limit: u32,
+    /// See [`bus`].
+    pub(crate) place: u64,
+    pub(crate) neighbours: Vec<bool>,
+    pub(crate) to_the_end: bool,
+}
+
 /// Checks the segments page by page of the kernel.
+pub(crate) fn check(case: &Case) {
+    let Case { user, page, .. } = *case;
+    let range = Range::new(user.0, user.1).expect("it is small");
+    let pages = range.pages().into();
+    let addresses = bus(pages, case.place, &case.neighbours, case.to_the_end);
+    let window = range
+        .window(page)
+        .expect("the page is not larger than the GPU's");
+    let longest = longest_segment(case.limit, page);
+    let found = cut(&collected(&addresses, GPU_PAGE), window, longest);
+
+    let gpu_pages = addresses.iter().map(|&start| extent(start, GPU_PAGE));
+    let all: Vec<_> = gpu_pages.collect();
+    let pages = take_apart(&all, page);
+    let all = put_together(&pages, page, longest.into());
+    assert_eq!(found, trim(&all, window), "{case:?}");
+}
+
 #[test]
 fn registrations() {
     let addresses = of_any_size().prop_map(|address| address >> 1);
@@ -42,19 +75,15 @@ fn registrations() {
     let place = (1..1_u64 << 40, vec(any::<bool>(), MOST + 1), any::<bool>());
     random::check(3_000, (user, sizes, place), |(user, sizes, place)| {
         let (page, limit) = sizes;
-        let range = Range::new(user.0, user.1).expect("it is small");
-        let addresses = bus(range.pages().into(), place.0, &place.1, place.2);
-        let window = range
-            .window(page)
-            .expect("the page is not larger than the GPU's");
-        let longest = longest_segment(limit, page);
-        let found = cut(&collected(&addresses, GPU_PAGE), window, longest);
-
-        let gpu_pages = addresses.iter().map(|&start| extent(start, GPU_PAGE));
-        let all: Vec<_> = gpu_pages.collect();
-        let pages = take_apart(&all, page);
-        let all = put_together(&pages, page, longest.into());
-        assert_eq!(found, trim(&all, window));
+        let (place, neighbours, to_the_end) = place;
+        check(&Case {
+            user,
+            page,
+            limit,
+            place,
+            neighbours,
+            to_the_end,
+        });
     });
 }
 

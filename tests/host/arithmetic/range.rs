@@ -28,7 +28,7 @@ fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
 }
 
 /// Checks the range and all windows of it, and returns whether there is a range at all.
-fn check(address: u64, len: u64) -> bool {
+pub(crate) fn check(address: u64, len: u64) -> bool {
     let what = format!("{len:#x} bytes at {address:#x}");
     let range = Range::new(address, len);
     let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned())));

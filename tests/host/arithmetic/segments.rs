@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Checks the segments of `bytes` in `window` byte by byte.
-fn check(bytes: &[u128], window: Extent, longest: u32) {
+pub(crate) fn check(bytes: &[u128], window: Extent, longest: u32) {
     let mut extents = put_together(bytes, 1, u64::MAX);
     // An extent without bytes neither ends the list nor adds to it.
     extents.insert(extents.len() / 2, extent(77, 0));
@@ -44,7 +44,7 @@ fn every_window_of_every_short_list() {
     assert!(checked > 1_000_000);
 }
 
-fn check_longest(limit: u32, page: u64) {
+pub(crate) fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
     // An extent is cut into pieces of it: each begins as round as the extent, or as the piece is long.

@@ -28,8 +28,8 @@ pub(crate) struct Device {
     pub(crate) pci: bool,
     pub(crate) can_invalidate: bool,
     pub(crate) direct: bool,
-    /// More than one registration is for it.
-    pub(crate) shared: bool,
+    /// How many registrations are for it.
+    pub(crate) registrations: Cell<u32>,
     pub(crate) max_segment: u32,
     pub(crate) references: Cell<i32>,
     pub(crate) removed: Cell<bool>,

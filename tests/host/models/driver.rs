@@ -67,6 +67,8 @@ struct Pin {
     address: u64,
     /// What to call when the memory is freed; a pin without it outlives the memory.
     callback: Option<(FreeCallback, *mut c_void)>,
+    /// The driver has failed to unpin it, so nobody will.
+    lost: Cell<bool>,
 }
 
 /// The C structure comes first: a pointer to it is one to this.
@@ -195,11 +197,16 @@ impl Driver {
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // It has taken memory for each of the pages by now.
         self.longest.set(self.longest.get().max(len));
+        self.find(task().process, address, len)
+    }
+
+    /// The allocation that a process may pin there, or the driver's answer.
+    pub(crate) fn find(&self, process: i32, address: u64, len: u64) -> Result<usize, i32> {
         let allocations = self.allocations.borrow();
         let mut found = (0..allocations.len()).filter(|&at| {
             let one = &allocations[at];
             let end = one.address + one.pages * GPU_PAGE;
-            one.process == Some(task().process)
+            one.process == Some(process)
                 && !one.freed
                 && one.address <= address
                 && address + len <= end
@@ -213,6 +220,23 @@ impl Driver {
             0 => Ok(at),
             errno => Err(errno),
         }
+    }
+
+    /// How many objects have memory at `address`.
+    pub(crate) fn objects(&self, address: u64) -> usize {
+        let allocations = self.allocations.borrow();
+        let there = |one: &&Allocation| one.address == address && !one.freed;
+        allocations.iter().filter(there).count()
+    }
+
+    /// The GPU of an allocation.
+    pub(crate) fn gpu(&self, allocation: usize) -> u8 {
+        self.allocations.borrow()[allocation].gpu
+    }
+
+    /// Whether an allocation has been freed.
+    pub(crate) fn is_freed(&self, allocation: usize) -> bool {
+        self.allocations.borrow()[allocation].freed
     }
 
     /// Pins memory until it is freed or put.
@@ -304,6 +328,7 @@ impl Driver {
             table,
             address,
             callback,
+            lost: Cell::new(false),
         });
         table
     }
@@ -371,6 +396,9 @@ impl Driver {
     ) -> i32 {
         may_sleep("unpinning");
         if world().faults.put.fails("the driver cannot unpin") {
+            let pins = self.pins.borrow();
+            let one = pins.iter().find(|pin| pin.table == table && mine(pin));
+            one.inspect(|pin| pin.lost.set(pin.callback.is_none()));
             return ENOMEM;
         }
         let _api = self.enter("unpinning");
@@ -424,7 +452,10 @@ impl Driver {
             if let Some(offset) = world().faults.bus_offset.get() {
                 let address = page.physical_address + offset;
                 let dma = &world().linux.dma;
-                assert!(dma.map_at(device, address, page.physical_address, GPU_PAGE));
+                if !dma.map_at(device, address, page.physical_address, GPU_PAGE) {
+                    unmap_all(device, &addresses);
+                    return EIO;
+                }
                 addresses.push(address);
                 continue;
             }
@@ -503,6 +534,12 @@ impl Driver {
         self.mappings.borrow().iter().any(|one| one.alive)
     }
 
+    /// The same for that device.
+    pub(crate) fn maps_for(&self, device: usize) -> bool {
+        let mappings = self.mappings.borrow();
+        mappings.iter().any(|one| one.alive && one.device == device)
+    }
+
     /// The most bytes that it was asked for at a time.
     pub(crate) fn longest(&self) -> u64 {
         self.longest.get()
@@ -545,6 +582,13 @@ impl Driver {
         !self.pins.borrow().is_empty()
     }
 
+    /// How many pins last until they are put, and can be.
+    pub(crate) fn pinned_until_put(&self) -> usize {
+        let pins = self.pins.borrow();
+        let kept = |pin: &&Pin| pin.callback.is_none() && !pin.lost.get();
+        pins.iter().filter(kept).count()
+    }
+
     /// Whether anything was ever pinned.
     pub(crate) fn has_pinned(&self) -> bool {
         !self.tables.lock().unwrap().is_empty()
@@ -552,7 +596,8 @@ impl Driver {
 
     /// Nothing is left.
     pub(crate) fn assert_over(&self) {
-        assert!(self.pins.borrow().is_empty(), "pins are left");
+        let pins = self.pins.borrow();
+        assert!(pins.iter().all(|pin| pin.lost.get()), "pins are left");
         let mappings = self.mappings.borrow();
         assert!(
             mappings.iter().all(|one| !one.alive),

@@ -2,18 +2,13 @@
 
 //! Runs a scenario in every interleaving of its threads.
 
-use std::{
-    io::{stderr, Write},
-    panic,
-    process::abort,
-    sync::{
-        atomic::{AtomicU64, Ordering::Relaxed},
-        Arc, Once,
-    },
-    thread,
+use std::sync::{
+    atomic::{AtomicU64, Ordering::Relaxed},
+    Arc,
 };
 
 use crate::{
+    failure::report_and_abort_on_failure,
     rdma::{Kind, KINDS},
     world,
 };
@@ -65,25 +60,4 @@ pub(crate) fn count(
 /// Says what was explored; `tests/run host` adds these lines up.
 pub(crate) fn explored(what: &str, preemptions: Preemptions, interleavings: u64) {
     println!("{what}: explored {interleavings} interleavings, preemptions: {preemptions:?}");
-}
-
-/// A failure in a callback cannot unwind through C: it ends the tests at once, so all that is to
-/// be said is said here, around the capture of output that would be lost.
-fn report_and_abort_on_failure() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            let Some(trail) = world::trail() else {
-                before(info);
-                return;
-            };
-            let test = thread::current().name().unwrap_or("?").to_owned();
-            let _ = writeln!(
-                stderr(),
-                "\n{test} FAILED: {info}\nhow it came there:\n{trail}"
-            );
-            abort();
-        }));
-    });
 }

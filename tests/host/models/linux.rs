@@ -490,12 +490,12 @@ impl Dma {
         all
     }
 
-    /// Fails if anything is mapped for a device that has had one registration.
+    /// Fails if anything is mapped for a device that has no other registration than one that ends.
     pub(crate) fn assert_none(&self, device: usize) {
         let mappings = self.mappings.lock().unwrap();
         let left = mappings.iter().any(|one| one.device == device);
         assert!(
-            !left || model(device).shared,
+            !left || model(device).registrations.get() > 1,
             "a mapping outlives the release of its registration"
         );
     }

@@ -7,7 +7,10 @@
 //! of the module's C half and of its neighbours, models of the driver, the RDMA core and the kernel. The
 //! models hold their own locks as the real ones do, keep count of everything, and stop at the first
 //! breach of a contract.
-#![cfg(test)]
+//!
+//! `../fuzz` compiles the same, over a loom of its own, for histories that a fuzzer makes up.
+#![cfg(any(test, nvpm_fuzz))]
+#![cfg_attr(nvpm_fuzz, no_main)]
 #![allow(dead_code)]
 
 extern crate self as kernel;
@@ -81,9 +84,18 @@ mod unpin_lock;
 mod atomic;
 mod c;
 
+#[cfg(nvpm_fuzz)]
+#[path = "scenarios/cast.rs"]
+mod cast;
 mod driver;
+#[cfg(test)]
 mod explore;
+mod failure;
+#[cfg(nvpm_fuzz)]
+#[path = "../fuzz/histories/main.rs"]
+mod histories;
 mod linux;
 mod rdma;
+#[cfg(test)]
 mod scenarios;
 mod world;

@@ -132,15 +132,24 @@ impl Registration {
         self.device
     }
 
-    pub(crate) fn remove_device(&self) {
+    fn model(&self) -> &Device {
         // SAFETY: Devices stay until the end.
-        unsafe { (*self.device.cast::<Device>()).removed.set(true) };
+        unsafe { &*self.device.cast() }
+    }
+
+    pub(crate) fn remove_device(&self) {
+        remove_device(self.device);
     }
 
     /// How many references to it there are.
     pub(crate) fn device_references(&self) -> i32 {
-        // SAFETY: Devices stay until the end.
-        unsafe { (*self.device.cast::<Device>()).references.get() }
+        self.model().references.get()
+    }
+
+    /// Counts a registration for the device, or one less.
+    fn count(&self, change: i32) {
+        let count = &self.model().registrations;
+        count.set(count.get().wrapping_add_signed(change));
     }
 
     /// How many entries the scatterlist has.
@@ -232,10 +241,9 @@ impl Registration {
             .expect("a client has dma_unmap");
         // SAFETY: As the contract has it.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
-        // SAFETY: Devices stay until the end.
-        let shared = unsafe { (*self.device.cast::<Device>()).shared };
+        let others = self.model().registrations.get() > 1;
         assert!(
-            shared || !world().driver.maps(),
+            others || !world().driver.maps_for(self.device as usize),
             "mapped by the driver after dma_unmap"
         );
         // A revocation may still be undoing it.
@@ -263,6 +271,7 @@ impl Registration {
         note("release has returned");
         world().linux.module.runs("the end of release");
         world().linux.dma.assert_none(self.device as usize);
+        self.count(-1);
         self.released.set(true);
         let mut registrations = self.client.registrations.lock().unwrap();
         *registrations -= 1;
@@ -380,11 +389,7 @@ impl Rdma {
     pub(crate) fn register(&self, request: Request) -> Result<Rc<Registration>, i32> {
         let (client, context) = self.acquire(request).ok_or(EFAULT)?;
         let device = match request.device {
-            Some(device) => {
-                // SAFETY: Devices stay until the end.
-                unsafe { (*device.cast::<Device>()).shared = true };
-                device
-            }
+            Some(device) => device,
             None => self.new_device(request),
         };
         let ticket = match client.revocable {
@@ -401,6 +406,7 @@ impl Rdma {
             deregistered: Condvar::new(),
             released: Cell::new(false),
         });
+        registration.count(1);
         let outcome = match self.kind {
             Kind::G2 => self.register_unlocked(&registration, request),
             Kind::G3a | Kind::G3b => self.register_locked(&registration, request),
@@ -413,7 +419,7 @@ impl Rdma {
             pci: !request.no_pci,
             can_invalidate: !request.never_complete,
             direct: request.direct,
-            shared: false,
+            registrations: Cell::new(0),
             max_segment: 1 << 16,
             references: Cell::new(0),
             removed: Cell::new(false),
@@ -686,6 +692,11 @@ impl Rdma {
 pub(crate) extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
     world().rdma.invalidate(ticket);
     0
+}
+
+pub(crate) fn remove_device(device: *mut device) {
+    // SAFETY: Devices stay until the end.
+    unsafe { (*device.cast::<Device>()).removed.set(true) };
 }
 
 fn check(ret: i32) -> Result<(), i32> {

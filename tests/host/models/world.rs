@@ -85,6 +85,11 @@ impl Countdown {
         self.0.set(Some(successes));
     }
 
+    /// All succeed from now on.
+    pub(crate) fn clear(&self) {
+        self.0.set(None);
+    }
+
     /// Does something that does not count.
     pub(crate) fn without<T>(&self, work: impl FnOnce() -> T) -> T {
         let left = self.0.take();

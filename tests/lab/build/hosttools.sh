@@ -2,13 +2,13 @@
 # shellcheck shell=bash
 #
 # What the tests on the host take from Debian beside the base: the crates that
-# they depend on, compiled once, and the programs that apply the mutants and
+# they depend on, compiled once, libFuzzer, and the programs that apply the mutants and
 # watch memory.
 set -euo pipefail
 # shellcheck source=SCRIPTDIR/crates.sh
 . /in/crates.sh
 
-install_packages librust-loom-dev librust-proptest-dev patch valgrind
+install_packages libclang-rt-19-dev librust-generator-dev librust-loom-dev librust-proptest-dev patch valgrind
 use_debian_crates /var/cache/host-target
 
 # The dependencies alone, without the module's own crate: tests without tests.

@@ -36,9 +36,15 @@ impl Module {
 
     /// Something that is so already keeps it from being loaded. Returns what, unless it is loaded after all.
     pub(crate) fn not_loaded(persistent: bool) -> Option<i32> {
-        let error = Self::load(persistent).map(Self::unload).err()?;
-        world().linux.module.end_to_go();
-        Some(error.to_errno())
+        Self::try_load(persistent).map(Self::unload).err()
+    }
+
+    /// Loaded, or why not: then nothing of it is left.
+    pub(crate) fn try_load(persistent: bool) -> Result<Self, i32> {
+        Self::load(persistent).map_err(|error| {
+            world().linux.module.end_to_go();
+            error.to_errno()
+        })
     }
 
     fn load(persistent: bool) -> Result<Self> {

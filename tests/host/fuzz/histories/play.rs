@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Plays a history. Acts follow each other, each in a thread of its own. One that stops in its middle goes on
+//! when so many others have begun; one that waits for another one goes on when it can.
+
+use std::rc::Rc;
+
+use loom::thread::{JoinHandle, Stopped};
+
+use super::{
+    act::{Act, Pause, What, Who, World, KINDS_OF_ACTS},
+    coverage,
+    overlap::Overlap,
+    settings,
+    stage::{become_one_of, Stage},
+    verify,
+};
+use crate::world::{self, world};
+
+/// Most acts that have begun and are not over.
+const MOST: usize = 5;
+
+/// An act that has begun.
+struct Begun {
+    act: Act,
+    handle: JoinHandle<()>,
+    overlap: Rc<Overlap>,
+    /// How many points it passes before it stops, the last one first.
+    stops: Vec<Option<u32>>,
+    /// Where it has stopped.
+    stopped_at: u32,
+    /// How many acts begin before it goes on.
+    waits: u32,
+}
+
+/// A history that is played.
+struct Play {
+    stage: Rc<Stage>,
+    begun: Vec<Begun>,
+}
+
+/// Plays a history in a new world, of which nothing may be left.
+pub(super) fn play(history: World, acts: &[Act]) {
+    world::run(history.core, || {
+        let faults = &world().faults;
+        faults.reuse_tables.set(history.reuses_tables);
+        faults.ranges.set(history.ranges);
+        faults.unasked.set(history.unasked);
+        faults.bus_offset.set(history.bus_offset);
+        faults.coherent.set(history.coherent);
+        let mut play = Play {
+            stage: Stage::new(history),
+            begun: Vec::new(),
+        };
+        if let Some(persistent) = history.loaded {
+            play.begin(by_somebody(What::Load {
+                persistent,
+                beside_peermem: false,
+            }));
+        }
+        for act in acts {
+            play.begin(*act);
+        }
+        play.end();
+    });
+}
+
+/// An act that nothing comes between.
+fn by_somebody(what: What) -> Act {
+    Act {
+        kind: KINDS_OF_ACTS,
+        what,
+        who: Who {
+            process: 1,
+            uid: 1000,
+            born: 1,
+            exiting: false,
+        },
+        pause: Pause::default(),
+    }
+}
+
+impl Play {
+    /// Begins an act, and lets those go on whose time has come.
+    fn begin(&mut self, act: Act) {
+        if self.begun.len() >= MOST {
+            return;
+        }
+        let overlap = Rc::new(Overlap::new());
+        for one in &self.begun {
+            overlap.add(&one.act.what);
+        }
+        let Some(work) = self.stage.work(&act, &overlap) else {
+            return;
+        };
+        coverage::begins(act.kind);
+        for one in &mut self.begun {
+            one.overlap.add(&act.what);
+            one.waits = one.waits.saturating_sub(1);
+            coverage::between(one.act.kind, one.stopped_at, act.kind);
+        }
+        let Pause {
+            after, again_after, ..
+        } = act.pause;
+        let stops = match overlap.may_stop() {
+            true => vec![again_after.filter(|_| after.is_some()), after],
+            false => Vec::new(),
+        };
+        let who = act.who;
+        let handle = world::spawn(name(act.kind), who.process, move || {
+            become_one_of(who);
+            work();
+        });
+        self.begun.push(Begun {
+            act,
+            handle,
+            overlap,
+            stops,
+            stopped_at: 0,
+            waits: 0,
+        });
+        self.run(self.begun.len() - 1);
+        self.go_on(|one| one.waits == 0);
+    }
+
+    /// Lets one run until it stops.
+    fn run(&mut self, at: usize) {
+        let one = &mut self.begun[at];
+        let points = one.stops.pop().flatten();
+        match one.handle.go_on(points) {
+            Stopped::Over => {
+                self.begun.remove(at);
+                if self.begun.is_empty() {
+                    verify::quiet(&self.stage);
+                }
+            }
+            Stopped::Paused => {
+                one.stopped_at += points.unwrap_or(0) + 1;
+                one.waits = one.act.pause.acts + 1;
+            }
+            // It stops later, where it would have.
+            Stopped::Waiting => one.stops.push(one.handle.points_left()),
+        }
+    }
+
+    /// Lets those go on that can and that `may`, the oldest first.
+    fn go_on(&mut self, may: impl Fn(&Begun) -> bool) {
+        let can = |one: &Begun| one.handle.stopped() == Stopped::Paused && may(one);
+        while let Some(at) = self.begun.iter().position(can) {
+            self.run(at);
+        }
+    }
+
+    /// All that has begun ends, and nothing is left.
+    fn end(&mut self) {
+        self.go_on(|_| true);
+        settings::nothing_fails();
+        for what in self.stage.last_acts() {
+            self.begin(by_somebody(what));
+            self.go_on(|_| true);
+        }
+        let waiting: Vec<_> = self.begun.iter().map(|one| name(one.act.kind)).collect();
+        assert!(
+            waiting.is_empty(),
+            "deadlock: these wait for ever: {waiting:?}"
+        );
+    }
+}
+
+/// The task's name in the trail.
+pub(super) fn name(kind: usize) -> &'static str {
+    const NAMES: [&str; KINDS_OF_ACTS] = [
+        "allocate",
+        "free",
+        "register",
+        "deregister",
+        "abandon",
+        "delist",
+        "remove device",
+        "fail",
+        "answer",
+        "read",
+        "unload",
+        "load",
+        "leave",
+    ];
+    NAMES.get(kind).copied().unwrap_or("last")
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! What must hold beside the contracts, which the models watch: the answers that programs get, and what
+//! the module tells of itself.
+
+use super::{
+    act::{Who, Wish},
+    expect::{self, cause, Expected, Verdict, EDQUOT, EFAULT, EINVAL, EIO, ENOMEM, EOPNOTSUPP},
+    overlap::Overlap,
+    stage::{Held, Loaded, Stage},
+};
+use crate::{
+    abi::{self, device, nvpm_region},
+    c::{self, counter, Device},
+    peer_client::Kind,
+    rdma,
+    world::world,
+};
+
+/// The errors for failures that come once.
+const FAILURES: [i32; 4] = [ENOMEM, EIO, EINVAL, EOPNOTSUPP];
+
+/// What is so before a registration.
+pub(super) struct Before {
+    expected: Option<Expected>,
+    mapped: u32,
+    longest: u64,
+    registrations: u64,
+    failures: u64,
+}
+
+impl Before {
+    pub(super) fn new(expected: Option<Expected>) -> Self {
+        Self {
+            expected,
+            mapped: world().driver.mapped(),
+            longest: world().driver.longest(),
+            registrations: counter(abi::NVPM_COUNT_REGISTRATIONS),
+            failures: failures(expected),
+        }
+    }
+
+    /// What is learnt of the pair.
+    pub(super) fn learns(&self) -> Option<Verdict> {
+        self.expected?.learns
+    }
+
+    /// Fails if the program does not get what it must get. Returns the client, where there is no doubt.
+    pub(super) fn check(
+        &self,
+        result: Result<(), i32>,
+        after: Option<Expected>,
+        wish: &Wish,
+        who: &Who,
+        overlap: &Overlap,
+    ) -> Option<Kind> {
+        if overlap.is_alone() {
+            let longest = world().driver.longest();
+            let asked =
+                longest == self.longest || expect::may_be_asked_for(longest, who.process, wish);
+            assert!(asked, "the driver was asked for {longest:#x} bytes");
+        }
+        let (before, after) = (self.expected?, after?);
+        if overlap.is_alone() && !overlap.something_fails() {
+            self.check_alone(result, before);
+            return before.result.ok();
+        }
+        let expected = [before, after].map(|one| one.result.map(|_| ()));
+        // The memory that goes is what is registered, or that of the user's orphans.
+        let freed = overlap.ends_memory() && matches!(result, Err(EFAULT | EDQUOT));
+        // The oldest core does not say why.
+        let not_active =
+            world().rdma.kind == rdma::Kind::G2 && overlap.ends_memory() && result == Err(EINVAL);
+        // Without a page to ask with, what the driver would refuse succeeds.
+        let failed = overlap.something_fails()
+            && match result {
+                Ok(()) => !expected.contains(&Err(EFAULT)),
+                Err(errno) => FAILURES.contains(&errno),
+            };
+        // Of two objects one was freed between two requests to pin.
+        let doubtful = overlap.ends_memory() && expected.contains(&Err(EIO));
+        assert!(
+            overlap.changes()
+                || doubtful
+                || expected.contains(&result)
+                || freed
+                || not_active
+                || failed,
+            "a program gets {result:?}, and not one of {expected:?}"
+        );
+        None
+    }
+
+    fn check_alone(&self, result: Result<(), i32>, expected: Expected) {
+        assert_eq!(
+            result,
+            expected.result.map(|_| ()),
+            "what a program gets, and {expected:?}"
+        );
+        let mapped = world().driver.mapped() - self.mapped;
+        assert_eq!(mapped, expected.maps, "how often the driver has mapped");
+        let succeeded = expected.result.is_ok() || !expected.counts && mapped_for_a_device(result);
+        let registrations = counter(abi::NVPM_COUNT_REGISTRATIONS) - self.registrations;
+        assert_eq!(
+            registrations,
+            u64::from(succeeded),
+            "registrations are counted"
+        );
+        let failed = failures(Some(expected)) - self.failures;
+        assert_eq!(failed, u64::from(expected.counts), "failures are counted");
+    }
+}
+
+/// Whether it was the device that failed, when all was mapped.
+fn mapped_for_a_device(result: Result<(), i32>) -> bool {
+    result == Err(EINVAL)
+}
+
+/// How many failures of the expected kind have been counted.
+fn failures(expected: Option<Expected>) -> u64 {
+    let errno = expected.and_then(|one| one.result.err());
+    errno.map_or(0, |errno| counter(cause(errno)))
+}
+
+/// What loading the module has come to.
+pub(super) fn loading(
+    error: Option<i32>,
+    persistent: bool,
+    beside_peermem: bool,
+    overlap: &Overlap,
+) {
+    match error {
+        Some(errno) if overlap.something_fails() => {
+            // Callbacks, clients, memory; or what is in the way.
+            let known = [-93, -22, -12, -16];
+            assert!(known.contains(&errno), "the module is not loaded: {errno}");
+        }
+        error => assert_eq!(error, beside_peermem.then_some(-16), "the module is loaded"),
+    }
+    let linux = &world().linux;
+    assert_eq!(
+        linux.served.get(),
+        error.is_none(),
+        "callbacks are passed on"
+    );
+    let names: &[_] = match (error, persistent) {
+        (Some(_), _) => &[],
+        (None, true) => &["nv_mem", "nv_mem_revocable", "nv_mem_fixed"],
+        (None, false) => &["nv_mem", "nv_mem_nc"],
+    };
+    assert_eq!(world().rdma.names(), names, "the clients");
+    let shown = linux.files.names().map(|names| {
+        let names = names.into_iter().flatten();
+        names.map(|name| name.to_str().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(
+        shown.unwrap_or_default(),
+        names,
+        "the names of clients in files"
+    );
+}
+
+/// Whoever has looked at all pairs has forgotten devices that were removed.
+pub(super) fn nothing_refers_to(gone: &[*mut device]) {
+    for &device in gone {
+        // SAFETY: Devices stay until the end.
+        let references = unsafe { (*device.cast::<Device>()).references.get() };
+        assert_eq!(references, 0, "a device that was removed is kept");
+    }
+}
+
+/// What must hold when nothing happens.
+pub(super) fn quiet(stage: &Stage) {
+    let held = stage.held.borrow();
+    let kept = held
+        .iter()
+        .filter(|one| matches!(one.kind, Some(Kind::Persistent | Kind::CatchAll)));
+    assert!(
+        world().driver.pinned_until_put() >= kept.count(),
+        "a pin is gone that nobody has put"
+    );
+    if !matches!(*stage.loaded.borrow(), Loaded::Yes(..)) {
+        return;
+    }
+    let (left, mut lines): (Vec<_>, Vec<_>) = c::listed()
+        .into_iter()
+        .partition(|line| state(line) == abi::NVPM_REGION_LEFT);
+    let mapped = lines
+        .iter()
+        .filter(|line| state(line) == abi::NVPM_REGION_MAPPED);
+    let bytes = mapped
+        .clone()
+        .filter_map(|line| expect::pages(line.address, line.len));
+    assert_eq!(counter(abi::NVPM_COUNT_REGIONS), mapped.count() as u64);
+    assert_eq!(
+        counter(abi::NVPM_COUNT_BYTES),
+        bytes.map(|(_, len)| len).sum()
+    );
+    assert_eq!(counter(abi::NVPM_COUNT_LEFT_BEHIND), left.len() as u64);
+    if stage.knows_orphans.get() {
+        let orphans = stage.orphans.borrow();
+        let there = orphans.iter().filter(|one| one.is_left()).count();
+        assert_eq!(there, left.len(), "what was left behind");
+    }
+    // What is known better takes its line first.
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        held.iter().partition(|one| one.is_revoked().is_some());
+    for one in known.iter().chain(&unknown) {
+        let line = lines.iter().position(|line| is_of(line, one));
+        let may_lack = world().rdma.kind == rdma::Kind::G2 && one.is_revoked() != Some(false);
+        match line {
+            Some(at) => drop(lines.remove(at)),
+            None => assert!(
+                may_lack,
+                "a registration is not listed, or not so: {}",
+                one.wish
+            ),
+        }
+    }
+    assert_eq!(lines.len(), 0, "something is listed that is not registered");
+}
+
+fn state(line: &nvpm_region) -> abi::nvpm_region_state {
+    line.state.into()
+}
+
+/// Whether a line of the list can be that of a registration.
+fn is_of(line: &nvpm_region, held: &Held) -> bool {
+    let asked = (line.address, line.len) == (held.wish.address, held.wish.len);
+    let process = &line.process;
+    let who = &held.who;
+    let its = (process.tgid, process.born, process.uid) == (who.process, who.born, who.uid);
+    let revoked = state(line) == abi::NVPM_REGION_REVOKED;
+    let told = held
+        .is_revoked()
+        .is_none_or(|is_revoked| is_revoked == revoked);
+    let client = held.kind.is_none_or(|kind| line.client == kind as u8);
+    let device = (line.domain, line.devfn) == (0, 8);
+    asked && its && told && client && device && (revoked || state(line) == abi::NVPM_REGION_MAPPED)
+}

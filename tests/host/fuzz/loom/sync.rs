@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Locks.
+
+use std::{
+    cell::{Cell, UnsafeCell},
+    convert::Infallible,
+    ops::{Deref, DerefMut},
+    ptr::from_ref,
+};
+
+use crate::thread::{point, wait, wake};
+
+/// A lock for one thread at a time.
+#[derive(Default)]
+pub struct Mutex<T> {
+    locked: Cell<bool>,
+    value: UnsafeCell<T>,
+}
+
+impl<T> Mutex<T> {
+    /// One that nobody holds.
+    pub fn new(value: T) -> Self {
+        Self {
+            locked: Cell::new(false),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Waits for the lock.
+    pub fn lock(&self) -> Result<MutexGuard<'_, T>, Infallible> {
+        point();
+        Ok(self.lock_here())
+    }
+
+    fn lock_here(&self) -> MutexGuard<'_, T> {
+        while self.locked.replace(true) {
+            wait(from_ref(self).addr());
+        }
+        MutexGuard(self)
+    }
+}
+
+/// Holds a lock.
+pub struct MutexGuard<'a, T>(&'a Mutex<T>);
+
+impl<T> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        self.0.locked.set(false);
+        wake(from_ref(self.0).addr());
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: This holds the lock, so nobody changes the value.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: This holds the lock, so nobody else has the value.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+/// What threads wait for with a lock.
+#[derive(Default)]
+pub struct Condvar {
+    /// For an address of its own.
+    _place: u8,
+}
+
+impl Condvar {
+    /// One for which nobody waits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits for [`Self::notify_all`], without the lock.
+    pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>, Infallible> {
+        let mutex = guard.0;
+        drop(guard);
+        wait(from_ref(self).addr());
+        Ok(mutex.lock_here())
+    }
+
+    /// All who wait go on.
+    pub fn notify_all(&self) {
+        wake(from_ref(self).addr());
+    }
+}
+
+/// Atomic types.
+pub mod atomic {
+    use std::{cell::Cell, sync::atomic::Ordering};
+
+    use crate::thread::point;
+
+    /// A number.
+    pub struct AtomicUsize(Cell<usize>);
+
+    impl AtomicUsize {
+        /// One with this value.
+        pub fn new(value: usize) -> Self {
+            Self(Cell::new(value))
+        }
+
+        /// Its value. One thread at a time runs, so all orders of memory are the strictest.
+        pub fn load(&self, _: Ordering) -> usize {
+            point();
+            self.0.get()
+        }
+
+        /// Gives it another value.
+        pub fn store(&self, value: usize, _: Ordering) {
+            point();
+            self.0.set(value);
+        }
+    }
+}
