@@ -30,7 +30,7 @@ impl Numbers<'_> {
     }
 
     fn number(&self) -> u64 {
-        (0..8).fold(0, |number, _| number << 8 | u64::from(self.byte()))
+        (0..8).fold(0, |number, _| (number << 8) | u64::from(self.byte()))
     }
 
     /// One of a list.

@@ -11,6 +11,7 @@ fn main() {
     for argument in [
         "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a",
         "-l:libstdc++.so.6",
+        "-lm",
     ] {
         println!("cargo:rustc-link-arg-bins={argument}");
     }

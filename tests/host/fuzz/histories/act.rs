@@ -37,8 +37,8 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(bytes: [u8; WORLD]) -> Self {
         let [first, second] = bytes;
-        let bit = |at: u32| second >> at & 1 != 0;
-        let bus_offset = match second >> 4 & 7 {
+        let bit = |at: u32| (second >> at) & 1 != 0;
+        let bus_offset = match (second >> 4) & 7 {
             6 => Some(0),
             7 => Some(1 << 45),
             _ => None,
@@ -226,7 +226,7 @@ impl Who {
         let at_its_end = matches!(what, What::Free { .. } | What::Deregister { .. });
         Self {
             process: if byte & 3 == 3 { 2 } else { 1 },
-            uid: match byte >> 2 & 7 {
+            uid: match (byte >> 2) & 7 {
                 6 => 0,
                 7 => 1001,
                 _ => 1000,
@@ -251,7 +251,7 @@ impl Pause {
 impl Wish {
     fn new(a: u8, b: u8) -> Self {
         let place = PLACES[usize::from(a) % PLACES.len()];
-        let (address, len) = shape(place, a >> 2 & 15, b);
+        let (address, len) = shape(place, (a >> 2) & 15, b);
         Self {
             address,
             len,

@@ -68,7 +68,7 @@ pub(super) fn answer(setting: usize, value: u8) {
         2 => {
             faults.refuses_to_map.set(one_of(&[0, -524, -5, -12]));
             let gpus = [None, None, Some(7), Some(8)];
-            faults.refused_gpu.set(gpus[usize::from(value >> 4 & 3)]);
+            faults.refused_gpu.set(gpus[usize::from((value >> 4) & 3)]);
         }
         3 => faults.offline.set(on && faults.coherent.get()),
         // Wrong sizes and numbers of pages together may look right.
