@@ -50,8 +50,8 @@ class Machine:
     def __init__(self, root: str = "") -> None:
         self.root = root
         self.debug = False
-        self.kernel = self.text("/proc/sys/kernel/osrelease") or os.uname().release
-        self.host = self.text("/proc/sys/kernel/hostname") or os.uname().nodename
+        self.kernel = clean(self.text("/proc/sys/kernel/osrelease")) or os.uname().release
+        self.host = clean(self.text("/proc/sys/kernel/hostname")) or os.uname().nodename
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
     def tell(self, what: str, found: object) -> None:
@@ -223,6 +223,9 @@ def open_devices(machine: Machine) -> List[Tuple[int, str]]:
     for process in machine.glob("/proc/[0-9]*"):
         files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
         if any(file.startswith("/dev/infiniband/uverbs") for file in files):
-            name = clean("\n".join(machine.lines(f"{process}/comm"))).strip()
-            found.append((int(os.path.basename(process)), name))
-    return sorted((process, name) for process, name in found if name)
+            # One that has ended has no such file; a name may have no letter.
+            comm = decoded(machine.read(f"{process}/comm"))
+            name = clean(comm.rstrip("\n")).strip() or "?"
+            if comm:
+                found.append((int(os.path.basename(process)), name))
+    return sorted(found)

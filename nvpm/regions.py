@@ -6,12 +6,19 @@ import json
 import pwd
 import re
 from itertools import groupby
-from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .machine import MODULE, Machine, open_devices
+from .machine import MODULE, Machine, clean, open_devices
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
+
+# A line of it, as this module writes it; a later one may write more behind. A process may have
+# given itself a name without a letter.
+LINE = re.compile(
+    r"(\d{1,10}) (\d{1,20}) (\d{1,10}) (\S+) (\d{1,20}) (\S+) (\S+) (\S+) (\S*)(?: .*)?",
+    re.ASCII,
+)
 
 NOT_LOADED = (
     "nv_peer_mem is not loaded: no GPU memory is registered through it. "
@@ -63,8 +70,12 @@ def need_list(machine: Machine) -> None:
         raise Unreadable(1, NO_CAPABILITY.format(machine.root + LIST))
 
 
-def parsed(line: str) -> Region:
-    process, started, age, address, length, client, state, pci, command = line.split()[:9]
+def parsed(line: str) -> Optional[Region]:
+    """None for what is no line of the list."""
+    found = LINE.fullmatch(line)
+    if not found:
+        return None
+    process, started, age, address, length, client, state, pci, command = found.groups()
     return Region(
         int(process),
         int(started),
@@ -74,15 +85,14 @@ def parsed(line: str) -> Region:
         client,
         state,
         pci,
-        command.replace("\\040", " "),
+        clean(command).replace("\\040", " ") or "?",
     )
 
 
 def regions(machine: Machine) -> List[Region]:
     """By process; the oldest of a process first."""
     need_list(machine)
-    lines = [line for line in machine.lines(LIST) if not line.startswith("#")]
-    found = [parsed(line) for line in lines if len(line.split()) >= 9]
+    found = [one for one in map(parsed, machine.lines(LIST)) if one]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
 
 
