@@ -55,11 +55,13 @@ def one_more(mode: str, device: int) -> Figures:
         between = clocks()
         one.deregister()
         after = clocks()
+        outcome = one.outcome()
     return {
-        "register": in_module(between - before),
-        "deregister": in_module(after - between),
-        "driver": in_driver(after - before),
+        "register": outcome["register_ticks"],
+        "deregister": outcome["deregister_ticks"],
         "free": freed(mode, PAGE)["free_total"],
+        "register_module": in_module(between - before),
+        "deregister_module": in_module(after - between),
     }
 
 

@@ -58,7 +58,7 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm/|packages/|guest/|lab/(check\.sh|backports|build_messages|core_messages)$)|^\./src/(configure$|find/)"
+	parts="^\./tests/(nvpm/|packages/|guest/|host/(fuzz|mutants)/|lab/(check\.sh|backports|build_messages|core_messages)$)|^\./src/(configure$|find/)"
 	grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 	grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 	grep -vE "$service|$parts" /tmp/files | xargs shellcheck

@@ -70,7 +70,7 @@ pub(crate) fn counter(counter: abi::nvpm_counter) -> u64 {
     nvpm_counters[counter as usize].fetch_add(0, Ordering::Relaxed)
 }
 
-/// What the list of registrations tells, oldest first.
+/// What the list of registrations tells, in the order of the keys.
 pub(crate) fn listed() -> Vec<nvpm_region> {
     let mut number = 0;
     let mut all = Vec::new();
