@@ -71,6 +71,8 @@ pub(super) struct Stage {
     pub(super) world: World,
     pub(super) loaded: RefCell<Loaded>,
     pub(super) held: RefCell<Vec<Rc<Held>>>,
+    /// How many registrations have succeeded.
+    registered: Cell<u64>,
     devices: RefCell<[Option<*mut device>; DEVICES]>,
     /// Devices that were removed.
     pub(super) gone: RefCell<Vec<*mut device>>,
@@ -91,6 +93,7 @@ impl Stage {
             world,
             loaded: RefCell::new(Loaded::No),
             held: RefCell::default(),
+            registered: Cell::new(0),
             devices: RefCell::default(),
             gone: RefCell::default(),
             verdicts: RefCell::default(),
@@ -310,6 +313,7 @@ impl Stage {
             self.knows_orphans.set(false);
         }
         if let Ok(registration) = registered {
+            self.registered.set(self.registered.get() + 1);
             let held = Held {
                 registration,
                 wish,
@@ -393,10 +397,15 @@ impl Stage {
 
     fn load(&self, persistent: bool, beside_peermem: bool, overlap: &Overlap) {
         self.forget();
+        let registered = self.registered.get();
         world().faults.peermem.set(beside_peermem);
         let result = Module::try_load(persistent);
         world().faults.peermem.set(false);
         let error = result.as_ref().err().copied();
+        assert!(
+            error.is_none() || registered == self.registered.get(),
+            "registered with a module that is not loaded after all"
+        );
         verify::loading(error, persistent, beside_peermem, overlap);
         self.loaded.replace(match result {
             Ok(module) => Loaded::Yes(module, persistent),
