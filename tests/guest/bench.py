@@ -223,15 +223,14 @@ def in_module(spent: Counter[str]) -> int:
 # ---- what is measured -----------------------------------------------------------------------
 
 
-def costs(mode: str, size: int) -> Figures:
-    """Of one registration and its end."""
-    with Registration(mode, size) as one:
-        before = clocks()
-        one.register()
-        between = clocks()
-        one.deregister()
-        after = clocks()
-        outcome = one.outcome()
+def cycle(one: Umem) -> Figures:
+    """A registration and its end: what each took, and its outcome."""
+    before = clocks()
+    one.register()
+    between = clocks()
+    one.deregister()
+    after = clocks()
+    outcome = one.outcome()
     figures = {name: outcome[name] for name in ("entries", "page_size")}
     for name, spent in (("register", between - before), ("deregister", after - between)):
         figures[f"{name}_total"] = outcome[f"{name}_ticks"]
@@ -241,6 +240,12 @@ def costs(mode: str, size: int) -> Figures:
         if name.startswith("calls_nvidia_p2p_"):
             figures[name] = calls
     return figures
+
+
+def costs(mode: str, size: int) -> Figures:
+    """Of one registration and its end."""
+    with Registration(mode, size) as one:
+        return cycle(one)
 
 
 def freed(mode: str, size: int) -> Figures:

@@ -25,6 +25,7 @@ from bench import (
     Registration,
     Umem,
     clocks,
+    cycle,
     freed,
     in_driver,
     in_module,
@@ -49,19 +50,13 @@ def on_device(device: int, umem: Umem) -> Umem:
 def one_more(mode: str, device: int) -> Figures:
     """A registration with memory of its own, and its end; another whose memory is freed."""
     with Registration(mode, PAGE) as one:
-        on_device(device, one)
-        before = clocks()
-        one.register()
-        between = clocks()
-        one.deregister()
-        after = clocks()
-        outcome = one.outcome()
+        figures = cycle(on_device(device, one))
     return {
-        "register": outcome["register_ticks"],
-        "deregister": outcome["deregister_ticks"],
+        "register": figures["register_total"],
+        "deregister": figures["deregister_total"],
         "free": freed(mode, PAGE)["free_total"],
-        "register_module": in_module(between - before),
-        "deregister_module": in_module(after - between),
+        "register_module": figures["register_module"],
+        "deregister_module": figures["deregister_module"],
     }
 
 

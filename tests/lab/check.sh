@@ -58,7 +58,8 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm/|packages/|guest/|host/(fuzz|mutants)/|lab/(check\.sh|backports|build_messages|core_messages)$)|^\./src/(configure$|find/)"
+	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./src/(configure$|find/)"
+	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	grep -E "$service" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154,SC2317
 	grep -E "$parts" /tmp/files | xargs shellcheck -e SC1091,SC2034,SC2154
 	grep -vE "$service|$parts" /tmp/files | xargs shellcheck
@@ -123,7 +124,8 @@ check_preload_built() {
 
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
+	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench)
+	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy

@@ -22,7 +22,14 @@ echo light 1 >"$CORE/switch"
 ulimit -n 200000
 
 # figure NAME LINE: of a measurement.
-figure() { awk -v name="$1" -v line="$2" 'NR == line { for (i = 1; i < NF; i += 2) if ($i == name) print $(i + 1) }' /tmp/scale; }
+figure() {
+	awk -v name="$1" -v line="$2" '
+		NR == line {
+			for (at = 1; at < NF; at += 2)
+				if ($at == name)
+					print $(at + 1)
+		}' /tmp/scale
+}
 
 # measure WORD...: prints the measurements, too.
 measure() {

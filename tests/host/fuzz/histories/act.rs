@@ -169,6 +169,26 @@ pub(super) struct Act {
     pub(super) pause: Pause,
 }
 
+/// What a kind of act is called, and the task that does it.
+pub(super) fn name(kind: usize) -> &'static str {
+    const NAMES: [&str; KINDS_OF_ACTS] = [
+        "allocate",
+        "free",
+        "register",
+        "deregister",
+        "abandon",
+        "delist",
+        "remove device",
+        "fail",
+        "answer",
+        "read",
+        "unload",
+        "load",
+        "leave",
+    ];
+    NAMES.get(kind).copied().unwrap_or("last")
+}
+
 /// The number of the kind of act in a byte.
 pub(super) fn kind(byte: u8) -> usize {
     // What most histories are about comes more often.

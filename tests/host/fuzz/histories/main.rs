@@ -30,7 +30,7 @@ extern "C" {
 }
 
 extern "C" fn at_exit() {
-    coverage::report(play::name);
+    coverage::report(act::name);
 }
 
 #[no_mangle]

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use loom::thread::{JoinHandle, Stopped};
 
 use super::{
-    act::{Act, Pause, What, Who, World, KINDS_OF_ACTS},
+    act::{name, Act, Pause, What, Who, World, KINDS_OF_ACTS},
     coverage,
     overlap::Overlap,
     settings,
@@ -165,24 +165,4 @@ impl Play {
             "deadlock: these wait for ever: {waiting:?}"
         );
     }
-}
-
-/// The task's name in the trail.
-pub(super) fn name(kind: usize) -> &'static str {
-    const NAMES: [&str; KINDS_OF_ACTS] = [
-        "allocate",
-        "free",
-        "register",
-        "deregister",
-        "abandon",
-        "delist",
-        "remove device",
-        "fail",
-        "answer",
-        "read",
-        "unload",
-        "load",
-        "leave",
-    ];
-    NAMES.get(kind).copied().unwrap_or("last")
 }

@@ -11,8 +11,8 @@
  *                                  does for what its hardware owns: queues,
  *                                  doorbells, DevX.
  *   deregister
- *   device N                       the Nth RDMA device, instead of the first
  *   repeat ADDRESS LENGTH WAY N    both, N times
+ *   device N                       the Nth RDMA device, instead of the first
  *
  * and what is read is the outcome, "name number" on each line: ticks of
  * get_cycles() for both, entries of the scatterlist, and the page size that a
