@@ -61,6 +61,8 @@ class Job:
     # More for the guest's kernel to be told, and how the guest runs.
     words: str = ""
     options: Options = USUAL
+    # What its guest may ask beside what every guest may.
+    answers: dict[str, Callable[..., str]] = field(default_factory=dict)
     # Of a check of which one test can be run, which of its tests; empty for all.
     tests: str = ""
 
@@ -136,7 +138,7 @@ class Job:
             yield from (guest.run / "qemu.log").read_text(errors="replace").splitlines()[-5:]
 
         seeds = guest.heard.pop("seed", [])
-        self.report(result, lines, seeds[0] if seeds else None)
+        self.report(result, lines, seeds[-1] if seeds else None)
         return len(console)
 
     def run_in(self, guest: Guest, run: Callable[[], object]) -> None:
@@ -156,6 +158,7 @@ class Job:
         self.options = options_for(self.runs, self.options)
         made = self.made("guest", self.machine, *self.layers)
         guest = Guest(self.name, made, self.runs, self.guest_words(), self.options)
+        guest.answers |= self.answers
         self.run_in(guest, guest.scenarios)
 
     def run_system(self) -> None:

@@ -7,11 +7,13 @@
 //! what is behind an address may be taken away while the address still stands in a
 //! registration.
 
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::process;
 use std::ptr::with_exposed_provenance_mut;
 
 use anyhow::{Context, Result};
@@ -218,11 +220,27 @@ fn moved_all(length: usize, moved: isize) -> io::Result<()> {
     }
 }
 
-/// A file of no name.
+/// A file of no name that begins with these bytes, for the length of one call.
 fn file_of(bytes: &[u8]) -> io::Result<File> {
-    let file = File::from(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?);
+    let file = if bytes.len() as u64 <= GPU_PAGE { kept_file()? } else { new_file()? };
     file.write_all_at(bytes, 0)?;
     Ok(file)
+}
+
+fn new_file() -> io::Result<File> {
+    Ok(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?.into())
+}
+
+/// A thread's own, which is made once: on a debug kernel that takes longer than a registration. A
+/// child, which has inherited it, makes another.
+fn kept_file() -> io::Result<File> {
+    thread_local! {
+        static KEPT: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
+    }
+    KEPT.with_borrow_mut(|kept| match kept {
+        Some((owner, file)) if *owner == process::id() => file.try_clone(),
+        _ => kept.insert((process::id(), new_file()?)).1.try_clone(),
+    })
 }
 
 /// A GPU page of the address space: an allocation of its own, memory of the host, or
@@ -270,7 +288,7 @@ impl Layout {
 /// Memory as long as these pages, in place of a GPU's.
 #[cfg(test)]
 pub fn stand_in(pages: u64) -> Gpu {
-    let file = file_of(&[]).unwrap();
+    let file = new_file().unwrap();
     file.set_len(pages * GPU_PAGE).unwrap();
     Gpu { file: Box::leak(Box::new(file)) }
 }

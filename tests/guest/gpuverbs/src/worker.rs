@@ -21,9 +21,10 @@ use crate::sys::LAB_GPU_ANYWHERE;
 use crate::transfer::Expected;
 use crate::verbs::{Access, Hca, Mr, Pair, ACCESS, ALL, OPERATIONS};
 
-/// Pieces of memory that a thread has at a time, and registrations of each.
+/// Pieces of memory that a thread has at a time, and registrations of each. The kernel's DMA-API
+/// debug warns of more than 7 mappings of the same memory.
 const PLOTS: usize = 4;
-const REGIONS: usize = 4;
+const REGIONS: usize = 6;
 
 /// The largest piece. It has more pages than one chunk of the kernel's
 /// scatterlists takes.
@@ -83,6 +84,11 @@ impl Plot {
         let room = self.memory.size - start;
         let longest = if random.one_in(2) { room } else { room.min(70_000) };
         self.memory.range(start, 1 + random.below(longest))
+    }
+
+    /// Nothing is left of it to act on.
+    fn is_done(&self) -> bool {
+        self.freed && self.regions.is_empty()
     }
 
     /// Gives the memory back; an error if the driver had it already.
@@ -154,9 +160,9 @@ struct Thread {
 type Action = fn(&mut Thread) -> Result<()>;
 const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
-    (360, Thread::register),
+    (720, Thread::register),
     (30, Thread::register_while_freeing),
-    (160, Thread::deregister),
+    (480, Thread::deregister),
     (40, Thread::deregister_while_freeing),
     (60, Thread::free),
     (15, Thread::transfer),
@@ -168,6 +174,8 @@ impl Thread {
     fn run(mut self) -> Result<()> {
         while !self.stress.is_over(self.until) {
             self.random.weighted(&ACTIONS)(&mut self)?;
+            let done = self.plots.iter().any(Plot::is_done);
+            ensure!(!done, "a piece of memory stays that is no use to anybody");
         }
         for child in std::mem::take(&mut self.sitting) {
             wait(child)?;
@@ -242,7 +250,10 @@ impl Thread {
                 self.plots[index].regions.push(region);
                 Ok(())
             }
-            Err(error) if is(&error, libc::EFAULT) || is(&error, libc::ENOMEM) => Ok(()),
+            Err(error) if is(&error, libc::EFAULT) || is(&error, libc::ENOMEM) => {
+                self.drop_if_done(index);
+                Ok(())
+            }
             Err(error) => Err(error).context("ibv_reg_mr() ended with what is no honest answer"),
         }
     }
@@ -304,7 +315,7 @@ impl Thread {
     }
 
     fn drop_if_done(&mut self, index: usize) {
-        if self.plots[index].freed && self.plots[index].regions.is_empty() {
+        if self.plots[index].is_done() {
             self.plots.swap_remove(index);
         }
     }

@@ -1,0 +1,37 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# A round of stress: the module is loaded, `gpuverbs stress` does what it likes with it, everything
+# is at rest again, and the module goes.
+
+# Of a thousand points at which the driver may take memory away, at so many it
+# does, in rounds with frees by the driver.
+INJECTIONS=20
+
+# figure NAME FILE: the sum of what the rounds in FILE say of it.
+figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$2"; }
+
+# one_round PERSISTENT FREES SEED REGISTRATIONS, with persistent pins (1) or without (0), and with frees
+# by the driver or without: then a refusal has no excuse. What came of it goes to /tmp/stress.
+one_round() {
+	local options=(--seed "$3" --registrations "$4") started=$SECONDS registered
+	local text="seed $3, persistent_api_support=$1, $(($2 * INJECTIONS)) frees injected in 1000"
+	if [ "$1" = 0 ]; then options+=(--expect revoked); else options+=(--expect pinned); fi
+	[ "$2" = 0 ] || options+=(--injections)
+	remember
+	load_module persistent_api_support="$1"
+	echo "$3" >"$NVIDIA/seed"
+	[ "$2" = 0 ] || echo "random $INJECTIONS" >"$NVIDIA/inject"
+	check "stress ($text)" gpuverbs stress "${options[@]}" >/tmp/stress
+	echo none >"$NVIDIA/inject"
+	cat /tmp/stress
+	registered=$(figure registered /tmp/stress)
+	check "more than half were registered: $registered of $4 ($text)" test $((2 * registered)) -gt "$4"
+	[ "$2" = 0 ] || check "frees were injected ($text)" test "$(grown injections)" -gt 0
+	wait_for "the driver's deferred work" at_rest
+	nothing_left "$text"
+	check "the module goes ($text)" unload_module
+	equal "no violation ($text)" '' "$(violations "$NVIDIA" "$CORE")"
+	equal "no report in the log ($text)" '' "$(kernel_reports | head -n 3)"
+	say "$registered of $4 registered in $((SECONDS - started)) s ($text)"
+}
