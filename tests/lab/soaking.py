@@ -28,8 +28,7 @@ GOAL = 1_000_000
 # behind it is the memory in use compared.
 ROUND, FIRST_ROUND = 5000, 2500
 
-DOCS = TOP / "docs/performance"
-RECORD, REPORT = DOCS / "soak.json.gz", DOCS / "soak.md"
+RECORD, REPORT = TOP / "docs/soak.json.gz", TOP / "docs/soak.md"
 
 Round = dict[str, Any]
 
