@@ -131,6 +131,9 @@ check_python() {
 	mypy
 }
 
+# A soak goes on where it was cut off.
+check_soak() { python3 -B tests/lab/soak_test.py; }
+
 # Each way in which a guest can fail does fail.
 check_ktap() { python3 -B tests/lab/ktap.py; }
 

@@ -72,6 +72,7 @@ class Job:
     passed: int = field(default=0, init=False)
     failed: int = field(default=0, init=False)
     checks: int = field(default=0, init=False)
+    failures: list[str] = field(default_factory=list, init=False)
     # What the guest has reported beside its results.
     heard: dict[str, list[str]] = field(default_factory=dict, init=False)
     # When it began, and when the last of its runs ended.
@@ -99,6 +100,7 @@ class Job:
             say(self.name, f"{result.name} passed, {checks}{seconds} s")
             return
         self.failed += 1
+        self.failures += result.failures
         again = f"SEED={seed} " if seed else ""
         again += f"tests/run {self.command_for(result.name)}"
         say(self.name, "\n".join([*lines(), *(f"not ok {text}" for text in result.failures)]))

@@ -128,7 +128,7 @@ def all_runs(jobs: list[Job]) -> str:
 
 def chosen(jobs: list[Job], kinds: list[str], words: list[str]) -> list[Job]:
     """Those of these kinds that run one of WORDS, for it alone; or all of them."""
-    those = [job for job in jobs if job.kind in kinds and job.where not in ("soak", "bench")]
+    those = [job for job in jobs if job.kind in kinds and job.where != "bench"]
     return [job_of(word, those) for word in words] if words else those
 
 

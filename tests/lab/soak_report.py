@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What the rounds of a soak came to, for docs/soak.md."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# A round that is over: what it was, and figures by their names.
+Round = dict[str, Any]
+
+HEAD = """\
+<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->
+<!-- Written by tests/run soak --docs: do not edit. -->
+# A million registrations
+
+**{registrations:,} registrations have run, of {goal:,} that are wanted, {outcome}.**
+`tests/run soak` goes on where the last run was cut off. They ran between {begin} and {end}
+(UTC): {rounds} rounds in {guests} guests, on kernel {kernels} with KASAN, lockdep, kmemleak and
+DMA-API debug. The module's source has the hash `{module}`.
+
+In a round the module is loaded, four processes at a time register memory and misbehave in every
+way that a program can, and the module is unloaded. Behind it nothing is pinned, mapped or
+registered, nothing was violated or reported, kmemleak finds nothing, all checkers are still on,
+and the memory in use is what it was.
+
+"""
+
+# What a round says of itself, and what it means.
+HAPPENED = {
+    "registrations": "registrations tried",
+    "registered": "registrations that succeeded; the others met memory that had been freed",
+    "freed_under": "pieces of memory freed under their registrations",
+    "freed_while_registering": "pieces freed while they were being registered",
+    "freed_while_deregistering": "pieces freed while a registration of them ended",
+    "transfers": "RDMA transfers",
+    "workers": "processes that registered",
+    "workers_killed": "such processes killed in mid-work",
+    "forks": "children that inherited everything",
+    "children_killed": "such children killed",
+    "deregistered_by_child": "registrations that a child ended first",
+}
+
+# Kinds of rounds, by what is said of the registrations in them. What the seed's last bits mean:
+# ../guest/scenarios/soak.sh.
+KINDS: dict[str, Callable[[Round], bool]] = {
+    "in rounds with persistent pins": lambda one: one["seed"] % 2 == 1,
+    "in rounds without, which are revoked when memory is freed": lambda one: one["seed"] % 2 == 0,
+    "in rounds in which the driver takes memory away, too": lambda one: one["seed"] // 2 % 2 == 1,
+    "in guests whose processors really run at once": lambda one: one["threads"] == "multi",
+}
+
+MEMORY = """\
+## Memory in use
+
+In bytes: what the kernel has given away in slabs, from vmalloc and for each processor, after it has
+taken back what it can have at any time. A guest has registered and ended two thousand registrations
+before its first round, which are not counted: they leave what is kept for good, such as the last
+1,024 pins of the simulated driver, which it knows again if they are used. A round fails if more is
+in use behind it than ever before by 128 KiB, or if the free pages have become fewer by 32 MiB.
+
+| guest | threads | registrations | at first | lowest | highest | last | difference | free pages |
+|---|---|---|---|---|---|---|---|---|
+"""
+
+CURVE = """\
+
+### The longest guest, round by round
+
+| registrations so far | in use | difference | free pages |
+|---|---|---|---|
+"""
+
+# So many lines of the curve are enough to see whether it rises.
+LINES = 25
+
+
+def total(rounds: list[Round]) -> int:
+    """Registrations that count."""
+    return sum(one["registrations"] for one in rounds if "failed" not in one)
+
+
+def by_guest(rounds: list[Round]) -> dict[str, list[Round]]:
+    """Of each guest its rounds, in their order."""
+    found: dict[str, list[Round]] = {}
+    for one in rounds:
+        found.setdefault(one["guest"], []).append(one)
+    return found
+
+
+def happenings(rounds: list[Round]) -> Iterator[str]:
+    yield "## What has happened"
+    yield ""
+    yield "| number | what |"
+    yield "|---|---|"
+    for name, text in HAPPENED.items():
+        yield f"| {sum(one[name] for one in rounds):,} | {text} |"
+    for text, is_one in KINDS.items():
+        number = total([one for one in rounds if is_one(one)])
+        yield f"| {number:,} | registrations {text} |"
+    yield ""
+
+
+def line_of_guest(guest: str, rounds: list[Round]) -> str:
+    used = [one["in_use"] for one in rounds]
+    first, last = rounds[0]["in_use_at_first"], used[-1]
+    figures = [total(rounds), first, min(first, *used), max(first, *used), last]
+    free = f"{rounds[-1]['free'] - rounds[0]['free_at_first']:+,}"
+    cells = [guest, rounds[0]["threads"], *(f"{one:,}" for one in figures), f"{last - first:+,}"]
+    return f"| {' | '.join([*cells, free])} |"
+
+
+def curve(rounds: list[Round]) -> Iterator[str]:
+    """Every round, or as many as are enough; the last one always."""
+    first, free = rounds[0]["in_use_at_first"], rounds[0]["free_at_first"]
+    yield f"| 0 | {first:,} | | {free:,} |"
+    step = -(-len(rounds) // LINES)
+    for index, one in enumerate(rounds, 1):
+        if index % step == 0 or index == len(rounds):
+            so_far, used = total(rounds[:index]), one["in_use"]
+            yield f"| {so_far:,} | {used:,} | {used - first:+,} | {one['free'] - free:+,} |"
+
+
+def failures(rounds: list[Round]) -> Iterator[str]:
+    if not rounds:
+        return
+    yield "## Rounds that have failed"
+    yield ""
+    for one in rounds:
+        yield f"* seed {one['seed']}, {one['threads']}, {one['ended']}: {'; '.join(one['failed'])}"
+    yield ""
+
+
+def report(module: str, goal: int, rounds: list[Round]) -> str:
+    good = [one for one in rounds if "failed" not in one]
+    bad = [one for one in rounds if "failed" in one]
+    if not good:
+        return "\n".join(["No round has ended well.", "", *failures(bad)]) + "\n"
+    found = by_guest(good)
+    head = HEAD.format(
+        registrations=total(good),
+        goal=goal,
+        outcome=f"and rounds have failed: {len(bad)}" if bad else "and no round has failed",
+        begin=min(one["began"] for one in good),
+        end=max(one["ended"] for one in good),
+        rounds=len(good),
+        guests=len(found),
+        kernels=", ".join(sorted({one["kernel"] for one in good})),
+        module=module,
+    )
+    longest = max(found.values(), key=total)
+    lines = [*failures(bad), *happenings(good)]
+    memory = MEMORY + "\n".join(line_of_guest(*one) for one in found.items()) + "\n"
+    return head + "\n".join(lines) + "\n" + memory + CURVE + "\n".join(curve(longest)) + "\n"

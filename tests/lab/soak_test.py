@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""That a soak goes on where it was cut off, and forgets nothing: with guests that are made up."""
+
+import os
+import tempfile
+from types import SimpleNamespace
+from typing import Any
+
+# Before the cache is imported.
+os.environ["LAB_CACHE"] = tempfile.mkdtemp()
+
+import soaking
+from cache import CACHE, Wrong
+from soak_report import HAPPENED, report, total
+from soaking import ROUND, Alone, Record, Soak
+
+# What a guest says of a round.
+FIGURES = [f"{name}=1" for name in HAPPENED if name != "registrations"]
+FIGURES += [f"registrations={ROUND + 1}", "kernel=7.3", "in_use=2000", "free=900"]
+FIGURES += ["in_use_at_first=1000", "free_at_first=1000"]
+
+MODULE, GUEST = "abc", "guest"
+
+
+def soak(goal: int = 4 * ROUND) -> Soak:
+    """As a new run begins."""
+    return Soak(MODULE, goal)
+
+
+def one_round(run: Soak, guest: str = GUEST) -> str:
+    """Returns the seed."""
+    seed = run.next_round(guest, "multi").split()[0]
+    assert run.round_ended(guest, seed, *FIGURES) == "noted"
+    return seed
+
+
+def begin_anew() -> None:
+    Record(MODULE).path.unlink(missing_ok=True)
+
+
+def rounds_are_not_run_twice() -> None:
+    run = soak()
+    first, other = run.next_round("a", "multi"), run.next_round("b", "multi")
+    assert first != other
+    run.round_ended("a", first.split()[0], *FIGURES)
+    # The round of b was cut off: it alone is run again.
+    again = soak()
+    assert total(again.over) == ROUND + 1 and again.next_round("a", "multi") == other
+
+
+def it_is_enough_at_the_goal() -> None:
+    run = soak(2 * ROUND)
+    one_round(run)
+    run.next_round("a", "multi")
+    assert run.next_round("b", "multi") == "enough"
+    run.round_ended("a", str(run.under_way["a"]["seed"]), *FIGURES)
+    assert soak(2 * ROUND).next_round("a", "multi") == "enough"
+
+
+def what_failed_is_noted_for_good() -> None:
+    run = soak()
+    seed = run.next_round(GUEST, "multi").split()[0]
+    failed: Any = SimpleNamespace(failures=["a leak"])
+    run.note_failed(failed, GUEST)
+    again = soak()
+    assert one_round(again) == seed
+    text = report(MODULE, 1, again.over)
+    assert f"seed {seed}, multi" in text and "a leak" in text and "rounds have failed: 1" in text
+    assert total(again.over) == ROUND + 1
+
+
+def what_was_cut_off_has_not_failed() -> None:
+    run = soak()
+    run.next_round(GUEST, "multi")
+    well: Any = SimpleNamespace(failures=[])
+    run.note_failed(well, GUEST)
+    assert not soak().over
+
+
+def half_a_line_is_no_round() -> None:
+    run = soak()
+    one_round(run)
+    with run.record.path.open("a", encoding="utf-8") as file:
+        file.write('{"number": 1, "gu')
+    again = soak()
+    one_round(again)
+    assert len(soak().over) == 2
+
+
+def a_line_that_is_no_round_is_named() -> None:
+    Record(MODULE).path.write_text("{}\nnonsense\n", encoding="utf-8")
+    try:
+        list(Record(MODULE).here())
+    except Wrong as wrong:
+        assert "line 2" in str(wrong)
+    else:
+        raise AssertionError("nobody was told")
+
+
+def what_ran_elsewhere_counts_once() -> None:
+    soaking.ELSEWHERE, soaking.REPORT = CACHE / "elsewhere.json.gz", CACHE / "report.md"
+    one_round(soak())
+    soaking.write_docs(MODULE)
+    assert len(soak().over) == 1
+    begin_anew()
+    one_round(soak())
+    assert len(soak().over) == 2 and not Soak("def", ROUND).over
+
+
+def two_runs_are_refused() -> None:
+    with Alone(CACHE / "lock"):
+        try:
+            with Alone(CACHE / "lock"):
+                raise AssertionError("there were two")
+        except Wrong:
+            pass
+
+
+CASES = (
+    rounds_are_not_run_twice,
+    it_is_enough_at_the_goal,
+    what_failed_is_noted_for_good,
+    what_was_cut_off_has_not_failed,
+    half_a_line_is_no_round,
+    a_line_that_is_no_round_is_named,
+    what_ran_elsewhere_counts_once,
+    two_runs_are_refused,
+)
+
+
+def main() -> None:
+    for case in CASES:
+        begin_anew()
+        case()
+        print("ok", case.__name__.replace("_", " "))
+
+
+if __name__ == "__main__":
+    main()
