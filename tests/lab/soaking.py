@@ -208,8 +208,8 @@ def jobs_of(job: Job, soak: Soak) -> dict[str, Job]:
 
 def run(job: Job, module: str, goal: int) -> int:
     """Guests until the goal is reached. Returns the exit status."""
-    soak = Soak(module, goal)
-    with Alone(soak.record.path.with_suffix(".lock")):
+    with Alone(CACHE / "soak.lock"):
+        soak = Soak(module, goal)
         before = total(soak.over)
         say("soak", f"{before:,} of {goal:,} registrations have run before, with module {module}")
         jobs = jobs_of(job, soak) if before < goal else {}
@@ -233,7 +233,7 @@ class Alone:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise Wrong("a soak of this module is running already.") from error
+            raise Wrong("a soak is running already.") from error
 
     def __exit__(self, *_: Any) -> None:
         self.lock.close()
