@@ -267,7 +267,8 @@ impl<'a> Segments<'a> {
             self.skip -= skipped;
             self.before = match skipped {
                 0 => 0,
-                skipped => skipped % u64::from(self.longest),
+                // By zero it would panic, which the compiler cannot know to be impossible.
+                skipped => skipped.checked_rem(u64::from(self.longest)).unwrap_or(0),
             };
             let len = (extent.len - skipped).min(self.left);
             self.left -= len;

@@ -14,7 +14,7 @@ figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }'
 # one_round PERSISTENT FREES SEED REGISTRATIONS, with persistent pins (1) or without (0), and with frees
 # by the driver or without: then a refusal has no excuse. What came of it goes to /tmp/stress.
 one_round() {
-	local options=(--seed "$3" --registrations "$4") started=$SECONDS registered
+	local options=(--seed "$3" --registrations "$4") started=$SECONDS registered least
 	local text="seed $3, persistent_api_support=$1, $(($2 * INJECTIONS)) frees injected in 1000"
 	if [ "$1" = 0 ]; then options+=(--expect revoked); else options+=(--expect pinned); fi
 	[ "$2" = 0 ] || options+=(--injections)
@@ -26,7 +26,9 @@ one_round() {
 	echo none >"$NVIDIA/inject"
 	cat /tmp/stress
 	registered=$(figure registered /tmp/stress)
-	check "more than half were registered: $registered of $4 ($text)" test $((2 * registered)) -gt "$4"
+	# The driver may take the memory of most.
+	if [ "$2" = 0 ]; then least=$(($4 / 2)); else least=$(($4 / 4)); fi
+	check "more than $least were registered: $registered of $4 ($text)" test "$registered" -gt "$least"
 	[ "$2" = 0 ] || check "frees were injected ($text)" test "$(grown injections)" -gt 0
 	wait_for "the driver's deferred work" at_rest
 	nothing_left "$text"
