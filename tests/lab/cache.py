@@ -60,9 +60,13 @@ def scratch(name: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, busy: str = "") -> Iterator[None]:
+    """Waits for whoever has the lock, or says BUSY instead."""
     with open(path, "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+        except BlockingIOError as error:
+            raise Wrong(busy) from error
         yield
 
 

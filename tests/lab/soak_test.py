@@ -10,9 +10,9 @@ from typing import Any
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 
 import soaking
-from cache import CACHE, Wrong
+from cache import CACHE, Wrong, locked
 from soak_report import HAPPENED, report, total
-from soaking import ROUND, Alone, Record, Soak
+from soaking import ROUND, Record, Soak
 
 # What a guest says of a round.
 FIGURES = [f"{name}=1" for name in HAPPENED if name != "registrations"]
@@ -108,12 +108,14 @@ def what_ran_elsewhere_counts_once() -> None:
 
 
 def two_runs_are_refused() -> None:
-    with Alone(CACHE / "lock"):
+    with locked(CACHE / "soak.lock"):
+        job: Any = None
         try:
-            with Alone(CACHE / "lock"):
-                raise AssertionError("there were two")
-        except Wrong:
-            pass
+            soaking.run(job, MODULE, ROUND)
+        except Wrong as wrong:
+            assert "already" in str(wrong)
+        else:
+            raise AssertionError("there were two")
 
 
 CASES = (

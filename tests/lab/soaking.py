@@ -7,7 +7,6 @@ costs the rounds that were not over, and the next run goes on behind them. A rou
 is noted for good; its registrations do not count, and the next run has it again.
 """
 
-import fcntl
 import gzip
 import hashlib
 import itertools
@@ -19,10 +18,8 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-from cache import CACHE, TOP, Wrong, say
+from cache import CACHE, TOP, Wrong, locked, say
 from jobs import Job
 from qemu import TIMEOUT, Options
 from runs import Run, slots
@@ -208,7 +205,8 @@ def jobs_of(job: Job, soak: Soak) -> dict[str, Job]:
 
 def run(job: Job, module: str, goal: int) -> int:
     """Guests until the goal is reached. Returns the exit status."""
-    with Alone(CACHE / "soak.lock"):
+    # Two runs would have the same rounds.
+    with locked(CACHE / "soak.lock", busy="a soak is running already."):
         soak = Soak(module, goal)
         before = total(soak.over)
         say("soak", f"{before:,} of {goal:,} registrations have run before, with module {module}")
@@ -220,20 +218,3 @@ def run(job: Job, module: str, goal: int) -> int:
         path.write_text(report(module, GOAL, soak.over), encoding="utf-8")
         say("soak", f"the report: {path}")
         return status
-
-
-class Alone:
-    """Two runs would have the same rounds."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None:
-        self.lock = self.path.open("w", encoding="utf-8")
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise Wrong("a soak is running already.") from error
-
-    def __exit__(self, *_: Any) -> None:
-        self.lock.close()

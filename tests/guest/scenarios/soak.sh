@@ -91,5 +91,6 @@ warm_up
 if [ "$(word rounds one)" = asked ]; then
 	rounds
 else
+	# As many as ROUND of soaking.py.
 	around "$SEED" 2500
 fi

@@ -231,8 +231,8 @@ fn new_file() -> io::Result<File> {
     Ok(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?.into())
 }
 
-/// A thread's own, which is made once: on a debug kernel that takes longer than a registration. A
-/// child, which has inherited it, makes another.
+/// A thread's own, which is made once: on a debug kernel it takes longer to make a file than to
+/// register memory. A child, which has inherited it, makes another.
 fn kept_file() -> io::Result<File> {
     thread_local! {
         static KEPT: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
