@@ -92,5 +92,5 @@ if [ "$(word rounds one)" = asked ]; then
 	rounds
 else
 	# As many as ROUND of soaking.py.
-	around "$SEED" 2500
+	around "$SEED" 10000
 fi

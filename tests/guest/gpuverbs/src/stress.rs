@@ -26,6 +26,7 @@ use crate::pattern::Random;
 use crate::process;
 use crate::transfer::Expected;
 use crate::value::say;
+use crate::verbs::Hca;
 use crate::worker;
 
 /// Registers GPU memory in processes that misbehave, and says what came of it
@@ -123,6 +124,8 @@ impl Options {
         let seed = stress.options.seed;
         say("seed", seed);
         set_child_subreaper(true)?;
+        // From files on the host, which takes longer than many registrations.
+        Hca::load_drivers();
         let mut random = Random::stream(seed, u64::MAX);
         let mut places = [const { None }; PROCESSES];
         while !stress.is_over(u64::MAX) {

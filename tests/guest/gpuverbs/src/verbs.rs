@@ -90,6 +90,17 @@ unsafe impl Send for Hca {}
 unsafe impl Sync for Hca {}
 
 impl Hca {
+    /// Has the library load its drivers, so that processes forked from now on need not.
+    pub fn load_drivers() {
+        // SAFETY: a list, or null, which nobody looks at.
+        unsafe {
+            let list = ibv_get_device_list(null_mut());
+            if !list.is_null() {
+                ibv_free_device_list(list);
+            }
+        }
+    }
+
     pub fn open() -> Result<Self> {
         // SAFETY: the list has an entry, or is not looked at; it is not used after it is freed.
         // The protection domain is of a device that is open.
