@@ -12,7 +12,7 @@ os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 import soaking
 from cache import CACHE, Wrong, locked
 from soak_report import HAPPENED, report, total
-from soaking import ROUND, Record, Soak
+from soaking import ROUND, Record, Soak, SoakRun
 
 # What a guest says of a round.
 FIGURES = [f"{name}=1" for name in HAPPENED if name != "registrations"]
@@ -57,11 +57,13 @@ def it_is_enough_at_the_goal() -> None:
     assert soak(2 * ROUND).next_round("a", "multi") == "enough"
 
 
-def what_failed_is_noted_for_good() -> None:
+def what_failed_is_noted_at_once_and_for_good() -> None:
     run = soak()
     seed = run.next_round(GUEST, "multi").split()[0]
-    failed: Any = SimpleNamespace(failures=["a leak"])
-    run.note_failed(failed, GUEST)
+    failed: Any = SimpleNamespace(name="soak-1", failures=["a leak"], checks=1)
+    guests = SoakRun(run, {GUEST: failed})
+    guests.running.append(failed)
+    guests.over(failed, passed=False)
     again = soak()
     assert one_round(again) == seed
     text = report(MODULE, 1, again.over)
@@ -121,7 +123,7 @@ def two_runs_are_refused() -> None:
 CASES = (
     rounds_are_not_run_twice,
     it_is_enough_at_the_goal,
-    what_failed_is_noted_for_good,
+    what_failed_is_noted_at_once_and_for_good,
     what_was_cut_off_has_not_failed,
     half_a_line_is_no_round,
     a_line_that_is_no_round_is_named,

@@ -176,6 +176,18 @@ def now() -> str:
     return time.strftime("%F %R", time.gmtime())
 
 
+class SoakRun(Run):
+    """A round that has failed is noted at once: the run may be cut off at any time."""
+
+    def __init__(self, soak: Soak, jobs: dict[str, Job]) -> None:
+        super().__init__("soak", list(jobs.values()))
+        self.soak, self.guests = soak, {job.name: guest for guest, job in jobs.items()}
+
+    def over(self, job: Job, passed: bool) -> None:
+        super().over(job, passed)
+        self.soak.note_failed(job, self.guests[job.name])
+
+
 # ---- a run ----------------------------------------------------------------------------------
 
 
@@ -212,9 +224,7 @@ def run(job: Job, module: str, goal: int) -> int:
         before = total(soak.over)
         say("soak", f"{before:,} of {goal:,} registrations have run before, with module {module}")
         jobs = jobs_of(job, soak) if before < goal else {}
-        status = Run("soak", list(jobs.values())).all()
-        for guest, one in jobs.items():
-            soak.note_failed(one, guest)
+        status = SoakRun(soak, jobs).all()
         path = soak.record.path.with_suffix(".md")
         path.write_text(report(module, GOAL, soak.over), encoding="utf-8")
         say("soak", f"the report: {path}")

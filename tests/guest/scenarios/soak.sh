@@ -11,22 +11,33 @@
 MORE=$((128 << 10))
 FEWER=$((32 << 20))
 
+# What is in use, and what was when it was least.
+IN_USE=/tmp/in_use
+
 # Registrations before the first round, of each kind. The simulated driver keeps its last 1024 pins.
 WARM=1000
 
-# in_use: bytes that the kernel has given away in slabs, from vmalloc and for each processor. What it
+# in_use: what the kernel has given away in slabs, from vmalloc and for each processor: BYTES NAME. What it
 # could have back at any time is taken back first, and so is what KASAN keeps to see it used.
 in_use() {
-	local cache objects size bytes=0
+	local cache objects size
 	for cache in /sys/kernel/slab/*; do
 		# Another name of one that is counted under its own.
 		[ ! -L "$cache" ] || continue
 		echo 1 >"$cache/shrink" || return
 		read -r objects _ <"$cache/objects" || return
 		read -r size <"$cache/object_size" || return
-		bytes=$((bytes + objects * size))
+		echo "$((objects * size)) ${cache##*/}"
 	done
-	awk -v bytes="$bytes" '/^(VmallocUsed|Percpu):/ { bytes += $2 * 1024 } END { printf "%d\n", bytes }' /proc/meminfo
+	awk '/^(VmallocUsed|Percpu):/ { print $2 * 1024, $1 }' /proc/meminfo
+}
+
+sum() { awk '{ sum += $1 } END { printf "%d\n", sum }' "$@"; }
+
+# grown_since FILE: of what most has come since in_use wrote that.
+grown_since() {
+	awk 'NR == FNR { before[$2] = $1; next } $1 > before[$2] { print $1 - before[$2], $2 }' "$1" "$IN_USE" |
+		sort -rn | head -n 8 | paste -sd';'
 }
 
 free_pages() { awk '$1 == "MemFree:" { printf "%d\n", $2 * 1024 }' /proc/meminfo; }
@@ -36,15 +47,22 @@ measure() {
 	# Twice: what the first has freed may have held other things.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
-	used=$(in_use)
+	in_use >"$IN_USE"
+	used=$(sum "$IN_USE")
 	free=$(free_pages)
+}
+
+is_lowest() {
+	lowest=$used
+	cp "$IN_USE" "$IN_USE.lowest"
 }
 
 warm_up() {
 	one_round 0 0 "$SEED" "$WARM"
 	one_round 1 0 "$SEED" "$WARM"
 	measure
-	used_at_first=$used free_at_first=$free lowest=$used
+	used_at_first=$used free_at_first=$free
+	is_lowest
 }
 
 # around SEED REGISTRATIONS: a round, and what must hold behind it.
@@ -55,7 +73,8 @@ around() {
 	measure
 	check "memory in use: $used, never before less than $lowest" test $((used - lowest)) -lt "$MORE"
 	check "free pages: $free, at first $free_at_first" test $((free_at_first - free)) -lt "$FEWER"
-	lowest=$((used < lowest ? used : lowest))
+	echo "more than ever: $(grown_since "$IN_USE.lowest")"
+	[ "$used" -ge "$lowest" ] || is_lowest
 	check_machine
 	# Once more: measuring has made KASAN give up what it kept.
 	equal "no report in the log" '' "$(kernel_reports | head -n 3)"
