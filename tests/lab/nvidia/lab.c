@@ -331,6 +331,8 @@ static int store_knob(enum sim_knob knob, const char *word)
 	WRITE_ONCE(sim_knobs[knob], value);
 	if (knob == SIM_KNOB_seed)
 		sim_start_random();
+	if (knob == SIM_KNOB_quarantine_max)
+		sim_quarantine_trim(value);
 	wake_up_all(&sim_held);
 	return 0;
 }

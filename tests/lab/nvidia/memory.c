@@ -231,10 +231,10 @@ static void sim_evict(u32 max)
 	}
 }
 
-void sim_quarantine_drain(void)
+void sim_quarantine_trim(u32 max)
 {
 	guard(mutex)(&sim_gpu.lock);
-	sim_evict(0);
+	sim_evict(max);
 }
 
 /* What NVIDIA's code does not free. */

@@ -157,7 +157,7 @@ static void __exit sim_exit(void)
 	unregister_module_notifier(&sim_module_nb);
 	sim_own_dma_exit();
 	sim_inject_exit();
-	sim_quarantine_drain();
+	sim_quarantine_trim(0);
 	sim_coherent_drop();
 	sim_lab_exit();
 }

@@ -297,7 +297,7 @@ void sim_object_bury(struct sim_object *object);
 struct sim_object *sim_object_find(const void *key, bool mapping);
 void sim_object_put(struct sim_object *object);
 bool sim_is_used_again(const void *memory);
-void sim_quarantine_drain(void);
+void sim_quarantine_trim(u32 max);
 
 /* ---- pin.c: pinned pages ----------------------------------------------------- */
 

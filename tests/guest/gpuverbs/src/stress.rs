@@ -143,8 +143,8 @@ impl Options {
                 }
             }
             while reap(stress, &mut places, Some(WaitPidFlag::WNOHANG))? {}
-            // Pace alone; nothing hangs on it.
-            thread::sleep(Duration::from_millis(5));
+            // Pace alone; nothing hangs on it. An emulated machine registers once in the meantime.
+            thread::sleep(Duration::from_millis(25));
         }
         while reap(stress, &mut places, None)? {}
         for count in Count::value_variants() {
