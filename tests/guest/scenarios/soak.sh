@@ -8,7 +8,7 @@
 # Bytes by which more may be in use than ever before: names of files that were looked up, processes
 # that have ended but are not yet forgotten. Bytes of free pages that may be gone: the checkers'
 # own memory still grows for some rounds.
-MORE=$((128 << 10))
+GROWTH=$((128 << 10))
 FEWER=$((32 << 20))
 
 # What is in use, and what was when it was least.
@@ -74,7 +74,7 @@ around() {
 	check "no memory is lost" kmemleak_silent
 	measure
 	equal "nothing was written into what the driver had freed" '' "$(violations "$NVIDIA" "$CORE")"
-	check "memory in use: $used, never before less than $lowest" test $((used - lowest)) -lt "$MORE"
+	check "memory in use: $used, never before less than $lowest" test $((used - lowest)) -lt "$GROWTH"
 	check "free pages: $free, at first $free_at_first" test $((free_at_first - free)) -lt "$FEWER"
 	echo "more than ever: $(grown_since "$IN_USE.lowest")"
 	[ "$used" -ge "$lowest" ] || is_lowest
