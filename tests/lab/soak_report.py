@@ -54,7 +54,7 @@ MEMORY = """\
 In bytes: what the kernel has given away in slabs, from vmalloc and for each processor, after it has
 taken back what it can have at any time. A guest has registered and ended two thousand registrations
 before its first round, which are not counted: they leave what is kept for good. A round fails if
-more is in use behind it than ever before by 128 KiB, or if the free pages have become fewer by 32 MiB.
+more is in use behind it than ever before by 128 KiB, or if the free pages are fewer by 32 MiB.
 
 | guest | threads | registrations | at first | lowest | highest | last | difference | free pages |
 |---|---|---|---|---|---|---|---|---|
