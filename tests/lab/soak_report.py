@@ -125,6 +125,8 @@ def failures(rounds: list[Round]) -> Iterator[str]:
     yield ""
     for one in rounds:
         yield f"* seed {one['seed']}, {one['threads']}, {one['ended']}: {'; '.join(one['failed'])}"
+        if why := one.get("why"):
+            yield f"  Why: {why}"
     yield ""
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """That a soak goes on where it was cut off, and forgets nothing: with guests that are made up."""
 
+import json
 import os
 import tempfile
 from types import SimpleNamespace
@@ -68,6 +69,8 @@ def what_failed_is_noted_at_once_and_for_good() -> None:
     assert one_round(again) == seed
     text = report(MODULE, 1, again.over)
     assert f"seed {seed}, multi" in text and "a leak" in text and "rounds have failed: 1" in text
+    again.record.path.write_text(json.dumps({**again.over[0], "why": "a mistake"}) + "\n", "utf-8")
+    assert "Why: a mistake" in report(MODULE, 1, [*again.over[1:], *soak().over])
     assert total(again.over) == ROUND + 1
 
 

@@ -4,7 +4,8 @@
 A guest of the debug kernel asks for one round after another (../guest/scenarios/soak.sh). Each is
 noted as soon as it is over, in a file that is named after the module's source: whatever ends a run
 costs the rounds that were not over, and the next run goes on behind them. A round that has failed
-is noted for good; its registrations do not count, and the next run has it again.
+is noted for good; its registrations do not count, and the next run has it again. Whoever finds out
+why it failed adds that to its line of the file, as "why": the report has it.
 """
 
 import gzip
@@ -74,7 +75,7 @@ class Record:
         """Each once, in the order in which they ended; and all that have failed."""
         found = [*self.elsewhere(), *self.here()]
         good = {one["number"]: one for one in found if "failed" not in one}
-        bad = {json.dumps(one): one for one in found if "failed" in one}
+        bad = {(one["number"], one["guest"]): one for one in found if "failed" in one}
         return sorted([*good.values(), *bad.values()], key=lambda one: one["ended"])
 
     def here(self) -> Iterator[Round]:
