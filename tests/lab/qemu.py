@@ -72,6 +72,9 @@ def arm64(layers: Layers) -> Platform:
 
 def x86_64(layers: Layers, options: Options) -> Platform:
     cpu = "max,la57=off" if ACCEL == "tcg" else "host"
+    if options.clock == "instructions":
+        # Or the kernel clears and copies memory with an instruction that counts once for each byte.
+        cpu += ",erms=off,fsrm=off"
     computer = Platform(
         machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
         # A busy host's emulated timer may come too late for the kernel's patience at boot.

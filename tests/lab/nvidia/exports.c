@@ -88,13 +88,15 @@ SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 static void sim_after_put(struct sim_pin *pin, struct sim_alloc *alloc)
 {
 	bool gone = alloc && READ_ONCE(pin->state) == SIM_PIN_PUT;
+	u64 began = gone ? pin->began : 0;
+	u32 pages = gone ? pin->entries : 0;
 
-	if (gone)
-		sim_spend(pin->began, SIM_PUT_PAGE, pin->entries);
+	/* Its memory may go with this, which is part of what a page costs. */
+	sim_pin_drop(pin);
+	sim_spend(began, SIM_PUT_PAGE, pages);
 	sim_inject(SIM_after_put, gone ? alloc : NULL);
 	if (alloc)
 		sim_alloc_put(alloc);
-	sim_pin_drop(pin);
 }
 
 int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,

@@ -10,7 +10,8 @@
  * with 0x6b and kept in a quarantine, oldest out first, for as long as the knob
  * "quarantine_max" allows: a client that reads a table after its end finds a
  * version of 0x6b6b6b6b, one that writes is found out when the table leaves the
- * quarantine, and one that hands it back to the driver is told what it was.
+ * quarantine, and one that hands it back to the driver is told what it was. With 0 nothing is
+ * filled or kept: each page then costs what it costs the real driver, which measurements want.
  *
  * What a client sees is summed up when it is made, and checked at each call that names it.
  * Before NVIDIA's code reads a structure for the last time it gets back what it has written.
@@ -63,30 +64,34 @@ static struct sim_block *sim_block_again(size_t size)
 	return NULL;
 }
 
+static void *sim_block_init(struct sim_block *block, size_t size)
+{
+	if (!block)
+		return NULL;
+	block->next = NULL;
+	block->object = NULL;
+	block->size = size;
+	block->again = false;
+	return block->data;
+}
+
 NV_STATUS os_alloc_mem(void **address, NvU64 size)
 {
 	struct sim_block *block = sim_knob(reuse) ? sim_block_again(size) : NULL;
 
-	*address = NULL;
-	if (!block) {
-		block = kvmalloc(sizeof(*block) + size, GFP_KERNEL);
-		if (!block)
-			return NV_ERR_NO_MEMORY;
-		block->next = NULL;
-		block->object = NULL;
-		block->size = size;
-		block->again = false;
-	}
-	*address = block->data;
-	return NV_OK;
+	if (block)
+		*address = block->data;
+	else
+		*address = sim_block_init(kvmalloc(sizeof(*block) + size, GFP_KERNEL), size);
+	return *address ? NV_OK : NV_ERR_NO_MEMORY;
 }
 
+/* Of a size that the compiler knows: this is as quick as the cache that NVIDIA's code has. */
 struct nvidia_p2p_page *sim_page_new(void)
 {
-	void *page;
+	const size_t size = sizeof(struct nvidia_p2p_page);
 
-	os_alloc_mem(&page, sizeof(struct nvidia_p2p_page));
-	return page;
+	return sim_block_init(kmalloc(sizeof(struct sim_block) + size, GFP_KERNEL), size);
 }
 
 /* The key of an object goes last, if it has got one. */
@@ -95,7 +100,8 @@ void os_free_mem(void *address)
 	struct sim_block *block = sim_block_of(address);
 	struct sim_object *object = block->object;
 
-	memset(block->data, SIM_POISON, block->size);
+	if (sim_knob(quarantine_max))
+		memset(block->data, SIM_POISON, block->size);
 	if (!object)
 		kvfree(block);
 	else if (!object->first || object->first == block)
@@ -254,6 +260,12 @@ void sim_object_bury(struct sim_object *object)
 	guard(mutex)(&sim_gpu.lock);
 	if (object->mapping)
 		list_del_init(&container_of(object, struct sim_mapping, object)->on_pin);
+	if (!sim_knob(quarantine_max)) {
+		list_del_init(&object->node);
+		sim_gpu.evicted = true;
+		sim_object_put(object);
+		return;
+	}
 	list_move_tail(&object->node, &sim_gpu.dead);
 	sim_gpu.ndead++;
 	sim_evict(sim_knob(quarantine_max));
