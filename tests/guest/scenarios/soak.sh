@@ -49,7 +49,7 @@ take_stock() {
 	# Twice: what the first has freed may have held other things.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
-	in_use >"$IN_USE"
+	in_use >"$IN_USE" || fail "what is in use cannot be counted"
 	used=$(sum "$IN_USE")
 	free=$(free_pages)
 }
