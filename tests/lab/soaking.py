@@ -177,6 +177,9 @@ def now() -> str:
     return time.strftime("%F %R", time.gmtime())
 
 
+# ---- a run ----------------------------------------------------------------------------------
+
+
 class SoakRun(Run):
     """A round that has failed is noted at once: the run may be cut off at any time."""
 
@@ -187,9 +190,6 @@ class SoakRun(Run):
     def over(self, job: Job, passed: bool) -> None:
         super().over(job, passed)
         self.soak.note_failed(job, self.guests[job.name])
-
-
-# ---- a run ----------------------------------------------------------------------------------
 
 
 def guests() -> tuple[int, str]:

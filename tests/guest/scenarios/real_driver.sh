@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: beside NVIDIA's proprietary driver itself, which has a GPU that nobody opens: what it says of memory that is not the GPU's reaches the user, status names it, and the module unloads
+# Shows: the module beside NVIDIA's proprietary driver itself
+#
+# The driver has a GPU that nobody opens. What it says of memory that is not the GPU's reaches the user,
+# status names the driver, and the module unloads.
 tracing=/sys/kernel/debug/tracing
 
 # answers: what the driver has said since the last time, a word for each call.
