@@ -7,6 +7,9 @@
 # repository, so the packages contain only what is committed. The same commit and the same
 # tools, above all the same rustc, give the same files, byte for byte.
 set -eu
+# Every locale gives the same result.
+LC_ALL=C
+export LC_ALL
 
 usage() {
 	cat <<'USAGE'

@@ -61,6 +61,9 @@ refused() {
 	check "$1: it is said why" says "$2"
 }
 
+# in_turkish COMMAND...: runs it as on a Turkish machine, where tr does not turn i into I.
+in_turkish() { (unset LC_ALL && export LANG=tr_TR.UTF-8 && "$@"); }
+
 # files: all there are, but for what a system writes about itself.
 files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /run -o -path /tmp -o -path /var/log \

@@ -8,6 +8,8 @@ set -euo pipefail
 sed -i '/^path-exclude/d' /etc/dpkg/dpkg.cfg.d/*
 apt-get update
 apt-get install -y --no-install-recommends build-essential debhelper dh-sequence-dkms dkms fakeroot git \
-	lintian lld man-db mandoc rpm rpmlint
+	lintian lld locales man-db mandoc rpm rpmlint
+# The locale in which the capital letter of i is another letter than I.
+localedef -i tr_TR -f UTF-8 tr_TR.UTF-8
 apt-get clean
 rm -rf /var/log/*
