@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 import qemu
-from cache import CACHE, killed_with_us, new_dir, say
+from cache import CACHE, Wrong, killed_with_us, new_dir, say
 from ktap import Ktap, Result
 from layers import Layers
 from making import in_layers
@@ -142,11 +142,18 @@ class Guest:
     def pattern(self, offset: str, length: str, seed: str) -> str:
         """Whether the bytes in the file behind the GPU's BAR are the pattern that SEED makes."""
         command = ["gpuverbs", "pattern", "--seed", seed, "--length", length]
-        made = in_layers(self.layers.stack, *command, stdout=subprocess.PIPE)
+        made = in_layers(
+            self.layers.stack, *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        if made.returncode or len(made.stdout) != int(length):
+            why = made.stderr.decode(errors="replace").strip() or "no message"
+            text = f"this machine could not make the bytes to compare with ({why})"
+            say(self.who, text)
+            raise Wrong(f"{text}: the guest's transfer was not judged.")
         with open(self.run / "bar", "rb") as bar:
             bar.seek(int(offset))
             there = bar.read(int(length))
-        return "yes" if made.returncode == 0 and made.stdout and there == made.stdout else "no"
+        return "yes" if there == made.stdout else "no"
 
     # ---- ways to run -------------------------------------------------------------
 
