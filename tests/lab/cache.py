@@ -70,6 +70,23 @@ def locked(path: Path, busy: str = "") -> Iterator[None]:
         yield
 
 
+def check_overlay() -> None:
+    """Checks that layers can be stacked in the cache before minutes are spent on making them: the
+    file system of a container is often an overlay, which takes no other overlay above it."""
+    with tempfile.TemporaryDirectory(dir=CACHE / "tmp") as where:
+        for name in ("lower", "upper", "work", "mnt"):
+            os.mkdir(f"{where}/{name}")
+        dirs = f"lowerdir={where}/lower,upperdir={where}/upper,workdir={where}/work"
+        mount = ["unshare", "--mount", "mount", "-t", "overlay", "-o", dirs, "lab", f"{where}/mnt"]
+        environment = {**os.environ, "LIBMOUNT_FORCE_MOUNT2": "always"}
+        done = subprocess.run(mount, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        raise Wrong(
+            f"{CACHE} cannot hold the lab's layers ({done.stderr.strip()}). In a container, mount "
+            "a directory of the host's disk as a volume, and set LAB_CACHE to that directory."
+        )
+
+
 def prepare_cache() -> None:
     # What a container may lack though its user is root.
     mounts = ["unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
@@ -85,6 +102,7 @@ def prepare_cache() -> None:
         raise Wrong(
             f"cannot write to {CACHE}: choose another directory with LAB_CACHE=DIR."
         ) from error
+    check_overlay()
     # Enough for a run when the layers are there, for a build when not.
     need, free = 3 if any(CACHE.glob("layers/base-*")) else 8, shutil.disk_usage(CACHE).free >> 30
     if free < need:
