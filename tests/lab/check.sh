@@ -141,6 +141,9 @@ check_python() {
 # A soak goes on where it was cut off.
 check_soak() { python3 -B tests/lab/soak_test.py; }
 
+# Commands run in many layers, and the lab's own failure is reported as such.
+check_layers() { python3 -B tests/lab/making_test.py; }
+
 # Each way in which a guest can fail does fail.
 check_ktap() { python3 -B tests/lab/ktap.py; }
 

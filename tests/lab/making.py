@@ -100,6 +100,9 @@ ENTER = r"""
 upper=$1 lower=$2 binds=$3
 shift 3
 dirs="lowerdir=$lower,upperdir=$upper/root,workdir=$upper/work"
+# The kernel's new interface for mounting takes no option of more than 256 bytes, and mount uses
+# that interface since util-linux 2.39.
+export LIBMOUNT_FORCE_MOUNT2=always
 mount -t overlay -o "$dirs,redirect_dir=off,metacopy=off" lab "$upper/mnt"
 mount -t proc proc "$upper/mnt/proc"
 mount --rbind /dev "$upper/mnt/dev"
