@@ -131,7 +131,7 @@ check_preload_built() {
 
 # How Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench)
+	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
@@ -348,3 +348,6 @@ check_mutants() {
 }
 
 "check_$1"
+# Every mutant quotes lines that stand in its file.
+check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
+
