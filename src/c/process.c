@@ -6,15 +6,34 @@
 #include <linux/jiffies.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
 
 #include "compat.h"
 #include "nvpm.h"
+
+/*
+ * Returns the user who answers for what the current process registers. A user can make a user
+ * namespace without any privilege, and acts there under thousands of subordinate numbers: all of
+ * them count for that user. Namespaces that root made, as container engines do, have users of
+ * their own.
+ */
+static kuid_t nvpm_responsible_user(void)
+{
+	const struct user_namespace *ns;
+	kuid_t uid = current_uid();
+
+	for (ns = current_cred()->user_ns; ns->parent; ns = ns->parent)
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	return uid;
+}
 
 void nvpm_current_process(struct nvpm_process *process)
 {
 	process->born = nvpm_task_born(current->group_leader);
 	process->tgid = task_tgid_nr(current);
-	process->uid = __kuid_val(current_uid());
+	process->uid = __kuid_val(nvpm_responsible_user());
 }
 
 void nvpm_current_comm(u8 *comm)

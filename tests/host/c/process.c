@@ -16,6 +16,35 @@ TEST(a_thread_of_a_process)
 	SAME(42, nvpm_current_tid());
 }
 
+/* Returns the user for whom a registration counts whose process is in that namespace. */
+static u32 user_in(struct user_namespace *ns)
+{
+	struct nvpm_process process = { 0 };
+	struct user_namespace *before = current->cred.user_ns;
+
+	current->cred.user_ns = ns;
+	nvpm_current_process(&process);
+	current->cred.user_ns = before;
+	return process.uid;
+}
+
+TEST(a_users_namespaces_count_for_that_user)
+{
+	struct user_namespace *first = current->cred.user_ns;
+	struct user_namespace of_root = { .parent = first, .owner = { 0 } };
+	struct user_namespace of_user = { .parent = first, .owner = { 2000 } };
+	struct user_namespace within = { .parent = &of_user, .owner = { 100001 } };
+	struct user_namespace within_roots = { .parent = &of_root, .owner = { 3000 } };
+	struct user_namespace by_root_within = { .parent = &of_user, .owner = { 0 } };
+
+	SAME(1000, user_in(first));
+	SAME(1000, user_in(&of_root));
+	SAME(2000, user_in(&of_user));
+	SAME(2000, user_in(&within));
+	SAME(3000, user_in(&within_roots));
+	SAME(2000, user_in(&by_root_within));
+}
+
 TEST(its_name)
 {
 	u8 comm[17];

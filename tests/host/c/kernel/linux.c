@@ -369,17 +369,19 @@ int ___ratelimit(struct ratelimit_state *state, const char *name)
 #define START_BOOTTIME real_start_time
 #endif
 
+static struct user_namespace first_namespace;
+
 static struct task_struct leader = {
 	.pid = 40, .tgid = 40, .start_time = 3, .comm = "the leader's own",
 	.group_leader = &leader,
-	.cred = { .uid = { 1001 }, .euid = { 1002 } },
+	.cred = { .uid = { 1001 }, .euid = { 1002 }, .user_ns = &first_namespace },
 	.START_BOOTTIME = 5,
 };
 
 static struct task_struct task = {
 	.pid = 42, .tgid = 40, .start_time = 4, .comm = "a thread",
 	.group_leader = &leader,
-	.cred = { .uid = { 1000 }, .euid = { 999 } },
+	.cred = { .uid = { 1000 }, .euid = { 999 }, .user_ns = &first_namespace },
 	.START_BOOTTIME = 6,
 };
 

@@ -248,8 +248,16 @@ int ___ratelimit(struct ratelimit_state *state, const char *name);
 typedef struct {
 	u32 val;
 } kuid_t;
+#define GLOBAL_ROOT_UID ((kuid_t){ 0 })
+#define uid_eq(left, right) ((left).val == (right).val)
+struct user_namespace {
+	struct user_namespace *parent;
+	kuid_t owner;
+};
+
 struct cred {
 	kuid_t uid, euid;
+	struct user_namespace *user_ns;
 };
 
 struct task_struct {
@@ -269,6 +277,7 @@ struct task_struct {
 extern struct task_struct *current;
 #define current_uid() (current->cred.uid)
 #define current_euid() (current->cred.euid)
+#define current_cred() ((const struct cred *)&current->cred)
 #define __kuid_val(uid) ((uid).val)
 s32 task_pid_nr(const struct task_struct *task);
 s32 task_tgid_nr(const struct task_struct *task);
