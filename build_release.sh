@@ -208,7 +208,7 @@ for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$OUT/libnvpm_preload
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
 lacks='' why=''
-rust=$(sh src/find/rustc) || why="rustc 1.78 or later with the source of its library is missing (packages $rust_packages)"
+rust=$(sh src/find/rustc) || why="rustc $(sed -n 's/^oldest_rustc=//p' src/find/oldest.sh) or later with the source of its library is missing (packages $rust_packages)"
 # compiled FILE COMMAND...: whether COMMAND has made FILE, of Rust; else it is one that is lacking.
 compiled() {
 	file=$1

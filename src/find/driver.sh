@@ -4,9 +4,6 @@
 # The NVIDIA driver: the module that the kernel would load, with its flavour and its symbols,
 # and its header nv-p2p.h.
 
-# The first with the call for pins that last.
-oldest_driver=535
-
 find_driver() {
 	find_driver_module
 	find_driver_header

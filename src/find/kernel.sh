@@ -3,10 +3,8 @@
 #
 # The kernel: its release, its headers, and the compiler that it was made with.
 
-oldest=4.18
-
-# choose_kernel: KVER of the user; or that of the tree, if one is given alone; or of the
-# kernel that runs. (src/build asks for it, too.)
+# choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
+# a tree; or to the release of the kernel that runs. (src/build calls this, too.)
 choose_kernel() {
 	KVER=${KVER:-$(cat "${KDIR:-}/include/config/kernel.release" 2>/dev/null || uname -r)}
 }
@@ -20,7 +18,7 @@ find_kernel() {
 		die "no headers of kernel $KVER: install $headers_package, or give KDIR=."
 	[ -r "$KDIR/.config" ] || die "KDIR=$KDIR is not a configured kernel tree (no .config): give the directory of the headers (package $headers_package)."
 	release=$(cat "$KDIR/include/config/kernel.release" 2>/dev/null) || release=$KVER
-	! older_than "$oldest" || die "kernel $release is older than $oldest, the oldest that this module can be built for."
+	! older_than "$oldest_kernel" || die "kernel $release is older than $oldest_kernel, the oldest that this module can be built for."
 	case $(uname -m) in
 	x86_64) NVPM_TARGET=x86_64-linux-gnu ;;
 	aarch64) NVPM_TARGET=aarch64-linux-gnu ;;

@@ -7,8 +7,6 @@
 #   prebuilt   from src/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
 #              own: a release contains the file, and a checkout makes it with any rustc
 
-oldest_crates=6.12
-
 choose_rust() {
 	assemble=
 	case ${NVPM_RUST:-} in
