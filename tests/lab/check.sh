@@ -151,23 +151,63 @@ check_defects_table() { tests/lab/defects_table; }
 
 check_messages() { tests/lab/messages_table; }
 
-# Packages are made on Debian 11, too, which is what Ubuntu 22.04 is like; there they can be installed
-# and purged.
+# repository USER: a git repository of the checkout, which belongs to USER, in /tmp/USER.
+repository() {
+	cp -a /tmp/copy "/tmp/$1"
+	rm -rf "/tmp/$1/preload/prebuilt" "/tmp/$1/src/prebuilt"
+	git -C "/tmp/$1" init --quiet
+	git -C "/tmp/$1" add .
+	git -C "/tmp/$1" -c user.name=lab -c user.email=lab@localhost -c commit.gpgsign=false \
+		commit --quiet --date=2026-01-01T00:00:00Z -m lab
+	chown -R "$1" "/tmp/$1"
+}
+
+# Debian 11 has the oldest rustc, dkms, rpm and git that the pages name. A release is made there as
+# README.md says; its packages are built, installed and purged.
 check_debian11() {
 	grep -x "11\..*" /etc/debian_version
-	# There is no Rust, of which the library would be made here.
-	rm -rf preload/prebuilt
-	dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
-	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
+	rustc --version | grep -F "rustc $(sed -n 's/^oldest_rustc=//p' src/find/oldest.sh)."
+	useradd --create-home builder
+	export GIT_COMMITTER_DATE=2026-01-01T00:00:00Z
+	repository builder
+	su builder -c "cd /tmp/builder && OUT=/tmp/builder/release ./build_release.sh"
+	cd /tmp/builder/release
+	sha256sum -c SHA256SUMS
+	tar xzf ./*.orig.tar.gz
+	cd nvidia-peer-memory-*/
+	padded
+	dpkg-buildpackage -us -uc -b
 	cd ..
 	dpkg -i nvidia-peer-memory_*_all.deb
 	dpkg -i nvidia-peer-memory-dkms_*_all.deb | tee /tmp/log
 	grep "nv_peer_mem is installed" /tmp/log
+	dpkg -i nvidia-peer-memory-preload_*.deb
 	dkms status | grep ^nvidia-peer-memory
-	dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
+	dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms nvidia-peer-memory-preload
 	find /etc /usr /var/lib -name "*nv_peer_mem*" -o -name "*nvidia[-_]peer[-_]memory*" >/tmp/left
 	cat /tmp/left
 	[ ! -s /tmp/left ]
+	made_without_rust
+}
+
+# A checkout without Rust makes the packages that need none.
+made_without_rust() {
+	cd /tmp/copy
+	rm -rf preload/prebuilt src/prebuilt
+	RUSTC=/none dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
+	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
+}
+
+# padded: each function in the assembly for x86-64 comes after 16 bytes of nop, in which kernels with
+# CONFIG_CALL_PADDING put code.
+padded() {
+	gcc -c -DCONFIG_X86_64 -DCONFIG_RETPOLINE -DCONFIG_RETHUNK -o /tmp/padded.o src/kernel/prebuilt.S
+	objdump -d --no-show-raw-insn /tmp/padded.o | awk '
+		# Some versions of objdump name the padding of the first function in a section.
+		/-0x10>:$/ { next }
+		/^[0-9a-f]+ <.*>:$/ { functions++; if (nops < 16) { print "no padding before " $2; bad = 1 } }
+		/^ / { nops = $2 == "nop" ? nops + 1 : 0 }
+		END { exit bad || functions < 50 }'
 }
 
 # The simulated driver, compiled with an nv-p2p.h of the newest generation, and the module, with its own, which
@@ -222,6 +262,7 @@ check_ready() {
 	}
 	assembled thunks -DCONFIG_RETPOLINE -DCONFIG_RETHUNK
 	if grep -x ret /tmp/thunks; then exit 1; fi
+	padded
 	assembled plain -DCONFIG_MITIGATION_RETPOLINE
 	returns=$(grep -cx ret /tmp/plain)
 	[ "$returns" -gt 20 ]
