@@ -6,7 +6,15 @@
 # choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
 # a tree; or to the release of the kernel that runs. (src/build calls this, too.)
 choose_kernel() {
-	KVER=${KVER:-$(cat "${KDIR:-}/include/config/kernel.release" 2>/dev/null || uname -r)}
+	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
+}
+
+# release_of_tree: prints the name that the kernel of the tree KDIR gives itself. In Debian's headers
+# before Debian 13 the file kernel.release has another name than /lib/modules.
+release_of_tree() {
+	[ -n "${KDIR:-}" ] || return 1
+	sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$KDIR/include/generated/utsrelease.h" 2>/dev/null | grep . ||
+		cat "$KDIR/include/config/kernel.release" 2>/dev/null
 }
 
 find_kernel() {
