@@ -65,5 +65,7 @@ clean:
 demo test all-tests debug soak bench check host:
 	@tests/run $(@:-tests=)
 
+# `make -j8 modules install` would install what is not built yet. The kernel's make below keeps its -j.
+.NOTPARALLEL:
 .DEFAULT_GOAL := modules
 .PHONY: modules modules_install clippy install uninstall help marker marker_install preload prebuilt bindings clean demo test all-tests debug soak bench check host

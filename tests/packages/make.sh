@@ -10,6 +10,16 @@ export KVER=$kver NVPM_RUST=prebuilt
 files >/tmp/before
 
 told "there is help" 'make uninstall removes' make help
+for words in install "-j8 install"; do
+	make clean >/dev/null
+	# shellcheck disable=SC2086 # words of make
+	refused "make $words before make is an error" "there is no nv_peer_mem.ko to install: run make first." make $words
+done
+check "nothing was installed" [ ! -e "/lib/modules/$kver/extra" ]
+check "both in one call, with many processes" saying make -j8 modules install
+callback_comes "$version"
+check "removed again" saying make uninstall
+rmdir "/lib/modules/$kver/extra"
 check "it is made" saying make
 refused "who is not root is not left with what the kernel's build system says" \
 	"nv_peer_mem: nobody cannot write to /lib/modules/$kver: install as root (sudo make install), or below a directory of yours with DESTDIR=." \
