@@ -5,6 +5,7 @@
 # variables. Those of the environment come first.
 
 settings_file=/etc/nv_peer_mem-build.conf
+carriage_return=$(printf '\r')
 
 read_settings() {
 	core_from='' driver_from='' file_core='' file_driver='' number=0
@@ -13,6 +14,7 @@ read_settings() {
 		number=$((number + 1))
 		case $line in
 		'' | '#'*) ;;
+		*"$carriage_return") die "$settings_file, line $number: the line ends in a carriage return, as on Windows. Remove it: sed -i 's/\\r\$//' $settings_file" ;;
 		*[[:space:]\"\']*) malformed ;;
 		OFA_KERNEL=/*) file_core=${line#*=} ;;
 		NV_SRC=/*) file_driver=${line#*=} ;;
