@@ -57,10 +57,10 @@ bindings:
 	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs src/has/answers.* src/has/.answers.* src/prebuilt/rust.build \
+	$(RM) -r .tmp_versions ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs src/has/answers.* src/has/.answers.* src/prebuilt/rust.build \
 		preload/libnvpm_preload.so preload/prebuilt/rust.build \
 		$(foreach dir,. src src/c src/callback src/has src/kunit src/marker src/kernel, \
-		$(addprefix $(dir)/,.*.cmd *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
+		$(addprefix $(dir)/,.*.cmd .*.d *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:
 	@tests/run $(@:-tests=)

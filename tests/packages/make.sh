@@ -58,6 +58,9 @@ below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
 files >/tmp/after
 check "nothing else has changed" diff /tmp/before /tmp/after
+tar tzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" | sed 's,/$,,; s,^[^/]*,.,' | sort >/tmp/released
+make clean >/dev/null
+check "make clean leaves what the release has" diff /tmp/released <(find . | sort)
 for stage in "/tmp/a stage" "a stage"; do
 	refused "a path with a blank" "/a stage contains a blank, a colon, a quote or another character" make install "DESTDIR=$stage"
 done
