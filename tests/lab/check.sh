@@ -171,6 +171,11 @@ check_debian11() {
 	export GIT_COMMITTER_DATE=2026-01-01T00:00:00Z
 	repository builder
 	su builder -c "cd /tmp/builder && OUT=/tmp/builder/release ./build_release.sh"
+	useradd --create-home another
+	repository another
+	mv /tmp/another "/tmp/another tree"
+	su another -c "umask 077 && cd '/tmp/another tree' && LANG=C.UTF-8 OUT='/tmp/another tree/out' ./build_release.sh"
+	cmp /tmp/builder/release/SHA256SUMS "/tmp/another tree/out/SHA256SUMS"
 	cd /tmp/builder/release
 	sha256sum -c SHA256SUMS
 	tar xzf ./*.orig.tar.gz
