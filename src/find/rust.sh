@@ -100,7 +100,7 @@ choose_rustc() {
 	[ -n "$kernel_rustc" ]
 }
 
-# can_prebuilt: leaves in $assemble whether the assembly has to be made first, by RUSTC.
+# can_prebuilt: leaves in $assemble the name of the assembly, if RUSTC has to make it first.
 can_prebuilt() {
 	! checks_calls || return 1
 	assembly=$(uname -m).S
@@ -110,21 +110,16 @@ can_prebuilt() {
 		assemble=$assembly
 		return
 	fi
-	if [ -e "$here/prebuilt/$assembly" ]; then
-		why="src/prebuilt/$assembly was compiled from other sources than these"
-	else
-		why="src/prebuilt/$assembly, which a release contains, is missing"
-	fi
-	why="$why; and to make it, $compiler"
+	why="src/prebuilt/$assembly$unsuitable; and to make it, $compiler"
 	return 1
 }
 
-# is_current ASSEMBLY: whether it was compiled from the sources that are here. (The Debian
-# package asks before it has brought any.)
+# is_current ASSEMBLY: whether the file was compiled from the sources that are here; if not, the way
+# in which the file does not suit is left in $unsuitable. The preinst of the Debian package asks
+# before the sources are there.
 is_current() {
-	[ -e "$1" ] || return 1
-	[ -e "$here/main.rs" ] || return 0
-	sources=$(sh "$here/kernel/compile" --sources) && grep -qsF "$sources" "$1"
+	if [ -e "$1" ] && [ ! -e "$here/main.rs" ]; then return 0; fi
+	unsuitable=$(sh "$here/kernel/compile" --is-current "$1")
 }
 
 # checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.

@@ -190,7 +190,15 @@ check "but none with the library" says "So there is no package nvidia-peer-memor
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
 check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = "nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_all.deb" ]
 rm -r /tmp/lacking/*.deb /tmp/lacking/*.buildinfo /tmp/lacking/*.changes
-told "rpm packages, too" "nvidia_peer_memory-dkms: $lacking" \
+# A patched release would build packages that each machine refuses.
+rm -rf /tmp/patched
+mkdir /tmp/patched
+tar xzf "$tarball" -C /tmp/patched
+echo '// patched' >>"/tmp/patched/$name/src/extents.rs"
+refused "a patched release makes no packages without Rust" "src/prebuilt/x86_64.S was compiled from other sources than these, and cannot be made here" \
+	env -C "/tmp/patched/$name" dpkg-buildpackage -us -uc -b
+rm -r /tmp/patched
+told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 
 # What somebody else has put into the directory for the results.
