@@ -145,6 +145,14 @@ told "without a kernel the other packages are made" 'No package with the module:
 check "there is the service" grep -q '^nvidia_peer_memory-[0-9]' <(built)
 check "and the source for dkms" grep -q '^nvidia_peer_memory-dkms-' <(built)
 check "and no module" fails grep -q kmod <(built)
+# SUSE and Debian have kernels with two hyphens in their names, which rpm takes for no version.
+another_kernel "$kver-two"
+give_driver "$kver-two"
+check "the module is packaged for a kernel with two hyphens" saying rebuild --without preload --define "kernel_version $kver-two"
+check "under its name" grep -qF "nvidia_peer_memory-kmod-$kver-two-" <(built)
+check "without a requirement that rpm could not read" fails grep kernel-uname-r <(requires /tmp/rpm/RPMS/*/*kmod*.rpm)
+check "the packages have no file in common" [ -z "$(for file in /tmp/rpm/RPMS/*/*.rpm /packages/*preload*."$arch".rpm; do rpm -qlp "$file" | sort -u; done | grep -v -e /usr/share/licenses -e '^/usr/lib/nvidia-peer-memory$' | sort | uniq -d)" ]
+rm -r /tmp/rpm "/lib/modules/$kver-two"
 without_core
 refused "what keeps the module from being built ends it" "no RDMA core with peer memory for kernel $kver" rebuild
 check "and the way round" says 'For the other packages alone: rpmbuild --rebuild --without kmod'
