@@ -49,6 +49,28 @@ check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-me
 check "for that kernel, too" installed_for "$newer"
 check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
 
+# renumbered VERSION: the dkms package under another version, with an assembly of these sources.
+renumbered() {
+	local dir=/tmp/renumbered
+	rm -rf "$dir"
+	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
+	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-$1"
+	sed -i "s/${version//./\\.}/$1/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
+	(cd "$dir/usr/src"/*/ && sed -i "s/sources [0-9a-f]*/$(src/kernel/compile --sources)/" src/prebuilt/*.S)
+	dpkg-deb -b "$dir" "/tmp/$1.deb"
+}
+
+# on_both TEXT VERSION COMMAND...: after COMMAND both kernels have the module of that version.
+on_both() {
+	check "$1" saying "${@:3}"
+	check "$1: the kernel that runs has the module" installed_for "$kver" "$2"
+	check "$1: so has the newer kernel" installed_for "$newer" "$2"
+}
+on_both "the same version is installed again" "$version" dpkg -i "${ours[1]}"
+renumbered 9.9.9
+on_both "a later version is installed" 9.9.9 dpkg -i /tmp/9.9.9.deb
+on_both "the earlier one is installed again" "$version" dpkg -i --force-downgrade "${ours[1]}"
+
 check "the packages are removed" saying dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 check "what is left of them disturbs no kernel" saying kernel_installed "$newer"
 check "and says nothing" fails says nv_peer_mem
