@@ -41,7 +41,12 @@ life() {
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
 	# As a container sees the module of its host: it cannot be unloaded from here.
-	mkdir -p /sys/module/nv_peer_mem
+	mkdir -p /sys/module/nv_peer_mem /tmp/place/sys /tmp/place/run/systemd
+	ln -sfn /sys/module /tmp/place/sys/module
+	echo 3 >/sys/module/nv_peer_mem/refcnt
+	check "$1: while memory is registered, nothing is erased" fails saying env NVPM_SYSROOT=/tmp/place "$BASH" -c "$(declare -p rpm); $(declare -f erase); erase"
+	of_version "$version" "$1"
+	rm /sys/module/nv_peer_mem/refcnt
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
 	check "$1: no service is started at boot" [ ! -e "$wanted" ]
@@ -140,11 +145,6 @@ rm -r /etc/systemd/system-preset /usr/sbin/nvpm.away
 
 rebuild() { rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
 built() { basename -a /tmp/rpm/RPMS/*/*.rpm; }
-told "without a kernel the other packages are made" 'No package with the module: kernel 1.2.3 has no headers here.' \
-	rebuild --define 'kernel_version 1.2.3'
-check "there is the service" grep -q '^nvidia_peer_memory-[0-9]' <(built)
-check "and the source for dkms" grep -q '^nvidia_peer_memory-dkms-' <(built)
-check "and no module" fails grep -q kmod <(built)
 # SUSE and Debian have kernels with two hyphens in their names, which rpm takes for no version.
 another_kernel "$kver-two"
 give_driver "$kver-two"
@@ -153,6 +153,11 @@ check "under its name" grep -qF "nvidia_peer_memory-kmod-$kver-two-" <(built)
 check "without a requirement that rpm could not read" fails grep kernel-uname-r <(requires /tmp/rpm/RPMS/*/*kmod*.rpm)
 check "the packages have no file in common" [ -z "$(for file in /tmp/rpm/RPMS/*/*.rpm /packages/*preload*."$arch".rpm; do rpm -qlp "$file" | sort -u; done | grep -v -e /usr/share/licenses -e '^/usr/lib/nvidia-peer-memory$' | sort | uniq -d)" ]
 rm -r /tmp/rpm "/lib/modules/$kver-two"
+told "without a kernel the other packages are made" 'No package with the module: kernel 1.2.3 has no headers here.' \
+	rebuild --define 'kernel_version 1.2.3'
+check "there is the service" grep -q '^nvidia_peer_memory-[0-9]' <(built)
+check "and the source for dkms" grep -q '^nvidia_peer_memory-dkms-' <(built)
+check "and no module" fails grep -q kmod <(built)
 without_core
 refused "what keeps the module from being built ends it" "no RDMA core with peer memory for kernel $kver" rebuild
 check "and the way round" says 'For the other packages alone: rpmbuild --rebuild --without kmod'
