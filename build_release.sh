@@ -275,9 +275,10 @@ if [ -z "$without_rpm" ]; then
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
+	# Before 4.20, rpm puts the name of the builder into it, too.
 	(cd "$work" && rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
-		--define "_srcrpmdir rpm" --define "_buildhost localhost" --define "kernel_version KVER" \
 		--define "_srcdefattr (-,root,root)" \
+		--define "_srcrpmdir rpm" --define "_buildhost localhost" --define "kernel_version KVER" \
 		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {
 		cat "$work/rpm.log" >&2
 		die "rpmbuild failed; the lines above say why."

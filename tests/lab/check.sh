@@ -387,6 +387,9 @@ check_fuzz() {
 	./run corpus
 }
 
+# Every mutant quotes lines that stand in its file.
+check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
+
 # Each is killed by the test that it names.
 check_mutants() {
 	in_host
@@ -394,6 +397,3 @@ check_mutants() {
 }
 
 "check_$1"
-# Every mutant quotes lines that stand in its file.
-check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
-
