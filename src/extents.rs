@@ -10,13 +10,10 @@ use core::slice;
 
 use kernel::prelude::*;
 
-use crate::abi::cond_resched;
+use crate::turns::{before_chunk, Turns, AT_A_TIME};
 
 /// Bytes of the page in which the NVIDIA driver pins: addresses and lengths are multiples of it.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;
-
-/// Pages, or entries, that a loop handles before it lets other threads run.
-pub(crate) const AT_A_TIME: usize = 1 << 12;
 
 /// What a user asked to register, and the whole GPU pages that cover it.
 ///
@@ -139,10 +136,8 @@ impl Extents {
         let mut extents = None;
         let mut start = address(first);
         let mut end = start.wrapping_add(page);
-        for (turn, some) in rest.chunks(AT_A_TIME).enumerate() {
-            if turn > 0 {
-                cond_resched();
-            }
+        for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
+            before_chunk(number);
             // Every page of every registration passes here: one comparison for a page that is a neighbour.
             for address in some.iter().map(&address) {
                 // The end of the bus and its beginning are no neighbours.
@@ -239,7 +234,8 @@ impl<'a> Segments<'a> {
     pub(crate) fn entries(&self) -> Result<u32> {
         let mut segments = self.clone();
         let longest = u64::from(self.longest);
-        let (mut entries, mut extents) = (0_u64, 0_usize);
+        let mut entries = 0_u64;
+        let mut turns = Turns::new();
         while let Some(extent) = segments.next_extent() {
             // Mostly one, without a division.
             let len = extent.len.saturating_add(segments.before);
@@ -248,10 +244,7 @@ impl<'a> Segments<'a> {
                 false => len.div_ceil(longest),
             };
             entries = entries.wrapping_add(some);
-            extents = extents.wrapping_add(1);
-            if extents % AT_A_TIME == 0 {
-                cond_resched();
-            }
+            turns.step();
         }
         if segments.left != 0 || entries == 0 {
             return Err(EIO);

@@ -30,6 +30,7 @@ mod registry;
 mod revocable;
 mod sg_table;
 mod stats;
+mod turns;
 mod unpin_lock;
 
 use module::NvPeerMem;

@@ -8,10 +8,7 @@ use core::ptr::NonNull;
 
 use kernel::prelude::Result;
 
-use crate::{
-    abi::{self, cond_resched},
-    extents::{Segments, AT_A_TIME},
-};
+use crate::{abi, extents::Segments, turns::Turns};
 
 /// A scatterlist that this module allocated and frees.
 ///
@@ -46,7 +43,7 @@ impl SgTable {
     pub(crate) fn entries(&mut self) -> Entries<'_> {
         Entries {
             next: NonNull::new(self.0.sgl),
-            passed: 0,
+            turns: Turns::new(),
             _table: self,
         }
     }
@@ -84,7 +81,7 @@ pub(crate) fn fill(entry: &mut abi::scatterlist, address: u64, len: u32) {
 /// `next` is an entry of the table that has not been given out, if there is one.
 pub(crate) struct Entries<'a> {
     next: Option<NonNull<abi::scatterlist>>,
-    passed: usize,
+    turns: Turns,
     _table: &'a mut SgTable,
 }
 
@@ -93,10 +90,7 @@ impl<'a> Iterator for Entries<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut entry = self.next?;
-        self.passed = self.passed.wrapping_add(1);
-        if self.passed % AT_A_TIME == 0 {
-            cond_resched();
-        }
+        self.turns.step();
         // SAFETY: By the type's invariant it is an entry of a list that `sg_alloc_table` has made.
         // INVARIANT: `nvpm_sg_next` gives the one behind it, or NULL behind the last.
         self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });

@@ -5,7 +5,9 @@
 use crate::{
     alloc::{MEMORY, TURNS},
     error::code::{EIO, ENOMEM},
-    extents::{Extents, AT_A_TIME},
+    extents::{Extent, Extents, Segments},
+    sg_table::SgTable,
+    turns::AT_A_TIME,
     units::{collected, each_list, places, put_together},
 };
 
@@ -74,5 +76,40 @@ fn a_long_walk_gives_way() {
             assert_eq!(TURNS.get(), turns);
             assert_eq!(extents.len(), if step == 1 { 1 } else { pages });
         }
+    }
+}
+
+/// Counts how often a walk over the segments of `count` extents, and one over the entries of their
+/// scatterlist, lets other threads run.
+fn turns_of_walks(count: usize) -> [usize; 2] {
+    let apart = |at| Extent {
+        start: 2 * at,
+        len: 1,
+    };
+    let extents: Vec<Extent> = (0..count as u64).map(apart).collect();
+    let whole = Extent {
+        start: 0,
+        len: count as u64,
+    };
+    let segments = Segments::new(&extents, whole, 1);
+    TURNS.set(0);
+    assert_eq!(segments.entries(), Ok(count as u32));
+    let counting = TURNS.replace(0);
+    let mut table = SgTable::empty(&segments).expect("there is memory");
+    // SAFETY: The list has so many entries.
+    crate::END.set(unsafe { table.for_core().sgl.add(count) });
+    TURNS.set(0);
+    assert_eq!(table.entries().count(), count);
+    [counting, TURNS.get()]
+}
+
+#[test]
+fn a_long_walk_over_entries_gives_way() {
+    for count in [1, AT_A_TIME - 1, AT_A_TIME, 3 * AT_A_TIME + 1] {
+        assert_eq!(
+            turns_of_walks(count),
+            [count / AT_A_TIME; 2],
+            "{count} entries"
+        );
     }
 }

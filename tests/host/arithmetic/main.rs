@@ -19,6 +19,10 @@ mod abi;
 pub mod error;
 #[path = "../../../src/extents.rs"]
 mod extents;
+#[path = "../../../src/sg_table.rs"]
+mod sg_table;
+#[path = "../../../src/turns.rs"]
+mod turns;
 
 #[cfg(nvpm_fuzz)]
 #[path = "../fuzz/arithmetic.rs"]
@@ -91,6 +95,46 @@ mod alloc {
 #[no_mangle]
 extern "C" fn nvpm_cond_resched() {
     alloc::TURNS.set(alloc::TURNS.get() + 1);
+}
+
+/// Makes a scatterlist, whose entries are neighbours in memory.
+#[no_mangle]
+extern "C" fn nvpm_sg_alloc(table: *mut abi::sg_table, entries: u32) -> i32 {
+    let list = vec![abi::scatterlist::default(); entries as usize];
+    let sgl = Box::leak(list.into_boxed_slice()).as_mut_ptr();
+    // SAFETY: The caller's pointer is valid.
+    unsafe {
+        *table = abi::sg_table {
+            sgl,
+            nents: entries,
+            orig_nents: entries,
+        };
+    }
+    0
+}
+
+thread_local! {
+    /// The entry after the last one of the list that is read.
+    static END: std::cell::Cell<*mut abi::scatterlist> = const { std::cell::Cell::new(std::ptr::null_mut()) };
+}
+
+#[no_mangle]
+extern "C" fn nvpm_sg_next(entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
+    // SAFETY: The entry is one of a list, so the address after it is at most that after the list.
+    let next = unsafe { entry.add(1) };
+    if next == END.get() {
+        return std::ptr::null_mut();
+    }
+    next
+}
+
+#[no_mangle]
+extern "C" fn sg_free_table(table: *mut abi::sg_table) {
+    // SAFETY: `nvpm_sg_alloc` leaked a box of so many entries.
+    unsafe {
+        let list = std::ptr::slice_from_raw_parts_mut((*table).sgl, (*table).orig_nents as usize);
+        drop(Box::from_raw(list));
+    }
 }
 
 /// What they use of the module's `compat.rs`.

@@ -98,4 +98,5 @@ mod linux;
 mod rdma;
 #[cfg(test)]
 mod scenarios;
+mod turns;
 mod world;

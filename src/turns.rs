@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Long loops let other threads run after a number of steps, so they may sleep.
+//!
+//! The models on the host have a file of their own in place of this one: it refuses each step of a loop
+//! under a lock, also of a loop that is too short to sleep.
+
+use crate::abi::cond_resched;
+
+/// Steps that a loop makes before it lets other threads run.
+pub(crate) const AT_A_TIME: usize = 1 << 12;
+
+/// The steps that a loop has made.
+pub(crate) struct Turns(usize);
+
+impl Turns {
+    /// Returns a counter for a loop that begins.
+    pub(crate) const fn new() -> Self {
+        Self(0)
+    }
+
+    /// Counts one step, and lets other threads run after each [`AT_A_TIME`] steps.
+    pub(crate) fn step(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+        if self.0 % AT_A_TIME == 0 {
+            cond_resched();
+        }
+    }
+}
+
+/// Lets other threads run before a loop handles the chunk with this number, unless the chunk is the first
+/// one. A chunk has at most [`AT_A_TIME`] elements.
+pub(crate) fn before_chunk(number: usize) {
+    if number > 0 {
+        cond_resched();
+    }
+}
