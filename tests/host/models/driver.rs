@@ -14,7 +14,9 @@ use std::{
 use loom::sync::{Mutex, MutexGuard};
 
 use crate::{
-    abi::{nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table},
+    abi::{
+        nvidia_p2p_dma_mapping, nvidia_p2p_page, nvidia_p2p_page_table, NVIDIA_P2P_PAGE_SIZE_4KB,
+    },
     extents::GPU_PAGE,
     world::{may_sleep, note, task, world},
 };
@@ -84,7 +86,10 @@ struct Table {
 #[repr(C)]
 struct Mapping {
     c: nvidia_p2p_dma_mapping,
+    /// The bus address of each GPU page.
     addresses: Vec<u64>,
+    /// The addresses that the driver's structure points to: of GPU pages, or of smaller ones.
+    shown: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     device: usize,
     alive: bool,
@@ -469,8 +474,14 @@ impl Driver {
             };
             addresses.push(address);
         }
+        let (page, page_size) = match faults.small_mapped_pages.get() {
+            true => (4 << 10, NVIDIA_P2P_PAGE_SIZE_4KB),
+            false => (GPU_PAGE, faults.page_size.get()),
+        };
+        let small = |&start: &u64| (start..start + GPU_PAGE).step_by(page as usize);
         let mut mapping = Box::new(Mapping {
             c: nvidia_p2p_dma_mapping::default(),
+            shown: addresses.iter().flat_map(small).collect(),
             addresses,
             table,
             device,
@@ -478,9 +489,9 @@ impl Driver {
         });
         mapping.c = nvidia_p2p_dma_mapping {
             version: 0x0002_0003,
-            page_size_type: world().faults.page_size.get(),
-            entries: mapping.addresses.len() as u32 - world().faults.hidden_pages.get(),
-            dma_addresses: mapping.addresses.as_mut_ptr(),
+            page_size_type: page_size,
+            entries: mapping.shown.len() as u32 - faults.hidden_pages.get(),
+            dma_addresses: mapping.shown.as_mut_ptr(),
             ..Default::default()
         };
         *out = &mut mapping.c;

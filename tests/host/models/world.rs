@@ -63,6 +63,8 @@ pub(crate) struct Faults {
     pub(crate) ranges: Cell<bool>,
     /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.
     pub(crate) page_size: Cell<u32>,
+    /// The driver maps in pages of 4 KiB for a device, also where it has pinned larger ones.
+    pub(crate) small_mapped_pages: Cell<bool>,
     /// The driver's page tables are of a version that nobody knows.
     pub(crate) unknown_table: Cell<bool>,
     /// The same of its mappings.

@@ -36,6 +36,17 @@ fn the_drivers_reason() {
     });
 }
 
+/// The driver has no positive answers. If it ever has one, nothing is pinned, and the pointer says nothing.
+#[test]
+fn a_positive_answer_is_no_pin() {
+    explore(Any, || {
+        for answered in [1, 64] {
+            assert_eq!(answer(answered, Module::revocable), EIO);
+            assert_eq!(answer(answered, Module::persistent), EIO);
+        }
+    });
+}
+
 #[test]
 fn no_number_of_the_kernels_own() {
     explore(Any, || {

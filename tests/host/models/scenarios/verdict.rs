@@ -250,6 +250,16 @@ fn addresses_of_another_bus() {
     });
 }
 
+/// A mapping has pages of its own size, whatever the size of the pinned pages is.
+#[test]
+fn mapped_in_smaller_pages_than_pinned() {
+    explore(UpTo(3), || {
+        world().faults.bus_offset.set(Some(1 << 45));
+        world().faults.small_mapped_pages.set(true);
+        only_the_driver_maps(direct());
+    });
+}
+
 /// The driver leaves the IOMMU out (NVreg_DmaRemapPeerMmio=0).
 #[test]
 fn addresses_beside_the_iommu() {
