@@ -195,7 +195,7 @@ rm -rf /tmp/patched
 mkdir /tmp/patched
 tar xzf "$tarball" -C /tmp/patched
 echo '// patched' >>"/tmp/patched/$name/src/extents.rs"
-refused "a patched release makes no packages without Rust" "src/prebuilt/x86_64.S was compiled from other sources than these, and cannot be made here" \
+refused "a patched release makes no packages without Rust" "src/prebuilt/x86_64.S was compiled from other sources than these, and was not made anew here" \
 	env -C "/tmp/patched/$name" dpkg-buildpackage -us -uc -b
 rm -r /tmp/patched
 told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \

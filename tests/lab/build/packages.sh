@@ -33,7 +33,7 @@ source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${
 binary_packages() {
 	cd "$1"
 	# What it builds with is here, but rpm knows no package of this system.
-	RUSTC=$rustc rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
+	rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
 	mv /tmp/rpm/RPMS/*/*.rpm .
 	rm -rf /tmp/rpm
 	tar xzf ./*.orig.tar.gz
