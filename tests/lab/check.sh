@@ -100,6 +100,27 @@ check_version() {
 	grep -x "VERSION = \"$version\"" nvpm/__init__.py
 }
 
+# The oldest versions stand in one file for the programs, and the pages repeat them.
+check_oldest() {
+	# shellcheck source=src/find/oldest.sh
+	. src/find/oldest.sh
+	# has FILE TEXT: the page says so.
+	has() { grep -qF -e "$2" "$1" || { echo "$1 does not say: $2" && return 1; }; }
+	has docs/support.md "| kernel | $oldest_kernel |"
+	has docs/support.md "| kernel whose Rust crates are used | $oldest_crates |"
+	has docs/support.md "| NVIDIA driver | $oldest_driver |"
+	has docs/support.md "| rustc | $oldest_rustc |"
+	has docs/support.md "| dkms, on RPM systems | $(sed -n 's/^Requires: *dkms >= //p' rpm/nvidia_peer_memory.spec) |"
+	has README.md "kernel $oldest_kernel or later"
+	has README.md "Rust $oldest_rustc or later"
+	has docs/building.md "a rustc of $oldest_rustc or later"
+	has Makefile "rustc-1.99 ... rustc-$oldest_rustc)"
+	has tests/host/kernel_crate/Cargo.toml "rust-version = \"$oldest_rustc\""
+	# No page and no message names another minimum.
+	if grep -rnE "(rustc|Rust) (of )?1\.[0-9]+ or later" README.md build_release.sh docs src debian rpm preload nvpm init.d |
+		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
+}
+
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
