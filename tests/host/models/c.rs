@@ -98,6 +98,7 @@ extern "C" fn nvidia_p2p_get_pages(
     data: *mut c_void,
 ) -> i32 {
     let callback = callback.expect("a pin without callback is another call");
+    world().linux.unpin_lock.assert_shared("pins");
     // SAFETY: The caller's pointer is valid.
     let table = unsafe { &mut *table };
     world()
@@ -121,6 +122,7 @@ extern "C" fn nvpm_get_pages_persistent(
     len: u64,
     table: *mut *mut nvidia_p2p_page_table,
 ) -> i32 {
+    world().linux.unpin_lock.assert_shared("pins");
     // SAFETY: The caller's pointer is valid.
     let table = unsafe { &mut *table };
     world().driver.get_pages_persistent(address, len, table)

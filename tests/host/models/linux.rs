@@ -257,6 +257,8 @@ impl Phases {
 pub(crate) struct Rwsem {
     state: Mutex<RwsemState>,
     changed: Condvar,
+    /// A copy of the state, which a model reads without one more point at which threads switch.
+    sharers: Cell<u32>,
 }
 
 #[derive(Default)]
@@ -271,7 +273,16 @@ impl Rwsem {
         Self {
             state: Mutex::new(RwsemState::default()),
             changed: Condvar::new(),
+            sharers: Cell::new(0),
         }
+    }
+
+    /// Fails unless a thread has the lock together with others.
+    pub(crate) fn assert_shared(&self, what: &str) {
+        assert!(
+            self.sharers.get() > 0,
+            "{what} without the unpin lock, or alone"
+        );
     }
 
     pub(crate) fn lock(&self, exclusive: bool) {
@@ -289,6 +300,7 @@ impl Rwsem {
                 state = self.changed.wait(state).unwrap();
             }
             state.sharers += 1;
+            self.sharers.set(state.sharers);
         }
     }
 
@@ -298,6 +310,7 @@ impl Rwsem {
             state.alone = false;
         } else {
             state.sharers -= 1;
+            self.sharers.set(state.sharers);
         }
         self.changed.notify_all();
     }
