@@ -116,7 +116,7 @@ check "trying to would be an error" fails saying leave "${hidden[@]}"
 check "while memory is registered, no package can be removed" fails saying "${hidden[@]}" dpkg -r nvidia-peer-memory-dkms
 check "nor both" fails saying "${hidden[@]}" dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 installed "$version"
-check "both packages are still installed" [ "$(dpkg-query -W -f '${db:Status-Abbrev}' nvidia-peer-memory nvidia-peer-memory-dkms)" = "ii ii " ]
+check "both packages are still installed" [ "$(dpkg-query -W -f '${db:Status-Abbrev}' nvidia-peer-memory nvidia-peer-memory-dkms)" = "ri ri " ]
 
 told "the packages can be removed, and leave it" "$left_alone" dpkg -r nvidia-peer-memory nvidia-peer-memory-dkms
 rm -r /sys/module/nv_peer_mem

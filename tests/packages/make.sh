@@ -56,11 +56,20 @@ below() {
 below DESTDIR=stage
 below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
+# The directory of another system: its lists of modules are made anew, and not this machine's.
+mkdir -p "stage/lib/modules/$kver"
+cp "/lib/modules/$kver/modules.order" "/lib/modules/$kver/modules.builtin" "stage/lib/modules/$kver/"
+check "installed into another system" saying make install DESTDIR=stage
+check "modprobe finds the module there" grep -q '^extra/nv_peer_mem.ko' "stage/lib/modules/$kver/modules.dep"
+check "and not here" fails module_file
+check "uninstalled there" saying make uninstall DESTDIR=stage
+check "modprobe finds the module there no more" fails grep -q nv_peer_mem "stage/lib/modules/$kver/modules.dep"
+rm -r stage
 files >/tmp/after
 check "nothing else has changed" diff /tmp/before /tmp/after
-tar tzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" | sed 's,/$,,; s,^[^/]*,.,' | sort >/tmp/released
+tar tzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" | sed '/\/$/d; s,^[^/]*,.,' | sort >/tmp/released
 make clean >/dev/null
-check "make clean leaves what the release has" diff /tmp/released <(find . | sort)
+check "make clean leaves what the release has" diff /tmp/released <(find . ! -type d | sort)
 for stage in "/tmp/a stage" "a stage"; do
 	refused "a path with a blank" "/a stage contains a blank, a colon, a quote or another character" make install "DESTDIR=$stage"
 done

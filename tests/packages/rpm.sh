@@ -23,6 +23,20 @@ of_version() {
 	check "$2: the marker needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 }
 
+# while_registered WHAT: nothing is erased while programs have memory registered. The scriptlets have a
+# /tmp of their own. (That of kmod asks for the kernel that runs, by a PATH of rpm's.)
+while_registered() {
+	mkdir -p /srv/place/sys /srv/place/run/systemd
+	ln -s /sys/module /srv/place/sys/module
+	echo 3 >/sys/module/nv_peer_mem/refcnt
+	export NVPM_SYSROOT=/srv/place
+	check "$1: while memory is registered, nothing is erased" fails saying erase
+	unset NVPM_SYSROOT
+	check "$1: it is said why" says "End the programs that hold them, then try again."
+	of_version "$version" "$1"
+	rm -r /sys/module/nv_peer_mem/refcnt /srv/place
+}
+
 # life kmod|dkms
 life() {
 	files >/tmp/before
@@ -41,12 +55,8 @@ life() {
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
 	# As a container sees the module of its host: it cannot be unloaded from here.
-	mkdir -p /sys/module/nv_peer_mem /tmp/place/sys /tmp/place/run/systemd
-	ln -sfn /sys/module /tmp/place/sys/module
-	echo 3 >/sys/module/nv_peer_mem/refcnt
-	check "$1: while memory is registered, nothing is erased" fails saying env NVPM_SYSROOT=/tmp/place "$BASH" -c "$(declare -p rpm); $(declare -f erase); erase"
-	of_version "$version" "$1"
-	rm /sys/module/nv_peer_mem/refcnt
+	mkdir -p /sys/module/nv_peer_mem
+	[ "$1" = kmod ] || while_registered "$1"
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
 	check "$1: no service is started at boot" [ ! -e "$wanted" ]
