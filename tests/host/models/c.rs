@@ -449,10 +449,12 @@ extern "C" fn nvpm_dma_unmap(device: *mut device, addr: u64, len: usize) {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, _phys: u64, len: u64) -> bool {
+extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, phys: u64, len: u64) -> bool {
     let Some(address) = world().linux.dma.begin(len) else {
         return false;
     };
+    // The kernel makes the first address as round as this one.
+    world().linux.dma.first_linked.set(phys);
     // SAFETY: The caller's pointer is valid.
     unsafe { (*iova).state = [address, len] };
     true
@@ -469,6 +471,13 @@ extern "C" fn nvpm_iova_link(
     // SAFETY: The caller's pointer is valid.
     let address = unsafe { (*iova).state[0] } + linked;
     let dma = &world().linux.dma;
+    if linked == 0 {
+        assert_eq!(
+            phys,
+            dma.first_linked.get(),
+            "another address was said to come first"
+        );
+    }
     match dma.map_at(device as usize, address, phys, len) {
         true => 0,
         false => -5,

@@ -366,6 +366,8 @@ impl SpinLock {
 pub(crate) struct Dma {
     mappings: Mutex<Vec<Mapping>>,
     last: Cell<u64>,
+    /// The physical address for which the last range was taken.
+    pub(crate) first_linked: Cell<u64>,
 }
 
 /// Physical addresses that a device reaches.
@@ -395,6 +397,7 @@ impl Dma {
             mappings: Mutex::new(Vec::new()),
             // Where the addresses begin that devices see: not where physical ones do.
             last: Cell::new(1 << 40),
+            first_linked: Cell::new(0),
         }
     }
 
