@@ -7,23 +7,17 @@ use core::ffi::{c_uint, c_void};
 use core::ptr::{null, NonNull};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::{libc, log};
+use crate::libc;
 
 /// The key of a value that is NULL in threads that are not.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
 
-/// Called by the dynamic linker.
-#[used]
-#[link_section = ".init_array"]
-static AT_LOAD: extern "C" fn() = at_load;
-
-/// Does what must be done before there are threads.
-extern "C" fn at_load() {
+/// Creates the key, once, before there are threads.
+pub(crate) fn create_key() {
     let mut key = c_uint::MAX;
     // SAFETY: there is room for the key, and the values need no destructor.
     unsafe { libc::pthread_key_create(&raw mut key, null()) };
     KEY.store(key, Ordering::Relaxed);
-    log::read_environment();
 }
 
 /// Until this is dropped.

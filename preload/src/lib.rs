@@ -17,8 +17,17 @@ mod verbs;
 
 use core::ffi::{c_uint, c_void};
 
-use translate::Request;
-use verbs::{Mr, MrInitAttr, Pd};
+use verbs::{Mr, MrInitAttr, Pd, Request};
+
+/// The dynamic linker calls this when it loads the library, before there are threads.
+#[used]
+#[link_section = ".init_array"]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    inside::create_key();
+    log::read_environment();
+}
 
 /// Whether the real verb's answer is the last word. On demand, it says nothing of the memory yet.
 fn stands(mr: *mut Mr, access: c_uint) -> bool {

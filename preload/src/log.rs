@@ -6,7 +6,7 @@ use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::libc;
-use crate::translate::Request;
+use crate::verbs::Request;
 
 static ON: AtomicBool = AtomicBool::new(false);
 

@@ -2,29 +2,20 @@
 
 //! What is done about a registration of GPU memory that the real verb did not take.
 
-use core::ffi::{c_int, c_uint, c_void, CStr};
+use core::ffi::{c_int, c_uint, CStr};
 use core::ptr::null_mut;
 
 use crate::cuda::{self, Pushed};
 use crate::inside::Inside;
 use crate::libc::{self, Fd, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
 use crate::log;
-use crate::verbs::{self, Mr, Pd};
+use crate::verbs::{self, Mr, Request};
 
 /// What no dma-buf can be registered with.
 const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
     | verbs::ACCESS_ZERO_BASED
     | verbs::ACCESS_MW_BIND
     | verbs::ACCESS_HUGETLB;
-
-/// What the caller wants to have registered.
-pub(crate) struct Request {
-    pub(crate) pd: *mut Pd,
-    pub(crate) addr: *mut c_void,
-    pub(crate) length: usize,
-    pub(crate) iova: u64,
-    pub(crate) access: c_uint,
-}
 
 /// Why there is no registration.
 struct Refusal {

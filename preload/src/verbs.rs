@@ -50,6 +50,15 @@ pub struct MrInitAttr {
     pub(crate) addr: *mut c_void,
 }
 
+/// A registration that a caller wants.
+pub(crate) struct Request {
+    pub(crate) pd: *mut Pd,
+    pub(crate) addr: *mut c_void,
+    pub(crate) length: usize,
+    pub(crate) iova: u64,
+    pub(crate) access: c_uint,
+}
+
 type RegMrIova2 = unsafe extern "C" fn(*mut Pd, *mut c_void, usize, u64, c_uint) -> *mut Mr;
 type RegMrEx = unsafe extern "C" fn(*mut Pd, *mut MrInitAttr) -> *mut Mr;
 type RegDmabufMr = unsafe extern "C" fn(*mut Pd, u64, usize, u64, c_int, c_int) -> *mut Mr;

@@ -21,17 +21,29 @@ check_rustfmt() {
 	done
 }
 
-# No file of the module imports one that imports it, by others or not.
-check_imports() {
-	for file in src/*.rs; do
+# in_order NAME FEWEST FILE...: no file imports a file that imports it, directly or through others.
+in_order() {
+	for file in "${@:3}"; do
 		awk -v name="$(basename "$file" .rs)" '
-			/^use crate::\{/ { inside = 1; next }
+			function imported(list, names, count) {
+				gsub(/[{} ]/, "", list)
+				count = split(list, names, /,/)
+				for (i = 1; i <= count; i++) if (names[i] ~ /^[a-z]/) { sub(/::.*/, "", names[i]); print name, names[i] }
+			}
+			/^use crate::\{$/ { inside = 1; next }
 			/^\};/ { inside = 0 }
 			inside && match($0, /^    [a-z_0-9]+/) { print name, substr($0, 5, RLENGTH - 4) }
+			/^use crate::\{.*\};/ { sub(/^use crate::/, ""); sub(/;.*/, ""); imported($0) }
 			/^use crate::[a-z]/ { split($0, word, /::|;/); print name, word[2] }' "$file"
-	done >/tmp/imports
-	[ "$(wc -l </tmp/imports)" -gt 40 ]
-	tsort /tmp/imports >/tmp/order
+	done >"/tmp/imports.$1"
+	[ "$(wc -l <"/tmp/imports.$1")" -gt "$2" ]
+	tsort "/tmp/imports.$1" >/tmp/order
+}
+
+# The files of the module, and of the preloaded library, have an order.
+check_imports() {
+	in_order module 40 src/*.rs
+	in_order preload 9 preload/src/*.rs
 }
 
 # The kernel's own lints: a warning is a failure. What was compiled before would not
