@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The preloaded library with NVIDIA's own libcuda, on a machine that has a GPU; of libibverbs it
-has the double, for whom no GPU memory is registered by its pointer (REAL_ERRNO). Prints what became
-of each kind of memory, and ends with 1 if anything is otherwise than expected.
+"""Tries the preloaded library with NVIDIA's libcuda, on a machine with a GPU. Libibverbs is the
+double, which refuses each pointer to GPU memory (REAL_ERRNO). Prints the answer for each kind of
+memory, and ends with 1 if an answer is not the expected one.
 
     real_cuda.py DIRECTORY [TIMES]
 
@@ -82,7 +82,7 @@ class Trial:
         assert code == 0, f"{name}: {code}"
 
     def register(self, address, length):
-        """The region, or the number of the error; and what the verb for dma-bufs was asked."""
+        """Returns the region or the number of the error, and the calls of the verb for dma-bufs."""
         before = os.path.getsize(self.events)
         ctypes.set_errno(0)
         mr = self.verbs.ibv_reg_mr(None, address, length, LOCAL_WRITE)
@@ -112,7 +112,7 @@ class Trial:
         return address.value
 
     def mapped(self, rdma, parts):
-        """VMM: so many allocations side by side."""
+        """Maps this number of allocations at consecutive addresses (VMM)."""
         properties = Properties(type=PINNED, location=Location(DEVICE, self.device.value))
         properties.rdma = rdma
         address, handle = c_uint64(), c_uint64()
@@ -159,7 +159,7 @@ class Trial:
         return bool(self.wrong)
 
     def in_child(self, address):
-        """CUDA does not work in a child: it gets an error, and is alive."""
+        """Registers in a child. CUDA does not work there; the child gets an error, and goes on."""
         child = os.fork()
         if not child:
             found, _ = self.register(address, MIB)
@@ -178,8 +178,8 @@ class Trial:
         print("ok  " if not left else "WRONG", f"{times} times: {left} descriptors are left")
 
     def cost(self, address):
-        """In microseconds: a registration that is translated, beside one of a program that exports
-        by itself. Both are called from Python, the latter three times as often."""
+        """Prints the microseconds of a registration that the library translates, and of a program
+        that exports the memory by itself. Both call from Python; the second makes three calls."""
         export, own = self.cuda.cuMemGetHandleForAddressRange, self.verbs.ibv_reg_dmabuf_mr
         own.restype = ctypes.POINTER(Mr)
         own.argtypes = [c_void_p, c_uint64, c_size_t, c_uint64, c_int, c_int]

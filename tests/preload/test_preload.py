@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libnvpm_preload.so in real processes, over doubles of libibverbs and libcuda. What each test is
-there for, mutants.py shows."""
+"""Tests libnvpm_preload.so in real processes, with doubles of libibverbs and libcuda. mutants.py
+names a mistake for each test."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ GPU, POOL, NO_MEMORY = 0x7E0000000000, 0x7E1000000000, 0x1000
 LOCAL, WRITE, MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB = 1, 2, 16, 32, 64, 128
 RELAXED_ORDERING, ANOTHER_OPTIONAL = 1 << 20, 1 << 25
 
-# A program that has CUDA and verbs for itself alone, and a context.
+# Opens CUDA and libibverbs with RTLD_LOCAL, and gives the thread a context.
 LOCALLY = "cuda verbs context"
 
 
@@ -34,8 +34,8 @@ def reg(addr, length=4096, access=LOCAL):
 @pytest.mark.parametrize("verbs", ["new", "symbolic"])
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
 def test_linked_program(bed, access, verbs):
-    """Constant flags are another function than others. Ubuntu links libraries so that none of the
-    calls within them can be caught."""
+    """A call with constant flags is a call of another function. Ubuntu links libraries so that no
+    call within a library can be caught."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked", verbs=verbs)
     assert ran.printed == 2 * registered(GPU, 4096)
@@ -53,7 +53,7 @@ def test_locally_opened_libibverbs(bed):
 
 
 def test_locally_opened_libibverbs_of_ubuntu(bed):
-    """This cannot be caught; nothing else happens."""
+    """The library cannot catch this registration, and changes nothing."""
     ran = bed.run(LOCALLY, reg(GPU), verbs="symbolic")
     assert ran.printed == failed(errno.EFAULT)
 
@@ -72,7 +72,7 @@ def test_reg_mr_iova(bed):
 @pytest.mark.parametrize("client, words", [("client", LOCALLY), ("linked", "cuda context")])
 @pytest.mark.parametrize("mask, iova", [(2, GPU), (3, 0x9000)])
 def test_reg_mr_ex(bed, client, words, mask, iova):
-    """The name is the only way to it: a local dlvsym() gets the real one."""
+    """Only a call by name is caught: dlvsym() in libibverbs returns the real function."""
     ran = bed.run(words, f"ex {GPU:#x} 4096 1 0x9000 {mask}", client=client)
     if client == "client":
         assert ran.printed == failed(errno.EFAULT)
@@ -83,7 +83,7 @@ def test_reg_mr_ex(bed, client, words, mask, iova):
 
 @pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
 def test_reg_mr_ex_of_something_else(bed, mask):
-    """A descriptor, a DMA handle, and what is not known yet."""
+    """A descriptor, a DMA handle, and an unknown member."""
     ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
     assert ran.printed == failed(errno.EFAULT)
     assert not ran.cuda[2:]
@@ -102,7 +102,7 @@ def test_reg_mr_ex_of_something_else(bed, mask):
     ],
 )
 def test_range(bed, addr, length, start, size):
-    """Whole pages are exported; the registration begins inside them, and looks as asked for."""
+    """Whole pages are exported. The region has the address and the length of the request."""
     ran = bed.run(LOCALLY, reg(addr, length))
     assert ran.printed == registered(addr, length)
     assert ran.of("export") == [[f"{start:#x}", str(size)]]
@@ -154,7 +154,7 @@ def test_host_memory(bed):
 
 
 def test_on_demand(bed):
-    """The answer is the kernel's; the log says that it may not last."""
+    """The program gets the kernel's answer; the log says that RDMA may fail later."""
     ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | ON_DEMAND), NVPM_PRELOAD_LOG=1)
     assert ran.printed == registered(GPU, 4096)
     assert "reg_dmabuf_mr" not in ran.calls
@@ -179,7 +179,7 @@ def test_another_failure(bed, number):
 
 
 def test_limit_of_locked_memory(bed):
-    """The kernel looks at RLIMIT_MEMLOCK first, and a dma-buf needs none of it."""
+    """The kernel checks RLIMIT_MEMLOCK first. A dma-buf is not locked memory."""
     ran = bed.run(LOCALLY, reg(GPU), REAL_ERRNO=errno.ENOMEM)
     assert ran.printed == registered(GPU, 4096)
     ran = bed.run(LOCALLY, "reg host 4096 1", REAL_ERRNO=errno.ENOMEM)
@@ -216,7 +216,7 @@ def test_what_is_registered_meanwhile(bed):
 
 
 def test_thread_without_context(bed):
-    """It gets the one of the pointer, and has none afterwards."""
+    """The thread gets the context of the pointer, and has no context afterwards."""
     ran = bed.run("cuda verbs thread", reg(GPU), reg(GPU + 4096))
     assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
     assert ran.of("push") == 2 * [["0xc0"]]
@@ -224,7 +224,7 @@ def test_thread_without_context(bed):
 
 
 def test_pool_in_a_thread_without_context(bed):
-    """The memory has no context of its own: the device's primary one, which is given back."""
+    """This memory has no context. The thread gets the device's primary context for a moment."""
     ran = bed.run("cuda verbs thread", reg(POOL), reg(POOL + 4096))
     assert ran.printed == registered(POOL, 4096) + registered(POOL + 4096, 4096)
     assert ran.of("push") == 2 * [["0xc1"]]
@@ -245,7 +245,7 @@ def test_context_of_the_thread(bed):
 
 
 def test_child_after_fork(bed):
-    """It has no CUDA; host memory is what it was."""
+    """CUDA does not work there. Memory of the host can be registered."""
     ran = bed.run(LOCALLY, reg(GPU), "fork", reg(GPU), "reg host 4096 1")
     assert ran.printed[:2] == registered(GPU, 4096) + failed(errno.EFAULT)
     assert ran.printed[2].startswith("addr=0x")
@@ -329,7 +329,7 @@ def test_log(bed):
 
 
 def test_real_libibverbs(bed):
-    """Its own call of ibv_reg_mr_iova2() is bound to the library."""
+    """The dynamic linker binds libibverbs' call of ibv_reg_mr_iova2() to the library."""
     real = subprocess.run(
         ["cc", "-print-file-name=libibverbs.so.1"], capture_output=True, text=True
     )

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 for tests of the preloaded library: two ranges of "GPU memory", which is nowhere.
- * A dma-buf of it is a file of that size. $NAME_OF_A_FUNCTION is what that one answers.
+ * libcuda.so.1 for tests of the preloaded library. It knows two ranges of addresses as GPU memory;
+ * a dma-buf of such memory is a file of the same size. If the environment has a number in
+ * $NAME_OF_A_FUNCTION, the function of this name fails with that number.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +41,7 @@ __attribute__((destructor)) static void end(void)
 	event("left pushed=%d retained=%d\n", pushed, retained);
 }
 
-/* What comes before each function: a child of fork has no CUDA, and a test may want an error. */
+/* Called first by each function: a child of fork has no CUDA, and a test may want an error. */
 static int called(const char *name)
 {
 	event("%s\n", name);
@@ -179,7 +180,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 		return INVALID_VALUE;
 	fd = memfd_create("dma-buf", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, size)) {
-		/* It says no more than this, and leaves no error number. */
+		/* Libcuda says no more, and leaves no error number. */
 		errno = 0;
 		return OPERATING_SYSTEM;
 	}

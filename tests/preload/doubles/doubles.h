@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the doubles of libcuda and libibverbs and their client agree about. */
+/* Things that the doubles of libcuda and libibverbs and their client share. */
 #ifndef DOUBLES_H
 #define DOUBLES_H
 
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define GPU_SIZE	(16ul << 20)
-/* Memory that has a context, memory of a pool, which has none, and a wrong address of the host. */
+/* GPU memory with a context, GPU memory of a pool (without), and a wrong address of the host. */
 #define GPU_MEMORY	0x7e0000000000ul
 #define GPU_POOL	0x7e1000000000ul
 #define NO_MEMORY	0x1000ul
@@ -24,7 +24,7 @@ static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)
 
 static int events = -1;
 
-/* Open from the beginning: a test takes all descriptors. */
+/* Opens the file at the beginning, since a test uses all descriptors up. */
 __attribute__((constructor)) static void open_events(void)
 {
 	const char *path = getenv("EVENTS");
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void open_events(void)
 		events = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
-/* One line in the file $EVENTS. */
+/* Writes a line to the file $EVENTS. */
 static inline void event(const char *format, ...)
 {
 	va_list arguments;
@@ -45,7 +45,7 @@ static inline void event(const char *format, ...)
 	va_end(arguments);
 }
 
-/* The number in $NAME, or 0. */
+/* Returns the number in $NAME, or 0. */
 static inline int told(const char *name)
 {
 	const char *value = getenv(name);

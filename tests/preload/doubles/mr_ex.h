@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* ibv_reg_mr_ex() as in rdma-core 59, for headers that are older. */
+/* The structure of ibv_reg_mr_ex() in rdma-core 59, for headers that are older. */
 #ifndef MR_EX_H
 #define MR_EX_H
 
