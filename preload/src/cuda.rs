@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a GPU pointer is, and its memory as a dma-buf: libcuda, as `cuda.h` declares it.
+//! Asks libcuda, as `cuda.h` declares it, whose memory a pointer is, and exports the memory as a
+//! dma-buf. The process has loaded libcuda already, or has no GPU memory.
 #![expect(non_snake_case, reason = "libcuda's own names")]
 
 use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr};
+use core::mem;
+use core::ops::ControlFlow;
 use core::ptr::{null, null_mut};
 
+use crate::elf::Version;
 use crate::libc::Fd;
-use crate::loaded::Function;
+use crate::loaded::{each_object, Remembered};
 
 /// `CUcontext`.
 type Context = *mut c_void;
@@ -25,17 +29,17 @@ const CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD: c_int = 1;
 pub(crate) const INVALID_VALUE: c_int = 1;
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
-/// No `CUresult`: libcuda is not in the process, or older than the function.
+/// Not a `CUresult`: libcuda is not in the process, or is older than the function.
 pub(crate) const NO_FUNCTION: c_int = -1;
 
-/// A `CUresult` that is not success, and the function that answered it.
+/// A `CUresult` other than success, and the function that returned it.
 pub(crate) struct Error {
     pub(crate) function: &'static CStr,
     pub(crate) code: c_int,
 }
 
 impl Error {
-    /// The name of the code.
+    /// Returns the name of the code.
     pub(crate) fn name(&self) -> &'static CStr {
         if self.code == NO_FUNCTION {
             return c"nothing: this libcuda does not have it";
@@ -46,12 +50,29 @@ impl Error {
         if named.is_err() || name.is_null() {
             return c"an error without a name";
         }
-        // SAFETY: names of errors are strings of libcuda, which never change.
+        // SAFETY: libcuda's names of errors are strings that never change.
         unsafe { CStr::from_ptr(name) }
     }
 }
 
-/// Defines functions as those of libcuda of the same names, with a `Result` of their answer.
+/// Returns the function of this name in libcuda, or NULL. `last` remembers the answer.
+fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
+    let found = each_object(|object, generation| {
+        let known = last.recall(0, generation);
+        if let Some([found]) = known {
+            return ControlFlow::Break(found);
+        }
+        if object.soname() != Some(c"libcuda.so.1") {
+            return ControlFlow::Continue(());
+        }
+        let found = object.function(name, Version::Default);
+        last.remember(0, generation, [found]);
+        ControlFlow::Break(found)
+    });
+    found.unwrap_or(null())
+}
+
+/// Defines functions that call those of the same names in libcuda, and return a `Result`.
 macro_rules! cuda {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
         /// # Safety
@@ -63,10 +84,12 @@ macro_rules! cuda {
                 Ok(symbol) => symbol,
                 Err(_) => panic!(),
             };
-            static FUNCTION: Function<unsafe extern "C" fn($($type),*) -> c_int> =
-                // SAFETY: this is its type.
-                unsafe { Function::new(c"libcuda.so.1", SYMBOL, None) };
-            let code = match FUNCTION.get() {
+            type Function = Option<unsafe extern "C" fn($($type),*) -> c_int>;
+            static LAST: Remembered<1> = Remembered::nothing();
+            let found = find(SYMBOL, &LAST);
+            // SAFETY: cuda.h declares a function of this name with this type.
+            let function = unsafe { mem::transmute::<*const c_void, Function>(found) };
+            let code = match function {
                 // SAFETY: the caller gives what the function needs.
                 Some(function) => unsafe { function($($argument),*) },
                 None => NO_FUNCTION,
@@ -95,21 +118,21 @@ cuda! {
     );
 }
 
-/// Whether libcuda is in the process and knows `pointer` as memory of a GPU.
+/// Returns whether libcuda is in the process and knows `pointer` as memory of a GPU.
 pub(crate) fn is_gpu_memory(pointer: u64) -> Result<bool, Error> {
     let mut kind: c_uint = 0;
     // SAFETY: there is room for this attribute.
     match unsafe { cuPointerGetAttribute((&raw mut kind).cast(), MEMORY_TYPE, pointer) } {
         Ok(()) => Ok(kind == CU_MEMORYTYPE_DEVICE),
-        // Memory that is none of CUDA's; or CUDA is not there at all.
+        // CUDA does not know the memory, or is not in the process at all.
         Err(Error { code: INVALID_VALUE | NO_FUNCTION, .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// A context that the thread had not before, until this is dropped.
+/// A context that the thread has until this is dropped, and did not have before.
 pub(crate) struct Pushed {
-    /// The device whose primary context it is, if that had to be retained.
+    /// The device whose primary context this is, if that had to be retained.
     _retained: Option<Retained>,
 }
 
@@ -117,8 +140,8 @@ pub(crate) struct Pushed {
 struct Retained(c_int);
 
 impl Pushed {
-    /// Libcuda exports nothing for a thread without a context (`CUDA_ERROR_INVALID_CONTEXT`), so
-    /// such a thread gets one of the device that has the memory.
+    /// Gives the thread a context of the device that has the memory, if the thread has none. In a
+    /// thread without a context, libcuda does not export (`CUDA_ERROR_INVALID_CONTEXT`).
     pub(crate) fn if_none(pointer: u64) -> Result<Option<Self>, Error> {
         let mut context: Context = null_mut();
         // SAFETY: there is room for the context.
@@ -126,7 +149,7 @@ impl Pushed {
         if !context.is_null() {
             return Ok(None);
         }
-        // Memory of a pool and mapped memory have none of their own: an error, or NULL.
+        // Memory of a pool and mapped memory have no context: libcuda returns an error or NULL.
         // SAFETY: there is room for this attribute.
         let _ = unsafe { cuPointerGetAttribute((&raw mut context).cast(), CONTEXT, pointer) };
         let mut retained = None;
@@ -142,7 +165,7 @@ impl Pushed {
 impl Drop for Pushed {
     fn drop(&mut self) {
         let mut context: Context = null_mut();
-        // SAFETY: there is room for the context, which is the one that was pushed.
+        // SAFETY: there is room for the pushed context.
         let _ = unsafe { cuCtxPopCurrent_v2(&raw mut context) };
     }
 }
@@ -164,12 +187,12 @@ impl Retained {
 
 impl Drop for Retained {
     fn drop(&mut self) {
-        // SAFETY: it was retained once for this.
+        // SAFETY: the context was retained once for this reference.
         let _ = unsafe { cuDevicePrimaryCtxRelease_v2(self.0) };
     }
 }
 
-/// A range of GPU memory, of whole pages, as a dma-buf.
+/// Exports a range of whole pages of GPU memory as a dma-buf.
 pub(crate) fn export(start: u64, size: usize) -> Result<Fd, Error> {
     let mut fd: c_int = -1;
     let handle = (&raw mut fd).cast();
@@ -179,10 +202,10 @@ pub(crate) fn export(start: u64, size: usize) -> Result<Fd, Error> {
     Ok(Fd(fd))
 }
 
-/// Makes CUDA finish a copy before it returns. Without that, RDMA could be told to read what a copy
-/// has not written yet.
+/// Makes CUDA finish a copy of this memory before the copying function returns. Otherwise RDMA
+/// could read bytes that the copy has not written yet.
 pub(crate) fn sync_memops(pointer: u64) -> Result<(), Error> {
     let yes: c_uint = 1;
-    // SAFETY: there is the value of this attribute.
+    // SAFETY: the value has the type that this attribute takes.
     unsafe { cuPointerSetAttribute((&raw const yes).cast(), SYNC_MEMOPS, pointer) }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Whether this thread is already at work here: what libcuda or libibverbs registers meanwhile
-//! gets the real answer.
+//! The state of a thread that translates a registration.
 
 use core::ffi::{c_uint, c_void};
 use core::ptr::{null, NonNull};
@@ -9,7 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
 
-/// The key of a value that is NULL in threads that are not.
+/// The key of a value that each thread has. A value other than NULL says that the thread is at work
+/// in the library.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
 
 /// Creates the key, once, before there are threads.
@@ -20,19 +20,20 @@ pub(crate) fn create_key() {
     KEY.store(key, Ordering::Relaxed);
 }
 
-/// Until this is dropped.
+/// The thread is at work in the library until this is dropped. A registration that libcuda or
+/// libibverbs make in the meantime gets the real answer.
 pub(crate) struct Inside;
 
 impl Inside {
-    /// Nothing if the thread is already.
+    /// Returns nothing if the thread is at work here already.
     pub(crate) fn enter() -> Option<Self> {
         let key = KEY.load(Ordering::Relaxed);
-        // SAFETY: an impossible key has no values.
+        // SAFETY: a thread has the value NULL for a key that there is not.
         if !unsafe { libc::pthread_getspecific(key) }.is_null() {
             return None;
         }
         let some = NonNull::<c_void>::dangling();
-        // SAFETY: as above; nobody follows the value.
+        // SAFETY: nothing reads memory at this address.
         (unsafe { libc::pthread_setspecific(key, some.as_ptr()) } == 0).then_some(Self)
     }
 }

@@ -3,11 +3,14 @@
 //! A library for `LD_PRELOAD`: a plain `ibv_reg_mr()` of GPU memory works where the RDMA core has
 //! no peer memory, because the library registers that memory as a dma-buf (nvpm_preload(7)).
 //!
-//! The real verb is always called first, with what the caller gave, and its success is returned as
-//! it is. So host memory costs one more call, and a machine with peer memory notices nothing.
+//! Each function here first calls the real function, with the caller's own arguments, and returns a
+//! success unchanged. The real function belongs to the libibverbs that made the protection domain. A
+//! registration never waits for a thread that is in `dlopen()`.
 #![no_std]
 
+mod copies;
 mod cuda;
+mod elf;
 mod inside;
 mod libc;
 mod loaded;
@@ -29,17 +32,27 @@ extern "C" fn at_load() {
     log::read_environment();
 }
 
-/// Whether the real verb's answer is the last word. On demand, it says nothing of the memory yet.
-fn stands(mr: *mut Mr, access: c_uint) -> bool {
-    !mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0
-}
-
-/// `ibv_reg_mr_iova2()` of libibverbs. Its own `ibv_reg_mr()` and `ibv_reg_mr_iova()` call this
-/// one, too, by its name. So it is reached by who found these in libibverbs itself.
+/// Calls `real`. If `real` refuses GPU memory, the translation gives the answer. With an access on
+/// demand, the translation also sees a success, because the kernel has not looked at the memory yet.
 ///
 /// # Safety
 ///
-/// As libibverbs wants it: `pd` is a protection domain that stays until this returns.
+/// `asked.pd` is a protection domain that stays until this returns.
+unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
+    let mr = real();
+    if !mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0 {
+        return mr;
+    }
+    // SAFETY: the caller promises the same.
+    unsafe { translate::reconsider(mr, asked) }
+}
+
+/// `ibv_reg_mr_iova2()` of libibverbs. The `ibv_reg_mr()` and `ibv_reg_mr_iova()` of libibverbs call
+/// this name. So a caller that looked those two up in libibverbs reaches this function.
+///
+/// # Safety
+///
+/// The caller gives what libibverbs wants: `pd` is a protection domain that stays until this returns.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_iova2(
     pd: *mut Pd,
@@ -48,24 +61,23 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     iova: u64,
     access: c_uint,
 ) -> *mut Mr {
-    let Some(real) = verbs::REG_MR_IOVA2.get() else {
-        return verbs::missing();
+    let asked = Request { pd, addr, length, iova, access };
+    let real = || {
+        // SAFETY: `pd` is the caller's.
+        let copy = unsafe { copies::of(pd) };
+        // SAFETY: `pd` belongs to this copy.
+        unsafe { copy.reg_mr_iova2(&asked) }
     };
-    // SAFETY: these are the caller's own arguments.
-    let mr = unsafe { real(pd, addr, length, iova, access) };
-    if stands(mr, access) {
-        return mr;
-    }
-    // SAFETY: `pd` is the caller's, as above.
-    unsafe { translate::reconsider(mr, &Request { pd, addr, length, iova, access }) }
+    // SAFETY: `pd` is the caller's.
+    unsafe { answered(&asked, real) }
 }
 
-/// `ibv_reg_mr()` of libibverbs, which is no more than this. Where libibverbs was linked with
-/// `-Bsymbolic-functions`, as Ubuntu does, its own calls within reach nobody else.
+/// `ibv_reg_mr()` of libibverbs. Where libibverbs was linked with `-Bsymbolic-functions`, as Ubuntu
+/// does, no other library sees which functions it calls itself.
 ///
 /// # Safety
 ///
-/// As `ibv_reg_mr_iova2`.
+/// The same as for `ibv_reg_mr_iova2`.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr(
     pd: *mut Pd,
@@ -73,15 +85,22 @@ pub unsafe extern "C" fn ibv_reg_mr(
     length: usize,
     access: c_uint,
 ) -> *mut Mr {
-    // SAFETY: the caller promises the same.
-    unsafe { ibv_reg_mr_iova2(pd, addr, length, addr as u64, access) }
+    let asked = Request { pd, addr, length, iova: addr as u64, access };
+    let real = || {
+        // SAFETY: `pd` is the caller's.
+        let copy = unsafe { copies::of(pd) };
+        // SAFETY: `pd` belongs to this copy.
+        unsafe { copy.reg_mr(&asked) }
+    };
+    // SAFETY: `pd` is the caller's.
+    unsafe { answered(&asked, real) }
 }
 
 /// `ibv_reg_mr_iova()` of libibverbs, for the same reason.
 ///
 /// # Safety
 ///
-/// As `ibv_reg_mr_iova2`.
+/// The same as for `ibv_reg_mr_iova2`.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_iova(
     pd: *mut Pd,
@@ -90,40 +109,54 @@ pub unsafe extern "C" fn ibv_reg_mr_iova(
     iova: u64,
     access: c_uint,
 ) -> *mut Mr {
-    // SAFETY: the caller promises the same.
-    unsafe { ibv_reg_mr_iova2(pd, addr, length, iova, access) }
+    let asked = Request { pd, addr, length, iova, access };
+    let real = || {
+        // SAFETY: `pd` is the caller's.
+        let copy = unsafe { copies::of(pd) };
+        // SAFETY: `pd` belongs to this copy.
+        unsafe { copy.reg_mr_iova(&asked) }
+    };
+    // SAFETY: `pd` is the caller's.
+    unsafe { answered(&asked, real) }
 }
 
-/// `ibv_reg_mr_ex()` of libibverbs (rdma-core 59), which perftest calls where it finds it.
+/// `ibv_reg_mr_ex()` of libibverbs, since rdma-core 59. Perftest calls this function if there is one.
 ///
 /// # Safety
 ///
-/// As libibverbs wants it: `pd` is a protection domain and `attr` what to register; both stay
-/// until this returns.
+/// The caller gives what libibverbs wants: `pd` is a protection domain, and `attr` says what to
+/// register; both stay until this returns.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *mut Mr {
-    let Some(real) = verbs::REG_MR_EX.get() else {
-        return verbs::missing();
-    };
-    // SAFETY: these are the caller's own arguments.
-    let mr = unsafe { real(pd, attr) };
     // SAFETY: each version of the structure begins with these members.
-    let attr = unsafe { &*attr };
-    let MrInitAttr { length, access, addr, .. } = *attr;
-    if stands(mr, access) {
-        return mr;
+    let MrInitAttr { length, access, comp_mask, iova, addr } = *unsafe { &*attr };
+    let asked = match comp_mask {
+        verbs::MASK_ADDR => Some(addr as u64),
+        verbs::MASK_ADDR_AND_IOVA => Some(iova),
+        // With a descriptor, or with a member that is not known here, the real answer stands.
+        _ => None,
     }
-    // With a descriptor, or anything that is not known here, the real answer stands.
-    let iova = match attr.comp_mask {
-        verbs::MASK_ADDR => addr as u64,
-        verbs::MASK_ADDR_AND_IOVA => attr.iova,
-        _ => return mr,
+    .map(|iova| Request { pd, addr, length, iova, access });
+    let real = || {
+        // SAFETY: `pd` is the caller's.
+        let copy = unsafe { copies::of(pd) };
+        match (copy.reg_mr_ex, &asked) {
+            // SAFETY: these are the caller's own arguments.
+            (Some(real), _) => unsafe { real(pd, attr) },
+            // A program that looks for the name finds this library's, whatever its libibverbs has.
+            // SAFETY: `pd` belongs to this copy.
+            (None, Some(asked)) => unsafe { copy.reg_mr_iova2(asked) },
+            (None, None) => verbs::missing(),
+        }
     };
-    // SAFETY: `pd` is the caller's, as above.
-    unsafe { translate::reconsider(mr, &Request { pd, addr, length, iova, access }) }
+    match &asked {
+        // SAFETY: `pd` is the caller's.
+        Some(asked) => unsafe { answered(asked, real) },
+        None => real(),
+    }
 }
 
-/// Nothing here panics; Rust wants this to be said.
+/// Ends the process. Nothing here panics, but Rust demands this function.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: it only ends the process.

@@ -1,73 +1,114 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Functions of libraries that the process has loaded. None is ever loaded here.
+//! The objects that the process has loaded, and what the library remembers of them.
+//!
+//! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock that the dynamic linker holds
+//! only while it changes the list of objects, and never while a constructor runs.
 
-use core::ffi::{c_void, CStr};
-use core::marker::PhantomData;
-use core::mem;
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ffi::{c_int, c_ulonglong, c_void};
+use core::ops::ControlFlow;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::libc;
+use crate::elf::{Object, Segment};
 
-/// A function of type `F` in a library that is found by its soname. `RTLD_NEXT` would not do: it
-/// does not find what a program opened with `RTLD_LOCAL`.
-pub(crate) struct Function<F> {
-    library: &'static CStr,
-    name: &'static CStr,
-    version: Option<&'static CStr>,
-    /// NULL until it was found.
-    found: AtomicPtr<c_void>,
-    kind: PhantomData<F>,
+/// The beginning of `struct dl_phdr_info`.
+#[repr(C)]
+struct Info {
+    base: u64,
+    name: *const c_void,
+    segments: *const Segment,
+    number: u16,
+    adds: c_ulonglong,
+    subs: c_ulonglong,
 }
 
-impl<F: Copy> Function<F> {
-    /// # Safety
-    ///
-    /// `F` is the type of a pointer to the function that has this name and version.
-    pub(crate) const unsafe fn new(
-        library: &'static CStr,
-        name: &'static CStr,
-        version: Option<&'static CStr>,
-    ) -> Self {
-        const { assert!(mem::size_of::<F>() == mem::size_of::<*mut c_void>()) }
-        Self { library, name, version, found: AtomicPtr::new(null_mut()), kind: PhantomData }
+type Callback = unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int;
+
+extern "C" {
+    /// Calls `callback` for each object in the order in which they were loaded, until it returns
+    /// something other than 0.
+    fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int;
+}
+
+/// The number of objects that have ever been added to the list or removed from it. Two equal
+/// numbers mean that the list is the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+/// Calls `look` with each object, in the order in which they were loaded, until it breaks; and
+/// returns what it breaks with.
+pub(crate) fn each_object<B, F>(look: F) -> Option<B>
+where
+    F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
+{
+    let mut search = Search { look, broke: None };
+    // SAFETY: `shown` is for a search of this type, which lives until this call returns.
+    unsafe { dl_iterate_phdr(shown::<B, F>, (&raw mut search).cast()) };
+    search.broke
+}
+
+struct Search<B, F> {
+    look: F,
+    broke: Option<B>,
+}
+
+/// # Safety
+///
+/// `info` is an object that stays mapped until this returns, and `search` is a `Search<B, F>` that
+/// nothing else uses.
+unsafe extern "C" fn shown<B, F>(info: *const Info, _: usize, search: *mut c_void) -> c_int
+where
+    F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
+{
+    // SAFETY: the caller promises it.
+    let search = unsafe { &mut *search.cast::<Search<B, F>>() };
+    // SAFETY: as above.
+    let info = unsafe { &*info };
+    // SAFETY: these are an object's, which stays mapped.
+    let object = unsafe { Object::new(info.base, info.segments, info.number) };
+    match (search.look)(&object, Generation(info.adds.wrapping_add(info.subs))) {
+        ControlFlow::Continue(()) => 0,
+        ControlFlow::Break(value) => {
+            search.broke = Some(value);
+            1
+        }
+    }
+}
+
+/// `N` addresses that were found for a key, and are valid while the list of objects is the same. A
+/// library that was closed, and another one that was mapped at the same address, change the list.
+///
+/// The fields are read and written only inside `each_object`, under the lock of the list. So a
+/// thread never sees half of another thread's writing.
+pub(crate) struct Remembered<const N: usize> {
+    generation: AtomicU64,
+    key: AtomicUsize,
+    found: [AtomicPtr<c_void>; N],
+}
+
+impl<const N: usize> Remembered<N> {
+    pub(crate) const fn nothing() -> Self {
+        Self {
+            // No list has been changed so often.
+            generation: AtomicU64::new(u64::MAX),
+            key: AtomicUsize::new(0),
+            found: [const { AtomicPtr::new(ptr::null_mut()) }; N],
+        }
     }
 
-    /// The function, or nothing while the process has no such library. What was not found is looked
-    /// for again by the next call, since the library may have come.
-    pub(crate) fn get(&self) -> Option<F> {
-        let mut found = self.found.load(Ordering::Acquire);
-        if found.is_null() {
-            found = self.look_up();
-        }
-        // SAFETY: a pointer to this function is an `F`, as `new` was promised.
-        (!found.is_null()).then(|| unsafe { mem::transmute_copy(&found) })
+    /// Returns what was remembered for `key`, if the list of objects has not changed since.
+    pub(crate) fn recall(&self, key: usize, generation: Generation) -> Option<[*const c_void; N]> {
+        let current = self.generation.load(Ordering::Relaxed) == generation.0
+            && self.key.load(Ordering::Relaxed) == key;
+        current.then(|| self.found.each_ref().map(|one| one.load(Ordering::Relaxed).cast_const()))
     }
 
-    /// Two threads may both look; they find the same.
-    #[cold]
-    fn look_up(&self) -> *mut c_void {
-        // SAFETY: the name is a string, and nothing is loaded.
-        let library =
-            unsafe { libc::dlopen(self.library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if library.is_null() {
-            return null_mut();
+    pub(crate) fn remember(&self, key: usize, generation: Generation, found: [*const c_void; N]) {
+        for (place, one) in self.found.iter().zip(found) {
+            place.store(one.cast_mut(), Ordering::Relaxed);
         }
-        let name = self.name.as_ptr();
-        let found = match self.version {
-            // SAFETY: `library` is referenced, and both are strings.
-            Some(version) => unsafe { libc::dlvsym(library, name, version.as_ptr()) },
-            // SAFETY: as above.
-            None => unsafe { libc::dlsym(library, name) },
-        };
-        if found.is_null() {
-            // SAFETY: this is the reference that was taken above.
-            unsafe { libc::dlclose(library) };
-        } else {
-            // The reference is kept, so the function stays where it is.
-            self.found.store(found, Ordering::Release);
-        }
-        found
+        self.key.store(key, Ordering::Relaxed);
+        self.generation.store(generation.0, Ordering::Relaxed);
     }
 }

@@ -8,26 +8,30 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::libc;
 use crate::verbs::Request;
 
+const STDERR: c_int = 2;
+
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// Called when the library is loaded, while nobody else can be changing the environment.
+/// Reads `NVPM_PRELOAD_LOG`. It is called when the library is loaded, while there is no other
+/// thread that could change the environment.
 pub(crate) fn read_environment() {
     // SAFETY: the name is a string, and there is one thread.
     let value = unsafe { libc::getenv(c"NVPM_PRELOAD_LOG".as_ptr()) };
-    if !value.is_null() {
-        // SAFETY: it is a string, which nobody changes meanwhile.
-        let value = unsafe { CStr::from_ptr(value) };
-        ON.store(value == c"1", Ordering::Relaxed);
+    if value.is_null() {
+        return;
     }
+    // SAFETY: this is a string, and there is one thread.
+    let value = unsafe { CStr::from_ptr(value) };
+    ON.store(value == c"1", Ordering::Relaxed);
 }
 
-/// Whether somebody wants to know.
+/// Returns whether there is a log.
 pub(crate) fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// What became of a registration, because of what, and what was answered there; with the error
-/// number that the caller gets, or 0.
+/// Writes how a registration ended: the outcome, the function that caused it, that function's answer,
+/// and the error number that the caller gets, or 0.
 pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr, answer: &CStr) {
     if !on() {
         return;
@@ -42,5 +46,5 @@ pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr,
     let Request { addr, length, .. } = *asked;
     libc::set_errno(errno);
     // SAFETY: both formats have a pointer, a size and four strings.
-    unsafe { libc::dprintf(2, format, addr, length, became, because, answered, answer) };
+    unsafe { libc::dprintf(STDERR, format, addr, length, became, because, answered, answer) };
 }

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What is done about a registration of GPU memory that the real verb did not take.
+//! Registers GPU memory, which the real function refused, as a dma-buf.
 
 use core::ffi::{c_int, c_uint, CStr};
 use core::ptr::null_mut;
 
+use crate::copies;
 use crate::cuda::{self, Pushed};
 use crate::inside::Inside;
 use crate::libc::{self, Fd, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
 use crate::log;
 use crate::verbs::{self, Mr, Request};
 
-/// What no dma-buf can be registered with.
+/// The access flags that no dma-buf can be registered with.
 const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
     | verbs::ACCESS_ZERO_BASED
     | verbs::ACCESS_MW_BIND
     | verbs::ACCESS_HUGETLB;
 
-/// Why there is no registration.
+/// The reason why there is no registration.
 struct Refusal {
     because: &'static CStr,
-    /// The name of libcuda's answer, if it was libcuda.
+    /// The name of libcuda's answer, if libcuda refused.
     answer: &'static CStr,
-    /// What the caller is told; `None`: what the real verb said, since nothing says more.
+    /// The error number for the caller; `None` if that of the real function says as much.
     errno: Option<c_int>,
 }
 
 impl Refusal {
-    /// One that is not libcuda's.
+    /// A reason that is not an answer of libcuda.
     fn new(because: &'static CStr, errno: Option<c_int>) -> Self {
         Self { because, answer: c"", errno }
     }
@@ -44,10 +45,10 @@ impl From<cuda::Error> for Refusal {
     }
 }
 
-/// Looks again at what the real verb answered: `mr`. Returns a better answer, or the same.
+/// Looks again at `mr`, the real function's answer, and returns a better answer or the same.
 ///
-/// The kernel asks for the user's right to lock so much memory (`RLIMIT_MEMLOCK`) before it looks
-/// what memory it is. A dma-buf is not locked.
+/// `ENOMEM` may stand for GPU memory, too: the kernel checks the limit of locked memory
+/// (`RLIMIT_MEMLOCK`) before it looks at the memory. A dma-buf is not locked.
 ///
 /// # Safety
 ///
@@ -65,7 +66,7 @@ pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
         warn_of_on_demand(asked);
         return mr;
     }
-    // SAFETY: `pd` is one, as the caller promises.
+    // SAFETY: the caller promises the same.
     unsafe { register(asked) }.unwrap_or_else(|refusal| {
         let Refusal { because, answer, errno } = refusal;
         let errno = errno.unwrap_or(answered);
@@ -79,7 +80,7 @@ pub(crate) unsafe fn reconsider(mr: *mut Mr, asked: &Request) -> *mut Mr {
 ///
 /// # Safety
 ///
-/// As `reconsider`.
+/// The same as for `reconsider`.
 unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let pointer = asked.addr as u64;
     if !cuda::is_gpu_memory(pointer)? {
@@ -88,8 +89,9 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     if asked.access & IMPOSSIBLE != 0 {
         return Err(Refusal::new(c"not with ON_DEMAND, ZERO_BASED, MW_BIND or HUGETLB", None));
     }
-    let reg_dmabuf_mr = verbs::REG_DMABUF_MR
-        .get()
+    // SAFETY: `pd` is a protection domain, as the caller promises.
+    let reg_dmabuf_mr = unsafe { copies::of(asked.pd) }
+        .reg_dmabuf_mr
         .ok_or(Refusal::new(c"this libibverbs has no ibv_reg_dmabuf_mr", Some(EOPNOTSUPP)))?;
     let (start, size) =
         whole_pages(pointer, asked.length).ok_or(Refusal::new(c"no range of memory", None))?;
@@ -97,19 +99,19 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let dma_buf =
         cuda::export(start, size).map_err(|error| no_descriptor().unwrap_or(error.into()))?;
 
-    // Optional flags may be ignored, and with a dma-buf the kernel refuses all but one of them.
+    // Optional flags may be ignored. For a dma-buf the kernel refuses all of them but one.
     let ignored = verbs::ACCESS_OPTIONAL & !verbs::ACCESS_RELAXED_ORDERING;
     let access = (asked.access & !ignored) as c_int;
     let offset = pointer - start;
-    // SAFETY: `pd` is one, as the caller promises. The region keeps the dma-buf without its descriptor.
+    // SAFETY: `pd` belongs to this copy. The region keeps the dma-buf when the descriptor is closed.
     let mr =
         unsafe { reg_dmabuf_mr(asked.pd, offset, asked.length, asked.iova, dma_buf.0, access) };
     if mr.is_null() {
         return Err(Refusal::new(c"ibv_reg_dmabuf_mr failed", Some(libc::errno())));
     }
-    // SAFETY: the region is new, and nobody else has it yet.
+    // SAFETY: the region is new, and nothing else uses it yet.
     let region = unsafe { &mut *mr };
-    // libibverbs has put the offset there.
+    // libibverbs has put the offset in place of the address.
     region.addr = asked.addr;
     region.length = asked.length;
     let (became, because, answer) = match cuda::sync_memops(pointer) {
@@ -120,19 +122,20 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     Ok(mr)
 }
 
-/// The pages of the host that contain a range: where they begin, and their size. Libcuda exports
-/// nothing less.
+/// Returns the start and the size of the host's pages that contain a range. Libcuda exports only
+/// whole pages.
 fn whole_pages(pointer: u64, length: usize) -> Option<(u64, usize)> {
-    // SAFETY: it only answers.
+    // SAFETY: the function only returns a number.
     let page = u64::from(unsafe { libc::getpagesize() }.unsigned_abs());
     let start = pointer & !(page - 1);
     let end = pointer.checked_add(length as u64)?.checked_add(page - 1)? & !(page - 1);
     (length != 0).then_some((start, usize::try_from(end - start).ok()?))
 }
 
-/// Libcuda does not say that there was no descriptor for an export; the kernel does.
+/// Returns why there is no new descriptor, if there is none. Libcuda does not say so when an export
+/// fails; the kernel does.
 fn no_descriptor() -> Option<Refusal> {
-    // SAFETY: it takes numbers only.
+    // SAFETY: the function takes only numbers.
     let fd = unsafe { libc::eventfd(0, 0) };
     if fd >= 0 {
         drop(Fd(fd));
@@ -143,7 +146,8 @@ fn no_descriptor() -> Option<Refusal> {
         .then(|| Refusal::new(c"no file descriptor is left", Some(errno)))
 }
 
-/// The kernel takes a GPU pointer on demand: it will look for the memory later, and not find it.
+/// Warns of GPU memory that was registered on demand. The kernel accepts such a pointer, looks for
+/// the memory later, and does not find it.
 fn warn_of_on_demand(asked: &Request) {
     if log::on() && cuda::is_gpu_memory(asked.addr as u64).unwrap_or(false) {
         log::line(asked, 0, c"on demand: RDMA to GPU memory may fail later", c"", c"");

@@ -1,29 +1,90 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What of libibverbs is called: `infiniband/verbs.h`, and the versions of its names.
+//! The types and functions of libibverbs that the library uses: `infiniband/verbs.h`, and the
+//! versions of the functions' names.
 
-use core::ffi::{c_int, c_uint, c_void};
+use core::ffi::{c_int, c_uint, c_void, CStr};
+use core::mem::{self, offset_of};
 use core::ptr::null_mut;
 
+use crate::elf::{Object, Version};
 use crate::libc;
-use crate::loaded::Function;
 
 pub(crate) const ACCESS_MW_BIND: c_uint = 1 << 4;
 pub(crate) const ACCESS_ZERO_BASED: c_uint = 1 << 5;
 pub(crate) const ACCESS_ON_DEMAND: c_uint = 1 << 6;
 pub(crate) const ACCESS_HUGETLB: c_uint = 1 << 7;
-/// Flags that a kernel may ignore, and the one of them that it knows of dma-bufs.
+/// The flags that a kernel may ignore.
 pub(crate) const ACCESS_OPTIONAL: c_uint = 0x3ff0_0000;
+/// The only optional flag that a kernel accepts for a dma-buf.
 pub(crate) const ACCESS_RELAXED_ORDERING: c_uint = 1 << 20;
 
-/// Which members of `MrInitAttr` the caller has filled in, beside the first two.
+/// `IBV_REG_MR_MASK_ADDR`: the caller has filled in `MrInitAttr::addr`.
 pub(crate) const MASK_ADDR: u64 = 2;
+/// The caller has filled in `MrInitAttr::iova`, too.
 pub(crate) const MASK_ADDR_AND_IOVA: u64 = 2 + 1;
 
-/// `struct ibv_pd`, of which nothing is read.
+/// The beginning of `struct ibv_pd`.
 #[repr(C)]
 pub struct Pd {
-    _opaque: [u8; 0],
+    context: *mut Context,
+}
+
+/// `struct ibv_context`.
+#[repr(C)]
+struct Context {
+    device: *mut c_void,
+    operations: [usize; 32],
+    descriptors: [c_int; 3],
+    mutex: [u64; MUTEX],
+    /// All bits are set if the context is part of a `verbs_context`.
+    abi_compat: usize,
+}
+
+/// The size of a `pthread_mutex_t`, in words.
+const MUTEX: usize = if cfg!(target_arch = "aarch64") { 6 } else { 5 };
+
+/// The end of `struct verbs_context`. New versions add members only at the beginning.
+#[repr(C)]
+struct VerbsContext {
+    create_cq_ex: usize,
+    others: [usize; 13],
+    /// The size of the whole structure, as libibverbs was compiled.
+    size: usize,
+    context: Context,
+}
+
+impl Pd {
+    /// Returns an address inside the copy of libibverbs that made the protection domain's context,
+    /// or 0.
+    ///
+    /// Since rdma-core 20 each copy stores a static function of its own in `create_cq_ex`, and no
+    /// driver of a device replaces that. The addresses in `ibv_context.ops` would not do:
+    /// `_compat_query_port` is a name that another library may have defined first, and before
+    /// rdma-core 22 it is a function of the device's driver.
+    ///
+    /// # Safety
+    ///
+    /// `pd` is a protection domain, or NULL.
+    pub(crate) unsafe fn maker(pd: *const Self) -> usize {
+        if pd.is_null() {
+            return 0;
+        }
+        // SAFETY: this is a protection domain.
+        let context = unsafe { (*pd).context };
+        // SAFETY: if a protection domain has a context, the context lives longer.
+        if context.is_null() || unsafe { (*context).abi_compat } != usize::MAX {
+            return 0;
+        }
+        let around = context.wrapping_byte_sub(offset_of!(VerbsContext, context));
+        let around = around.cast::<VerbsContext>();
+        // SAFETY: each `verbs_context` has its size in front of the context.
+        if unsafe { (*around).size } < mem::size_of::<VerbsContext>() {
+            return 0;
+        }
+        // SAFETY: the structure is large enough for this member.
+        unsafe { (*around).create_cq_ex }
+    }
 }
 
 /// `struct ibv_mr`.
@@ -31,7 +92,7 @@ pub struct Pd {
 pub struct Mr {
     context: *mut c_void,
     pd: *mut Pd,
-    /// What was registered, as the caller sees it.
+    /// The memory that was registered, as the caller sees it.
     pub(crate) addr: *mut c_void,
     pub(crate) length: usize,
     handle: u32,
@@ -43,7 +104,7 @@ pub struct Mr {
 #[repr(C)]
 pub struct MrInitAttr {
     pub(crate) length: usize,
-    /// An `int` in C, which is as large.
+    /// An `int` in C, which has the same size.
     pub(crate) access: c_uint,
     pub(crate) comp_mask: u64,
     pub(crate) iova: u64,
@@ -59,25 +120,131 @@ pub(crate) struct Request {
     pub(crate) access: c_uint,
 }
 
-type RegMrIova2 = unsafe extern "C" fn(*mut Pd, *mut c_void, usize, u64, c_uint) -> *mut Mr;
-type RegMrEx = unsafe extern "C" fn(*mut Pd, *mut MrInitAttr) -> *mut Mr;
-type RegDmabufMr = unsafe extern "C" fn(*mut Pd, u64, usize, u64, c_int, c_int) -> *mut Mr;
+pub(crate) type RegMr = unsafe extern "C" fn(*mut Pd, *mut c_void, usize, c_uint) -> *mut Mr;
+pub(crate) type RegMrIova =
+    unsafe extern "C" fn(*mut Pd, *mut c_void, usize, u64, c_uint) -> *mut Mr;
+pub(crate) type RegMrEx = unsafe extern "C" fn(*mut Pd, *mut MrInitAttr) -> *mut Mr;
+pub(crate) type RegDmabufMr =
+    unsafe extern "C" fn(*mut Pd, u64, usize, u64, c_int, c_int) -> *mut Mr;
 
-/// Defines a function of libibverbs.
-macro_rules! verb {
-    ($static:ident: $type:ty = $name:literal, $version:literal) => {
-        pub(crate) static $static: Function<$type> =
-            // SAFETY: verbs.h declares it so.
-            unsafe { Function::new(c"libibverbs.so.1", $name, Some($version)) };
-    };
+pub(crate) const REG_MR: &CStr = c"ibv_reg_mr";
+pub(crate) const REG_MR_IOVA: &CStr = c"ibv_reg_mr_iova";
+pub(crate) const REG_MR_IOVA2: &CStr = c"ibv_reg_mr_iova2";
+pub(crate) const REG_MR_EX: &CStr = c"ibv_reg_mr_ex";
+
+/// The version that `ibv_reg_mr()` has in each libibverbs since 1.1.
+pub(crate) const FIRST: Version = Version::Only(c"IBVERBS_1.1");
+
+/// The registering functions of a copy of libibverbs.
+#[derive(Default)]
+pub(crate) struct Verbs {
+    reg_mr: Option<RegMr>,
+    /// Since rdma-core 25.
+    reg_mr_iova: Option<RegMrIova>,
+    /// Since rdma-core 28. The two above call this one since rdma-core 32.
+    reg_mr_iova2: Option<RegMrIova>,
+    /// Since rdma-core 59.
+    pub(crate) reg_mr_ex: Option<RegMrEx>,
+    /// Since rdma-core 34.
+    pub(crate) reg_dmabuf_mr: Option<RegDmabufMr>,
 }
 
-verb!(REG_MR_IOVA2: RegMrIova2 = c"ibv_reg_mr_iova2", c"IBVERBS_1.8");
-verb!(REG_MR_EX: RegMrEx = c"ibv_reg_mr_ex", c"IBVERBS_1.15");
-verb!(REG_DMABUF_MR: RegDmabufMr = c"ibv_reg_dmabuf_mr", c"IBVERBS_1.12");
+/// The addresses of these functions, in this order.
+pub(crate) type Addresses = [*const c_void; 5];
 
-/// The answer where libibverbs is not in the process or older than the verb: a program asked for
-/// the name alone and was given the one of this library.
+/// Returns the functions that a copy of libibverbs exports, or nothing if the object is no copy.
+pub(crate) fn exported(object: &Object<'_>) -> Option<Addresses> {
+    let names = [
+        (REG_MR, c"IBVERBS_1.1"),
+        (REG_MR_IOVA, c"IBVERBS_1.7"),
+        (REG_MR_IOVA2, c"IBVERBS_1.8"),
+        (REG_MR_EX, c"IBVERBS_1.15"),
+        (c"ibv_reg_dmabuf_mr", c"IBVERBS_1.12"),
+    ];
+    let found = names.map(|(name, version)| object.function(name, Version::Accepts(version)));
+    (!found[0].is_null()).then_some(found)
+}
+
+impl Verbs {
+    /// # Safety
+    ///
+    /// `found` was returned by `exported`, and the object is still mapped.
+    pub(crate) unsafe fn new(found: Addresses) -> Self {
+        let [reg_mr, reg_mr_iova, reg_mr_iova2, reg_mr_ex, reg_dmabuf_mr] = found;
+        Self {
+            // SAFETY: verbs.h declares a function of this name with this type.
+            reg_mr: unsafe { mem::transmute::<*const c_void, Option<RegMr>>(reg_mr) },
+            // SAFETY: as above.
+            reg_mr_iova: unsafe { mem::transmute::<*const c_void, Option<RegMrIova>>(reg_mr_iova) },
+            // SAFETY: as above.
+            reg_mr_iova2: unsafe {
+                mem::transmute::<*const c_void, Option<RegMrIova>>(reg_mr_iova2)
+            },
+            // SAFETY: as above.
+            reg_mr_ex: unsafe { mem::transmute::<*const c_void, Option<RegMrEx>>(reg_mr_ex) },
+            // SAFETY: as above.
+            reg_dmabuf_mr: unsafe {
+                mem::transmute::<*const c_void, Option<RegDmabufMr>>(reg_dmabuf_mr)
+            },
+        }
+    }
+
+    /// Calls the function that stands for `ibv_reg_mr()`.
+    ///
+    /// Without `ibv_reg_mr_iova2()`, the real `ibv_reg_mr()` stands for `ibv_reg_mr()`, and the real
+    /// `ibv_reg_mr_iova()` for `ibv_reg_mr_iova()`. If the real functions call each other by name,
+    /// and so this library, the calls still end.
+    ///
+    /// # Safety
+    ///
+    /// `asked.pd` is a protection domain of this copy, and stays until this returns.
+    pub(crate) unsafe fn reg_mr(&self, asked: &Request) -> *mut Mr {
+        let Request { pd, addr, length, iova, access } = *asked;
+        match (self.reg_mr_iova2, self.reg_mr) {
+            // SAFETY: these are the caller's own arguments.
+            (Some(real), _) => unsafe { real(pd, addr, length, iova, access) },
+            // SAFETY: as above. Older versions know no optional flags.
+            (_, Some(real)) => unsafe { real(pd, addr, length, access & !ACCESS_OPTIONAL) },
+            _ => missing(),
+        }
+    }
+
+    /// Calls the function that stands for `ibv_reg_mr_iova()`.
+    ///
+    /// # Safety
+    ///
+    /// The same as for `reg_mr`.
+    pub(crate) unsafe fn reg_mr_iova(&self, asked: &Request) -> *mut Mr {
+        let Request { pd, addr, length, iova, access } = *asked;
+        let access = match self.reg_mr_iova2 {
+            Some(_) => access,
+            None => access & !ACCESS_OPTIONAL,
+        };
+        match self.reg_mr_iova2.or(self.reg_mr_iova) {
+            // SAFETY: these are the caller's own arguments.
+            Some(real) => unsafe { real(pd, addr, length, iova, access) },
+            None => missing(),
+        }
+    }
+
+    /// Calls the function that stands for `ibv_reg_mr_iova2()`.
+    ///
+    /// # Safety
+    ///
+    /// The same as for `reg_mr`.
+    pub(crate) unsafe fn reg_mr_iova2(&self, asked: &Request) -> *mut Mr {
+        if asked.iova == asked.addr as u64 {
+            // SAFETY: the caller promises the same.
+            unsafe { self.reg_mr(asked) }
+        } else {
+            // SAFETY: the caller promises the same.
+            unsafe { self.reg_mr_iova(asked) }
+        }
+    }
+}
+
+/// Returns the answer where libibverbs is not in the process, or is older than the function: a
+/// program asked for the name alone, and was given the function of this library.
 #[cold]
 pub(crate) fn missing() -> *mut Mr {
     libc::set_errno(libc::EOPNOTSUPP);

@@ -43,7 +43,7 @@ in_order() {
 # The files of the module, and of the preloaded library, have an order.
 check_imports() {
 	in_order module 40 src/*.rs
-	in_order preload 9 preload/src/*.rs
+	in_order preload 15 preload/src/*.rs
 }
 
 # The kernel's own lints: a warning is a failure. What was compiled before would not

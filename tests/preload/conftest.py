@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The preloaded library, the doubles of its neighbours and their client, built once; and how a
-client is run. $PRELOAD_CRATE is another copy of preload/, for the mutants; $PRELOAD_LIBRARY one
-that was built otherwise than by cargo; $PRELOAD_EMULATOR runs the programs of another processor,
-for which $CC compiles then."""
+"""Builds the preloaded library, the doubles of libibverbs and libcuda, and their client, once; and
+runs the client. $PRELOAD_CRATE names a copy of preload/ to build, for the mutants; $PRELOAD_LIBRARY
+names a library that is built already. $PRELOAD_EMULATOR runs programs of another processor; then
+$CC compiles for that processor."""
 
 import os
 import subprocess
@@ -14,6 +14,8 @@ HERE = Path(__file__).resolve().parent
 CRATE = Path(os.environ.get("PRELOAD_CRATE", HERE.parents[1] / "preload"))
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
+# Names of copies as auditwheel makes them.
+BUNDLED, OTHER = "libibverbs-1de1263b.so.1", "libibverbs-0badcafe.so.1"
 
 
 def command(*words, **options):
@@ -23,7 +25,7 @@ def command(*words, **options):
 
 
 class Ran:
-    """What a client printed, what its neighbours saw, and what the library said."""
+    """The client's output, the events that the doubles noted, and the library's messages."""
 
     def __init__(self, done, events):
         self.printed = done.stdout.splitlines()
@@ -32,7 +34,7 @@ class Ran:
         self.calls = [event.split()[0] for event in self.events]
 
     def of(self, name):
-        """The words behind `name` in each such event."""
+        """Returns the words after `name` in each event of this name."""
         return [e.split()[1:] for e in self.events if e.split()[0] == name]
 
     @property
@@ -41,19 +43,29 @@ class Ran:
 
 
 class Bed:
-    """A directory with all that was built: bed.run(WORD..., NAME=VALUE) runs the client."""
+    """A directory with everything that was built. bed.run(WORD..., NAME=VALUE) runs the client."""
 
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # As Debian links libibverbs, as Ubuntu does, and both libraries from before dma-bufs.
+        # Debian links libibverbs like the first, Ubuntu like the second. The others are older.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
+        self.verbs("v27", "-DV27")
+        # These copies note their names as events. "other" has its functions at other addresses, and
+        # an old table of symbols.
+        self.verbs("system", '-DCOPY="system"')
+        self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
+        self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
         self.cuda("cuda")
         self.cuda("old_cuda", "-DOLD")
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
+        bundled = where / "bundle" / BUNDLED
+        self.compile("client", where / "linked_with_bundled", "-DLINKED", bundled)
+        self.double("plugin", where / "bundle/plugin.so", bundled)
+        self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
 
     def by_cargo(self):
         environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))
@@ -77,10 +89,10 @@ class Bed:
     def double(self, name, to, *flags):
         self.compile(name, to, "-shared", "-fPIC", f"-Wl,-soname,{to.name}", *flags)
 
-    def verbs(self, kind, *flags):
+    def verbs(self, kind, *flags, name="libibverbs.so.1"):
         (self.where / kind).mkdir()
         script = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
-        self.double("ibverbs", self.where / kind / "libibverbs.so.1", script, *flags)
+        self.double("ibverbs", self.where / kind / name, script, *flags)
 
     def cuda(self, kind, *flags):
         (self.where / kind).mkdir()
@@ -97,7 +109,7 @@ class Bed:
             environment["EVENTS"] = str(seen)
         words = [self.where / client, *" ".join(words).split()]
         if EMULATOR:
-            # What is for the program must not be for what runs it.
+            # The emulator itself must not get the variables of the program.
             for setting in environment.items():
                 words = ["-E", "=".join(setting), *words]
             words, environment = [*EMULATOR, *words], {}
@@ -114,7 +126,7 @@ class Bed:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter):
-    """For the lab, which counts lines that begin with `ok`."""
+    """Prints a line that begins with `ok` for each test that passed. The lab counts them."""
     for report in terminalreporter.getreports("passed"):
         if report.when == "call":
             terminalreporter.write_line(f"ok {report.nodeid.partition('::')[2]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library, and the test
-named with it must fail. With a WORD, those whose test has it in its name."""
+"""mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library. The test that
+is named with the mistake must fail. A WORD chooses the mistakes whose test has it in its name."""
 
 import os
 import shutil
@@ -13,14 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CRATE = HERE.parents[1] / "preload"
 
-# What was not found is not looked for again.
-LOOKED = (
-    "        if found.is_null() {\n            found = self.look_up();",
-    "        static ONCE: core::sync::atomic::AtomicBool = core::sync::atomic::AtomicBool::new(false);\n"
-    "        if found.is_null() && !ONCE.swap(true, Ordering::AcqRel) {\n            found = self.look_up();",
-)
-
-# The test, the file, what stands there, and the mistake.
+# The test, the file, the right text, and the mistake in its place.
 MUTANTS = [
     ("test_locally_opened_libibverbs", "verbs.rs", 'c"IBVERBS_1.12"', 'c"IBVERBS_1.13"'),
     (
@@ -29,15 +22,20 @@ MUTANTS = [
         '#[no_mangle]\npub unsafe extern "C" fn ibv_reg_mr(',
         '/// .\npub unsafe extern "C" fn ibv_reg_mr(',
     ),
-    ("test_libibverbs_opened_after_a_look", "loaded.rs", LOOKED[0], LOOKED[1]),
+    (
+        "test_libibverbs_opened_after_a_look",
+        "loaded.rs",
+        "== generation.0\n            &&",
+        "== generation.0 ||",
+    ),
     ("test_reg_mr_iova", "translate.rs", "asked.iova, dma", "asked.addr as u64, dma"),
     (
         "test_reg_mr_ex",
         "lib.rs",
-        "verbs::MASK_ADDR_AND_IOVA => attr.iova",
-        "verbs::MASK_ADDR_AND_IOVA => addr as u64",
+        "verbs::MASK_ADDR_AND_IOVA => Some(iova)",
+        "verbs::MASK_ADDR_AND_IOVA => Some(addr as u64)",
     ),
-    ("test_reg_mr_ex_of_something_else", "lib.rs", "_ => return mr,", "_ => attr.iova,"),
+    ("test_reg_mr_ex_of_something_else", "lib.rs", "_ => None,", "_ => Some(iova),"),
     ("test_range", "translate.rs", "region.addr = asked.addr;", ""),
     ("test_range", "translate.rs", "let offset = pointer - start;", "let offset = 0;"),
     ("test_range", "translate.rs", "let start = pointer & !(page - 1);", "let start = pointer;"),
@@ -62,13 +60,13 @@ MUTANTS = [
     (
         "test_host_memory",
         "lib.rs",
-        "if stands(mr, access) {\n        return mr;\n    }\n    // SAFETY: `pd`",
-        "// SAFETY: `pd`",
+        "if !mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0 {",
+        "if false {",
     ),
     (
         "test_on_demand",
         "lib.rs",
-        "!mr.is_null() && access & verbs::ACCESS_ON_DEMAND == 0",
+        "!mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0",
         "!mr.is_null()",
     ),
     (
@@ -91,12 +89,13 @@ MUTANTS = [
         "if !cuda::is_gpu_memory(pointer)? {",
         "if false {",
     ),
-    ("test_program_without_cuda", "libc.rs", "RTLD_NOLOAD: c_int = 4", "RTLD_NOLOAD: c_int = 0"),
+    ("test_program_without_cuda", "cuda.rs", "INVALID_VALUE | NO_FUNCTION,", "INVALID_VALUE,"),
+    ("test_libcuda_without_dma_bufs", "cuda.rs", 'Some(c"libcuda.so.1")', 'Some(c"libcuda.so.2")'),
     (
         "test_program_without_libibverbs",
-        "libc.rs",
-        "RTLD_NOLOAD: c_int = 4",
-        "RTLD_NOLOAD: c_int = 0",
+        "verbs.rs",
+        "libc::set_errno(libc::EOPNOTSUPP);",
+        "",
     ),
     ("test_what_is_registered_meanwhile", "inside.rs", "            return None;\n", ""),
     (
@@ -195,6 +194,87 @@ MUTANTS = [
         '#[no_mangle]\npub unsafe extern "C" fn ibv_reg_mr_iova2',
         '/// .\npub unsafe extern "C" fn ibv_reg_mr_iova2',
     ),
+    # ---- the copy of libibverbs -----------------------------------------------------------
+    (
+        "test_bundled_copy",
+        "copies.rs",
+        "0 => !object",
+        'FIRST => object.soname() == Some(c"libibverbs.so.1") && !object',
+    ),
+    (
+        "test_copies_that_are_local",
+        "copies.rs",
+        "_ => object.contains(maker as u64),",
+        "_ => true,",
+    ),
+    (
+        "test_copies_that_are_local",
+        "copies.rs",
+        "let found = if maker == 0 { None } else { copy(maker) };",
+        "let found = None;",
+    ),
+    ("test_copies_that_are_local", "loaded.rs", "&& self.key.load(Ordering::Relaxed) == key", ""),
+    ("test_copies_that_are_local", "elf.rs", "self.find_by_old_hash(name, version)", "None"),
+    (
+        "test_real_libibverbs_of_a_protection_domain",
+        "verbs.rs",
+        "others: [usize; 13]",
+        "others: [usize; 12]",
+    ),
+    (
+        "test_real_libibverbs_of_a_protection_domain",
+        "translate.rs",
+        "copies::of(asked.pd)",
+        "copies::of(core::ptr::null())",
+    ),
+    (
+        "test_real_libibverbs_of_a_protection_domain",
+        "elf.rs",
+        "Version::Accepts(name) | Version::Only(name) => {",
+        "_ if true => true,\n            Version::Accepts(name) | Version::Only(name) => {",
+    ),
+    (
+        "test_copy_that_is_closed",
+        "loaded.rs",
+        "self.generation.load(Ordering::Relaxed) == generation.0",
+        "true",
+    ),
+    (
+        "test_libibverbs_without_reg_mr_iova2",
+        "verbs.rs",
+        "self.reg_mr_iova2.or(self.reg_mr_iova)",
+        "self.reg_mr_iova2",
+    ),
+    (
+        "test_libibverbs_without_reg_mr_iova2",
+        "verbs.rs",
+        "(_, Some(real)) =>",
+        "(Some(_), Some(real)) =>",
+    ),
+    (
+        "test_libibverbs_without_reg_mr_iova2",
+        "lib.rs",
+        "unsafe { copy.reg_mr_iova(&asked) }",
+        "unsafe { copy.reg_mr_iova2(&asked) }",
+    ),
+    (
+        "test_name_that_libibverbs_does_not_have",
+        "lib.rs",
+        "(None, Some(asked)) => unsafe { copy.reg_mr_iova2(asked) }",
+        "(None, Some(_)) => verbs::missing()",
+    ),
+    (
+        "test_no_lock_of_the_dynamic_linker",
+        "lib.rs",
+        "    log::read_environment();",
+        '    log::read_environment();\n    extern "C" {\n        fn dlerror() -> *const c_void;\n    }\n    unsafe { dlerror() };',
+    ),
+    (
+        "test_exported_names",
+        "log.rs",
+        "pub(crate) fn on() -> bool {",
+        '#[no_mangle]\npub(crate) extern "C" fn on() -> bool {',
+    ),
 ]
 
 
@@ -212,7 +292,8 @@ def survives(test, file, stands, mistake):
         copy_with(file, stands, mistake, copy)
         built = ["cargo", "build", "--release", "--offline", "--quiet"]
         subprocess.run(built, cwd=copy, check=True, stderr=subprocess.DEVNULL)
-        words = ["-q", "-x", "-p", "no:cacheprovider", f"{HERE}/test_preload.py::{test}"]
+        file = next(f for f in sorted(HERE.glob("test_*.py")) if f"def {test}(" in f.read_text())
+        words = ["-q", "-x", "-p", "no:cacheprovider", f"{file}::{test}"]
         ran = subprocess.run(
             [sys.executable, "-B", "-m", "pytest", *words],
             env=dict(os.environ, PRELOAD_CRATE=str(copy)),

@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A program that registers memory: it does what its words say, one after the other, and prints a
- * line for each registration. LINKED: it is linked with libibverbs; else the word "verbs" opens that.
+ * A program that registers memory. It does each thing that its words say, in their order, and prints
+ * a line for each registration. With -DLINKED it is linked with libibverbs; otherwise the word "verbs"
+ * opens libibverbs.
  *
- *	cuda, verbs		opens that library as NCCL does, for itself alone
+ *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
+ *	open FILE		opens another libibverbs so, which is used from then on
+ *	plugin FILE		opens a library that is something else
+ *	close			closes the libibverbs that was opened last, and forgets its domain
+ *	pd			takes a protection domain of the libibverbs that is used
+ *	crafted			makes one for a real libibverbs, with this program as the device's driver
  *	context			gives the thread a CUDA context
- *	thread, fork		the words that follow are for a new thread, or a child
- *	descriptors		leaves none
+ *	thread, fork		the words that follow are for a new thread, or for a child
+ *	cancelled		the next registration in a thread with a cancellation pending; prints
+ *				how the thread ends
+ *	stderr FILE		closes stderr, and opens the file in its place
+ *	descriptors		uses all descriptors up
  *	reg ADDRESS LENGTH ACCESS
  *	iova ADDRESS LENGTH ACCESS IOVA
  *	ex ADDRESS LENGTH ACCESS IOVA MASK
- *	times N			the next registration N times; prints how many descriptors came
- *	threads N		the next registration 1000 times in each of so many threads
+ *	times N			the next registration N times; prints how many descriptors were added
+ *	threads N		the next registration 1000 times in each of N threads
  *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
- *	libraries		prints those that the process has
+ *	libraries		prints the libraries of the process
+ *	number			prints how many descriptors the process has
  *
  * An ADDRESS is a number or "host".
  */
@@ -27,6 +37,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "context.h"
 #include "doubles.h"
 #include "mr_ex.h"
 
@@ -40,7 +51,8 @@ struct registration {
 };
 
 static void *verbs, *cuda;
-static struct ibv_pd pd;
+static struct ibv_pd none;
+static struct ibv_pd *pd = &none;
 
 static void *function(void *library, const char *name, const char *version)
 {
@@ -53,21 +65,65 @@ static void *function(void *library, const char *name, const char *version)
 	return it;
 }
 
+/*
+ * Each operation of the driver of a crafted device: ibv_reg_mr_iova2() and ibv_reg_dmabuf_mr() call
+ * it, with a pointer or an offset. There is no peer memory.
+ */
+static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
+{
+	Dl_info copy;
+
+	(void)unused;
+	dladdr(__builtin_return_address(0), &copy);
+	event("%s %s\n", start < GPU_SIZE ? "dmabuf_by" : "by", strrchr(copy.dli_fname, '/') + 1);
+	if (in_gpu(start, GPU_MEMORY, 0)) {
+		errno = EFAULT;
+		return NULL;
+	}
+	return calloc(1, 4096);
+}
+
+/*
+ * The order of the operations differs in each version of rdma-core, so all of them are the same. A
+ * static function of libibverbs has no name here; an exported one is as good.
+ */
+static struct ibv_pd *crafted(void)
+{
+	static struct ibv_pd crafted;
+	static void *device[64], *operations[512];
+	struct double_context *it = calloc(1, sizeof(*it));
+
+	for (int i = 0; i < 512; i++)
+		operations[i] = operation;
+	it->create_cq_ex = function(verbs, "ibv_query_port", "IBVERBS_1.1");
+	it->priv = operations;
+	it->sz = sizeof(*it);
+	it->context.device = device;
+	it->context.abi_compat = IS_EXTENDED;
+	crafted.context = (struct ibv_context *)&it->context;
+	return &crafted;
+}
+
 #ifdef LINKED
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
-/* Constant flags are another function than others: see verbs.h. */
+/* For flags that are a constant, verbs.h calls another function than for other flags. */
 static struct ibv_mr *registered(struct registration *it)
 {
 	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
 
 	if (!strcmp(it->how, "iova"))
-		return ibv_reg_mr_iova(&pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
+		return ibv_reg_mr_iova(pd, it->addr, it->length, it->iova, IBV_ACCESS_LOCAL_WRITE);
 	if (!strcmp(it->how, "ex"))
-		return ibv_reg_mr_ex(&pd, &attr);
+		return ibv_reg_mr_ex(pd, &attr);
 	if (it->access == IBV_ACCESS_LOCAL_WRITE)
-		return ibv_reg_mr(&pd, it->addr, it->length, IBV_ACCESS_LOCAL_WRITE);
-	return ibv_reg_mr(&pd, it->addr, it->length, it->access);
+		return ibv_reg_mr(pd, it->addr, it->length, IBV_ACCESS_LOCAL_WRITE);
+	return ibv_reg_mr(pd, it->addr, it->length, it->access);
+}
+
+static struct ibv_pd *own_pd(void)
+{
+	return ibv_alloc_pd(NULL);
 }
 #else
 static struct ibv_mr *registered(struct registration *it)
@@ -79,14 +135,22 @@ static struct ibv_mr *registered(struct registration *it)
 
 	if (!strcmp(it->how, "iova")) {
 		iova = function(verbs, "ibv_reg_mr_iova", "IBVERBS_1.7");
-		return iova(&pd, it->addr, it->length, it->iova, it->access);
+		return iova(pd, it->addr, it->length, it->iova, it->access);
 	}
 	if (!strcmp(it->how, "ex")) {
 		ex = function(verbs, "ibv_reg_mr_ex", "IBVERBS_1.15");
-		return ex(&pd, &attr);
+		return ex(pd, &attr);
 	}
 	reg = function(verbs, "ibv_reg_mr", "IBVERBS_1.1");
-	return reg(&pd, it->addr, it->length, it->access);
+	return reg(pd, it->addr, it->length, it->access);
+}
+
+static struct ibv_pd *own_pd(void)
+{
+	struct ibv_pd *(*alloc)(struct ibv_context *context);
+
+	alloc = function(verbs, "ibv_alloc_pd", "IBVERBS_1.1");
+	return alloc(NULL);
 }
 #endif
 
@@ -154,15 +218,76 @@ static void threads(struct registration *it, int number)
 	printf("registered=%ld\n", done);
 }
 
+/* A registration by a thread that has a cancellation pending. Printing would end the thread. */
+static struct ibv_mr *region_of_cancelled;
+static bool returned;
+
+static void *cancelled(void *registration)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	region_of_cancelled = registered(registration);
+	returned = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+static void be_cancelled(struct registration *it)
+{
+	pthread_t thread;
+	void *end;
+
+	pthread_create(&thread, NULL, cancelled, it);
+	pthread_join(thread, &end);
+	printf("%s, then %s\n", returned ? "returned" : "did not return",
+	       end == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+	say(region_of_cancelled);
+}
+
+static void other_stderr(const char *file)
+{
+	close(2);
+	if (open(file, O_WRONLY | O_CREAT, 0600) != 2)
+		exit(3);
+}
+
+static void *open_library(const char *file)
+{
+	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+
+	if (!library) {
+		printf("%s\n", dlerror());
+		exit(2);
+	}
+	return library;
+}
+
 static void *words(void *arguments)
 {
 	int times = 0, at_once = 0;
+	bool is_cancelled = false;
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
-			cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+			cuda = open_library("libcuda.so.1");
 		} else if (!strcmp(*word, "verbs")) {
-			verbs = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+			verbs = open_library("libibverbs.so.1");
+		} else if (!strcmp(*word, "open")) {
+			verbs = open_library(*++word);
+		} else if (!strcmp(*word, "plugin")) {
+			open_library(*++word);
+		} else if (!strcmp(*word, "close")) {
+			dlclose(verbs);
+			pd = &none;
+		} else if (!strcmp(*word, "pd")) {
+			pd = own_pd();
+		} else if (!strcmp(*word, "crafted")) {
+			pd = crafted();
+		} else if (!strcmp(*word, "cancelled")) {
+			is_cancelled = true;
+		} else if (!strcmp(*word, "stderr")) {
+			other_stderr(*++word);
 		} else if (!strcmp(*word, "context")) {
 			int (*push)(void *context);
 
@@ -191,9 +316,11 @@ static void *words(void *arguments)
 						unsigned int access);
 
 			iova2 = function(RTLD_DEFAULT, "ibv_reg_mr_iova2", NULL);
-			say(iova2(&pd, NULL, 0, 0, 0));
+			say(iova2(pd, NULL, 0, 0, 0));
 		} else if (!strcmp(*word, "libraries")) {
 			libraries();
+		} else if (!strcmp(*word, "number")) {
+			printf("descriptors=%d\n", descriptors());
 		} else {
 			struct registration it = { .how = word[0] };
 
@@ -213,6 +340,8 @@ static void *words(void *arguments)
 				before = descriptors();
 				done = repeat(&it, times);
 				printf("registered=%d descriptors=%d\n", done, descriptors() - before);
+			} else if (is_cancelled) {
+				be_cancelled(&it);
 			} else if (at_once) {
 				threads(&it, at_once);
 			} else {

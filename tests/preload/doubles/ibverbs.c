@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libibverbs.so.1 for tests of the preloaded library, with a kernel behind it that has no peer
- * memory and is strict about dma-bufs. As in the real one, ibv_reg_mr() calls ibv_reg_mr_iova2() by
- * its name. In the environment:
+ * libibverbs.so.1 for tests of the preloaded library. The kernel behind it has no peer memory, and
+ * is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
  *
- *	PEER_MEMORY=1		there is some
- *	REAL_ERRNO=N		why ibv_reg_mr() fails, instead of EFAULT
- *	DMABUF_ERRNO=N		why ibv_reg_dmabuf_mr() fails
+ * Compiled with -DOLD, there are no dma-bufs; with -DV27, ibv_reg_mr_iova2() is missing, too, as in
+ * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. In the environment:
+ *
+ *	PEER_MEMORY=1		the kernel has peer memory
+ *	REAL_ERRNO=N		ibv_reg_mr() fails with this number, in place of EFAULT
+ *	DMABUF_ERRNO=N		ibv_reg_dmabuf_mr() fails with this number
  *	REENTER=1		ibv_reg_dmabuf_mr() registers GPU memory with ibv_reg_mr()
  */
 #include <errno.h>
@@ -14,11 +16,42 @@
 
 #include <infiniband/verbs.h>
 
+#include "context.h"
 #include "doubles.h"
 #include "mr_ex.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
+
+/* The address of this function says which copy made a protection domain. */
+static void *create_cq_ex(void)
+{
+	return NULL;
+}
+
+static struct double_context context = {
+	.create_cq_ex = create_cq_ex,
+	.sz = sizeof(context),
+	.context.abi_compat = IS_EXTENDED,
+};
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *unused)
+{
+	struct ibv_pd *pd = calloc(1, sizeof(*pd));
+
+	(void)unused;
+	pd->context = (struct ibv_context *)&context.context;
+	return pd;
+}
+
+/* Returns whether this copy, or none, made the protection domain. */
+static bool is_own(struct ibv_pd *pd)
+{
+#ifdef COPY
+	event("in %s\n", COPY);
+#endif
+	return !pd || !pd->context || pd->context == (struct ibv_context *)&context.context;
+}
 
 static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length)
 {
@@ -32,14 +65,18 @@ static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length)
 	return mr;
 }
 
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
-				unsigned int access)
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			  unsigned int access)
 {
 	uint64_t start = (uintptr_t)addr;
 	bool on_demand = access & IBV_ACCESS_ON_DEMAND;
 	bool gpu = in_gpu(start, GPU_MEMORY, 0) || in_gpu(start, GPU_POOL, 0);
 
 	event("reg_mr %p %zu %#lx %#x\n", addr, length, iova, access);
+	if (!is_own(pd)) {
+		errno = EXDEV;
+		return NULL;
+	}
 	if (told("REAL_ERRNO")) {
 		errno = told("REAL_ERRNO");
 		return NULL;
@@ -51,6 +88,24 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	return region(pd, addr, length);
 }
 
+#ifdef V27
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
+/* The real one does not call the other by its name; but it might. */
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return ibv_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
+}
+#else
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, access);
@@ -60,6 +115,7 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 {
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
+#endif
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
@@ -67,11 +123,15 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-#ifndef OLD
-/* It does not go by way of ibv_reg_mr_iova2(). */
+#if !defined(OLD) && !defined(V27)
+/* This function does not call ibv_reg_mr_iova2(), as in rdma-core. */
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 {
 	event("reg_mr_ex %#lx %zu %#x\n", attr->comp_mask, attr->length, attr->access);
+	if (!is_own(pd)) {
+		errno = EXDEV;
+		return NULL;
+	}
 	if (in_gpu((uintptr_t)attr->addr, GPU_MEMORY, 0)) {
 		errno = EFAULT;
 		return NULL;
@@ -79,7 +139,7 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 	return region(pd, attr->addr, attr->length);
 }
 
-/* As the kernel: inside the dma-buf, and the same bytes of a page. */
+/* The kernel wants a range inside the dma-buf, and the same offset within a page. */
 static bool allowed(uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	const int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -100,6 +160,8 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 		event("inner %s %d\n", mr ? "registered" : "failed", mr ? 0 : errno);
 	}
 	errno = told("DMABUF_ERRNO");
+	if (!errno && !is_own(pd))
+		errno = EXDEV;
 	if (!errno && !allowed(offset, length, iova, fd, access))
 		errno = EINVAL;
 	return errno ? NULL : region(pd, (void *)(uintptr_t)offset, length);

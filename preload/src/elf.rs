@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+//! Symbols of an object (a program or a library) that the process has mapped, read from the
+//! object's own tables (`elf.h`).
+//!
+//! `dlsym()` reads the same tables, but takes the lock of the dynamic linker. A thread that is
+//! inside `dlopen()` holds that lock while constructors run, and a constructor may wait for a
+//! thread that registers memory.
+
+use core::ffi::{c_char, c_void, CStr};
+use core::slice;
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+
+const DT_NULL: i64 = 0;
+const DT_HASH: i64 = 4;
+const DT_STRTAB: i64 = 5;
+const DT_SYMTAB: i64 = 6;
+const DT_SONAME: i64 = 14;
+const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+const DT_VERDEF: i64 = 0x6fff_fffc;
+
+/// The type of a symbol that is a function, in the low four bits of `Symbol::info`.
+const STT_FUNC: u8 = 2;
+/// The section of a symbol that the object needs and does not define.
+const SHN_UNDEF: u16 = 0;
+
+/// The number that stands for "no version" in the table of versions.
+const VER_NDX_GLOBAL: u16 = 1;
+/// This bit is set if a symbol has another version by default.
+const HIDDEN: u16 = 0x8000;
+
+/// `Elf64_Phdr`.
+#[repr(C)]
+pub(crate) struct Segment {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    start: u64,
+    physical: u64,
+    size_in_file: u64,
+    size: u64,
+    align: u64,
+}
+
+/// `Elf64_Dyn`.
+#[repr(C)]
+struct Entry {
+    tag: i64,
+    value: u64,
+}
+
+/// `Elf64_Sym`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Symbol {
+    name: u32,
+    info: u8,
+    other: u8,
+    section: u16,
+    value: u64,
+    size: u64,
+}
+
+/// `Elf64_Verdef`.
+#[repr(C)]
+struct Defined {
+    version: u16,
+    flags: u16,
+    number: u16,
+    names: u16,
+    hash: u32,
+    /// The distance to the version's name, which an `Elf64_Verdaux` begins with.
+    name: u32,
+    /// The distance to the next version; 0 at the end.
+    next: u32,
+}
+
+/// An object, as `dl_iterate_phdr()` describes it.
+pub(crate) struct Object<'a> {
+    /// The difference between the object's addresses in memory and in its file.
+    base: u64,
+    segments: &'a [Segment],
+}
+
+/// The tables of an object in which a symbol is looked up.
+struct Tables {
+    strings: *const c_char,
+    symbols: *const Symbol,
+    /// The hash table of GNU, or else the old one. Objects have at least one of the two.
+    gnu_hash: *const u32,
+    old_hash: *const u32,
+    /// The number of each symbol's version; NULL in an object without versions.
+    versions: *const u16,
+    defined: *const Defined,
+}
+
+/// The version that a symbol must have.
+#[derive(Clone, Copy)]
+pub(crate) enum Version {
+    /// Exactly this version.
+    Only(&'static CStr),
+    /// This version, or the symbol of an object without versions. The dynamic linker resolves a
+    /// program's versioned reference by the same rule.
+    Accepts(&'static CStr),
+    /// The version that `dlsym()` finds.
+    Default,
+}
+
+impl<'a> Object<'a> {
+    /// # Safety
+    ///
+    /// The object stays mapped for `'a`, and both arguments are what `dl_iterate_phdr()` says.
+    pub(crate) unsafe fn new(base: u64, segments: *const Segment, number: u16) -> Self {
+        if segments.is_null() {
+            return Self { base, segments: &[] };
+        }
+        // SAFETY: the caller promises that the object has this number of segments.
+        let segments = unsafe { slice::from_raw_parts(segments, number.into()) };
+        Self { base, segments }
+    }
+
+    /// Returns whether the object is mapped at `address`.
+    pub(crate) fn contains(&self, address: u64) -> bool {
+        self.segments.iter().filter(|segment| segment.kind == PT_LOAD).any(|segment| {
+            address.wrapping_sub(self.base.wrapping_add(segment.start)) < segment.size
+        })
+    }
+
+    /// Returns the name that a library was linked under.
+    pub(crate) fn soname(&self) -> Option<&'a CStr> {
+        let strings = self.table::<c_char>(DT_STRTAB);
+        let offset = self.value(DT_SONAME)?;
+        if strings.is_null() {
+            return None;
+        }
+        // SAFETY: the dynamic linker has read the same string, and the object stays mapped.
+        Some(unsafe { CStr::from_ptr(strings.wrapping_add(offset as usize)) })
+    }
+
+    /// Returns the function that the object exports under this name and version, or NULL.
+    pub(crate) fn function(&self, name: &CStr, version: Version) -> *const c_void {
+        let found = self.tables().and_then(|tables| tables.find(name, version));
+        // The value of a symbol is an address in the object's file.
+        found.map_or(0, |symbol| self.base.wrapping_add(symbol.value)) as *const c_void
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        let tables = Tables {
+            strings: self.table(DT_STRTAB),
+            symbols: self.table(DT_SYMTAB),
+            gnu_hash: self.table(DT_GNU_HASH),
+            old_hash: self.table(DT_HASH),
+            versions: self.table(DT_VERSYM),
+            defined: self.table(DT_VERDEF),
+        };
+        (!tables.strings.is_null() && !tables.symbols.is_null()).then_some(tables)
+    }
+
+    /// Returns the entry of the dynamic section that has this tag.
+    fn value(&self, tag: i64) -> Option<u64> {
+        let dynamic = self.segments.iter().find(|segment| segment.kind == PT_DYNAMIC)?;
+        let mut entry = self.base.wrapping_add(dynamic.start) as *const Entry;
+        loop {
+            // SAFETY: the dynamic section is mapped, and an entry with DT_NULL ends it.
+            let Entry { tag: found, value } = *unsafe { &*entry };
+            if found == tag {
+                return Some(value);
+            }
+            if found == DT_NULL {
+                return None;
+            }
+            entry = entry.wrapping_add(1);
+        }
+    }
+
+    /// Returns where a table is, or NULL. The dynamic linker of glibc writes addresses in memory
+    /// over the addresses in the file, but not in an object whose dynamic section is read-only.
+    fn table<T>(&self, tag: i64) -> *const T {
+        let Some(value) = self.value(tag) else {
+            return core::ptr::null();
+        };
+        let address = [value, self.base.wrapping_add(value)]
+            .into_iter()
+            .find(|&address| self.contains(address));
+        address.unwrap_or(0) as *const T
+    }
+}
+
+impl Tables {
+    /// Returns the symbol of this name and version that the object defines.
+    fn find(&self, name: &CStr, version: Version) -> Option<Symbol> {
+        if !self.gnu_hash.is_null() {
+            self.find_by_gnu_hash(name, version)
+        } else if !self.old_hash.is_null() {
+            self.find_by_old_hash(name, version)
+        } else {
+            None
+        }
+    }
+
+    /// The table has four numbers (buckets, the first symbol that is in the table, words of a
+    /// filter, its shift), the filter, which is skipped here, the first symbol of each bucket, and
+    /// the hash of each symbol, whose lowest bit says that the symbol is the last of its bucket.
+    fn find_by_gnu_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
+        let word = |index: usize| {
+            // SAFETY: the indices below are those that the dynamic linker reads, too.
+            unsafe { *self.gnu_hash.wrapping_add(index) }
+        };
+        let (buckets, first, filter) = (word(0), word(1), word(2));
+        let hash = gnu_hash(name);
+        let bucket = 4 + 2 * filter as usize + hash.checked_rem(buckets)? as usize;
+        let hashes = 4 + 2 * filter as usize + buckets as usize;
+        let mut index = word(bucket);
+        if index < first {
+            return None;
+        }
+        loop {
+            let found = word(hashes + (index - first) as usize);
+            if found | 1 == hash | 1 && self.is(index, name, version) {
+                return Some(self.symbol(index));
+            }
+            if found & 1 != 0 {
+                return None;
+            }
+            index += 1;
+        }
+    }
+
+    /// The table has two numbers (buckets, symbols), the first symbol of each bucket, and for each
+    /// symbol the next one of the same bucket; 0 at the end.
+    fn find_by_old_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
+        let word = |index: usize| {
+            // SAFETY: the indices below are those that the dynamic linker reads, too.
+            unsafe { *self.old_hash.wrapping_add(index) }
+        };
+        let buckets = word(0);
+        let mut index = word(2 + old_hash(name).checked_rem(buckets)? as usize);
+        while index != 0 {
+            if self.is(index, name, version) {
+                return Some(self.symbol(index));
+            }
+            index = word(2 + buckets as usize + index as usize);
+        }
+        None
+    }
+
+    fn symbol(&self, index: u32) -> Symbol {
+        // SAFETY: a hash table names only symbols that there are.
+        unsafe { *self.symbols.wrapping_add(index as usize) }
+    }
+
+    /// Returns whether this symbol is a function that the object defines, of this name and version.
+    fn is(&self, index: u32, name: &CStr, version: Version) -> bool {
+        let symbol = self.symbol(index);
+        symbol.section != SHN_UNDEF
+            && symbol.info & 15 == STT_FUNC
+            && self.string(symbol.name) == name
+            && self.has_version(index, version)
+    }
+
+    fn has_version(&self, index: u32, wanted: Version) -> bool {
+        let number = if self.versions.is_null() {
+            VER_NDX_GLOBAL
+        } else {
+            // SAFETY: the table has a number for each symbol.
+            unsafe { *self.versions.wrapping_add(index as usize) }
+        };
+        let unversioned = number & !HIDDEN <= VER_NDX_GLOBAL;
+        match wanted {
+            Version::Default => number & HIDDEN == 0,
+            Version::Accepts(_) if unversioned => true,
+            Version::Accepts(name) | Version::Only(name) => {
+                !unversioned && self.version(number & !HIDDEN) == Some(name)
+            }
+        }
+    }
+
+    /// Returns the name of a version that the object defines.
+    fn version(&self, number: u16) -> Option<&CStr> {
+        let mut at = self.defined;
+        while !at.is_null() {
+            // SAFETY: the object defines a version here.
+            let version = unsafe { &*at };
+            if version.number == number {
+                // SAFETY: the object's tables say that the name is there.
+                let name = unsafe { *at.wrapping_byte_add(version.name as usize).cast::<u32>() };
+                return Some(self.string(name));
+            }
+            if version.next == 0 {
+                return None;
+            }
+            at = at.wrapping_byte_add(version.next as usize);
+        }
+        None
+    }
+
+    fn string(&self, offset: u32) -> &CStr {
+        // SAFETY: the table of strings has this string, which stays as long as the object.
+        unsafe { CStr::from_ptr(self.strings.wrapping_add(offset as usize)) }
+    }
+}
+
+/// The hash of a name in a table of GNU.
+fn gnu_hash(name: &CStr) -> u32 {
+    let mut hash: u32 = 5381;
+    for &byte in name.to_bytes() {
+        hash = hash.wrapping_mul(33).wrapping_add(byte.into());
+    }
+    hash
+}
+
+/// The hash of a name in an old table.
+fn old_hash(name: &CStr) -> u32 {
+    let mut hash: u32 = 0;
+    for &byte in name.to_bytes() {
+        hash = (hash << 4).wrapping_add(byte.into());
+        let high = hash & 0xf000_0000;
+        hash ^= high >> 24;
+        hash &= !high;
+    }
+    hash
+}

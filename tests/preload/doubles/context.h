@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The end of struct verbs_context in infiniband/verbs.h, with which libibverbs says that it made a
+ * context. layout.c compares the two.
+ */
+#ifndef CONTEXT_H
+#define CONTEXT_H
+
+#include <pthread.h>
+#include <stddef.h>
+
+struct double_context {
+	void *create_cq_ex;
+	void *priv;
+	void *others[12];
+	size_t sz;
+	struct {
+		void *device;
+		void *ops[32];
+		int descriptors[3];
+		pthread_mutex_t mutex;
+		void *abi_compat;
+	} context;
+};
+
+#define IS_EXTENDED	((void *)~0ul)
+
+#endif

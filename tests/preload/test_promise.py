@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A program that works without libnvpm_preload.so works with it. Most tests run a program first
+without the library, and compare."""
+
+import os
+import re
+import shutil
+
+import pytest
+from conftest import BUNDLED, HERE, OTHER, command
+from test_preload import GPU, LOCALLY, NO_MEMORY, failed, reg, registered
+
+HOST = "reg host 4096 1"
+SYSTEM = "libibverbs.so.1"
+
+
+def unnumbered(lines):
+    """The lines without the addresses of the host's memory, which differ each time."""
+    return [re.sub(r"addr=0x(?!7e[01]0{9})\w+", "addr=host", line) for line in lines]
+
+
+def both(bed, *words, **variables):
+    """Runs a program without the library and with it, and returns the second."""
+    without = bed.run(*words, **{**variables, "LD_PRELOAD": ""})
+    ran = bed.run(*words, **variables)
+    assert unnumbered(ran.printed) == unnumbered(without.printed)
+    assert ran.said == without.said
+    return ran
+
+
+def translated(bed, *words, **variables):
+    """Runs a program that registers GPU memory last: without the library this fails."""
+    without = bed.run(*words, **{**variables, "LD_PRELOAD": ""})
+    assert without.printed[-1:] == failed(14)
+    ran = bed.run(*words, **variables)
+    assert ran.printed[-1:] == registered(GPU, 4096)
+    return ran
+
+
+def copies(ran):
+    return {words[0] for words in ran.of("in")}
+
+
+# ---- several copies of libibverbs ---------------------------------------------
+
+
+@pytest.mark.parametrize("pd", ["", "pd"])
+def test_bundled_copy(bed, pd):
+    """A wheel of Python brings a copy under a name of its own. A program need not tell whose the
+    protection domain is."""
+    words = {"client": "linked_with_bundled", "verbs": "bundle"}
+    assert copies(both(bed, pd, HOST, f"iova {NO_MEMORY} 1 1 0", **words)) == {"bundled"}
+    ran = translated(bed, pd, "cuda context", reg(GPU), **words)
+    assert copies(ran) == {"bundled"}
+
+
+@pytest.mark.parametrize("pd", ["", "pd"])
+def test_bundled_copy_and_the_system_s(bed, pd):
+    """The system's copy is opened by another part of the process, for itself."""
+    words = (f"open {bed.where}/system/{SYSTEM}", pd)
+    bundled = {"client": "linked_with_bundled", "verbs": "bundle"}
+    assert copies(both(bed, *words, HOST, **bundled)) == {"bundled"}
+    ran = translated(bed, *words, "cuda context", reg(GPU), **bundled)
+    assert copies(ran) == {"bundled"}
+
+
+@pytest.mark.parametrize("names", [(SYSTEM, BUNDLED), (BUNDLED, SYSTEM), (BUNDLED, OTHER)])
+def test_copies_that_are_local(bed, names):
+    """Each is opened with RTLD_LOCAL, as Python opens modules; the calls alternate."""
+    kinds = {SYSTEM: "system", BUNDLED: "bundled", OTHER: "other"}
+    places = {SYSTEM: "system", BUNDLED: "bundle", OTHER: "other"}
+    opened = [f"open {bed.where}/{places[name]}/{name} pd" for name in names]
+    ran = both(bed, *[f"{words} {HOST}" for words in opened + opened])
+    expected = [kinds[name] for name in names]
+    assert [words[0] for words in ran.of("in")] == 2 * expected
+    for words, kind in zip(opened, expected):
+        ran = translated(bed, *opened, words, "cuda context", reg(GPU))
+        assert copies(ran) == {kind}
+
+
+def test_library_that_is_linked_with_a_local_copy(bed):
+    """The dynamic linker binds the calls of such a library to the preloaded library."""
+    ran = both(
+        bed,
+        f"open {bed.where}/system/{SYSTEM}",
+        f"plugin {bed.where}/bundle/plugin.so",
+        verbs="bundle",
+    )
+    assert [words[0] for words in ran.of("in")][0] == "bundled"
+
+
+def test_copy_that_is_closed(bed):
+    """Another one is opened, perhaps at the same address."""
+    words = []
+    for name, place in ((BUNDLED, "bundle"), (OTHER, "other"), (SYSTEM, "system")) * 2:
+        opened = f"open {bed.where}/{place}/{name}"
+        words += [opened, HOST, "pd", HOST, "close"]
+    ran = both(bed, *words)
+    assert [words[0] for words in ran.of("in")] == 2 * (
+        2 * ["bundled"] + 2 * ["other"] + 2 * ["system"]
+    )
+
+
+def test_no_libibverbs_is_kept(bed):
+    """A libibverbs that the program closes is unmapped, as without the library."""
+    for preload in ("", bed.library):
+        ran = bed.run("verbs", HOST, "close libraries", LD_PRELOAD=preload)
+        assert not [line for line in ran.printed if "libibverbs" in line]
+
+
+# ---- old versions ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client, opened", [("client", "verbs"), ("linked", "")])
+@pytest.mark.parametrize("pd", ["", "pd"])
+def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
+    """rdma-core 27 and older; it has no dma-bufs, either."""
+    words = (opened, pd, HOST, "iova host 4096 1 0x7000", reg(NO_MEMORY))
+    both(bed, *words, client=client, verbs="v27")
+    ran = bed.run(opened, pd, "cuda context", reg(GPU), client=client, verbs="v27")
+    assert ran.printed == failed(95)
+
+
+def test_name_that_libibverbs_does_not_have(bed):
+    """A program that looks for ibv_reg_mr_ex() finds this library's."""
+    words = f"ex host 4096 1 0x9000 2 ex host 4096 1 0x9000 3 ex {GPU:#x} 4096 1 0 4"
+    ran = bed.run(words, client="linked", verbs="old")
+    assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
+
+
+# ---- the dynamic linker -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", ["client", "linked"])
+def test_constructor_that_waits_for_a_registration(bed, client):
+    """The thread that opens a plug-in has the lock of the dynamic linker. The plug-in may bring
+    libibverbs."""
+    both(bed, f"plugin {bed.where}/new/plugin.so", client=client)
+
+
+def imported(library):
+    """The names that a library needs of others, without their versions."""
+    table = command("readelf", "--dyn-syms", "-W", library).splitlines()
+    rows = [row.split() for row in table]
+    return {row[7].partition("@")[0] for row in rows if row[6:7] == ["UND"] and row[7:]}
+
+
+def test_no_lock_of_the_dynamic_linker(bed):
+    """All functions of dlfcn.h take the lock; dl_iterate_phdr() takes another one."""
+    names = {name for name in imported(bed.library) if "dl" in name}
+    assert names == {"dl_iterate_phdr"}
+
+
+def test_exported_names(bed):
+    table = command("readelf", "--dyn-syms", "-W", bed.library).splitlines()
+    rows = [row.split() for row in table]
+    exported = sorted(row[7] for row in rows if row[6:] and row[6].isdigit())
+    assert exported == ["ibv_reg_mr", "ibv_reg_mr_ex", "ibv_reg_mr_iova", "ibv_reg_mr_iova2"]
+
+
+# ---- threads and processes -----------------------------------------------------------
+
+
+def test_child_of_fork(bed):
+    ran = both(bed, LOCALLY, HOST, "fork", HOST, reg(NO_MEMORY))
+    assert len(ran.printed) == 3
+
+
+# ---- the real libibverbs ----------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def real(bed):
+    """The real libibverbs, and a copy of it under another name."""
+    found = command("cc", "-print-file-name=libibverbs.so.1").strip()
+    where = bed.where / "real"
+    where.mkdir()
+    shutil.copy(os.path.realpath(found), where / SYSTEM)
+    bytes_ = (where / SYSTEM).read_bytes()
+    # Both names have the same length.
+    (where / "libibverbx.so.1").write_bytes(bytes_.replace(b"libibverbs.so.1", b"libibverbx.so.1"))
+    return where
+
+
+@pytest.mark.parametrize("names", [(SYSTEM, "libibverbx.so.1"), ("libibverbx.so.1", SYSTEM)])
+def test_real_libibverbs_of_a_protection_domain(bed, real, names):
+    """The copy that made the protection domain registers, and registers the dma-buf."""
+    words = [f"open {real / name} crafted" for name in names]
+    ran = both(bed, *[f"{opened} {HOST}" for opened in words + words])
+    assert [seen[0] for seen in ran.of("by")] == [*names, *names]
+    for opened, name in zip(words, names):
+        ran = translated(bed, *words, opened, "cuda context", reg(GPU))
+        assert ran.of("by") == [[name]]
+        assert ran.of("dmabuf_by") == [[name]]
+
+
+def test_structures_of_rdma_core(bed):
+    command(os.environ.get("CC", "cc"), "-Wall", "-fsyntax-only", HERE / "doubles/layout.c")
