@@ -3,14 +3,17 @@
 //! The state of a thread that translates a registration.
 
 use core::ffi::{c_uint, c_void};
-use core::ptr::{null, NonNull};
+use core::ptr::null;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
 
-/// The key of a value that each thread has. A value other than NULL says that the thread is at work
-/// in the library.
+/// The key of each thread's own number. The lowest bit says that the thread is at work in the
+/// library; the others count how often the thread has been.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
+
+const AT_WORK: usize = 1;
+const ONCE: usize = 2;
 
 /// Creates the key, once, before there are threads.
 pub(crate) fn create_key() {
@@ -20,6 +23,23 @@ pub(crate) fn create_key() {
     KEY.store(key, Ordering::Relaxed);
 }
 
+fn number() -> usize {
+    // SAFETY: a thread has the value NULL for a key that there is not.
+    unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) as usize }
+}
+
+/// Returns whether the number could be stored.
+fn set_number(number: usize) -> bool {
+    let value = number as *const c_void;
+    // SAFETY: nothing reads memory at this address.
+    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), value) == 0 }
+}
+
+/// Returns how often this thread has entered the library.
+pub(crate) fn times() -> usize {
+    number() / ONCE
+}
+
 /// The thread is at work in the library until this is dropped. A registration that libcuda or
 /// libibverbs make in the meantime gets the real answer.
 pub(crate) struct Inside;
@@ -27,20 +47,14 @@ pub(crate) struct Inside;
 impl Inside {
     /// Returns nothing if the thread is at work here already.
     pub(crate) fn enter() -> Option<Self> {
-        let key = KEY.load(Ordering::Relaxed);
-        // SAFETY: a thread has the value NULL for a key that there is not.
-        if !unsafe { libc::pthread_getspecific(key) }.is_null() {
-            return None;
-        }
-        let some = NonNull::<c_void>::dangling();
-        // SAFETY: nothing reads memory at this address.
-        (unsafe { libc::pthread_setspecific(key, some.as_ptr()) } == 0).then_some(Self)
+        let number = number();
+        let free = number & AT_WORK == 0;
+        (free && set_number((number + ONCE) | AT_WORK)).then_some(Self)
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        // SAFETY: as in `enter`.
-        unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), null()) };
+        set_number(number() & !AT_WORK);
     }
 }

@@ -4,8 +4,8 @@
 //! no peer memory, because the library registers that memory as a dma-buf (nvpm_preload(7)).
 //!
 //! Each function here first calls the real function, with the caller's own arguments, and returns a
-//! success unchanged. The real function belongs to the libibverbs that made the protection domain. A
-//! registration never waits for a thread that is in `dlopen()`.
+//! success unchanged. The real function belongs to the libibverbs that made the protection domain, or
+//! to another preloaded library. A registration never waits for a thread that is in `dlopen()`.
 #![no_std]
 
 mod copies;
@@ -15,6 +15,7 @@ mod inside;
 mod libc;
 mod loaded;
 mod log;
+mod shims;
 mod translate;
 mod verbs;
 
@@ -30,6 +31,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     inside::create_key();
     log::read_environment();
+    shims::find();
 }
 
 /// Calls `real`. If `real` refuses GPU memory, the translation gives the answer. With an access on
@@ -39,8 +41,14 @@ extern "C" fn at_load() {
 ///
 /// `asked.pd` is a protection domain that stays until this returns.
 unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
+    let before = inside::times();
     let mr = real();
     if !mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0 {
+        return mr;
+    }
+    // The real function may have called this library again by another name. Then the answer is
+    // that of a translation already.
+    if inside::times() != before {
         return mr;
     }
     // SAFETY: the caller promises the same.
@@ -62,11 +70,15 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     access: c_uint,
 ) -> *mut Mr {
     let asked = Request { pd, addr, length, iova, access };
-    let real = || {
-        // SAFETY: `pd` is the caller's.
-        let copy = unsafe { copies::of(pd) };
-        // SAFETY: `pd` belongs to this copy.
-        unsafe { copy.reg_mr_iova2(&asked) }
+    let real = || match shims::REG_MR_IOVA2.get() {
+        // SAFETY: these are the caller's own arguments.
+        Some(shim) => unsafe { shim(pd, addr, length, iova, access) },
+        None => {
+            // SAFETY: `pd` is the caller's.
+            let copy = unsafe { copies::of(pd) };
+            // SAFETY: `pd` belongs to this copy.
+            unsafe { copy.reg_mr_iova2(&asked) }
+        }
     };
     // SAFETY: `pd` is the caller's.
     unsafe { answered(&asked, real) }
@@ -86,11 +98,15 @@ pub unsafe extern "C" fn ibv_reg_mr(
     access: c_uint,
 ) -> *mut Mr {
     let asked = Request { pd, addr, length, iova: addr as u64, access };
-    let real = || {
-        // SAFETY: `pd` is the caller's.
-        let copy = unsafe { copies::of(pd) };
-        // SAFETY: `pd` belongs to this copy.
-        unsafe { copy.reg_mr(&asked) }
+    let real = || match shims::REG_MR.get() {
+        // SAFETY: these are the caller's own arguments.
+        Some(shim) => unsafe { shim(pd, addr, length, access) },
+        None => {
+            // SAFETY: `pd` is the caller's.
+            let copy = unsafe { copies::of(pd) };
+            // SAFETY: `pd` belongs to this copy.
+            unsafe { copy.reg_mr(&asked) }
+        }
     };
     // SAFETY: `pd` is the caller's.
     unsafe { answered(&asked, real) }
@@ -110,11 +126,15 @@ pub unsafe extern "C" fn ibv_reg_mr_iova(
     access: c_uint,
 ) -> *mut Mr {
     let asked = Request { pd, addr, length, iova, access };
-    let real = || {
-        // SAFETY: `pd` is the caller's.
-        let copy = unsafe { copies::of(pd) };
-        // SAFETY: `pd` belongs to this copy.
-        unsafe { copy.reg_mr_iova(&asked) }
+    let real = || match shims::REG_MR_IOVA.get() {
+        // SAFETY: these are the caller's own arguments.
+        Some(shim) => unsafe { shim(pd, addr, length, iova, access) },
+        None => {
+            // SAFETY: `pd` is the caller's.
+            let copy = unsafe { copies::of(pd) };
+            // SAFETY: `pd` belongs to this copy.
+            unsafe { copy.reg_mr_iova(&asked) }
+        }
     };
     // SAFETY: `pd` is the caller's.
     unsafe { answered(&asked, real) }
@@ -138,6 +158,10 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
     }
     .map(|iova| Request { pd, addr, length, iova, access });
     let real = || {
+        if let Some(shim) = shims::REG_MR_EX.get() {
+            // SAFETY: these are the caller's own arguments.
+            return unsafe { shim(pd, attr) };
+        }
         // SAFETY: `pd` is the caller's.
         let copy = unsafe { copies::of(pd) };
         match (copy.reg_mr_ex, &asked) {

@@ -66,6 +66,7 @@ class Bed:
         self.compile("client", where / "linked_with_bundled", "-DLINKED", bundled)
         self.double("plugin", where / "bundle/plugin.so", bundled)
         self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
+        self.double("shim", where / "shim.so")
 
     def by_cargo(self):
         environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))

@@ -97,13 +97,8 @@ MUTANTS = [
         "libc::set_errno(libc::EOPNOTSUPP);",
         "",
     ),
-    ("test_what_is_registered_meanwhile", "inside.rs", "            return None;\n", ""),
-    (
-        "test_what_is_registered_meanwhile",
-        "inside.rs",
-        "unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), null()) };",
-        "",
-    ),
+    ("test_what_is_registered_meanwhile", "inside.rs", "number & AT_WORK == 0", "true"),
+    ("test_what_is_registered_meanwhile", "inside.rs", "set_number(number() & !AT_WORK);", ""),
     (
         "test_thread_without_context",
         "translate.rs",
@@ -269,6 +264,17 @@ MUTANTS = [
         "    log::read_environment();",
         '    log::read_environment();\n    extern "C" {\n        fn dlerror() -> *const c_void;\n    }\n    unsafe { dlerror() };',
     ),
+    # ---- other preloaded libraries ---------------------------------------------------------
+    ("test_another_preloaded_library", "lib.rs", "    shims::find();", ""),
+    ("test_another_preloaded_library", "shims.rs", "        if is_after {", "        {"),
+    (
+        "test_another_preloaded_library",
+        "shims.rs",
+        "return ControlFlow::Break(());",
+        "return ControlFlow::Continue(());",
+    ),
+    ("test_refusal_is_said_once", "lib.rs", "if inside::times() != before {", "if false {"),
+    ("test_refusal_is_said_once", "inside.rs", "set_number(number() & !AT_WORK)", "set_number(0)"),
     (
         "test_exported_names",
         "log.rs",

@@ -128,6 +128,41 @@ def test_name_that_libibverbs_does_not_have(bed):
     assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
 
 
+# ---- other preloaded libraries ---------------------------------------------------
+
+
+@pytest.mark.parametrize("verbs", ["new", "symbolic", "v27"])
+@pytest.mark.parametrize("first", [True, False])
+def test_another_preloaded_library(bed, first, verbs):
+    """A library that wraps ibv_reg_mr() with RTLD_NEXT is called once for each registration,
+    whichever of the two is preloaded first."""
+    order = [bed.where / "shim.so", bed.library]
+    preload = ":".join(map(str, order if first else order[::-1]))
+    words = {"client": "linked", "verbs": verbs, "LD_PRELOAD": preload}
+    ran = bed.run(HOST, reg(NO_MEMORY), **words)
+    assert [words[1] for words in ran.of("shim")] == ["registered", "failed"]
+    assert ran.printed[1:] == failed(14)
+    if verbs == "v27":
+        return
+    ran = bed.run("cuda context", reg(GPU), **words)
+    assert ran.printed == registered(GPU, 4096)
+    # A libibverbs that binds its calls within itself hides from the second library what happens.
+    seen = "failed" if verbs == "symbolic" and not first else "registered"
+    assert ran.of("shim") == [[f"{GPU:#x}", seen]]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_refusal_is_said_once(bed, first):
+    """With a second library, this one's functions are called twice for one registration."""
+    order = [bed.where / "shim.so", bed.library]
+    preload = ":".join(map(str, order if first else order[::-1]))
+    words = {"client": "linked", "LD_PRELOAD": preload, "NVPM_PRELOAD_LOG": 1}
+    ran = bed.run("cuda context", reg(GPU), DMABUF_ERRNO=95, **words)
+    assert ran.printed == failed(95)
+    assert len(ran.said) == 1
+    assert ran.calls.count("reg_dmabuf_mr") == 1
+
+
 # ---- the dynamic linker -----------------------------------------------------------
 
 
