@@ -2,8 +2,8 @@
 
 //! The state of a thread that translates a registration.
 
-use core::ffi::{c_uint, c_void};
-use core::ptr::null;
+use core::ffi::{c_int, c_uint, c_void};
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
@@ -42,19 +42,34 @@ pub(crate) fn times() -> usize {
 
 /// The thread is at work in the library until this is dropped. A registration that libcuda or
 /// libibverbs make in the meantime gets the real answer.
-pub(crate) struct Inside;
+///
+/// The thread cannot be cancelled in the meantime: `close()` is a cancellation point, and
+/// `ibv_reg_mr()` is none.
+pub(crate) struct Inside {
+    /// The value that `pthread_setcancelstate()` had before.
+    cancellation: c_int,
+}
 
 impl Inside {
     /// Returns nothing if the thread is at work here already.
     pub(crate) fn enter() -> Option<Self> {
         let number = number();
-        let free = number & AT_WORK == 0;
-        (free && set_number((number + ONCE) | AT_WORK)).then_some(Self)
+        if number & AT_WORK != 0 || !set_number((number + ONCE) | AT_WORK) {
+            return None;
+        }
+        let mut cancellation = 0;
+        // SAFETY: there is room for the old state.
+        unsafe {
+            libc::pthread_setcancelstate(libc::PTHREAD_CANCEL_DISABLE, &raw mut cancellation)
+        };
+        Some(Self { cancellation })
     }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
         set_number(number() & !AT_WORK);
+        // SAFETY: the old state is not wanted, and may be NULL in glibc.
+        unsafe { libc::pthread_setcancelstate(self.cancellation, null_mut()) };
     }
 }

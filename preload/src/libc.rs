@@ -10,6 +10,8 @@ pub(crate) const ENFILE: c_int = 23;
 pub(crate) const EMFILE: c_int = 24;
 pub(crate) const EOPNOTSUPP: c_int = 95;
 
+pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
 // Since glibc 2.34 the second is part of the first.
 #[link(name = "c")]
 #[link(name = "pthread")]
@@ -33,6 +35,8 @@ extern "C" {
     pub(crate) fn pthread_getspecific(key: c_uint) -> *mut c_void;
     /// Sets this thread's value.
     pub(crate) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
+    /// Sets whether this thread can be cancelled.
+    pub(crate) fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
     /// Returns where this thread's error number is.
     fn __errno_location() -> *mut c_int;
 }

@@ -97,7 +97,7 @@ MUTANTS = [
         "libc::set_errno(libc::EOPNOTSUPP);",
         "",
     ),
-    ("test_what_is_registered_meanwhile", "inside.rs", "number & AT_WORK == 0", "true"),
+    ("test_what_is_registered_meanwhile", "inside.rs", "number & AT_WORK != 0 ||", ""),
     ("test_what_is_registered_meanwhile", "inside.rs", "set_number(number() & !AT_WORK);", ""),
     (
         "test_thread_without_context",
@@ -275,6 +275,19 @@ MUTANTS = [
     ),
     ("test_refusal_is_said_once", "lib.rs", "if inside::times() != before {", "if false {"),
     ("test_refusal_is_said_once", "inside.rs", "set_number(number() & !AT_WORK)", "set_number(0)"),
+    # ---- threads ----------------------------------------------------------------
+    (
+        "test_pending_cancellation",
+        "libc.rs",
+        "PTHREAD_CANCEL_DISABLE: c_int = 1",
+        "PTHREAD_CANCEL_DISABLE: c_int = 0",
+    ),
+    (
+        "test_pending_cancellation",
+        "inside.rs",
+        "unsafe { libc::pthread_setcancelstate(self.cancellation, null_mut()) };",
+        "",
+    ),
     (
         "test_exported_names",
         "log.rs",

@@ -201,6 +201,16 @@ def test_child_of_fork(bed):
     assert len(ran.printed) == 3
 
 
+@pytest.mark.parametrize("log", [0, 1])
+@pytest.mark.parametrize("addr, peer", [(GPU, 0), (GPU, 1), (NO_MEMORY, 0)])
+def test_pending_cancellation(bed, addr, peer, log):
+    """ibv_reg_mr() is no cancellation point; close(), which a translation calls, is one."""
+    words = {"events": False, "PEER_MEMORY": peer, "NVPM_PRELOAD_LOG": log}
+    ran = bed.run("cuda verbs cancelled", reg(addr), **words)
+    assert ran.printed[0] == "returned, then cancelled"
+    assert ran.printed[1:] == (failed(0) if addr == NO_MEMORY else registered(GPU, 4096))
+
+
 # ---- the real libibverbs ----------------------------------------------------------------
 
 
