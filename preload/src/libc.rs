@@ -2,7 +2,7 @@
 
 //! The functions of the C library that are used. Each is in every glibc, under one name.
 
-use core::ffi::{c_char, c_int, c_uint, c_void};
+use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 pub(crate) const ENOMEM: c_int = 12;
 pub(crate) const EFAULT: c_int = 14;
@@ -11,6 +11,9 @@ pub(crate) const EMFILE: c_int = 24;
 pub(crate) const EOPNOTSUPP: c_int = 95;
 
 pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// The number of the system call. Before version 2.33, glibc has no function `fstat()`.
+const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
 
 // Since glibc 2.34 the second is part of the first.
 #[link(name = "c")]
@@ -29,6 +32,8 @@ extern "C" {
     pub(crate) fn eventfd(value: c_uint, flags: c_int) -> c_int;
     /// Closes a descriptor.
     pub(crate) fn close(fd: c_int) -> c_int;
+    /// Makes a system call.
+    fn syscall(number: c_long, ...) -> c_long;
     /// Creates a key for a value that each thread has of its own, NULL at first.
     pub(crate) fn pthread_key_create(key: *mut c_uint, destructor: *const c_void) -> c_int;
     /// Returns this thread's value.
@@ -64,5 +69,23 @@ impl Drop for Fd {
     fn drop(&mut self) {
         // SAFETY: nothing else has this descriptor.
         unsafe { close(self.0) };
+    }
+}
+
+/// The identity of a file, a pipe, a socket or a terminal, while it is open.
+#[derive(PartialEq, Eq)]
+pub(crate) struct File {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl File {
+    /// Returns the file of a descriptor, or nothing if the descriptor is closed.
+    pub(crate) fn of(fd: c_int) -> Option<Self> {
+        // A `struct stat` begins with these two numbers, and has up to 144 bytes.
+        let mut stat = [0_u64; 18];
+        // SAFETY: there is room for what the kernel writes.
+        let failed = unsafe { syscall(SYS_FSTAT, fd, stat.as_mut_ptr()) } != 0;
+        (!failed).then_some(Self { device: stat[0], inode: stat[1] })
     }
 }

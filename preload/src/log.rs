@@ -3,14 +3,19 @@
 //! `NVPM_PRELOAD_LOG=1`: a line on stderr for each translation and each refusal.
 
 use core::ffi::{c_int, CStr};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::libc;
+use crate::libc::{self, File};
 use crate::verbs::Request;
 
 const STDERR: c_int = 2;
 
 static ON: AtomicBool = AtomicBool::new(false);
+
+/// The file that stderr was when the library was loaded. A program may close its stderr, and get
+/// the same descriptor for a file with data of its own.
+static DEVICE: AtomicU64 = AtomicU64::new(0);
+static INODE: AtomicU64 = AtomicU64::new(0);
 
 /// Reads `NVPM_PRELOAD_LOG`. It is called when the library is loaded, while there is no other
 /// thread that could change the environment.
@@ -22,7 +27,12 @@ pub(crate) fn read_environment() {
     }
     // SAFETY: this is a string, and there is one thread.
     let value = unsafe { CStr::from_ptr(value) };
-    ON.store(value == c"1", Ordering::Relaxed);
+    let (true, Some(file)) = (value == c"1", File::of(STDERR)) else {
+        return;
+    };
+    DEVICE.store(file.device, Ordering::Relaxed);
+    INODE.store(file.inode, Ordering::Relaxed);
+    ON.store(true, Ordering::Relaxed);
 }
 
 /// Returns whether there is a log.
@@ -30,10 +40,16 @@ pub(crate) fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
+fn is_stderr_as_it_was() -> bool {
+    let device = DEVICE.load(Ordering::Relaxed);
+    let inode = INODE.load(Ordering::Relaxed);
+    File::of(STDERR) == Some(File { device, inode })
+}
+
 /// Writes how a registration ended: the outcome, the function that caused it, that function's answer,
 /// and the error number that the caller gets, or 0.
 pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr, answer: &CStr) {
-    if !on() {
+    if !on() || !is_stderr_as_it_was() {
         return;
     }
     let format = match errno {

@@ -175,7 +175,7 @@ MUTANTS = [
         'Err(error) => (c"a dma-buf',
         'Err(error) => return Err(error.into()),\n        Err(error) => (c"a dma-buf',
     ),
-    ("test_log", "log.rs", "if !on() {", "if false {"),
+    ("test_log", "log.rs", "if !on() || !is_stderr_as_it_was() {", "if false {"),
     ("test_log", "log.rs", 'value == c"1"', "true"),
     (
         "test_real_libibverbs",
@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     ("test_refusal_is_said_once", "lib.rs", "if inside::times() != before {", "if false {"),
     ("test_refusal_is_said_once", "inside.rs", "set_number(number() & !AT_WORK)", "set_number(0)"),
-    # ---- threads ----------------------------------------------------------------
+    # ---- threads, and the log ----------------------------------------------------------------
     (
         "test_pending_cancellation",
         "libc.rs",
@@ -287,6 +287,19 @@ MUTANTS = [
         "inside.rs",
         "unsafe { libc::pthread_setcancelstate(self.cancellation, null_mut()) };",
         "",
+    ),
+    ("test_stderr_that_is_another_file", "log.rs", "|| !is_stderr_as_it_was()", ""),
+    (
+        "test_stderr_that_is_another_file",
+        "log.rs",
+        "File::of(STDERR) == Some(File { device, inode })",
+        "false",
+    ),
+    (
+        "test_log_without_a_descriptor",
+        "log.rs",
+        "    ON.store(true, Ordering::Relaxed);",
+        '    ON.store(true, Ordering::Relaxed);\n    extern "C" {\n        fn dup(fd: c_int) -> c_int;\n    }\n    unsafe { dup(STDERR) };',
     ),
     (
         "test_exported_names",

@@ -211,6 +211,25 @@ def test_pending_cancellation(bed, addr, peer, log):
     assert ran.printed[1:] == (failed(0) if addr == NO_MEMORY else registered(GPU, 4096))
 
 
+# ---- the log ---------------------------------------------------------------------------
+
+
+def test_stderr_that_is_another_file(bed):
+    """A descriptor of that number may be a file with data."""
+    data = bed.where / "data"
+    words = (reg(NO_MEMORY), f"stderr {data}", reg(NO_MEMORY), reg(NO_MEMORY))
+    ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1)
+    assert len(ran.said) == 1
+    assert data.read_text() == ""
+
+
+def test_log_without_a_descriptor(bed):
+    """The log keeps no descriptor open."""
+    quiet = bed.run("verbs", "times 1", reg(NO_MEMORY), "number")
+    loud = bed.run("verbs", "times 1", reg(NO_MEMORY), "number", NVPM_PRELOAD_LOG=1)
+    assert loud.printed == quiet.printed
+
+
 # ---- the real libibverbs ----------------------------------------------------------------
 
 
