@@ -19,7 +19,7 @@ GET_IT = (
     "file with --library."
 )
 
-# What a shell ends with if a program cannot be run, or is not there.
+# A shell ends with these if a program cannot be run, or does not exist.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
@@ -31,7 +31,7 @@ class Decision(NamedTuple):
 
 
 def decision(machine: Machine) -> Decision:
-    """Not where it changes nothing: then the program runs as without this."""
+    """Decides whether to preload the library; not where it would change nothing."""
     peer = ways.peer_memory_by(machine)
     if peer:
         return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory")
@@ -50,13 +50,14 @@ def places() -> List[str]:
 
 
 def environment(library: str) -> Dict[str, str]:
-    """That of this process, with the library before what is preloaded already."""
+    """Returns this process's environment, with the library after the libraries that are preloaded
+    already. One of those may wrap ibv_reg_mr; with RTLD_NEXT it then finds this library's."""
     before = os.environ.get(VARIABLE)
-    return {**os.environ, VARIABLE: f"{library}:{before}" if before else library}
+    return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
 
 
 def run(machine: Machine, library: str, words: List[str]) -> int:
-    """Becomes the program. LIBRARY is the one to take; empty: whichever is there."""
+    """Becomes the program. LIBRARY is the library to preload; if empty, it is looked for."""
     decided, there = decision(machine), [os.path.abspath(library)] if library else places()
     found = next(filter(os.path.exists, there), "")
     if not decided.preload:
@@ -73,7 +74,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
-    # Python has told the kernel to ignore it.
+    # Python ignores this signal, and the program would inherit that.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
         os.execvpe(words[0], words, variables)
