@@ -22,6 +22,10 @@ GET_IT = (
 # A shell ends with these if a program cannot be run, or does not exist.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
+# The beginning of a 64-bit little-endian ELF file, and the numbers of the processors (e_machine).
+ELF = b"\x7fELF\x02\x01"
+PROCESSORS = {62: "x86_64", 183: "aarch64"}
+
 
 class Decision(NamedTuple):
     """Whether the program gets the library, and what there is to say of that."""
@@ -56,6 +60,21 @@ def environment(library: str) -> Dict[str, str]:
     return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
 
 
+def misfit(library: str) -> str:
+    """Returns why the dynamic linker could not load the library, or nothing. The linker itself
+    would say so in passing, and run the program without the library."""
+    try:
+        with open(library, "rb") as file:
+            header = file.read(20)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if len(header) < 20 or not header.startswith(ELF):
+        return "is not a library for 64-bit programs"
+    number, here = int.from_bytes(header[18:20], "little"), os.uname().machine
+    there = PROCESSORS.get(number, f"another processor (ELF machine {number})")
+    return "" if there == here else f"is for {there}, but this machine is {here}"
+
+
 def run(machine: Machine, library: str, words: List[str]) -> int:
     """Becomes the program. LIBRARY is the library to preload; if empty, it is looked for."""
     decided, there = decision(machine), [os.path.abspath(library)] if library else places()
@@ -68,6 +87,10 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
         return 1
     if re.search(r"[\s:]", found):
         tell(f"no library can be preloaded whose name has a blank or a colon: {found}. Copy it.")
+        return 1
+    wrong = misfit(found)
+    if wrong:
+        tell(f"{words[0]} was not started: {found} {wrong}. Name the right file with --library.")
         return 1
     return become(words, environment(found))
 
