@@ -186,10 +186,10 @@ def run(machine: Machine, words: List[str]) -> int:
     parser = Parser(
         "run",
         "Starts PROGRAM with a library that registers GPU memory as a dma-buf where ibv_reg_mr of "
-        "a pointer is refused; where that is not needed, or no help, it says so and starts PROGRAM "
-        "as it is. NVPM_PRELOAD_LOG=1 has the library say what it does.",
-        "Exit codes: that of PROGRAM; 1 the library is not there, 2 wrong options, 126 and 127 as "
-        "of a shell.",
+        "a pointer is refused. Where the library is not needed, or would not help, PROGRAM is "
+        "started without it. NVPM_PRELOAD_LOG=1: the library, and this command, say what they do.",
+        "Exit codes: that of PROGRAM; 1 the library is missing or is for another processor, "
+        "2 wrong options, 126 and 127 as a shell.",
     )
     parser.add_argument(
         "--library", metavar="FILE", default="", help=f"{preload.LIBRARY}, if it is elsewhere"

@@ -14,6 +14,7 @@ from .ways import DMA_BUF
 
 LIBRARY = "libnvpm_preload.so"
 VARIABLE = "LD_PRELOAD"
+LOG = "NVPM_PRELOAD_LOG"
 GET_IT = (
     "install the package nvidia-peer-memory-preload (RPM: nvidia_peer_memory-preload), or name the "
     "file with --library."
@@ -28,17 +29,18 @@ PROCESSORS = {62: "x86_64", 183: "aarch64"}
 
 
 class Decision(NamedTuple):
-    """Whether the program gets the library, and what there is to say of that."""
+    """Whether the program gets the library; and if not, whether it lacks nothing, and why."""
 
     preload: bool
     said: str = ""
+    needless: bool = False
 
 
 def decision(machine: Machine) -> Decision:
     """Decides whether to preload the library; not where it would change nothing."""
     peer = ways.peer_memory_by(machine)
     if peer:
-        return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory")
+        return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory", True)
     if ways.there_are(machine, DMA_BUF):
         return Decision(True)
     lacks = need.dma_buf_lacks(machine)
@@ -80,7 +82,9 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
     decided, there = decision(machine), [os.path.abspath(library)] if library else places()
     found = next(filter(os.path.exists, there), "")
     if not decided.preload:
-        tell(f"{decided.said}. {words[0]} runs as it is.")
+        # A job of many processes would print a line for each, for nothing.
+        if not decided.needless or os.environ.get(LOG) == "1":
+            tell(f"{decided.said}. {words[0]} runs as it is.")
         return become(words, dict(os.environ))
     if not found:
         tell(f"there is no {LIBRARY} ({', '.join(there)}): {GET_IT}")
