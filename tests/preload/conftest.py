@@ -48,11 +48,12 @@ class Bed:
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # Debian links libibverbs like the first, Ubuntu like the second. The others are older.
+        # Debian links libibverbs like the first, Ubuntu like the second. The others are older, and
+        # the last has an old table of symbols.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
-        self.verbs("v27", "-DV27")
+        self.verbs("v27", "-DV27", "-Wl,--hash-style=sysv")
         # These copies note their names as events. "other" has its functions at other addresses, and
         # an old table of symbols.
         self.verbs("system", '-DCOPY="system"')

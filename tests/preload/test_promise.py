@@ -161,6 +161,9 @@ def test_refusal_is_said_once(bed, first):
     assert ran.printed == failed(95)
     assert len(ran.said) == 1
     assert ran.calls.count("reg_dmabuf_mr") == 1
+    ran = bed.run("cuda", reg(NO_MEMORY), reg(NO_MEMORY), **words)
+    assert ran.printed == 2 * failed(14)
+    assert len(ran.said) == 2
 
 
 # ---- the dynamic linker -----------------------------------------------------------

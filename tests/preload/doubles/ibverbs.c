@@ -89,12 +89,21 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 }
 
 #ifdef V27
+/* The function that programs of 2006 call, with other structures. */
+struct ibv_mr *reg_mr_1_0(void)
+{
+	event("wrong version\n");
+	errno = EXDEV;
+	return NULL;
+}
+__asm__(".symver reg_mr_1_0, ibv_reg_mr@IBVERBS_1.0");
+
 struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
 	return reg(pd, addr, length, iova, access);
 }
 
-/* The real one does not call the other by its name; but it might. */
+/* In rdma-core 27 this function does not call the other one by name, but another version might. */
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return ibv_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);
