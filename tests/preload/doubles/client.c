@@ -220,6 +220,7 @@ static void threads(struct registration *it, int number)
 
 /* A registration by a thread that has a cancellation pending. Printing would end the thread. */
 static struct ibv_mr *region_of_cancelled;
+static int error_of_cancelled;
 static bool returned;
 
 static void *cancelled(void *registration)
@@ -228,6 +229,7 @@ static void *cancelled(void *registration)
 	pthread_cancel(pthread_self());
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	region_of_cancelled = registered(registration);
+	error_of_cancelled = errno;
 	returned = true;
 	pthread_testcancel();
 	return NULL;
@@ -242,6 +244,7 @@ static void be_cancelled(struct registration *it)
 	pthread_join(thread, &end);
 	printf("%s, then %s\n", returned ? "returned" : "did not return",
 	       end == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+	errno = error_of_cancelled;
 	say(region_of_cancelled);
 }
 
