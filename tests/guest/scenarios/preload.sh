@@ -17,7 +17,7 @@ done
 preloaded cuda kiro
 # The server's in the host's memory is none of it.
 equal "KIRO: translations" 3 "$(translated /tmp/said)"
-# Its own library hides the real verb from ours, if it comes behind.
+# The library of ib_gpudirect removes an access flag, so it comes before the preloaded library.
 LD_PRELOAD=/usr/local/lib/ib_gpudirect_preload.so:$PRELOAD cuda ib_gpudirect exchange
 
 # seen LENGTH: the host looks into the GPU's memory from outside.
