@@ -57,7 +57,7 @@ def places() -> List[str]:
 
 def environment(library: str) -> Dict[str, str]:
     """Returns this process's environment, with the library after the libraries that are preloaded
-    already. One of those may wrap ibv_reg_mr; with RTLD_NEXT it then finds this library's."""
+    already. If another library wraps ibv_reg_mr, its RTLD_NEXT finds this library."""
     before = os.environ.get(VARIABLE)
     return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
 

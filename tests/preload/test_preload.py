@@ -142,7 +142,7 @@ def test_flags_that_a_dma_buf_cannot_have(bed, flag):
     assert "cuMemGetHandleForAddressRange" not in ran.calls
 
 
-# ---- what is left alone -----------------------------------------------------
+# ---- registrations that stay unchanged ----------------------------------------
 
 
 def test_host_memory(bed):

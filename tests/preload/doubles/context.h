@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The end of struct verbs_context in infiniband/verbs.h, with which libibverbs says that it made a
- * context. layout.c compares the two.
+ * The end of struct verbs_context in infiniband/verbs.h. A member tells which libibverbs made a
+ * context. layout.c compares this structure with the header.
  */
 #ifndef CONTEXT_H
 #define CONTEXT_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 for tests of the preloaded library. It knows two ranges of addresses as GPU memory;
- * a dma-buf of such memory is a file of the same size. If the environment has a number in
+ * libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory; a
+ * dma-buf of such memory is a file of the same size. If the environment has a number in
  * $NAME_OF_A_FUNCTION, the function of this name fails with that number.
  */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libibverbs.so.1 for tests of the preloaded library. The kernel behind it has no peer memory, and
- * is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
+ * libibverbs.so.1 for tests of the preloaded library. The simulated kernel has no peer memory,
+ * and is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
  *
  * Compiled with -DOLD, there are no dma-bufs; with -DV27, ibv_reg_mr_iova2() is missing, too, as in
  * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. In the environment:
