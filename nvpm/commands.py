@@ -6,10 +6,11 @@ import argparse
 import os
 import subprocess
 import sys
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Tuple
+from typing import Callable, Dict, Iterable, List
 
 from . import VERSION
 from .machine import MODULE, Machine
+from .options import Parser
 
 USAGE = """\
 Usage: nvpm [COMMAND [OPTION]...]
@@ -29,42 +30,6 @@ With --debug each of them says on stderr which file or program told it what.
 The service: systemctl start nv_peer_mem, or /etc/init.d/nv_peer_mem start.
 More: man nvpm, man nv_peer_mem
 """
-
-
-class Formatter(argparse.HelpFormatter):
-    def add_usage(
-        self,
-        usage: Optional[str],
-        actions: Iterable[argparse.Action],
-        groups: Iterable[Any],
-        prefix: Optional[str] = None,
-    ) -> None:
-        super().add_usage(usage, actions, groups, prefix or "Usage: ")
-
-
-class Parser(argparse.ArgumentParser):
-    """Of a command. CODES are the exit codes of its help and of wrong options."""
-
-    def __init__(
-        self, name: str, description: str, epilog: str, codes: Tuple[int, int] = (0, 2)
-    ) -> None:
-        super().__init__(
-            prog=f"nvpm {name}", description=description, epilog=epilog, formatter_class=Formatter
-        )
-        self.codes = codes
-        self.add_argument(
-            "--debug",
-            action="store_true",
-            help="say on stderr which file or program told it what",
-        )
-
-    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
-        super().exit(self.codes[status != 0], message)
-
-    def read(self, machine: Machine, words: List[str]) -> argparse.Namespace:
-        options = self.parse_args(words)
-        machine.debug = options.debug
-        return options
 
 
 def say(lines: Iterable[str]) -> int:

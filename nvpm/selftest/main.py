@@ -9,9 +9,9 @@ import sys
 from typing import Callable, List, NamedTuple, NoReturn, Optional, Set, Tuple, TypeVar
 
 from .. import dma_buf, ways
-from ..commands import Parser
 from ..fact import BAD, WARN, Fact, bad
 from ..machine import Machine
+from ..options import Parser
 from . import Absent, cuda, printers, verbs
 from .port import Port, usable_port
 from .trial import Trial

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The option parser that every command uses."""
+
+import argparse
+from typing import Any, Iterable, List, NoReturn, Optional, Tuple
+
+from .machine import Machine
+
+
+class Formatter(argparse.HelpFormatter):
+    """Begins with "Usage", as the text of `nvpm help` does."""
+
+    def add_usage(
+        self,
+        usage: Optional[str],
+        actions: Iterable[argparse.Action],
+        groups: Iterable[Any],
+        prefix: Optional[str] = None,
+    ) -> None:
+        super().add_usage(usage, actions, groups, prefix or "Usage: ")
+
+
+class Parser(argparse.ArgumentParser):
+    """Reads the options of one command. CODES are the exit codes after --help and after wrong
+    options."""
+
+    def __init__(
+        self, name: str, description: str, epilog: str, codes: Tuple[int, int] = (0, 2)
+    ) -> None:
+        super().__init__(
+            prog=f"nvpm {name}", description=description, epilog=epilog, formatter_class=Formatter
+        )
+        self.codes = codes
+        self.add_argument(
+            "--debug",
+            action="store_true",
+            help="say on stderr which file or program told it what",
+        )
+
+    def exit(self, status: int = 0, message: Optional[str] = None) -> NoReturn:
+        super().exit(self.codes[status != 0], message)
+
+    def read(self, machine: Machine, words: List[str]) -> argparse.Namespace:
+        options = self.parse_args(words)
+        machine.debug = options.debug
+        return options

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The files of nvpm import each other in one direction only, so that each can be read after those
+that it imports. Imports within functions count also."""
+
+import ast
+import graphlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from installed import TOP
+
+PACKAGE = TOP / "nvpm"
+
+
+def name_of(file: Path) -> str:
+    return ".".join(file.relative_to(TOP).with_suffix("").parts).removesuffix(".__init__")
+
+
+FILES = {name_of(file): file for file in PACKAGE.rglob("*.py") if file.name != "__main__.py"}
+
+
+def imported(name: str, file: Path) -> Iterator[str]:
+    """Yields the files of nvpm that FILE imports. A package without the name in question stands
+    for its own __init__.py."""
+    here = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = here[: len(here) - node.level + 1] + (node.module or "").split(".")
+            package = ".".join(filter(None, base))
+            for alias in node.names:
+                inner = f"{package}.{alias.name}"
+                yield inner if inner in FILES else package
+
+
+def test_no_circle() -> None:
+    graph = {name: set(imported(name, file)) - {name} for name, file in FILES.items()}
+    assert sum(map(len, graph.values())) > 100
+    # Every part imports its package, whose __init__.py imports nothing.
+    assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(FILES)
