@@ -6,9 +6,10 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import ways
+from .conf import configured
 from .fact import Fact, Facts, good, none, warn
 from .kernel_symbols import peer_memory_in
-from .machine import CONF, MODULE, PEERS, SERVICE, Machine, configured, once
+from .machine import CONF, MODULE, PEERS, SERVICE, Machine, once
 from .pci import nics
 from .ways import DMA_BUF, PEERMEM
 

@@ -19,9 +19,6 @@ STATISTICS = "/sys/module/nv_peer_mem/statistics/"
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Where the package puts the functions of the service's shell, beside nvpm; where the sources have
-# them; and the first once more, for nvpm in one file.
-PARSERS = ("conf.sh", "init.d/conf.sh", "/usr/lib/nvidia-peer-memory/conf.sh")
 # Seconds that a program may take.
 LIMIT = 10
 
@@ -179,7 +176,7 @@ def rust(machine: Machine) -> str:
 
 
 def program() -> str:
-    """What Python runs to run this: the directory of the package, or nvpm in one file."""
+    """Returns the path that Python runs: the directory of the package, or nvpm as one file."""
     package = os.path.dirname(os.path.abspath(__file__))
     return package if os.path.isdir(package) else os.path.dirname(package)
 
@@ -187,26 +184,6 @@ def program() -> str:
 def beside(*names: str) -> List[str]:
     """The paths of these beside the program."""
     return [os.path.join(os.path.dirname(program()), name) for name in names]
-
-
-def parser() -> str:
-    """The file with the functions of the service's shell; empty where nvpm is there alone."""
-    return next(filter(os.path.exists, beside(*PARSERS)), "")
-
-
-@once
-def configuration(machine: Machine) -> List[Tuple[str, str]]:
-    """The configuration file as pairs (NAME, "yes", "no" or "unclear") and ("?", LINE) for a line
-    that is not understood. The service's shell functions parse it, because the service reads it
-    also without Python."""
-    said = machine.run("sh", "-c", '. "$1" && conf_lines', "sh", parser())[1]
-    pairs = (line.partition(" ") for line in said.split("\n") if line)
-    return [(name, value) for name, _, value in pairs]
-
-
-def configured(machine: Machine, name: str) -> str:
-    """The last value of NAME; empty without one."""
-    return dict(configuration(machine)).get(name, "")
 
 
 @once

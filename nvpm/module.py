@@ -8,6 +8,7 @@ import zlib
 from typing import Callable, Optional, Tuple
 
 from . import ways
+from .conf import REFUSED, configuration, configured
 from .explain import Advice
 from .fact import Fact, Facts, bad, good, none, warn
 from .kernel_symbols import peer_memory_in
@@ -19,11 +20,8 @@ from .machine import (
     SERVICE,
     STATISTICS,
     Machine,
-    configuration,
-    configured,
     modinfo,
     module_wanted,
-    parser,
     rust,
 )
 
@@ -79,11 +77,9 @@ def facts(machine: Machine) -> Facts:
     for file in machine.glob(PARAMETERS + "*"):
         if machine.readable(file):
             yield none("module", os.path.basename(file), machine.text(file))
-    if module_wanted(machine) and parser():
+    if module_wanted(machine):
         yield unclear(machine)
         yield on_boot(machine)
-    elif module_wanted(machine):
-        yield none("module", "on boot", f"not read: what reads {CONF} is not beside this nvpm")
 
 
 def loaded_version(machine: Machine, module: str) -> str:
@@ -151,7 +147,7 @@ def callback(machine: Machine) -> Optional[Fact]:
 
 def unclear(machine: Machine) -> Optional[Fact]:
     """Lines of the configuration."""
-    refused = "; ".join(line for name, line in configuration(machine) if name == "?")
+    refused = "; ".join(line for name, line in configuration(machine) if name == REFUSED)
     if not refused:
         return None
     return warn("module", "configuration", f"not understood: {refused}", CORRECT)
