@@ -22,8 +22,23 @@ def is_of_python(module: str) -> bool:
     return name in getattr(sys, "stdlib_module_names", {name}) and name != "nvpm"
 
 
+def load_package(directory: str) -> None:
+    """Makes DIRECTORY the package nvpm, whatever else has this name."""
+    import importlib.util
+
+    start = os.path.join(directory, "__init__.py")
+    spec = importlib.util.spec_from_file_location(
+        "nvpm", start, submodule_search_locations=[directory]
+    )
+    assert spec and spec.loader
+    sys.modules["nvpm"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["nvpm"])
+
+
 def run() -> int:
     try:
+        if os.path.isdir(place):
+            load_package(place)
         from nvpm.commands import main
         from nvpm.machine import Machine
 
@@ -64,11 +79,12 @@ def cannot_print(why: Optional[str]) -> NoReturn:
     os._exit(NOBODY_KNOWS.get("".join(sys.argv[1:2]), 1))
 
 
-# This directory is the package nvpm: its parent is where Python finds it. In one file, nvpm.pyz,
-# that is the file itself, which Python has put there.
+# This directory is the package nvpm. Its parent, where Python would look for a package, may be one
+# in which others can write, as /tmp; so neither directory is a place to look for modules. One file,
+# nvpm.pyz, has the package within, and Python looks there first.
 place = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(place):
-    sys.path[0] = os.path.dirname(place)
+    sys.path[:] = [name for name in sys.path if os.path.abspath(name or ".") != place]
 # Who has seen enough (nvpm status | head) ends this without a word.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 # Whatever is opened must not take the place of a standard file that is closed.

@@ -181,11 +181,6 @@ def program() -> str:
     return package if os.path.isdir(package) else os.path.dirname(package)
 
 
-def beside(*names: str) -> List[str]:
-    """The paths of these beside the program."""
-    return [os.path.join(os.path.dirname(program()), name) for name in names]
-
-
 @once
 def module_wanted(machine: Machine) -> bool:
     """Whether somebody wants the module here: it is loaded, or installed for this kernel, or its

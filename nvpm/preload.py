@@ -9,7 +9,8 @@ import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
 from . import VERSION, need, ways
-from .machine import Machine, beside
+from .machine import Machine, program
+from .trust import distrusted
 from .ways import DMA_BUF
 
 LIBRARY = "libnvpm_preload.so"
@@ -49,10 +50,23 @@ def decision(machine: Machine) -> Decision:
 
 
 def places() -> List[str]:
-    """Where the library may be: beside nvpm, also under the name that a release gives it, or where
-    it was built."""
+    """Returns where the library may be. One file, which may lie in a directory that others can
+    write to, takes only the name that a release gives the library. A library that another user
+    could have put there is passed over, because it would run with the rights of this user."""
     released = f"libnvpm_preload-{VERSION}-{os.uname().machine}.so"
-    return beside(LIBRARY, released, f"preload/{LIBRARY}", f"preload/target/release/{LIBRARY}")
+    names = [released]
+    if os.path.isdir(program()):
+        names = [LIBRARY, released, f"preload/{LIBRARY}", f"preload/target/release/{LIBRARY}"]
+    found = []
+    for name in names:
+        directory, file = os.path.split(os.path.join(os.path.dirname(program()), name))
+        path = os.path.join(os.path.realpath(directory), file)
+        why = distrusted(path) if os.path.lexists(path) else ""
+        if why:
+            tell(f"{path} is passed over: {why}. If you trust it: --library {path}")
+        else:
+            found.append(path)
+    return found
 
 
 def environment(library: str) -> Dict[str, str]:
