@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Asks RDMA devices whether they take a dma-buf, as NCCL and others do: they are to register a file
-descriptor that is none. EBADF says that the driver has looked at it.
+"""Asks RDMA devices whether they take a dma-buf, as NCCL and others do, by registering the file
+descriptor -1. The error EBADF says that the driver has looked at the descriptor.
 
-libibverbs and what it loads are other people's code, in states that nobody foresees: they run in a
-process of their own, which may crash or hang.
+libibverbs and the drivers that it loads are the code of others, and may crash or hang: they run in
+a process of their own.
 """
 
 import os
@@ -12,7 +12,9 @@ import signal
 import time
 from typing import Dict, Iterator, Tuple
 
-# Seconds that all devices have together.
+from . import programs
+
+# Seconds for the answers of all devices.
 LIMIT = 5.0
 
 YES = "EBADF"
@@ -20,7 +22,7 @@ NO_DESCRIPTOR, LENGTH, LOCAL_WRITE = -1, 4096, 1
 
 
 def devices(limit: float = LIMIT) -> Dict[str, str]:
-    """The name of the error of each device that has answered in time."""
+    """Returns the name of the error of each device that has answered in time."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -30,23 +32,14 @@ def devices(limit: float = LIMIT) -> Dict[str, str]:
         said = read_until(reading, time.monotonic() + limit)
     finally:
         os.close(reading)
-        os.kill(child, signal.SIGKILL)
-        leave(child)
+        programs.stop(child, "the process that asks RDMA devices for dma-buf")
     pairs = (line.partition(" ") for line in said.decode("utf-8", "surrogateescape").split("\n"))
-    # What is cut off has no end of line behind it: the last piece is never an answer.
+    # An answer ends with a line break, so the last piece is empty, or cut off.
     return {name: error for name, _, error in list(pairs)[:-1]}
 
 
-def leave(child: int) -> None:
-    """Waits for a child that was killed to end; not for one that a driver keeps in the kernel."""
-    for _ in range(50):
-        if os.waitpid(child, os.WNOHANG)[0]:
-            break
-        time.sleep(0.01)
-
-
 def read_until(reading: int, deadline: float) -> bytes:
-    """What comes before the end or the deadline."""
+    """Returns the bytes that arrive before the end or the deadline."""
     said = b""
     while select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
         more = os.read(reading, 65536)
@@ -57,7 +50,8 @@ def read_until(reading: int, deadline: float) -> bytes:
 
 
 def answer_and_end(writing: int) -> None:
-    """In the child: it prints nothing, and never returns. It ends also if its parent was killed."""
+    """Runs in the child, which prints nothing and never returns. An alarm ends the child if the
+    parent was killed."""
     status = 1
     try:
         signal.alarm(int(LIMIT) + 1)

@@ -11,8 +11,8 @@ import time
 import traceback
 from typing import Callable, Dict, List, Tuple
 
-from . import printers, regions, text
-from .machine import Machine, clean, finished, modinfo, program
+from . import printers, programs, regions, text
+from .machine import Machine, clean, decoded, modinfo, program
 from .pci import nics
 from .redact import Redactor
 from .report import report
@@ -65,9 +65,11 @@ OPTIONS = re.compile(r"nvidia|nv_peer_mem|mlx|ib_|rdma", re.IGNORECASE)
 def versions(machine: Machine) -> str:
     said = []
     for command in PROGRAMS:
-        well, printed = machine.run(*command)
-        lines = [clean(line.expandtabs()) for line in printed.split("\n")]
-        said += [f"# {' '.join(command)}", *(lines if well else ["(not there, or it failed)"]), ""]
+        ended = machine.ended(*command)
+        lines = [clean(line.expandtabs()) for line in decoded(ended.output).strip("\n").split("\n")]
+        if ended.code != 0:
+            lines = [f"({ended.why or f'it failed: exit code {ended.code}'})"]
+        said += [f"# {' '.join(command)}", *lines, ""]
     for module in MODULES + OTHER_MODULES:
         fields = modinfo(machine, module)
         known = [f"{name}: {fields[name]}" for name in FIELDS if fields.get(name)]
@@ -112,12 +114,14 @@ def listed(machine: Machine) -> str:
         return f"(not read: {reason})\n"
 
 
-def tested(machine: Machine) -> str:
-    """What nvpm selftest prints. It allocates memory of its own, and changes nothing. Libraries of
-    others do the work: they may crash or hang, in a process of their own."""
+def tested() -> str:
+    """Returns the output of nvpm selftest, which allocates memory of its own and changes nothing.
+    Libraries of others do the work, and may crash or hang, so the selftest is another process."""
     command = [sys.executable, "-B", program(), "selftest", "--json"]
-    code, output = finished(command, SELFTEST_LIMIT)
-    return f"{output.decode(errors='replace')}\n# exit code {code}\n"
+    ended = programs.run(command, SELFTEST_LIMIT)
+    if ended.why:
+        return f"(nvpm selftest {ended.why})\n"
+    return f"{ended.output.decode(errors='replace')}\n# exit code {ended.code}\n"
 
 
 def versions_of(machine: Machine) -> List[str]:
@@ -135,7 +139,7 @@ def parts(machine: Machine) -> List[Tuple[str, Callable[[], str]]]:
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),
         ("regions.json", lambda: listed(machine)),
-        ("selftest.json", lambda: tested(machine)),
+        ("selftest.json", tested),
     ]
 
 

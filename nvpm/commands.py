@@ -4,11 +4,10 @@ for some of them while a machine boots."""
 
 import argparse
 import os
-import subprocess
 import sys
 from typing import Callable, Dict, Iterable, List
 
-from . import VERSION
+from . import VERSION, programs
 from .machine import MODULE, Machine
 from .options import Parser
 
@@ -227,6 +226,8 @@ NOT_OURS = (
     "nv_peer_mem: the kernel belongs to another system (chroot or container): "
     "its module is left alone."
 )
+# Seconds that the service may take to stop: a package manager waits for this.
+STOP_LIMIT = 120
 STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
 
@@ -247,17 +248,22 @@ def holders(machine: Machine, _words: List[str]) -> int:
 
 
 def leave(machine: Machine, words: List[str]) -> int:
-    """leave SCRIPT: what a package does with the module that is being removed. The service's
-    script may be gone, or be that of an earlier version, because it is configuration. It fails
-    with IN_USE, and with that alone, while programs have GPU memory registered: nothing else may
-    keep a package from being removed."""
+    """leave SCRIPT: stops the service for a package that is being removed. SCRIPT, the service's
+    script, may be gone, or come from an earlier version, because it counts as configuration. The
+    exit code is IN_USE while programs have GPU memory registered, and 0 in all other cases: only
+    such programs may keep a package from being removed."""
     from .place import kernel_of_another
 
     script = words[0]
     if kernel_of_another(machine):
         return say([NOT_OURS])
-    if not os.access(script, os.X_OK) or not subprocess.call([script, "stop"]):
+    if not os.access(script, os.X_OK):
         return 0
+    stopped = programs.run([script, "stop"], STOP_LIMIT, quiet=False)
+    if stopped.code == 0:
+        return 0
+    if stopped.why:
+        sys.stderr.write(f"nv_peer_mem: {script} stop {stopped.why}\n")
     if not machine.loaded(MODULE):
         return 0
     if machine.text("/sys/module/nv_peer_mem/refcnt") not in ("", "0"):

@@ -5,10 +5,10 @@ import functools
 import glob
 import os
 import re
-import signal
-import subprocess
 import sys
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Tuple
+
+from . import programs
 
 MODULE = "nv_peer_mem"
 # What the NVIDIA driver calls; it comes with the module, and stays loaded until the next boot.
@@ -18,9 +18,6 @@ CONF = "/etc/infiniband/nv_peer_mem.conf"
 STATISTICS = "/sys/module/nv_peer_mem/statistics/"
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
-
-# Seconds that a program may take.
-LIMIT = 10
 
 # Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that
 # are invisible or turn the direction of writing; and bytes that are not UTF-8, which Python reads
@@ -129,34 +126,18 @@ class Machine:
 
     # ---- programs ----
 
+    def ended(self, *command: str) -> programs.Ended:
+        """Runs a program, and says with --debug how the program ended."""
+        ended = programs.run(command)
+        how = ended.why or f"exit code {ended.code}"
+        self.tell(f"{' '.join(command)} ({how})", decoded(ended.output).strip("\n"))
+        return ended
+
     def run(self, *command: str) -> Tuple[bool, str]:
-        """Runs a program. Returns whether it succeeded, and what it printed. One that hangs, as rpm
-        can, has failed."""
-        shown = " ".join(command)
-        try:
-            code, output = finished(command)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            self.tell(shown, error)
-            return False, ""
-        printed = decoded(output).strip("\n")
-        self.tell(f"{shown} (exit code {code})", printed)
-        return code == 0, printed
-
-
-def finished(command: Sequence[str], limit: int = LIMIT) -> Tuple[int, bytes]:
-    """The exit code of a program, and its output. At the limit its children end with it: they may
-    have the pipe, too."""
-    nothing = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing, start_new_session=True
-    )
-    try:
-        output = process.communicate(timeout=limit)[0]
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    return process.returncode, output
+        """Runs a program. Returns whether the program succeeded, and its output. A program that
+        hangs, as rpm can, has failed."""
+        ended = self.ended(*command)
+        return ended.code == 0, decoded(ended.output).strip("\n")
 
 
 # ---- what several parts of a report ask ----

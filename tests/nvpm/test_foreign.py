@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Root runs nvpm in a directory in which everybody may write: nvpm runs and loads nothing that another
-user has put there. The tests run as root."""
+"""Root runs nvpm in a directory in which everybody may write: nvpm runs and loads nothing that
+another user has put there. The tests run as root."""
 
 import os
 import shutil

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""nvpm waits for no program without a limit, also not for one that cannot be killed. A process in
+another session that keeps the pipe open, and a child that ignores the signal in a kill() that does
+nothing, stand for a process that a driver keeps in the kernel."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from installed import SERVICE, TOP
+from machine import Machine
+
+from nvpm import ask, bugreport, programs
+
+# Its child, in a session of its own, has the pipe and is not killed along.
+HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
+
+
+@pytest.fixture
+def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """No signal ends a process until the test ends."""
+    spared: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda number, _signal: spared.append(number))
+    monkeypatch.setattr(os, "killpg", lambda number, _signal: spared.append(number))
+    yield spared
+    monkeypatch.undo()
+    for number in spared:
+        os.kill(number, signal.SIGKILL)
+        os.waitpid(number, 0)
+
+
+def seconds_since(begun: float) -> float:
+    return time.monotonic() - begun
+
+
+def is_running(number: int) -> bool:
+    try:
+        return ") Z" not in Path(f"/proc/{number}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_good_and_bad_ends() -> None:
+    assert programs.run(["sh", "-c", "echo yes; echo no >&2; cat"]) == (0, b"yes\n", "")
+    assert programs.run(["sh", "-c", "exit 7"]) == (7, b"", "")
+    ended = programs.run(["/nowhere/program"])
+    assert ended == (None, b"", "cannot be started: No such file or directory")
+
+
+def test_to_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
+    assert programs.run(["sh", "-c", "echo out; echo err >&2"], quiet=False) == (0, b"", "")
+    assert capfd.readouterr() == ("out\n", "err\n")
+
+
+def test_its_children_end_also(tmp_path: Path) -> None:
+    begun, note = time.monotonic(), tmp_path / "number"
+    script = f"sleep 30 & echo $! >{note}; sleep 30"
+    ended = programs.run(["sh", "-c", script], 0.5)
+    assert ended == (None, b"", "took longer than 0.5 s and was killed")
+    assert seconds_since(begun) < 5
+    # The signal is on its way to the child.
+    while is_running(int(note.read_text())):
+        assert seconds_since(begun) < 5
+        time.sleep(0.01)
+
+
+def test_pipe_that_is_never_closed() -> None:
+    begun = time.monotonic()
+    assert programs.run(HOLDS_THE_PIPE, 0.5).why == "took longer than 0.5 s and was killed"
+    assert seconds_since(begun) < 4
+
+
+def test_what_cannot_be_killed(unkillable: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    begun = time.monotonic()
+    ended = programs.run(["sleep", "30"], 0.3)
+    assert seconds_since(begun) < 5
+    assert ended.code is None and f"does not end: process {unkillable[0]} is left" in ended.why
+    assert f"sleep (process {unkillable[0]}) does not end" in capsys.readouterr().err
+
+
+def test_devices_that_do_not_answer(
+    unkillable: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hang() -> Iterator[tuple[str, str]]:
+        yield "mlx5_0", "EBADF"
+        time.sleep(30)
+
+    monkeypatch.setattr(ask, "answers", hang)
+    begun = time.monotonic()
+    assert ask.devices(0.3) == {"mlx5_0": "EBADF"}
+    assert seconds_since(begun) < 5
+    assert f"(process {unkillable[0]}) does not end" in capsys.readouterr().err
+
+
+def test_selftest_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("import time\ntime.sleep(30)\n")
+    monkeypatch.setattr(bugreport, "program", lambda: str(program))
+    monkeypatch.setattr(bugreport, "SELFTEST_LIMIT", 0.5)
+    assert bugreport.tested() == "(nvpm selftest took longer than 0.5 s and was killed)\n"
+
+
+def test_service_that_does_not_stop(tmp_path: Path) -> None:
+    """A package can be removed also if the service's script hangs."""
+    root = tmp_path / "machine"
+    Machine(str(root)).put("/sys/module/nv_peer_mem/refcnt", "0")
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\necho stopping\nsleep 30\n")
+    script.chmod(0o755)
+    code = (
+        "import sys; from nvpm import commands, place; from nvpm.machine import Machine;"
+        "commands.STOP_LIMIT = 0.5; place.kernel_of_another = lambda _: False;"
+        f"sys.exit(commands.main(Machine({str(root)!r}), ['leave', {str(script)!r}]))"
+    )
+    command = [sys.executable, "-B", "-c", code]
+    said = subprocess.run(command, cwd=SERVICE, capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said
+    assert "stopping" in said.stdout and "stays loaded" in said.stdout
+    assert f"{script} stop took longer than 0.5 s and was killed" in said.stderr
+
+
+def test_there_is_one_place() -> None:
+    """No other file of nvpm starts or waits for processes; asking devices forks, and stops its
+    child as all are stopped."""
+    words = re.compile(r"\b(subprocess|Popen|waitpid|os\.(?:wait|system|popen|spawn\w*|fork)\b)")
+    found = {
+        str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))
+        for file in (TOP / "nvpm").rglob("*.py")
+    }
+    assert {file for file, used in found.items() if used} == {"nvpm/programs.py", "nvpm/ask.py"}
+    assert found["nvpm/ask.py"] == {"os.fork"}
