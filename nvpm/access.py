@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether users other than root may use RDMA: the modes of the device files, and how much memory
-the jobs of a service may lock, which GPU memory counts for."""
+"""Judges whether users other than root may use RDMA: the modes of the device files, and how much
+memory the jobs of a service may lock, because GPU memory counts as locked."""
 
 import os
 import re
@@ -63,16 +63,33 @@ def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
 
 
 @once
-def processes(machine: Machine) -> Dict[str, str]:
-    """The first process of each name."""
-    found = reversed(machine.glob("/proc/[0-9]*"))
-    return {machine.text(f"{process}/comm"): process for process in found}
+def daemons(machine: Machine) -> Dict[str, str]:
+    """Returns the process of each daemon: of several processes the one with the lowest number,
+    which is usually the oldest. Only root's processes count, because every user can name a process
+    slurmd. A program with the set-user-ID bit has the effective user root and keeps the real
+    one."""
+    found: Dict[str, str] = {}
+    for process in sorted(machine.glob("/proc/[0-9]*"), key=number_of):
+        name = machine.text(f"{process}/comm")
+        if name in DAEMONS and name not in found and is_of_root(machine, process):
+            found[name] = process
+    return found
+
+
+def number_of(process: str) -> int:
+    digits = os.path.basename(process)
+    return int(digits) if digits.isdigit() else 0
+
+
+def is_of_root(machine: Machine, process: str) -> bool:
+    status = machine.all_text(f"{process}/status")
+    return bool(re.search(r"^Uid:\s+0\s+0\s", status, re.MULTILINE))
 
 
 def memory_limit(machine: Machine, daemon: str) -> str:
-    """How much memory the daemon may lock; what its unit says, if it does not run; empty if it is
-    not there."""
-    process = processes(machine).get(daemon)
+    """Returns how much memory the daemon may lock, by its unit if the daemon does not run; an empty
+    string without such a daemon."""
+    process = daemons(machine).get(daemon)
     if process:
         limits = machine.all_text(f"{process}/limits")
         return "".join(re.findall(r"^Max locked memory\s+(\S+)", limits, re.MULTILINE))

@@ -66,7 +66,7 @@ def versions(machine: Machine) -> str:
     said = []
     for command in PROGRAMS:
         ended = machine.ended(*command)
-        lines = [clean(line.expandtabs()) for line in decoded(ended.output).strip("\n").split("\n")]
+        lines = decoded(ended.output).strip("\n").split("\n")
         if ended.code != 0:
             lines = [f"({ended.why or f'it failed: exit code {ended.code}'})"]
         said += [f"# {' '.join(command)}", *lines, ""]
@@ -154,6 +154,8 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
             said = make()
         except Exception:  # whatever it is, it belongs into the report
             said = traceback.format_exc()
+        # Processes choose their names, and the kernel's log repeats these.
+        said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
         texts[name] = said if as_it_is else redactor.text(said)
     redacted = "nothing, as asked (--as-it-is)" if as_it_is else redactor.counted()
     texts["README.txt"] = (

@@ -167,18 +167,3 @@ def module_wanted(machine: Machine) -> bool:
     """Whether somebody wants the module here: it is loaded, or installed for this kernel, or its
     service is. Without, its absence is no defect of the machine."""
     return machine.loaded(MODULE) or machine.exists(CONF) or bool(modinfo(machine))
-
-
-def open_devices(machine: Machine) -> List[Tuple[int, str]]:
-    """Numbers and names of the processes that have an RDMA device open: a registration lives no
-    longer than that."""
-    found = []
-    for process in machine.glob("/proc/[0-9]*"):
-        files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
-        if any(file.startswith("/dev/infiniband/uverbs") for file in files):
-            # One that has ended has no such file; a name may have no letter.
-            comm = decoded(machine.read(f"{process}/comm"))
-            name = clean(comm.rstrip("\n")).strip() or "?"
-            if comm:
-                found.append((int(os.path.basename(process)), name))
-    return sorted(found)

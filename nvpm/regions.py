@@ -3,12 +3,13 @@
 in the names of processes in octal that is not a plain letter, digit or sign."""
 
 import json
+import os
 import pwd
 import re
 from itertools import groupby
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .machine import MODULE, Machine, clean, open_devices
+from .machine import MODULE, Machine, clean, decoded
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
@@ -233,9 +234,25 @@ def listed(objects: List[Dict[str, object]]) -> str:
     return ",".join("\n    " + json.dumps(one, ensure_ascii=False) for one in objects)
 
 
+def open_devices(machine: Machine) -> List[Tuple[int, str]]:
+    """Returns numbers and names of the processes that have an RDMA device open. A registration
+    lives no longer than that. This reads every descriptor of every process, which takes seconds on
+    a busy node: only for a module that keeps no list."""
+    found = []
+    for process in machine.glob("/proc/[0-9]*"):
+        files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
+        if any(file.startswith("/dev/infiniband/uverbs") for file in files):
+            # A process that has ended has no such file; a name may have no letter.
+            comm = decoded(machine.read(f"{process}/comm"))
+            name = clean(comm.rstrip("\n")).strip() or "?"
+            if comm:
+                found.append((int(os.path.basename(process)), name))
+    return sorted(found)
+
+
 def holders(machine: Machine) -> List[str]:
-    """Who keeps the module from being unloaded; what was left behind does not. A module that was
-    loaded before an update keeps no list."""
+    """Returns the processes that keep the module from being unloaded. Memory that was left behind
+    does not. A module that was loaded before an update keeps no list."""
     try:
         live = [one for one in regions(machine) if one.state != "left"]
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]

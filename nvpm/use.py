@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What is registered now, by whom, and what has gone wrong: the module's statistics."""
+"""The module's statistics: the memory that is registered now, the processes that have registered
+memory, and the registrations that have failed."""
 
-import os
 from typing import Optional
 
-from . import pairs
+from . import pairs, regions
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, judged, none, unread, warn
-from .machine import STATISTICS, Machine, open_devices
+from .machine import STATISTICS, Machine
 
 FIGURES = ("regions", "bytes", "registrations", "revocations")
 
-# Why registrations have failed, and what to do.
+# Causes of failed registrations, and advice.
 FAILURES = {
     "failed_no_memory": (
         "Registrations found no room in the GPU's BAR1, or the kernel no memory. "
@@ -37,7 +37,7 @@ FAILURES = {
     ),
 }
 
-# What the driver says of a GPU and a device that have met.
+# Answers of the driver about a GPU and a device that have met.
 PAIRS = {
     pairs.OURS: (GOOD, "mapped by nv_peer_mem; the NVIDIA driver agrees", ""),
     pairs.DRIVER: (
@@ -61,10 +61,23 @@ def facts(machine: Machine) -> Facts:
         yield figure(name, count)
     yield from pair_facts(machine)
     if counts["regions"] not in ("", "0"):
-        if os.geteuid():
-            yield unread("use", "processes", "which processes have an RDMA device open")
-        for process, name in open_devices(machine):
-            yield none("use", f"process {process}", f"{name} has an RDMA device open")
+        yield from process_facts(machine)
+
+
+def process_facts(machine: Machine) -> Facts:
+    """The module's own list names the processes. Looking through the open files of all processes
+    would take seconds, as many as any user likes."""
+    if not machine.exists(regions.LIST):
+        return
+    try:
+        found = regions.regions(machine)
+    except regions.Unreadable:
+        yield unread("use", "processes", "which processes have GPU memory registered")
+        return
+    for process in regions.processes(machine, found):
+        ended = "" if process.running else ", which has ended,"
+        value = f"{process.command}{ended} has {process.what}"
+        yield none("use", f"process {process.number}", value)
 
 
 def figure(name: str, count: str) -> Optional[Fact]:
