@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What a bug report needs, in one archive; nothing of it leaves the machine by itself."""
+"""Collects what a bug report needs in one archive, which nvpm sends to nobody."""
 
 import functools
 import io
@@ -9,17 +9,18 @@ import sys
 import tarfile
 import time
 import traceback
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 from . import printers, programs, regions, text
+from .kernel_log import kernel_log
 from .machine import Machine, clean, decoded, modinfo, program
 from .pci import nics
 from .redact import Redactor
-from .report import report
+from .report import Report, report
 from .screen import Screen
 
 DIRECTORY = "nvpm-report"
-# Seconds that a selftest may take: on many devices it takes some.
+# Seconds that a selftest of many devices may take.
 SELFTEST_LIMIT = 300
 
 MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
@@ -27,7 +28,8 @@ OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa",
 FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
 
 PROGRAMS = (
-    ("uname", "-a"),
+    # Without the name of the host.
+    ("uname", "-srvm"),
     ("ofed_info", "-s"),
     ("dkms", "status"),
     (
@@ -47,15 +49,7 @@ FILES = (
     "/etc/infiniband/nv_peer_mem.conf",
 )
 
-# What is kept of the kernel's log.
-SPOKEN = re.compile(
-    r"nv_peer_mem|nvidia|NVRM|peer_mem|\bib_|infiniband|rdma|mlx|irdma|bnxt|\befa\b|\bmana_"
-    r"|iommu|dmar|aer:|BUG:|WARNING:|Call Trace",
-    re.IGNORECASE,
-)
-LAST_LINES = 2000
-
-# What of the kernel's command line: the rest is nobody's business.
+# Words of the kernel's command line that concern these devices; the others stay private.
 WORDS = re.compile(
     r"(\w+_)?iommu|pci|nvidia|rdma|mlx|ib_|mod(ule|probe)|lockdown|intremap|swiotlb|hugepages|memmap"
 )
@@ -87,24 +81,10 @@ def files(machine: Machine) -> str:
     said += ["# /proc/cmdline, of which others are left out", " ".join(spoken), ""]
     said.append("# lines of /etc/modprobe.d and /etc/modules-load.d about these modules")
     for name in machine.glob("/etc/modprobe.d/*.conf", "/etc/modules-load.d/*.conf"):
-        said += [f"{name}: {line}" for line in machine.lines(name) if OPTIONS.search(line)]
+        # Comments tell of people and tickets.
+        lines = (line.partition("#")[0].rstrip() for line in machine.lines(name))
+        said += [f"{name}: {line}" for line in lines if OPTIONS.search(line)]
     return "\n".join(said) + "\n"
-
-
-def is_wanted(line: str) -> bool:
-    """Whether a line of the kernel is about these devices. Some repeat its command line, most of
-    which is left out of a report."""
-    return bool(SPOKEN.search(line)) and "ommand line" not in line
-
-
-def kernel_log(machine: Machine) -> str:
-    """The lines of this boot that are about these devices."""
-    for command in ("journalctl", "-k", "-b", "--no-pager", "-o", "short-monotonic"), ("dmesg",):
-        well, printed = machine.run(*command)
-        if well and printed:
-            wanted = [line for line in printed.split("\n") if is_wanted(line)]
-            return "\n".join(wanted[-LAST_LINES:]) + "\n"
-    return "(the kernel's log cannot be read: run this as root)\n"
 
 
 def listed(machine: Machine) -> str:
@@ -121,20 +101,31 @@ def tested() -> str:
     ended = programs.run(command, SELFTEST_LIMIT)
     if ended.why:
         return f"(nvpm selftest {ended.why})\n"
-    return f"{ended.output.decode(errors='replace')}\n# exit code {ended.code}\n"
+    output = ended.output.decode(errors="replace")
+    # The object has its exit code in it; a library that crashes leaves no object.
+    return output if 0 <= (ended.code or 0) <= 3 else f"{output}\n# exit code {ended.code}\n"
 
 
 def versions_of(machine: Machine) -> List[str]:
-    """Numbers that look like addresses."""
+    """Returns versions that look like addresses."""
     return [machine.text(f"{nic.directory}/fw_ver") for nic in nics(machine)]
 
 
-def parts(machine: Machine) -> List[Tuple[str, Callable[[], str]]]:
-    """The files of the archive, in the order in which a reader wants them."""
-    status = functools.lru_cache(maxsize=1)(report)
+Part = Tuple[str, Callable[[], str]]
+
+
+def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
+    """Returns the files of the archive, in the order in which a reader wants them. In the status
+    only the facts' values can have names in them: the words around are those of nvpm."""
+
+    @functools.lru_cache(maxsize=1)
+    def status() -> Report:
+        found = report(machine)
+        return found._replace(facts=list(map(redactor.fact, found.facts))) if redactor else found
+
     return [
-        ("status.txt", lambda: "\n".join(text.everything(status(machine), Screen())) + "\n"),
-        ("status.json", lambda: "\n".join(printers.as_json(status(machine))) + "\n"),
+        ("status.txt", lambda: "\n".join(text.everything(status(), Screen())) + "\n"),
+        ("status.json", lambda: "\n".join(printers.as_json(status())) + "\n"),
         ("versions.txt", lambda: versions(machine)),
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),
@@ -143,10 +134,29 @@ def parts(machine: Machine) -> List[Tuple[str, Callable[[], str]]]:
     ]
 
 
+def redacted(redactor: Optional[Redactor], name: str, said: str) -> str:
+    if not redactor:
+        return said
+    if name.endswith(".json"):
+        return redactor.json(said)
+    return redactor.patterns(said) if name == "status.txt" else redactor.text(said)
+
+
+README = """\
+A report of nvpm, for a bug report of nv_peer_mem.
+Taken out: {}.
+Kept: models and versions, PCI addresses, addresses within the kernel, options of modules, numbers
+of processes and users, and names of programs that belong to the system.
+Read it before you give it to anybody: no program knows all of your secrets.
+"""
+
+
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
-    """The texts of the archive. One that cannot be had says why: the others are of use without."""
-    redactor, texts = Redactor(machine, versions_of(machine)), {}
-    for name, make in parts(machine):
+    """Returns the texts of the archive. A part that fails says why, because the others are of use
+    without it."""
+    redactor = None if as_it_is else Redactor(machine, versions_of(machine))
+    texts = {}
+    for name, make in parts(machine, redactor):
         if name == "selftest.json" and not selftest:
             continue
         sys.stderr.write(f"nvpm report: {name}\n")
@@ -156,13 +166,9 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
             said = traceback.format_exc()
         # Processes choose their names, and the kernel's log repeats these.
         said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
-        texts[name] = said if as_it_is else redactor.text(said)
-    redacted = "nothing, as asked (--as-it-is)" if as_it_is else redactor.counted()
-    texts["README.txt"] = (
-        "A report of nvpm, for a bug report of nv_peer_mem.\n"
-        f"Taken out: {redacted}.\n"
-        "Read it before you give it to anybody: no program knows what is a secret of yours.\n"
-    )
+        texts[name] = redacted(redactor, name, said)
+    out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
+    texts["README.txt"] = README.format(out)
     return texts
 
 
@@ -170,17 +176,27 @@ def shown(texts: Dict[str, str]) -> List[str]:
     return [f"==== {name} ====\n{said.rstrip()}\n" for name, said in texts.items()]
 
 
-def write(texts: Dict[str, str], path: str) -> None:
-    """PATH is there with everything in it, for its owner alone, or not at all. A file that is there
-    is not overwritten."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+class Archive:
+    """A file for its owner only, which gets the whole archive or does not stay. A file that exists
+    is not overwritten. The file is made first, because collecting the texts takes minutes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
+        if kind:
+            os.unlink(self.path)
+
+    def write(self, texts: Dict[str, str]) -> None:
+        with open(self.descriptor, "wb") as file, tarfile.open(
+            fileobj=file, mode="w:gz"
+        ) as archive:
             for name, said in texts.items():
                 data = said.encode("utf-8", "surrogateescape")
                 entry = tarfile.TarInfo(f"{DIRECTORY}/{name}")
                 entry.size, entry.mtime = len(data), int(time.time())
                 archive.addfile(entry, io.BytesIO(data))
-    except BaseException:
-        os.unlink(path)
-        raise

@@ -5,6 +5,7 @@ for some of them while a machine boots."""
 import argparse
 import os
 import sys
+from functools import partial
 from typing import Callable, Dict, Iterable, List
 
 from . import VERSION, programs
@@ -179,22 +180,24 @@ def report(machine: Machine, words: List[str]) -> int:
         "Collects what a bug report needs: status, versions, configuration, the kernel's lines "
         "about these devices, registrations, a selftest. Without --write it prints all of it, and "
         "nothing is kept.",
-        "Names of hosts and users, serial numbers, network addresses and UUIDs are taken out. "
+        "Names of hosts, users and jobs, serial numbers, network addresses and UUIDs are taken "
+        "out. Models, versions, PCI addresses, addresses within the kernel, and names of programs "
+        "that belong to the system stay. "
         "Exit codes: 0 it was printed or written, 1 the file cannot be written, 2 wrong options.",
     )
-    parser.add_argument(
-        "--write", metavar="FILE", help="an archive, FILE, that is not there yet (.tar.gz)"
-    )
+    parser.add_argument("--write", metavar="FILE", help="a new archive, FILE (.tar.gz)")
     parser.add_argument("--as-it-is", action="store_true", help="take nothing out")
     parser.add_argument("--no-selftest", action="store_true", help="do not run nvpm selftest")
     options = parser.read(machine, words)
-    texts = bugreport.collected(machine, options.as_it_is, not options.no_selftest)
+    collect = partial(bugreport.collected, machine, options.as_it_is, not options.no_selftest)
     if not options.write:
-        say(bugreport.shown(texts))
+        say(bugreport.shown(collect()))
         sys.stderr.write(SHOWN)
         return 0
     try:
-        bugreport.write(texts, options.write)
+        with bugreport.Archive(options.write) as archive:
+            texts = collect()
+            archive.write(texts)
     except OSError as error:
         sys.stderr.write(f"nvpm report: {options.write} cannot be written: {error.strerror}\n")
         return 1

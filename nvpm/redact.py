@@ -1,50 +1,117 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Takes names and numbers that identify somebody out of a text.
+"""Takes names and numbers that identify people, hosts, jobs and cards out of a text.
 
-Each becomes a word with a number, the same for the same, so that one can still see what belongs
-together: address-2 is address-2 wherever it stands. PCI addresses stay: all machines have the same.
+Each becomes a word with a number, and the same name always becomes the same word, so that a reader
+still sees what belongs together: address-2 is address-2 everywhere. PCI addresses stay, because all
+machines have the same; and so do kernel addresses, model names, versions, and the names of programs
+that belong to the system.
 """
 
-import os
-import pwd
+import json
 import re
 from functools import partial
-from typing import Dict, Iterable, List, Match, NamedTuple, Pattern, Set
+from typing import Dict, Iterable, Match, NamedTuple, Pattern
 
+from .fact import Fact
 from .machine import Machine
+from .names import hosts, people
 
-FIRST_PERSON, NOBODY = 1000, 65534
-
-# What stands before the part that is taken out, where that has a name.
-BEFORE, WHAT = "before", "what"
+# Groups of a pattern: the text before the part that is taken out, that part, and a text that only
+# looks like such a part and stays.
+BEFORE, WHAT, KEPT = "before", "what", "kept"
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 IPV4 = rf"(?<![\w.-]){OCTET}(?:\.{OCTET}){{3}}(?!\w|[.-]\d)"
-GUID = r"\b[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b|\b0x[0-9a-f]{16}\b|\b[0-9a-f]{32}\b"
-# Of Ethernet 6, of a GUID 8, of IP over InfiniBand 20 bytes.
+# A register in the report of a crash may hold any number; and the number of a report is random.
+REGISTER = (
+    rf"(?P<{KEPT}>\b(?:(?:orig_)?r[a-z]{{2}}|r\d{{1,2}}|cr\d|dr\d|(?:knl)?[fg]s|x\d{{1,2}}|sp|pc|lr)"
+    r" ?: ?(?:[0-9a-f]{4}:)?[0-9a-f]{16}\b|end trace [0-9a-f]{16})"
+)
+# Addresses in the kernel, poison of freed memory and of lists, and small numbers.
+KERNEL_VALUE = r"(?:f{3}[0-9a-f]|dead|0000|6b6b|5a5a|a5a5|bbbb|cccc)"
+GUID = (
+    rf"\b[0-9a-f]{{4}}(?::[0-9a-f]{{4}}){{3}}\b"
+    rf"|\b0x(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b|\b(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b"
+    r"|\b[0-9a-f]{32}\b"
+)
+# Ethernet has 6 bytes, a GUID has 8, IP over InfiniBand has 20.
 MAC = r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}\b"
-# Eight groups, or some around the two colons that stand for zeros; with one of the older kind.
+# Eight groups, or fewer around the two colons that stand for zeros; with an IPv4 address.
 MAPPED = rf"(?<![\w:.])::(?:ffff:)?{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"
 IPV6 = (
     r"(?<![\w:.])(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
     r"|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6}|(?:[0-9a-f]{1,4}:){2,7}:"
     r"|::(?:[0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4})(?![\w:])"
 )
+# Network interfaces and RDMA devices that are named by their address.
+NAMED_BY_ADDRESS = (
+    rf"(?P<{BEFORE}>(?<![a-z0-9])(?:enx|wlx|wwx|ibx|rocex|iwx|opax))"
+    rf"(?P<{WHAT}>[0-9a-f]{{12}}(?:[0-9a-f]{{4}})?)(?![0-9a-f])"
+)
 UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-SERIAL = rf"(?P<{BEFORE}>\b(?:serial ?(?:number|no\.?)?|s/n) ?[:=] ?)(?P<{WHAT}>\S+)"
+SERIAL = (
+    rf"(?P<{BEFORE}>\b(?:serial[ _]?(?:number|num\b|no\b\.?)?|s/n|sn)\"? ?[:=] ?\"?|\bs/n )"
+    rf"(?P<{WHAT}>(?=[\w./-]*\d)[\w./-]+)"
+)
 SECRET = (
     rf"(?P<{BEFORE}>(?:password|passwd|passphrase|secret|token|api_?key) ?[:=] ?)(?P<{WHAT}>\S+)"
 )
 CREDENTIALS = rf"(?P<{BEFORE}>://)(?P<{WHAT}>[^\s/@]+)(?=@)"
-MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+# The part after @ may be a host without a domain. Nodes of a device tree are parts of a path.
+MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
-
-
-# Names that say nothing of anybody: of this machine, and of the users that come with systems.
-COMMON = (
-    *("localhost", "admin", "user", "ubuntu", "debian", "rocky", "centos", "fedora", "opc"),
-    *("ec2-user", "azureuser", "vagrant", "nvidia"),
+# Names of storage targets have those of hosts in them.
+TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
+PUBLIC = r"(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
+# Other names with dots are files and functions.
+SUFFIX = (
+    r"(?:conf|ko|so|xz|zst|gz|py|sh|service|socket|target|rules|json|txt|log|md|cold|part|isra"
+    r"|constprop|llvm|cfi|deb|rpm|noarch|elf)"
 )
+TOP_LEVEL = r"(?:com|org|net|edu|gov|mil|local|lan|internal|intra|corp|home|example|test|invalid)"
+FQDN = (
+    rf"(?P<{KEPT}>{PUBLIC})|(?<![\w.-])(?:[a-z0-9][a-z0-9-]*\.)"
+    rf"(?:(?:[a-z0-9][a-z0-9-]*\.)+(?!{SUFFIX}\b)[a-z]{{2,}}|{TOP_LEVEL})(?![\w-])"
+)
+
+# The places in the kernel's log at which a process is named; 15 characters at most, blanks also.
+NAME = rf"(?P<{WHAT}>[^\n]{{1,15}}?)"
+JOBS = (
+    rf"(?P<{BEFORE}>\bname=)(?P<{WHAT}>[^,\n]{{1,15}})",
+    rf"(?P<{BEFORE}>\bComm: ){NAME}(?= Not tainted| Tainted| Kdump|$)",
+    rf"(?P<{BEFORE}>stuck for [^\n]*\[){NAME}(?=:\d+\])",
+    rf"(?P<{BEFORE}>\btask ){NAME}(?=:\d+ blocked for)",
+    rf"(?P<{BEFORE}>\btask:){NAME}(?= *state:)",
+    rf"(?P<{BEFORE}>\bby task |while atomic: ){NAME}(?=/\d+)",
+    rf"(?P<{BEFORE}>\bin process ){NAME}(?=  |$)",
+    rf"(?P<{BEFORE}>\bprocess \d+ \(){NAME}(?=\))",
+    rf"(?P<{BEFORE}>\bProcess ){NAME}(?= \(pid: )",
+    rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?P<{WHAT}>[^\s\[\]:]{{1,15}})"
+    r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
+)
+# Threads of the kernel, and programs of the system, which say nothing of anybody's work.
+OF_THE_SYSTEM = re.compile(
+    r"<|kworker|ksoftirqd|migration|swapper|rcu|irq|khungtaskd|kswapd|kthreadd|watchdog|kcompactd"
+    r"|khugepaged|cpuhp|nv_|nvidia|nvpm|UVM|mlx|ib_|rdma|modprobe|insmod|rmmod|depmod|systemd"
+    r"|\(?udev|python|(ba|da)?sh$|apt|dpkg|dnf|rpm|dkms|make$|slurmd|slurmstepd|kubelet|containerd"
+    r"|dockerd|opensm|job-\d"
+)
+
+# Keys of a JSON whose strings are words of nvpm, or names of devices; and of a process's name.
+WORDS = ("id", "section", "name", "verdict", "gpu", "device", "pci", "way", "ways", "client")
+COMMAND, HOST = "command", "host"
+PROCESS = re.compile(r"(.*?)((?:, which has ended,)? has \d+ registrations? of GPU memory.*)")
+
+# The words that stand for names.
+REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|address|host|job)-\d+$")
+
+# A word is a name only outside of PCI addresses and of a list of bytes.
+HOST_WORD = re.compile(
+    r"[0-9a-f]{4,5}:[0-9a-f]{2}(?![0-9a-z])(?::[0-9a-f]{2})?|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+    r"|\[[0-9a-f]{2}(?:-[0-9a-f]{2})?\]|\bCode: [^\n]*|\bx\d+ ?:"
+    rf"|(?P<{WHAT}>[A-Za-z0-9]+(?:[.-]+[A-Za-z0-9]+)*)"
+)
+USER_WORD = re.compile(rf"(?P<{WHAT}>[\w-]+(?:\.[\w-]+)*)")
 
 
 class Rule(NamedTuple):
@@ -59,65 +126,119 @@ def rule(word: str, pattern: str) -> Rule:
 RULES = (
     rule("secret", CREDENTIALS),
     rule("secret", SECRET),
+    rule("target", TARGET),
     rule("user", MAIL),
     rule("uuid", UUID),
     rule("serial", SERIAL),
-    rule("address", f"{MAC}|{GUID}|{MAPPED}|{IPV6}|{IPV4}"),
+    rule("address", NAMED_BY_ADDRESS),
+    rule("address", f"{REGISTER}|{MAC}|{GUID}|{MAPPED}|{IPV6}|{IPV4}"),
     rule("user", HOME),
+    *(Rule("job", re.compile(pattern, re.MULTILINE)) for pattern in JOBS),
 )
+DOMAINS = rule("host", FQDN)
 
 
 class Redactor:
-    """KEPT are texts that look like addresses and are none: versions have four numbers, too."""
+    """KEPT are texts that look like addresses and are none: versions have four numbers also."""
 
     def __init__(self, machine: Machine, kept: Iterable[str] = ()):
         self.known: Dict[str, Dict[str, str]] = {}
         self.kept = set(kept)
-        self.rules: List[Rule] = [*RULES]
-        self.hosts({name.partition(".")[0] for name in (machine.host, os.uname().nodename)})
-        self.users(people())
-
-    def hosts(self, names: Iterable[str]) -> None:
-        """These, with the domain behind them."""
-        for either in alternatives(names):
-            whole = rf"(?<![a-z0-9])(?:{either})(?:\.[a-z0-9-]+)*(?![a-z0-9])"
-            self.rules.append(rule("host", whole))
-
-    def users(self, names: Iterable[str]) -> None:
-        """Letters count: a user's name may be a word."""
-        for either in alternatives(names):
-            whole = rf"(?<![\w-])(?:{either})(?![\w-])"
-            self.rules.append(Rule("user", re.compile(whole)))
+        self.hosts, self.users = hosts(machine), people(machine)
 
     def text(self, text: str) -> str:
-        for word, pattern in self.rules:
+        """Redacts a free text."""
+        text = self.patterns(text)
+        text = HOST_WORD.sub(self.host_word, text)
+        text = USER_WORD.sub(self.user_word, text)
+        return DOMAINS.pattern.sub(partial(self.instead, DOMAINS.word), text)
+
+    def patterns(self, text: str) -> str:
+        """Redacts by form only: for text in which any word may be one of nvpm's own."""
+        for word, pattern in RULES:
             text = pattern.sub(partial(self.instead, word), text)
         return text
+
+    def json(self, text: str) -> str:
+        """Redacts the values in a JSON. Keys, and words of nvpm, stay as they are."""
+        try:
+            return json.dumps(self.value("", json.loads(text)), indent=1, ensure_ascii=False) + "\n"
+        except ValueError:
+            return self.text(text)
+
+    def value(self, key: str, value: object) -> object:
+        if isinstance(value, dict):
+            return {name: self.value(name, inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.value(key, inner) for inner in value]
+        if not isinstance(value, str):
+            return value
+        if key == COMMAND:
+            return self.job(value)
+        if key == HOST:
+            return self.replaced("host", value)
+        return self.patterns(value) if key in WORDS else self.text(value)
+
+    def fact(self, fact: Fact) -> Fact:
+        """Redacts value and advice."""
+        process = PROCESS.fullmatch(fact.value)
+        if process and fact.section == "use":
+            return fact._replace(value=self.job(process[1]) + process[2])
+        return fact._replace(value=self.text(fact.value), advice=self.text(fact.advice))
+
+    def job(self, name: str) -> str:
+        return name if OF_THE_SYSTEM.match(name) else self.replaced("job", name)
+
+    def replaced(self, word: str, name: str) -> str:
+        """Returns the word with a number that stands for NAME."""
+        known = self.known.setdefault(word, {})
+        return known.setdefault(name.lower(), f"{word}-{len(known) + 1}")
 
     def instead(self, word: str, found: Match[str]) -> str:
         groups = found.groupdict()
         what = groups.get(WHAT) or found.group()
-        if what in self.kept:
+        if groups.get(KEPT) or what in self.kept or REPLACED.match(what):
             return found.group()
-        known = self.known.setdefault(word, {})
-        name = known.setdefault(what.lower(), f"{word}-{len(known) + 1}")
+        name = self.job(what) if word == "job" else self.replaced(word, what)
         return (groups.get(BEFORE) or "") + name
 
+    def host_word(self, found: Match[str]) -> str:
+        """Replaces a host's name together with the domain after it. The parts of a word between
+        hyphens are looked at also, the longest name first: node-12-ib0 is node-12's, not node's.
+        A name of two letters is
+        a whole word only."""
+        word: str = found[WHAT] or ""
+        start = 0
+        for label in word.split("."):
+            parts = label.split("-")
+            for length in range(len(parts), 0, -1):
+                for at in range(len(parts) - length + 1):
+                    name = "-".join(parts[at : at + length])
+                    fits = len(name) > 2 or name == label or (not at and not name.isalpha())
+                    if fits and self.is_host(name):
+                        before = "".join(f"{part}-" for part in parts[:at])
+                        after = "".join(f"-{part}" for part in parts[at + length :])
+                        return word[:start] + before + self.replaced("host", name) + after
+            start += len(label) + 1
+        return found.group()
+
+    def is_host(self, name: str) -> bool:
+        """A name of letters only may be a word also: then its case counts."""
+        if name in self.hosts:
+            return True
+        return not name.isalpha() and name.lower() in self.hosts
+
+    def user_word(self, found: Match[str]) -> str:
+        """Replaces the name of a user, in which capitals count."""
+        word: str = found[WHAT]
+        if word in self.users:
+            return self.replaced("user", word)
+        parts = word.split(".")
+        return ".".join(
+            self.replaced("user", part) if part in self.users else part for part in parts
+        )
+
     def counted(self) -> str:
-        """What was taken out, for the reader."""
+        """Returns how many names were taken out, for the reader."""
         counts = [f"{len(known)} x {word}" for word, known in sorted(self.known.items())]
         return ", ".join(counts) or "nothing"
-
-
-def alternatives(names: Iterable[str]) -> List[str]:
-    """One pattern, the longest name first; none without names."""
-    wanted = sorted((name for name in names if len(name) > 2 and name not in COMMON), key=len)
-    return ["|".join(map(re.escape, reversed(wanted)))] if wanted else []
-
-
-def people() -> Set[str]:
-    """The names of users who are no part of the system, and of whoever runs this, whom a directory
-    may know and not list."""
-    found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
-    found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
-    return found - {"root", "nobody", ""}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Collects the names of hosts and users that this machine knows, for a report without names."""
+
+import os
+import pwd
+from typing import Iterable, Set
+
+from .machine import Machine
+
+FIRST_PERSON, NOBODY = 1000, 65534
+
+# Names that identify nobody: names of every machine, names of users that come with systems, names
+# of a machine's purpose, and short words, which stand in every text.
+COMMON = {
+    *("localhost", "localdomain", "localhost4", "localhost6", "broadcasthost", "ip6-localhost"),
+    *("ip6-loopback", "ip6-localnet", "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters"),
+    *("root", "nobody", "admin", "user", "ubuntu", "debian", "rocky", "centos", "fedora", "opc"),
+    *("ec2-user", "azureuser", "vagrant", "nvidia", "linux", "kernel", "host", "machine", "node"),
+    *("server", "vm", "gpu", "nic", "rdma", "login", "head", "compute", "worker", "master", "test"),
+    *("am", "an", "as", "at", "be", "by", "do", "go", "he", "id", "if", "in", "ip", "is", "it"),
+    *("me", "mr", "my", "no", "of", "on", "or", "os", "so", "to", "up", "us", "we", "ib", "ko"),
+}
+
+
+def named(names: Iterable[str]) -> Set[str]:
+    """Returns those of NAMES that identify somebody. A single letter, or a number, stands in every
+    text."""
+    return {
+        name
+        for name in names
+        if len(name) > 1 and not name.isdigit() and name.lower() not in COMMON
+    }
+
+
+def hosts(machine: Machine) -> Set[str]:
+    """Returns the names of this machine and of those in /etc/hosts, without their domains."""
+    lines = (line.partition("#")[0].split()[1:] for line in machine.lines("/etc/hosts"))
+    names = {machine.host, *(name for line in lines for name in line)}
+    labels = {name.partition(".")[0] for name in names}
+    # Case counts for words only, but hosts have one name in any case.
+    return named(labels | {name.lower() for name in labels})
+
+
+def people(machine: Machine) -> Set[str]:
+    """Returns the names of users who are no part of the system, of the one who runs this, and of
+    those with a directory in /home: a directory service knows users and need not list them."""
+    found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
+    found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
+    return named(found | {os.path.basename(home) for home in machine.glob("/home/*")})

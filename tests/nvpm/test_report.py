@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A report keeps what explains a crash, and names no people, hosts, jobs or cards."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from crashes import CRASHES, QUIET
+from machine import Machine
+from tables import Player, called
+
+from nvpm import kernel_log
+from nvpm import machine as subject
+from nvpm.redact import Redactor
+
+HOSTS = "10.0.0.1 n1.corp.example.com n1\n10.0.0.2 node-1\n10.0.0.3 node-12 # node-99\n10.0.0.4 c3"
+
+
+def redactor_of(tmp_path: Path, host: str = "n1", **files: str) -> Redactor:
+    root = tmp_path / "machine"
+    machine = Machine(str(root))
+    machine.put("/proc/sys/kernel/hostname", host)
+    machine.put("/etc/hosts", HOSTS)
+    for home in "jdoe", "jdoe2", "anna.b":
+        machine.put(f"/home/{home}/x", "")
+    for path, text in files.items():
+        machine.put(path, text)
+    return Redactor(subject.Machine(str(root)), ["28.39.1002.5"])
+
+
+# What is redacted, and what becomes of it. The same name has the same number in a line.
+REDACTED = [
+    ("n1 and N1, n1.corp.example.com, n1-ib0, enp1_n1 a-n1", "host-1 and host-1, host-1, host-1-ib0, enp1_host-1 a-n1"),
+    ("n11 xn1 n1x 1n1", "n11 xn1 n1x 1n1"),
+    ("node-12 node-1 node-12-ib0 node-123 node", "host-1 host-2 host-1-ib0 node-123 node"),
+    ("node-99", "node-99"),
+    ("total-vm VM vm", "total-vm VM vm"),
+    ("c3 at 0000:c3:00.0, c3:00.0 -[c3]- [c1-c3] PCI:0000:c3:00", "host-1 at 0000:c3:00.0, c3:00.0 -[c3]- [c1-c3] PCI:0000:c3:00"),
+    ("Code: 48 8b c3 90 n1\nc3", "Code: 48 8b c3 90 n1\nhost-1"),
+    ("rpcrdma: connection to nfs01.corp.example.com:20049", "rpcrdma: connection to host-1:20049"),
+    ("store.lan a.b.site.de", "host-1 host-2"),
+    ("see https://docs.nvidia.com/x, www.kernel.org", "see https://docs.nvidia.com/x, www.kernel.org"),
+    ("nvidia.ko.xz my.module.conf a.isra.cold mlx5.foo.service 5.14.0-503.el9.x86_64", "nvidia.ko.xz my.module.conf a.isra.cold mlx5.foo.service 5.14.0-503.el9.x86_64"),
+    ("Linux (jdoe@buildbox) (x@a-b.example.org) gcc", "Linux (user-1) (user-2) gcc"),
+    ("/soc/pcie@10000000/rp", "/soc/pcie@10000000/rp"),
+    ("jdoe jdoe2 JDoe jdoe-x anna.b anna", "user-1 user-2 JDoe jdoe-x user-3 anna"),
+    ("/home/zoe/a", "/home/user-1/a"),
+    ("id_ext 0002c903000f1366, 0x0002c903000f1366", "id_ext address-1, address-2"),
+    ("0c42:a103:0064:1234 and f0:e1:d2:c3:b4:a5", "address-1 and address-2"),
+    ("enxb8cef6123456 rocex525400c0fe123455 ibx0c42a10300641234: up", "enxaddress-1 rocexaddress-2 ibxaddress-3: up"),
+    ("S/N MT2143X12345 SN: A1234 Serial Number: 0323 sn=12ab", "S/N serial-1 SN: serial-2 Serial Number: serial-3 sn=serial-4"),
+    ('"serial_number": "MT21X", Serial: 8250/16550 no serial here', '"serial_number": "serial-1", Serial: serial-2 no serial here'),
+    ("nqn.2014-08.org.nvmexpress:uuid:n1, iqn.1993-08.org.debian:01:ab", "target-1, target-2"),
+    ("10.1.2.3 28.39.1002.5 ::ffff:10.1.2.3 fe80::1 2001:db8::1", "address-1 28.39.1002.5 address-2 address-3 address-4"),
+    ("12345678-1234-1234-1234-123456789abc", "uuid-1"),
+    ("token=abc https://joe:pw@x.lan/", "token=secret-2 https://secret-1@host-1/"),
+    # Xid, lockups and other lines of the kernel with names of processes.
+    ("NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=secret job, Ch 00000010", "NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=job-1, Ch 00000010"),
+    ("NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch", "NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch"),
+    ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [secretjob:4711]", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [job-1:4711]"),
+    ("INFO: task my job:4711 blocked for more than 120 seconds.", "INFO: task job-1:4711 blocked for more than 120 seconds."),
+    ("task:secretjob       state:D stack:0", "task:job-1       state:D stack:0"),
+    ("CPU: 3 PID: 4711 Comm: my job Tainted: P\nCPU: 3 PID: 1 Comm: my job Kdump: loaded\nCPU: 0 Comm: modprobe Not tainted", "CPU: 3 PID: 4711 Comm: job-1 Tainted: P\nCPU: 3 PID: 1 Comm: job-1 Kdump: loaded\nCPU: 0 Comm: modprobe Not tainted"),
+    ("Read of size 8 at addr ffff88810a2b3c40 by task secretjob/4711", "Read of size 8 at addr ffff88810a2b3c40 by task job-1/4711"),
+    ("BUG: scheduling while atomic: secretjob/4711/0x00000002", "BUG: scheduling while atomic: job-1/4711/0x00000002"),
+    ("BUG: Bad page state in process secretjob  pfn:1", "BUG: Bad page state in process job-1  pfn:1"),
+    ("[ 12.5] secretjob[4711]: segfault at 0\ntraps: secretjob[7] general protection", "[ 12.5] job-1[4711]: segfault at 0\ntraps: job-1[7] general protection"),
+    ("Out of memory: Killed process 4711 (secretjob) total-vm:1kB", "Out of memory: Killed process 4711 (job-1) total-vm:1kB"),
+    ("[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x", "[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x"),
+]  # fmt: skip
+
+# Values in a crash that look like GUIDs and are none.
+KERNEL_VALUES = (
+    "RAX: 1234567890abcdef RBX: dead000000000122 R08: 8b5f3a2c19d7e640 CR2: 00007f12a4b3c000",
+    "FS:  0000000000000000(0000) GS:ffff88903f8c0000(0000) knlGS:0000000000000000",
+    "x29: ffff80008b5f3a20 x28: 9b5f3a2c19d7e640 x3 : 8b5f3a2c19d7e640",
+    "at 0xdead000000000122, 0xffff88810a2b3c40, 0xffffffffc0a81234, 0x00007f12a4b3c000",
+    "6b6b6b6b6b6b6b6b 0x6b6b6b6b6b6b6b6b fffffbfff1234567",
+    "BUG: unable to handle page fault for address: ffffc90012345678",
+)
+
+
+@pytest.mark.parametrize(("text", "expected"), REDACTED, ids=[text[:40] for text, _ in REDACTED])
+def test_redacted(tmp_path: Path, text: str, expected: str) -> None:
+    redactor = redactor_of(tmp_path)
+    assert redactor.text(text) == expected
+    # Once more it is the same text with the same numbers.
+    assert redactor.text(text) == expected and redactor.text(expected) == expected
+
+
+@pytest.mark.parametrize("text", KERNEL_VALUES)
+def test_values_of_the_kernel_stay(tmp_path: Path, text: str) -> None:
+    assert redactor_of(tmp_path).text(text) == text
+
+
+def test_names_in_any_order(tmp_path: Path) -> None:
+    """Names that begin with other names, however they are listed."""
+    for names in ("node", "node-1", "node-12"), ("node-12", "node-1", "node"):
+        redactor = redactor_of(tmp_path)
+        redactor.hosts = set(names) | {"web"}
+        assert redactor.text("node-12 node-1 node web-node-1 node-13") == (
+            "host-1 host-2 host-3 web-host-2 host-3-13"
+        )
+
+
+# ---- the kernel's log ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_whole_crash(name: str, tmp_path: Path) -> None:
+    """Between lines about other devices every line of the crash is kept, and with them the
+    addresses; the name of the job is not."""
+    lines = CRASHES[name].strip("\n").split("\n")
+    ended = "end trace" in lines[-1]
+    after = QUIET if ended else QUIET * kernel_log.CRASH_LINES
+    found = kernel_log.wanted([*QUIET, *lines, *after])
+    assert found[: len(lines)] == lines
+    assert len(found) == (len(lines) if ended else max(kernel_log.CRASH_LINES, len(lines)))
+    text = "\n".join(lines)
+    redacted = redactor_of(tmp_path).text(text)
+    assert "secretjob" in text and "secretjob" not in redacted
+    hexadecimal = re.compile(r"\b(?:0x)?[0-9a-f]{16}\b")
+    assert hexadecimal.findall(redacted) == hexadecimal.findall(text)
+    assert re.sub(r"job-\d+", "secretjob", redacted) == text
+
+
+def test_lines_of_the_log() -> None:
+    lines = [
+        "[1] Kernel command line: nvidia ks=x",
+        "[2] NVRM: loading",
+        "[3] usb 1-1: new",
+        "[4] mlx5_core 0000:04:00.0: firmware",
+        "[5] DMAR: fault",
+    ]
+    assert kernel_log.wanted(lines) == [lines[1], lines[3], lines[4]]
+    # Also within a crash.
+    assert kernel_log.wanted(["WARNING: x", lines[0], lines[2]]) == ["WARNING: x", lines[2]]
+
+
+def test_long_log() -> None:
+    """The first crash and the last lines are what one needs."""
+    lines = [f"NVRM: {number}" for number in range(5000)]
+    found = kernel_log.shortened(lines)
+    assert found[:500] == lines[:500] and found[-1500:] == lines[-1500:]
+    assert found[500] == "(3000 lines are left out here)" and len(found) == 2001
+    assert kernel_log.shortened(lines[:2000]) == lines[:2000]
+
+
+# ---- the whole report ----------------------------------------------------------------
+
+
+BUSY = {
+    "/etc/hosts": HOSTS,
+    "/home/alice/x": "",
+    "/proc/version": "Linux version 6.1 (jdoe@buildbox) (gcc 12.2.0)",
+    "/etc/modprobe.d/site.conf": "# tuned by jdoe@corp, alice: ticket 4\n"
+    "options nvidia NVreg_X=1 # alice likes it",
+    "/sys/module/nv_peer_mem/statistics/regions": "1",
+    "/proc/driver/nv_peer_mem/regions": "42 5 5 0x7f0000000000 65536 nv_mem mapped - secretjob\n"
+    "43 5 5 0x7f0000000000 65536 nv_mem mapped - python3",
+    "/sys/class/infiniband/enxb8cef6123456/parent": "enxb8cef6123456",
+}
+LOG = "[1] rpcrdma: to nfs01.corp.example.com from c3\n" + CRASHES["warning"]
+
+
+def report_of(tmp_path: Path, host: str, *options: str) -> dict[str, str]:
+    player = Player(tmp_path)
+    root = Path(player.environment["NVPM_SYSROOT"])
+    machine = Machine(str(root))
+    machine.put("/proc/sys/kernel/hostname", host)
+    for path, text in BUSY.items():
+        machine.put(path, text)
+    (tmp_path / "log").write_text(LOG)
+    dmesg = tmp_path / "bin/journalctl"
+    dmesg.write_text(f'#!/bin/sh\necho "$@" | grep -q -- --no-hostname && cat {tmp_path}/log\n')
+    dmesg.chmod(0o755)
+    found = subject.Machine(str(root))
+    said, code = called(found, player.environment, "report", "--no-selftest", *options)
+    assert code == 0, said
+    parts = re.split(r"^==== (\S+) ====\n", said[said.index("==== ") :], flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_nothing_leaks(tmp_path: Path) -> None:
+    said = report_of(tmp_path, "n1.corp.example.com")
+    text = "\n".join(said.values())
+    for secret in (
+        *("n1.corp", "nfs01", "example.com", "jdoe", "alice", "buildbox", "secretjob", "ticket"),
+        "b8cef6123456",
+    ):
+        assert secret not in text, secret
+    assert not re.search(r"\bn1\b|\bc3\b", text)
+    assert json.loads(said["status.json"])["host"] == "host-1"
+    regions = json.loads(said["regions.json"])
+    assert [one["command"] for one in regions["processes"]] == ["job-1", "python3"]
+    assert "options nvidia NVreg_X=1\n" in said["files.txt"]
+    assert (
+        "process 42               job-1, which has ended, has 1 registration" in said["status.txt"]
+    )
+    assert "---[ end trace" in said["kernel.log"] and "RIP: 0010:" in said["kernel.log"]
+    assert "from host-" in said["kernel.log"] and "Comm: job-1 Tainted" in said["kernel.log"]
+    assert re.search(r"^Taken out: \d+ x address, \d+ x host, 1 x job,", said["README.txt"], re.M)
+    assert "\nKept: " in said["README.txt"]
+
+
+@pytest.mark.parametrize(
+    "host", ["gpu", "node", "GPU", "state", "link", "distance", "a", "nearest"]
+)
+def test_host_that_is_called_like_a_word(tmp_path: Path, host: str) -> None:
+    """Names of nvpm's own, keys and identifiers are those of any other machine."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    named, other = (
+        report_of(tmp_path / way, name) for way, name in (("one", host), ("two", "zz9"))
+    )
+    objects = [json.loads(said["status.json"]) for said in (named, other)]
+    assert objects[0]["host"] == objects[1]["host"] == "host-1"
+    for key in ("id", "section", "name", "verdict"):
+        assert [f[key] for f in objects[0]["facts"]] == [f[key] for f in objects[1]["facts"]]
+    assert objects[0]["ways"] == objects[1]["ways"]
+    if host not in ("state", "link"):
+        assert named["status.txt"] == other["status.txt"]
+    headings = [
+        [line for line in said["status.txt"].split("\n") if line[:1].isalpha()]
+        for said in (named, other)
+    ]
+    assert headings[0] == headings[1]
+
+
+def test_as_it_is(tmp_path: Path) -> None:
+    said = report_of(tmp_path, "n1.corp.example.com", "--as-it-is")
+    assert json.loads(said["status.json"])["host"] == "n1.corp.example.com"
+    assert "secretjob" in said["regions.json"] and "(jdoe@buildbox)" in said["files.txt"]
+    assert "Taken out: nothing, as asked" in said["README.txt"]
