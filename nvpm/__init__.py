@@ -1,5 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """nvpm: inspects and tests GPUDirect RDMA, with nv_peer_mem and without."""
 
-# That of dkms.conf, as the check `version` sees to: nvpm also runs where there is no such file.
+# The version of dkms.conf, repeated here because nvpm also runs without that file; the check
+# `version` compares both.
 VERSION = "2.0.0"
+
+# The commit: git archive puts it in the place of the words between the dollar signs (see
+# .gitattributes). All packages and files of a release are made from such an archive.
+COMMIT = "$Format:%H$"
+
+
+def release() -> str:
+    """Returns the version with the commit, by which one tells builds of one version apart. A
+    checkout has no commit here, and may have changes that no commit has."""
+    source = "a checkout" if COMMIT.startswith("$") else f"commit {COMMIT[:12]}"
+    return f"nvpm {VERSION} ({source})"

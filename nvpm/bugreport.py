@@ -11,7 +11,7 @@ import time
 import traceback
 from typing import Callable, Dict, List, Optional, Tuple
 
-from . import printers, programs, regions, text
+from . import printers, programs, regions, release, text
 from .kernel_log import kernel_log
 from .machine import Machine, clean, decoded, modinfo, program
 from .pci import nics
@@ -57,7 +57,7 @@ OPTIONS = re.compile(r"nvidia|nv_peer_mem|mlx|ib_|rdma", re.IGNORECASE)
 
 
 def versions(machine: Machine) -> str:
-    said = []
+    said = ["# this program", release(), ""]
     for command in PROGRAMS:
         ended = machine.ended(*command)
         lines = decoded(ended.output).strip("\n").split("\n")
@@ -143,7 +143,7 @@ def redacted(redactor: Optional[Redactor], name: str, said: str) -> str:
 
 
 README = """\
-A report of nvpm, for a bug report of nv_peer_mem.
+A report of {}, for a bug report of nv_peer_mem.
 Taken out: {}.
 Kept: models and versions, PCI addresses, addresses within the kernel, options of modules, numbers
 of processes and users, and names of programs that belong to the system.
@@ -168,7 +168,7 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
         said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
         texts[name] = redacted(redactor, name, said)
     out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
-    texts["README.txt"] = README.format(out)
+    texts["README.txt"] = README.format(release(), out)
     return texts
 
 

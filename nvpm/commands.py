@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from typing import Callable, Dict, Iterable, List
 
-from . import VERSION, programs
+from . import programs, release
 from .machine import MODULE, Machine
 from .options import Parser
 
@@ -209,7 +209,7 @@ def usage(_machine: Machine, _words: List[str]) -> int:
 
 
 def version(_machine: Machine, _words: List[str]) -> int:
-    return say([f"nvpm {VERSION}"])
+    return say([release()])
 
 
 def first_screen(machine: Machine) -> int:
@@ -285,6 +285,8 @@ COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
     "-h": usage,
     "--help": usage,
     "--version": version,
+    "-V": version,
+    "version": version,
     "explain": explain,
     "holders": holders,
     "leave": leave,
@@ -295,7 +297,7 @@ def main(machine: Machine, words: List[str]) -> int:
     if not words:
         return first_screen(machine)
     name, *rest = words
-    if name == "help" and rest and rest[0] in COMMANDS:
+    if name == "help" and rest:
         name, rest = rest[0], ["--help"]
     if name in COMMANDS:
         return COMMANDS[name](machine, rest)

@@ -66,8 +66,8 @@ MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "src")]
 
 # What a release is made of. Tests are in it, but make no difference here.
 BESIDE_MODULE = (
-    "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore init.d nvpm nvpm.sh "
-    "completions docs debian rpm preload"
+    "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore .gitattributes init.d "
+    "nvpm nvpm.sh completions docs debian rpm preload"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 

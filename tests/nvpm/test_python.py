@@ -21,3 +21,11 @@ def test_python_3_6(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     ast.parse(text, feature_version=(3, 6))
     assert not LATER.findall(text)
+
+
+def test_commit_of_archives() -> None:
+    """git archive writes the commit where nvpm reads it."""
+    attributes = (TOP / ".gitattributes").read_text(encoding="utf-8").split("\n")
+    assert "nvpm/__init__.py export-subst" in attributes
+    start = (TOP / "nvpm/__init__.py").read_text(encoding="utf-8")
+    assert re.findall("[$]Format:[^$]*[$]", start) == ["$Format:%H$"]

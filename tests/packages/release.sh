@@ -96,7 +96,10 @@ in_pod() {
 		env -i PATH=/usr/bin:/bin "$@"' in_pod python3 "$pyz" "$@"
 }
 check "nvpm is one file" saying in_pod --version
-check "of this version" [ "$(in_pod --version)" = "nvpm $version" ]
+commit=$(sed -n 's/^commit *//p' "$made_with" | head -c 12)
+check "of this version and commit" [ "$(in_pod --version)" = "nvpm $version (commit $commit)" ]
+check "and so is that of the packages" [ "$(tar xzOf "$tarball" "nvidia-peer-memory-$version/nvpm/__init__.py" |
+	grep -c "^COMMIT = \"$commit[0-9a-f]*\"$")" = 1 ]
 check "and Python 3.6 can read it, which knows no comments" [ "$(tail -c 2 "$pyz" | od -An -tx1)" = " 00 00" ]
 check "it says what is missing" grep -q "cannot be registered for RDMA here: there is no NVIDIA GPU" <(in_pod)
 check "and what needs attention" grep -q '^  !!  GPUs, number: 0' <(in_pod status)
