@@ -10,7 +10,7 @@ from .explain import INSTALL_CORE, Advice
 from .fact import Fact, Facts, bad, good, none, warn
 from .kernel_symbols import peer_memory_in
 from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
-from .pci import nics
+from .pci import gpus, nics
 
 PERSISTENT = "persistent: memory is pinned until it is deregistered"
 REVOCABLE = "revocable: a registration ends when its memory is freed"
@@ -38,7 +38,7 @@ def peer_memory(machine: Machine, ofed: str) -> Fact:
         return good("RDMA core", "peer memory", f"yes, in {where}" + (ofed and f", {ofed}"))
     if machine.loaded("ib_core"):
         value = "no: the one that is loaded does not have it"
-        if not nics(machine):
+        if not nics(machine) or not gpus(machine):
             return none("RDMA core", "peer memory", value)
         if ways.dma_buf_serves(machine):
             value = f"{value}; dma-buf serves, but not programs that register a pointer"

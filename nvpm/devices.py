@@ -88,7 +88,8 @@ def facts(machine: Machine) -> Facts:
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
-        yield bad("RDMA devices", "number", 0, FIND_NIC)
+        # Without a GPU there is nothing for an RDMA device to reach.
+        yield (bad if gpus(machine) else none)("RDMA devices", "number", 0, FIND_NIC)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)

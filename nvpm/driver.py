@@ -8,6 +8,7 @@ from . import ways
 from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
 from .fact import Fact, Facts, bad, good, none, warn
 from .machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
+from .pci import gpus
 
 LOADED_ON_BOOT = (
     "/etc/modules-load.d/*.conf",
@@ -89,6 +90,8 @@ def facts(machine: Machine) -> Facts:
 
 
 def not_loaded(machine: Machine) -> Fact:
+    if not gpus(machine):
+        return none("driver", "nvidia", "not loaded; this machine has no NVIDIA GPU")
     if installed(machine):
         value = f"not loaded; version {version(machine)} is installed"
         return warn("driver", "nvidia", value, LOAD)

@@ -24,6 +24,7 @@ from .machine import (
     module_wanted,
     rust,
 )
+from .pci import gpus
 
 GROUNDS = {
     "in-kernel": "in-kernel: with the kernel's own Rust crates",
@@ -54,6 +55,8 @@ SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 NOT_NEEDED = "programs that register GPU memory as dma-buf do without it"
 NO_PEER_MEMORY = "it could not be used with this RDMA core, which has no peer memory"
 PEERMEM_SERVES = "nvidia_peermem serves the same programs"
+NO_GPU = "this machine has no NVIDIA GPU"
+START = f"{SERVICE} start; if that fails, it says why."
 
 # Of a kernel that the module is not for.
 MODULES_OFF = "turned off until the next boot (kernel.modules_disabled)"
@@ -102,16 +105,18 @@ def state(machine: Machine) -> Fact:
             return warn("module", "state", value, f"{SERVICE} restart")
         return good("module", "state", f"loaded, version {version}")
     judge, without = of_absence(machine)
+    missed = judge is bad or (module_wanted(machine) and bool(gpus(machine)))
     if on_disk:
-        advice = f"{SERVICE} start; if that fails, it says why."
+        advice = START if missed else ""
         return judge("module", "state", f"not loaded{without}", advice)
     value = f"not loaded, and not installed for kernel {machine.kernel}{without}"
-    missed = judge is bad or module_wanted(machine)
     return judge("module", "state", value, Advice(machine)["install"] if missed else "")
 
 
 def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
-    """How bad it is that the module is not loaded, and why not, if something else serves."""
+    """Returns the verdict on the module's absence, and the reason, if the absence is no defect."""
+    if not gpus(machine):
+        return none, f"; {NO_GPU}"
     if not module_wanted(machine) and ways.peer_memory_by(machine):
         return none, f"; {PEERMEM_SERVES}"
     if not ways.dma_buf_serves(machine):

@@ -9,7 +9,9 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from . import answer, detection, ways
 from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
-from .machine import module_wanted
+from .lines import lines_of
+from .machine import MODULE, module_wanted
+from .pci import gpus
 from .report import Report
 
 # docs/monitoring.md explains the object. Whoever changes that counts this up.
@@ -75,6 +77,15 @@ JUDGED = Figure(
 # The exit codes of Nagios.
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
+
+NO_GPU = Fact(
+    "GPUs",
+    "number",
+    BAD,
+    "this machine has no NVIDIA GPU",
+    "if that is right: nvpm check --ignore gpus/number; if not, look at slot, power and firmware",
+    "gpus/number",
+)
 
 # A label, {} or {NAME: TEXT}, and a number.
 Sample = Tuple[Dict[str, str], Union[int, str]]
@@ -198,18 +209,40 @@ def matches(fact: Fact, pattern: str) -> bool:
     return fact.id == pattern or (pattern.endswith("*") and fact.id.startswith(pattern[:-1]))
 
 
+def marked(facts: List[Fact], verdict: str) -> List[str]:
+    """Returns the facts with this verdict. The same fact about several devices is one item, under
+    the identifier of the first: a monitor cuts long lines."""
+    said = []
+    for line in lines_of(fact for fact in facts if fact.verdict == verdict):
+        names = ", ".join(answer.folded(line.devices)) if len(line.devices) > 1 else ""
+        said.append(f"{line.fact.id}: {line.fact.value}" + (names and f" [{names}]"))
+    return said
+
+
+def no_gpu(report: Report) -> bool:
+    """Whether this is a node without a GPU and without anything that uses one, as login nodes with
+    the packages of all nodes are."""
+    machine = report.machine
+    return not (gpus(machine) or machine.loaded("nvidia") or machine.loaded(MODULE))
+
+
 def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
     """The line and the exit code. IGNORED are the identifiers of facts that are not judged."""
     patterns = [pattern for pattern in ignored if pattern]
     judged = [
         fact for fact in report.facts if not any(matches(fact, pattern) for pattern in patterns)
     ]
-    bad = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == BAD]
-    warn = [f"{fact.id}: {fact.value}" for fact in judged if fact.verdict == WARN]
+    bad, warn = marked(judged, BAD), marked(judged, WARN)
     loaded = [fact for fact in report.facts if fact.id == "module/state" and fact.verdict == GOOD]
     if report.state == "unknown":
         state = report.facts[0]
         code, text = UNKNOWN, f"{state.value}: {state.advice}"
+    elif no_gpu(report):
+        # A GPU that has failed may be missing, so only the administrator can call this good.
+        expected = any(matches(NO_GPU, pattern) for pattern in patterns)
+        code, text = (
+            (OK, NO_GPU.value) if expected else (UNKNOWN, f"{NO_GPU.value}; {NO_GPU.advice}")
+        )
     elif not bad and ways.in_the_way(report.machine) and module_wanted(report.machine):
         code, text = CRITICAL, "; ".join([answer.headline(report.machine), *warn])
     elif bad or warn:

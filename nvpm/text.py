@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a report for people: the answer first, then what needs attention, and all facts for those
-who ask. What is said of several devices is one line with their names; advice that goes for several
-lines is given at the first; distances are a matrix."""
+"""Prints a report for people: the answer first, then the facts that need attention, and all facts
+with --all. Advice that serves several lines is given at the first; distances are a matrix."""
 
-import re
 import textwrap
-from typing import Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Set
 
 from . import answer
 from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
+from .lines import MANY, Line, lines_of, section_of
 from .report import Report
 from .screen import Screen
 from .topology import NODE, PHB, PIX, PXB, SYS
@@ -22,31 +21,15 @@ MEANINGS = {
     SYS: "across NUMA nodes, or nobody says which",
 }
 TITLES = {"distance": "distance of GPU and RDMA device"}
-MANY = re.compile("(GPU|RDMA device) (.*)")
-# Of a list of devices, and of what has no terminal.
+# Width of a list of devices, also without a terminal.
 WIDTH = 90
-# Where the value of a fact begins.
+# The column at which values start.
 VALUE = 31
-# Sections are of everything, or of the devices that somebody has named.
 NOT_FOUND = "there is no GPU and no RDMA device {}. There are: {}"
 
 
-class Line:
-    """A fact, or the same fact about some devices."""
-
-    def __init__(self, section: str, fact: Fact) -> None:
-        self.section, self.fact, self.shown = section, fact, False
-        self.devices: List[str] = []
-
-    def title(self) -> str:
-        """The name; before it that of its device, if it goes for one alone."""
-        return " ".join(
-            [*self.devices, self.fact.name] if len(self.devices) == 1 else [self.fact.name]
-        )
-
-
-def wrapped(indent: str, text: str) -> List[str]:
-    """A list with commas, in lines for a terminal."""
+def wrap_list(indent: str, text: str) -> List[str]:
+    """Breaks a list with commas into lines for a terminal."""
     lines = [""]
     for item in text.split(", "):
         if lines[-1] and len(lines[-1] + item) > WIDTH:
@@ -57,7 +40,7 @@ def wrapped(indent: str, text: str) -> List[str]:
 
 
 def status(report: Report, screen: Screen) -> Iterator[str]:
-    """The answer, and what needs attention."""
+    """Yields the answer, and the facts that need attention."""
     text = Text(report, screen)
     yield from brief(report, screen)
     yield ""
@@ -73,7 +56,7 @@ def everything(report: Report, screen: Screen) -> Iterator[str]:
 
 
 def brief(report: Report, screen: Screen) -> Iterator[str]:
-    """On one screen, whatever is on the node."""
+    """Yields the answer, which fits one screen on every node."""
     width = max(20, min(screen.width or answer.WIDTH, answer.WIDTH))
     first, *rest = answer.lines(report, width)
     yield screen.bold(first)
@@ -81,11 +64,11 @@ def brief(report: Report, screen: Screen) -> Iterator[str]:
 
 
 class Unknown(Exception):
-    """A device that is not there."""
+    """The machine has no such device."""
 
 
 def of_devices(report: Report, screen: Screen, wanted: List[str]) -> Iterator[str]:
-    """What is said of these, which are named as this machine names them, or by a GPU's number."""
+    """Yields the facts about the WANTED devices: names of this machine, or numbers of GPUs."""
     numbers = {str(number): name for name, number in answer.gpu_numbers(report.machine).items()}
     there = {many[2] for many in map(MANY.match, (fact.section for fact in report.facts)) if many}
     names = {numbers.get(name, name.lower() if ":" in name else name) for name in wanted}
@@ -104,40 +87,33 @@ def is_about(fact: Fact, names: Set[str]) -> bool:
     return fact.section == "distance" and (gpu in names or other in names or other == "nearest")
 
 
+def is_cell(fact: Fact) -> bool:
+    """Whether the fact is a distance of two devices, which the matrix shows."""
+    return fact.section == "distance" and not fact.name.endswith(" nearest")
+
+
 class Text:
     def __init__(self, report: Report, screen: Optional[Screen] = None) -> None:
         self.state = report.state
         self.screen = screen or Screen()
         # Sections in their order, with the devices of those that are about devices.
         self.sections: Dict[str, List[str]] = {}
-        self.all: List[Line] = []
         # Rows and columns of the matrix.
         self.distances: Dict[str, Dict[str, str]] = {}
         self.advised: Set[str] = set()
-        same: Dict[Tuple[str, ...], Line] = {}
         for fact in report.facts:
-            self.add(fact, same)
+            self.note(fact)
+        self.all = lines_of(fact for fact in report.facts if not is_cell(fact))
 
-    def add(self, fact: Fact, same: Dict[Tuple[str, ...], Line]) -> None:
-        # Sections that have the name of a device are parts of one section.
-        many = MANY.match(fact.section)
-        section = f"{many[1]}s" if many else fact.section
+    def note(self, fact: Fact) -> None:
+        """Notes the section and the device of a fact, or its place in the matrix."""
+        section, device = section_of(fact)
         devices = self.sections.setdefault(section, [])
-        if section == "distance" and not fact.name.endswith(" nearest"):
+        if device and device not in devices:
+            devices.append(device)
+        if is_cell(fact):
             row, _, column = fact.name.partition(" ")
             self.distances.setdefault(row, {})[column] = fact.value
-            return
-        if not many:
-            self.all.append(Line(section, fact))
-            return
-        # A device says a thing once: the same fact again is another device's.
-        key = (section, fact.name, fact.verdict, fact.value, fact.advice)
-        if key not in same:
-            same[key] = Line(section, fact)
-            self.all.append(same[key])
-        same[key].devices.append(many[2])
-        if many[2] not in devices:
-            devices.append(many[2])
 
     def headline(self) -> str:
         count = len(to_do(line.fact for line in self.all))
@@ -152,7 +128,8 @@ class Text:
         return self.screen.marked(verdict, f"{MARKS[verdict]:>2}")
 
     def attention(self) -> Iterator[str]:
-        """What does not work, then what could do better, with the sections that they are in."""
+        """Yields the lines that do not work, then those that could do better, each with its
+        section."""
         for verdict in (BAD, WARN):
             for line in self.all:
                 if line.fact.verdict == verdict:
@@ -165,7 +142,7 @@ class Text:
                     yield from self.advice(line)
 
     def wrapped(self, before: str, value: str, indent: int) -> Iterator[str]:
-        """VALUE behind BEFORE, which may have colours: on a terminal in lines as wide as that."""
+        """Yields VALUE after BEFORE, which may have colours; on a terminal in lines that fit."""
         if not self.screen.width:
             yield before + value
             return
@@ -184,14 +161,15 @@ class Text:
             yield ""
             yield self.screen.bold(TITLES.get(section, section))
             if devices:
-                yield from wrapped("      ", ", ".join(devices))
+                yield from wrap_list("      ", ", ".join(devices))
             if section == "distance":
                 yield from self.matrix()
             else:
                 yield from self.section(section, len(devices))
 
     def section(self, name: str, devices: int) -> Iterator[str]:
-        """Lines of one name come together, whichever device was first."""
+        """Yields the lines of a section. Lines with the same name come together, whichever device
+        was first."""
         here = [line for line in self.all if line.section == name]
         for first in here:
             for line in here if first.devices else [first]:
@@ -199,18 +177,18 @@ class Text:
                     yield from self.line(line, len(line.devices) < devices)
 
     def line(self, line: Line, some: bool) -> Iterator[str]:
-        """SOME: it does not go for all devices of its section."""
+        """Yields a line. SOME: the line does not concern all devices of its section."""
         line.shown = True
         fact = line.fact
         only = f" [{line.devices[0]}]" if some and len(line.devices) == 1 else ""
         mark = self.mark(fact.verdict)
         yield from self.wrapped(f"  {mark}  {fact.name:<24} ", f"{fact.value}{only}", VALUE)
         if some and not only:
-            yield from wrapped("        of ", ", ".join(line.devices))
+            yield from wrap_list("        of ", ", ".join(line.devices))
         yield from self.advice(line)
 
     def advice(self, line: Line) -> Iterator[str]:
-        """What to do, and for which other lines too; once."""
+        """Yields advice at the first line that has it, with the names of the other lines."""
         advice = line.fact.advice
         if not advice or advice in self.advised:
             return
@@ -219,7 +197,7 @@ class Text:
         others = [one for one in self.all if one is not line and one.fact.advice == advice]
         if others:
             names = ", ".join(one.title() for one in others)
-            yield from wrapped("           ", f"the same for: {names}")
+            yield from wrap_list("           ", f"the same for: {names}")
 
     def matrix(self) -> Iterator[str]:
         columns = list(dict.fromkeys(column for row in self.distances.values() for column in row))
