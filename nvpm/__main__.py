@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import NoReturn, Optional
 
-# Of the commands for which 1 means something else.
+# Exit codes for "unknown", where 1 has another meaning.
 NOBODY_KNOWS = {"check": 3, "status": 4}
 
 NO_PYTHON = "nvpm: this needs all of Python 3 ({}): install the package python3.\n"
@@ -47,7 +47,7 @@ def run() -> int:
         if not is_of_python(error.name or ""):
             raise
         sys.stderr.write(NO_PYTHON.format(error))
-        return 3
+        return NOBODY_KNOWS.get("".join(sys.argv[1:2]), 3)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 

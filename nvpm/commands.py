@@ -37,6 +37,9 @@ def say(lines: Iterable[str]) -> int:
     return 0
 
 
+FORMS = ("brief", "all", "json", "prometheus")
+
+
 def status(machine: Machine, words: List[str]) -> int:
     from . import printers, screen, text
     from . import report as reports
@@ -65,6 +68,9 @@ def status(machine: Machine, words: List[str]) -> int:
         help="metrics for the node exporter's textfile collector",
     )
     options = parser.read(machine, words)
+    form = next((form for form in FORMS if getattr(options, form)), "")
+    if form and options.device:
+        parser.error(f"--{form} is about the whole machine: name no DEVICE with it")
     found = reports.report(machine)
     if options.prometheus:
         return say(printers.as_metrics(found))
