@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The completion, in a bash at a terminal: what stands on the line after the key was pressed."""
+
+import os
+import pty
+import select
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from installed import SERVICE
+
+# The line as typed, and as bash completes it, up to the mark that is typed after the key.
+LINES = [
+    ("nvpm st", "nvpm status "),
+    ("nvpm v", "nvpm version "),
+    ("nvpm help st", "nvpm help status "),
+    ("nvpm help ver", "nvpm help version "),
+    ("nvpm status --p", "nvpm status --prometheus "),
+    ("nvpm check --ig", "nvpm check --ignore "),
+    ("nvpm check --ignore stat", "nvpm check --ignore stat"),
+    ("nvpm report --w", "nvpm report --write "),
+    ("nvpm report --write resu", "nvpm report --write results/"),
+    ("nvpm report --write results/on", "nvpm report --write results/one.gz "),
+    ("nvpm report --write two", r"nvpm report --write two\ words.gz "),
+    ("nvpm run --l", "nvpm run --library "),
+    ("nvpm run --d", "nvpm run --debug "),
+    ("nvpm run --library resu", "nvpm run --library results/"),
+    ("nvpm run --library a progra", "nvpm run --library a program_of_ours "),
+    ("nvpm run progra", "nvpm run program_of_ours "),
+    ("nvpm run --debug progra", "nvpm run --debug program_of_ours "),
+    ("nvpm run program_of_ours resu", "nvpm run program_of_ours results/"),
+    ("nvpm run program_of_ours --l", "nvpm run program_of_ours --l"),
+    ("nvpm selftest --see", "nvpm selftest --seed "),
+]
+
+
+PROMPT = b"go> "
+START = """\
+stty cols 500
+bind 'set bell-style none'
+bind 'set enable-bracketed-paste off'
+. {}/completions/nvpm
+PS1='go> '
+"""
+
+
+def completed(line: str, directory: Path) -> str:
+    start = directory / "start"
+    start.write_text(START.format(SERVICE))
+    child, terminal = pty.fork()
+    if not child:
+        os.chdir(directory)
+        environment = {"PATH": f"{directory}/bin:/usr/bin:/bin", "TERM": "dumb"}
+        os.execve("/bin/bash", ["bash", "--noprofile", "--rcfile", str(start), "-i"], environment)
+    try:
+        until(terminal, PROMPT)
+        os.write(terminal, f"{line}\tEND".encode())
+        said = until(terminal, b"END")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(terminal)
+    return said.decode().removesuffix("END")
+
+
+def until(terminal: int, end: bytes) -> bytes:
+    """Returns all that bash writes up to END."""
+    said, deadline = b"", time.monotonic() + 20
+    while not said.endswith(end):
+        assert time.monotonic() < deadline, said
+        if select.select([terminal], [], [], 0.1)[0]:
+            said += os.read(terminal, 65536)
+    return said
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES, ids=[line for line, _ in LINES])
+def test_completed(line: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/program_of_ours").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/program_of_ours").chmod(0o755)
+    for name in ("results/one.gz", "two words.gz"):
+        (tmp_path / name).touch()
+    assert completed(line, tmp_path) == expected
