@@ -4,7 +4,8 @@ prints one word of errno."""
 
 import os
 import re
-from typing import Dict, Tuple, Union
+from functools import partial
+from typing import Callable, Dict, Tuple, Union
 
 from .machine import CALLBACK, MODULE, Machine, modinfo
 
@@ -32,8 +33,8 @@ OTHER_CALLBACK = (
     "loaded before can be loaded."
 )
 
-# {NAME} stands for Advice.NAME, or for what is in BY_INSTALLER. Where the text depends on the
-# module, that of "" is for all others.
+# {NAME} stands for a text of WORDS or BY_INSTALLER. A text that depends on the module is a table,
+# whose entry "" is for all other modules.
 Template = Union[str, Dict[str, str]]
 
 # What modprobe or the kernel has said, and what to do. The first match counts, because kernels say
@@ -160,6 +161,16 @@ BY_INSTALLER = {
     },
 }
 
+INSTALLED = ("updates/dkms", "updates", "extra")
+DKMS_FORCED = (
+    "dkms build --force nvidia-peer-memory/VERSION && "
+    "dkms install --force nvidia-peer-memory/VERSION, with the VERSION that dkms status names"
+)
+CUT = (
+    "Its file is there, {cut_file}, and cannot be read: a full disk may have cut it short. Make "
+    "room (df /var /lib), then build it again: {build}"
+)
+
 # Signatures count for each file: the module, the callback module and the marker.
 SIGN = (
     "Sign the modules with a key that this machine trusts: "
@@ -238,13 +249,14 @@ class Advice:
         self.machine, self.module, self.text, self.kernel = machine, module, text, machine.kernel
 
     def __getitem__(self, name: str) -> str:
-        """For templates. Only what a template names is computed."""
+        """Returns the text for {NAME} in a template. Nothing else is computed."""
         if name in BY_INSTALLER:
-            return self.filled(BY_INSTALLER[name][self.installed_by()])
-        if name in ("version", "filename"):
-            return modinfo(self.machine).get(name, "")
-        value = getattr(self, name)
-        return str(value() if callable(value) else value)
+            by = self.installed_by()
+            # dkms counts a module as installed whose file was cut short by a full disk.
+            if by == "dkms" and self.file_of_no_module():
+                return self.filled(CUT if name == "install" else DKMS_FORCED)
+            return self.filled(BY_INSTALLER[name][by])
+        return WORDS[name](self)
 
     def filled(self, template: Template) -> str:
         if isinstance(template, dict):
@@ -267,8 +279,12 @@ class Advice:
             return "kmod"
         return "make" if "/extra/" in self["filename"] else "dkms"
 
-    def directory(self) -> str:
-        return os.path.dirname(self["filename"])
+    def file_of_no_module(self) -> str:
+        """Returns the module's file for this kernel, if modinfo cannot read that file."""
+        if modinfo(self.machine):
+            return ""
+        files = (f"/lib/modules/{self.kernel}/{place}/nv_peer_mem.ko*" for place in INSTALLED)
+        return next(iter(self.machine.glob(*files)), "")
 
     def to_unlink(self) -> str:
         """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of
@@ -351,3 +367,28 @@ class Advice:
             rejected = Advice(self.machine, self.module, "Key was rejected by service")
             return LOCKED_DOWN + rejected.advice()
         return NO_RIGHT
+
+
+def of_installed(field: str, advice: Advice) -> str:
+    return modinfo(advice.machine).get(field, "")
+
+
+# The names that templates may have in braces.
+WORDS: Dict[str, Callable[[Advice], str]] = {
+    "module": lambda advice: advice.module,
+    "kernel": lambda advice: advice.kernel,
+    "version": partial(of_installed, "version"),
+    "filename": partial(of_installed, "filename"),
+    "directory": lambda advice: os.path.dirname(advice["filename"]),
+    "cut_file": Advice.file_of_no_module,
+    "key": Advice.key,
+    "to_unlink": Advice.to_unlink,
+    "to_enrol": Advice.to_enrol,
+    "build_again": Advice.build_again,
+    "without_gpl": Advice.without_gpl,
+    "forbidden": Advice.forbidden,
+    "disagrees": Advice.disagrees,
+    "callback_lacks": Advice.callback_lacks,
+    "driver_lacks": Advice.driver_lacks,
+    "not_permitted": Advice.not_permitted,
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Each name in braces, in whichever text of explain.py, stands for something; and each such
+name is in a text."""
+
+import string
+from collections.abc import Iterator
+
+from nvpm import core, explain
+
+
+def texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from texts(inner)
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from texts(inner)
+
+
+def names() -> set[str]:
+    """The first of a pair in SAID is a pattern, and not filled in."""
+    values = [value for name, value in vars(explain).items() if name.isupper() and name != "SAID"]
+    filled = [*values, tuple(template for _, template in explain.SAID), core.SET_NEW]
+    return {
+        name
+        for value in filled
+        for text in texts(value)
+        for _, name, _, _ in string.Formatter().parse(text)
+        if name is not None
+    }
+
+
+def test_names_of_templates() -> None:
+    known = set(explain.WORDS) | set(explain.BY_INSTALLER)
+    assert names() == known
