@@ -6,7 +6,7 @@ import os
 import re
 from typing import Dict, Optional
 
-from .fact import Fact, Facts, bad, good, none, warn
+from .fact import Fact, Facts, bad, good, info, warn
 from .machine import Machine, once
 
 DAEMONS = ("slurmd", "kubelet", "containerd")
@@ -54,7 +54,7 @@ def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
     if not limit:
         return None
     if daemon == "kubelet":
-        return none("access", name, f"{limit}; containers have that of their runtime")
+        return info("access", name, f"{limit}; containers have that of their runtime")
     if limit.startswith(("unlimited", "infinity")):
         return good("access", name, limit)
     amount = f"{limit} bytes" if limit.isdigit() else limit

@@ -7,7 +7,7 @@ from typing import Optional
 
 from . import ways
 from .explain import INSTALL_CORE, Advice
-from .fact import Fact, Facts, bad, good, none, warn
+from .fact import Fact, Facts, bad, good, info, warn
 from .kernel_symbols import peer_memory_in
 from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
 from .pci import gpus, nics
@@ -39,12 +39,12 @@ def peer_memory(machine: Machine, ofed: str) -> Fact:
     if machine.loaded("ib_core"):
         value = "no: the one that is loaded does not have it"
         if not nics(machine) or not gpus(machine):
-            return none("RDMA core", "peer memory", value)
+            return info("RDMA core", "peer memory", value)
         if ways.dma_buf_serves(machine):
             value = f"{value}; dma-buf serves, but not programs that register a pointer"
-            return none("RDMA core", "peer memory", value, INSTALL_CORE)
+            return info("RDMA core", "peer memory", value, INSTALL_CORE)
         return bad("RDMA core", "peer memory", value, INSTALL_CORE)
-    return none("RDMA core", "peer memory", f"not loaded yet; {SERVICE} start loads it")
+    return info("RDMA core", "peer memory", f"not loaded yet; {SERVICE} start loads it")
 
 
 def built_for(machine: Machine, ofed: str) -> Optional[Fact]:
@@ -54,7 +54,7 @@ def built_for(machine: Machine, ofed: str) -> Optional[Fact]:
     if not core:
         return None
     if not ofed:
-        return none("RDMA core", "built for", core)
+        return info("RDMA core", "built for", core)
     set_old = machine.text(PARAMETERS + "peerdirect_support") == "1"
     for_old = core.startswith("MLNX_OFED 4.1") or set_old
     is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
@@ -75,7 +75,7 @@ def client_facts(machine: Machine) -> Facts:
             continue
         name, how = f"client {client}", PERSISTENT if mode == ["persistent"] else REVOCABLE
         if not peers:
-            yield none("RDMA core", name, how)
+            yield info("RDMA core", name, how)
         elif machine.exists(f"{PEERS}/{client}"):
             yield good("RDMA core", name, how)
         else:

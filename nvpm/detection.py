@@ -7,7 +7,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from . import ways
 from .conf import configured
-from .fact import Fact, Facts, good, none, warn
+from .fact import Fact, Facts, good, info, warn
 from .kernel_symbols import peer_memory_in
 from .machine import CONF, MODULE, PEERS, SERVICE, Machine, once
 from .pci import nics
@@ -92,7 +92,7 @@ SET_MARKER = (
 
 def facts(machine: Machine) -> Facts:
     if not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF):
-        yield none("detection", "programs", "nothing to detect: there is no way to GPU memory")
+        yield info("detection", "programs", "nothing to detect: there is no way to GPU memory")
         return
     for program in PROGRAMS:
         yield fact(machine, program)
@@ -144,14 +144,14 @@ def fact(machine: Machine, program: Program) -> Fact:
         value = f"by dma-buf {setting(program.name)}".rstrip()
         if ways.peer_memory_by(machine):
             value = f"{value}; of peer memory it sees none: {looks_for}"
-        return none("detection", program.name, value)
+        return info("detection", program.name, value)
     if found:
         return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
     if not ways.peer_memory_by(machine):
-        return none("detection", program.name, "no: it uses peer memory alone")
+        return info("detection", program.name, "no: it uses peer memory alone")
     # What the marker would do is said once.
     advice = "" if looks_for_marker(program) else program.advice
-    return none("detection", program.name, f"no: {looks_for}", advice)
+    return info("detection", program.name, f"no: {looks_for}", advice)
 
 
 def looks_for_marker(program: Program) -> bool:
@@ -185,7 +185,7 @@ def libfabric(machine: Machine) -> Fact:
         value = f"yes: ib_register_peer_memory_client in /proc/kallsyms, device {device}"
         return good("detection", LIBFABRIC, value)
     if ways.there_are(machine, DMA_BUF):
-        return none("detection", LIBFABRIC, "by dma-buf")
+        return info("detection", LIBFABRIC, "by dma-buf")
     if not peer_memory_in(machine):
         value = "no: there is no ib_register_peer_memory_client in /proc/kallsyms"
         return warn("detection", LIBFABRIC, value, f"{SERVICE} start")

@@ -7,7 +7,7 @@ from typing import List, Optional
 
 from . import access, dma_buf, place, topology
 from .driver import flavour
-from .fact import Fact, Facts, bad, good, none, unread, warn
+from .fact import Fact, Facts, bad, good, info, unread, warn
 from .machine import PARAMETERS, Machine
 from .module import kernel_facts
 from .pci import Gpu, Nic, Pci, gpus, nics
@@ -82,14 +82,14 @@ def facts(machine: Machine) -> Facts:
     yield from kernel_facts(machine)
     yield from topology.facts(machine)
     if any(gpu.coherent for gpu in gpus(machine)):
-        yield none("machine", "topology", RDMA_TOPO)
+        yield info("machine", "topology", RDMA_TOPO)
     if not gpus(machine):
         yield bad("GPUs", "number", 0, FIND_GPU)
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
         # Without a GPU there is nothing for an RDMA device to reach.
-        yield (bad if gpus(machine) else none)("RDMA devices", "number", 0, FIND_NIC)
+        yield (bad if gpus(machine) else info)("RDMA devices", "number", 0, FIND_NIC)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
@@ -99,7 +99,7 @@ def facts(machine: Machine) -> Facts:
 def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
     """On a machine with several nodes, programs choose processors and devices by the node."""
     if pci.node >= 0:
-        return none(section, "NUMA node", pci.node)
+        return info(section, "NUMA node", pci.node)
     if topology.several_nodes(machine) and not virtual(machine):
         return warn(section, "NUMA node", "unknown: the firmware does not say", NODE_UNKNOWN)
     return None
@@ -111,7 +111,7 @@ def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
 def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
     yield gpu_driver(machine, gpu, section)
     if gpu.model():
-        yield none(section, "model", gpu.model())
+        yield info(section, "model", gpu.model())
     yield integrated(gpu, section)
     yield numa_node(machine, section, gpu.pci)
     if gpu.coherent:
@@ -119,7 +119,7 @@ def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
     else:
         yield bar1(gpu, section)
     if gpu.instances():
-        yield none(section, "MIG", f"GPU instances: {gpu.instances()}")
+        yield info(section, "MIG", f"GPU instances: {gpu.instances()}")
 
 
 def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
@@ -129,7 +129,7 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
     if name.startswith("vfio"):
         served = any(other.driver == "nvidia" for other in gpus(machine))
         value = f"{name}: it is given to a virtual machine"
-        return (none if served else warn)(
+        return (info if served else warn)(
             section, "driver", value, GIVEN_AWAY.format(name, gpu.name)
         )
     if name:
@@ -180,7 +180,7 @@ def bar1(gpu: Gpu, section: str) -> Optional[Fact]:
         return warn(section, "BAR1", value, LARGE_BAR)
     if largest or size > 256:
         return good(section, "BAR1", now)
-    return none(section, "BAR1", f"{now}, not resizable here: no more can be registered at once")
+    return info(section, "BAR1", f"{now}, not resizable here: no more can be registered at once")
 
 
 def mebibytes(number: int) -> str:
@@ -196,7 +196,7 @@ def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
         yield bad(section, "place", value, "Use an RDMA device on PCI.")
         return
     over = f", software over {nic.software}" if nic.software else ""
-    yield none(section, "place", nic.pci.address + over)
+    yield info(section, "place", nic.pci.address + over)
     yield takes_dma_buf(machine, nic, section)
     yield numa_node(machine, section, nic.pci)
     yield iommu(machine, section, nic.pci)
@@ -208,7 +208,7 @@ def takes_dma_buf(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
     if dma_buf.lacking(machine):
         return None
     yes, why = dma_buf.answers(machine)[nic.name]
-    return none(section, "dma-buf", f"{'yes' if yes else 'no'}: {why}")
+    return info(section, "dma-buf", f"{'yes' if yes else 'no'}: {why}")
 
 
 def iommu(machine: Machine, section: str, pci: Pci) -> Fact:
@@ -238,9 +238,9 @@ def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
     if request < 512 and not virtual(machine):
         yield warn(section, "MaxReadReq", request, LARGE_READS.format(pci.address))
     else:
-        yield none(section, "MaxReadReq", request)
+        yield info(section, "MaxReadReq", request)
     ordering = "on" if control & RELAXED_ORDERING else NO_RELAXED_ORDERING
-    yield none(section, "relaxed ordering", ordering)
+    yield info(section, "relaxed ordering", ordering)
 
 
 def device_control(config: List[int]) -> Optional[int]:
@@ -271,7 +271,7 @@ def port_facts(machine: Machine) -> Facts:
         version = machine.text(f"{nic.directory}/fw_ver")
         board = machine.text(f"{nic.directory}/board_id")
         if version:
-            yield none(section, "firmware", version + (board and f", board {board}"))
+            yield info(section, "firmware", version + (board and f", board {board}"))
 
 
 def port_fact(machine: Machine, section: str, port: str, other: bool) -> Optional[Fact]:

@@ -6,7 +6,7 @@ from typing import Dict, Optional
 
 from . import ways
 from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
-from .fact import Fact, Facts, bad, good, none, warn
+from .fact import Fact, Facts, bad, good, info, warn
 from .machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
 from .pci import gpus
 
@@ -91,7 +91,7 @@ def facts(machine: Machine) -> Facts:
 
 def not_loaded(machine: Machine) -> Fact:
     if not gpus(machine):
-        return none("driver", "nvidia", "not loaded; this machine has no NVIDIA GPU")
+        return info("driver", "nvidia", "not loaded; this machine has no NVIDIA GPU")
     if installed(machine):
         value = f"not loaded; version {version(machine)} is installed"
         return warn("driver", "nvidia", value, LOAD)
@@ -128,14 +128,14 @@ def coherent_mode(machine: Machine) -> Optional[Fact]:
         r"^\s*options\s+nvidia\s.*NVreg_CoherentGPUMemoryMode=driver", options(machine), re.M
     ):
         return None
-    return none("driver", "CDMM", CDMM)
+    return info("driver", "CDMM", CDMM)
 
 
 def static_bar1(machine: Machine) -> Optional[Fact]:
     """Whether all of a GPU's memory is always in its BAR1: then pinning takes no window of it."""
     params = machine.all_text("/proc/driver/nvidia/params")
     found = re.search(r"^RegistryDwords: .*ForceStaticBar1=(0x)?0*1", params, re.MULTILINE)
-    return none("driver", "static BAR1", "asked for (RMForceStaticBar1)") if found else None
+    return info("driver", "static BAR1", "asked for (RMForceStaticBar1)") if found else None
 
 
 def nvidia_peermem(machine: Machine) -> Fact:
@@ -145,7 +145,7 @@ def nvidia_peermem(machine: Machine) -> Fact:
         return good("driver", "nvidia_peermem", value)
     if not module_wanted(machine):
         there = "loaded" if machine.loaded("nvidia_peermem") else "not loaded"
-        return none("driver", "nvidia_peermem", there)
+        return info("driver", "nvidia_peermem", there)
     if machine.loaded("nvidia_peermem"):
         value = "loaded: it serves the same memory, and only one module can"
         return bad("driver", "nvidia_peermem", value, f"{UNLOAD_PEERMEM} && {SERVICE} restart")

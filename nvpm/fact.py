@@ -34,7 +34,7 @@ def judged(verdict: str, section: str, name: str, value: object, advice: str = "
 good = partial(judged, GOOD)
 warn = partial(judged, WARN)
 bad = partial(judged, BAD)
-none = partial(judged, NONE)
+info = partial(judged, NONE)
 unread = partial(judged, UNREAD)
 
 
@@ -45,7 +45,7 @@ def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     hidden = [fact.value for fact in safe if fact.verdict == UNREAD]
     if hidden:
         values = ", ".join(dict.fromkeys(hidden))
-        safe.append(none("report", "not read", values, READ_AS_ROOT))
+        safe.append(info("report", "not read", values, READ_AS_ROOT))
     used: Dict[str, int] = {}
     for fact in safe:
         if fact.verdict == UNREAD:

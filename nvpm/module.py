@@ -10,7 +10,7 @@ from typing import Callable, Optional, Tuple
 from . import ways
 from .conf import REFUSED, configuration, configured
 from .explain import Advice
-from .fact import Fact, Facts, bad, good, none, warn
+from .fact import Fact, Facts, bad, good, info, warn
 from .kernel_symbols import peer_memory_in
 from .machine import (
     CALLBACK,
@@ -76,10 +76,10 @@ def facts(machine: Machine) -> Facts:
     yield installed(machine)
     yield callback(machine)
     if rust(machine) in GROUNDS:
-        yield none("module", "rust", GROUNDS[rust(machine)])
+        yield info("module", "rust", GROUNDS[rust(machine)])
     for file in machine.glob(PARAMETERS + "*"):
         if machine.readable(file):
-            yield none("module", os.path.basename(file), machine.text(file))
+            yield info("module", os.path.basename(file), machine.text(file))
     if module_wanted(machine):
         yield unclear(machine)
         yield on_boot(machine)
@@ -116,17 +116,17 @@ def state(machine: Machine) -> Fact:
 def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
     """Returns the verdict on the module's absence, and the reason, if the absence is no defect."""
     if not gpus(machine):
-        return none, f"; {NO_GPU}"
+        return info, f"; {NO_GPU}"
     if not module_wanted(machine) and ways.peer_memory_by(machine):
-        return none, f"; {PEERMEM_SERVES}"
+        return info, f"; {PEERMEM_SERVES}"
     if not ways.dma_buf_serves(machine):
         if module_wanted(machine) or peer_memory_in(machine) or not machine.loaded("ib_core"):
             return bad, ""
         # Then that is what is wrong, and not that the module is missing.
-        return none, f"; {NO_PEER_MEMORY}"
+        return info, f"; {NO_PEER_MEMORY}"
     # Somebody has installed it, and the RDMA core could use it: then that was for something.
     expected = module_wanted(machine) and peer_memory_in(machine)
-    return warn if expected else none, f"; {NOT_NEEDED}"
+    return warn if expected else info, f"; {NOT_NEEDED}"
 
 
 def installed(machine: Machine) -> Optional[Fact]:
@@ -161,7 +161,7 @@ def unclear(machine: Machine) -> Optional[Fact]:
 def on_boot(machine: Machine) -> Fact:
     wanted = configured(machine, "ONBOOT")
     if wanted == "no":
-        return none("module", "on boot", f"no: ONBOOT=no in {CONF}")
+        return info("module", "on boot", f"no: ONBOOT=no in {CONF}")
     if wanted != "yes":
         return warn("module", "on boot", f"not loaded: no ONBOOT=yes in {CONF}", SET_ONBOOT)
     if machine.glob(*ENABLED):
@@ -184,7 +184,7 @@ def to_enable(machine: Machine) -> str:
 def kernel_facts(machine: Machine) -> Facts:
     """Of a kernel that takes no modules, or that the module cannot be built for; of interest while
     the module is not loaded."""
-    if machine.loaded(MODULE) or of_absence(machine)[0] is none:
+    if machine.loaded(MODULE) or of_absence(machine)[0] is info:
         return
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
         yield bad("machine", "modules", MODULES_OFF, WHO_DISABLES)
@@ -198,7 +198,7 @@ def kernel_facts(machine: Machine) -> Facts:
         if re.search("CONFIG_CFI(_CLANG)?=y", config):
             yield bad("machine", "Rust", CHECKS_CALLS, "Boot another kernel.")
         else:
-            yield none("machine", "Rust", WITHOUT_CRATES)
+            yield info("machine", "Rust", WITHOUT_CRATES)
 
 
 def kernel_config(machine: Machine) -> str:

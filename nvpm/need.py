@@ -2,7 +2,7 @@
 """Whether this machine needs the module."""
 
 from . import dma_buf, ways
-from .fact import Facts, none
+from .fact import Facts, info
 from .kernel_symbols import peer_memory_in
 from .machine import Machine
 from .pci import nics
@@ -20,8 +20,8 @@ FOR_SOME = (
 def facts(machine: Machine) -> Facts:
     lacks = dma_buf_lacks(machine)
     yes = "yes: kernel, RDMA core and driver have it"
-    yield none("need", "dma-buf", f"no: {lacks}" if lacks else yes)
-    yield none("need", "nv_peer_mem", who_needs_it(machine, lacks))
+    yield info("need", "dma-buf", f"no: {lacks}" if lacks else yes)
+    yield info("need", "nv_peer_mem", who_needs_it(machine, lacks))
 
 
 def dma_buf_lacks(machine: Machine) -> str:

@@ -66,13 +66,13 @@ class Pci:
 
 
 # Each is read once, because several devices lie below the same bridges.
-device = functools.lru_cache(maxsize=None)(Pci)
+pci_at = functools.lru_cache(maxsize=None)(Pci)
 
 
 class Gpu:
     def __init__(self, machine: Machine, address: str, driver: str) -> None:
         self.machine, self.name, self.driver = machine, address, driver
-        self.pci = device(machine, address)
+        self.pci = pci_at(machine, address)
         self.product = integer(self.pci.text("device"), base=16)
         numa = f"/proc/driver/nvidia/gpus/{address}/numa_status"
         self.coherent = self.product in COHERENT or machine.exists(numa)
@@ -123,7 +123,7 @@ class Nic:
             place = f"/sys/class/net/{self.software}"
         parts = machine.target(f"{place}/device").split("/")
         addresses = [part for part in parts if ADDRESS.search(part)]
-        self.pci: Optional[Pci] = device(machine, addresses[-1]) if addresses else None
+        self.pci: Optional[Pci] = pci_at(machine, addresses[-1]) if addresses else None
         self.machine = machine
 
     def driver(self) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Optional
 
-from .fact import Fact, Facts, none
+from .fact import Fact, Facts, info
 from .machine import Machine, once
 
 # The machine's first process is in this namespace; no kernel changes the number.
@@ -75,10 +75,10 @@ def virtual(machine: Machine) -> str:
 def facts(machine: Machine) -> Facts:
     what = virtual(machine)
     if container(machine):
-        yield none("machine", "virtual", f"{what}: {NOT_ALL_ITS_OWN}")
+        yield info("machine", "virtual", f"{what}: {NOT_ALL_ITS_OWN}")
         yield seen(machine)
     elif what:
-        yield none("machine", "virtual", f"{what}: {NOT_AS_CONNECTED}")
+        yield info("machine", "virtual", f"{what}: {NOT_AS_CONNECTED}")
     yield driver_container(machine)
 
 
@@ -89,7 +89,7 @@ def seen(machine: Machine) -> Fact:
     lacks = ", ".join(what for what, count in there.items() if not count)
     if lacks:
         value = f"{value}; not there: {lacks}"
-    return none("machine", "container sees", value, GIVE_THEM if lacks else "")
+    return info("machine", "container sees", value, GIVE_THEM if lacks else "")
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:
@@ -97,7 +97,7 @@ def driver_container(machine: Machine) -> Optional[Fact]:
     and leaves it empty."""
     if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
         return None
-    return none("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
+    return info("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
 
 
 def kernel_of_another(machine: Machine) -> bool:

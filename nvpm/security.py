@@ -5,7 +5,7 @@ import re
 from typing import Dict, Optional
 
 from .explain import Advice
-from .fact import Fact, Facts, bad, good, none
+from .fact import Fact, Facts, bad, good, info
 from .machine import CALLBACK, Machine, modinfo
 from .place import container
 
@@ -17,13 +17,13 @@ UNKNOWN = "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firm
 
 
 def facts(machine: Machine) -> Facts:
-    yield none("security", "Secure Boot", secure_boot(machine))
+    yield info("security", "Secure Boot", secure_boot(machine))
     lockdown = "".join(re.findall(r"\[(\w+)\]", machine.text("/sys/kernel/security/lockdown")))
     if lockdown:
-        yield none("security", "lockdown", lockdown)
+        yield info("security", "lockdown", lockdown)
     enforced = machine.text("/sys/module/module/parameters/sig_enforce") == "Y"
     demanded = lockdown not in ("", "none") or enforced
-    yield none("security", "signature required", "yes" if demanded else "no")
+    yield info("security", "signature required", "yes" if demanded else "no")
     # Both have to be signed: the kernel does not load the one without the other.
     yield signed(machine, "module signed by", modinfo(machine), demanded)
     yield signed(machine, "callback module signed by", modinfo(machine, CALLBACK), demanded)
@@ -42,7 +42,7 @@ def signed(machine: Machine, name: str, fields: Dict[str, str], demanded: bool) 
     if signer:
         return good("security", name, signer)
     if not demanded:
-        return none("security", name, "nobody; this kernel does not require it")
+        return info("security", name, "nobody; this kernel does not require it")
     value = "nobody: this kernel does not load it"
     return bad("security", name, value, to_sign(Advice(machine)))
 

@@ -4,9 +4,9 @@ gives them, bridges that redirect, and links that are slower than they could be.
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from .fact import Fact, Facts, good, none, unread, warn
+from .fact import Fact, Facts, good, info, unread, warn
 from .machine import Machine
-from .pci import Gpu, Pci, device, gpus, nics, number
+from .pci import Gpu, Pci, gpus, nics, number, pci_at
 from .place import virtual
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
@@ -42,7 +42,7 @@ Doubt = Callable[..., Fact]
 
 
 def facts(machine: Machine) -> Facts:
-    doubt = none if virtual(machine) else warn
+    doubt = info if virtual(machine) else warn
     between: List[str] = []
     for gpu in gpus(machine):
         if not gpu.driver.startswith("vfio"):
@@ -87,7 +87,7 @@ def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
             distance, bridges = relation(machine, gpu.pci, nic.pci)
             found.setdefault(distance, []).append(nic.name)
             between += [bridge for bridge in bridges if bridge not in between]
-            yield none("distance", f"{gpu.name} {nic.name}", distance)
+            yield info("distance", f"{gpu.name} {nic.name}", distance)
     if found:
         yield nearest(machine, gpu, found)
 
@@ -97,7 +97,7 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
     name, least = f"{gpu.name} nearest", min(found, key=DISTANCES.index)
     value = ", ".join(found[least])
     if virtual(machine):
-        return none("distance", name, value)
+        return info("distance", name, value)
     if least in (PIX, PXB):
         return good("distance", name, value)
     # The data goes through the processor in any case, because the memory is the processor's.
@@ -127,7 +127,7 @@ def acs_control(config: List[int]) -> int:
 
 def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
     """Bridges that send packets between their ports up to the root complex."""
-    configs = {bridge: device(machine, bridge).config(4096) for bridge in bridges}
+    configs = {bridge: pci_at(machine, bridge).config(4096) for bridge in bridges}
     redirect = [
         bridge
         for bridge, config in configs.items()
@@ -172,7 +172,7 @@ def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Opti
     """The link between a device and what it is plugged into."""
     if not number(pci.width):
         return None
-    upper = device(pci.machine, pci.path[-2] if len(pci.path) > 2 else "")
+    upper = pci_at(pci.machine, pci.path[-2] if len(pci.path) > 2 else "")
     link = judge(pci, upper, idles)
     if link.reason:
         return doubt(section, "link", f"{link.now}: {link.reason}", link.advice)
@@ -188,9 +188,9 @@ def bridge_facts(machine: Machine, doubt: Doubt) -> Facts:
     }
     fast = 0
     for name, upper in uppers.items():
-        pci = device(machine, name)
+        pci = pci_at(machine, name)
         if number(pci.width):
-            link = judge(pci, device(machine, upper))
+            link = judge(pci, pci_at(machine, upper))
             if link.reason:
                 yield doubt("PCI", f"link {name}", f"{link.now}: {link.reason}", link.advice)
             else:

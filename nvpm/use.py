@@ -5,7 +5,7 @@ memory, and the registrations that have failed."""
 from typing import Optional
 
 from . import pairs, regions
-from .fact import BAD, GOOD, NONE, Fact, Facts, good, judged, none, unread, warn
+from .fact import BAD, GOOD, NONE, Fact, Facts, good, info, judged, unread, warn
 from .machine import STATISTICS, Machine
 
 FIGURES = ("regions", "bytes", "registrations", "revocations")
@@ -77,7 +77,7 @@ def process_facts(machine: Machine) -> Facts:
     for process in regions.processes(machine, found):
         ended = "" if process.running else ", which has ended,"
         value = f"{process.command}{ended} has {process.what}"
-        yield none("use", f"process {process.number}", value)
+        yield info("use", f"process {process.number}", value)
 
 
 def figure(name: str, count: str) -> Optional[Fact]:
@@ -85,7 +85,7 @@ def figure(name: str, count: str) -> Optional[Fact]:
         return None
     if name in FAILURES and count != "0":
         return warn("use", name, count, FAILURES[name])
-    return (good if name.startswith("failed_") else none)("use", name, count)
+    return (good if name.startswith("failed_") else info)("use", name, count)
 
 
 def pair_facts(machine: Machine) -> Facts:
