@@ -11,7 +11,7 @@ COMMIT = "$Format:%H$"
 
 
 def release() -> str:
-    """Returns the version with the commit, by which one tells builds of one version apart. A
-    checkout has no commit here, and may have changes that no commit has."""
+    """Returns the version with the commit, which distinguishes builds of one version. A checkout
+    may have changes without a commit, so only "a checkout" is said."""
     source = "a checkout" if COMMIT.startswith("$") else f"commit {COMMIT[:12]}"
     return f"nvpm {VERSION} ({source})"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""python3 -B DIRECTORY WORD...: what `nvpm` runs. NVPM_SYSROOT= is another root directory, for
-tests."""
+"""Runs nvpm, as python3 -B DIRECTORY WORD... NVPM_SYSROOT= is another root directory, for tests."""
 
 import errno
 import io
@@ -16,8 +15,8 @@ NO_PYTHON = "nvpm: this needs all of Python 3 ({}): install the package python3.
 
 
 def is_of_python(module: str) -> bool:
-    """Whether it is for Python to bring that module along; one of ours that is missing is a defect.
-    Python lists its modules since 3.10."""
+    """Whether the module belongs to Python. A missing module of nvpm is a defect. Python before
+    3.10 does not list its modules."""
     name = module.split(".")[0]
     return name in getattr(sys, "stdlib_module_names", {name}) and name != "nvpm"
 
@@ -53,7 +52,8 @@ def run() -> int:
 
 
 def can_be_written(descriptor: int) -> bool:
-    """Not what a program opened for itself where a standard file was closed."""
+    """Whether the descriptor is open for writing: a program may have opened another file under the
+    number of a closed standard file."""
     try:
         os.write(descriptor, b"")
     except OSError:
@@ -62,12 +62,13 @@ def can_be_written(descriptor: int) -> bool:
 
 
 def ended(code: int) -> int:
-    """What was printed must have arrived: a monitor would take a full disk for a good machine."""
+    """Returns the exit code after the output has arrived: with a full disk a monitor would see no
+    line, and take the machine for a good one."""
     try:
         sys.stdout.flush()
         os.fsync(sys.stdout.fileno())
     except OSError as error:
-        # Of a terminal or a pipe nobody can ask that.
+        # Terminals and pipes know no fsync.
         if error.errno not in (errno.EINVAL, errno.EROFS, errno.ENOTSUP):
             cannot_print(error.strerror)
     return code
@@ -75,19 +76,19 @@ def ended(code: int) -> int:
 
 def cannot_print(why: Optional[str]) -> NoReturn:
     sys.stderr.write(f"nvpm: what it has to say cannot be written: {why}.\n")
-    # Python would try once more when it ends.
+    # Python would try to write again at its end.
     os._exit(NOBODY_KNOWS.get("".join(sys.argv[1:2]), 1))
 
 
-# This directory is the package nvpm. Its parent, where Python would look for a package, may be one
-# in which others can write, as /tmp; so neither directory is a place to look for modules. One file,
-# nvpm.pyz, has the package within, and Python looks there first.
+# This directory is the package nvpm. Other users may be able to write to its parent, as in /tmp, so
+# Python must look for modules in neither of these two directories. One file, nvpm.pyz, contains the
+# package, and Python looks there first.
 place = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(place):
     sys.path[:] = [name for name in sys.path if os.path.abspath(name or ".") != place]
-# Who has seen enough (nvpm status | head) ends this without a word.
+# A reader that stops early (nvpm status | head) ends this program silently.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-# Whatever is opened must not take the place of a standard file that is closed.
+# A file that is opened later must not get the number of a closed standard file.
 for descriptor in range(3):
     try:
         os.fstat(descriptor)
@@ -97,7 +98,7 @@ if sys.stderr is None or not can_be_written(2):
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until the end)
 if sys.stdout is None:
     cannot_print("standard output is closed")
-# Whatever the locale is.
+# The output is UTF-8 in every locale.
 sys.stdout = io.TextIOWrapper(
     sys.stdout.buffer, encoding="utf-8", errors="surrogateescape", line_buffering=True
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What a person wants to know first, on one screen: whether GPU memory can be registered here, by
-which ways, which programs find one, and the first thing to do where something is in the way."""
+"""The answer, on one screen: whether GPU memory can be registered here, the ways, the programs that
+find a way, and the first thing to do about an obstacle."""
 
 import re
 import textwrap
@@ -14,14 +14,14 @@ from .pci import gpus, nics
 from .report import Report
 from .ways import DMA_BUF
 
-# The lines of the answer, whatever is on the node, and their columns.
+# The largest height and width of the answer on every node; narrower screens get more lines.
 HEIGHT, WIDTH, NARROW = 12, 100, 60
-# Where what stands behind a name begins.
+# The column at which values start.
 NAME = 14
 
 NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
 
-# What a registration stands on, from the ground up: what the identifiers of facts begin with.
+# The foundations of a registration, from the ground up, as beginnings of identifiers.
 GROUND = (
     "gpu",
     "driver/nvidia/",
@@ -36,7 +36,7 @@ GROUND = (
 
 
 def headline(machine: Machine) -> str:
-    """Yes and how, or no and why."""
+    """Returns "yes" with the ways, or "no" with the reason."""
     obstacle = ways.in_the_way(machine)
     if obstacle:
         return f"GPU memory cannot be registered for RDMA here: {obstacle}."
@@ -51,7 +51,7 @@ def headline(machine: Machine) -> str:
 
 
 def gpu_numbers(machine: Machine) -> Dict[str, int]:
-    """As nvidia-smi numbers them: in the order of their addresses."""
+    """Returns the numbers of nvidia-smi, which follow the addresses."""
     return {gpu.name: number for number, gpu in enumerate(ways.driven_gpus(machine))}
 
 
@@ -71,7 +71,7 @@ def device_text(machine: Machine) -> str:
 
 
 def way_lines(machine: Machine) -> Iterator[str]:
-    """A line for the GPUs and devices that have the same ways."""
+    """Yields a line for all GPUs and devices with the same ways."""
     numbers, groups = gpu_numbers(machine), ways.grouped(machine)
     every_gpu = len(ways.usable_gpus(machine))
     every_nic = len(nics(machine))
@@ -89,7 +89,7 @@ def way_lines(machine: Machine) -> Iterator[str]:
 
 
 def why_none(machine: Machine, devices: List[str]) -> str:
-    """Of the first of these devices, which have no way."""
+    """Returns the reason for which the first of these devices has no way."""
     lacks = dma_buf.lacking(machine)
     if lacks:
         return f"no way ({lacks})"
@@ -97,7 +97,7 @@ def why_none(machine: Machine, devices: List[str]) -> str:
 
 
 def program_lines(machine: Machine) -> Iterator[str]:
-    """The programs by the way that they find."""
+    """Yields the programs by the way that they find."""
     found: Dict[str, List[str]] = {}
     for program, way in detection.ways_found(machine).items():
         wanted = detection.setting(program) if way == DMA_BUF else ""
@@ -114,7 +114,7 @@ def program_lines(machine: Machine) -> Iterator[str]:
 
 
 def folded(names: List[str]) -> List[str]:
-    """Three or more names that only count on become FIRST to LAST."""
+    """Folds three or more names with consecutive numbers into "FIRST to LAST"."""
     runs: List[List[str]] = []
     for name in names:
         if runs and follows(runs[-1][-1], name):
@@ -125,7 +125,7 @@ def folded(names: List[str]) -> List[str]:
 
 
 def follows(name: str, other: str) -> bool:
-    """Whether OTHER is the next of the same sort."""
+    """Whether OTHER is NAME with the next number."""
     one, two = (re.match(r"(.*?)(\d+)$", word) for word in (name, other))
     if not one or not two:
         return False
@@ -133,20 +133,20 @@ def follows(name: str, other: str) -> bool:
 
 
 def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
-    """What does not work comes before what could do better, and the ground before what stands on
-    it."""
+    """Returns the fact to mend first: a defect before a weakness, and a foundation before the
+    things that rest on that foundation."""
     wanted = [fact for fact in to_do(facts) if fact.advice]
     return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
 
 
 def depth(fact: Fact) -> int:
-    """How much lies beneath the fact."""
+    """Returns the level of the fact above the ground."""
     matching = (at for at, begin in enumerate(GROUND) if f"{fact.id}/".startswith(begin))
     return next(matching, len(GROUND))
 
 
 def fitted(name: str, text: str, width: int, most: int) -> List[str]:
-    """TEXT behind NAME, in at most so many lines."""
+    """Returns NAME and TEXT in at most MOST lines."""
     lines = textwrap.wrap(
         text,
         width,
@@ -159,15 +159,15 @@ def fitted(name: str, text: str, width: int, most: int) -> List[str]:
 
 
 def cut(line: str, width: int) -> str:
-    """LINE without its last words, which others would follow."""
+    """Shortens LINE for the mark of omitted words."""
     while line and len(line) > width - 4:
         line = line.rpartition(" ")[0]
     return f"{line} ..."
 
 
 def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
-    """TEXTS behind NAME, each from a new line, in at most so many lines: each has one, and the
-    first that are longer have those that are left."""
+    """Returns NAME and TEXTS in at most MOST lines: one line for each text, and spare lines for the
+    first long texts."""
     shown = texts if len(texts) <= most else texts[: most - 1]
     left = most - len(shown) - (len(shown) < len(texts))
     said: List[str] = []
@@ -181,7 +181,7 @@ def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
 
 
 def lines(report: Report, width: int = WIDTH) -> List[str]:
-    """The whole answer. On a narrow screen it is higher: nothing is cut away."""
+    """Returns the whole answer. A narrow screen gets more lines, and the whole text."""
     height, most = (HEIGHT, 3) if width >= NARROW else (99, 99)
     if report.state == "unknown":
         return [NOBODY_KNOWS]

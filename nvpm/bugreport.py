@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Collects what a bug report needs in one archive, which nvpm sends to nobody."""
+"""Collects the parts of a bug report in one archive. nvpm never sends the archive."""
 
 import functools
 import io
@@ -95,8 +95,8 @@ def listed(machine: Machine) -> str:
 
 
 def tested() -> str:
-    """Returns the output of nvpm selftest, which allocates memory of its own and changes nothing.
-    Libraries of others do the work, and may crash or hang, so the selftest is another process."""
+    """Returns the output of nvpm selftest, which allocates its own memory and changes nothing.
+    Foreign libraries do the work, and may crash or hang, so another process runs the selftest."""
     command = [sys.executable, "-B", program(), "selftest", "--json"]
     ended = programs.run(command, SELFTEST_LIMIT)
     if ended.why:
@@ -115,8 +115,8 @@ Part = Tuple[str, Callable[[], str]]
 
 
 def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
-    """Returns the files of the archive, in the order in which a reader wants them. In the status
-    only the facts' values can have names in them: the words around are those of nvpm."""
+    """Returns the files of the archive, in the order of their use for a reader. In the status only
+    values of facts are redacted: all other words are nvpm's own."""
 
     @functools.lru_cache(maxsize=1)
     def status() -> Report:
@@ -162,7 +162,7 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
         sys.stderr.write(f"nvpm report: {name}\n")
         try:
             said = make()
-        except Exception:  # whatever it is, it belongs into the report
+        except Exception:  # every failure belongs into the report
             said = traceback.format_exc()
         # Processes choose their names, and the kernel's log repeats these.
         said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The commands and their options. What a command needs is imported by it alone: the service asks
-for some of them while a machine boots."""
+"""The commands and their options. Each command imports its own modules, because the service runs
+some commands while the machine boots."""
 
 import argparse
 import os
@@ -113,7 +113,7 @@ def check(machine: Machine, words: List[str]) -> int:
     ignored = ",".join(parser.read(machine, words).ignore).split(",")
     try:
         line, code = printers.as_plugin(reports.report(machine), ignored)
-    except Exception as error:  # a monitor has to see it, whatever it is
+    except Exception as error:  # a monitor has to see every failure
         code = printers.UNKNOWN
         line = printers.plugin(code, f"{type(error).__name__}: {error}")
     say([line])
@@ -219,7 +219,7 @@ def version(_machine: Machine, _words: List[str]) -> int:
 
 
 def first_screen(machine: Machine) -> int:
-    """What a person sees who knows nothing yet."""
+    """Prints the answer for a user who does not know nvpm."""
     from . import report as reports
     from . import screen, text
 
@@ -241,8 +241,8 @@ STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
 
 def explain(machine: Machine, words: List[str]) -> int:
-    """explain MODULE [TEXT]: what to do if modprobe and the kernel have said TEXT of it; without
-    TEXT, if our module is not installed."""
+    """explain MODULE [TEXT]: prints advice after modprobe and the kernel have printed TEXT about
+    MODULE; without TEXT, advice for a module that is not installed."""
     from .explain import Advice
 
     if words[1:]:
@@ -312,8 +312,8 @@ def main(machine: Machine, words: List[str]) -> int:
 
 
 def hint(name: str) -> str:
-    """What was meant, perhaps."""
-    import difflib  # all but who mistypes do without it, and so do systems with a small Python
+    """Returns the command that was probably meant."""
+    import difflib  # a small Python lacks this module, and only a typing error needs it
 
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return f"Did you mean {near[0]}?" if near else "nvpm help lists them."

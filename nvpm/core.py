@@ -48,8 +48,8 @@ def peer_memory(machine: Machine, ofed: str) -> Fact:
 
 
 def built_for(machine: Machine, ofed: str) -> Optional[Fact]:
-    """The generation of the interface that the module is loaded for, and that of the installed
-    MLNX_OFED."""
+    """Compares the generation of the interface for which the module is loaded with that of the
+    installed MLNX_OFED."""
     core = machine.text(STATISTICS + "core_api")
     if not core:
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether the programs that use GPUDirect RDMA will see that it is there. Each has its own test,
-and none asks the module: this repeats their tests."""
+"""Whether programs will find a way to GPU memory. Each program has its own test for GPUDirect RDMA,
+without asking the module; this file repeats the tests."""
 
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -25,16 +25,17 @@ class Program(NamedTuple):
     """A program, and how it finds a way to GPU memory."""
 
     name: str
-    # It uses peer memory if it sees any of these; without one it tries whatever is there.
+    # Files, any of which makes the program use peer memory. A program without such files tries
+    # every way.
     looks_for: Tuple[str, ...]
-    # How it uses dma-buf: by itself, or what has to be set; empty if it cannot.
+    # How the program uses dma-buf: by itself, or by a setting; empty if the program cannot.
     dma_buf: str = ""
     advice: str = ""
 
 
 BY_ITSELF = "by itself"
 
-# To add a program is to add a row, and where its test stands.
+# A new program takes a row, and a comment with the source file of its test.
 PROGRAMS = (
     # NCCL: src/transport/net_ib.cc, of 2.23 and later net_ib/gdr.cc
     Program("NCCL, up to 2.22", (NV_MEM,), BY_ITSELF, f"{NOTHING_ELSE} update NCCL."),
@@ -63,17 +64,16 @@ PROGRAMS = (
     Program(
         "Open MPI openib, up to 4.1", (NV_MEM,), "", f"{NOTHING_ELSE} use UCX (--mca pml ucx)."
     ),
-    # cuFile has no public source: it says so itself (messages.md)
+    # cuFile has no public source, but prints its test (messages.md)
     Program("cuFile, RDMA in user space", (LOADED,), 'with rdma_peer_type "dmabuf" in cufile.json'),
     # The preloaded library does it for them: nvpm_preload(7)
     Program("ibv_reg_mr of a pointer", (), "with nvpm run PROGRAM"),
 )
 
-# The two that are looked for under a name which the marker has.
+# The signs that the marker provides.
 MARKED = (OTHER_NAME, LOADED)
 
-# libfabric: src/hmem_cuda.c and prov/verbs; it looks at the name of the device, which has to show
-# its maker.
+# libfabric: src/hmem_cuda.c and prov/verbs. The name of the device has to show its maker.
 LIBFABRIC = "libfabric"
 NAMES = "mlx|bnxt_re|roce"
 RENAME = (
@@ -101,7 +101,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def ways_found(machine: Machine) -> Dict[str, str]:
-    """The way that each program finds: a module's name, dma-buf, or none."""
+    """Returns the way that each program finds: a module's name, dma-buf, or an empty string."""
     found = {program.name: way(machine, program) for program in PROGRAMS}
     if libfabric_device(machine) and ways.peer_memory_by(machine):
         found[LIBFABRIC] = ways.peer_memory_by(machine)
@@ -111,7 +111,8 @@ def ways_found(machine: Machine) -> Dict[str, str]:
 
 
 def setting(name: str) -> str:
-    """What has to be set for this program to use dma-buf; empty if nothing."""
+    """Returns the setting that makes this program use dma-buf; an empty string if none is
+    needed."""
     wanted = {program.name: program.dma_buf for program in PROGRAMS}.get(name, "")
     return "" if wanted == BY_ITSELF else wanted
 
@@ -130,7 +131,7 @@ def listed(machine: Machine) -> bool:
 
 
 def seen(machine: Machine, program: Program) -> str:
-    """What the program sees of peer memory."""
+    """Returns the first sign of peer memory that the program sees."""
     for what in program.looks_for:
         if listed(machine) if what == LOADED else machine.exists(what):
             return what
@@ -149,7 +150,7 @@ def fact(machine: Machine, program: Program) -> Fact:
         return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
     if not ways.peer_memory_by(machine):
         return info("detection", program.name, "no: it uses peer memory alone")
-    # What the marker would do is said once.
+    # The fact `marker` has the advice for all of these programs.
     advice = "" if looks_for_marker(program) else program.advice
     return info("detection", program.name, f"no: {looks_for}", advice)
 
@@ -159,7 +160,7 @@ def looks_for_marker(program: Program) -> bool:
 
 
 def marker(machine: Machine) -> Optional[Fact]:
-    """One cause, of which several programs suffer."""
+    """Returns one fact for all programs that miss the marker."""
     if not machine.loaded(MODULE) or machine.exists(OTHER_NAME):
         return None
     blind = [

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""GPUs and RDMA devices: how they are connected, what is to be said of each, and who may use
-them."""
+"""GPUs and RDMA devices: their connections, facts about each, and the rights to use them."""
 
 import os
 from typing import List, Optional
@@ -13,8 +12,8 @@ from .module import kernel_facts
 from .pci import Gpu, Nic, Pci, gpus, nics
 from .place import virtual
 
-# NVIDIA numbers its products by generation. The open driver serves no GPU before Turing, the
-# proprietary one none from Blackwell on.
+# NVIDIA numbers its products by generation. The open driver serves GPUs since Turing, the
+# proprietary driver GPUs before Blackwell.
 TURING, BLACKWELL = 0x1E00, 0x2900
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
@@ -35,7 +34,7 @@ HOST_MEMORY = "Register memory of cudaHostAlloc, which the GPU reaches too: docs
 # rdma-core's program for machines whose switches and data-direct functions sysfs does not show.
 RDMA_TOPO = "rdma_topo of rdma-core knows more of this machine's switches and of data direct"
 
-# Of a GPU's driver.
+# Advice about a GPU's driver.
 GIVEN_AWAY = (
     "nv_peer_mem belongs into that machine. To have the GPU here, take it from {0} "
     "(driverctl unset-override {1}, or vfio-pci.ids= on the kernel's command line) and reboot."
@@ -51,14 +50,14 @@ OLD_DRIVER = (
 OPEN_DRIVER = "Install NVIDIA's open kernel modules."
 LOAD_DRIVER = "modprobe nvidia; if it does not take the GPU, the kernel's log says why."
 
-# Of its memory.
+# Advice about a GPU's memory.
 PERSISTENT_AGAIN = (
     "Load the module with persistent_api_support=1, its default: "
     "grep -r persistent_api_support /etc/modprobe.d finds who changed it."
 )
 LARGE_BAR = "Turn on above 4G decoding and resizable BAR in the firmware."
 
-# Of an RDMA device and its ports.
+# Advice about an RDMA device and its ports.
 LARGE_READS = (
     "Reads are cut small. Until the next reboot: setpci -s {} CAP_EXP+8.w=5000:7000 "
     "allows 4096 bytes; for good, see the firmware's settings."
@@ -97,7 +96,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
-    """On a machine with several nodes, programs choose processors and devices by the node."""
+    """Judges the NUMA node, by which programs choose processors and devices."""
     if pci.node >= 0:
         return info(section, "NUMA node", pci.node)
     if topology.several_nodes(machine) and not virtual(machine):
@@ -156,8 +155,8 @@ def integrated(gpu: Gpu, section: str) -> Optional[Fact]:
 
 
 def coherent_memory(machine: Machine, section: str) -> Fact:
-    """Nothing of such a GPU's memory is in BAR1. Our module maps only what can be revoked, and the
-    driver maps this memory, pinned."""
+    """Judges a GPU whose memory is not in BAR1. nv_peer_mem maps only memory that can be revoked;
+    the driver maps this memory, pinned."""
     if machine.text(PARAMETERS + "persistent_api_support") == "0":
         value = (
             "coherent: the driver maps it, and nothing that can be revoked "
@@ -168,8 +167,8 @@ def coherent_memory(machine: Machine, section: str) -> Fact:
 
 
 def bar1(gpu: Gpu, section: str) -> Optional[Fact]:
-    """No file says how much memory a GPU has, but the largest BAR that it can have holds all of
-    it."""
+    """Judges BAR1. No file has the size of a GPU's memory, but the largest possible BAR holds all
+    of the memory."""
     size, largest = gpu.bar1(), gpu.largest_bar1()
     now = mebibytes(size)
     if not size:
@@ -227,7 +226,7 @@ def iommu(machine: Machine, section: str, pci: Pci) -> Fact:
 
 
 def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
-    """Of the RDMA device, because it reads and the GPU answers."""
+    """Yields settings of the RDMA device, because that device reads and the GPU answers."""
     config = pci.config(256)
     control = device_control(config)
     if 0 < len(config) <= 16:
@@ -244,8 +243,8 @@ def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
 
 
 def device_control(config: List[int]) -> Optional[int]:
-    """The control register of PCI Express, from the list of capabilities; None if it cannot be
-    read."""
+    """Returns the control register of PCI Express, from the list of capabilities; None if the
+    register cannot be read."""
     at = config[13] & 0xFF if len(config) > 16 else 0
     for _ in range(48):
         if not 64 <= at < 4 * len(config) - 8:
@@ -260,8 +259,7 @@ def device_control(config: List[int]) -> Optional[int]:
 
 
 def port_facts(machine: Machine) -> Facts:
-    """A port without a link is no defect if the machine has another one; without any, nothing
-    leaves the machine."""
+    """Judges the ports. A port without a link is no defect if another port has a link."""
     ports = machine.glob("/sys/class/infiniband/*/ports/*")
     active = any(machine.text(f"{port}/state").endswith("ACTIVE") for port in ports)
     for nic in nics(machine):

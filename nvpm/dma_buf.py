@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""dma-buf: whether this node has it, and which of its RDMA devices take one.
+"""dma-buf: the support of this node, and the RDMA devices that take a dma-buf.
 
-A device is asked as programs ask it (ask.py). Where that cannot be, the kernel's list of functions
-tells whether the device's driver has the verb; that is as true for drivers that a distribution or
-an OFED has changed, of which the kernel's version says nothing.
-"""
+A device is asked as programs ask (ask.py). If asking is impossible, the kernel's list of functions
+shows whether the device's driver has the verb. The list is right also for drivers that a
+distribution or an OFED has changed; the kernel's version is not."""
 
 import re
 from typing import Dict, List, NamedTuple
@@ -20,7 +19,7 @@ LIBVERBS = (
     "/usr/lib/*/libibverbs.so.1",
 )
 
-# Where the module that has the verbs is called otherwise than the driver of the PCI device.
+# Drivers of PCI devices whose verbs are in a module with another name.
 VERBS_OF = {
     "mlx5_core": "mlx5_ib",
     "ice": "irdma",
@@ -32,7 +31,7 @@ VERBS_OF = {
 
 
 class Answer(NamedTuple):
-    """Whether an RDMA device takes a dma-buf, and who says so."""
+    """Whether an RDMA device takes a dma-buf, and the source of this answer."""
 
     yes: bool
     why: str
@@ -40,16 +39,17 @@ class Answer(NamedTuple):
 
 @once
 def lacking(machine: Machine) -> str:
-    """What the node needs for dma-buf and does not have; empty if there is nothing."""
+    """Returns the first requirement of dma-buf that the node lacks; an empty string if all are
+    met."""
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
     if "P" in machine.text("/sys/module/nvidia/taint"):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
-    # A device that has looked at a descriptor knows better than any list.
+    # A device that has looked at a descriptor is a better source than any list.
     if ask.YES in asked(machine).values():
         return ""
     if not dma_buf_in(machine):
-        # Distributions and OFEDs bring it to older ones.
+        # Distributions and OFEDs bring dma-buf to older kernels.
         if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
             return f"kernel {machine.kernel} is older than 5.12"
         if machine.loaded("ib_uverbs"):
@@ -63,8 +63,8 @@ def lacking(machine: Machine) -> str:
 
 @once
 def asked(machine: Machine) -> Dict[str, str]:
-    """What the devices themselves have answered."""
-    # Whoever looks at the files of another machine would ask the devices of this one.
+    """Returns the answers of the devices."""
+    # The files of another machine must not be mixed with the devices of this machine.
     found = {} if machine.root or not nics(machine) else ask.devices()
     machine.tell("ibv_reg_dmabuf_mr() of no descriptor", found or "nobody was asked")
     return found
@@ -72,7 +72,7 @@ def asked(machine: Machine) -> Dict[str, str]:
 
 @once
 def answers(machine: Machine) -> Dict[str, Answer]:
-    """Of each RDMA device, in the order of their names."""
+    """Returns the answer of each RDMA device, in the order of names."""
     return {nic.name: answer(machine, nic) for nic in nics(machine)}
 
 
@@ -91,7 +91,7 @@ def answer(machine: Machine, nic: Nic) -> Answer:
 
 @once
 def taken_by(machine: Machine) -> List[str]:
-    """The RDMA devices that take a dma-buf of GPU memory."""
+    """Returns the RDMA devices that take a dma-buf of GPU memory."""
     if lacking(machine):
         return []
     return [name for name, answer in answers(machine).items() if answer.yes]

@@ -33,8 +33,8 @@ ONLY_ONE = "Remove nvidia-peermem from that file: only one module can serve GPU 
 
 @once
 def installed(machine: Machine) -> Dict[str, str]:
-    """The fields of NVIDIA's module; empty if it is not installed. Debian's files have other names
-    than the module."""
+    """Returns the fields of NVIDIA's module, if the module is installed. Debian's files have other
+    names than the module."""
     dependencies = machine.all_text(f"/lib/modules/{machine.kernel}/modules.dep")
     paths = re.findall("^([^:]*):", dependencies, re.MULTILINE)
     named = r"(?:^|/)(nvidia[^/]*)\.ko[^/]*$"
@@ -48,7 +48,7 @@ def installed(machine: Machine) -> Dict[str, str]:
 
 @once
 def flavour(machine: Machine) -> str:
-    """open or proprietary; empty if there is no driver."""
+    """Returns "open" or "proprietary"; an empty string without a driver."""
     if machine.loaded("nvidia"):
         # The kernel marks modules that are not under a free licence.
         return "proprietary" if "P" in machine.text("/sys/module/nvidia/taint") else "open"
@@ -60,8 +60,8 @@ def flavour(machine: Machine) -> str:
 
 @once
 def version(machine: Machine) -> str:
-    """Of the driver that is loaded, or else of the installed one. That is not looked for while one
-    is loaded: the list of all modules is long."""
+    """Returns the version of the loaded driver, or else of the installed driver. The installed
+    driver is not looked for while one is loaded, because the list of all modules is long."""
     if machine.loaded("nvidia"):
         return machine.text("/sys/module/nvidia/version")
     return installed(machine).get("version", "")
@@ -72,7 +72,7 @@ def frees_twice(version: str) -> bool:
     while it runs (docs/support.md)."""
     number = tuple(int(part) for part in re.findall(r"\d+", version))
     if number[:1] == (535,):
-        # The developers' beta was mended on its own.
+        # The developers' beta got the repair in a version of its own.
         return number < (535, 129) and not (535, 43, 24) <= number < (535, 44)
     return number[:1] == (545,) and number < (545, 29)
 
@@ -117,13 +117,13 @@ def its_flavour(machine: Machine) -> Optional[Fact]:
 
 
 def options(machine: Machine) -> str:
-    """What is configured for the next time the driver is loaded."""
+    """Returns the options for the next time the driver is loaded."""
     return machine.all_text(*machine.glob("/etc/modprobe.d/*.conf", "/usr/lib/modprobe.d/*.conf"))
 
 
 def coherent_mode(machine: Machine) -> Optional[Fact]:
-    """On Grace the driver can keep the GPU's memory to itself (CDMM) in place of giving it to the
-    kernel as a NUMA node. No file of the driver says so: its option does."""
+    """On Grace the driver can keep the GPU's memory for itself (CDMM), in place of giving the
+    memory to the kernel as a NUMA node. Only the driver's option shows the mode."""
     if not re.search(
         r"^\s*options\s+nvidia\s.*NVreg_CoherentGPUMemoryMode=driver", options(machine), re.M
     ):
@@ -132,14 +132,15 @@ def coherent_mode(machine: Machine) -> Optional[Fact]:
 
 
 def static_bar1(machine: Machine) -> Optional[Fact]:
-    """Whether all of a GPU's memory is always in its BAR1: then pinning takes no window of it."""
+    """Returns a fact if all memory of a GPU is always in BAR1: then pinning takes no part of
+    BAR1."""
     params = machine.all_text("/proc/driver/nvidia/params")
     found = re.search(r"^RegistryDwords: .*ForceStaticBar1=(0x)?0*1", params, re.MULTILINE)
     return info("driver", "static BAR1", "asked for (RMForceStaticBar1)") if found else None
 
 
 def nvidia_peermem(machine: Machine) -> Fact:
-    """It registers the same memory, and only one module can."""
+    """Judges NVIDIA's own module, because only one module can register GPU memory."""
     if machine.exists(ways.MARKER):
         value = "a name only, for programs that look for it: it belongs to nv_peer_mem"
         return good("driver", "nvidia_peermem", value)

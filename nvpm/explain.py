@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What to do when a module cannot be loaded. The kernel writes its reason to its log; modprobe
+"""Advice for a module that cannot be loaded. The kernel writes the reason to its log; modprobe
 prints one word of errno."""
 
 import os
@@ -37,10 +37,10 @@ OTHER_CALLBACK = (
 # whose entry "" is for all other modules.
 Template = Union[str, Dict[str, str]]
 
-# What modprobe or the kernel has said, and what to do. The first match counts, because kernels say
-# several things.
+# Patterns of messages, and advice. The first match counts, because a kernel prints several
+# messages.
 SAID: Tuple[Tuple[str, Template], ...] = (
-    # The last words alone are said of every module that uses a proprietary driver.
+    # The kernel prints the last words about every module that uses a proprietary driver.
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
     (
         "Key was rejected|Required key not available|is rejected"
@@ -99,8 +99,8 @@ SAID: Tuple[Tuple[str, Template], ...] = (
             "": "{module} was built for another kernel. " + REINSTALL,
         },
     ),
-    # The callback module outlives the version of nv_peer_mem that it came with. Where the kernel's
-    # log cannot be read there is the word of errno.
+    # The callback module outlives the version of nv_peer_mem with which it was loaded. Without the
+    # kernel's log there is only the word of errno.
     (
         "that is loaded is of another version|disagrees about version of symbol nvpm_callback"
         "|rotocol not supported",
@@ -139,8 +139,8 @@ SAID: Tuple[Tuple[str, Template], ...] = (
     ),
 )
 
-# Commands by what has installed the module: its package for one kernel; make; or dkms, also where
-# there is no module yet.
+# Commands by the installer of the module: a package for one kernel, make, or dkms, which also
+# stands for no module.
 PACKAGE = (
     "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, "
     "then rpm -U --replacepkgs the kmod package that it wrote"
@@ -152,7 +152,7 @@ DKMS = (
 )
 BY_INSTALLER = {
     "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
-    # For a running kernel that has no module; and why it has none.
+    # Commands for a running kernel without a module, and the reason for its absence.
     "build": {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"},
     "install": {
         "kmod": "The kmod package is for another kernel. Build one for this: {build}",
@@ -171,7 +171,7 @@ CUT = (
     "room (df /var /lib), then build it again: {build}"
 )
 
-# Signatures count for each file: the module, the callback module and the marker.
+# Each file has its own signature: the module, the callback module and the marker.
 SIGN = (
     "Sign the modules with a key that this machine trusts: "
     "for file in {directory}/nv_peer_mem*.ko; do "
@@ -243,7 +243,7 @@ NO_RIGHT = "The kernel does not let this shell load modules: in a container, do 
 
 
 class Advice:
-    """About a module of which modprobe and the kernel have said a text."""
+    """Advice about a module, after modprobe and the kernel have printed TEXT about the module."""
 
     def __init__(self, machine: Machine, module: str = MODULE, text: str = "") -> None:
         self.machine, self.module, self.text, self.kernel = machine, module, text, machine.kernel
@@ -264,7 +264,7 @@ class Advice:
         return template.format_map(self)
 
     def advice(self) -> str:
-        """What to do; empty if no text matches."""
+        """Returns the advice; an empty string if no text matches."""
         for pattern, template in SAID:
             if re.search(pattern, self.text, re.DOTALL):
                 return self.filled(template)
@@ -287,13 +287,13 @@ class Advice:
         return next(iter(self.machine.glob(*files)), "")
 
     def to_unlink(self) -> str:
-        """RHEL's weak-modules links to a module of another kernel. It does not know the symbols of
-        OFED and of the driver."""
+        """Returns how to remove a link of RHEL's weak-modules, which links to modules of other
+        kernels without comparing symbols of OFED and of the driver."""
         return self.filled(UNLINK) if "/weak-updates/" in self["filename"] else ""
 
     def to_enrol(self) -> str:
-        """How this machine comes to trust a module that was built on it. If the firmware has the
-        key already, the key is not what is missing."""
+        """Returns how this machine comes to trust a module that was built here. A key that the
+        firmware has already is not the reason."""
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
             return self.filled(SIGN)
@@ -304,8 +304,8 @@ class Advice:
         return self.filled(KEY_WAITS if "enrollment request" in known else ENROL)
 
     def key(self) -> str:
-        """The key with which dkms signs modules here: the configured one, on Ubuntu that of the
-        machine's owner, else its own."""
+        """Returns the key with which dkms signs modules here: the configured key, on Ubuntu that of
+        the machine's owner, or else dkms' own."""
         files = self.machine.glob("/etc/dkms/framework.conf.d/*.conf")
         framework = self.machine.all_text("/etc/dkms/framework.conf", *files)
         setting = "^\\s*mok_certificate=[\"']?([^\"'\n]*)"
@@ -330,7 +330,7 @@ class Advice:
         return f"A line in /etc/modprobe.d forbids {name}: remove it. {line}"
 
     def forbidding_line(self, module: str) -> str:
-        """The line that has modprobe run a program that does nothing, behind its file."""
+        """Returns the file and the line that make modprobe run a program that does nothing."""
         directories = ("/etc", "/run", "/usr/lib", "/lib")
         forbidding = re.compile(rf"\s*install\s+{re.escape(module)}\s.*(false|true)")
         for file in self.machine.glob(*(f"{place}/modprobe.d/*.conf" for place in directories)):
@@ -340,7 +340,7 @@ class Advice:
         return ""
 
     def disagrees(self) -> str:
-        """Which module was built for another version of what it needs: the first that is named."""
+        """Returns advice for the first module that the kernel calls built for another version."""
         found = re.search(r"(\w*): disagrees", self.text)
         name = found[1] if found else ""
         if name.startswith(("ib_", "mlx", "rdma_")):
@@ -350,7 +350,8 @@ class Advice:
         return self.filled(UPDATED_AFTER)
 
     def callback_lacks(self) -> str:
-        """modprobe loads nv_peer_mem_callback along, unless its list of modules is out of date."""
+        """Returns advice for a missing callback module: modprobe loads both, unless its list of
+        modules is old."""
         return OTHER_CALLBACK if self.machine.loaded(CALLBACK) else self.filled(NO_CALLBACK)
 
     def driver_lacks(self) -> str:
@@ -359,7 +360,7 @@ class Advice:
         return self.filled(OTHER_DRIVER)
 
     def not_permitted(self) -> str:
-        """What keeps root from loading any module."""
+        """Returns the reason for which root cannot load any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
             return MODULES_OFF
         lockdown = self.machine.text("/sys/kernel/security/lockdown")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A fact: one thing that decides about GPUDirect RDMA on this machine, with a verdict."""
+"""A fact: a finding that decides about GPUDirect RDMA on this machine, with a verdict."""
 
 import re
 from functools import partial
@@ -7,8 +7,8 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from .machine import clean
 
-# WARN: it works, but could do better. NONE: there is nothing to judge. UNREAD: the user has no
-# right to read what the value names.
+# WARN: works, but could do better. NONE: nothing to judge. UNREAD: the user may not read the thing
+# that the value names.
 GOOD, WARN, BAD, NONE, UNREAD = VERDICTS = "good", "warn", "bad", "none", "unread"
 
 READ_AS_ROOT = "Only root can read that: run it as root to see it."
@@ -23,7 +23,7 @@ class Fact(NamedTuple):
     id: str = ""
 
 
-# What a part of the report yields: a fact, or None where there is nothing to say.
+# A part of the report yields facts, or None in place of an unneeded fact.
 Facts = Iterator[Optional[Fact]]
 
 
@@ -39,8 +39,8 @@ unread = partial(judged, UNREAD)
 
 
 def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Makes facts safe to print and gives them identifiers. What the user may not read becomes one
-    fact at the end: it is no defect."""
+    """Makes facts safe to print and gives them identifiers. All files that the user may not read
+    become one fact at the end, which is no defect."""
     safe = [Fact(*map(clean, fact)) for fact in facts]
     hidden = [fact.value for fact in safe if fact.verdict == UNREAD]
     if hidden:
@@ -50,7 +50,7 @@ def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     for fact in safe:
         if fact.verdict == UNREAD:
             continue
-        # A monitor would take two facts of one name for one: the second becomes NAME_2.
+        # A monitor would confuse two facts with one name: the second becomes NAME_2.
         name = f"{slug(fact.section)}/{slug(fact.name)}"
         used[name] = used.get(name, 0) + 1
         yield fact._replace(id=name if used[name] == 1 else f"{name}_{used[name]}")
@@ -61,5 +61,5 @@ def slug(text: str) -> str:
 
 
 def to_do(facts: Iterable[Fact]) -> List[Fact]:
-    """Those that need attention."""
+    """Returns the facts that need attention."""
     return [fact for fact in facts if fact.verdict in (WARN, BAD)]

@@ -20,10 +20,10 @@ CRASH = re.compile(
     r"|Bad page|double fault"
 )
 CRASH_ENDS = re.compile(r"end trace|end Kernel panic")
-# Lines of a report that has no such end.
+# The length of a report without such an end.
 CRASH_LINES = 80
 
-# Of a long log the first lines are kept, because the first crash causes the others, and the last.
+# A long log is shortened in the middle: the first crash causes later ones, and the last lines count.
 FIRST_LINES, LAST_LINES = 500, 1500
 
 COMMANDS = (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The kernel's own list of functions: whether the RDMA core has peer memory and dma-buf, and which
-drivers have the verb for the latter."""
+"""The kernel's list of functions: shows whether the RDMA core has peer memory and dma-buf, and the
+drivers with the verb for dma-buf."""
 
 import re
 from typing import Dict, Set
@@ -20,22 +20,23 @@ WANTED = re.compile(
 
 @once
 def symbols(machine: Machine) -> Dict[str, str]:
-    """Which module has the functions that matter. The list is long: it is read once."""
+    """Returns the module of each relevant function. The list is long, and read once."""
     found = WANTED.findall(machine.read("/proc/kallsyms"))
     return {name.decode(): where.decode() or "the kernel itself" for name, where in reversed(found)}
 
 
 def peer_memory_in(machine: Machine) -> str:
-    """The module that has the function with which clients register; empty if none has."""
+    """Returns the module with the function by which clients register; an empty string without
+    one."""
     return symbols(machine).get(PEER_MEMORY, "")
 
 
 def dma_buf_in(machine: Machine) -> str:
-    """The module that imports a dma-buf for drivers; empty if none does."""
+    """Returns the module that imports a dma-buf for drivers; an empty string without one."""
     return symbols(machine).get(DMA_BUF, "")
 
 
 @once
 def dma_buf_drivers(machine: Machine) -> Set[str]:
-    """The drivers that have the verb, by the names that their functions begin with."""
+    """Returns the drivers with the verb, by the beginning of their functions' names."""
     return {name[: -len(VERB)] for name in symbols(machine) if name.endswith(VERB)}

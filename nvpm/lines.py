@@ -6,7 +6,7 @@ from typing import Dict, Iterable, List, Tuple
 
 from .fact import Fact
 
-# Sections that have the name of a device are parts of one section.
+# Sections with the name of a device are printed as one section.
 MANY = re.compile("(GPU|RDMA device) (.*)")
 
 
@@ -18,7 +18,7 @@ class Line:
         self.devices: List[str] = []
 
     def title(self) -> str:
-        """Returns the fact's name, after that of its device if the fact concerns exactly one."""
+        """Returns the fact's name, prefixed with the device if the fact concerns exactly one."""
         return " ".join(
             [*self.devices, self.fact.name] if len(self.devices) == 1 else [self.fact.name]
         )

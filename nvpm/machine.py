@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The machine: its files, which in tests lie below another root directory, and its programs."""
+"""Reads the machine: its files, which in tests lie below another root directory, and the output of
+its programs."""
 
 import functools
 import glob
@@ -11,7 +12,8 @@ from typing import Dict, List, Optional, Tuple
 from . import programs
 
 MODULE = "nv_peer_mem"
-# What the NVIDIA driver calls; it comes with the module, and stays loaded until the next boot.
+# The module that the NVIDIA driver calls. Both modules come together; this stays loaded until the
+# next boot.
 CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
@@ -19,20 +21,19 @@ STATISTICS = "/sys/module/nv_peer_mem/statistics/"
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Characters that could steer a terminal or end a line: controls, Unicode's line ends and marks that
-# are invisible or turn the direction of writing; and bytes that are not UTF-8, which Python reads
-# as surrogates.
+# Characters that could steer a terminal or end a line: controls, Unicode's line ends, invisible
+# marks and marks of direction; and bytes that are not UTF-8, which Python reads as surrogates.
 HARMFUL = re.compile(
     "[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]"
 )
 
-# A function of the machine that is computed once. A process looks at one machine.
+# Computes a function of the machine once: a process looks at one machine only.
 once = functools.lru_cache(maxsize=1)
 
 
 def clean(text: str) -> str:
-    """Makes text safe to print: each byte of a harmful character becomes a question mark. A process
-    chooses its own name."""
+    """Makes text safe to print: each byte of a harmful character becomes a question mark. Some
+    texts, as names of processes, are chosen by users."""
     return HARMFUL.sub(lambda found: "?" * len(found[0].encode(errors="surrogateescape")), text)
 
 
@@ -49,7 +50,7 @@ class Machine:
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
     def tell(self, what: str, found: object) -> None:
-        """With --debug: what was looked at, and the beginning of what was there."""
+        """Prints, with --debug, the file or program and the beginning of its text."""
         if self.debug:
             sys.stderr.write(f"nvpm: {clean(what)}: {clean(str(found))[:200]}\n")
 
@@ -69,7 +70,7 @@ class Machine:
         return self.exists(f"/sys/module/{module}")
 
     def glob(self, *patterns: str) -> List[str]:
-        """The names that match, sorted for each pattern."""
+        """Returns the names that match, sorted for each pattern."""
         below = glob.escape(self.root)
         names = [name for pattern in patterns for name in sorted(glob.glob(below + pattern))]
         found = [name[len(self.root) :] for name in names]
@@ -77,14 +78,15 @@ class Machine:
         return found
 
     def target(self, name: str) -> str:
-        """The directory that a link leads to, with the root; empty if there is none."""
+        """Returns the directory that a link leads to, with the root; an empty string without a
+        directory."""
         path = os.path.realpath(self.root + name)
         found = path if os.path.isdir(path) else ""
         self.tell(name, f"leads to {found}" if found else "leads to no directory")
         return found
 
     def link(self, name: str) -> str:
-        """What a link says; empty if it is none."""
+        """Returns the target of a link; an empty string for other files."""
         try:
             found = os.readlink(self.root + name)
         except OSError as error:
@@ -94,7 +96,7 @@ class Machine:
         return found
 
     def mode(self, name: str) -> Optional[int]:
-        """The rights; None for what has gone away."""
+        """Returns the access rights; None for a file that has gone away."""
         try:
             return os.stat(self.root + name).st_mode & 0o7777
         except OSError as error:
@@ -102,7 +104,7 @@ class Machine:
             return None
 
     def read(self, name: str, size: int = -1) -> bytes:
-        """The bytes of a file; empty if it cannot be read."""
+        """Returns the bytes of a file; no bytes if the file cannot be read."""
         try:
             with open(self.root + name, "rb") as file:
                 data = file.read(size)
@@ -113,7 +115,7 @@ class Machine:
         return data
 
     def all_text(self, *names: str) -> str:
-        """The text of some files, one after the other."""
+        """Returns the text of some files, one after the other."""
         return decoded(b"".join(map(self.read, names)))
 
     def lines(self, name: str) -> List[str]:
@@ -121,7 +123,8 @@ class Machine:
         return text.split("\n") if text else []
 
     def text(self, name: str) -> str:
-        """The first line of a file without blanks around it; empty if it cannot be read."""
+        """Returns the first line of a file, stripped; an empty string if the file cannot be
+        read."""
         return decoded(self.read(name, 65536).split(b"\n")[0]).strip(" \t\0")
 
     # ---- programs ----
@@ -145,14 +148,15 @@ class Machine:
 
 @functools.lru_cache(maxsize=32)
 def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
-    """The fields of an installed module; empty if it is not installed for the running kernel."""
+    """Returns the fields of an installed module; none if the running kernel has no such module."""
     lines = reversed(machine.run("modinfo", module)[1].splitlines())
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @once
 def rust(machine: Machine) -> str:
-    """How the Rust of the module was compiled: of the loaded one, or else of the installed one."""
+    """Returns how the Rust of the loaded module was compiled, or else that of the installed
+    module."""
     return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
 
 
@@ -164,6 +168,6 @@ def program() -> str:
 
 @once
 def module_wanted(machine: Machine) -> bool:
-    """Whether somebody wants the module here: it is loaded, or installed for this kernel, or its
-    service is. Without, its absence is no defect of the machine."""
+    """Whether this machine is meant to have the module: the module is loaded, or installed for this
+    kernel, or the service is installed. Otherwise the absence of the module is no defect."""
     return machine.loaded(MODULE) or machine.exists(CONF) or bool(modinfo(machine))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The module: whether it is loaded, installed, and loaded again after a boot; its parameters; and
-the kernel for it."""
+"""The module: whether the module is loaded, installed, and loaded again after a boot; its
+parameters; and whether this kernel can have the module."""
 
 import os
 import re
@@ -51,14 +51,14 @@ CALLBACK_LEFT = (
 CORRECT = f"Correct it in {CONF}: ONBOOT= or MARKER=, and yes or no."
 SET_ONBOOT = "Write ONBOOT=yes into it, or ONBOOT=no if that is meant."
 
-# Of machines on which GPU memory can be registered without the module.
+# Reasons for which a machine can do without the module.
 NOT_NEEDED = "programs that register GPU memory as dma-buf do without it"
 NO_PEER_MEMORY = "it could not be used with this RDMA core, which has no peer memory"
 PEERMEM_SERVES = "nvidia_peermem serves the same programs"
 NO_GPU = "this machine has no NVIDIA GPU"
 START = f"{SERVICE} start; if that fails, it says why."
 
-# Of a kernel that the module is not for.
+# Kernels that cannot have the module.
 MODULES_OFF = "turned off until the next boot (kernel.modules_disabled)"
 WHO_DISABLES = (
     "Reboot. grep -r modules_disabled /etc/sysctl.d finds who turns it off: "
@@ -122,15 +122,15 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
     if not ways.dma_buf_serves(machine):
         if module_wanted(machine) or peer_memory_in(machine) or not machine.loaded("ib_core"):
             return bad, ""
-        # Then that is what is wrong, and not that the module is missing.
+        # The RDMA core is the defect here, and not the absence of the module.
         return info, f"; {NO_PEER_MEMORY}"
-    # Somebody has installed it, and the RDMA core could use it: then that was for something.
+    # An installed module that the RDMA core can use was installed for a purpose.
     expected = module_wanted(machine) and peer_memory_in(machine)
     return warn if expected else info, f"; {NOT_NEEDED}"
 
 
 def installed(machine: Machine) -> Optional[Fact]:
-    """What `state` does not say of it."""
+    """Returns the fact about the installed module that `state` leaves out."""
     loaded, on_disk, kernel = machine.loaded(MODULE), installed_version(machine), machine.kernel
     if loaded and not on_disk:
         value = f"not for kernel {kernel}: it will be gone after a reboot"
@@ -141,7 +141,8 @@ def installed(machine: Machine) -> Optional[Fact]:
 
 
 def callback(machine: Machine) -> Optional[Fact]:
-    """Of the module that cannot be unloaded. It is no remnant, and in nobody's way."""
+    """Returns the fact about the module that cannot be unloaded: its presence is right, and no
+    leftover."""
     if not machine.loaded(CALLBACK):
         return None
     name = f"{CALLBACK}, version {loaded_version(machine, CALLBACK)}"
@@ -151,7 +152,7 @@ def callback(machine: Machine) -> Optional[Fact]:
 
 
 def unclear(machine: Machine) -> Optional[Fact]:
-    """Lines of the configuration."""
+    """Returns the lines of the configuration that are not understood."""
     refused = "; ".join(line for name, line in configuration(machine) if name == REFUSED)
     if not refused:
         return None
@@ -182,8 +183,8 @@ def to_enable(machine: Machine) -> str:
 
 
 def kernel_facts(machine: Machine) -> Facts:
-    """Of a kernel that takes no modules, or that the module cannot be built for; of interest while
-    the module is not loaded."""
+    """Yields facts about a kernel that takes no modules, or for which the module cannot be built.
+    They matter only while the module is not loaded."""
     if machine.loaded(MODULE) or of_absence(machine)[0] is info:
         return
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
@@ -202,7 +203,7 @@ def kernel_facts(machine: Machine) -> Facts:
 
 
 def kernel_config(machine: Machine) -> str:
-    """The lines of the running kernel's configuration that matter."""
+    """Returns the relevant lines of the running kernel's configuration."""
     for file in (
         "/proc/config.gz",
         f"/boot/config-{machine.kernel}",
@@ -217,7 +218,7 @@ def kernel_config(machine: Machine) -> str:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Empty if it is nothing that gzip has packed."""
+    """Unpacks gzip; returns no bytes for any other data."""
     try:
         return zlib.decompress(data, 31) if data else b""
     except zlib.error:

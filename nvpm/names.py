@@ -9,8 +9,8 @@ from .machine import Machine
 
 FIRST_PERSON, NOBODY = 1000, 65534
 
-# Names that identify nobody: names of every machine, names of users that come with systems, names
-# of a machine's purpose, and short words, which stand in every text.
+# Names that identify nobody: names of every machine, users that come with systems, purposes of
+# machines, and short words of every text.
 COMMON = {
     *("localhost", "localdomain", "localhost4", "localhost6", "broadcasthost", "ip6-localhost"),
     *("ip6-loopback", "ip6-localnet", "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters"),
@@ -23,8 +23,7 @@ COMMON = {
 
 
 def named(names: Iterable[str]) -> Set[str]:
-    """Returns those of NAMES that identify somebody. A single letter, or a number, stands in every
-    text."""
+    """Returns the NAMES that can identify somebody. Every text has single letters and numbers."""
     return {
         name
         for name in names
@@ -42,8 +41,8 @@ def hosts(machine: Machine) -> Set[str]:
 
 
 def people(machine: Machine) -> Set[str]:
-    """Returns the names of users who are no part of the system, of the one who runs this, and of
-    those with a directory in /home: a directory service knows users and need not list them."""
+    """Returns the names of users with a number for people, of the present user, and of users with a
+    directory in /home: a directory service need not list its users."""
     found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
     found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
     return named(found | {os.path.basename(home) for home in machine.glob("/home/*")})

@@ -25,7 +25,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def dma_buf_lacks(machine: Machine) -> str:
-    """What dma-buf does not find; empty if there is nothing."""
+    """Returns the reason against dma-buf; an empty string if dma-buf works."""
     lacks = dma_buf.lacking(machine)
     if lacks or not nics(machine) or dma_buf.taken_by(machine):
         return lacks
@@ -34,7 +34,7 @@ def dma_buf_lacks(machine: Machine) -> str:
 
 
 def who_needs_it(machine: Machine, lacks: str) -> str:
-    """LACKS: what dma-buf does not find."""
+    """Returns who needs the module. LACKS is the reason against dma-buf."""
     if machine.loaded("ib_core") and not peer_memory_in(machine):
         return BOTH_MISSING if lacks else USELESS
     if ways.peermem_loaded(machine):

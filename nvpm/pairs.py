@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the NVIDIA driver has said of GPUs and RDMA devices that have met."""
+"""The NVIDIA driver's answers about GPUs and RDMA devices that have met."""
 
 from typing import List, NamedTuple
 
@@ -10,7 +10,7 @@ OURS, DRIVER, UNASKED, REFUSED = WORDS = ("ours", "driver", "unasked", "refused"
 
 
 class Pair(NamedTuple):
-    """The GPU by its UUID, as GPU-..., the device by its PCI address."""
+    """A GPU, by its UUID as GPU-..., and a device, by its PCI address."""
 
     gpu: str
     device: str

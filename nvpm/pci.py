@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""PCI devices and the bridges above them, as sysfs shows them; which of them are GPUs and RDMA
-devices."""
+"""PCI devices and the bridges above them, from sysfs; and the GPUs and RDMA devices among them."""
 
 import functools
 import os
@@ -19,7 +18,7 @@ INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
 
 
 def integer(text: str, otherwise: int = 0, base: int = 10) -> int:
-    """The number that the text is; OTHERWISE if it is none."""
+    """Returns the number that TEXT spells, or else OTHERWISE."""
     try:
         return int(text, base)
     except ValueError:
@@ -27,7 +26,7 @@ def integer(text: str, otherwise: int = 0, base: int = 10) -> int:
 
 
 def number(text: str) -> float:
-    """The number that the text begins with; 0 if it begins with none."""
+    """Returns the number at the start of TEXT, or 0."""
     found = re.match("[0-9]+(?:[.][0-9]+)?", text)
     return float(found[0]) if found else 0.0
 
@@ -38,7 +37,8 @@ class Pci:
     def __init__(self, machine: Machine, address: str) -> None:
         self.machine, self.address, self.directory = machine, address, DEVICES + address
         place = machine.target(self.directory) if address else ""
-        # Root complex, root port, bridges, and the device itself; empty if it is not there.
+        # Root complex, root port, bridges, and the device itself; nothing for a missing device.
+        # Above a domain of its own, as VMD makes, another root complex may stand: the last counts.
         self.path = ("pci" + place.rpartition("/pci")[2]).split("/") if place else []
         self.node = integer(self.text("numa_node"), -1)
         self.speed, self.width = self.link("current")
@@ -48,24 +48,25 @@ class Pci:
         return self.machine.text(f"{self.directory}/{attribute}") if self.address else ""
 
     def link(self, when: str) -> List[str]:
-        """Speed and width."""
+        """Returns speed and width."""
         said = (self.text(f"{when}_link_{what}") for what in ("speed", "width"))
         return [re.sub(" PCIe$", "", text) for text in said]
 
     def iommu(self) -> str:
-        """How the addresses that the device uses are translated."""
+        """Returns how the addresses of the device are translated."""
         kind = self.text("iommu_group/type")
         if kind:
             return kind
         return "unknown" if self.machine.exists(f"{self.directory}/iommu_group") else "none"
 
     def config(self, size: int) -> List[int]:
-        """The configuration space, of which all but root get 64 bytes, as numbers of four bytes."""
+        """Returns the configuration space as numbers of four bytes. Users other than root get 64
+        bytes."""
         data = self.machine.read(f"{self.directory}/config", size)
         return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
-# Each is read once, because several devices lie below the same bridges.
+# Bridges are read once, because several devices lie below the same bridge.
 pci_at = functools.lru_cache(maxsize=None)(Pci)
 
 
@@ -78,7 +79,7 @@ class Gpu:
         self.coherent = self.product in COHERENT or machine.exists(numa)
 
     def bar1(self) -> int:
-        """The size of its window for other devices, in MiB; 0 if it is unknown."""
+        """Returns the size of the window for other devices, in MiB; 0 if the size is unknown."""
         windows = self.machine.lines(f"{self.pci.directory}/resource")
         if len(windows) < 2:
             return 0
@@ -86,12 +87,12 @@ class Gpu:
         return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self) -> int:
-        """The largest possible size of the window, in MiB; 0 if it cannot change. Each size is a
-        bit, from 1 MiB on."""
+        """Returns the largest possible size of the window, in MiB; 0 if the size is fixed. Each bit
+        is a size, the first 1 MiB."""
         return 1 << integer(self.pci.text("resource1_resize"), base=16).bit_length() >> 1
 
     def information(self, name: str) -> str:
-        """What the driver says of the GPU under this name; empty without a driver."""
+        """Returns a value from the driver about this GPU; an empty string without a driver."""
         said = self.machine.all_text(f"/proc/driver/nvidia/gpus/{self.name}/information")
         found = re.search(f"^{name}:[ \t]*(.*?)[ \t]*$", said, re.MULTILINE)
         return found[1] if found else ""
@@ -100,12 +101,12 @@ class Gpu:
         return self.information("Model")
 
     def integrated(self) -> bool:
-        """Whether it has no memory of its own, but the processor's: its driver pins none of that
-        for other devices."""
+        """Whether the GPU uses the processor's memory, which the driver pins for no other
+        device."""
         return bool(re.search(INTEGRATED, self.model()))
 
     def instances(self) -> int:
-        """How many GPU instances MIG has divided it into."""
+        """Returns the number of GPU instances made by MIG."""
         minor = self.information("Device Minor")
         if not minor.isdigit():
             return 0
@@ -113,7 +114,7 @@ class Gpu:
 
 
 class Nic:
-    """An RDMA device. One made of software is where its network card is."""
+    """An RDMA device. A device made of software has the place of its network card."""
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.name, self.directory, self.software = name, f"/sys/class/infiniband/{name}", ""
@@ -127,14 +128,14 @@ class Nic:
         self.machine = machine
 
     def driver(self) -> str:
-        """Of the PCI device; empty if it is none."""
+        """Returns the driver of the PCI device; an empty string without a PCI device."""
         place = f"{self.pci.directory}/driver" if self.pci else ""
         return os.path.basename(self.machine.target(place)) if place else ""
 
 
 @once
 def gpus(machine: Machine) -> List[Gpu]:
-    """NVIDIA's display controllers, and whatever its driver drives."""
+    """Returns NVIDIA's display controllers, and all devices of its driver."""
     found = []
     for place in machine.glob(DEVICES + "*"):
         driver = os.path.basename(machine.target(f"{place}/driver"))
@@ -152,5 +153,5 @@ def nics(machine: Machine) -> List[Nic]:
 
 
 def counting(name: str) -> List[Tuple[str, int]]:
-    """By which people sort names: mlx5_2 comes before mlx5_10."""
+    """Returns a key for sorting names as people do: mlx5_2 before mlx5_10."""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]

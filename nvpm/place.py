@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether this is a physical machine; a virtual one; or a container or a chroot, whose kernel
-belongs to another system."""
+"""The place of this system: a physical machine, a virtual machine, or a container or a chroot,
+whose kernel belongs to another system."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from typing import Optional
 from .fact import Fact, Facts, info
 from .machine import Machine, once
 
-# The machine's first process is in this namespace; no kernel changes the number.
+# The namespace of the machine's first process has this number in all kernels.
 FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
@@ -18,7 +18,7 @@ NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
     "module and service belong to the machine around it"
 )
-# What programs in a container need of the node, and who gives it.
+# Devices and libraries of the node that programs in a container need.
 SEEN = {
     "RDMA devices": ("/sys/class/infiniband/*",),
     "/dev/infiniband/uverbs*": ("/dev/infiniband/uverbs*",),
@@ -30,7 +30,7 @@ GIVE_THEM = (
     "RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda."
 )
 
-# Where the GPU Operator's driver container has its root.
+# The root directory of the GPU Operator's driver container.
 DRIVER_CONTAINER = "/run/nvidia/driver"
 OF_CONTAINER = (
     "NVIDIA's driver is that of the GPU Operator's container (" + DRIVER_CONTAINER + "): "
@@ -46,8 +46,8 @@ NOT_AS_CONNECTED = "it shows not how the devices are really connected, so distan
 
 @once
 def container(machine: Machine) -> str:
-    """Which kind of container this is, by the files that container engines leave; empty if it is
-    none."""
+    """Returns the kind of container, by the files that container engines leave; an empty string
+    outside of containers."""
     if machine.readable("/run/systemd/container"):
         return machine.text("/run/systemd/container")
     if machine.exists("/run/.containerenv"):
@@ -60,11 +60,11 @@ def container(machine: Machine) -> str:
 
 @once
 def virtual(machine: Machine) -> str:
-    """What this is, if it is no physical machine: its files then do not show how the devices are
-    connected."""
+    """Returns the kind of a machine that is not physical: its files do not show the real
+    connections of devices."""
     if container(machine):
         return f"a container ({container(machine)})"
-    # Where processors have no such flag, the firmware may name the hypervisor.
+    # On processors without such a flag the firmware may name the hypervisor.
     flagged = re.search("^flags.* hypervisor", machine.all_text("/proc/cpuinfo"), re.MULTILINE)
     if flagged or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name")):
         vendor = machine.text("/sys/class/dmi/id/sys_vendor")
@@ -83,7 +83,8 @@ def facts(machine: Machine) -> Facts:
 
 
 def seen(machine: Machine) -> Fact:
-    """What of the node is there in a container, and what is not."""
+    """Returns the devices and libraries of the node that a container has, and those that it
+    lacks."""
     there = {what: len(machine.glob(*patterns)) for what, patterns in SEEN.items()}
     value = ", ".join(f"{what}: {count}" for what, count in there.items() if count) or "nothing"
     lacks = ", ".join(what for what, count in there.items() if not count)
@@ -93,15 +94,15 @@ def seen(machine: Machine) -> Fact:
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:
-    """The host itself then has no driver of its own; the toolkit alone makes this directory, too,
-    and leaves it empty."""
+    """Returns a fact if the GPU Operator's container has the driver: the host has none then. The
+    toolkit makes an empty directory of this name, without a driver."""
     if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
         return None
     return info("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
 
 
 def kernel_of_another(machine: Machine) -> bool:
-    """Whether it is not for this system to unload modules."""
+    """Whether the kernel belongs to another system, which decides about modules."""
     try:
         chroot = not os.path.samefile("/proc/1/root/.", "/")
     except OSError:

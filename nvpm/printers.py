@@ -14,14 +14,14 @@ from .machine import MODULE, module_wanted
 from .pci import gpus
 from .report import Report
 
-# docs/monitoring.md explains the object. Whoever changes that counts this up.
+# docs/monitoring.md explains the object. A change of its meaning increases the number.
 SCHEMA = 2
 
 LEVELS = {GOOD: 0, WARN: 1, BAD: 2}
 
 
 class Figure(NamedTuple):
-    """A fact that is a number, as a metric; the unit is that of Nagios: c is a counter, B are
+    """A fact with a number, as a metric. The unit is that of Nagios: c is a counter, B are
     bytes."""
 
     metric: str
@@ -96,7 +96,7 @@ def quoted(text: object) -> str:
 
 
 def figures(report: Report) -> Dict[str, Fact]:
-    """The facts that are figures, by their identifiers."""
+    """Returns the facts with numbers, by their identifiers."""
     names = (*FIGURES, FAILED)
     return {
         fact.id: fact
@@ -109,7 +109,7 @@ def figures(report: Report) -> Dict[str, Fact]:
 
 
 def as_json(report: Report) -> Iterator[str]:
-    """A fact is one line."""
+    """Yields one JSON object, with a line for each fact."""
     head = {
         "schema": SCHEMA,
         "host": report.machine.host,
@@ -131,13 +131,13 @@ def as_json(report: Report) -> Iterator[str]:
 
 
 def ways_of(report: Report) -> List[Dict[str, object]]:
-    """Of each GPU with each RDMA device."""
+    """Returns the ways of each GPU with each RDMA device."""
     pairs = ways.of_pairs(report.machine).items()
     return [{"gpu": gpu, "device": device, "ways": found} for (gpu, device), found in pairs]
 
 
 def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
-    """A value that is a number is one in JSON, too."""
+    """Returns the fact for JSON, in which a number stays a number."""
     number = re.match("(0|[1-9][0-9]*)$", fact.value)
     found: Dict[str, Union[int, str]] = {
         "id": fact.id,
@@ -155,7 +155,7 @@ def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
 
 
 def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
-    """Samples stand together below their type."""
+    """Yields the samples of one metric together, after its type."""
     name = f"nvpm_{figure.metric}"
     yield f"# HELP {name} {figure.meaning}"
     yield f"# TYPE {name} {figure.kind}"
@@ -192,7 +192,8 @@ def as_metrics(report: Report) -> Iterator[str]:
 
 
 def plugin(code: int, text: str, data: str = "") -> str:
-    """The line of a plug-in. A bar is where performance data begins."""
+    """Returns the line of a plug-in. A bar begins the performance data, so the text must have
+    none."""
     return f"NVPM {WORDS[code]} - {text.replace('|', '/')}" + (data and f" |{data}")
 
 
@@ -205,7 +206,7 @@ def performance(report: Report) -> str:
 
 
 def matches(fact: Fact, pattern: str) -> bool:
-    """A star at the end matches any rest."""
+    """Whether the pattern matches; a star at its end matches any rest."""
     return fact.id == pattern or (pattern.endswith("*") and fact.id.startswith(pattern[:-1]))
 
 
@@ -220,14 +221,14 @@ def marked(facts: List[Fact], verdict: str) -> List[str]:
 
 
 def no_gpu(report: Report) -> bool:
-    """Whether this is a node without a GPU and without anything that uses one, as login nodes with
-    the packages of all nodes are."""
+    """Whether the node has neither a GPU nor a loaded driver, as a login node with the packages of
+    all nodes."""
     machine = report.machine
     return not (gpus(machine) or machine.loaded("nvidia") or machine.loaded(MODULE))
 
 
 def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
-    """The line and the exit code. IGNORED are the identifiers of facts that are not judged."""
+    """Returns the line and the exit code. IGNORED are identifiers of facts that are not judged."""
     patterns = [pattern for pattern in ignored if pattern]
     judged = [
         fact for fact in report.facts if not any(matches(fact, pattern) for pattern in patterns)
@@ -249,7 +250,7 @@ def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
         code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
     else:
         code, text = OK, loaded[0].value if loaded else answer.headline(report.machine)
-    # A wrong identifier would go unseen, and what it was to ignore be judged.
+    # A wrong identifier is reported, because the fact that was meant is still judged.
     for pattern in dict.fromkeys(patterns):
         if not any(matches(fact, pattern) for fact in report.facts):
             text += f"; --ignore {pattern} matches nothing"

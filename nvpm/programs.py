@@ -34,7 +34,7 @@ class Ended(NamedTuple):
 def run(command: Sequence[str], limit: float = LIMIT, quiet: bool = True) -> Ended:
     """Runs a program in a process group of its own. At the limit the whole group is killed, because
     the program's children may hold the pipe also. With QUIET the output is returned and messages
-    are dropped; without it both go where those of nvpm go."""
+    are dropped; otherwise the program writes to the same files as nvpm."""
     nothing = subprocess.DEVNULL
     said, messages = (subprocess.PIPE, nothing) if quiet else (None, None)
     try:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Takes names and numbers that identify people, hosts, jobs and cards out of a text.
 
-Each becomes a word with a number, and the same name always becomes the same word, so that a reader
-still sees what belongs together: address-2 is address-2 everywhere. PCI addresses stay, because all
-machines have the same; and so do kernel addresses, model names, versions, and the names of programs
-that belong to the system.
-"""
+Each becomes a word with a number, always the same word for the same name, so that a reader can
+still compare: address-2 is address-2 everywhere. PCI addresses stay, because all machines have the
+same addresses; kernel addresses, models, versions and programs of the system stay also."""
 
 import json
 import re
@@ -60,7 +58,7 @@ CREDENTIALS = rf"(?P<{BEFORE}>://)(?P<{WHAT}>[^\s/@]+)(?=@)"
 # The part after @ may be a host without a domain. Nodes of a device tree are parts of a path.
 MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
-# Names of storage targets have those of hosts in them.
+# Names of storage targets contain names of hosts.
 TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
 PUBLIC = r"(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
 # Other names with dots are files and functions.
@@ -89,7 +87,7 @@ JOBS = (
     rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?P<{WHAT}>[^\s\[\]:]{{1,15}})"
     r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
 )
-# Threads of the kernel, and programs of the system, which say nothing of anybody's work.
+# Threads of the kernel, and programs of the system, whose names tell nothing about users.
 OF_THE_SYSTEM = re.compile(
     r"<|kworker|ksoftirqd|migration|swapper|rcu|irq|khungtaskd|kswapd|kthreadd|watchdog|kcompactd"
     r"|khugepaged|cpuhp|nv_|nvidia|nvpm|UVM|mlx|ib_|rdma|modprobe|insmod|rmmod|depmod|systemd"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which process has which GPU memory registered. The module writes the list; it has put everything
-in the names of processes in octal that is not a plain letter, digit or sign."""
+"""Lists the GPU memory that each process has registered. The module writes the list, with
+everything in the names of processes in octal except plain letters, digits and signs."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
 
-# A line of it, as this module writes it; a later one may write more behind. A process may have
-# given itself a name without a letter.
+# A line of the list. A later module may write more fields after these. The name may be empty,
+# because a process names itself.
 LINE = re.compile(
     r"(\d{1,10}) (\d{1,20}) (\d{1,10}) (\S+) (\d{1,20}) (\S+) (\S+) (\S+) (\S*)(?: .*)?",
     re.ASCII,
@@ -53,7 +53,7 @@ class Region(NamedTuple):
 
 
 class Unreadable(Exception):
-    """There is no list: the exit code, and why."""
+    """The list cannot be read. Has the exit code and the reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -72,7 +72,7 @@ def need_list(machine: Machine) -> None:
 
 
 def parsed(line: str) -> Optional[Region]:
-    """None for what is no line of the list."""
+    """Parses a line of the list; None for any other text."""
     found = LINE.fullmatch(line)
     if not found:
         return None
@@ -91,7 +91,7 @@ def parsed(line: str) -> Optional[Region]:
 
 
 def regions(machine: Machine) -> List[Region]:
-    """By process; the oldest of a process first."""
+    """Returns the registrations by process, the oldest of each process first."""
     need_list(machine)
     found = [one for one in map(parsed, machine.lines(LIST)) if one]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
@@ -104,8 +104,8 @@ class Process:
         first = found[0]
         self.number, self.command, self.regions = first.process, first.command, found
         self.bytes = total(found)
-        # The fields behind its name, which may have blanks. Another process may have that number
-        # now.
+        # The name may have blanks, so the fields are counted after its parenthesis. The start time
+        # tells whether the number belongs to another process now.
         fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
         self.running = fields[19:20] == [str(first.started)]
         ended = "" if self.running else ", which has ended"
@@ -116,7 +116,7 @@ class Process:
 
 
 def user(machine: Machine, process: int) -> str:
-    """Whose process it is; empty if that is not to be had."""
+    """Returns the owner of the process; an empty string if the owner is unknown."""
     status = machine.all_text(f"/proc/{process}/status")
     found = re.search(r"^Uid:\s+(\d+)", status, re.MULTILINE)
     if not found:
@@ -148,7 +148,7 @@ def total(found: Sequence[Region]) -> int:
 
 
 def size(number: int) -> str:
-    """In the largest unit that it has a whole one of."""
+    """Formats a size in the largest unit that fits at least once."""
     power = min(max(number.bit_length() - 1, 0) // 10, len(UNITS) - 1)
     unit = 1 << 10 * power
     digits = 1 if number % unit else 0
@@ -170,7 +170,7 @@ def count(found: Sequence[Region]) -> str:
 
 
 def as_summary(machine: Machine) -> Iterator[str]:
-    """Who has how much."""
+    """Yields a line for each process, with the amount."""
     found = regions(machine)
     for process in processes(machine, found):
         yield f"{process.who}: {process.what}"
@@ -199,7 +199,7 @@ def as_text(machine: Machine) -> Iterator[str]:
 
 
 def as_json(machine: Machine) -> Iterator[str]:
-    """A line for each registration and each process."""
+    """Yields a JSON with a line for each registration and each process."""
     found, names = regions(machine), names_by_pci(machine)
     registrations: List[Dict[str, object]] = [
         {
@@ -235,9 +235,9 @@ def listed(objects: List[Dict[str, object]]) -> str:
 
 
 def open_devices(machine: Machine) -> List[Tuple[int, str]]:
-    """Returns numbers and names of the processes that have an RDMA device open. A registration
-    lives no longer than that. This reads every descriptor of every process, which takes seconds on
-    a busy node: only for a module that keeps no list."""
+    """Returns numbers and names of the processes that have an RDMA device open; only these can hold
+    registrations. The search reads every descriptor of every process, which takes seconds on a
+    busy node, so only a module without a list is worth the time."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):
         files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))

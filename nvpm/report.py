@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""All facts about a machine, and whether the module is loaded."""
+"""Collects all facts about a machine, and the state of the module."""
 
 import traceback
 from typing import Callable, Dict, Iterator, List, NamedTuple
@@ -27,19 +27,19 @@ NO_SYSFS = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs 
 class Report(NamedTuple):
     machine: Machine
     state: str
-    code: int  # the LSB's exit code for a service in that state; 0 also where something else serves
+    code: int  # the LSB's exit code for a service; 0 also if another way serves
     facts: List[Fact]
 
 
 def found(machine: Machine) -> Iterator[Fact]:
-    """The facts in the order of the report. With --debug each follows what it was made of."""
+    """Yields the facts in the order of the report. With --debug each follows its sources."""
     for name, part in PARTS.items():
         try:
             for fact in part(machine):
                 if fact:
                     machine.tell(f"{fact.verdict}: {fact.section}: {fact.name}", fact.value)
                     yield fact
-        except Exception as error:  # what nobody has foreseen of one thing hides no other
+        except Exception as error:  # an unforeseen failure of one part must not hide the others
             machine.tell(name, traceback.format_exc())
             yield warn("report", name, f"not all was read: {type(error).__name__}: {error}", DEFECT)
 

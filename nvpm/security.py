@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Secure Boot, which signatures the kernel demands of modules, and the signature of this one."""
+"""Secure Boot, the signatures that the kernel demands, and the signatures of our modules."""
 
 import re
 from typing import Dict, Optional
@@ -24,7 +24,7 @@ def facts(machine: Machine) -> Facts:
     enforced = machine.text("/sys/module/module/parameters/sig_enforce") == "Y"
     demanded = lockdown not in ("", "none") or enforced
     yield info("security", "signature required", "yes" if demanded else "no")
-    # Both have to be signed: the kernel does not load the one without the other.
+    # Both modules need a signature, because neither is loaded without the other.
     yield signed(machine, "module signed by", modinfo(machine), demanded)
     yield signed(machine, "callback module signed by", modinfo(machine, CALLBACK), demanded)
 

@@ -128,7 +128,7 @@ class Text:
         return self.screen.marked(verdict, f"{MARKS[verdict]:>2}")
 
     def attention(self) -> Iterator[str]:
-        """Yields the lines that do not work, then those that could do better, each with its
+        """Yields the lines that do not work, then the lines that could do better, each with its
         section."""
         for verdict in (BAD, WARN):
             for line in self.all:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How GPUs and RDMA devices are connected: distances, which have the names that nvidia-smi topo -m
-gives them, bridges that redirect, and links that are slower than they could be."""
+"""Connections of GPUs and RDMA devices: distances, named as in nvidia-smi topo -m, bridges that
+redirect, and links that are slower than possible."""
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -37,7 +37,7 @@ FASTER_SLOT = (
     "or a bad contact, lowers it too."
 )
 
-# A virtual machine does not show how the real one is made: there nothing is judged.
+# A virtual machine does not show the real connections, so nothing is judged there.
 Doubt = Callable[..., Fact]
 
 
@@ -65,10 +65,10 @@ def several_nodes(machine: Machine) -> bool:
 
 
 def relation(machine: Machine, one: Pci, other: Pci) -> Tuple[str, List[str]]:
-    """The distance of two devices, and the bridges between them below the last one that both have
-    above them."""
+    """Returns the distance of two devices, and the bridges between them, without the common bridges
+    above."""
     if one.path[0] != other.path[0]:
-        # A machine with one node need not say which.
+        # A machine with one node need not name the node.
         unsaid = one.node == other.node == -1 and not several_nodes(machine)
         return (NODE if one.node == other.node >= 0 or unsaid else SYS), []
     pairs = zip(one.path + [""], other.path + [""])
@@ -80,7 +80,7 @@ def relation(machine: Machine, one: Pci, other: Pci) -> Tuple[str, List[str]]:
 
 
 def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
-    """The distance to each RDMA device, and the nearest. Adds the bridges to BETWEEN."""
+    """Yields the distance to each RDMA device, and the nearest. Adds the bridges to BETWEEN."""
     found: Dict[str, List[str]] = {}
     for nic in nics(machine):
         if nic.pci and nic.pci.path:
@@ -93,14 +93,15 @@ def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
 
 
 def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
-    """Machines are built so that some devices of many are far away; but a GPU needs a near one."""
+    """Judges the nearest device only: many machines have devices far away from a GPU, but each GPU
+    needs a near one."""
     name, least = f"{gpu.name} nearest", min(found, key=DISTANCES.index)
     value = ", ".join(found[least])
     if virtual(machine):
         return info("distance", name, value)
     if least in (PIX, PXB):
         return good("distance", name, value)
-    # The data goes through the processor in any case, because the memory is the processor's.
+    # The data passes the processor in any case, because the memory is the processor's.
     if gpu.coherent and least != SYS:
         return good("distance", name, value, NCCL_COHERENT)
     if least == PHB:
@@ -113,8 +114,8 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
 
 
 def acs_control(config: List[int]) -> int:
-    """The control register of access control services, from the list of extended capabilities; 0
-    without one."""
+    """Returns the control register of access control services, from the list of extended
+    capabilities; 0 without the capability."""
     at = 64
     for _ in range(960):
         if not 64 <= at < len(config) - 1:
@@ -126,7 +127,7 @@ def acs_control(config: List[int]) -> int:
 
 
 def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
-    """Bridges that send packets between their ports up to the root complex."""
+    """Judges bridges that send packets between their ports up to the root complex."""
     configs = {bridge: pci_at(machine, bridge).config(4096) for bridge in bridges}
     redirect = [
         bridge
@@ -146,13 +147,13 @@ def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
 
 class Link(NamedTuple):
     now: str
-    # Why it is slower than both ends can, and what to do; empty if it is not.
+    # The reason for a link slower than both ends allow, and advice; empty for a good link.
     reason: str = ""
     advice: str = ""
 
 
 def judge(pci: Pci, upper: Pci, idles: bool = False) -> Link:
-    """The link between PCI and what is above it."""
+    """Judges the link between PCI and UPPER, the bridge above."""
     now = f"{pci.speed} x{pci.width}"
     own, fastest = number(pci.max_width), number(pci.max_speed)
     full = min(own, number(upper.max_width) or own)
@@ -169,7 +170,7 @@ def judge(pci: Pci, upper: Pci, idles: bool = False) -> Link:
 
 
 def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Optional[Fact]:
-    """The link between a device and what it is plugged into."""
+    """Judges the link between a device and its slot."""
     if not number(pci.width):
         return None
     upper = pci_at(pci.machine, pci.path[-2] if len(pci.path) > 2 else "")
@@ -180,8 +181,8 @@ def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Opti
 
 
 def bridge_facts(machine: Machine, doubt: Doubt) -> Facts:
-    """Each link between two bridges, once. On a path, root port and upstream port of a switch are
-    the ends of one, then the next two."""
+    """Yields each link between two bridges once. Two neighbours on a path are the ends of a link:
+    root port and upstream port of a switch, then the next two."""
     pcis = [gpu.pci for gpu in gpus(machine)] + [nic.pci for nic in nics(machine) if nic.pci]
     uppers = {
         pci.path[at]: pci.path[at - 1] for pci in pcis for at in range(2, len(pci.path) - 1, 2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Decides whether another user could have written a file. nvpm runs as root in monitoring; a file
-that another user could have put there must not be loaded. Trusted are root, the present user, and
-the owner of this program, who decides anyway what runs here."""
+"""Decides whether another user could have written a file. nvpm runs as root in monitoring, and must
+not load such a file. Trusted are root, the present user, and the owner of this program, whose
+code is running already."""
 
 import os
 import pwd
@@ -21,8 +21,8 @@ def owner(uid: int) -> str:
 
 
 def directories(path: str) -> Iterator[str]:
-    """Yields the directory of PATH and all above it: whoever may write to one of these can put
-    another file, or another directory, in the place."""
+    """Yields the directory of PATH and all directories above: a user who may write to any of them
+    can replace the file."""
     while os.path.dirname(path) != path:
         path = os.path.dirname(path)
         yield path

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""By which ways GPU memory is registered with which RDMA device on this node.
+"""The ways to register GPU memory with each RDMA device of this node.
 
-There are two verbs, and two modules for the first: ibv_reg_mr() of a pointer, which the RDMA core
-hands to nv_peer_mem or nvidia_peermem (peer memory), and ibv_reg_dmabuf_mr() of a descriptor.
-"""
+The verb ibv_reg_mr() takes a pointer, which the RDMA core hands to nv_peer_mem or nvidia_peermem
+(peer memory). The verb ibv_reg_dmabuf_mr() takes a descriptor."""
 
 from typing import Dict, List, NamedTuple, Set, Tuple
 
@@ -16,7 +15,7 @@ from .pci import Gpu, gpus, nics
 PEERMEM = "nvidia_peermem"
 DMA_BUF = "dma-buf"
 
-# The marker, which is ours, has this module's name too.
+# Our marker module has the name nvidia_peermem also.
 MARKER = "/sys/module/nv_peer_mem/holders/nvidia_peermem"
 
 Pair = Tuple[str, str]
@@ -29,16 +28,16 @@ def peermem_loaded(machine: Machine) -> bool:
 
 @once
 def peer_memory_by(machine: Machine) -> str:
-    """The module that serves ibv_reg_mr() of GPU memory; empty if none does."""
+    """Returns the module that serves ibv_reg_mr() of GPU memory; an empty string without one."""
     if machine.loaded(MODULE):
         return MODULE
-    # It is loaded on cores without peer memory, too, and does nothing there.
+    # nvidia_peermem loads also on a core without peer memory, and does nothing there.
     return PEERMEM if peermem_loaded(machine) and peer_memory_in(machine) else ""
 
 
 @once
 def driven_gpus(machine: Machine) -> List[Gpu]:
-    """Those that the NVIDIA driver has, in the order in which nvidia-smi numbers them."""
+    """Returns the GPUs that the NVIDIA driver has, in the order of nvidia-smi."""
     return [gpu for gpu in gpus(machine) if gpu.driver == "nvidia"]
 
 
@@ -48,8 +47,9 @@ def usable_gpus(machine: Machine) -> List[Gpu]:
 
 
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
-    """The module that serves this GPU's memory. Ours maps only what can be revoked by itself; the
-    driver maps the memory of coherent GPUs, pinned."""
+    """Returns the module that serves this GPU's memory. Without persistent_api_support nv_peer_mem
+    maps only memory that can be revoked; the memory of coherent GPUs cannot, because the driver
+    maps that memory, pinned."""
     peer = peer_memory_by(machine)
     revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
     return "" if peer == MODULE and gpu.coherent and revocable else peer
@@ -57,15 +57,14 @@ def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
 
 @once
 def refused(machine: Machine) -> Set[Pair]:
-    """Pairs that the NVIDIA driver does not let reach each other, as far as they have met: the UUID
-    of the GPU, and the PCI address of the device."""
+    """Returns the pairs of GPU (UUID) and device (PCI address) that have met, and that the NVIDIA
+    driver keeps apart."""
     return {(met.gpu.lower(), met.device) for met in pairs(machine) if met.said == REFUSED}
 
 
 @once
 def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
-    """Of each GPU that has a driver and each RDMA device: their ways, the one for ibv_reg_mr()
-    first; none if there is no way."""
+    """Returns the ways of each GPU with a driver and each RDMA device, peer memory first."""
     by_dma_buf, found = dma_buf.taken_by(machine), {}
     for gpu in usable_gpus(machine):
         peer, uuid = peer_memory_of(machine, gpu), gpu.information("GPU UUID").lower()
@@ -80,7 +79,7 @@ def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
 
 @once
 def in_the_way(machine: Machine) -> str:
-    """Why no GPU memory can be registered at all; empty if some can."""
+    """Returns the reason for which no GPU memory can be registered; an empty string if some can."""
     if not gpus(machine):
         return "there is no NVIDIA GPU"
     if not machine.loaded("nvidia"):
@@ -107,14 +106,15 @@ def there_are(machine: Machine, way: str) -> bool:
 
 
 def dma_buf_serves(machine: Machine) -> bool:
-    """Whether each GPU reaches some RDMA device by dma-buf: programs that use it need no more."""
+    """Whether each GPU reaches some RDMA device by dma-buf, which is enough for programs that use
+    dma-buf."""
     found = of_pairs(machine)
     reached = {gpu for (gpu, _), ways in found.items() if DMA_BUF in ways}
     return bool(found) and reached == {gpu for gpu, _ in found}
 
 
 class Group(NamedTuple):
-    """Pairs that have the same ways: each of the GPUs with each of the devices."""
+    """Pairs with the same ways: each of the GPUs with each of the devices."""
 
     gpus: List[str]
     devices: List[str]
@@ -122,8 +122,8 @@ class Group(NamedTuple):
 
 
 def grouped(machine: Machine) -> List[Group]:
-    """The pairs, those that agree folded: first devices that have the same with all GPUs, then GPUs
-    that have the same with these devices."""
+    """Folds the pairs with the same ways: first the devices of each GPU, then GPUs with the same
+    devices."""
     rows: Dict[str, Dict[str, List[str]]] = {}
     for (gpu, device), ways in of_pairs(machine).items():
         rows.setdefault(gpu, {})[device] = ways

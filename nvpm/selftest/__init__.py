@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm selftest: whether GPU memory can be registered and reached, on this machine as it is."""
+"""nvpm selftest: tests whether GPU memory can be registered and reached on this machine."""
 
 
 class Failure(Exception):
-    """A pair of GPU and RDMA device did not pass, for that reason."""
+    """A pair of GPU and RDMA device did not pass. Has the reason."""
 
 
 class Absent(Exception):
-    """Something that every pair needs is not there: what, and what to do."""
+    """A thing that every pair needs is missing. Has the name of the thing, and advice."""
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)

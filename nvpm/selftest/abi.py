@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What of <infiniband/verbs.h> is used, with its names: structures and numbers that have been the
-same since libibverbs 1.1. tests/nvpm/test_layout.py compares them with the header."""
+"""The used part of <infiniband/verbs.h>, with its names: structures and numbers that are the same
+since libibverbs 1.1. tests/nvpm/test_layout.py compares them with the header."""
 
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
@@ -28,7 +28,7 @@ IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ = 0, 4
 IBV_SEND_SIGNALED = 2
 IBV_QPF_GRH_REQUIRED = 1
 
-# How a completion ends; numbered in this order.
+# The statuses of completions, numbered in this order.
 IBV_WC = [
     "SUCCESS",
     "LOC_LEN_ERR",
@@ -67,8 +67,8 @@ TYPES: Dict[str, Any] = {
 
 
 def structure(name: str, text: str, base: Any = ctypes.Structure) -> Any:
-    """The TEXT has fields as in C: `TYPE NAME...;`, and [N] behind the name of an array. What
-    begins with _ is not used."""
+    """Returns a structure. TEXT has fields as in C: `TYPE NAME...;`, and [N] after the name of an
+    array. Fields with a leading _ are not used."""
     fields: List[Tuple[str, Any]] = []
     for kind, *names in (part.split() for part in text.split(";")):
         for field, _, number in (one.rstrip("]").partition("[") for one in names):
@@ -78,7 +78,7 @@ def structure(name: str, text: str, base: Any = ctypes.Structure) -> Any:
     return TYPES[name]
 
 
-# What an older library does not fill in comes last.
+# The last fields are those that an older library does not fill in.
 ibv_port_attr = structure(
     "ibv_port_attr",
     """int state max_mtu active_mtu gid_tbl_len;
@@ -106,7 +106,7 @@ ibv_ah_attr = structure(
     "ibv_ah_attr",
     "ibv_global_route grh; u16 dlid; u8 sl src_path_bits static_rate is_global port_num",
 )
-# What an older library does not look at comes last.
+# The last fields are those that an older library does not read.
 ibv_qp_attr = structure(
     "ibv_qp_attr",
     """int qp_state cur_qp_state path_mtu path_mig_state;
@@ -120,7 +120,8 @@ ibv_qp_attr = structure(
 )
 ibv_sge = structure("ibv_sge", "u64 addr; u32 length lkey")
 _rdma = structure("rdma", "u64 remote_addr; u32 rkey")
-# The largest of the union is of atomic operations, and of what follows it of memory windows.
+# The largest member is that of atomic operations; memory windows have the largest field after the
+# union.
 _wr = structure("wr", "rdma rdma; u64 _atomic[4]", ctypes.Union)
 ibv_send_wr = structure(
     "ibv_send_wr",
@@ -134,7 +135,8 @@ ibv_wc = structure(
     unsigned wc_flags; u16 pkey_index slid;
     u8 sl dlid_path_bits""",
 )
-# Inline functions of the header call these two, which the device's driver has left in the context.
+# The device's driver puts these two functions into the context; inline functions of the header call
+# them.
 poll_cq = TYPES["poll_cq"] = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, TYPES["ibv_wc*"])
 post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(
     c_int, c_void_p, TYPES["ibv_send_wr*"], POINTER(c_void_p)

@@ -23,8 +23,8 @@ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE = 2, 100
 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6
 CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1
 
-# A buffer of this size has blocks of the driver of its own. Smaller ones share a block with others
-# of the process, which the driver keeps while one of them lives.
+# A buffer of this size has its own blocks of the driver. Smaller buffers of the process share a
+# block, which the driver keeps while any of the buffers lives.
 BLOCK = 2 << 20
 
 
@@ -36,7 +36,7 @@ class CudaError(Failure):
 
 class Library:
     def __init__(self) -> None:
-        # As nvidia-smi numbers them.
+        # The order of nvidia-smi.
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         try:
             self.library = ctypes.CDLL(LIBRARY)
@@ -71,12 +71,12 @@ class Gpu:
         name = ctypes.create_string_buffer(32)
         cuda.call("cuDeviceGet", byref(self.device), c_int(index))
         cuda.call("cuDeviceGetPCIBusId", name, c_int(len(name)), self.device)
-        # As sysfs has it.
+        # The address as in sysfs.
         self.pci = name.value.decode().lower()
 
     def use(self) -> None:
-        """Allocations are of this GPU from now on. Making its context takes a while: it is kept for
-        the next RDMA device."""
+        """Makes this GPU the one that allocates. The context is kept for the next RDMA device,
+        because making a context takes a while."""
         if self.context is None:
             context = c_void_p()
             self.cuda.call("cuDevicePrimaryCtxRetain", byref(context), self.device)
@@ -91,7 +91,7 @@ class Gpu:
 
 
 class Memory:
-    """GPU memory. The stack frees it, if nobody has before."""
+    """GPU memory, which the stack frees at the latest."""
 
     def __init__(self, stack: contextlib.ExitStack, cuda: Library, size: int) -> None:
         self.cuda, self.size, self.freed = cuda, size, False
@@ -106,13 +106,13 @@ class Memory:
             ) from error
         self.address = address.value
         stack.callback(self.free)
-        # Copies wait for what came before, and are complete when they return.
+        # Copies then wait for earlier work, and are complete when they return.
         attribute = c_int(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         self.cuda.call("cuPointerSetAttribute", byref(c_uint(1)), attribute, address)
 
     def exported(self) -> int:
-        """A descriptor of the memory as a dma-buf, for the caller to close. The range has to have
-        whole pages, which blocks have."""
+        """Returns a descriptor of the memory as a dma-buf, which the caller closes. The range must
+        have whole pages, as blocks have."""
         descriptor = c_int(-1)
         start, length = c_uint64(self.address), c_size_t(self.whole)
         kind, flags = c_int(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD), c_uint64(0)

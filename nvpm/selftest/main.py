@@ -16,7 +16,7 @@ from . import Absent, cuda, printers, verbs
 from .port import Port, usable_port
 from .trial import Trial
 
-# 2 is that of wrong options.
+# Exit codes; 2 stands for wrong options.
 PASSED, FAILED, NOTHING = 0, 1, 3
 
 LARGEST = 1 << 30
@@ -99,7 +99,7 @@ class Ports(NamedTuple):
     library: verbs.Library
     devices: List[str]
     ports: List[Port]
-    # Names of devices, and why.
+    # Names of devices, and the reasons.
     not_tested: List[Tuple[str, str]]
 
 
@@ -134,7 +134,8 @@ def find_ports(machine: Machine, wanted: Optional[str]) -> Ports:
 
 
 def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[Found]:
-    """What LOOK finds, or nothing. What is absent is noted, so that all of it is said at once."""
+    """Returns the result of LOOK, or None. Absent things are collected, so that all are named at
+    once."""
     try:
         return look()
     except Absent as absent:
@@ -150,19 +151,19 @@ def status_facts(machine: Machine) -> List[Fact]:
         from ..report import report
 
         return report(machine).facts
-    except Exception:  # the failure is to be told, whatever is wrong with this
+    except Exception:  # the failure must be told in any case
         return [NO_STATUS]
 
 
 def matters(fact: Fact) -> bool:
-    """Neither what programs look for nor what the next boot does has a part in whether memory can
-    be registered now."""
+    """Whether the fact can explain a failure now: neither the tests of programs nor the next boot
+    can."""
     return fact.section != "detection" and (fact.section, fact.name) != ("module", "on boot")
 
 
 class Reasons:
-    """The lines of `nvpm status` that explain failures. Status is asked once, when something has
-    failed. Each line is given once: what is wrong with the module is wrong for every pair."""
+    """The lines of `nvpm status` that explain failures. Status is computed once, after the first
+    failure. Each line is given once, because a defect of the module concerns every pair."""
 
     def __init__(self, machine: Machine, names: List[str]) -> None:
         self.machine, self.names = machine, set(names)
@@ -170,8 +171,8 @@ class Reasons:
         self.said: Set[Fact] = set()
 
     def of(self, *names: str) -> List[Fact]:
-        """Of what is bad those about the module, or about one of these names; where nothing is, of
-        what is not good."""
+        """Returns the bad facts about the module or about NAMES; without such facts, the
+        warnings."""
         if self.facts is None:
             self.facts = [fact for fact in status_facts(self.machine) if matters(fact)]
         others = self.names - set(names)
@@ -191,7 +192,7 @@ class Reasons:
 
 
 def end_by_signal(number: int, _frame: object) -> NoReturn:
-    """As an exception, so that everything is given back."""
+    """Ends by an exception, so that all resources are given back."""
     sys.exit(128 + number)
 
 
@@ -219,8 +220,8 @@ def main(machine: Machine, words: List[str]) -> int:
 
 
 def ways_to_test(machine: Machine, port: Port) -> List[bool]:
-    """Whether to go by dma-buf, for each way that the device has. Where it has none, the failure of
-    the first tells why."""
+    """Returns for each way of the device whether the way is dma-buf. A device without a way is
+    tried by pointer, whose failure tells the reason."""
     by_dma_buf = port.device in dma_buf.taken_by(machine)
     by_pointer = ways.peer_memory_by(machine) or not by_dma_buf
     return [way for way, there in ((False, by_pointer), (True, by_dma_buf)) if there]
@@ -229,7 +230,7 @@ def ways_to_test(machine: Machine, port: Port) -> List[bool]:
 def test_all(
     machine: Machine, gpus: Gpus, ports: Ports, options: argparse.Namespace, say: printers.Text
 ) -> List[bool]:
-    """Whether each pair passed, by each way."""
+    """Tests each pair by each way. Returns which passed."""
     passed = []
     reasons = Reasons(machine, [gpu.pci for gpu in gpus.all] + ports.devices)
     for gpu in gpus.chosen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Ports of RDMA devices, and the addresses that they have."""
+"""Ports of RDMA devices, and their addresses."""
 
 import os
 from typing import Optional, Tuple
@@ -12,7 +12,7 @@ class Port:
     def __init__(self, machine: Machine, path: str) -> None:
         self.machine, self.path = machine, path
         self.device, self.number = path.split("/")[-3], int(os.path.basename(path))
-        # As in "4: ACTIVE".
+        # The text is like "4: ACTIVE".
         self.state = self.text("state").split(" ")[-1] or "unknown"
         self.needs_gid = self.text("link_layer") != "InfiniBand"
 
@@ -20,8 +20,8 @@ class Port:
         return self.machine.text(f"{self.path}/{name}")
 
     def gid(self) -> Tuple[int, bytes]:
-        """Index and bytes of the GID that programs choose, too: one of RoCE v2 with an address of
-        IPv4, then of IPv6; link-local ones last."""
+        """Returns index and bytes of the GID that programs also choose: first RoCE v2 with an IPv4
+        address, then IPv6, then link-local addresses."""
         found = []
         for index in range(256):  # an address handle has 8 bits for it
             text = self.text(f"gids/{index}").replace(":", "")
@@ -41,7 +41,7 @@ class Port:
 
 
 def usable_port(machine: Machine, device: str) -> Tuple[Optional[Port], str]:
-    """Its first active port, or None; and why there is none to test."""
+    """Returns the first active port of the device, or None with the reason."""
     directory = f"/sys/class/infiniband/{device}"
     # "1: CA" is InfiniBand and RoCE.
     kind = machine.text(f"{directory}/node_type")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints results: for people as they come, for machines at the end."""
+"""Prints results: for people one by one, for machines at the end."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ def amount(size: int) -> str:
 
 
 def rate(size: int, seconds: float) -> float:
-    """Bytes in a second."""
+    """Returns bytes per second."""
     return size / max(seconds, 1e-9)
 
 
@@ -78,7 +78,7 @@ class Text:
 
 
 class Json(Text):
-    """One object."""
+    """Prints one JSON object."""
 
     def __init__(self) -> None:
         self.said: Dict[str, object] = {"schema": SCHEMA}

@@ -17,13 +17,13 @@ from ..machine import PARAMETERS, Machine
 from . import Failure, abi, cuda, verbs
 from .port import Port
 
-# A transfer is made so often. The fastest counts, because the first one warms up.
+# The number of transfers. The fastest counts, because the first one warms up.
 TIMES = 4
-# So much is read after the memory was freed.
+# Bytes to read after the memory was freed.
 PROBE = 4096
 PAGE = 4096
 
-# With these nobody has refused anything: nobody answered.
+# A completion with one of these is no refusal: no device has answered.
 SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIMEOUT_ERR")
 
 NO_RIGHT = "no right to open the device: /dev/infiniband/uverbs*; root has it"
@@ -32,19 +32,19 @@ STILL_REACHED = "the device still reaches the memory, which persistent_api_suppo
 
 
 def pattern(length: int, *seed: object) -> bytes:
-    """Bytes that nobody writes by chance; the same for the same seed."""
+    """Returns random bytes, the same for the same seed."""
     chance, part = random.Random(" ".join(map(str, seed))), 1 << 20
     parts = (chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part))
     return b"".join(parts)[:length]
 
 
 def poison(length: int) -> bytes:
-    """The bytes in a buffer before something else arrives."""
+    """Returns the bytes of a buffer before a transfer."""
     return b"\xdb" * length
 
 
 def difference(expected: bytes, found: bytes) -> str:
-    """What is wrong with the bytes that were found; empty if nothing is."""
+    """Returns the difference of the bytes; an empty string for equal bytes."""
     if expected == found:
         return ""
     starts = range(0, len(expected), PAGE)
@@ -58,7 +58,7 @@ def difference(expected: bytes, found: bytes) -> str:
 
 
 class Trial:
-    """What came of it, as far as it came: `to_gpu` and `from_gpu` are seconds."""
+    """A trial, and its results up to a failure: `to_gpu` and `from_gpu` are seconds."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Trial:
     def run(self, library: verbs.Library) -> bool:
         """Returns whether it passed."""
         try:
-            # The stack gives everything back, however this ends.
+            # The stack releases all resources in every case.
             with contextlib.ExitStack() as stack:
                 try:
                     self.prepare(stack, library)
@@ -90,7 +90,7 @@ class Trial:
                 except Failure as failure:
                     self.failure = str(failure)
         except Failure as failure:
-            # Of giving back. A failure before it is the reason.
+            # Releasing has failed. An earlier failure is the reason.
             self.failure = self.failure or str(failure)
         return self.failure is None
 
@@ -139,13 +139,13 @@ class Trial:
         try:
             return self.device.register_dma_buf(stack, descriptor, self.memory.address, self.size)
         finally:
-            # The registration has the memory now.
+            # The registration holds the memory now.
             os.close(descriptor)
 
     def transfer(
         self, what: str, opcode: int, local: Any, remote: Any, length: int, offset: int = 0
     ) -> str:
-        """Returns the status that it ended with."""
+        """Transfers, and returns the status of the completion."""
         self.queue.post(opcode, local, remote, length, offset)
         status = self.device.completion(self.deadline)
         if status is None:
@@ -153,8 +153,8 @@ class Trial:
         return status
 
     def write(self, what: str, local: Any, remote: Any) -> float:
-        """Writes it all a few times, in messages that the device takes. Returns the seconds of the
-        fastest."""
+        """Writes the whole buffer a few times, in messages that the device takes. Returns the
+        seconds of the fastest time."""
         times = []
         for _ in range(TIMES):
             begun = time.monotonic()
@@ -189,8 +189,8 @@ class Trial:
             raise Failure(f"{what}: {wrong}")
 
     def free(self) -> str:
-        """Frees the memory while it is registered. Only a read follows: if the device still reached
-        memory that is no longer ours, a write would damage it."""
+        """Frees the memory while it is registered, and reads: a write could damage memory that
+        belongs to another program by then."""
         what, length = "after cuMemFree", min(PROBE, self.size)
         self.memory.free()
         status = self.transfer(

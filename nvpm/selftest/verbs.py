@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libibverbs. The ExitStack with which an object was made gives it back when it closes; the last
-made goes first."""
+"""libibverbs. Each object belongs to an ExitStack, which releases its objects in reverse order."""
 
 import ctypes
 import errno
@@ -21,12 +20,12 @@ INSTALL = (
 ALL = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ
 
 
-# One number has two names, and Python has chosen the one that nobody knows.
+# Python names this number ENOTSUP; EOPNOTSUPP is the name in manuals of verbs.
 NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
 class VerbsError(Failure):
-    """As in: ibv_reg_mr: EFAULT (Bad address)"""
+    """An error of a verb, as in: ibv_reg_mr: EFAULT (Bad address)"""
 
     def __init__(self, verb: str, number: int) -> None:
         self.errno, self.name = number, NAMES.get(number, str(number))
@@ -34,20 +33,20 @@ class VerbsError(Failure):
 
 
 def not_null(found: Any, verb: Any, _arguments: Any) -> Any:
-    """For verbs that return an object, or NULL and errno."""
+    """Checks verbs that return an object, or NULL and errno."""
     if not found:
         raise VerbsError(verb.__name__, ctypes.get_errno())
     return found
 
 
 def zero(found: int, verb: Any, _arguments: Any) -> None:
-    """For verbs that return 0, or an error number; some return -1 and errno."""
+    """Checks verbs that return 0 or an error number; some return -1 and errno."""
     if found:
         raise VerbsError(verb.__name__, found if found > 0 else ctypes.get_errno())
 
 
 class Library:
-    """Each verb with the types of what it takes and returns."""
+    """The verbs, with the types of their arguments and results."""
 
     def __init__(self) -> None:
         try:
@@ -107,7 +106,7 @@ class Library:
 
     @contextmanager
     def devices(self) -> Iterator[List[Tuple[str, Any]]]:
-        """Pairs of names and devices, which are valid within the block."""
+        """Yields pairs of names and devices, which are valid within the block."""
         count = c_int()
         found = self.get_device_list(byref(count))
         try:
@@ -152,7 +151,7 @@ class Device:
     def register_dma_buf(
         self, stack: ExitStack, descriptor: int, address: int, length: int
     ) -> "Region":
-        """Of the dma-buf its first LENGTH bytes, which devices then find at ADDRESS."""
+        """Registers the first LENGTH bytes of a dma-buf, which devices then find at ADDRESS."""
         if not self.library.reg_dmabuf_mr:
             raise Failure(f"{LIBRARY} has no ibv_reg_dmabuf_mr: it is older than rdma-core 34")
         region = self.library.reg_dmabuf_mr(self.pd, 0, length, address, descriptor, ALL)
@@ -163,14 +162,14 @@ class Device:
         return Region(address, region.contents.lkey, region.contents.rkey)
 
     def pair(self, stack: ExitStack) -> "QueuePair":
-        """A queue pair that is connected to another one of this port."""
+        """Returns a queue pair, connected to a second one of this port."""
         one, other = QueuePair(stack, self), QueuePair(stack, self)
         one.connect(other)
         other.connect(one)
         return one
 
     def completion(self, deadline: float) -> Optional[str]:
-        """The name of the next completion's status; None if there is none in time."""
+        """Returns the status of the next completion; None if no completion comes in time."""
         found, begun = abi.ibv_wc(), time.monotonic()
         while True:
             count = self.context.contents.ops.poll_cq(self.cq, 1, byref(found))
@@ -187,7 +186,7 @@ class Device:
 
 
 class Region(NamedTuple):
-    """What is registered. libibverbs writes another address into that of a dma-buf."""
+    """A registration. libibverbs writes another address into the object of a dma-buf."""
 
     addr: int
     lkey: int
@@ -247,8 +246,8 @@ class QueuePair:
         )
 
     def route(self) -> Any:
-        """To this very port: by LID on InfiniBand; by GID elsewhere, and where a subnet demands
-        it."""
+        """Returns the route to this port: by LID on InfiniBand; by GID elsewhere, and in a subnet
+        that demands a GID."""
         port, attributes = self.device.port, self.device.attributes
         route = abi.ibv_ah_attr(port_num=port.number, dlid=attributes.lid)
         if port.needs_gid or attributes.flags & abi.IBV_QPF_GRH_REQUIRED:
