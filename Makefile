@@ -8,7 +8,7 @@
 #                 beside it a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
 # make preload    preload/libnvpm_preload.so, for programs to preload (docs/choosing.md)
-# make prebuilt   compiles the Rust into src/prebuilt, as releases contain it
+# make prebuilt   compiles the Rust into build/prebuilt, as releases contain it
 # make bindings   src/include/bindings.rs, of the kernel KVER's headers
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
@@ -29,18 +29,18 @@ override INSTALL_MOD_PATH := $(or $(INSTALL_MOD_PATH),$(DESTDIR))
 export KVER KDIR OFA_KERNEL NV_SRC NVPM_RUST RUSTC BINDGEN INSTALL_MOD_PATH
 
 modules modules_install clippy:
-	@MAKE='$(MAKE)' sh src/build $@
+	@MAKE='$(MAKE)' sh build/make $@
 
 install: modules_install
 
 marker: modules
-	@MAKE='$(MAKE)' sh src/build marker
+	@MAKE='$(MAKE)' sh build/make marker
 
 marker_install: marker
-	@sh src/build marker_install
+	@sh build/make marker_install
 
 uninstall:
-	@sh src/build uninstall
+	@sh build/make uninstall
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -49,17 +49,17 @@ preload:
 	@sh preload/build library
 
 prebuilt:
-	@sh src/build prebuilt
+	@sh build/make prebuilt
 
 bindings:
-	@MAKE='$(MAKE)' NVPM_RUST=in-kernel sh src/build modules
+	@MAKE='$(MAKE)' NVPM_RUST=in-kernel sh build/make modules
 	{ printf '// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause\n\n'; cat src/bindings_generated.rs; } >src/include/bindings.rs
 	rustfmt src/include/bindings.rs
 
 clean:
-	$(RM) -r .tmp_versions ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs src/has/answers.* src/has/.answers.* src/prebuilt/rust.build \
+	$(RM) -r .tmp_versions ib_core.symvers nvidia.symvers src/*.d src/bindings_generated.rs build/has/answers.* build/has/.answers.* build/prebuilt/rust.build \
 		preload/libnvpm_preload.so preload/prebuilt/rust.build \
-		$(foreach dir,. src src/c src/callback src/has src/kunit src/marker src/kernel, \
+		$(foreach dir,. src src/c src/callback build build/has src/kunit src/marker src/kernel, \
 		$(addprefix $(dir)/,.*.cmd .*.d *.o *.ko *.mod *.mod.c modules.order Module.symvers .module-common.o))
 
 demo test all-tests debug soak bench check host:

@@ -208,7 +208,7 @@ for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$OUT/libnvpm_preload
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
 lacks='' why=''
-rust=$(sh src/find/rustc) || why="rustc $(sed -n 's/^oldest_rustc=//p' src/find/oldest.sh) or later with the source of its library is missing (packages $rust_packages)"
+rust=$(sh build/find/rustc) || why="rustc $(sed -n 's/^oldest_rustc=//p' build/find/oldest.sh) or later with the source of its library is missing (packages $rust_packages)"
 # compiled FILE COMMAND...: whether COMMAND has made FILE, of Rust; else it is one that is lacking.
 compiled() {
 	file=$1
@@ -224,8 +224,8 @@ compiled() {
 }
 set --
 for arch in x86_64 aarch64; do
-	! compiled "src/prebuilt/$arch.S" env NVPM_ARCH=$arch make -s prebuilt ||
-		set -- "$@" --prefix="$name/src/prebuilt/" --add-file="src/prebuilt/$arch.S"
+	! compiled "build/prebuilt/$arch.S" env NVPM_ARCH=$arch make -s prebuilt ||
+		set -- "$@" --prefix="$name/build/prebuilt/" --add-file="build/prebuilt/$arch.S"
 	! compiled "preload/prebuilt/$arch.S" env NVPM_ARCH=$arch sh preload/build assembly ||
 		set -- "$@" --prefix="$name/preload/prebuilt/" --add-file="preload/prebuilt/$arch.S"
 done

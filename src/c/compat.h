@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Replacements for names that differ between kernels since 4.18. src/has asks the
+ * Replacements for names that differ between kernels since 4.18. build/has asks the
  * kernel's headers which names they have.
  */
 #ifndef NVPM_COMPAT_H

@@ -70,12 +70,12 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./src/(configure$|find/)"
+	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes what tr and sort do, and what compilers and dkms print. The exceptions
 	# only call programs that set the locale, or that must keep the user's.
-	product="^\./(build_release\.sh|docs|debian|init\.d|preload|src)(/|$)"
-	called="^\./(src/find/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
+	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
+	called="^\./(build/find/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
 	cat /tmp/without_locale
 	[ ! -s /tmp/without_locale ]
@@ -114,8 +114,8 @@ check_version() {
 
 # The oldest versions stand in one file for the programs, and the pages repeat them.
 check_oldest() {
-	# shellcheck source=src/find/oldest.sh
-	. src/find/oldest.sh
+	# shellcheck source=build/find/oldest.sh
+	. build/find/oldest.sh
 	# has FILE TEXT: the page says so.
 	has() { grep -qF -e "$2" "$1" || { echo "$1 does not say: $2" && return 1; }; }
 	has docs/support.md "| kernel | $oldest_kernel |"
@@ -187,7 +187,7 @@ check_messages() { tests/lab/messages_table; }
 # repository USER: a git repository of the checkout, which belongs to USER, in /tmp/USER.
 repository() {
 	cp -a /tmp/copy "/tmp/$1"
-	rm -rf "/tmp/$1/preload/prebuilt" "/tmp/$1/src/prebuilt"
+	rm -rf "/tmp/$1/preload/prebuilt" "/tmp/$1/build/prebuilt"
 	git -C "/tmp/$1" init --quiet
 	git -C "/tmp/$1" add .
 	git -C "/tmp/$1" -c user.name=lab -c user.email=lab@localhost -c commit.gpgsign=false \
@@ -199,7 +199,7 @@ repository() {
 # README.md says; its packages are built, installed and purged.
 check_debian11() {
 	grep -x "11\..*" /etc/debian_version
-	rustc --version | grep -F "rustc $(sed -n 's/^oldest_rustc=//p' src/find/oldest.sh)."
+	rustc --version | grep -F "rustc $(sed -n 's/^oldest_rustc=//p' build/find/oldest.sh)."
 	useradd --create-home builder
 	export GIT_COMMITTER_DATE=2026-01-01T00:00:00Z
 	repository builder
@@ -231,7 +231,7 @@ check_debian11() {
 # A checkout without Rust makes the packages that need none.
 made_without_rust() {
 	cd /tmp/copy
-	rm -rf preload/prebuilt src/prebuilt
+	rm -rf preload/prebuilt build/prebuilt
 	RUSTC=/none dpkg-buildpackage -us -uc -b 2>&1 | tee /tmp/log
 	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
 }
@@ -239,7 +239,7 @@ made_without_rust() {
 # padded: each function in the assembly for x86-64 comes after 16 bytes of nop, in which kernels with
 # CONFIG_CALL_PADDING put code.
 padded() {
-	gcc -c -DCONFIG_X86_64 -DCONFIG_RETPOLINE -DCONFIG_RETHUNK -o /tmp/padded.o src/kernel/prebuilt.S
+	gcc -c -DCONFIG_X86_64 -DCONFIG_RETPOLINE -DCONFIG_RETHUNK -o /tmp/padded.o build/prebuilt.S
 	objdump -d --no-show-raw-insn /tmp/padded.o | awk '
 		# Some versions of objdump name the padding of the first function in a section.
 		/-0x10>:$/ { next }
@@ -280,22 +280,22 @@ check_generations() {
 # points to the shadow stack of kernels that have one.
 check_ready() {
 	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
-	cmp src/prebuilt/x86_64.S /ready/x86_64.S
+	cmp build/prebuilt/x86_64.S /ready/x86_64.S
 	mkdir -p /tmp/another/place
-	cp -a Kbuild Makefile dkms.conf src /tmp/another/place/
-	mv src/prebuilt /tmp/first
-	rm -r /tmp/another/place/src/prebuilt
+	cp -a Kbuild Makefile dkms.conf build src /tmp/another/place/
+	mv build/prebuilt /tmp/first
+	rm -r /tmp/another/place/build/prebuilt
 	NVPM_ARCH=aarch64 make -C /tmp/another/place prebuilt
-	cmp /tmp/first/aarch64.S /tmp/another/place/src/prebuilt/aarch64.S
-	mv /tmp/first src/prebuilt
-	if grep -nE "/(tmp|usr|root|home|build|checkout)/" src/prebuilt/*.S; then exit 1; fi
-	if grep -nE "@(PLT|GOT)" src/prebuilt/*.S; then exit 1; fi
-	grep -qE "\b[wx]17\b" src/prebuilt/aarch64.S
-	if grep -nE "\b[wx]18\b" src/prebuilt/aarch64.S; then exit 1; fi
+	cmp /tmp/first/aarch64.S /tmp/another/place/build/prebuilt/aarch64.S
+	mv /tmp/first build/prebuilt
+	if grep -nE "/(tmp|usr|root|home|build|checkout)/" build/prebuilt/*.S; then exit 1; fi
+	if grep -nE "@(PLT|GOT)" build/prebuilt/*.S; then exit 1; fi
+	grep -qE "\b[wx]17\b" build/prebuilt/aarch64.S
+	if grep -nE "\b[wx]18\b" build/prebuilt/aarch64.S; then exit 1; fi
 
 	# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
 	assembled() {
-		gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o src/kernel/prebuilt.S || return 1
+		gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o build/prebuilt.S || return 1
 		objdump -d --no-show-raw-insn /tmp/ready.o | awk -F: '{ print $2 }' | awk '{ print $1 }' >"/tmp/$1"
 	}
 	assembled thunks -DCONFIG_RETPOLINE -DCONFIG_RETHUNK

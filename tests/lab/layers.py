@@ -62,7 +62,7 @@ from machines import (
 )
 
 # The files that make up the module, as a package would ship them.
-MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "src")]
+MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "src")]
 
 # What a release is made of. Tests are in it, but make no difference here.
 BESIDE_MODULE = (

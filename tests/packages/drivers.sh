@@ -7,7 +7,7 @@
 cp -a /checkout/src /tmp/src
 
 # located: what the build is told of the driver.
-located() { KVER=$kver KDIR=${kdir-} sh /tmp/src/configure; }
+located() { KVER=$kver KDIR=${kdir-} sh /tmp/build/configure; }
 symbols=/tmp/nvidia.symvers
 
 check "the driver as it is" saying located

@@ -55,12 +55,12 @@ with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.
 built prebuilt "prebuilt: compiled for the release, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
 # What a checkout does, which has no assembly.
 dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
-without "$source/src/prebuilt"
+without "$source/build/prebuilt"
 built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"
 undo
 
 # A kernel that is newer than what the module knows.
-echo 'rustflags-y += --of-another-version' >>"$source/src/kernel/in-kernel.mk"
+echo 'rustflags-y += --of-another-version' >>"$source/build/in-kernel.mk"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
 	"nv_peer_mem: the in-kernel build for kernel $kver has failed (see the lines above); now building without its Rust crates (prebuilt)" "$log"

@@ -44,7 +44,7 @@ dkms unbuild "nvidia-peer-memory/$version" -k "$newer"
 check "dkms autoinstall builds it by hand" saying dkms autoinstall -k "$newer"
 check "for that kernel" installed_for "$newer"
 dkms unbuild "nvidia-peer-memory/$version" -k "$newer"
-ln -s "$source/src/dkms/kernel" /tmp/41-nvidia-peer-memory.install
+ln -s "$source/build/dkms/kernel" /tmp/41-nvidia-peer-memory.install
 check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-memory.install add "$newer" /boot
 check "for that kernel, too" installed_for "$newer"
 check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
@@ -56,7 +56,7 @@ renumbered() {
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
 	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-$1"
 	sed -i "s/${version//./\\.}/$1/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
-	(cd "$dir/usr/src"/*/ && sed -i "s/sources [0-9a-f]*/$(src/kernel/compile --sources)/" src/prebuilt/*.S)
+	(cd "$dir/usr/src"/*/ && sed -i "s/sources [0-9a-f]*/$(build/compile --sources)/" build/prebuilt/*.S)
 	dpkg-deb -b "$dir" "/tmp/$1.deb"
 }
 

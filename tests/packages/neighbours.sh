@@ -40,9 +40,9 @@ passed_over() {
 
 # What a package lacks that was built from a checkout, where there was no Rust either.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
-without "/usr/src/nvidia-peer-memory-$version/src/prebuilt" "${rust[@]}"
+without "/usr/src/nvidia-peer-memory-$version/build/prebuilt" "${rust[@]}"
 passed_over "the module's Rust can be compiled in neither way. in-kernel: kernel $kver was built without CONFIG_RUST."
-check "what else would do is said" says "src/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later with the source of its library is missing"
+check "what else would do is said" says "build/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later with the source of its library is missing"
 back
 
 # Which reasons there are the check build_messages shows; with each it goes like that.

@@ -13,18 +13,18 @@ rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
 tar xzf "$tarball" -C /tmp/there
 for arch in x86_64 aarch64; do
-	check "there is the compiled Rust for $arch" grep -q '^nvpm_[a-z_]*:$' "/tmp/there/$name/src/prebuilt/$arch.S"
+	check "there is the compiled Rust for $arch" grep -q '^nvpm_[a-z_]*:$' "/tmp/there/$name/build/prebuilt/$arch.S"
 	check "and of the library" grep -q '^ibv_reg_mr:$' "/tmp/there/$name/preload/prebuilt/$arch.S"
-	for file in "/tmp/there/$name"/{src,preload}/prebuilt/"$arch.S"; do
+	for file in "/tmp/there/$name"/{build,preload}/prebuilt/"$arch.S"; do
 		check "with its licence" grep -qF 'AND (MIT OR Apache-2.0)' "$file"
 		check "without a path of this machine" fails grep -nE '/(usr|root|home|tmp|var|opt|srv|mnt|in)/' "$file"
 	done
-	file=/tmp/there/$name/src/prebuilt/$arch.S
+	file=/tmp/there/$name/build/prebuilt/$arch.S
 	check "its panics name files of the source" grep -qE '"src/[a-z_/]*\.rs' "$file"
 	check "and of Rust's library, and no others" fails grep -vE '^(src|library)/' <(grep -oE '[^" ]*\.rs' "$file")
-	check "the package for dkms has it" grep -q "/src/prebuilt/$arch.S\$" \
+	check "the package for dkms has it" grep -q "/build/prebuilt/$arch.S\$" \
 		<(dpkg-deb --fsys-tarfile /packages/nvidia-peer-memory-dkms_*_all.deb | tar -t)
-	check "so has that of rpm" grep -q "/src/prebuilt/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
+	check "so has that of rpm" grep -q "/build/prebuilt/$arch.S\$" <(rpm -qlp /packages/nvidia_peer_memory-dkms-*.rpm)
 done
 check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s|so)$|(free|rust)\.build' <(tar tzf "$tarball")
 
@@ -99,7 +99,7 @@ check "nvpm is one file" saying in_pod --version
 commit=$(sed -n 's/^commit *//p' "$made_with" | head -c 12)
 check "of this version and commit" [ "$(in_pod --version)" = "nvpm $version (commit $commit)" ]
 check "and so is that of the packages" [ "$(tar xzOf "$tarball" "nvidia-peer-memory-$version/nvpm/__init__.py" |
-	grep -c "^COMMIT = \"$commit[0-9a-f]*\"$")" = 1 ]
+	grep -c "^COMMIT = \"${commit}[0-9a-f]*\"\$")" = 1 ]
 check "and Python 3.6 can read it, which knows no comments" [ "$(tail -c 2 "$pyz" | od -An -tx1)" = " 00 00" ]
 check "it says what is missing" grep -q "cannot be registered for RDMA here: there is no NVIDIA GPU" <(in_pod)
 check "and what needs attention" grep -q '^  !!  GPUs, number: 0' <(in_pod status)
@@ -123,7 +123,7 @@ check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "
 
 # Of a checkout, where programs in /tmp are not to be run, and no linker is there for the other processor.
 cd "/tmp/there/$name" || exit
-rm -r src/prebuilt preload/prebuilt
+rm -r build/prebuilt preload/prebuilt
 git init --quiet
 git -c user.name=lab -c user.email=lab@localhost add .
 git -c user.name=lab -c user.email=lab@localhost commit --quiet -m "$version"
@@ -141,7 +141,7 @@ check "the checksums are of it, too" saying env -C /tmp/made sha256sum -c SHA256
 examined "/tmp/made/libnvpm_preload-$version-x86_64.so" x86_64 libc.so.6 libpthread.so.0
 quiet "/tmp/made/libnvpm_preload-$version-x86_64.so"
 for arch in x86_64 aarch64; do
-	for file in "$name"/{src,preload}/prebuilt/"$arch.S"; do
+	for file in "$name"/{build,preload}/prebuilt/"$arch.S"; do
 		check "with the same Rust: $file" cmp <(tar xzOf /tmp/made/*.orig.tar.gz "$file") <(tar xzOf "$tarball" "$file")
 	done
 done
@@ -156,12 +156,12 @@ umount /tmp/noexec
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
-check "and what the packages would lack" says "The packages would lack src/prebuilt/x86_64.S preload/prebuilt/x86_64.S src/prebuilt/aarch64.S preload/prebuilt/aarch64.S."
+check "and what the packages would lack" says "The packages would lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S."
 check "and what else can be done" says "or choose --without-rust for packages that build only on machines with Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
 told "who wants them has them made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
-check "and what" says "These packages lack src/prebuilt/x86_64.S preload/prebuilt/x86_64.S src/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
+check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
 # Nor do they depend on the kernel that runs there.
@@ -187,7 +187,7 @@ mv /tmp/rpmbuild /usr/bin/
 sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 2
-lacking="without src/prebuilt/$(uname -m).S it builds only on machines with Rust."
+lacking="without build/prebuilt/$(uname -m).S it builds only on machines with Rust."
 told "packages are made of them so" "nvidia-peer-memory-dkms: $lacking" sh -e /tmp/as_written
 check "but none with the library" says "So there is no package nvidia-peer-memory-preload."
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
@@ -198,7 +198,7 @@ rm -rf /tmp/patched
 mkdir /tmp/patched
 tar xzf "$tarball" -C /tmp/patched
 echo '// patched' >>"/tmp/patched/$name/src/extents.rs"
-refused "a patched release makes no packages without Rust" "src/prebuilt/x86_64.S was compiled from other sources than these, and was not made anew here" \
+refused "a patched release makes no packages without Rust" "build/prebuilt/x86_64.S was compiled from other sources than these, and was not made anew here" \
 	env -C "/tmp/patched/$name" dpkg-buildpackage -us -uc -b
 rm -r /tmp/patched
 told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \

@@ -6,7 +6,7 @@
  * later. The fields that earlier releases (535 to 575) have are in the same
  * places, and the two persistent calls are there as well.
  *
- * A header of the installed driver is always preferred: see src/configure.
+ * A header of the installed driver is always preferred: see build/configure.
  */
 #ifndef NVPM_ABI_NV_P2P_H
 #define NVPM_ABI_NV_P2P_H

@@ -21,7 +21,7 @@ mutant() {
 new_copy() {
 	rm -rf "$copy"
 	mkdir -p "$copy"
-	tar -C "$top" --exclude=target -cf - tests/host | tar -C "$copy" -xf -
+	tar -C "$top" --exclude=target -cf - tests/host build/has | tar -C "$copy" -xf -
 }
 
 # fresh_files: copies src, so that the files are newer than anything built from a mutant.

@@ -10,8 +10,8 @@ tree=/lib/modules/$kver/build
 closed=()
 [ "$kind" = open ] || closed=(NV_CLOSED=1)
 mkdir /tmp/build
-cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-cp -a /in/ready /tmp/build/src/prebuilt
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
+cp -a /in/ready /tmp/build/build/prebuilt
 
 # module NAME SETTING: nv_peer_mem.ko built with SETTING.
 module() {

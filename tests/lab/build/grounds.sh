@@ -9,8 +9,8 @@ tree=/lib/modules/$kver/build
 source=/tmp/build
 core=/usr/src/ofa_kernel/default/Module.symvers
 mkdir "$source"
-cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src "$source/"
-cp -a /in/ready "$source/src/prebuilt"
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src "$source/"
+cp -a /in/ready "$source/build/prebuilt"
 
 # build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
@@ -53,7 +53,7 @@ look() {
 
 # mistakes: that looking can fail, at one of each kind.
 mistakes() {
-	cat >>"$source/src/prebuilt/x86_64.S" <<-'ASM'
+	cat >>"$source/build/prebuilt/x86_64.S" <<-'ASM'
 		.text
 		.globl	nvpm_mistake
 		nvpm_mistake:
@@ -65,7 +65,7 @@ mistakes() {
 		.data
 			.quad	nvpm_mistake
 	ASM
-	cat >>"$source/src/prebuilt/aarch64.S" <<-'ASM'
+	cat >>"$source/build/prebuilt/aarch64.S" <<-'ASM'
 		.text
 		nvpm_mistake:
 			str	x30, [sp, #-16]!
@@ -86,7 +86,7 @@ mistakes() {
 }
 
 # oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
-# lack, after the headers of this one have used it: to the questions in src/has, too, which
+# lack, after the headers of this one have used it: to the questions in build/has, too, which
 # then have the answers of the oldest. Other files may not know such names.
 oldest() {
 	local name
@@ -121,7 +121,7 @@ grounds=(prebuilt)
 		oldest
 		KCFLAGS='-include /tmp/oldest.h' beside closed build prebuilt
 		# What it must have: files of proc and start times cannot be had in two ways.
-		[ "$(sed -n 's/^#define NVPM_HAS_//p' "$source/src/has/answers.h" | xargs)" = 'PROC_OPS START_BOOTTIME' ]
+		[ "$(sed -n 's/^#define NVPM_HAS_//p' "$source/build/has/answers.h" | xargs)" = 'PROC_OPS START_BOOTTIME' ]
 		look prebuilt prebuilt-oldest
 	fi
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes

@@ -6,8 +6,8 @@
 set -euo pipefail
 kver=$1 rust=$2
 mkdir /tmp/build
-cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-[ ! -e /in/ready ] || cp -a /in/ready /tmp/build/src/prebuilt
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
+[ ! -e /in/ready ] || cp -a /in/ready /tmp/build/build/prebuilt
 cd /tmp/build
 make KVER="$kver" NVPM_RUST="$rust"
 [ "$(modinfo -F rust nv_peer_mem.ko)" = "$rust" ]

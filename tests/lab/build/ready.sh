@@ -5,7 +5,7 @@
 # `ready` makes it again.
 set -euo pipefail
 mkdir /tmp/build
-cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
 make -C /tmp/build prebuilt
 mkdir /ready
-cp /tmp/build/src/prebuilt/*.S /ready/
+cp /tmp/build/build/prebuilt/*.S /ready/

@@ -22,8 +22,8 @@ core=$(modinfo -k "$kver" -n ib_core)
 [ "$core" = "$modules/$there/ib_core.ko.zst" ]
 
 mkdir /tmp/build
-cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/src /tmp/build/
-cp -a /in/ready /tmp/build/src/prebuilt
+cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
+cp -a /in/ready /tmp/build/build/prebuilt
 cd /tmp/build
 build() { make KVER="$kver" NVPM_RUST="$rust" "$@"; }
 build 2>&1 | tee /tmp/said

@@ -8,7 +8,7 @@
  * them (nvpm.h), and what they have instead stands behind #ifdef.
  *
  * A header of the installed RDMA core is always preferred: see
- * src/find/core.sh.
+ * build/find/core.sh.
  */
 #ifndef NVPM_ABI_PEER_MEM_H
 #define NVPM_ABI_PEER_MEM_H

@@ -7,7 +7,7 @@ nv_peer_mem-y += src/main.o
 
 # Tests that run inside the kernel, where it has KUnit built in. Before 7 its
 # Rust crate lacks parts of what they are written with. Here a version decides, as
-# the C files of src/has cannot ask a crate; a wrong guess costs tests, which only
+# the C files of build/has cannot ask a crate; a wrong guess costs tests, which only
 # kernels of developers run.
 nvpm-kunit := $(if $(filter y,$(CONFIG_KUNIT)),$(call test-ge,$(VERSION),7))
 nv_peer_mem-$(nvpm-kunit) += src/kunit/helpers.o

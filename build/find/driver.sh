@@ -73,7 +73,7 @@ find_driver_header() {
 		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
 	fi
 	if [ -z "$nv_include" ]; then
-		nv_include=$here/include/nvidia
+		nv_include=$top/src/include/nvidia
 		found NV_SRC "none${version:+ for driver $version}; using the module's own header"
 		return
 	fi

@@ -35,7 +35,7 @@ __x86_indirect_thunk_r11:
 	.size	__x86_indirect_thunk_r11, . - __x86_indirect_thunk_r11
 #endif
 
-#include "../prebuilt/x86_64.S"
+#include "prebuilt/x86_64.S"
 #elif defined(CONFIG_ARM64)
-#include "../prebuilt/aarch64.S"
+#include "prebuilt/aarch64.S"
 #endif

@@ -4,7 +4,7 @@
 # How the module's Rust is compiled (docs/building.md):
 #   in-kernel  against the kernel's own crates, from Linux 6.12 on: with their metadata, the
 #              rustc that they were built with, bindgen, and a driver that is not proprietary
-#   prebuilt   from src/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
+#   prebuilt   from build/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
 #              own: a release contains the file, and a checkout makes it with any rustc
 
 choose_rust() {
@@ -110,7 +110,7 @@ can_prebuilt() {
 		assemble=$assembly
 		return
 	fi
-	why="src/prebuilt/$assembly$unsuitable; and to make it, $compiler"
+	why="build/prebuilt/$assembly$unsuitable; and to make it, $compiler"
 	return 1
 }
 
@@ -118,8 +118,8 @@ can_prebuilt() {
 # in which the file does not suit is left in $unsuitable. The preinst of the Debian package asks
 # before the sources are there.
 is_current() {
-	if [ -e "$1" ] && [ ! -e "$here/main.rs" ]; then return 0; fi
-	unsuitable=$(sh "$here/kernel/compile" --is-current "$1")
+	if [ -e "$1" ] && [ ! -e "$top/src/main.rs" ]; then return 0; fi
+	unsuitable=$(sh "$here/compile" --is-current "$1")
 }
 
 # checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.

@@ -11,7 +11,7 @@ register=ib_register_peer_memory_client
 unregister=ib_unregister_peer_memory_client
 
 find_core() {
-	core_symbols='' core_include=$here/include/core core_kind=EX
+	core_symbols='' core_include=$top/src/include/core core_kind=EX
 	read_installed_core
 	if [ -n "${OFA_KERNEL:-}" ]; then
 		take_given_tree

@@ -4,7 +4,7 @@
 # The kernel: its release, its headers, and the compiler that it was made with.
 
 # choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
-# a tree; or to the release of the kernel that runs. (src/build calls this, too.)
+# a tree; or to the release of the kernel that runs. (build/make calls this, too.)
 choose_kernel() {
 	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
 }

@@ -71,11 +71,11 @@ list_symbols() {
 # write_symbols: the lists for the kernel's build, beside the sources.
 write_symbols() {
 	if [ "$core" ]; then
-		core_symbols=$here/../ib_core.symvers
+		core_symbols=$top/ib_core.symvers
 		cp "$work/Module.symvers" "$core_symbols"
 	fi
 	if [ "$driver" ] && [ -z "$driver_symbols" ]; then
-		driver_symbols=$here/../nvidia.symvers
+		driver_symbols=$top/nvidia.symvers
 		unpack "$driver" "$work/nvidia.ko"
 		exports "$work/nvidia.ko" "$driver" >"$work/nvidia.exports"
 		# shellcheck disable=SC2046 # a list of names

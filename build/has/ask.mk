@@ -12,13 +12,13 @@ nvpm-ask-cflags = $(c_flags) -Wno-error -Werror=implicit-function-declaration \
 quiet_cmd_nvpm_ask = ASK     $@
       cmd_nvpm_ask = sh $< $@ $(KERNELRELEASE) $(CC) $(nvpm-ask-cflags)
 
-$(obj)/src/has/answers.h: part-of-module := y
-$(obj)/src/has/answers.h: $(src)/src/has/ask $(wildcard $(src)/src/has/*.c) FORCE
+$(obj)/build/has/answers.h: part-of-module := y
+$(obj)/build/has/answers.h: $(src)/build/has/ask $(wildcard $(src)/build/has/*.c) FORCE
 	$(call if_changed_dep,nvpm_ask)
 
-targets += src/has/answers.h
-clean-files += $(addprefix src/has/answers.,h log new kernel)
+targets += build/has/answers.h
+clean-files += $(addprefix build/has/answers.,h log new kernel)
 
 # Who asks for compat.h waits for the answers.
-$(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/src/has/answers.h
-ccflags-y += -I$(abspath $(obj)/src/has)
+$(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/build/has/answers.h
+ccflags-y += -I$(abspath $(obj)/build/has)
