@@ -9,5 +9,5 @@ oldest_kernel=4.18
 oldest_crates=6.12
 # Drivers before 535 lack the call for pins that last until the module ends them.
 oldest_driver=535
-# Older compilers do not know the target's options that build/compile gives.
+# Older compilers do not know the target's options that build/rust/module.sh gives.
 oldest_rustc=1.78

@@ -119,7 +119,7 @@ can_prebuilt() {
 # before the sources are there.
 is_current() {
 	if [ -e "$1" ] && [ ! -e "$top/src/main.rs" ]; then return 0; fi
-	unsuitable=$(sh "$here/compile" --is-current "$1")
+	unsuitable=$(sh "$here/rust-assembly" module --is-current "$1")
 }
 
 # checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.

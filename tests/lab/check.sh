@@ -70,12 +70,12 @@ check_shell() {
 	} | sort -u >/tmp/files
 	# Parts of one program: what one sets another uses, and in the service calls.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|find/)"
+	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes what tr and sort do, and what compilers and dkms print. The exceptions
 	# only call programs that set the locale, or that must keep the user's.
 	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
-	called="^\./(build/find/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
+	called="^\./(build/(find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
 	cat /tmp/without_locale
 	[ ! -s /tmp/without_locale ]

@@ -56,7 +56,7 @@ renumbered() {
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
 	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-$1"
 	sed -i "s/${version//./\\.}/$1/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
-	(cd "$dir/usr/src"/*/ && sed -i "s/sources [0-9a-f]*/$(build/compile --sources)/" build/prebuilt/*.S)
+	(cd "$dir/usr/src"/*/ && sed -i "s/sources [0-9a-f]*/$(build/rust-assembly module --sources)/" build/prebuilt/*.S)
 	dpkg-deb -b "$dir" "/tmp/$1.deb"
 }
 

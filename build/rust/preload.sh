@@ -1,0 +1,32 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# The preloaded library, for ../rust-assembly: assembly for cc; and for preload/link, the same as an
+# object, and an empty object, in rust.build.
+
+program=nvpm_preload
+title="libnvpm_preload.so"
+core_flags=
+
+print_sources() { cat "$top"/preload/src/*.rs; }
+
+# set_flags: these repeat preload/Cargo.toml and preload/.cargo/config.toml.
+set_flags() {
+	flags="--target=$arch-unknown-linux-gnu -Copt-level=3 -Cpanic=abort -Cforce-unwind-tables=y -Cdebug-assertions=n -Ccodegen-units=1
+		-Csymbol-mangling-version=v0 -Crelocation-model=pic -Cembed-bitcode=y
+		--remap-path-prefix=$top/preload=preload --remap-path-prefix=$library=library"
+}
+
+# compile_crates ASSEMBLY
+compile_crates() {
+	assembly=$1
+	set --
+	at_least 108200 || set -- "$@" '-Zcrate-attr=feature(raw_ref_op)'
+	at_least 108100 || set -- "$@" '-Zcrate-attr=feature(lint_reasons)'
+	at_least 107900 || set -- "$@" '-Zcrate-attr=feature(inline_const)'
+	# Without the archive, some versions of rustc would leave out the functions of core that are used.
+	run --edition=2021 "$@" -Cmetadata=nvpm_preload --crate-name nvpm_preload --crate-type staticlib -Clto=fat \
+		--emit="link=$dir/nvpm_preload.a,obj=$dir/nvpm_preload.o,asm=$assembly" "$top/preload/src/lib.rs"
+}
+
+adapt() { cat; }
