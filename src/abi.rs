@@ -82,9 +82,9 @@ pub(crate) fn edquot() -> Error {
 /// ENOTSUPP, which the driver returns: a number of the kernel's own, which must not reach a user.
 const ENOTSUPP: i32 = 524;
 
-/// What a function of a neighbour returns, 0 or a negative error number, as a result whose error
-/// number user space knows. A positive value, or a number of the kernel's own, breaks the
-/// neighbour's contract: an I/O error.
+/// Converts the return value of a neighbour's function, 0 or a negative error number. The error has a
+/// number that user space knows: a positive value, or a number that only the kernel uses, breaks the
+/// neighbour's contract and becomes an I/O error.
 pub(crate) fn check(ret: i32) -> Result {
     match ret.checked_neg() {
         Some(0) => Ok(()),
@@ -94,7 +94,7 @@ pub(crate) fn check(ret: i32) -> Result {
     }
 }
 
-/// What a callback returns to C: 0 or a negative error number.
+/// Converts a result for C: 0 or a negative error number.
 pub(crate) fn to_c(result: Result) -> i32 {
     match result {
         Ok(()) => 0,
@@ -102,13 +102,13 @@ pub(crate) fn to_c(result: Result) -> i32 {
     }
 }
 
-/// Bytes of a page of the kernel.
+/// Returns the size of the kernel's page in bytes.
 pub(crate) fn page_size() -> u64 {
     // SAFETY: C defines it as a constant.
     unsafe { nvpm_page_size }
 }
 
-/// Lets other threads run: in long loops, where sleeping is allowed.
+/// Lets other threads run. The caller may sleep.
 pub(crate) fn cond_resched() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { nvpm_cond_resched() }

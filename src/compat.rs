@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the kernel crate lacks, or has only in some versions.
+//! Functions that the kernel crate lacks, or has in some versions only.
 
 use crate::abi;
 

@@ -15,7 +15,7 @@ use crate::turns::{before_chunk, Turns, AT_A_TIME};
 /// Bytes of the page in which the NVIDIA driver pins: addresses and lengths are multiples of it.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;
 
-/// What a user asked to register, and the whole GPU pages that cover it.
+/// A range that a user asked to register, and the whole GPU pages that cover the range.
 ///
 /// # Invariants
 ///
@@ -47,7 +47,7 @@ impl Range {
         self.address
     }
 
-    /// Number of bytes that the user asked for.
+    /// Returns the length that the user asked for, in bytes.
     #[allow(clippy::len_without_is_empty)] // It never is.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -73,7 +73,7 @@ impl Range {
 
     /// The first GPU page alone.
     pub(crate) fn first_page(&self) -> Self {
-        // INVARIANT: It is one of the range's pages.
+        // INVARIANT: The page is part of the range.
         Self {
             address: self.start(),
             len: GPU_PAGE,
@@ -83,7 +83,7 @@ impl Range {
     /// The last GPU page alone.
     pub(crate) fn last_page(&self) -> Self {
         let end = self.start().wrapping_add(self.pinned());
-        // INVARIANT: It is one of the range's pages.
+        // INVARIANT: The page is part of the range.
         Self {
             address: end.wrapping_sub(GPU_PAGE),
             len: GPU_PAGE,
@@ -119,8 +119,8 @@ pub(crate) struct Extent {
     pub(crate) len: u64,
 }
 
-/// The extents of a range, in its order, neighbours merged. Mostly there is one, which needs no
-/// memory of its own.
+/// The extents of a range, in order, neighbours merged. Most ranges have one extent, for which nothing
+/// is allocated.
 pub(crate) enum Extents {
     /// The only one.
     One(Extent),
@@ -183,7 +183,7 @@ impl Extents {
     }
 }
 
-/// What an entry of a scatterlist holds.
+/// The bytes of one scatterlist entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// First byte.
@@ -198,13 +198,13 @@ pub(crate) struct Segment {
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
-    /// What is left of the extent in hand.
+    /// The rest of the current extent.
     rest: Extent,
     /// Bytes of the next segment's piece that lie before it, outside the window.
     before: u64,
     /// Bytes to skip.
     skip: u64,
-    /// Bytes of the window that are left.
+    /// The remaining bytes of the window.
     left: u64,
     longest: u32,
 }
@@ -284,7 +284,7 @@ impl Iterator for Segments<'_> {
         let len = self.rest.len.min(u64::from(self.longest) - self.before);
         self.before = 0;
         let start = self.rest.start;
-        // Where an extent ends at the end of the bus this wraps, but only when nothing is left.
+        // The sum wraps if the extent ends at the end of the bus; then no bytes remain.
         self.rest.start = start.wrapping_add(len);
         self.rest.len -= len;
         // Lossless: it is not longer than the longest.

@@ -14,7 +14,7 @@ use crate::{
     atomic::{AtomicPtr, Ordering},
 };
 
-/// A table, and which of C's locks is its.
+/// A table, and the lock in C that protects the table.
 ///
 /// # Invariants
 ///
@@ -78,8 +78,8 @@ impl<T: Send> Global<T> {
     }
 
     fn locked<R>(&self, work: impl FnOnce(&AtomicPtr<T>) -> R) -> R {
-        // SAFETY: The lock is one of C's. A thread that takes it twice, or sleeps with it, deadlocks, which
-        // is not unsound.
+        // SAFETY: C has a lock of this name. A thread that takes the lock twice, or sleeps while it holds the
+        // lock, deadlocks, which is not unsound.
         unsafe { abi::nvpm_lock(self.lock) };
         let result = work(&self.table);
         // SAFETY: This thread has just taken it.

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) enum MapType {
     /// By this module: the driver's own call would have the same effect.
     Ours,
-    /// By the driver, which alone knows the addresses.
+    /// The driver maps, because only the driver knows the addresses.
     Driver,
     /// Not at all: the device cannot reach the GPU's memory.
     Refused,
@@ -152,7 +152,7 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
 /// Asks the driver, with one page. An answer that another page, or a later moment, may change is an error or
 /// `Unasked`.
 fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
-    // The pin is persistent, so that the driver cannot free the table while it maps it.
+    // The pin is persistent, so that the driver cannot free the table during the mapping.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
         Err(error) if error.may_fall_back() => return Ok(MapType::Unasked),

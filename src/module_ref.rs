@@ -16,7 +16,7 @@ impl ModuleRef {
         live.then(|| Self(()))
     }
 
-    /// A reference that somebody has forgotten to hold it for longer.
+    /// Takes back a reference that was forgotten on purpose, to hold the module for longer.
     ///
     /// # Safety
     ///

@@ -26,7 +26,7 @@ pub(crate) struct Users(RBTree<u32, User>);
 /// A user's entry in [`Users`].
 pub(crate) type UserNode = RBTreeNode<u32, User>;
 
-/// What a user has registered revocably.
+/// The revocable registrations of a user.
 #[derive(Default)]
 pub(crate) struct User {
     /// Registrations, orphans among them. With the last one the entry goes.

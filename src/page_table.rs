@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the driver tells of pinned memory: its page tables and DMA mappings, and what they may say.
+//! The driver's description of pinned memory: page tables and DMA mappings, and the values that are accepted.
 //!
 //! C header: `nv-p2p.h`.
 
@@ -21,8 +21,8 @@ pub(crate) type Gpu = [u8; 16];
 ///
 /// # Invariants
 ///
-/// Came from a successful call to pin. The driver may have freed it since: every function that reads
-/// it requires that it has not.
+/// The table came from a successful call to pin. The driver may have freed the table since: every function
+/// that reads the table requires that the driver has not.
 #[derive(Clone, Copy)]
 pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
@@ -40,12 +40,12 @@ impl PageTable {
         NonNull::new(table).map(Self)
     }
 
-    /// As the driver knows it.
+    /// Returns the pointer for functions of the driver.
     pub(crate) fn as_ptr(self) -> *mut abi::nvidia_p2p_page_table {
         self.0.as_ptr()
     }
 
-    /// Where the pages are: extents of physical addresses.
+    /// Returns the physical addresses of the pages, as extents.
     ///
     /// # Safety
     ///
@@ -79,7 +79,7 @@ impl PageTable {
     /// The driver must not free the table meanwhile, and [`Self::extents`] must have succeeded.
     unsafe fn is_coherent(&self) -> Result<bool> {
         // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents` has
-        // checked its version and its pages.
+        // checked the table's version and pages.
         let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
         if coherent < 0 {
             pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
@@ -88,7 +88,7 @@ impl PageTable {
         Ok(coherent > 0)
     }
 
-    /// Where the pages are, and whether they are memory behind a coherent link.
+    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent link.
     ///
     /// # Safety
     ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What is asked of the driver before it may be asked to pin a large range.
+//! Questions to the driver that come before a request to pin a large range.
 
 use crate::{
     extents::Range,

@@ -17,7 +17,7 @@ impl Process {
         Self(process)
     }
 
-    /// Whether it is the calling one.
+    /// Tells whether this is the calling process.
     pub(crate) fn is_current(&self) -> bool {
         let current = Self::current();
         self.0.tgid == current.0.tgid && self.0.born == current.0.born
@@ -28,7 +28,7 @@ impl Process {
         self.0.uid
     }
 
-    /// As the list of registrations shows it.
+    /// Converts the process for the list of registrations.
     pub(crate) fn to_c(self) -> abi::nvpm_process {
         self.0
     }

@@ -26,11 +26,11 @@ impl SgTable {
         let mut table = abi::sg_table::default();
         // SAFETY: `table` is valid for writing; the caller may sleep.
         abi::check(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
-        // INVARIANT: `sg_alloc_table` has made it, of `entries`, which is not 0.
+        // INVARIANT: `sg_alloc_table` has just made the table, of `entries`, which is not 0.
         Ok(Self(table))
     }
 
-    /// A scatterlist of `segments`, which are bus addresses.
+    /// Makes a scatterlist of `segments`, which are bus addresses.
     pub(crate) fn new(segments: Segments<'_>) -> Result<Self> {
         let mut table = Self::empty(&segments)?;
         for (entry, segment) in table.entries().zip(segments) {
@@ -48,8 +48,8 @@ impl SgTable {
         }
     }
 
-    /// The table as the core gets it. It has bus addresses and no pages: code that looks for
-    /// pages, to copy what is there, finds none rather than entries without one.
+    /// Returns the table for the core. The table has bus addresses and no pages: code that copies pages
+    /// finds an empty list, and not entries without a page.
     pub(crate) fn for_core(&self) -> abi::sg_table {
         abi::sg_table {
             sgl: self.0.sgl,
@@ -92,7 +92,7 @@ impl<'a> Iterator for Entries<'a> {
         let mut entry = self.next?;
         self.turns.step();
         // SAFETY: By the type's invariant it is an entry of a list that `sg_alloc_table` has made.
-        // INVARIANT: `nvpm_sg_next` gives the one behind it, or NULL behind the last.
+        // INVARIANT: `nvpm_sg_next` returns the next entry, or NULL after the last.
         self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
         // SAFETY: By the type's invariant it is valid, and given out once; the table is borrowed
         // for as long as the reference lives.

@@ -55,7 +55,7 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #endif
 }
 
-/* NVPM_FILES(GROUP): a kobj_type's files, those of one attribute group. */
+/* NVPM_FILES(GROUP): gives a kobj_type the files of one attribute group. */
 #ifdef NVPM_HAS_DEFAULT_GROUPS
 #define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
 #else
@@ -63,8 +63,8 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #endif
 
 /*
- * dma_iova_link() gives many extents of memory that is not RAM one range of addresses. It
- * is for GPL modules only, so not for one beside a proprietary driver.
+ * dma_iova_link() puts many extents of device memory into one range of addresses. Only GPL
+ * modules may call dma_iova_link(), so a module beside a proprietary driver may not.
  */
 #if !defined(NVPM_HAS_DMA_IOVA_MMIO) || !defined(NVPM_OPEN_DRIVER)
 struct nvpm_no_iova_state {

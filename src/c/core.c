@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The RDMA core, as its header has it: which of the kinds of peer_mem.h the module was
- * compiled with.
+ * The RDMA core's header: tells Rust with which kind of peer_mem.h the module was compiled.
  */
 #include <linux/stddef.h>
 #include <linux/types.h>

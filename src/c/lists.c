@@ -2,8 +2,8 @@
 /*
  * The directory /proc/driver/nv_peer_mem: lists that may be longer than a page.
  *
- * Removing a file waits for its readers; if it is still open after that, it ends. So
- * nothing of the files runs when the module is gone.
+ * Removing a file waits for its readers; a file that is still open then gives errors. So
+ * no code of these files runs after the module has been unloaded.
  */
 #include <linux/errno.h>
 

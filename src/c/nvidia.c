@@ -66,11 +66,11 @@ const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)
 	return nvpm_page_table_known(table) ? table->gpu_uuid : NULL;
 }
 
-/* What came with 2.0, by its place: the header may be older than the driver. */
+/* The flags of version 2.0 are read at their offset, because the header may be older. */
 #define NVPM_PAGE_TABLE_FLAGS 32
 #define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
 
-/* Whether a PCI device has its memory there. */
+/* Tells whether the address belongs to a BAR of a PCI device. */
 static bool nvpm_is_bar(u64 phys)
 {
 	struct pci_dev *pci = NULL;

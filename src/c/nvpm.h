@@ -11,7 +11,7 @@
 
 #include "../callback/callback.h"
 
-/* By its path: the kernel may have one of its own beside that of OFED. */
+/* Included by path, because the kernel may have a peer_mem.h besides OFED's. */
 #include NVPM_PEER_MEM
 
 struct device;
@@ -29,7 +29,7 @@ struct nvpm_client {
 #ifndef NVPM_CORE_PRIVATE_DATA
 	size_t ex_size;
 	u32 flags;
-	u32 padding; /* by name, so that it is zero */
+	u32 padding; /* has a name, so that initializers set it to zero */
 #endif
 };
 
@@ -91,7 +91,7 @@ void nvpm_phase_wake(void);
 
 /*
  * callbacks.c: from begin to end, nv_peer_mem_callback passes the driver's callbacks on to
- * nvpm_revoke(), which is Rust's. When nvpm_callbacks_end() returns, none of them is running.
+ * nvpm_revoke() in Rust. No callback is running when nvpm_callbacks_end() returns.
  */
 int nvpm_callbacks_begin(void);
 void nvpm_callbacks_end(void);
@@ -106,7 +106,7 @@ bool nvpm_can_invalidate(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 /* The device's address on PCI: domain, and bus and devfn. */
 void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn);
-/* As linux/pci.h has them, which is much for bindgen. */
+/* Declared as in linux/pci.h, which would give bindgen much to do. */
 struct pci_dev *pci_dev_get(struct pci_dev *dev);
 void pci_dev_put(struct pci_dev *dev);
 /* Whether the device has not been removed. */
@@ -122,7 +122,7 @@ struct nvpm_iova {
 
 /* Allocates a range of @len bytes, the first of them for @phys; false where that cannot be. */
 bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
-/* Maps an extent behind the @linked bytes that are mapped in it. */
+/* Maps an extent after the @linked bytes that are mapped in the range already. */
 int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len);
 int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 linked, u64 *addr);
 /* Also of a range that is linked in part. */
@@ -160,7 +160,7 @@ enum nvpm_region_state {
 /* No device has this domain on PCI. */
 #define NVPM_NO_DEVICE 0xffffffffu
 
-/* What a line of that file tells. */
+/* A line of that file. */
 struct nvpm_region {
 	u64 address;
 	u64 len;
@@ -212,7 +212,7 @@ extern u64 nvpm_counters[NVPM_COUNTERS];
 /* The clients' names, NULL where one is not registered, must outlive the files. */
 int nvpm_statistics_create(const char *const names[NVPM_CLIENTS]);
 void nvpm_statistics_remove(void);
-/* The name of a client that is registered, while those files exist. */
+/* Returns the name of a registered client. Called while those files exist. */
 const char *nvpm_client_name(enum nvpm_client_kind kind);
 
 #endif

@@ -29,7 +29,7 @@ static int nvpm_pairs_show(struct seq_file *file, void *unused)
 
 static int nvpm_pairs_open(struct inode *inode, struct file *file)
 {
-	/* Of whoever uses the GPUs: not for containers. */
+	/* The list covers all users of the GPUs, so containers must not read it. */
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	return single_open(file, nvpm_pairs_show, NULL);

@@ -14,9 +14,10 @@
 #include "nvpm.h"
 
 /*
- * The position in the file is the key of a registration, which no other ever has. So a
- * reader that goes on behind the last one that it has seen shows each registration that
- * exists throughout exactly once. It takes Rust's lock for one registration at a time.
+ * The position in the file is the key of a registration, and no other registration ever has
+ * the same key. A reader continues after the last key that it has shown, so it shows each
+ * registration that exists all the time exactly once. The reader takes Rust's lock for one
+ * registration at a time.
  */
 static void *nvpm_regions_from(struct seq_file *file, loff_t *pos)
 {

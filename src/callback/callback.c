@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The function that the NVIDIA driver calls when revocably pinned memory is freed, in a
- * module of its own that stays loaded.
+ * The function that the NVIDIA driver calls when revocably pinned memory is freed. The function
+ * has its own module, which stays loaded.
  *
- * The driver tells nobody whether unpinning has found the pin: memory may stay pinned after
- * its registration has ended, and its callback may come at any later time. It must find code
- * then, also when nv_peer_mem was unloaded. So this module is never unloaded, and the number
+ * The driver does not tell whether unpinning has found the pin: memory may stay pinned after
+ * its registration has ended, and its callback may come at any later time. The callback must
+ * find code then, also when nv_peer_mem was unloaded. So this module is never unloaded, and the number
  * of a registration is never used again: a callback that is late finds nothing to do. It
  * uses neither the driver nor the RDMA core, so both can be unloaded.
  */
@@ -17,8 +17,8 @@
 #include "callback.h"
 
 /*
- * Taken under the driver's lock, by whoever frees memory, and held while the handler runs;
- * so it comes before every lock of nv_peer_mem and of the RDMA core.
+ * The thread that frees memory takes this lock under the driver's lock, and holds it while the
+ * handler runs; so this lock comes before every lock of nv_peer_mem and of the RDMA core.
  */
 static DECLARE_RWSEM(gate);
 static void (*revoke)(void *number);
@@ -54,8 +54,8 @@ EXPORT_SYMBOL(nvpm_callback_number);
 static int __init callback_init(void)
 {
 	/*
-	 * Without a function for its end it cannot be unloaded. The reference says so to
-	 * modprobe -r, which would try to unload a module that nobody uses.
+	 * A module without an exit function cannot be unloaded. The reference tells modprobe -r,
+	 * which would otherwise try to unload a module without users.
 	 */
 	__module_get(THIS_MODULE);
 	return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What nv_peer_mem and nv_peer_mem_callback agree on. The latter stays loaded until the
+ * The interface between nv_peer_mem and nv_peer_mem_callback. The latter stays loaded until the
  * next boot, and then serves older and newer versions of nv_peer_mem. So these functions
  * never change, nor do the names of their parameters, which are part of a symbol's version
- * in kernels with CONFIG_GENDWARFKSYMS. What must differ gets another number of the
- * interface: nvpm_callback_serve() refuses one that it does not know.
+ * in kernels with CONFIG_GENDWARFKSYMS. A different interface gets another number, and
+ * nvpm_callback_serve() refuses unknown numbers.
  */
 #ifndef NVPM_CALLBACK_H
 #define NVPM_CALLBACK_H
@@ -13,7 +13,7 @@
 
 #define NVPM_CALLBACK_INTERFACE 1
 
-/* What the driver calls when pinned memory is freed, with the number of the registration. */
+/* The driver calls this with the number of the registration when pinned memory is freed. */
 void nvpm_callback(void *number);
 
 /*

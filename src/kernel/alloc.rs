@@ -18,7 +18,7 @@ extern "C" {
     fn nvpm_free(memory: *mut c_void);
 }
 
-/// How to allocate memory. There is one way, which may sleep.
+/// The way to allocate memory. The only way may sleep.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Flags(());
 
@@ -40,7 +40,7 @@ pub struct AllocError;
 struct Memory<T>(NonNull<T>);
 
 impl<T> Memory<T> {
-    /// Memory for `number` of them, at least one.
+    /// Allocates memory for `number` objects, at least one.
     fn new(number: usize, _: Flags) -> Result<Self, AllocError> {
         let () = Suits::<T>::CHECKED;
         let bytes = number.checked_mul(size_of::<T>()).ok_or(AllocError)?;
@@ -70,7 +70,7 @@ impl<T> Drop for Memory<T> {
     }
 }
 
-/// An object in an allocation of its own.
+/// A pointer to an object that was allocated separately.
 ///
 /// # Invariants
 ///
@@ -78,7 +78,7 @@ impl<T> Drop for Memory<T> {
 pub struct KBox<T>(Memory<T>);
 
 impl<T> KBox<T> {
-    /// Moves `value` into an allocation of its own.
+    /// Allocates memory and moves `value` there.
     pub fn new(value: T, flags: Flags) -> Result<Self, AllocError> {
         let memory = Memory::<T>::new(1, flags)?;
         // SAFETY: By the invariant of `Memory` the pointer is valid for writing a `T`, and aligned.

@@ -14,7 +14,7 @@ use crate::alloc::AllocError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error(NonZeroI32);
 
-/// The result of an operation that can fail.
+/// The result of a fallible operation.
 pub type Result<T = (), E = Error> = core::result::Result<T, E>;
 
 /// The errors by their names in errno(3).

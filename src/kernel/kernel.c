@@ -19,7 +19,7 @@ MODULE_LICENSE("Dual BSD/GPL");
 
 static int __init nvpm_init(void)
 {
-	/* What Rust takes for granted: alignment, and the layouts in rbtree.rs and bindings.rs. */
+	/* Rust relies on the alignment, and on the layouts in rbtree.rs and bindings.rs. */
 	BUILD_BUG_ON(ARCH_KMALLOC_MINALIGN < 8);
 	BUILD_BUG_ON(sizeof(struct rb_root) != sizeof(struct rb_node *));
 	BUILD_BUG_ON(sizeof(struct rb_node) != 24);

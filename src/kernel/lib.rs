@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The `kernel` crate for kernels that have none, or none that the module may use: what the module
-//! takes from the kernel's own crate, by the same names, over `core` and C (`kernel.c`).
+//! The `kernel` crate for kernels without a crate that the module may use. This crate has the items that
+//! the module takes from the kernel's own crate, by the same names, built on `core` and C (`kernel.c`).
 //!
-//! Where versions of the kernel's crate differ, this is as strict as the strictest: what compiles
-//! here compiles there.
+//! Where versions of the kernel's crate differ, this crate is as strict as the strictest: code that
+//! compiles here compiles there.
 
 #![no_std]
 // The module uses neither `Default`, nor most of what the kernel's crate has.

@@ -67,8 +67,8 @@ macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
-    // SAFETY: `nvpm_bug` is callable from any context and does not return. It is not declared with
-    // `-> !`, so that the compiler puts a trap behind the call: without one objtool assumes that
+    // SAFETY: `nvpm_bug` is callable from any context and does not return. The declaration has no
+    // `-> !`, so that the compiler puts a trap after the call: without a trap, objtool assumes that
     // execution continues in the next function.
     unsafe {
         nvpm_bug();

@@ -16,7 +16,7 @@ use crate::{
     error::Result,
 };
 
-/// C's `struct rb_node`; `kernel.c` asserts that it is laid out like that.
+/// C's `struct rb_node`; `kernel.c` asserts this layout.
 #[repr(C)]
 struct Links {
     parent_and_color: usize,
@@ -29,13 +29,13 @@ struct Links {
 extern "C" {
     /// Balances the tree after the caller has linked `node` into it, without children.
     fn rb_insert_color(node: *mut Links, root: *mut *mut Links);
-    /// Removes `node` from the tree, of which it is a node.
+    /// Removes `node` from the tree. `node` must be in the tree.
     fn rb_erase(node: *mut Links, root: *mut *mut Links);
     /// The node after `node` in its tree, or null.
     fn rb_next(node: *const Links) -> *mut Links;
 }
 
-/// `links` is first, so that a pointer to it is one to the node.
+/// `links` is first, so that a pointer to `links` is also a pointer to the node.
 #[repr(C)]
 struct Node<K, V> {
     links: Links,
@@ -76,7 +76,7 @@ pub struct RBTree<K, V> {
     owned: PhantomData<Node<K, V>>,
 }
 
-// SAFETY: It owns its nodes, which hold keys and values, and pointers to other nodes of its own.
+// SAFETY: A tree owns its nodes, which hold keys, values, and pointers to nodes of the same tree.
 unsafe impl<K: Send, V: Send> Send for RBTree<K, V> {}
 // SAFETY: A shared tree gives out keys and values for reading, and nothing else.
 unsafe impl<K: Sync, V: Sync> Sync for RBTree<K, V> {}
