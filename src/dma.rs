@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Devices, and what makes memory reachable for one.
+//! Devices, and mappings by which they reach memory.
 //!
 //! C headers: `linux/dma-mapping.h`, `linux/pci.h`. Every byte that a device can reach is mapped for it
 //! by the DMA API, on every kernel, and unmapped again: each segment by itself, or all extents in one
@@ -50,13 +50,13 @@ impl Device {
         }
     }
 
-    /// As a function of the driver wants it.
+    /// Returns the pointer for functions of the driver.
     pub(crate) fn as_pci(&self) -> *mut abi::pci_dev {
         // SAFETY: By the type's invariant the pointer is to a device.
         unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
     }
 
-    /// As a function of C wants it.
+    /// Returns the pointer for functions of the C side.
     pub(crate) fn as_ptr(&self) -> *mut abi::device {
         self.0.as_ptr()
     }
@@ -85,14 +85,14 @@ impl Device {
         Ok(address)
     }
 
-    /// Undoes [`Self::map`], of `len` bytes at the address that it returned.
+    /// Undoes [`Self::map`] for `len` bytes at the bus address that `map` returned.
     pub(crate) fn unmap(&self, address: u64, len: u64) {
         // SAFETY: By the type's invariant the pointer is to a device. The length fitted a `usize`.
         unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
     }
 
-    /// What the core shall see of `range` in `extents`: whole pages of the kernel, in segments that
-    /// the device takes.
+    /// Returns the part of `extents` that the core shall see of `range`: whole pages of the kernel, in
+    /// segments that the device takes.
     fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
         // SAFETY: By the type's invariant the pointer is to a device.
         let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
@@ -135,16 +135,19 @@ impl Drop for DeviceRef {
     }
 }
 
-/// A scatterlist of addresses at which a device reaches GPU memory, until they are unmapped. The list
-/// stays: the core may look at it still.
+/// A scatterlist of addresses at which a device reaches GPU memory. Dropping it unmaps them.
+///
+/// # Invariants
+///
+/// `sg` is [`Some`] until [`Self::unmap`] takes the list.
 pub(crate) struct Mapping {
-    sg: SgTable,
+    sg: Option<SgTable>,
     by: MappedBy,
     /// Pinned bytes, as they are counted.
     bytes: u64,
 }
 
-/// What is to be undone.
+/// The party that has mapped the addresses, and the data that unmapping needs.
 enum MappedBy {
     /// Each entry of the scatterlist has been mapped for the device, the first with so many bytes before it.
     Entry(Device, u64),
@@ -152,15 +155,13 @@ enum MappedBy {
     Iova(Iova),
     /// The driver has mapped, and undoes it itself.
     Driver,
-    /// Nothing.
-    Unmapped,
 }
 
 impl Mapping {
     /// Maps the physical `extents`, which are all of `range`, for `device`.
     pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
-        let Some((iova, extent)) = Iova::new(device, extents, range.pinned())? else {
+        let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned())? else {
             return Self::each(device, extents, range);
         };
         let segments = device.segments(slice::from_ref(&extent), range);
@@ -195,7 +196,7 @@ impl Mapping {
         Ok(Self::counted(sg, by, range))
     }
 
-    /// Of `extents` of bus addresses, which are all of `range`, and which the driver has mapped.
+    /// Builds a mapping from `extents`, the bus addresses at which the driver has mapped all of `range`.
     pub(crate) fn by_driver(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let sg = SgTable::new(device.segments(extents.as_slice(), range)?)?;
         Ok(Self::counted(sg, MappedBy::Driver, range))
@@ -204,36 +205,41 @@ impl Mapping {
     fn counted(sg: SgTable, by: MappedBy, range: &Range) -> Self {
         let bytes = range.pinned();
         stats::mapped(bytes);
-        Self { sg, by, bytes }
+        Self {
+            sg: Some(sg),
+            by,
+            bytes,
+        }
     }
 
     /// The scatterlist as the core gets it.
     pub(crate) fn for_core(&self) -> abi::sg_table {
-        self.sg.for_core()
+        self.sg.as_ref().map(SgTable::for_core).unwrap_or_default()
     }
 
-    /// Whether the addresses have not been taken away from the device.
-    pub(crate) fn is_mapped(&self) -> bool {
-        !matches!(self.by, MappedBy::Unmapped)
+    /// Takes the addresses away from the device. The scatterlist stays: the core may still look at it. May
+    /// sleep.
+    pub(crate) fn unmap(mut self) -> Option<SgTable> {
+        self.undo()
     }
 
-    /// Takes the addresses away from the device, unless that has been done. May sleep.
-    pub(crate) fn unmap(&mut self) {
-        match mem::replace(&mut self.by, MappedBy::Unmapped) {
+    fn undo(&mut self) -> Option<SgTable> {
+        let mut sg = self.sg.take()?;
+        match &mut self.by {
             MappedBy::Entry(device, before_first) => {
-                unmap_entries(device, before_first, &mut self.sg, usize::MAX);
+                unmap_entries(*device, *before_first, &mut sg, usize::MAX);
             }
             MappedBy::Iova(iova) => iova.destroy(self.bytes),
             MappedBy::Driver => {}
-            MappedBy::Unmapped => return,
         }
         stats::unmapped(self.bytes);
+        Some(sg)
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        self.unmap();
+        drop(self.undo());
     }
 }
 
@@ -296,7 +302,7 @@ impl Iova {
     }
 
     /// Gives the addresses back, of which `linked` bytes are mapped.
-    fn destroy(mut self, linked: u64) {
+    fn destroy(&mut self, linked: u64) {
         // SAFETY: By the type's invariant the range is this device's, and is destroyed once.
         unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova, linked) };
     }

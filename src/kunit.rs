@@ -54,7 +54,7 @@ mod compat_tests {
 /// Distance between a physical address and what the replaced DMA API makes of it.
 const OFFSET: u64 = 1 << 44;
 
-// What the replaced DMA API has done.
+// Counters of the calls to the replaced DMA API.
 static MAPPED: AtomicU32 = AtomicU32::new(0);
 static UNMAPPED: AtomicU32 = AtomicU32::new(0);
 static BALANCE: AtomicI64 = AtomicI64::new(0);
@@ -111,7 +111,7 @@ extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
     BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
 }
 
-/// Where GPU page `page` is: no two are neighbours.
+/// Returns the physical address of GPU page `page`. No two pages are neighbours.
 fn physical(page: u32) -> u64 {
     u64::from(page) << 32
 }
@@ -131,7 +131,7 @@ fn mapped(pages: u32) -> Result<Mapping> {
     Mapping::new(device, &extents, &range)
 }
 
-/// What `table` says, up to the entry that is marked as the last: as the RDMA core reads it.
+/// Reads `table` as the RDMA core does, up to the entry that is marked as the last one.
 fn read(table: &abi::sg_table) -> impl Iterator<Item = Extent> {
     let first = NonNull::new(table.sgl.cast::<bindings::scatterlist>());
     successors(first, |entry| {
@@ -146,7 +146,7 @@ fn read(table: &abi::sg_table) -> impl Iterator<Item = Extent> {
     })
 }
 
-/// Entries of a page of the kernel: a longer list is a chain of such arrays.
+/// Returns the number of entries in a page of the kernel. A longer list is a chain of arrays.
 fn entries_of_a_page() -> u32 {
     page_size() as u32 / size_of::<bindings::scatterlist>() as u32
 }
@@ -160,7 +160,7 @@ mod dma_tests {
         let page = entries_of_a_page();
         for pages in [1, page - 1, page, page + 1, 8 * page] {
             replace_dma(u32::MAX);
-            let mut mapping = mapped(pages)?;
+            let mapping = mapped(pages)?;
             let table = mapping.for_core();
             assert_eq!(table.nents, pages);
             assert_eq!(table.orig_nents, 0);
@@ -169,9 +169,9 @@ mod dma_tests {
                 len: GPU_PAGE,
             })));
             assert_eq!(dma_calls(), (pages, 0, false));
-            mapping.unmap();
+            let list = mapping.unmap();
             assert_eq!(dma_calls(), (pages, pages, true));
-            drop(mapping);
+            drop(list);
             assert_eq!(dma_calls(), (pages, pages, true));
         }
         Ok(())

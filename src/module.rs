@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module while it is loaded: the clients and files that it registers, and the order in which it removes
-//! them.
+//! Loading and unloading: the clients and files that the module registers, and the order in which they are
+//! removed.
 
 use core::{ffi::CStr, ptr::null};
 
@@ -15,28 +15,18 @@ use crate::{
     persistent, registry, revocable,
 };
 
-/// A client's name if pins last until deregistration, and if they are revocable; no name if the client is
-/// not registered then.
-struct ClientNames {
-    persistent_first: Option<&'static CStr>,
-    revocable_first: Option<&'static CStr>,
+/// The clients' names, in the order of [`peer_client::Kind`]; no name if a client is not registered.
+fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
+    if persistent_first {
+        [
+            Some(c"nv_mem"),
+            Some(c"nv_mem_revocable"),
+            Some(c"nv_mem_fixed"),
+        ]
+    } else {
+        [None, Some(c"nv_mem"), Some(c"nv_mem_nc")]
+    }
 }
-
-/// In the order of [`peer_client::Kind`], in which they are registered.
-const CLIENTS: [ClientNames; 3] = [
-    ClientNames {
-        persistent_first: Some(c"nv_mem"),
-        revocable_first: None,
-    },
-    ClientNames {
-        persistent_first: Some(c"nv_mem_revocable"),
-        revocable_first: Some(c"nv_mem"),
-    },
-    ClientNames {
-        persistent_first: Some(c"nv_mem_fixed"),
-        revocable_first: Some(c"nv_mem_nc"),
-    },
-];
 
 /// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
 /// module goes, the core has no registration any more, so the callbacks have nobody to tell.
@@ -60,10 +50,7 @@ impl kernel::Module for NvPeerMem {
         let registry = registry::Registry::install()?;
         let pairs = map_type::Pairs::install()?;
         let callbacks = Callbacks::new()?;
-        let names = CLIENTS.map(|client| match persistent_first {
-            true => client.persistent_first,
-            false => client.revocable_first,
-        });
+        let names = client_names(persistent_first);
         let [persistent, revocable, catch_all] = names;
         let clients = [
             register::<persistent::Persistent>(persistent)?,

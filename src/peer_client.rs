@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Persistent = abi::NVPM_PERSISTENT as isize,
     /// Gives memory up when it is freed.
     Revocable = abi::NVPM_REVOCABLE as isize,
-    /// As the first one, for what no other client serves.
+    /// Like `Persistent`, but asked last: takes memory that no other client took.
     CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
@@ -147,8 +147,8 @@ type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Reports to the core that the registration which it calls `context` loses its memory. When this
-/// returns, the device does not use the memory any more.
+/// Reports to the core that the registration with this context loses its memory. The device does not use
+/// the memory any more when this returns.
 pub(crate) fn invalidate(context: CoreContext) {
     let function = INVALIDATE.load(Ordering::Acquire);
     if function.is_null() {
@@ -253,9 +253,9 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     Ok(claimed.then_some(registration))
 }
 
-/// What the core keeps of a claim: the number of the registration; or, as `ERR_PTR()` has it, the error that
-/// has ended it. Only a claim brings an error to the user, from [`get_pages`]: the core loses what `acquire`
-/// returns.
+/// Converts a claim to the pointer that the core keeps: the number of the registration, or an error encoded
+/// as by `ERR_PTR()`. The core ignores errors from `acquire`, so a failed registration is claimed as well, and
+/// [`get_pages`] returns the error to the user.
 fn to_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,

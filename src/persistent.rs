@@ -19,15 +19,26 @@ use crate::{
 };
 
 /// The client that the core asks first, unless `persistent_api_support=0`.
-pub(crate) struct Persistent;
+pub(crate) type Persistent = KeepingClient<false>;
 
-impl Client for Persistent {
-    const KIND: Kind = Kind::Persistent;
+/// The client that the core asks last. This client also claims GPU memory that cannot be pinned, so that the
+/// program gets the driver's error.
+pub(crate) type CatchAll = KeepingClient<true>;
+
+/// A client whose pins last until deregistration.
+pub(crate) struct KeepingClient<const CATCH_ALL: bool>;
+
+impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
+    const KIND: Kind = if CATCH_ALL {
+        Kind::CatchAll
+    } else {
+        Kind::Persistent
+    };
 
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         match PersistentPin::new(range) {
             // The core asks the next client: the revocable one may be able to.
-            Err(error) if error.may_fall_back() => Ok(false),
+            Err(error) if !CATCH_ALL && error.may_fall_back() => Ok(false),
             pin => keep(number, pin),
         }
     }
@@ -47,43 +58,15 @@ impl Client for Persistent {
         let Some((mut kept, _)) = take(number) else {
             return;
         };
-        if let Some(mapping) = &mut kept.mapping {
-            mapping.unmap();
+        if let Some(mapping) = kept.mapping.take() {
+            kept.list = mapping.unmap();
             kept.pin.unmap();
         }
         put(number, kept, None);
     }
 
-    /// What is kept goes with the record.
+    /// Does nothing: the pin and the mapping go with the record.
     fn release(_: RegistrationNumber) {}
-}
-
-/// The same for the core's last question. Either all others have declined, or the memory is for something
-/// that cannot be revoked. It claims memory that it cannot pin, too, so that the user gets the reason.
-pub(crate) struct CatchAll;
-
-impl Client for CatchAll {
-    const KIND: Kind = Kind::CatchAll;
-
-    fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
-        keep(number, PersistentPin::new(range))
-    }
-
-    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result {
-        Persistent::get_pages(number, context)
-    }
-
-    fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table> {
-        Persistent::dma_map(number, device)
-    }
-
-    fn dma_unmap(number: RegistrationNumber) {
-        Persistent::dma_unmap(number);
-    }
-
-    fn release(number: RegistrationNumber) {
-        Persistent::release(number);
-    }
 }
 
 /// Keeps the driver's answer, if it is GPU memory.
@@ -93,15 +76,19 @@ fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Res
         Err(PinError::NotGpuMemory) => return Ok(false),
         Err(PinError::Failed(error)) => return Err(error),
     };
-    let kept = Kept { mapping: None, pin };
+    let kept = Kept {
+        mapping: None,
+        list: None,
+        pin,
+    };
     put(number, kept, None);
     Ok(true)
 }
 
-/// Takes what is kept out of the record.
+/// Takes the pin and the mapping out of the record.
 fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
     number
-        .look(|record| {
+        .with(|record| {
             let range = record.range();
             record.phase.advance(|phase| match phase {
                 Phase::Kept(kept) => (Phase::InCall, Some((kept, range))),
@@ -113,7 +100,7 @@ fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
 
 /// Puts it back, and tells which device can reach the memory from now on.
 fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
-    let before = number.look(|record| {
+    let before = number.with(|record| {
         if let Some(device) = device {
             record.set_device(device);
         }
@@ -124,8 +111,8 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
 }
 
 fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {
-    let Kept { mapping, pin } = kept;
-    if mapping.is_some() {
+    let Kept { mapping, list, pin } = kept;
+    if mapping.is_some() || list.is_some() {
         return Err(EINVAL);
     }
     let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Where a registration is in its life, with what it has there.
+//! The phases in the life of a registration, and the pins and mappings that belong to each phase.
 //!
-//! A phase is changed under the lock of the registry (`registry.rs`). Whoever takes a pin or a mapping out
-//! of it acts on that after the lock is released, so two threads cannot undo the same thing.
+//! A phase changes under the lock of the registry (`registry.rs`). A thread that takes a pin or a mapping out
+//! of a phase acts on it after the lock is released, so two threads cannot undo the same thing.
 
 use core::mem;
 
@@ -13,18 +13,21 @@ use crate::{
     abi,
     dma::Mapping,
     pin::{PersistentPin, PinnedMemory, RevocablePin},
+    sg_table::SgTable,
 };
 
 /// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
 pub(crate) type CoreContext = u64;
 
-/// What a persistent registration has. Fields drop in their order: the mapping goes before the pin.
+/// The pin and the mapping of a persistent registration. Fields drop in order: the mapping goes before the pin.
 pub(crate) struct Kept {
     pub(crate) mapping: Option<Mapping>,
+    /// The scatterlist, which the core may still read after the mapping was undone.
+    pub(crate) list: Option<SgTable>,
     pub(crate) pin: PersistentPin,
 }
 
-/// The life of a registration: of a persistent one it is `Pinning`, `Kept` and `InCall`.
+/// The life of a registration. Persistent registrations only have the phases `Pinning`, `Kept` and `InCall`.
 pub(crate) enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
     Pinning,
@@ -61,13 +64,16 @@ pub(crate) enum Phase {
         mapping: Option<Mapping>,
     },
     /// The driver has taken the memory back. The core may still look at the scatterlist.
-    Revoked { _unmapped: Option<Mapping> },
+    Revoked {
+        #[allow(dead_code)] // The list is only kept, until the record goes.
+        list: Option<SgTable>,
+    },
     /// The core has let go of the addresses; its thread is undoing the mapping.
     Unmapping { pin: RevocablePin },
     /// The mapping is undone, the pages are still pinned.
     Unmapped {
         pin: RevocablePin,
-        unmapped: Mapping,
+        list: Option<SgTable>,
     },
     /// The core is done with it, or never gets it; the driver is being asked to unpin.
     Unpinning,
@@ -76,7 +82,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Replaces the phase by the one that `event` makes of it.
+    /// Replaces the phase by the phase that `event` returns.
     pub(crate) fn advance<R>(&mut self, event: impl FnOnce(Self) -> (Self, R)) -> R {
         let (phase, result) = event(mem::replace(self, Self::InCall));
         *self = phase;
@@ -99,7 +105,7 @@ impl Phase {
             | Self::Bound { pin, .. }
             | Self::Mapping { pin, .. }
             | Self::Unmapped { pin, .. } => Some(pin),
-            // What is mapped is unmapped first.
+            // A mapped registration is unmapped first.
             Self::Mapped { .. }
             | Self::Unmapping { .. }
             | Self::Pinning
@@ -116,10 +122,10 @@ impl Phase {
     pub(crate) fn state(&self) -> abi::nvpm_region_state {
         match self {
             Self::Pinning => abi::NVPM_REGION_PINNING,
-            Self::Kept(Kept { mapping, .. }) => match mapping {
-                None => abi::NVPM_REGION_PINNED,
-                Some(mapping) if mapping.is_mapped() => abi::NVPM_REGION_MAPPED,
-                Some(_) => abi::NVPM_REGION_UNMAPPED,
+            Self::Kept(Kept { mapping, list, .. }) => match (mapping, list) {
+                (Some(_), _) => abi::NVPM_REGION_MAPPED,
+                (None, Some(_)) => abi::NVPM_REGION_UNMAPPED,
+                (None, None) => abi::NVPM_REGION_PINNED,
             },
             Self::InCall | Self::Pinned { .. } | Self::Bound { .. } | Self::Mapping { .. } => {
                 abi::NVPM_REGION_PINNED

@@ -83,13 +83,13 @@ impl PersistentPin {
         })
     }
 
-    /// Where the pages are: extents of physical addresses.
+    /// Returns the physical addresses of the pages, as extents.
     pub(crate) fn extents(&self, range: &Range) -> Result<Extents> {
         // SAFETY: By the type's invariant the driver does not free the table.
         unsafe { self.table.extents(range) }
     }
 
-    /// Where the pages are, and whether they are memory behind a coherent link.
+    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent link.
     pub(crate) fn location(&self, range: &Range) -> Result<(Extents, bool)> {
         // SAFETY: By the type's invariant the driver does not free the table.
         unsafe { self.table.location(range) }
@@ -123,7 +123,7 @@ impl PersistentPin {
         bus_extents(unsafe { mapping.as_ref() }, range)
     }
 
-    /// Lets the driver undo its mapping, if there is one.
+    /// Lets the driver undo its mapping, if the driver has mapped.
     pub(crate) fn unmap(&mut self) {
         let Some((device, mapping)) = self.mapping.take() else {
             return;
@@ -154,8 +154,8 @@ impl Drop for PersistentPin {
     }
 }
 
-/// What this module keeps of the page table of a revocable pin, since the driver may free the table: where
-/// the memory is, and of which GPU.
+/// A copy of the important parts of a revocable pin's page table, because the driver may free the table: the
+/// addresses of the memory, and the GPU.
 pub(crate) struct PinnedMemory {
     pub(crate) extents: Extents,
     pub(crate) gpu: Gpu,
@@ -197,7 +197,7 @@ impl RevocablePin {
         Ok((Self(table), memory))
     }
 
-    /// Reads from the page table what is kept of it.
+    /// Copies the important parts of the page table.
     ///
     /// # Safety
     ///
@@ -255,8 +255,8 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
 
 /// Unpins what [`get_pages`] has pinned; false, with a warning in the log, if the driver refuses.
 fn put_pages(range: &Range, table: PageTable) -> bool {
-    // SAFETY: The arguments are those of the pin. The driver looks the table up by its address, and only
-    // reads it when it has found it.
+    // SAFETY: The pin was made with the same arguments. The driver searches for the table by its address, and
+    // reads the table only after it was found.
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.as_ptr()) };
     if let Err(error) = abi::check(ret) {
         pr_warn_ratelimited!(

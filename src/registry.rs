@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The table of registrations: one record each, with all that there is of it.
+//! The table of registrations. Each registration has one record, which holds its whole state.
 //!
 //! A registration has a number that is never used again, not even after the module was unloaded and loaded
-//! anew (`callback/callback.c` counts). The core gets it as the registration's context, and the driver passes
-//! it to the free callback: whoever is late finds no record, where a pointer would lead to freed memory.
-//! A reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that it has seen.
+//! again (`callback/callback.c` counts). The core gets the number as the registration's context, and the driver
+//! passes the number to the free callback: a late call finds no record, where a pointer would lead to freed
+//! memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that was read.
 
 use core::mem;
 
@@ -48,13 +48,13 @@ pub(crate) struct Record {
     client: u8,
     /// Whether a thread waits for another phase.
     awaited: bool,
-    /// Whether it counts for its user.
+    /// Whether the registration counts for its user.
     counted: bool,
     comm: [u8; 16],
 }
 
 impl Record {
-    /// What was asked for.
+    /// Returns the range that the user asked for.
     pub(crate) fn range(&self) -> Range {
         self.range
     }
@@ -69,7 +69,7 @@ impl Record {
         (self.domain, self.devfn) = device.pci_address();
     }
 
-    /// What `/proc/driver/nv_peer_mem/regions` shows.
+    /// Returns the line for `/proc/driver/nv_peer_mem/regions`.
     fn line(&self) -> abi::nvpm_region {
         abi::nvpm_region {
             address: self.range.address(),
@@ -110,7 +110,8 @@ impl Registry {
     }
 }
 
-/// What is left of a registration, and of its user if it was the last one.
+/// The record of a registration that was removed, and the entry of its user, if the registration was the last
+/// one of the user. Both are dropped without the lock.
 struct Removed {
     record: Record,
     _user: Option<UserNode>,
@@ -134,7 +135,7 @@ impl RegistrationNumber {
         Self(number)
     }
 
-    /// As the core and the driver get it. No registration has the number 0, or one that looks negative.
+    /// Returns the number for the core and the driver. It is never 0, and never looks negative.
     pub(crate) fn to_raw(self) -> u64 {
         self.0
     }
@@ -146,37 +147,38 @@ impl RegistrationNumber {
         self.0.reverse_bits() >> 1
     }
 
-    /// Looks at the record, if the registration exists; or changes what nobody waits for.
-    pub(crate) fn look<R>(self, look: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        // If there is no record, what `look` has taken along is dropped at the end, without the lock.
-        let mut look = Some(look);
-        let seen = REGISTRY.with(|registry| {
+    /// Calls `access` with the record, if the registration exists. `access` may change fields on which no thread
+    /// waits.
+    pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
+        // If there is no record, the values that `access` has captured are dropped at the end, without the lock.
+        let mut access = Some(access);
+        let result = REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.key())?;
-            look.take().map(|look| look(record))
+            access.take().map(|access| access(record))
         });
-        seen.flatten()
+        result.flatten()
     }
 
-    /// Changes the record's phase, if the registration exists, and wakes the threads that wait for that.
-    pub(crate) fn change<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
+    /// Changes the record's phase, if the registration exists, and wakes the threads that wait for a change.
+    pub(crate) fn update<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let (result, awaited) =
-            self.look(|record| (change(record), mem::take(&mut record.awaited)))?;
+            self.with(|record| (change(record), mem::take(&mut record.awaited)))?;
         if awaited {
             wake();
         }
         Some(result)
     }
 
-    /// Changes the record as soon as its phase lets `change` have a result. [`None`] if the registration does
-    /// not exist, or ends meanwhile. Sleeps.
-    pub(crate) fn change_when<R>(
+    /// Calls `change` after each change of the phase, until `change` returns a result. Returns [`None`] if the
+    /// registration does not exist, or ends meanwhile. Sleeps.
+    pub(crate) fn update_when<R>(
         self,
         mut change: impl FnMut(&mut Record) -> Option<R>,
     ) -> Option<R> {
         loop {
             let mut count = 0;
             let mut awaited = false;
-            let result = self.look(|record| {
+            let result = self.with(|record| {
                 let result = change(record);
                 match &result {
                     Some(_) => awaited = mem::take(&mut record.awaited),
@@ -322,8 +324,8 @@ impl Drop for Registration {
     }
 }
 
-/// Copies what the file shows of the first registration whose key is not below `key`, and returns that
-/// registration's key; 0 if there is none.
+/// Copies the line of the first registration whose key is not below `key`, and returns the key of that
+/// registration; 0 if no registration follows.
 ///
 /// # Safety
 ///

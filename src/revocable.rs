@@ -63,11 +63,11 @@ impl Client for Revocable {
         // before the pin is undone.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
-                number.change(|record| record.phase = Phase::Pinned { pin, memory });
+                number.update(|record| record.phase = Phase::Pinned { pin, memory });
                 Ok(true)
             }
             Ok((pin, Err(error))) => {
-                number.change(|record| record.phase = Phase::Unpinning);
+                number.update(|record| record.phase = Phase::Unpinning);
                 unpin(pin, number, range, Process::current());
                 Err(error)
             }
@@ -98,7 +98,7 @@ impl Client for Revocable {
             );
             return Err(eopnotsupp());
         }
-        let begun = number.change(|record| {
+        let begun = number.update(|record| {
             let range = record.range();
             record.phase.advance(|phase| match phase {
                 Phase::Bound {
@@ -127,36 +127,36 @@ impl Client for Revocable {
             // A revocation undoes it, or nothing is mapped.
             other => other.refuse(),
         });
-        let Ok(mut unmapped) = mapping else {
+        let Ok(mapping) = mapping else {
             return;
         };
-        unmapped.unmap();
+        let list = mapping.unmap();
         // The pin stays until `release`, which the core calls without the lock that a callback may
         // wait for. Until here the callback has waited.
-        number.change(|record| {
+        number.update(|record| {
             record.phase.advance(|phase| match phase {
-                Phase::Unmapping { pin } => (Phase::Unmapped { pin, unmapped }, ()),
+                Phase::Unmapping { pin } => (Phase::Unmapped { pin, list }, ()),
                 other => (other, ()),
             });
         });
     }
 
     fn release(number: RegistrationNumber) {
-        // Cores do that before; whatever is mapped must not be unpinned.
+        // A core should have unmapped before; mapped memory must not be unpinned.
         Self::dma_unmap(number);
         let thread = thread();
-        let left = number.change_when(|record| match &record.phase {
-            // Inside the core's answer to our own invalidation, which older cores give so. The device may go
-            // when the core's call returns: the mapping is undone by then, since it goes with the record.
-            Phase::Revoking { thread: own, .. } if *own == thread => Some(None),
-            // The core still uses its record of this registration, and the callback the device.
+        let release = number.update_when(|record| match &record.phase {
+            // The device may go when the core's call returns: the mapping is undone by then, because it goes
+            // with the record.
+            Phase::Revoking { thread: own, .. } if *own == thread => Some(Release::ByCallback),
+            // The core still uses its record of this registration, and the callback uses the device.
             Phase::Revoking { .. } => None,
             _ => {
                 let phase = mem::replace(&mut record.phase, Phase::Unpinning);
-                Some(Some((phase, record.range(), record.process())))
+                Some(Release::Taken(phase, record.range(), record.process()))
             }
         });
-        let Some((phase, range, process)) = left.flatten() else {
+        let Some(Release::Taken(phase, range, process)) = release else {
             return;
         };
         if let Some(pin) = phase.into_pin() {
@@ -173,13 +173,13 @@ fn refuse(range: &Range) -> Result<bool> {
     }
 }
 
-/// Replaces the phase by the one that `event` makes of it.
+/// Replaces the phase by the phase that `event` returns.
 fn advance<R>(
     number: RegistrationNumber,
     event: impl FnOnce(Phase) -> (Phase, Result<R>),
 ) -> Result<R> {
     number
-        .change(|record| record.phase.advance(event))
+        .update(|record| record.phase.advance(event))
         .unwrap_or(Err(EINVAL))
 }
 
@@ -190,7 +190,7 @@ fn end_mapping(
     mapping: Mapping,
 ) -> Result<abi::sg_table> {
     let mut late = Some(mapping);
-    let ended = number.change(|record| {
+    let ended = number.update(|record| {
         record.set_device(device);
         record.phase.advance(|phase| match (phase, late.take()) {
             (Phase::Mapping { context, pin }, Some(mapping)) => {
@@ -222,7 +222,7 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
     // SAFETY: Reads a flag of the calling thread, from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
-        || number.look(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
+        || number.with(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
     if !is_found || !pin.put(range, is_revoked) {
         number.orphan();
     }
@@ -233,14 +233,25 @@ fn thread() -> i32 {
     unsafe { abi::nvpm_current_tid() }
 }
 
-/// What the driver's callback has to do without the lock.
+/// The work of the driver's callback that is done without the lock.
 enum Then {
-    /// Tell the core, which has named the registration so.
+    /// Tell the core that the registration with this context loses its memory.
     Invalidate(CoreContext),
-    /// The memory of an orphan has been freed.
+    /// The memory of an orphan has been freed: the record goes.
     Forget,
-    /// Drop what the device has never reached.
-    Drop { _rest: Option<Phase> },
+    /// Drop the phase, of whose memory the device has no addresses.
+    Drop { _phase: Phase },
+    /// Nothing is to be done.
+    Nothing,
+}
+
+/// The work of `release`.
+enum Release {
+    /// This thread is inside the core's answer to the invalidation of this registration, as in older cores. The
+    /// mapping is undone when the invalidation returns: the callback has it.
+    ByCallback,
+    /// This thread ends the registration, which was in this phase.
+    Taken(Phase, Range, Process),
 }
 
 /// The driver takes the memory of a registration back when this returns: `nv_peer_mem_callback` calls it. By
@@ -256,7 +267,7 @@ enum Then {
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
     let thread = thread();
-    let then = number.change_when(|record| match &record.phase {
+    let then = number.update_when(|record| match &record.phase {
         Phase::Pinning | Phase::Unmapping { .. } => None,
         _ => Some(record.phase.advance(|phase| match phase {
             Phase::Mapped {
@@ -268,29 +279,26 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
                     Then::Invalidate(context),
                 )
             }
-            Phase::Unmapped { unmapped, .. } => {
-                let _unmapped = Some(unmapped);
-                (Phase::Revoked { _unmapped }, Then::Drop { _rest: None })
-            }
+            Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
             // The device has never reached the memory, or does not any more.
             unmapped @ (Phase::Pinned { .. }
             | Phase::Bound { .. }
             | Phase::Mapping { .. }
             | Phase::Unpinning) => (
-                Phase::Revoked { _unmapped: None },
-                Then::Drop {
-                    _rest: Some(unmapped),
-                },
+                Phase::Revoked { list: None },
+                Then::Drop { _phase: unmapped },
             ),
             Phase::Orphan => (Phase::Orphan, Then::Forget),
-            other => (other, Then::Drop { _rest: None }),
+            other => (other, Then::Nothing),
         })),
     });
     match then {
         Some(Then::Invalidate(context)) => revoke_mapped(number, context),
         Some(Then::Forget) => number.forget_orphan(),
-        // Unknown: it was deregistered, in this load of the module or in an earlier one.
-        Some(Then::Drop { .. }) | None => {}
+        // The phases that were taken out are dropped here, without the lock.
+        Some(Then::Drop { .. } | Then::Nothing) => {}
+        // The registration has ended, in this load of the module or in an earlier one.
+        None => {}
     }
 }
 
@@ -298,13 +306,10 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 fn revoke_mapped(number: RegistrationNumber, context: CoreContext) {
     peer_client::invalidate(context);
     stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
-    let mapping = number.look(|record| match &mut record.phase {
+    let mapping = number.with(|record| match &mut record.phase {
         Phase::Revoking { mapping, .. } => mapping.take(),
         _ => None,
     });
-    let mut mapping = mapping.flatten();
-    if let Some(mapping) = &mut mapping {
-        mapping.unmap();
-    }
-    number.change(|record| record.phase = Phase::Revoked { _unmapped: mapping });
+    let list = mapping.flatten().and_then(Mapping::unmap);
+    number.update(|record| record.phase = Phase::Revoked { list });
 }

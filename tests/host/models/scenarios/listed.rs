@@ -91,7 +91,7 @@ fn no_more_when_it_ends() {
         let module_ref = ModuleRef::get().unwrap();
         let registered = Registration::new(&range, 0, module_ref).unwrap();
         let number = registered.number();
-        let waiting = spawn("waits", OWNER, move || number.change_when(|_| None::<()>));
+        let waiting = spawn("waits", OWNER, move || number.update_when(|_| None::<()>));
         drop(registered);
         assert_eq!(waiting.join().unwrap(), None);
         module.unload();
