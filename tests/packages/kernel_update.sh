@@ -67,6 +67,11 @@ on_both() {
 	check "$1: so has the newer kernel" installed_for "$newer" "$2"
 }
 on_both "the same version is installed again" "$version" dpkg -i "${ours[1]}"
+# Also where dkms is not to build for new kernels.
+mkdir -p /etc/dkms
+touch /etc/dkms/no-autoinstall
+on_both "the same version is installed again, without dkms' automatic builds" "$version" dpkg -i "${ours[1]}"
+rm /etc/dkms/no-autoinstall
 renumbered 9.9.9
 on_both "a later version is installed" 9.9.9 dpkg -i /tmp/9.9.9.deb
 on_both "the earlier one is installed again" "$version" dpkg -i --force-downgrade "${ours[1]}"
