@@ -5,11 +5,11 @@
 # make uninstall  removes what these have installed for the kernel
 # make help       this text
 # make marker, make marker_install
-#                 beside it a module called nvidia_peermem, for programs that look
+#                 also a module called nvidia_peermem, for programs that look
 #                 for that name; installed as nv_peer_mem_marker.ko
 # make preload    preload/libnvpm_preload.so, for programs to preload (docs/choosing.md)
 # make prebuilt   compiles the Rust into build/prebuilt, as releases contain it
-# make bindings   src/include/bindings.rs, of the kernel KVER's headers
+# make bindings   makes src/include/bindings.rs from the headers of kernel KVER
 # make clean      removes what a build made
 # make demo, test, all-tests, debug, soak, bench, check ...: see `tests/run help`
 #

@@ -3,9 +3,9 @@
 #
 # Makes the two source packages of a release: a source rpm and, for Debian, the upstream
 # tarball; nvpm as one file, and the preloaded library, for machines and containers without
-# them; beside them what they were made with, and the checksums of all. It clones the
-# repository, so the packages contain only what is committed. The same commit and the same
-# tools, above all the same rustc, give the same files, byte for byte.
+# them; also a record of the tools, and the checksums of all files. The repository is cloned, so the
+# packages contain only committed files. The same commit and the same tools, above all the same rustc,
+# give the same files, byte for byte.
 set -eu
 # Every locale gives the same result.
 LC_ALL=C
@@ -129,7 +129,8 @@ deliver() {
 	new=
 }
 
-# describe: what the files depend on, in its order of weight; nothing of this machine or of today.
+# describe: prints the commit and the tools on which the files depend, most important first; nothing
+# about this machine or this day.
 describe() {
 	echo "release   nvidia-peer-memory $newest"
 	echo "commit    $(git rev-parse HEAD)"

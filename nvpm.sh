@@ -5,7 +5,7 @@
 # a link to it. The second Python is RHEL's own, which is there without the package python3.
 set -u
 
-# Where modinfo is, which cron and plain users may not have there.
+# The directories of modinfo, which cron and plain users may not have in PATH.
 PATH=${PATH:-/usr/bin:/bin}:/usr/sbin:/sbin
 export PATH
 lib=$(dirname -- "$(readlink -f -- "$0")")

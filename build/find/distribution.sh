@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What is peculiar to one distribution: the names of its packages, and where it puts
-# things that others have elsewhere. Each function is called for the kernel KVER.
+# Peculiarities of the distributions: names of packages, and unusual places of files. Each function is
+# called for the kernel KVER.
 
 distribution() {
 	case $(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' /etc/os-release 2>/dev/null) in
@@ -18,7 +18,7 @@ debian() {
 	core_packages='mlnx-ofed-kernel-dkms or doca-ofed'
 	driver_packages='nvidia-open-kernel-dkms or nvidia-kernel-dkms'
 	metadata_advice="/usr/lib/nvidia-peer-memory/rust-metadata $KVER makes it; in the sources debian/rust-metadata"
-	# Its headers lack the kernel's Rust metadata; debian/rust-metadata puts it there.
+	# Debian's headers lack the kernel's Rust metadata; debian/rust-metadata puts the metadata here.
 	metadata_dir=/usr/src/linux-rust-$KVER
 }
 
@@ -42,8 +42,8 @@ red_hat() {
 	metadata_advice='' metadata_dir=''
 }
 
-# debian_drivers: Debian gives the driver's file a name of its own, and says which of
-# several is loaded by a line `install nvidia` for modprobe.
+# debian_drivers: Debian names the driver's file after the flavour, and chooses among several drivers by
+# a line `install nvidia` for modprobe.
 debian_drivers() {
 	modprobe -S "$KVER" --show-depends nvidia 2>/dev/null |
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'

@@ -3,8 +3,8 @@
 #
 # What dkms will build, or has not built, of the two neighbours.
 
-# dkms_knows NEIGHBOUR: NAME/VERSION of each package of dkms that builds it. The RDMA core's
-# is told by its name, those of the driver, which have many, by the module.
+# dkms_knows NEIGHBOUR: prints NAME/VERSION of each package of dkms that builds the neighbour. The RDMA
+# core is recognised by the package's name, the driver, which has many names, by its module.
 dkms_knows() {
 	for conf in "${dkms_tree:-/var/lib/dkms}"/*/*/source/dkms.conf; do
 		known=${conf%/source/dkms.conf}

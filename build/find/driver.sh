@@ -28,12 +28,12 @@ find_driver_module() {
 	esac
 }
 
-# choose_driver: leaves in $driver the file of the one that the kernel would load. If nothing
-# says which, it is the one that is loaded; else a proprietary one, because a module that was
-# built beside it loads beside the open one, too.
+# choose_driver: sets $driver to the file of the driver that the kernel would load. If modprobe has no
+# preference, the loaded driver is taken; otherwise a proprietary driver, because a module that was built
+# for a proprietary driver also loads with an open driver.
 choose_driver() {
 	driver=
-	# What a module depends on stands before it.
+	# modprobe prints a module after the modules that it depends on.
 	for name in nvidia $(debian_drivers); do
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
@@ -41,7 +41,7 @@ choose_driver() {
 	[ -z "$driver" ] || return 0
 	loaded=$(cat /sys/module/nvidia/srcversion 2>/dev/null) || loaded=
 	for name in $(drivers_there); do
-		# Whatever its file is called, it was compiled as nvidia.
+		# The driver was compiled as nvidia, whatever the name of the file is.
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" = nvidia ] || continue
 		if [ "$loaded" ] && [ "$(modinfo -F srcversion "$file")" = "$loaded" ]; then

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The kernel: its release, its headers, and the compiler that it was made with.
+# The kernel: its release, headers and compiler.
 
 # choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
 # a tree; or to the release of the kernel that runs. (build/make calls this, too.)
@@ -34,7 +34,7 @@ find_kernel() {
 	esac
 }
 
-# config_value NAME: what the kernel's configuration says of it.
+# config_value NAME: prints the value of a setting in the kernel's configuration.
 config_value() {
 	sed -n "s/^$1=\"\\{0,1\\}\\([^\"]*\\)\"\\{0,1\\}\$/\\1/p" "$KDIR/.config"
 }

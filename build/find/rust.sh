@@ -73,8 +73,8 @@ find_crates() {
 	return 1
 }
 
-# choose_bindgen: which one in $kernel_bindgen, the caller's or that of the version that
-# the kernel's configuration names.
+# choose_bindgen: sets $kernel_bindgen to the caller's choice, or to the version in the kernel's
+# configuration.
 choose_bindgen() {
 	bindgen_version=$(config_value CONFIG_BINDGEN_VERSION_TEXT | sed -n 's/^bindgen \([0-9]*\.[0-9]*\).*/\1/p')
 	for kernel_bindgen in ${BINDGEN:-$(ubuntu_versions bindgen "$bindgen_version") bindgen}; do
@@ -83,8 +83,8 @@ choose_bindgen() {
 	return 1
 }
 
-# choose_rustc: the same of rustc, in $kernel_rustc. One that says what the kernel's
-# did, $want, if there is one.
+# choose_rustc: sets $kernel_rustc in the same way. A compiler that prints the same version as the
+# kernel's compiler, $want, comes first.
 choose_rustc() {
 	want=$(config_value CONFIG_RUSTC_VERSION_TEXT)
 	rustc_version=$(printf '%s\n' "$want" | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')

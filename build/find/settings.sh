@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# /etc/nv_peer_mem-build.conf: OFA_KERNEL and NV_SRC for builds by dkms, which takes no
-# variables. Those of the environment come first.
+# Reads /etc/nv_peer_mem-build.conf: OFA_KERNEL and NV_SRC for builds by dkms, which passes no
+# variables on. Variables of the environment come first.
 
 settings_file=/etc/nv_peer_mem-build.conf
 carriage_return=$(printf '\r')

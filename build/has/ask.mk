@@ -19,6 +19,6 @@ $(obj)/build/has/answers.h: $(src)/build/has/ask $(wildcard $(src)/build/has/*.c
 targets += build/has/answers.h
 clean-files += $(addprefix build/has/answers.,h log new kernel)
 
-# Who asks for compat.h waits for the answers.
+# Files that include compat.h depend on answers.h.
 $(addprefix $(obj)/,$(filter src/c/%,$(nv_peer_mem-y))): $(obj)/build/has/answers.h
 ccflags-y += -I$(abspath $(obj)/build/has)

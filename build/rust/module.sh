@@ -16,8 +16,8 @@ print_sources() {
 	cat include/bindings.rs kernel/*.rs
 }
 
-# set_flags: overflows panic, as in the kernel's own Rust. Some kernels unwind by frame pointers. Each
-# architecture has every mitigation that one of the kernels needs.
+# set_flags: overflows panic, as in the kernel's own Rust. Frame pointers are kept, because some kernels
+# unwind by them. The code has every mitigation that any kernel of the architecture needs.
 set_flags() {
 	flags="-Cforce-frame-pointers=y -Cpanic=abort -Cforce-unwind-tables=n -Csymbol-mangling-version=v0 -Copt-level=2 -Cdebug-assertions=n
 		-Coverflow-checks=y -Ccodegen-units=1 -Crelocation-model=static -Cembed-bitcode=y -Zfunction-sections=n
