@@ -34,6 +34,11 @@ def test_status(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
 
 
+@each("varied")
+def test_varied(lines: Lines, tmp_path: Path, record_property: Record) -> None:
+    played(Player(tmp_path), lines, record_property)
+
+
 @each("commands")
 def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
