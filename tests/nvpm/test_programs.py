@@ -53,6 +53,22 @@ def test_good_and_bad_ends() -> None:
     assert ended == (None, b"", "cannot be started: No such file or directory")
 
 
+def test_nothing_to_read() -> None:
+    """A program that reads does not wait for what somebody types."""
+    code = "from nvpm import programs; print(programs.run(['cat'], 5))"
+    reading, writing = os.pipe()
+    said = subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=SERVICE,
+        stdin=reading,
+        capture_output=True,
+        check=True,
+    )
+    os.close(reading)
+    os.close(writing)
+    assert b"code=0" in said.stdout
+
+
 def test_to_the_screen(capfd: pytest.CaptureFixture[str]) -> None:
     assert programs.run(["sh", "-c", "echo out; echo err >&2"], quiet=False) == (0, b"", "")
     assert capfd.readouterr() == ("out\n", "err\n")

@@ -2,6 +2,7 @@
 """A report keeps what explains a crash, and names no people, hosts, jobs or cards."""
 
 import json
+import pwd
 import re
 from pathlib import Path
 
@@ -92,6 +93,20 @@ def test_redacted(tmp_path: Path, text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", KERNEL_VALUES)
 def test_values_of_the_kernel_stay(tmp_path: Path, text: str) -> None:
     assert redactor_of(tmp_path).text(text) == text
+
+
+def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users with a number for people, those who run this, and those with a home."""
+    numbers = {"system": 999, "first": 1000, "last": 60000, "nobody": 65534, "later": 70000}
+    users = [pwd.struct_passwd((name, "x", uid, 0, "", "/", "/")) for name, uid in numbers.items()]
+    monkeypatch.setattr(pwd, "getpwall", lambda: users)
+    for variable in "SUDO_USER", "LOGNAME", "USER":
+        monkeypatch.setenv(variable, variable.lower())
+    found = redactor_of(tmp_path).users
+    assert found == {
+        *("first", "last", "later", "sudo_user", "logname"),
+        *("jdoe", "jdoe2", "anna.b"),
+    }
 
 
 def test_names_in_any_order(tmp_path: Path) -> None:

@@ -235,8 +235,8 @@ class Verbs:
         return HCAS[device - 1].encode()
 
     def ibv_open_device(self, device: C) -> C:
-        if TOLD == "rights":
-            return failed(errno.EACCES)
+        if TOLD in ("rights", "forbidden"):
+            return failed(errno.EACCES if TOLD == "rights" else errno.EPERM)
         ops = abi.ibv_context_ops(**OPS)
         return made("device", ctypes.pointer(abi.ibv_context(device=device, ops=ops)))
 
@@ -306,8 +306,11 @@ class Verbs:
         qps[:] = [one for one in qps if one.qp_num != qp.qp_num]
         gone("queue pair")
 
-    def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> None:
-        """Which attributes a state wants the kernel says, in the scenario selftest."""
+    def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> int:
+        """Checks the attributes. The scenario selftest has the kernel check them all."""
+        if TOLD == "minus_one":
+            failed(errno.ENOBUFS)
+            return -1
         one, other = sorted(qps, key=lambda it: it.qp_num != qp.qp_num)
         rule(mask & abi.IBV_QP_STATE and attr.qp_state == one.state + 1, "from state to state")
         one.state = attr.qp_state
@@ -336,6 +339,7 @@ class Verbs:
                 "to RTS",
             )
             rule(attr.sq_psn == qp.qp_num & 0xFFFFFF, "its own first packet")
+        return 0
 
 
 class Function:
