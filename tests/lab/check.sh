@@ -136,6 +136,9 @@ check_oldest() {
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
+# Each mistake in nvpm is noticed by the test that is named with it.
+check_nvpm_mutants() { python3 -B tests/nvpm/mutants.py; }
+
 # The preloaded library in real processes, over doubles of its neighbours.
 check_preload() {
 	(cd preload && cargo clippy --offline -- -D warnings)

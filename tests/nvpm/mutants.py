@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm, and the test named with the
+mistake must fail. With a WORD, only the mistakes whose test or file has it in its name. These are a
+sample of those that were tried while the tests were written, some for each part of nvpm."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+TOP = Path(__file__).resolve().parents[2]
+PARTS = ("nvpm", "init.d", "completions", "tests/nvpm")
+FILES = ("nvpm.sh", ".gitattributes")
+
+
+class Mutant(NamedTuple):
+    """The test that notices, the file in nvpm/, the words that stand there, and the mistake."""
+
+    test: str
+    file: str
+    stands: str
+    mistake: str
+
+
+STATUS = "test_tables.py::test_status"
+VARIED = "test_tables.py::test_varied"
+COMMANDS = "test_tables.py::test_commands"
+SELFTEST = "test_tables.py::test_selftest"
+
+MUTANTS = [
+    Mutant(
+        f"{VARIED}[VMD: a domain of its own below the root complex of another]",
+        "pci.py",
+        'place.rpartition("/pci")[2]',
+        'place.partition("/pci")[2]',
+    ),
+    Mutant(
+        f"{VARIED}[NVIDIA's devices that are no GPU, GPUs of others, and one of another class that "
+        "NVIDIA's driver has]",
+        "pci.py",
+        "vendor == NVIDIA and kind.startswith(DISPLAY)",
+        "vendor == NVIDIA",
+    ),
+    Mutant(
+        f"{VARIED}[neither end says its node, on a machine of two]",
+        "topology.py",
+        "-1 and not several_nodes(machine)",
+        "-1",
+    ),
+    Mutant(
+        f"{STATUS}[bridges that send packets up to the root complex]",
+        "topology.py",
+        "REQUEST_REDIRECT | COMPLETION_REDIRECT)",
+        "REQUEST_REDIRECT)",
+    ),
+    Mutant(
+        f"{VARIED}[one of two GPUs is coherent: the other's data goes through the processor]",
+        "devices.py",
+        "gpus(machine) and all(gpu.coherent",
+        "gpus(machine) and any(gpu.coherent",
+    ),
+    Mutant(
+        f"{VARIED}[bits of the list of capabilities that are reserved]",
+        "devices.py",
+        "at = config[at // 4] >> 8 & 0xFF",
+        "at = config[at // 4] >> 8",
+    ),
+    Mutant(
+        f"{VARIED}[versions, licences and options that look like others]",
+        "driver.py",
+        'CoherentGPUMemoryMode=driver", options',
+        'CoherentGPUMemoryMode=", options',
+    ),
+    Mutant(
+        f"{VARIED}[which module has the verbs of a device's driver (mana)]",
+        "dma_buf.py",
+        '"mana": "mana_ib"',
+        '"mana": "mana"',
+    ),
+    Mutant(
+        f"{VARIED}[a function that is there twice: the kernel's list names first the one that is "
+        "used]",
+        "kernel_symbols.py",
+        "in reversed(found)",
+        "in found",
+    ),
+    Mutant(
+        f"{VARIED}[two GPUs: one pair is refused, by UUIDs of which one begins with the other]",
+        "pairs.py",
+        "len(row) == 3",
+        "len(row) >= 3",
+    ),
+    Mutant(
+        f"{VARIED}[a module whose name begins with that of another]",
+        "detection.py",
+        'f"^{PEERMEM} "',
+        'f"^{PEERMEM}"',
+    ),
+    Mutant(
+        f"{VARIED}[a container whose engine leaves no file, and a machine that is none]",
+        "place.py",
+        "^flags.* hypervisor",
+        "hypervisor",
+    ),
+    Mutant(
+        f"{VARIED}[rights and limits, each of them on its own]",
+        "access.py",
+        "mode & OPEN != OPEN",
+        "mode & OPEN == 0",
+    ),
+    Mutant(
+        f"{STATUS}[how much memory those may lock that start jobs]",
+        "access.py",
+        r"^Uid:\s+0\s+0\s",
+        r"^Uid:\s+\d+\s+0\s",
+    ),
+    Mutant(
+        f"{STATUS}[a node without a GPU, and the packages of all nodes: one thing is said of it]",
+        "printers.py",
+        "any(matches(NO_GPU, pattern) for pattern in patterns)",
+        "True",
+    ),
+    Mutant(
+        f"{VARIED}[one GPU is a virtual machine's: numbers are those of the driver]",
+        "answer.py",
+        "enumerate(ways.driven_gpus(machine))",
+        "enumerate(gpus(machine))",
+    ),
+    Mutant(
+        f"{VARIED}[what does not work comes first, whatever it rests on]",
+        "text.py",
+        "for verdict in (BAD, WARN):",
+        "for verdict in (WARN, BAD):",
+    ),
+    Mutant(
+        f"{VARIED}[a star within an identifier stands for itself]",
+        "printers.py",
+        'pattern.endswith("*") and fact.id.startswith(pattern[:-1])',
+        '"*" in pattern and fact.id.startswith(pattern.split("*")[0])',
+    ),
+    Mutant(
+        f"{VARIED}[who has them, and what keeps the module]",
+        "regions.py",
+        'if one.state != "left"',
+        'if one.state == "mapped"',
+    ),
+    Mutant(
+        f"{VARIED}[what the kernel says over several lines, and of neighbours]",
+        "explain.py",
+        "re.search(pattern, self.text, re.DOTALL)",
+        "re.search(pattern, self.text)",
+    ),
+    Mutant(
+        f"{VARIED}[an archive that cannot be finished does not stay; and a program has its "
+        "signals]",
+        "bugreport.py",
+        "        if kind:\n",
+        "        if False:\n",
+    ),
+    Mutant(
+        "test_report.py::test_names_in_any_order",
+        "redact.py",
+        "range(len(parts), 0, -1)",
+        "range(1, len(parts) + 1)",
+    ),
+    Mutant(
+        "test_report.py::test_values_of_the_kernel_stay",
+        "redact.py",
+        "f{3}[0-9a-f]|dead|",
+        "f{3}[0-9a-f]|",
+    ),
+    Mutant(
+        "test_report.py::test_whole_crash",
+        "kernel_log.py",
+        "left = CRASH_LINES",
+        "left = 10",
+    ),
+    Mutant(
+        "test_report.py::test_people",
+        "names.py",
+        "FIRST_PERSON <= user.pw_uid",
+        "FIRST_PERSON < user.pw_uid",
+    ),
+    Mutant("test_conf.py", "conf.py", '"^export +"', '"^export *"'),
+    Mutant("test_conf.py", "conf.py", 'rstrip(b" ;")', 'rstrip(b" ")'),
+    Mutant(
+        "test_foreign.py::test_directories_of_others",
+        "trust.py",
+        "stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX",
+        "found.st_mode & stat.S_ISVTX",
+    ),
+    Mutant(
+        "test_foreign.py::test_python_module_beside",
+        "__main__.py",
+        'if os.path.abspath(name or ".") != place]',
+        'if os.path.abspath(name or ".") != place] + [os.path.dirname(place)]',
+    ),
+    Mutant("test_programs.py::test_nothing_to_read", "programs.py", "stdin=nothing", "stdin=None"),
+    Mutant(
+        f"{SELFTEST}[each way to fail has words of its own; and nothing is left]",
+        "selftest/verbs.py",
+        "found if found > 0 else ctypes.get_errno()",
+        "found",
+    ),
+]
+
+
+def copy_with(mutant: Mutant, to: Path) -> None:
+    for part in PARTS:
+        shutil.copytree(TOP / part, to / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in FILES:
+        shutil.copy(TOP / file, to)
+    path = to / "nvpm" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(mutant.stands) == 1, f"{mutant.file} has not one {mutant.stands!r}"
+    path.write_text(text.replace(mutant.stands, mutant.mistake), encoding="utf-8")
+
+
+def survives(mutant: Mutant) -> bool:
+    with tempfile.TemporaryDirectory() as directory:
+        copy_with(mutant, Path(directory))
+        words = ["-q", "-x", "-p", "no:cacheprovider", f"tests/nvpm/{mutant.test}"]
+        ran = subprocess.run(
+            [sys.executable, "-B", "-m", "pytest", *words],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        # Anything but a test that fails, such as a test that is not there, is no answer.
+        assert ran.returncode in (0, 1), ran.stdout + ran.stderr
+        return ran.returncode == 0
+
+
+def main() -> bool:
+    wanted = "".join(sys.argv[1:])
+    chosen = [one for one in MUTANTS if wanted in one.test or wanted in one.file]
+    survivors = 0
+    with ThreadPoolExecutor(os.cpu_count()) as several:
+        for mutant, survived in zip(chosen, several.map(survives, chosen), strict=True):
+            survivors += survived
+            said = f"{mutant.file}: {mutant.stands!r} -> {mutant.mistake!r}"
+            print("not ok" if survived else "ok", mutant.test, said, flush=True)
+    return survivors != 0 or not chosen
+
+
+if __name__ == "__main__":
+    sys.exit(main())
