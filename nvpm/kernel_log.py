@@ -23,7 +23,7 @@ CRASH_ENDS = re.compile(r"end trace|end Kernel panic")
 # The length of a report without such an end.
 CRASH_LINES = 80
 
-# A long log is shortened in the middle: the first crash causes later ones, and the end counts too.
+# A long log is shortened in the middle: the first crash causes others, and the last lines count.
 FIRST_LINES, LAST_LINES = 500, 1500
 
 COMMANDS = (
