@@ -243,6 +243,8 @@ class Verbs:
     def ibv_query_port(self, _context: C, port: C, attributes: C) -> None:
         rule(port == 1, "the active port")
         attributes.active_mtu, attributes.max_msg_sz, attributes.lid = MTU, LONGEST, LID
+        # A subnet of InfiniBand that demands a route by GID.
+        attributes.flags = abi.IBV_QPF_GRH_REQUIRED * (TOLD == "grh")
 
     def ibv_alloc_pd(self, context: C) -> C:
         return made("domain", ctypes.pointer(abi.ibv_pd(context=context.device)))
@@ -326,7 +328,7 @@ class Verbs:
                 "to RTR",
             )
             route, grh = attr.ah_attr, attr.ah_attr.grh
-            if one.roce:
+            if one.roce or TOLD == "grh":
                 rule(
                     route.is_global and grh.sgid_index == 3 and grh.hop_limit > 1, "a route by GID"
                 )
