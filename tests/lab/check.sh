@@ -124,7 +124,6 @@ check_oldest() {
 	has docs/support.md "| rustc | $oldest_rustc |"
 	has docs/support.md "| dkms, on RPM systems | $(sed -n 's/^Requires: *dkms >= //p' rpm/nvidia_peer_memory.spec) |"
 	has README.md "kernel $oldest_kernel or later"
-	has README.md "Rust $oldest_rustc or later"
 	has docs/building.md "a rustc of $oldest_rustc or later"
 	has Makefile "rustc-1.99 ... rustc-$oldest_rustc)"
 	has tests/host/kernel_crate/Cargo.toml "rust-version = \"$oldest_rustc\""
