@@ -132,6 +132,9 @@ check_oldest() {
 		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
 }
 
+# How plainly comments and pages are written.
+check_prose() { python3 -B tests/lab/prose.py; }
+
 # What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
