@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What this program uses of libcuda and libibverbs. A larger one would let
+//! The functions of libcuda and libibverbs that this program calls. A larger one would let
 //! bindgen make this of cuda.h and infiniband/verbs.h.
 
 #![allow(non_camel_case_types)]
