@@ -36,7 +36,7 @@ installed() {
 	check "$1: dkms has signed it" [ "$(field signer nv_peer_mem_callback)" ]
 }
 
-# leaves TEXT [COMMAND...]: what a package that is removed does with the module: it leaves it alone.
+# leaves TEXT [COMMAND...]: checks that removing a package leaves the module alone.
 leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
 leave() { "$@" /usr/sbin/nvpm leave /etc/init.d/nv_peer_mem; }
 
@@ -106,7 +106,7 @@ for mark in .dockerenv run/.containerenv run/systemd/container; do
 	rm "/tmp/place/$mark"
 done
 leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
-# What cannot be unloaded from here, so that any try would fail.
+# A module that cannot be unloaded here: each attempt fails.
 mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
 ln -s /sys/module /tmp/place/sys/module
 echo 0 >/sys/module/nv_peer_mem/refcnt
@@ -128,7 +128,7 @@ check "and be installed again, on a Turkish machine" saying in_turkish by_dpkg "
 installed "$version"
 check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
 
-# Whatever is broken, packages can be removed.
+# Packages can be removed even if a part of the system is broken.
 # removed_without TEXT PATH...
 removed_without() {
 	without "${@:2}"
@@ -167,7 +167,7 @@ dpkg -P nvidia-peer-memory
 
 # ---- under systemd neither an update nor installing again stops the service or unloads anything ----
 
-# As on a machine that systemd has started; what would be told to it is written down.
+# The machine looks as if systemd had started it; requests to systemd are written to a file.
 mkdir -p /run/systemd/system
 calls=/tmp/calls
 for name in systemctl deb-systemd-invoke invoke-rc.d rmmod modprobe; do

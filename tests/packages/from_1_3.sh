@@ -7,11 +7,11 @@
 { read -r service && read -r dkms; } < <(debs /packages)
 old=(/tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb)
 
-# Where it has scripts look for programs, this kernel's uname is, too.
+# dpkg's scripts find the uname of this kernel as well.
 apt() { apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
 at_once() { dpkg -i --force-confold "$@"; }
 
-# Beside the kernel that runs one that is never built for unless it is asked for, and the newest.
+# The running kernel, a kernel for which dkms only builds on request, and the newest kernel.
 kernels=("$kver" "$kver-between" "$kver-newest")
 for kernel in "${kernels[@]:1}"; do
 	another_kernel "$kernel"
@@ -51,7 +51,7 @@ put() {
 	cat >"$1"
 	chmod "${2:-644}" "$1"
 }
-# package NAME: of what is in /tmp/NAME.
+# package NAME: makes a package of the files in /tmp/NAME.
 package() {
 	put "/tmp/$1/DEBIAN/control" <<-CONTROL
 		Package: $1
@@ -135,7 +135,7 @@ done
 # The package of the service, of which this is the source, comes first: dpkg itself says so.
 unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
-# As where an image is built: what runs is the builder's kernel.
+# An image is being built: the builder's kernel runs.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
 chmod +x /usr/local/bin/uname
 check "another kernel runs" [ "$(uname -r)" = 9.9.9-builder ]
@@ -192,7 +192,7 @@ check "it is enabled still, for systemd" wanted
 check "and for SysV init" started
 dpkg -P "${both[@]}"
 
-# Where 1.3 itself takes away what would tell.
+# The package of 1.3 itself removes the links that would tell.
 on Debian
 dpkg -i "${old[@]}"
 check "1.3 has enabled its service" started
@@ -205,7 +205,7 @@ check "installed again" saying at_once "$service"
 check "once is enough" fails says "$not_known"
 dpkg -P "${both[@]}"
 
-# Whoever goes on all the same.
+# An administrator continues all the same.
 dpkg -i "${old[@]}"
 without_core
 export NVPM_UPGRADE=anyway

@@ -33,7 +33,7 @@ built in-kernel "in-kernel: the kernel's own crates"
 # The machine's driver is replaced by the proprietary one: what `start` then advises.
 without "${rust[@]}"
 with_proprietary_driver
-# What runs is the host's kernel.
+# The host's kernel runs here.
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
@@ -43,7 +43,7 @@ check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
 undo
 
-# What is hidden thus need not be copied.
+# The mount hides the directory, which is faster than moving it.
 mount -t tmpfs tmpfs "/usr/src/linux-rust-$kver"
 without "${rust[@]}"
 built prebuilt "prebuilt: compiled for the release, because the headers of kernel ${kver//+/.} lack the Rust metadata"
@@ -53,7 +53,7 @@ undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
 built prebuilt "prebuilt: compiled for the release, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
-# What a checkout does, which has no assembly.
+# A checkout has no assembly.
 dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 without "$source/build/prebuilt"
 built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"

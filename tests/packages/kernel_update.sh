@@ -26,7 +26,7 @@ another_kernel "$newer"
 goes_on "no NVIDIA driver for kernel $newer: install it"
 give_driver "$newer"
 
-# As a kernel makes it fail that no longer has what the source uses.
+# The source fails to compile, as with a kernel that lacks a function of the source.
 edited "$source/src/c/module.c" sed '1ithis does not compile'
 goes_on "src/c/module.c:1:1: error: "
 goes_on "src/c/module.c:1:1: error: " header_postinst.d

@@ -9,8 +9,8 @@ kver=$1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
 said=/tmp/said
 
-# What is running is the host's kernel; packages are to see the guest's. The processor may
-# have been another one before.
+# The host's kernel runs, but packages are to see the guest's kernel. The file may be that of a
+# machine with another processor.
 processor=$(uname -m)
 cat >/usr/local/bin/uname <<UNAME
 #!/bin/sh
@@ -40,7 +40,7 @@ check() {
 # fails COMMAND...
 fails() { ! "$@"; }
 
-# saying COMMAND...: keeps what it says for `says`, and shows it.
+# saying COMMAND...: shows the output of COMMAND, and keeps the output for `says`.
 saying() {
 	local rc=0
 	"$@" >"$said" 2>&1 || rc=$?
@@ -110,14 +110,14 @@ on_dma_buf() {
 	NVPM_SYSROOT=/tmp/on_dma_buf "$@"
 }
 
-# Of the module that modprobe would load.
+# Both are about the module that modprobe would load.
 module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
 # field NAME MODULE: what the module says of itself.
 field() { modinfo -k "$kver" -F "$1" "$2"; }
 
-# loads NAME: that modprobe finds it and all that it needs.
+# loads NAME: checks that modprobe finds the module and all its dependencies.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
 
 # callback_comes VERSION: the module that nv_peer_mem cannot be loaded without.

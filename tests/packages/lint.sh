@@ -17,7 +17,7 @@ for page in nv_peer_mem.8 nvpm.8 nvpm_preload.7; do
 	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page" 2>&1 >/dev/null)" ]
 done
 
-# headed FILE PLACE: whether a heading of it is what a link calls so.
+# headed FILE PLACE: tells whether FILE has a heading to which a link to PLACE leads.
 headed() { sed -n 's/^#\+ //p' "$1" | tr -d '`.,:;?!()/&'\''"' | tr 'A-Z ' 'a-z-' | grep -qxF -e "$2"; }
 
 # dead_links DIR: of the documents in it and in its docs/, those that lead to no file, or to no heading.

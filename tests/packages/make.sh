@@ -56,7 +56,7 @@ below() {
 below DESTDIR=stage
 below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
-# The directory of another system: its lists of modules are made anew, and not this machine's.
+# In the directory of another system, depmod updates the lists of that system, not of this machine.
 mkdir -p "stage/lib/modules/$kver"
 cp "/lib/modules/$kver/modules.order" "/lib/modules/$kver/modules.builtin" "stage/lib/modules/$kver/"
 check "installed into another system" saying make install DESTDIR=stage

@@ -38,14 +38,14 @@ passed_over() {
 	check "nothing was built" fails grep -E 'built|installed' <(dkms status nvidia-peer-memory)
 }
 
-# What a package lacks that was built from a checkout, where there was no Rust either.
+# A package that was built from a checkout without Rust lacks the assembly.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
 without "/usr/src/nvidia-peer-memory-$version/build/prebuilt" "${rust[@]}"
 passed_over "the module's Rust can be compiled in neither way. in-kernel: kernel $kver was built without CONFIG_RUST."
 check "what else would do is said" says "build/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later with the source of its library is missing"
 back
 
-# Which reasons there are the check build_messages shows; with each it goes like that.
+# The check build_messages tests every reason; the result is the same for each.
 without_driver
 passed_over "no NVIDIA driver for kernel $kver: install it (package nvidia-open-kernel-dkms or nvidia-kernel-dkms)"
 back
@@ -57,7 +57,7 @@ back
 # By the names that they have in DOCA-OFED's rpm and among Debian's drivers.
 core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
 neighbour $core_name "/lib/modules/$kver/updates/ib_core.ko" 'MAKE[0]=true' POST_INSTALL=tree
-# As MLNX_OFED does: a tree for each kernel.
+# MLNX_OFED has a tree for each kernel.
 mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
 mv /usr/src/ofa_kernel/default /usr/src/$core_name-1.0/kernel
 ln -s "$(uname -m)/1.2.3-other" /usr/src/ofa_kernel/default

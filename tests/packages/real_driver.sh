@@ -4,7 +4,7 @@
 # Shows: dkms builds the module beside NVIDIA's proprietary driver itself: it is linked with that, its imports are not for GPL modules only, their versions are the driver's
 . /checkout/tests/packages/lib.sh
 
-# imports: what the module wants of the driver, each with its version.
+# imports: prints the driver's symbols that the module imports, with their versions.
 imports() { modprobe --dump-modversions /tmp/nv_peer_mem.ko | grep nvidia_p2p_; }
 
 unpacked
@@ -26,7 +26,7 @@ loads nv_peer_mem >"$said"
 check "the driver comes first" says "insmod $driver"
 
 xz -dcf "$(module_file)" >/tmp/nv_peer_mem.ko
-# What the callback module exports, as a list of symbols has it.
+# The exports of the callback module, in the format of a list of symbols.
 sed -n 's/^EXPORT_SYMBOL(\(.*\));$/0x0\t\1\tnv_peer_mem_callback\tEXPORT_SYMBOL/p' \
 	"/usr/src/nvidia-peer-memory-$version/src/callback/callback.c" >/tmp/callback.symvers
 check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/object closed /tmp/nv_peer_mem.ko \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a release has what machines without Rust need, and nothing of the machine that made it; one made without Rust says what it lacks; checksums, and what it was made with; /tmp may be noexec
+# Shows: a release suits machines without Rust and names nothing of its builder's machine; a release made without Rust names the missing files; checksums; the record of tools; a noexec /tmp
 . /checkout/tests/packages/lib.sh
 
 name=nvidia-peer-memory-$version
@@ -45,7 +45,7 @@ check "to the same" cmp "/tmp/there/$name/preload/prebuilt/aarch64.S" /tmp/elsew
 check "and linked" saying sh /tmp/elsewhere/preload/link aarch64 /tmp/aarch64.so
 check "to the same, too" cmp "$library-aarch64.so" /tmp/aarch64.so
 
-# What a machine without Rust makes of the assembly, and one with cargo of the sources.
+# A machine without Rust uses the assembly; a machine with cargo uses the sources.
 without "${rust[@]}"
 check "without Rust it is built by cc" saying make -C /tmp/elsewhere preload
 back
@@ -63,7 +63,7 @@ refused "nor without a compiler" "there is no C compiler: install gcc, or give C
 back
 rm -r /tmp/elsewhere
 
-# What was delivered can be checked, and says what it was made with.
+# The delivered files can be checked, and the record names the tools.
 check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
 check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 6 ]
 mkdir /tmp/damaged
@@ -115,13 +115,14 @@ check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
 check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
 check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
-# The library beside it, under the name that it has.
+# The library lies in the same directory, under its name in the release.
 mkdir /tmp/pod
 cp "$pyz" "$library-$(uname -m).so" /tmp/pod/
 check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "/tmp/pod/${pyz##*/}" run printenv LD_PRELOAD)" = \
 	"/tmp/pod/libnvpm_preload-$version-$(uname -m).so" ]
 
-# Of a checkout, where programs in /tmp are not to be run, and no linker is there for the other processor.
+# A release from a checkout, where no program in /tmp can be run, and no linker for the other processor
+# is installed.
 cd "/tmp/there/$name" || exit
 rm -r build/prebuilt preload/prebuilt
 git init --quiet
@@ -182,8 +183,8 @@ check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/hal
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
-# As README.md says, of a tarball in another place.
-# shellcheck disable=SC2088 # as it is written there
+# The commands of README.md, for a tarball in another place.
+# shellcheck disable=SC2088 # the literal text of README.md
 sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written
 check "README.md says how packages are made" test "$(wc -l </tmp/as_written)" = 3
@@ -204,7 +205,7 @@ rm -r /tmp/patched
 told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 
-# What somebody else has put into the directory for the results.
+# Another user has put files into the directory for the results.
 mkdir /tmp/planted
 : >/tmp/kept
 ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
@@ -213,7 +214,7 @@ refused "a link where the tarball belongs" "is a symbolic link, which this does 
 check "what it leads to is as it was" test ! -s /tmp/kept
 check "and nothing was delivered" test -z "$(find /tmp/planted -type f)"
 
-# Where it belongs to nobody else, it takes the place of an earlier one.
+# A release replaces an earlier release of the same user.
 rm /tmp/planted/*
 echo earlier >"/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"
 check "an earlier tarball is replaced" saying env OUT=/tmp/planted ./build_release.sh --without-rust

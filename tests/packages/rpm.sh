@@ -23,8 +23,8 @@ of_version() {
 	check "$2: the marker needs the module" grep -q '/nv_peer_mem\.ko' <(loads nv_peer_mem_marker)
 }
 
-# while_registered WHAT: nothing is erased while programs have memory registered. The scriptlets have a
-# /tmp of their own. (That of kmod asks for the kernel that runs, by a PATH of rpm's.)
+# while_registered WHAT: checks that nothing is erased while programs have memory registered. rpm gives
+# scriptlets a private /tmp. (kmod's scriptlet asks for the running kernel, with rpm's own PATH.)
 while_registered() {
 	mkdir -p /srv/place/sys /srv/place/run/systemd
 	ln -s /sys/module /srv/place/sys/module
@@ -54,14 +54,14 @@ life() {
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
-	# As a container sees the module of its host: it cannot be unloaded from here.
+	# In a container, the host's module is visible and cannot be unloaded.
 	mkdir -p /sys/module/nv_peer_mem
 	[ "$1" = kmod ] || while_registered "$1"
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
 	check "$1: no service is started at boot" [ ! -e "$wanted" ]
 	check "$1: the callback module is gone" fails loads nv_peer_mem_callback
-	# rpm keeps what somebody has edited, and so its directory.
+	# rpm keeps an edited file, and therefore its directory.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
 	rmdir /etc/infiniband
 	files >/tmp/after
@@ -77,10 +77,10 @@ check "the library wants none of the others" fails grep nvidia_peer_memory <(req
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
 check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 
-# As on any system that is made of rpm packages.
+# Every system of rpm packages has this directory.
 mkdir -p /usr/share/licenses
 
-# one_three: a package laid out as that of 1.3, which takes itself out of init's links.
+# one_three: makes a package with the layout of 1.3, which removes its own links of init.
 one_three() {
 	mkdir -p /tmp/one_three
 	cat >/tmp/one_three.spec <<-'SPEC'
@@ -136,7 +136,7 @@ check "all is erased" saying erase
 files >/tmp/after
 check "nothing is left of it" diff /tmp/before /tmp/after
 
-# A site that decides otherwise; and what is broken hinders nobody.
+# A site has its own presets. Packages can be erased even if a part of the system is broken.
 mkdir -p /etc/systemd/system-preset
 echo 'disable nv_peer_mem.service' >/etc/systemd/system-preset/10-site.preset
 told "presets are obeyed" "is not loaded at boot, as this system's presets say; to change that: systemctl enable --now nv_peer_mem" \
