@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Measurements beside nvidia-peermem, and of each way to compile Rust beside the others, in guests
 whose time counts instructions (../guest/bench.py). What they say is kept in results.json; ../bench
-makes the report of it, whose exit status is that of tests/run bench.
+makes the report, and exits with the status of the report.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def report_stack() -> str:
 
 @dataclass
 class Measured:
-    """What one guest has measured, on which layers, and whether all of it went well."""
+    """The measurements of one guest, its layers, and whether the run succeeded."""
 
     made: Layers
     passed: bool
@@ -78,7 +78,7 @@ def qemu_version() -> str:
 
 
 def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
-    """What the jobs of these NAMES were measured with."""
+    """Returns the programs and layers with which the jobs of these NAMES measured."""
     program = (TOP / "tests/guest/bench.py").read_text(encoding="utf-8")
     inputs = f"{made.stack} {names} {SIZES} {program}"
     return {
@@ -95,7 +95,7 @@ def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
 
 
 def measure_all(jobs: list[Job]) -> int:
-    """Measures, keeps what came of it beside that of the run before, and reports."""
+    """Measures, keeps the result after that of the previous run, and reports."""
     measured = [measure(job) for job in jobs]
     made = measured[0].made
     facts = facts_of(made, [job.name for job in jobs])

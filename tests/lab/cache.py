@@ -32,7 +32,7 @@ def say(who: str, text: str) -> None:
 
 
 def killed_with_us(*command: object) -> list[str]:
-    """The command, which ends when the thread that starts it does."""
+    """Returns the command, extended so that it ends together with the thread that starts it."""
     return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
 
@@ -88,7 +88,7 @@ def check_overlay() -> None:
 
 
 def prepare_cache() -> None:
-    # What a container may lack though its user is root.
+    # A container may lack this right although its user is root.
     mounts = ["unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
     if subprocess.run(mounts, capture_output=True, check=False).returncode:
         raise Wrong(
@@ -110,12 +110,12 @@ def prepare_cache() -> None:
             f"the lab needs {need} GB free in {CACHE}, only {free} GB are: make room or set "
             "LAB_CACHE=DIR."
         )
-    # Of builds and runs that died: each holds a lock while it lives.
+    # Directories of dead builds and runs are removed. A live one holds its lock.
     for path in [*CACHE.glob("tmp/*/"), *CACHE.glob("run/*/")]:
         with contextlib.suppress(OSError), open(path / "lock", "a", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path)
-    # What nobody has used for a week goes.
+    # Layers that were unused for a week are removed.
     for path in [*CACHE.glob("layers/*"), *CACHE.glob("cargo/*")]:
         if path.stat().st_mtime < time.time() - 7 * 86400:
             shutil.rmtree(path, ignore_errors=True)
@@ -126,7 +126,7 @@ def prepare_cache() -> None:
 
 @functools.cache
 def hash_of(*paths: Path) -> str:
-    """Of the files' names, contents, modes and links; directories whole."""
+    """Returns a hash of the files' names, contents, modes and links; of whole directories."""
     found = hashlib.sha256()
     for top in paths:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:

@@ -58,17 +58,17 @@ check_kunit_clippy() { check_clippy; }
 
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
 
-# What is reported of measurements that were made up.
+# The report of made-up measurements.
 check_bench_report() { PYTHONPATH=tests/guest python3 -B tests/bench/selftest.py; }
 
-# Every file that says of itself that it is for the shell, or has its suffix.
+# Every file with a first line or a suffix of the shell.
 check_shell() {
 	shell="^(#!.*[/ ](ba|da)?sh( |$)|# shellcheck shell=)"
 	{
 		find . -name target -prune -o -type f -name "*.sh" -print
 		grep -rlIE --exclude-dir=target "$shell" .
 	} | sort -u >/tmp/files
-	# Parts of one program: what one sets another uses, and in the service calls.
+	# Parts of one program use each other's variables, and in the service also functions.
 	service="^\./init\.d/"
 	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
@@ -87,9 +87,8 @@ check_shell() {
 check_checkpatch() {
 	local checkpatch=(perl "/usr/src/linux-lab-$kseries/scripts/checkpatch.pl" --no-tree --no-summary -q --terse)
 	local apart=(src/c/compat.h tests/lab/compat.h tests/lab/nvidia/closed.c tests/lab/nvidia/driver.h)
-	# What older kernels lack is in files of its own; the lab takes macros over as they
-	# are. There is no list of licences that are none of the kernel. And NVIDIA's code has names
-	# for types, and calls of which there is not much left here.
+	# These files replace names that older kernels lack, take macros over unchanged, have a licence that
+	# is not one of the kernel's, or have NVIDIA's names for types and calls.
 	"${checkpatch[@]}" --ignore MACRO_ARG_UNUSED -f "${apart[0]}"
 	"${checkpatch[@]}" --ignore "LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT" -f "${apart[1]}"
 	"${checkpatch[@]}" --ignore MODULE_LICENSE -f "${apart[2]}"
@@ -103,8 +102,8 @@ check_checkpatch() {
 		grep -vxF "$(printf '%s\n' "${apart[@]}")" | xargs "${checkpatch[@]}" -f
 }
 
-# The version stands in one place; what must repeat it agrees. Of the module
-# `generations` asks.
+# The version stands in one place, and the files that must repeat it agree. The check `generations`
+# looks at the module's version.
 check_version() {
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	[ -n "$version" ]
@@ -135,7 +134,7 @@ check_oldest() {
 # How plainly comments and pages are written.
 check_prose() { python3 -B tests/lab/prose.py; }
 
-# What nvpm says of machines that are made of files, and its selftest of libraries that are doubles.
+# nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
 # Each mistake in nvpm is noticed by the test that is named with it.
@@ -253,8 +252,9 @@ padded() {
 		END { exit bad || functions < 50 }'
 }
 
-# The simulated driver, compiled with an nv-p2p.h of the newest generation, and the module, with its own, which
-# is of that, too; and none with that of a generation that is too old. And the module has the version of dkms.conf.
+# The simulated driver compiles with an nv-p2p.h of the newest generation; the module compiles with its own
+# header, which is of the same generation, and refuses a header that is too old. The module has the version
+# of dkms.conf.
 check_generations() {
 	double=tests/lab/nvidia
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
@@ -269,7 +269,7 @@ check_generations() {
 	"$double/header" 515 /tmp/headers/515
 	if make KVER="$kver" NV_SRC=/tmp/headers/515 2>/tmp/refused; then exit 1; fi
 	grep "of an NVIDIA driver before 535" /tmp/refused
-	# One that is newer than this module.
+	# A header that is newer than this module.
 	for structure in PAGE_TABLE DMA_MAPPING; do
 		mkdir -p "/tmp/headers/$structure"
 		sed "s/\(define NVIDIA_P2P_${structure}_VERSION[[:blank:]]\).*/\10x00030000/" "$headers/nv-p2p.h" >"/tmp/headers/$structure/nv-p2p.h"
@@ -279,10 +279,9 @@ check_generations() {
 	done
 }
 
-# The assembly of a release is the same byte for byte wherever it is made, and says
-# nothing of where that was. It fits kernels without return thunks, which none here is, or
-# without retpolines, too, and refuses those that it cannot serve. On arm64 it leaves register 18 alone, which
-# points to the shadow stack of kernels that have one.
+# The assembly of a release has the same bytes wherever it is made, and no path of that place. It also fits
+# kernels without return thunks or retpolines, which the lab lacks, and refuses kernels that it cannot
+# serve. On arm64 it does not use register 18, which points to the shadow stack of some kernels.
 check_ready() {
 	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
 	cmp build/prebuilt/x86_64.S /ready/x86_64.S
@@ -324,7 +323,7 @@ check_ready() {
 	refused "checks the type of indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG
 }
 
-# What Rust knows of C without bindgen is what bindgen makes of the headers.
+# The bindings in the tree are the same as bindgen makes from the headers.
 check_bindings() {
 	cp src/include/bindings.rs /tmp/before
 	make bindings KVER="$kver"
@@ -334,7 +333,7 @@ check_bindings() {
 # How a build compiles Rust, and why; what it lacks is named, with what to install.
 check_build_messages() { tests/lab/build_messages "$kver"; }
 
-# What the kernel has decides, and not its version.
+# The features of a kernel decide, not its version.
 check_backports() { tests/lab/backports "$kver"; }
 
 # ---- what is compiled with cargo -------------------------------------------------
@@ -362,7 +361,7 @@ check_gpuverbs_lint() {
 
 in_host() { crates /var/cache/host-target tests/host; }
 
-# quickly SET: the tests of it that were asked for, of orders with few preemptions only.
+# quickly SET: runs the chosen tests of SET, only in orders with few preemptions.
 quickly() { LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-2} cargo test --test "$1" -- "$TESTS"; }
 
 # Every interleaving; then some of them once more under valgrind. No interleaving, no proof.
@@ -377,8 +376,8 @@ check_models() {
 	cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 	grep "^test result:" /tmp/log
 	add_up ""
-	# The stacks of loom and those of the threads, of 2 MiB, may lie beside each other: a
-	# step from one to the other must not pass for a large frame, whose bytes are new.
+	# The stacks of loom and of threads, of 2 MiB, may be neighbours: valgrind must not take a switch
+	# between two stacks for a large frame, whose bytes would be new.
 	export RUST_TEST_THREADS=1
 	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
 	LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }

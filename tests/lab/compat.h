@@ -113,7 +113,7 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 	(mm_get_unmapped_area)(current->mm, file, addr, len, pgoff, flags)
 #endif
 
-/* What has struct pages these refuse as RAM: without an IOMMU it keeps its address. */
+/* These kernels refuse memory with struct pages as RAM. Without an IOMMU, such memory keeps its address. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)
 static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, size_t size,
 					  enum dma_data_direction dir, unsigned long attrs)
@@ -140,7 +140,7 @@ static inline bool lab_dma_direct(struct device *dev)
 	return !IS_ENABLED(CONFIG_DMA_API_DEBUG) && !get_dma_ops(dev) && !use_dma_iommu(dev);
 }
 
-/* One range of addresses for many pieces that are not RAM. */
+/* One range of addresses for many pieces of device memory. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_IOMMU_DMA)
 #define LAB_DMA_RANGES
 #endif

@@ -44,7 +44,7 @@ class Guest:
         self.run, self.lock = new_dir("run", re.sub(r"\W", "-", who))
         self.console = self.run / "console"
         self.ktap = Ktap(names)
-        # What it reports beside its results: the lines of each word.
+        # The other lines that the guest reports, by their first word.
         self.heard: dict[str, list[str]] = {}
         self.rebooting = self.killed = False
         # Files that QEMU inherits, for the network.
@@ -89,7 +89,7 @@ class Guest:
         return ours
 
     def boot(self, words: str) -> str | None:
-        """One boot, to the end of what the guest says. Returns what is wrong, if it came too
+        """Boots the guest once and listens to its end. Returns the problem, if the end came too
         early."""
         self.rebooting = False
         with self.start(words) as port:
@@ -123,7 +123,7 @@ class Guest:
     def hear(self, line: str) -> str | None:
         failed, ended = len(self.ktap.failures), len(self.ktap.results)
         comment = self.ktap.hear(line.rstrip("\r\n"))
-        # Of a scenario that has ended they are in its report.
+        # Failures of a finished scenario are in its report.
         new = self.ktap.failures[failed:] if len(self.ktap.results) == ended else []
         for text in new:
             say(self.who, f"not ok: {text}")
@@ -202,7 +202,7 @@ class Guest:
 
 
 class Told:
-    """What two guests have told each other, by its names."""
+    """The values that two guests have told each other, by name."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -210,8 +210,8 @@ class Told:
 
 
 class Host(Guest):
-    """One of two guests with a cable between them, called left and right; what one must know of
-    the other goes through here (tests/guest/hosts.sh)."""
+    """One of two guests with a cable between them, called left and right. Messages from one to the
+    other go through the host (tests/guest/hosts.sh)."""
 
     other: "Host"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A job: what one of each kind does, and what came of it."""
+"""A job: how each kind of job runs, and its result."""
 
 import contextlib
 import os
@@ -25,15 +25,15 @@ COMMANDS_OF = {"guest": "scenario", "pair": "scenario", "package": "packages"}
 
 
 def headers(scenario: str) -> dict[str, str]:
-    """What the comment at the beginning of a scenario says of it, as NAME: VALUE."""
+    """Returns the headers in the first comment of a scenario, as NAME: VALUE."""
     text = (TOP / f"tests/guest/scenarios/{scenario}.sh").read_text(encoding="utf-8")
     comment = re.match("(#.*\n)*", text)
     return dict(re.findall(r"^# ([A-Z]\w*): (.*)", comment[0] if comment else "", re.MULTILINE))
 
 
 def options_for(scenarios: Iterable[str], usual: Options) -> Options:
-    """What the scenarios of a guest say of it, beside what is usual. Where time counts
-    instructions, none passes while all processors wait: for scenarios that sleep, or measure."""
+    """Returns the options that the scenarios of a guest ask for. With a clock that counts
+    instructions, no time passes while all processors wait, which suits scenarios that sleep."""
     found: dict[str, str] = {}
     for name in scenarios:
         found |= headers(name)
@@ -47,7 +47,7 @@ def nothing() -> Iterable[str]:
 
 @dataclass
 class Job:
-    """A line of jobs.md, and what came of it."""
+    """A line of jobs.md, and its result."""
 
     name: str
     where: str
@@ -61,26 +61,26 @@ class Job:
     # More for the guest's kernel to be told, and how the guest runs.
     words: str = ""
     options: Options = USUAL
-    # What its guest may ask beside what every guest may.
+    # Questions that only this job's guest may ask.
     answers: dict[str, Callable[..., str]] = field(default_factory=dict)
-    # Of a check of which one test can be run, which of its tests; empty for all.
+    # For checks that can run a single test: its name. Empty runs all tests.
     tests: str = ""
 
-    # What it does now; whether it has its layers; what came of its runs so far.
+    # The current activity; whether the layers are there; the results so far.
     doing: str = field(default="its layers", init=False)
     ready: bool = field(default=False, init=False)
     passed: int = field(default=0, init=False)
     failed: int = field(default=0, init=False)
     checks: int = field(default=0, init=False)
     failures: list[str] = field(default_factory=list, init=False)
-    # What the guest has reported beside its results.
+    # The other lines that the guest has reported.
     heard: dict[str, list[str]] = field(default_factory=dict, init=False)
-    # When it began, and when the last of its runs ended.
+    # The beginning of the job, and the end of its last run.
     began: float = field(default_factory=time.monotonic, init=False)
     last: float = field(default_factory=time.monotonic, init=False)
 
     def run(self) -> bool:
-        """Runs it; whether all of it passed."""
+        """Runs the job. Returns whether all its runs passed."""
         self.began = self.last = time.monotonic()
         getattr(self, f"run_{self.kind}")()
         return not self.failed and self.passed >= len(self.runs)
@@ -91,7 +91,7 @@ class Job:
         lines: Callable[[], Iterable[str]] = nothing,
         seed: str | None = None,
     ) -> None:
-        """What one of its runs came to; LINES has what to look at if it failed."""
+        """Reports the result of one run. LINES gives the output to show after a failure."""
         seconds, self.last = seconds_since(self.last), time.monotonic()
         self.checks += result.checks
         if not result.failures:
@@ -107,7 +107,7 @@ class Job:
         say(self.name, f"{result.name} FAILED after {seconds} s; again: {again}")
 
     def command_for(self, name: str) -> str:
-        """What repeats the run NAME of it. One of two guests has a name behind a comma."""
+        """Returns the command that repeats the run NAME, without the guest's name after a comma."""
         if self.kind == "compile":
             return f"job {self.name}"
         command = f"{COMMANDS_OF.get(self.kind, self.kind)} {name.split(',')[0]}"
@@ -119,7 +119,7 @@ class Job:
         self.doing = text
 
     def made(self, kind: str, *words: str) -> Layers:
-        """The layers of a job, which then can go on beside another of the same kernel."""
+        """Makes the layers of a job. After that, another job of the same kernel may run as well."""
         made = layers(self.name, kind, *words, doing=self.now)
         self.ready, self.doing, self.last = True, "boots", time.monotonic()
         return made
@@ -131,7 +131,7 @@ class Job:
         return f"lab.seed={seed} {self.words}"
 
     def report_of(self, guest: Guest, result: Result, since: int = 0) -> int:
-        """Of a scenario, with what the console had from SINCE on. Returns its size now."""
+        """Reports a scenario, with the console from SINCE on. Returns the size of the console."""
         console = guest.console.read_bytes() if guest.console.exists() else b""
 
         def lines() -> Iterator[str]:
@@ -215,9 +215,9 @@ class Job:
 
     @contextlib.contextmanager
     def kept_copy(self, name: str, stack: str) -> Iterator[list[str]]:
-        """For what cargo compiles the copy of the checkout stays, so that the next time only what
-        has changed is compiled. Its name has the stack's hash, for cargo does not look at what the
-        system has installed."""
+        """Keeps the copy of the checkout for checks that use cargo, so that the next run compiles
+        only changed files. The name contains the hash of the stack, because cargo does not look at
+        the packages of the system."""
         if not {"host", "client", "bench"} & set(self.layers):
             yield []
             return

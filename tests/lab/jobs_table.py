@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The table jobs.md: what it may say, and which of its jobs a command means."""
+"""The table jobs.md: its permitted contents, and the jobs that a command means."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ COMMANDS = {
     "bench": {"bench"},
 }
 
-# Where the files are that a job of some kind runs.
+# The directory of the files that each kind of job runs.
 PLACES = {
     "guest": "guest/scenarios",
     "pair": "guest/scenarios",
@@ -27,10 +27,10 @@ PLACES = {
     "package": "packages",
 }
 
-# Checks of which one test can be run: `tests/run host models::freed`.
+# Checks that can run a single test: `tests/run host models::freed`.
 TESTED = {"models", "arithmetic", "kernel_crate", "c_half", "fuzz", "mutants"}
 
-# What the comment of a scenario may say.
+# The headers that a scenario's comment may have.
 HEADERS = {"Shows": ".+", "Clock": "instructions, .*|instructions", "Cards": "[0-9]+"}
 
 
@@ -39,7 +39,7 @@ def names_of(functions: Iterable[str], prefix: str) -> set[str]:
 
 
 def known_words() -> dict[str, set[str]]:
-    """What may stand in a column, and what a job of each kind may run."""
+    """Returns the permitted values of each column, and the names that each kind of job may run."""
     check = (LAB / "check.sh").read_text(encoding="utf-8")
     known = {
         "where": set().union(*COMMANDS.values()),
@@ -50,7 +50,7 @@ def known_words() -> dict[str, set[str]]:
     }
     for kind, place in PLACES.items():
         known[kind] = {path.stem for path in (TOP / "tests" / place).glob("*.sh")}
-    # What the tests of the packages share.
+    # The file with functions for all tests of packages.
     known["package"].discard("lib")
     return known
 
@@ -100,7 +100,7 @@ def read_table() -> list[Job]:
 
 
 def check_headers(scenario: str) -> None:
-    """A misspelt one would silently be none."""
+    """Refuses unknown headers: a misspelt header would silently have no effect."""
     path = f"tests/guest/scenarios/{scenario}.sh"
     found = headers(scenario)
     for name, value in found.items():
@@ -127,7 +127,7 @@ def all_runs(jobs: list[Job]) -> str:
 
 
 def chosen(jobs: list[Job], kinds: list[str], words: list[str]) -> list[Job]:
-    """Those of these kinds that run one of WORDS, for it alone; or all of them."""
+    """Returns the jobs of these kinds that run one of WORDS, reduced to that run; or all jobs."""
     those = [job for job in jobs if job.kind in kinds and job.where != "bench"]
     return [job_of(word, those) for word in words] if words else those
 

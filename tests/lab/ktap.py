@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What a guest says over its serial port: KTAP, with a scenario's checks nested in its result, and
-lines of ours that KTAP takes for comments.
+"""The lines of a guest on its serial port: KTAP, with a scenario's checks nested in its result, and
+the lab's own lines, which KTAP takes for comments.
 
     1..2
       ok 1 write, aligned
@@ -19,7 +19,7 @@ PLAN = re.compile(r"1\.\.(\d+)")
 
 @dataclass
 class Result:
-    """What one scenario, system, test or check came to: passed, if nothing failed."""
+    """The result of a scenario, system, test or check: passed, if nothing failed."""
 
     name: str
     checks: int
@@ -98,11 +98,11 @@ class Ktap:
         return len(self.results) >= len(self.names)
 
 
-# What two scenarios, a and b, say if all is well.
+# The lines of two scenarios, a and b, that pass.
 A = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 1 a"]
 B = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 2 b"]
 
-# What a guest may say, and which of the two pass then.
+# Possible lines of a guest, and the scenarios that pass then.
 CASES = (
     ("all is well", "ab", [*A, *B]),
     ("a check fails", "b", ["  not ok 1 x", *A[2:], *B]),

@@ -14,7 +14,7 @@
                 client of the driver, mistakes for the kernel's checkers, verbs step by step
     module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
                 way that the machine's line names; for that:
-    ready       the assembly that releases have for machines without Rust
+    ready       the assembly of releases, for machines without Rust
     gpuverbs    the lab's own verbs client
 
 What only some guests want (the column "layers" of ../jobs.md):
@@ -24,11 +24,11 @@ What only some guests want (the column "layers" of ../jobs.md):
                 the examples; and our own (clients)
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
-    python      what measures, and draws what came of that
+    python      the programs that measure, and draw the results
 
 Layers that no guest has: pytest, which tests and checks programs of Python, and above it emulator,
-which runs those of arm64; hosttools and
-clienttools, the crates that other layers are compiled with; and those of the packages.
+which runs programs of arm64; hosttools and clienttools, the crates for compiling other layers; and
+the layers of the packages.
 
 Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
 lab's own base with a cross compiler above it (cross), and booted above a root of their own
@@ -64,21 +64,21 @@ from machines import (
 # The files that make up the module, as a package would ship them.
 MODULE = [TOP / name for name in ("Kbuild", "Makefile", "dkms.conf", "build", "src")]
 
-# What a release is made of. Tests are in it, but make no difference here.
+# The files of a release. Tests are part of a release, but make no difference here.
 BESIDE_MODULE = (
     "nv_peer_mem.conf build_release.sh README.md LICENSE LICENSES .gitignore .gitattributes init.d "
     "nvpm nvpm.sh completions docs debian rpm preload"
 )
 RELEASED = [*MODULE, *(TOP / name for name in BESIDE_MODULE.split())]
 
-# The service, and what it calls.
+# The service, and the programs that it calls.
 SERVICE = [TOP / name for name in ("init.d", "nvpm", "nvpm.sh", "nv_peer_mem.conf")]
 
-# What the lab's own verbs client is compiled from.
+# The sources of the lab's own verbs client.
 CLIENT = (TOP / "tests/guest/gpuverbs", LAB / "nvidia/lab_gpu.h")
 
-# What this machine trusts: a network may have a certificate of its own, which programs in layers do
-# not know.
+# The certificates that this machine trusts: a network may have its own certificate, which programs
+# in layers do not know.
 TRUSTED = [path for path in [Path("/etc/ssl/certs/ca-certificates.crt")] if path.exists()]
 
 # ---- the roots ----------------------------------------------------------------------
@@ -90,8 +90,8 @@ BASE = [
     '--customize-hook=echo nv-lab >"$1"/etc/hostname',
 ]
 
-# No script of a package is run, for nothing of it could run here; what those would have made
-# that guests need is made by hooks.
+# No script of a package is run, because programs of arm64 cannot run here; hooks make the files
+# that guests need of these scripts.
 ARM64 = [
     "--variant=extract",
     "--architectures=arm64",
@@ -103,7 +103,7 @@ ARM64 = [
 
 
 class Bootable(NamedTuple):
-    """A kernel's release, and what QEMU boots of it."""
+    """A kernel's release, and the files that QEMU boots."""
 
     kver: str
     vmlinux: str
@@ -125,15 +125,15 @@ class Layers:
     An attribute is there once the function that sets it has been called."""
 
     machine: Machine
-    # The machine's kernel: its release, the version of its packages, its series; and the release
-    # before it in the archive.
+    # The machine's kernel: release, version of the packages, series; and the previous release in
+    # the archive.
     kver, kpkg, kseries = "", "", ""
     older: str | None = None
-    # What the guest boots, and what a system boots in its place from the second time on.
+    # The kernel that the guest boots, and the kernel that a system boots from the second time on.
     kernel: Bootable
     newer: Bootable | None = None
-    # What all else of a machine stands on; that and the kernel; and what a guest has for its root
-    # where it is not `stack`.
+    # The layers below all others of a machine; the same with the kernel; and a guest's root, if
+    # that is not `stack`.
     base: str
     kernel_stack: str
     guest_stack = ""
@@ -203,13 +203,13 @@ class Layers:
         self.stack = f"{full}:{self.stack}"
 
     def those(self, *names: str) -> str:
-        """Of the stack those of these names."""
+        """Returns the layers of the stack that have these names."""
         return ":".join(full for full in self.stack.split(":") if full.split("-")[0] in names)
 
     # ---- a kernel and its neighbours -------------------------------------------------
 
     def make_kernel(self, instead: str | None = None) -> None:
-        """The kernel of the machine's line, or the one INSTEAD; and what boots it."""
+        """Makes the kernel of the machine's line, or the kernel INSTEAD, and its initramfs."""
         self.make_base()
         self.choose_kernel(instead)
         self.stack = self.base
@@ -267,8 +267,8 @@ class Layers:
         self.kernel = Bootable(self.kver, str(vmlinux), str(initramfs))
 
     def extra_metadata(self) -> None:
-        """What compiles against the kernel's own Rust crates; the checker kernel comes with it. It
-        stands on the kernel alone, and above what else does, which is the same without it."""
+        """Adds the metadata for compiling against the kernel's own Rust crates. The checker kernel
+        has the metadata already. The layer depends only on the kernel."""
         if self.machine.packages == "debug" or self.those("metadata"):
             return
         self.add(
@@ -333,11 +333,11 @@ class Layers:
     # ---- guests -----------------------------------------------------------------------
 
     def guest(self, machine: str, *extras: str) -> None:
-        """All that a guest boots with, on that machine, and EXTRAS. `stack` is what programs of
-        this machine run in, `guest_stack` what the guest boots."""
+        """Makes all layers of a guest on that machine, and EXTRAS. Programs of this machine run in
+        `stack`; the guest boots `guest_stack`."""
         self.machine = machines()[machine]
-        # What depends on no kernel is made meanwhile: half of that time one processor has nothing
-        # to do.
+        # Layers that depend on no kernel are made in parallel, because one processor is idle half
+        # of that time.
         threading.Thread(target=self.client_early).start()
         self.make_kernel()
         self.add_neighbours()
@@ -348,7 +348,7 @@ class Layers:
                 raise Wrong(f"machines of arm64 have no layers '{extra}'.")
             getattr(self, f"extra_{extra}")()
         above = self.stack.removesuffix(self.base)
-        # Above every layer that has packages of its own: dpkg must know those in the end.
+        # Above every layer with packages, because the topmost list of dpkg must have them all.
         self.add_gpuverbs()
         if self.machine.flavour == "amd64":
             self.guest_stack = self.stack
@@ -375,7 +375,7 @@ class Layers:
         return root_of(self.beside("ready", self.base, "the Rust as assembly", *MODULE)) / "ready"
 
     def clienttools(self) -> str:
-        """What the verbs client is compiled in."""
+        """Makes the layer in which the verbs client is compiled."""
         tools = self.beside(
             "clienttools",
             self.lab_base,
@@ -438,7 +438,7 @@ class Layers:
         self.stack = above + self.stack
 
     def extra_preload(self) -> None:
-        """The library that translates, and what rxe's dma-bufs want of user space."""
+        """Adds the preloaded library, and the user-space driver for rxe's dma-bufs."""
         self.add("provider", "rxe's driver with dma-bufs", on=self.lab_base, network=True)
         parts = ("src", ".cargo", "Cargo.toml", "Cargo.lock")
         inputs = [TOP / "preload" / part for part in parts]
@@ -465,7 +465,7 @@ class Layers:
 
     def compile(self, machine: str) -> None:
         """The module compiled in every way that it can be; what was found is in the file
-        `compiled`. Of a kernel that is source alone it is not linked."""
+        `compiled`. For a kernel that is only source, the module is not linked."""
         self.machine = machines()[machine]
         if self.machine.packages != "tree":
             self.guest(machine, "grounds")
@@ -483,7 +483,7 @@ class Layers:
         self.compiled = topmost(self.stack) / "compiled"
 
     def tools(self, name: str) -> None:
-        """What knows no kernel."""
+        """Makes the layers of checks without a kernel."""
         self.stack = self.lab_base
         if name == "host":
             self.add_hosttools()
@@ -511,7 +511,7 @@ class Layers:
     # ---- packages, and whole systems (with systemd and a disk) that have them installed ---------
 
     def packaging(self) -> str:
-        """What makes packages, above a kernel's own: dpkg has one list of what is installed."""
+        """Adds the programs that make packages. dpkg has one list of them and the kernel's packages."""
         text = "Debian's tools for packages (a minute)"
         return self.beside("packaging", self.those("kernel", "base"), text, network=True)
 
@@ -535,7 +535,7 @@ class Layers:
         self.stack = f"{self.made}:{self.stack}"
 
     def system_of(self, machine: str, instead: str | None = None) -> None:
-        """As guest, for a system on which nothing is installed yet."""
+        """Does the same as `guest`, for a system on which the module is not installed yet."""
         self.machine = machines()[machine]
         self.make_kernel(instead)
         self.add_neighbours()

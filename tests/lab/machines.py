@@ -16,7 +16,7 @@ RELEASE = "trixie"
 
 
 class Machine(NamedTuple):
-    """A line of the table kernels, which says what its columns mean."""
+    """A line of the table `kernels`, whose head explains the columns."""
 
     name: str
     kernel: str
@@ -31,14 +31,14 @@ class Machine(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A kernel of the archive: its release, the version of its packages, and its series."""
+    """A kernel of the archive: release, version of the packages, and series."""
 
     release: str
     version: str
     series: str
 
     def age(self) -> list[list[int]]:
-        """Of two kernels the newer one's is larger."""
+        """Returns a value that is larger for newer kernels."""
         words = (self.release, self.version)
         return [[int(number) for number in re.findall(r"\d+", word)] for word in words]
 
@@ -64,7 +64,7 @@ def suites_of(release: str) -> list[str]:
 
 
 def packages_of(root: str) -> list[str]:
-    """The packages of one of the roots in the table packages."""
+    """Returns the packages of a root in the table `packages`."""
     rows = [words for words in table("packages") if root in words[0].split(",")]
     return [package for words in rows for package in words[1:]]
 

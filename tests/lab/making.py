@@ -3,11 +3,11 @@
 result of one script run inside the layers below it.
 
 A layer's name ends in a hash of all that it was made from: its script, its inputs, the layer below
-it, and this file, all of it. So whoever edits this has every layer made again, the checker kernel
-too. What is no part of it: the mirror, since all of them have the same packages.
+it, and this whole file. An edit of this file makes every layer again, also the checker kernel. The
+mirror is not part of the hash, since all mirrors have the same packages.
 
-A directory appears under its name only when it is complete, by a rename; so what is there can be
-trusted, what is not is made, and an interrupted build leaves nothing that anyone would use.
+A directory appears under its name only when it is complete, by a rename. So every layer that is
+there can be trusted, and an interrupted build leaves no layer.
 """
 
 import functools
@@ -149,12 +149,12 @@ def in_layers(stack: str, *command: object, **options: Any) -> Done:
 
 
 def layer_name(name: str, *words: object) -> str:
-    """Of a layer made from WORDS."""
+    """Returns the name of a layer that is made from WORDS."""
     return named(name, *words, hash_of(Path(__file__)))
 
 
 def built_name(name: str, stack: str, inputs: Iterable[Path], words: object) -> str:
-    """Of a layer that build() makes."""
+    """Returns the name of a layer that build() makes."""
     return layer_name(name, stack, words, hash_of(LAB / f"build/{name}.sh", *inputs))
 
 
@@ -193,7 +193,7 @@ def finish(where: Path, full: str) -> None:
 
 def unless_there(full: str, make: Callable[[Path], None]) -> str:
     """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the
-    same one, one makes it, and the other waits and looks again."""
+    same layer, one thread makes the layer, and the other waits and looks again."""
     path, waiting = CACHE / "layers" / full, CACHE / "tmp" / f"{full}.building"
     if not path.is_dir():
         with locked(waiting):

@@ -16,7 +16,7 @@ import guest
 from cache import CACHE, Wrong, prepare_cache
 from making import run_below
 
-# As many characters as the mount options of a guest with all extra layers have.
+# The names are as long as the mount options of a guest with all extra layers.
 NAMES = [f"a-layer-with-a-long-name-{number:012}" for number in range(24)]
 
 

@@ -22,7 +22,7 @@ TIMEOUT = int(os.environ.get("LAB_TIMEOUT", "240"))
 GPU_MB = 128
 GUEST_MB = 2048
 
-# What every kernel is told.
+# Options of every kernel.
 QUIET = "loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 nokaslr"
 
 
@@ -43,7 +43,7 @@ USUAL = Options()
 
 @dataclass
 class Network:
-    """The guest's one network device, and what it is connected to."""
+    """The guest's only network device, and its connection."""
 
     backend: str = "user,restrict=on"
     mac: str = "52:54:00:12:34:56"
@@ -63,7 +63,7 @@ def arm64(layers: Layers) -> Platform:
     smmu = layers.machine.kind == "smmu"
     virt = "virt,gic-version=3" + (",iommu=smmuv3" if smmu else "")
     return Platform(
-        # One of servers; of those that QEMU has it knows pages of 4, 16 and 64 KiB.
+        # A server CPU: the QEMU model that supports pages of 4, 16 and 64 KiB.
         machine=["qemu-system-aarch64", "-machine", virt, "-cpu", "neoverse-n1"],
         first="console=ttyAMA0 ",
         last=" iommu.passthrough=0 iommu.strict=1" if smmu else "",
@@ -104,7 +104,7 @@ def platform(layers: Layers, options: Options) -> Platform:
 
 
 def kernel_words(layers: Layers) -> str:
-    """What the kernel is told, and through it the guest: what machine it is."""
+    """Returns the kernel's command line, which also tells the guest its machine."""
     machine = layers.machine
     return (
         f"{QUIET} lab.machine={machine.kind} lab.ground={machine.rust} "
@@ -114,7 +114,7 @@ def kernel_words(layers: Layers) -> str:
 
 
 def disk(run: Path) -> list[str]:
-    """Of a whole system. Nobody wants it after a crash."""
+    """Returns the options for the disk of a whole system, which is not used again after a crash."""
     if not (run / "disk").exists():
         return []
     drive = f"if=none,id=disk,format=raw,cache=unsafe,file={run}/disk"
@@ -156,8 +156,8 @@ def more_cards(number: int) -> Iterator[str]:
 def command(
     layers: Layers, kernel: Bootable, run: Path, network: Network, options: Options, words: str
 ) -> list[str]:
-    """Of a guest with files in the directory RUN. Its serial ports are the caller's: the console,
-    and the character device `lab`."""
+    """Returns QEMU's command for a guest with files in the directory RUN. The caller adds the
+    serial ports: the console, and the character device `lab`."""
     accel = f"tcg,thread={options.threads}" if ACCEL == "tcg" else ACCEL
     computer = platform(layers, options)
     told = f"{computer.first}{kernel_words(layers)} {words}{computer.last}"

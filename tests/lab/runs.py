@@ -48,7 +48,7 @@ class Run:
         return 1 if self.failed else 0
 
     def note(self, job: Job) -> Path | None:
-        """The file that is there if it passed."""
+        """Returns the file that exists if the job has passed."""
         return self.kept / job.name if self.kept else None
 
     def skip_passed(self) -> None:

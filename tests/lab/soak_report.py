@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the rounds of a soak came to, for docs/soak.md."""
+"""The report of a soak's rounds, docs/soak.md."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ and the memory in use is what it was.
 
 """
 
-# What a round says of itself, and what it means.
+# The figures that a round reports, and their meaning.
 HAPPENED = {
     "registrations": "registrations tried",
     "registered": "registrations that succeeded; the others met memory that had been freed",
@@ -78,7 +78,7 @@ def total(rounds: list[Round]) -> int:
 
 
 def by_guest(rounds: list[Round]) -> dict[str, list[Round]]:
-    """Of each guest its rounds, in their order."""
+    """Returns the rounds of each guest, in order."""
     found: dict[str, list[Round]] = {}
     for one in rounds:
         found.setdefault(one["guest"], []).append(one)

@@ -15,7 +15,7 @@ from cache import CACHE, Wrong, locked
 from soak_report import HAPPENED, report, total
 from soaking import ROUND, Record, Soak, SoakRun
 
-# What a guest says of a round.
+# A guest's figures of a round.
 FIGURES = [f"{name}=1" for name in HAPPENED if name != "registrations"]
 FIGURES += [f"registrations={ROUND + 1}", "kernel=7.3", "in_use=2000", "free=900"]
 FIGURES += ["in_use_at_first=1000", "free_at_first=1000"]
@@ -24,7 +24,7 @@ MODULE, GUEST = "abc", "guest"
 
 
 def soak(goal: int = 4 * ROUND) -> Soak:
-    """As a new run begins."""
+    """Returns a run that begins anew."""
     return Soak(MODULE, goal)
 
 
@@ -44,7 +44,7 @@ def rounds_are_not_run_twice() -> None:
     first, other = run.next_round("a", "multi"), run.next_round("b", "multi")
     assert first != other
     run.round_ended("a", first.split()[0], *FIGURES)
-    # The round of b was cut off: it alone is run again.
+    # The round of b was cut off: only that round is run again.
     again = soak()
     assert total(again.over) == ROUND + 1 and again.next_round("a", "multi") == other
 

@@ -28,11 +28,11 @@ from soak_report import Round, report, total
 
 GOAL = 1_000_000
 
-# Registrations of a round: some minutes of an emulated machine, which it says nothing in. Looking
-# whether all is as before takes as long as a thousand.
+# The registrations of a round: some minutes of an emulated machine, without output. The checks after a
+# round take as long as a thousand registrations.
 ROUND = 10_000
 
-# What was noted elsewhere, with the name of the module; and what people read of it.
+# The record from other machines, with the name of the module; and the page for readers.
 ELSEWHERE, REPORT = TOP / "docs/soak.json.gz", TOP / "docs/soak.md"
 
 
@@ -60,7 +60,7 @@ class Record:
         self.module = module
         self.path = CACHE / "soak" / f"{module}.jsonl"
         self.path.parent.mkdir(exist_ok=True)
-        # Of a line that was cut off.
+        # The last line was cut off.
         if self.path.exists() and not (text := self.path.read_text("utf-8")).endswith("\n"):
             self.path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
 
@@ -115,7 +115,7 @@ def write_docs(module: str) -> int:
 
 
 class Soak:
-    """Which rounds are over, and which are under way in which guest."""
+    """The rounds that are over, and the rounds that are under way, by guest."""
 
     def __init__(self, module: str, goal: int) -> None:
         self.goal, self.record = goal, Record(module)
@@ -161,7 +161,7 @@ class Soak:
         self.over.append(one)
 
     def note_failed(self, job: Job, guest: str) -> None:
-        """What a guest has left under way because something failed, not because it was cut off."""
+        """Ends the round of a guest that failed, and was not cut off."""
         one = self.under_way.pop(guest, None)
         if one and job.failures:
             self.note({**one, "failed": job.failures})

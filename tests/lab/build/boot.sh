@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The guest's initramfs: busybox, the modules that reach the shared layers and,
-# loaded only where there is one, those for a disk.
+# The guest's initramfs: busybox, the modules that reach the shared layers, and modules for a disk, which
+# are loaded only if the guest has a disk.
 set -euo pipefail
 kver=$1
 work=/tmp/initramfs

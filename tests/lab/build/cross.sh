@@ -14,7 +14,7 @@ cd /tmp
 apt-get download busybox-static:arm64
 dpkg-deb -x busybox-static_*.deb /
 
-# What looks for a machine's processor is to find the guest's.
+# Programs that ask for the machine's processor are to find the guest's.
 cat >/usr/local/bin/uname <<'UNAME'
 #!/bin/sh
 case "$*" in

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel with every checker on, compiled with clang: Rust and KASAN go
-# together no other way. Of it are kept: the kernel, its modules, what other
-# modules are compiled against, and clang for compiling them.
+# A kernel with every checker on, compiled with clang, because only clang combines Rust and KASAN. The
+# layer keeps the kernel, its modules, the files that other modules are compiled against, and clang.
 set -euo pipefail
 version=$1 series=$2 compiler=$3
 source=/tmp/source objects=/tmp/objects
 tarball=/usr/src/linux-source-$series.tar.xz
 
-# Of drivers that no configuration of ours reaches, Kconfig and Makefiles do.
+# unpack: of drivers that the lab does not configure, only Kconfig and Makefiles are unpacked.
 unpack() {
 	local inside=linux-source-$series
 	mkdir "$source"
@@ -57,7 +56,7 @@ kernel_make modules_install
 install -D -m 644 "$objects/vmlinux" "/boot/vmlinux-$kver"
 install_tree "/usr/src/linux-rust-$kver"
 
-# What build/ofed.sh compiles, as build/kernel.sh keeps it.
+# The sources for build/ofed.sh, in the place where build/kernel.sh keeps them.
 mkdir -p "/usr/src/linux-lab-$series"
 tar -xJf "$tarball" -C "/usr/src/linux-lab-$series" --strip-components=1 \
 	--wildcards '*/drivers/infiniband/core/*' '*/drivers/infiniband/sw/rxe/*' '*/include/trace/*'

@@ -29,8 +29,8 @@ install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko
 cp "$double/Module.symvers" "$headers/"
 module driver-590 NV_SRC="$headers"
 
-# As where only the directory of such a core is there: no core is installed that could tell
-# its generation, and the directory lists what its core exports.
+# Only the directory of such a core is there. No core is installed that could tell its generation, and
+# the directory lists the exports of its core.
 core=/lib/modules/$kver/updates/ib_core.ko
 mv "$core" /tmp/ib_core.ko
 cp -a /usr/src/ofa_kernel /tmp/ofed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The lab's own verbs client; for arm64 where its target is given. It needs nothing of
-# the layer that it is compiled in.
+# The lab's own verbs client, also for arm64 if that target is given. The program needs no file of the
+# layer in which it is compiled.
 set -euo pipefail
 export CARGO_TARGET_DIR=/tmp/target
 built=$CARGO_TARGET_DIR/release
@@ -14,7 +14,7 @@ fi
 cp -a /var/cache/client-target /tmp/target
 cp -a /in/gpuverbs /tmp/build
 cd /tmp/build
-# What cargo chose on the machine of a developer is not what Debian has.
+# The versions that cargo chose on a developer's machine differ from Debian's.
 rm -f Cargo.lock
 LAB_GPU_H=/in/lab_gpu.h cargo build --release
 install -D -m 755 -t /usr/local/bin "$built/gpuverbs"

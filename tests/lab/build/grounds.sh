@@ -51,7 +51,7 @@ look() {
 	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
 }
 
-# mistakes: that looking can fail, at one of each kind.
+# mistakes: checks that the examination can fail, with one mistake of each kind.
 mistakes() {
 	cat >>"$source/build/prebuilt/x86_64.S" <<-'ASM'
 		.text
@@ -76,7 +76,7 @@ mistakes() {
 	ASM
 	build prebuilt >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" "$source/Module.symvers" >/tmp/mistakes; then return 1; fi
-	# Old kernels load no module that asks for that table; modpost says nothing of it.
+	# Old kernels load no module that needs that table, and modpost does not report it.
 	local kind kinds=('imports for GPL' 'nobody exports _GLOBAL_OFFSET_TABLE_')
 	if [ "$(uname -m)" = x86_64 ]; then kinds+=('SSE'); else kinds+=('floating point' 'return addresses'); fi
 	! grep -qE '^CONFIG_(MITIGATION_)?RETHUNK=y' "$tree/.config" || kinds+=('bare returns')
@@ -116,11 +116,11 @@ grounds=(prebuilt)
 		beside open build prebuilt
 		look prebuilt prebuilt-open
 	fi
-	# What kernels from 4.18 on need is compiled for the oldest one that is here.
+	# Code for kernels from 4.18 on is compiled for the oldest kernel of the lab.
 	if [[ $kver = 5.10.* ]]; then
 		oldest
 		KCFLAGS='-include /tmp/oldest.h' beside closed build prebuilt
-		# What it must have: files of proc and start times cannot be had in two ways.
+		# These two features must be there: they have no replacement.
 		[ "$(sed -n 's/^#define NVPM_HAS_//p' "$source/build/has/answers.h" | xargs)" = 'PROC_OPS START_BOOTTIME' ]
 		look prebuilt prebuilt-oldest
 	fi

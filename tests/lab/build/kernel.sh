@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel as Debian builds it, its headers, and what modules for it are compiled with.
+# A kernel of Debian, its headers, and the compiler for its modules.
 set -euo pipefail
 kver=$1 version=$2 series=$3 suite=$4 compiler=$5
 modules=/lib/modules/$kver/kernel source=/usr/src/linux-lab-$series
 
-# One for arm64 is unpacked alone: what its packages' scripts do is for a machine that would
-# boot it. The programs of its headers are those for x86-64 (linux-kbuild).
+# unpack_arm64: a kernel for arm64 is only unpacked, because the scripts of its packages prepare a machine
+# that boots the kernel. The programs of its headers are those for x86-64 (linux-kbuild).
 unpack_arm64() {
 	local part deb kernel=()
 	mkdir /tmp/debs
@@ -21,8 +21,8 @@ unpack_arm64() {
 	for deb in *.deb; do dpkg-deb -x "$deb" /; done
 }
 
-# older_binutils: assembler and linker of the kernel's own release, in /opt/binutils: they
-# make other symbols of the same assembly than those of the lab's.
+# older_binutils: installs assembler and linker of the kernel's own release in /opt/binutils. They make
+# other symbols from the same assembly than the lab's.
 older_binutils() {
 	local tool
 	cd /tmp

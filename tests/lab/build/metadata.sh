@@ -12,8 +12,8 @@ grep -q '^CONFIG_RUST=y' "/usr/src/$headers/.config" || exit 0
 cd /tmp
 apt-get update
 apt-get download "$source=$version"
-# It asks dpkg which version headers and source have. Here dpkg has a list of its own: that of
-# the layers below is to stay as it is, for those that are stacked above this one.
+# The script asks dpkg for the versions of headers and source. dpkg uses a private list here, so that the
+# list of the layers below stays unchanged for the layers above.
 cp -a /var/lib/dpkg /tmp/dpkg
 export DPKG_ADMINDIR=/tmp/dpkg
 case $kver in

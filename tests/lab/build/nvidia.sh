@@ -24,7 +24,7 @@ driver() {
 }
 driver open
 driver closed NV_CLOSED=1
-# What is compiled for one can be loaded beside the other.
+# A module that was compiled for one flavour can be loaded with the other.
 join -j 2 /tmp/open.symvers /tmp/closed.symvers | awk '{ n++ } $2 != $5 { print; bad = 1 } END { exit bad || n < 8 }'
 install -m 644 "/tmp/$installed.symvers" /lib/nv_peer_mem/nvidia.symvers
 depmod "$kver"

@@ -32,7 +32,7 @@ source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${
 # binary_packages OUT: of the source packages there, also into OUT.
 binary_packages() {
 	cd "$1"
-	# What it builds with is here, but rpm knows no package of this system.
+	# The requirements are installed, but rpm knows no package of this system.
 	rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" --define "kernel_version $kver" ./*.src.rpm
 	mv /tmp/rpm/RPMS/*/*.rpm .
 	rm -rf /tmp/rpm

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What packages are made, checked and installed with, all of it Debian's.
+# Debian's programs that make, check and install packages.
 set -euo pipefail
 
 # From here on packages bring their documentation and man pages, as anywhere.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs of others that use RDMA with CUDA memory: what Debian has of them,
-# and perftest from Debian's source, which has it without CUDA.
+# Other projects' programs for RDMA with CUDA memory: Debian's packages, and perftest from Debian's source,
+# because Debian's package lacks CUDA.
 set -euo pipefail
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update
 apt-get install --yes --no-install-recommends libibumad-dev libpci-dev python3-pyverbs
 
-# The tar alone: it has a configure that was made already. Debian's own programs
-# are there too, so these get a suffix.
+# Only the tar is used, which contains a finished configure. Debian's own programs are installed as well,
+# so these get a suffix.
 mkdir /tmp/build
 cd /tmp/build
 apt-get source --tar-only --download-only perftest

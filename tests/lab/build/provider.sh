@@ -12,7 +12,7 @@ cd /tmp/build
 apt-get source --tar-only --download-only rdma-core
 tar -xf rdma-core_*.orig.tar.* --strip-components=1
 
-# What its build system makes of its headers, as far as this driver needs them.
+# The headers that the build system of rdma-core would make, as far as this driver needs them.
 mkdir -p include/infiniband include/kernel-abi
 ln -s "$PWD"/libibverbs/*.h include/infiniband/
 ln -s "$PWD/kernel-headers/rdma" "$PWD/ccan" "$PWD/util" include/

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# NVIDIA's proprietary driver itself, as Debian's package has dkms build it: of its modules
-# nvidia.ko, which pins memory. Packages that it depends on are for those who have a GPU;
-# for guests there is idlegpu.
+# NVIDIA's proprietary driver itself, built by dkms from Debian's package: only nvidia.ko, which pins
+# memory. The packages that it depends on need a GPU; guests have idlegpu.
 set -euo pipefail
 kver=$1 package=$2
 version=${package%-*}

@@ -24,7 +24,7 @@ systemctl mask rdma-load-modules@.service modprobe@.service \
 	systemd-ask-password-{console,wall}.path getty.target \
 	systemd-{creds,hostnamed,sysext,initctl,pcrextend,pcrlock}.socket timers.target
 
-# Of the rules those that make devices' nodes and load their drivers.
+# Only the rules that make device nodes and load drivers.
 cd /usr/lib/udev/rules.d
 for rule in *; do
 	case $rule in
@@ -32,8 +32,7 @@ for rule in *; do
 	*) ln -s /dev/null "/etc/udev/rules.d/$rule" ;;
 	esac
 done
-# Of the generators, which run at each boot and each daemon-reload, the one that
-# reads /etc/init.d.
+# Only the generator that reads /etc/init.d. Generators run at each boot and each daemon-reload.
 mkdir -p /etc/systemd/system-generators
 cd /usr/lib/systemd/system-generators
 for generator in *; do

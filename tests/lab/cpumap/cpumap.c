@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A second client of the NVIDIA driver, beside nv_peer_mem: it pins GPU memory and
- * maps it for the CPU, as gdrcopy's driver does. It has one pin at a time. Of /dev/cpumap
+ * A second client of the NVIDIA driver: pins GPU memory and maps it for the CPU, as gdrcopy's
+ * driver does. It has one pin at a time. Operations of /dev/cpumap:
  *
- *   write	of two words, address and size in bytes, pins that range
- *   mmap	maps it, from its beginning
- *   close	unpins it, when it is not mapped any more
+ *   write	two words, address and size in bytes: pins that range
+ *   mmap	maps the range from its beginning
+ *   close	unpins the range, when it is not mapped any more
  *
- * When the memory is freed its mapping stays, and whoever touches that gets SIGBUS.
+ * When the memory is freed, its mapping stays, and a process that touches it gets SIGBUS.
  *
- * The driver calls back under a lock of its own, which getting and putting pages
- * take as well. So cpumap_lock, which the callback takes, is never held around those.
+ * The driver calls back under its own lock, which is also taken when pages are got and put.
+ * So cpumap_lock, which the callback takes, is never held around such calls.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>

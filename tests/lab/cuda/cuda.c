@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 over the simulated GPU: README.md says what it keeps of CUDA's rules.
- * What is not here a program cannot link with, or finds missing.
+ * libcuda.so.1 over the simulated GPU. README.md lists the rules of CUDA that it keeps. Programs
+ * cannot link with other functions of CUDA, or find them missing.
  *
- * A process uses it from one thread at a time.
+ * A process uses the library from one thread at a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,7 +67,7 @@ CUresult cuInit(unsigned int flags)
 	return gpu >= 0 && memory >= 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-/* A child of fork() has nothing of it. */
+/* A child of fork() has no devices. */
 static CUresult known(CUdevice device)
 {
 	if (gpu < 0 || owner != getpid())
@@ -189,7 +189,7 @@ CUresult cuMemFree(CUdeviceptr address)
 	return buffer && buffer->start == address ? release(buffer) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Whether @size bytes from @address on are of one buffer, or of none at all. */
+/* Tells whether @size bytes at @address belong to a single buffer, or to no buffer. */
 static int fits(CUdeviceptr address, size_t size)
 {
 	struct buffer *buffer = find(address);
@@ -263,7 +263,7 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 	}
 }
 
-/* Of whole pages of the CPU's, within what one buffer has taken. */
+/* Exports whole pages of the CPU, within the memory of one buffer. */
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 				       CUmemRangeHandleType type, unsigned long long flags)
 {
@@ -341,7 +341,7 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 	return cuCtxSetCurrent(*context);
 }
 
-/* It is not freed: a thread may have it still, and what it does in it fails. */
+/* The context is not freed: a thread may still have it, and its calls there fail. */
 CUresult cuCtxDestroy(CUcontext context)
 {
 	leave(context);

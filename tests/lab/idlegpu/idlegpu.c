@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A PCI function that NVIDIA's own driver takes for a GPU, a T4, for as long as nobody
- * opens it: without a GPU that driver does not stay loaded.
+ * A PCI function that NVIDIA's own driver takes for a GPU, a T4, until a program opens it.
+ * Without a GPU, that driver does not stay loaded.
  *
- * It is alone on a bus, whose configuration space is answered here. Its BARs lie in that
- * of QEMU's ivshmem-plain, which is the GPU memory of the simulated driver, and nobody's
- * beside the real one. Of its registers those are set that say which chip it is.
+ * The function is the only one on its bus, whose configuration space is answered here. Its BARs
+ * lie in the BAR of QEMU's ivshmem-plain, which is the GPU memory of the simulated driver, and
+ * unused with the real driver. Only the registers that identify the chip are set.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -14,7 +14,7 @@
 #include <linux/pci.h>
 #include <linux/sizes.h>
 
-/* Of ivshmem-plain. */
+/* The device ivshmem-plain. */
 #define MEMORY_VENDOR PCI_VENDOR_ID_REDHAT_QUMRANET
 #define MEMORY_DEVICE 0x1110
 #define MEMORY_BAR 2
@@ -33,7 +33,7 @@ static u32 config[PCI_CFG_SPACE_SIZE / 4] = {
 	[PCI_BASE_ADDRESS_1 / 4] = BAR_64,
 	[PCI_BASE_ADDRESS_3 / 4] = BAR_64,
 	[PCI_SUBSYSTEM_VENDOR_ID / 4] = 0x12a2 << 16 | PCI_VENDOR_ID_NVIDIA,
-	/* Of the pin A, to line 11: that driver wants an interrupt. */
+	/* Pin A is line 11, because that driver needs an interrupt. */
 	[PCI_INTERRUPT_LINE / 4] = 1 << 8 | 11,
 };
 

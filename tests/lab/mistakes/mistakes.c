@@ -24,7 +24,7 @@ static void lock_both(struct mutex *outer, struct mutex *inner)
 	mutex_unlock(outer);
 }
 
-/* Of any device that does DMA: what was mapped once is unmapped twice. */
+/* Unmaps a mapping twice, on any device that does DMA. */
 static int unmap_twice(void)
 {
 	struct pci_dev *pdev = pci_get_class(PCI_CLASS_NETWORK_ETHERNET << 8, NULL);

@@ -8,10 +8,10 @@
  * callback fails an assertion and comes back as -EIO. dma_unmap_pages and the
  * two no-op frees do not take it.
  *
- * Two things are added. A task that waits for one owner for too long is taken
- * for one half of a deadlock: that is a violation, and calls that are able to fail do so,
- * in order that the run comes to an end. And lockdep is told of the lock: one
- * that the callback takes must not be held in a call that waits for this one.
+ * Two things are added. A task that waits too long for the same owner counts as half of
+ * a deadlock: a violation is recorded, and calls that can fail do so, which lets the run
+ * end. And lockdep knows the lock: a lock that the callback takes must not be held in a
+ * call that waits for this lock.
  *
  * Of some calls it is not told: those about persistent pages. The RDMA core has the
  * lock of a region in hand when it asks a client to map, who asks the driver then;

@@ -2,10 +2,10 @@
 /*
  * Room in BAR1.
  *
- * As in the real driver, what is pinned is there in extents. A pin makes extents of those of
- * its pages that are in none yet, and is counted in those that there are; an extent goes with
- * the last pin that is counted in it. Persistent pins have extents of their own, because
- * the real driver has them in an object of its own. What is RAM needs no room.
+ * As in the real driver, pinned memory takes room in extents. A pin makes extents for pages
+ * without one, and counts in existing extents; an extent goes with the last pin that counts
+ * there. Persistent pins have separate extents, because the real driver has them in a separate
+ * object. RAM needs no room.
  */
 #include <linux/slab.h>
 
@@ -34,7 +34,7 @@ static struct sim_extent *sim_extent_from(struct list_head *extents, u32 page)
 	return NULL;
 }
 
-/* One that begins at a page and ends where the next one begins, at the latest at @end. */
+/* Makes an extent that begins at a page and ends at the next extent, or at @end. */
 static struct sim_extent *sim_extent_new(struct list_head *extents, u32 page, u32 end,
 					 struct sim_extent *next)
 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The closed flavour of the driver, as the kernel and a client see it: a module of
- * NVIDIA's licence that exports what a client uses. The simulation is behind it, in
- * nvidia_core.ko.
+ * The closed flavour of the driver for the kernel and clients: a module with NVIDIA's
+ * licence that exports the functions for clients. The simulation is in nvidia_core.ko.
  */
 #include <linux/module.h>
 

@@ -4,13 +4,12 @@
  * caches.
  *
  * While the knob "coherent" is 1, new allocations get their frames here instead of in
- * the BAR: all of them are taken when there is the first such allocation. Nothing
- * of it is charged to BAR1, and topology has no say. The driver maps it as what it is,
- * with dma_map_page(); a client that takes it for memory of a device, and maps it by
- * itself with dma_map_resource(), is in violation (owndma.c). From 580 on page tables
- * say CPU_CACHEABLE; before, nothing tells.
+ * the BAR: all frames are taken at the first such allocation. They are not charged to
+ * BAR1, and topology has no influence. The driver maps them as RAM, with dma_map_page();
+ * a client that maps them as device memory, with dma_map_resource(), is in violation
+ * (owndma.c). From 580 on, page tables say CPU_CACHEABLE; older ones do not tell.
  *
- * 2 is such memory before it is online, or that is not to be: its pages are Reserved.
+ * 2 is such memory before it is online, or if it never will be: its pages are Reserved.
  */
 #include <linux/gfp.h>
 
@@ -37,7 +36,7 @@ static void sim_coherent_reserve(bool reserved)
 	ram_reserved = reserved;
 }
 
-/* Nobody has an allocation any more. */
+/* The last allocation has ended. */
 void sim_coherent_drop(void)
 {
 	u32 f;
@@ -70,7 +69,7 @@ int sim_coherent_take(bool reserved)
 	return 0;
 }
 
-/* Which frame of RAM is there, or as many as there are. */
+/* Returns the number of the frame at this address, or the number of all frames. */
 u32 sim_coherent_frame(phys_addr_t phys)
 {
 	u32 f;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * DMA mappings, as NVIDIA's nv-p2p.c asks for them and gives them back (rm_p2p_dma_map_pages
- * of the open driver, and its nv-dma.c).
+ * DMA mappings that NVIDIA's nv-p2p.c requests and gives back (rm_p2p_dma_map_pages of the
+ * open driver, and its nv-dma.c).
  *
- * That code reads the table before the API lock is taken here: no client can make it safe
- * against the callback. It asks for one DMA mapping for each 64 KiB; with the knob
- * "dma_contiguous" we make one for each contiguous run of them.
+ * NVIDIA's code reads the table before the API lock is taken here: no client can make that
+ * safe against the callback. The code requests a DMA mapping for each 64 KiB; with the knob
+ * "dma_contiguous", each contiguous run gets one mapping.
  */
 #include "driver.h"
 #include "sim.h"
@@ -90,7 +90,7 @@ static struct sim_mapping *sim_mapping_new(struct sim_pin *pin, struct pci_dev *
 	return m;
 }
 
-/* Nobody knows it any more. */
+/* The mapping is forgotten. */
 void sim_mapping_gone(struct sim_mapping *m)
 {
 	while (m->undone < m->nruns)
@@ -116,7 +116,7 @@ static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64
 		sim_object_put(m ? &m->object : NULL);
 		return status;
 	}
-	/* Of what it has for private NVIDIA's code gives all back at once. */
+	/* NVIDIA's code gives its private data back at once. */
 	*private = m->ram ? m : NULL;
 	m->addresses = addresses;
 	sim_object_own(&m->object, addresses);
@@ -168,7 +168,7 @@ NV_STATUS rm_p2p_dma_map_pages(nvidia_stack_t *stack, nv_dma_device_t *peer, NvU
 	return status;
 }
 
-/* It is there: the structure that NVIDIA's code has made of it is its key. */
+/* The mapping is complete: the structure that NVIDIA's code has made is its key. */
 void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map)
 {
 	struct sim_mapping *m;

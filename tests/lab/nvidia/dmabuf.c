@@ -2,9 +2,9 @@
 /*
  * Memory as a dma-buf, as the driver's nv-dmabuf.c exports it.
  *
- * It has bus addresses and no pages, for devices that take those. The memory stays until
- * the last reference goes: whoever frees it meanwhile takes away its address alone. No importer
- * is ever told of that, and none is asked to move.
+ * It has bus addresses and no pages, for devices that accept that. The memory stays until
+ * the last reference goes: freeing it before only takes away its address. Importers are not
+ * told about that, and are never asked to move.
  */
 #include <linux/dma-buf.h>
 #include <linux/scatterlist.h>
@@ -60,7 +60,7 @@ static void sim_dma_buf_unmap(struct dma_buf_attachment *attachment, struct sg_t
 	kfree(table);
 }
 
-/* Whatever could not be mapped has no length. */
+/* Entries that could not be mapped have no length. */
 static int sim_dma_buf_fill(const struct sim_dma_buf *buf, struct device *dev,
 			    struct sg_table *table, enum dma_data_direction direction)
 {

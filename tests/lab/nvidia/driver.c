@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * NVIDIA's own code: nv-p2p.c of the open driver, as it is, where every client's call arrives
- * and leaves. Its functions are called driver_ here and not nvidia_p2p_ (Kbuild), since
- * exports.c is around them.
+ * NVIDIA's own code: the unchanged nv-p2p.c of the open driver, where every client's call
+ * arrives and leaves. Its functions are called driver_ here instead of nvidia_p2p_ (Kbuild),
+ * because exports.c wraps them.
  *
- * Of its headers those are read that are small (driver.h); in place of the others, which
- * are all of the driver, driver.h is. They are named by what keeps them from being read
- * twice. So is nv-p2p.h, which may be of another generation than the code.
+ * Only its small headers are read (driver.h); driver.h also replaces the other headers, which
+ * would bring in the whole driver. The macros that keep headers from being read twice are
+ * defined here. The same is done with nv-p2p.h, whose generation may differ from the code's.
  */
 #include "driver.h"
 #include "sim.h"

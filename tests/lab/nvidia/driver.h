@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What NVIDIA's nv-p2p.c is compiled over: its names for what the kernel has, the functions
- * of the rest of the driver that it calls, which are ours, and what it adds to the driver.
+ * The declarations that NVIDIA's nv-p2p.c is compiled with: its names for kernel functions, the
+ * functions of the rest of the driver, which the lab implements, and its own functions.
  */
 #ifndef DRIVER_H
 #define DRIVER_H
@@ -18,14 +18,14 @@
 /* NVIDIA's own: types, and the status of a call. */
 #include <nvstatus.h>
 
-/* Nothing of it is exported under its own name: exports.c does that. */
+/* The functions are not exported here, but wrapped and exported by exports.c. */
 #define NV_EXPORT_SYMBOL(function)
 #define NV_API_CALL
 #define NV_DBG_ERRORS 4
 #define nv_printf(level, format, ...)	no_printk(format, ##__VA_ARGS__)
 #define NV_INIT_MUTEX(semaphore)	sema_init(semaphore, 1)
 
-/* ---- devices: none has what GPUs of POWER9 had -------------------------------- */
+/* ---- devices: without the features of GPUs on POWER9 -------------------------------- */
 
 typedef struct nv_state nv_state_t;
 typedef struct nv_linux_state {
@@ -50,14 +50,14 @@ NV_STATUS os_alloc_mem(void **address, NvU64 size);
 void os_free_mem(void *address);
 #define os_mem_copy(to, from, size)		memcpy(to, from, size)
 
-/* The cache is of one kind of structure, each of which is allocated as all else is. */
+/* The cache only has one kind of structure, which is allocated like all others. */
 struct nvidia_p2p_page *sim_page_new(void);
 #define NV_KMEM_CACHE_ALLOC(cache)		sim_page_new()
 #define NV_KMEM_CACHE_FREE(page, cache)		os_free_mem(page)
 
 /* ---- rm.c: the resource manager ------------------------------------------------ */
 
-/* Its functions run on stacks of their own. */
+/* The driver's functions run on separate stacks. */
 typedef void nvidia_stack_t;
 
 static inline int nv_kmem_cache_alloc_stack(nvidia_stack_t **stack)

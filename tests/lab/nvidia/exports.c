@@ -19,7 +19,7 @@ typeof(nvidia_p2p_free_dma_mapping) driver_free_dma_mapping;
 
 /* ---- get ------------------------------------------------------------------------ */
 
-/* Of a range that is none drivers before 555 look at the address alone. */
+/* Drivers before 555 only check the address of a wrong range. */
 static bool sim_range_is_wrong(const char *what, u64 va, u64 length)
 {
 	if (length && IS_ALIGNED(va | length, SIM_PAGE_SIZE) && length >> SIM_PAGE_SHIFT <= U32_MAX)
@@ -68,7 +68,7 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 	if (sim_range_is_wrong("get_pages_persistent", virtual_address, length))
 		return -EINVAL;
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
-	/* As drivers from 570 on, whose code this is not. Unknown bits are let through. */
+	/* Drivers from 570 on do this; this code is older. Unknown bits are let through. */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)
 		return sim_refuse_bar1("get_pages_persistent", virtual_address, length);
 	flags = 0;
@@ -91,7 +91,7 @@ static void sim_after_put(struct sim_pin *pin, struct sim_alloc *alloc)
 	u64 began = gone ? pin->began : 0;
 	u32 pages = gone ? pin->entries : 0;
 
-	/* Its memory may go with this, which is part of what a page costs. */
+	/* The memory of the pin may be freed here, which is part of the cost of a page. */
 	sim_pin_drop(pin);
 	sim_spend(began, SIM_PUT_PAGE, pages);
 	sim_inject(SIM_after_put, gone ? alloc : NULL);
@@ -118,7 +118,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 }
 SIM_EXPORT(nvidia_p2p_put_pages);
 
-/* Of what is no such table the real code reads freed memory. */
+/* The real code would read freed memory of a wrong table. */
 static bool sim_may_put_persistent(const void *table, const struct sim_pin *pin, u64 va)
 {
 	const char *what = "put_pages_persistent of page table";

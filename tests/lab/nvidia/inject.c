@@ -9,10 +9,10 @@
  * for this very call. At the points called after_ nothing is waited for; the
  * free starts at once, or when "inject_hold" is back at zero.
  *
- * "inject_from" says who frees, in the words of "free_from" (vidmem.c): task is another
- * thread of the process whose memory it is, close the same by munmap. All but kthread
- * take a thread that waits in LAB_GPU_INJECTOR (injector.c). An injected free for
- * which there is none stays outstanding, and is seen to.
+ * "inject_from" chooses the freeing task, in the words of "free_from" (vidmem.c): task is
+ * another thread of the owning process, close the same by munmap. All but kthread need a
+ * thread that waits in LAB_GPU_INJECTOR (injector.c). Without a waiting thread, an injected
+ * free stays outstanding, and is reported.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,7 +25,7 @@
 
 #include "sim.h"
 
-/* One free that another task owes. */
+/* A free that another task has to make. */
 struct sim_blow {
 	struct kref ref;
 	struct list_head node;		/* of outstanding, while it waits */
@@ -35,7 +35,7 @@ struct sim_blow {
 	enum sim_freer from;
 	bool after;			/* nobody waits for it */
 	u32 pause_us;
-	struct task_struct *task;	/* who frees, as soon as it does */
+	struct task_struct *task;	/* the freeing task, as soon as it is known */
 };
 
 static struct workqueue_struct *nv_queue;
@@ -245,7 +245,7 @@ static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, enum sim_freer fro
 	return blow;
 }
 
-/* Have another task free it; "free_from" says which. */
+/* Lets another task free the memory; "free_from" chooses the task. */
 void sim_free_elsewhere(struct sim_alloc *alloc, enum sim_freer from, bool wait)
 {
 	struct sim_blow *blow = sim_blow_new(alloc, from);
@@ -321,7 +321,7 @@ int sim_inject_init(void)
 	return nv_queue ? 0 : -ENOMEM;
 }
 
-/* Whatever is outstanding holds memory, and that holds this module. */
+/* An outstanding free holds memory, and the memory holds this module. */
 void sim_inject_exit(void)
 {
 	destroy_workqueue(nv_queue);

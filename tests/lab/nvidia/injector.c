@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Gives a program, any program, a thread that frees GPU memory when an injection
- * falls due: its own memory, or that of other processes (inject.c tells which).
+ * Gives any program a thread that frees GPU memory when an injection falls due: memory of
+ * the program, or of other processes (inject.c chooses).
  *
  *	LD_PRELOAD=/usr/local/lib/lab-injector.so gpuverbs register ...
  */

@@ -39,9 +39,9 @@ void sim_add(enum sim_counter which, s64 n)
 }
 
 /*
- * Ticks first: whatever else is done here is the driver's, and not of whoever
- * calls it. A measurement takes the driver's ticks from those of its caller, so
- * that reading another clock before this one would count as the client's work.
+ * Reads the ticks first: the rest of this function counts for the driver, not for its
+ * caller. A measurement subtracts the driver's ticks from the caller's, so reading another
+ * clock before would count as the client's work.
  */
 struct sim_call sim_enter(enum sim_clock which)
 {
@@ -116,15 +116,15 @@ static const u32 sim_costs[][SIM_WORKS] = {
 	},
 };
 
-/* What costs something begins: not before a lock is held, since who waits has not begun. */
+/* Begins work that has a cost, after a lock was taken: waiting for a lock is not work. */
 u64 sim_begin(void)
 {
 	return sim_knob(costs) == SIM_simulated ? 0 : local_clock();
 }
 
 /*
- * Until it has taken what it costs; what the simulation itself takes is part of that. Returns
- * when what follows without a lock in between begins.
+ * Waits until the work has taken its cost, including the simulation's own time. Returns the
+ * beginning of the next work that follows without a lock in between.
  */
 u64 sim_spend(u64 began, enum sim_work work, u32 times)
 {
@@ -141,7 +141,7 @@ static struct sim_offence {
 	const char *kind;
 	u64 count;
 	char text[240];
-} sim_offences[32];	/* of which there are fewer kinds */
+} sim_offences[32];	/* more than the kinds of violations */
 
 void sim_violation(const char *kind, const char *fmt, ...)
 {
@@ -293,7 +293,7 @@ u64 sim_knobs[ARRAY_SIZE(sim_knob_files)] = {
 	[SIM_KNOB_seed] = 1,
 };
 
-/* Of the knobs that are words. */
+/* The knobs whose values are words. */
 static const struct {
 	const char * const *names;
 	size_t n;

@@ -8,15 +8,15 @@
  *             "where" is the offset in the GPU's memory at which the allocation
  *             starts; a multiple of LAB_GPU_PAGE_SIZE. The address that comes
  *             back is the GPU virtual address. The descriptor may be closed.
- *             With PROT_NONE only the GPU knows the address: whatever the CPU
- *             does there is SIGSEGV. /proc/self/mem is the copy engine.
+ *             With PROT_NONE only the GPU knows the address: each access of the CPU
+ *             is SIGSEGV. /proc/self/mem is the copy engine.
  *             Instead of an offset: LAB_GPU_ANYWHERE, where there is room.
- *             Added to either: LAB_GPU_NO_P2P, which nobody may pin.
+ *             Added to either: LAB_GPU_NO_P2P, which cannot be pinned.
  *   free      munmap() of the whole mapping, exit, or LAB_GPU_FREE, which
  *             frees the memory under a mapping that stays: touching it after
  *             that is SIGBUS.
  *   export    LAB_GPU_EXPORT: a descriptor of a dma-buf, which keeps the memory
- *             until nobody has it any more.
+ *             until the last descriptor is closed.
  *
  * Usable from user space and by bindgen; no structure has holes.
  */
@@ -52,8 +52,8 @@ struct lab_gpu_address {
 };
 
 /**
- * struct lab_gpu_range - which part of one allocation is meant
- * @addr: where it begins, in the process that called mmap()
+ * struct lab_gpu_range - a part of one allocation
+ * @addr: its beginning, in the process that called mmap()
  * @size: both are multiples of the CPU's page size
  */
 struct lab_gpu_range {
@@ -61,7 +61,7 @@ struct lab_gpu_range {
 	__u64 size;
 };
 
-/* Constants of an enum, so that bindgen can see their values. */
+/* An enum has these constants, because bindgen cannot evaluate macros. */
 enum {
 	/* 0x40084701. EINVAL: not memory of this process. */
 	LAB_GPU_FREE = _IOW('G', 1, struct lab_gpu_address),

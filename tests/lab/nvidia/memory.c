@@ -6,15 +6,15 @@
  * from it; so does the driver on its own as soon as the free callback of a table has
  * returned.
  *
- * What a client has seen does not go back to the allocator when it is freed. It is filled
- * with 0x6b and kept in a quarantine, oldest out first, for as long as the knob
- * "quarantine_max" allows: a client that reads a table after its end finds a
- * version of 0x6b6b6b6b, one that writes is found out when the table leaves the
- * quarantine, and one that hands it back to the driver is told what it was. With 0 nothing is
- * filled or kept: each page then costs what it costs the real driver, which measurements want.
+ * A structure that a client has seen does not go back to the allocator when it is freed. It
+ * is filled with 0x6b and kept in a quarantine, oldest out first, as long as the knob
+ * "quarantine_max" allows: a client that reads a table after its end finds version 0x6b6b6b6b,
+ * a write is noticed when the table leaves the quarantine, and a client that hands the table
+ * back to the driver is named. With 0, nothing is filled or kept, and each page costs as much as
+ * with the real driver, for measurements.
  *
- * What a client sees is summed up when it is made, and checked at each call that names it.
- * Before NVIDIA's code reads a structure for the last time it gets back what it has written.
+ * A structure for a client is hashed when it is made, and checked at each call that names it.
+ * Before NVIDIA's code reads a structure for the last time, its own data are restored.
  */
 #include <linux/jhash.h>
 #include <linux/string.h>
@@ -22,10 +22,10 @@
 #include "driver.h"
 #include "sim.h"
 
-/* What is in front of what NVIDIA's code gets. */
+/* The header before each block that NVIDIA's code gets. */
 struct sim_block {
 	struct sim_block *next;		/* of the object's */
-	struct sim_object *object;	/* that a client sees it as part of, or NULL */
+	struct sim_object *object;	/* the client's object with this block, or NULL */
 	size_t size;
 	bool again;			/* was another table's */
 	u8 data[] __aligned(8);
@@ -42,8 +42,8 @@ bool sim_is_used_again(const void *memory)
 }
 
 /*
- * That of the table that this process got rid of last, as the kernel's allocator might
- * give it out: an address is a key, and this is how a key gets a new meaning.
+ * Returns the block of the table that this process freed last, as the kernel's allocator
+ * might: the address of a table is a key, and such a key then has a new meaning.
  */
 static struct sim_block *sim_block_again(size_t size)
 {
@@ -86,7 +86,7 @@ NV_STATUS os_alloc_mem(void **address, NvU64 size)
 	return *address ? NV_OK : NV_ERR_NO_MEMORY;
 }
 
-/* Of a size that the compiler knows: this is as quick as the cache that NVIDIA's code has. */
+/* The compiler knows the size, so this is as fast as the cache of NVIDIA's code. */
 struct nvidia_p2p_page *sim_page_new(void)
 {
 	const size_t size = sizeof(struct nvidia_p2p_page);
@@ -94,7 +94,7 @@ struct nvidia_p2p_page *sim_page_new(void)
 	return sim_block_init(kmalloc(sizeof(struct sim_block) + size, GFP_KERNEL), size);
 }
 
-/* The key of an object goes last, if it has got one. */
+/* The block with the key of an object is freed last. */
 void os_free_mem(void *address)
 {
 	struct sim_block *block = sim_block_of(address);
@@ -140,7 +140,7 @@ void sim_object_put(struct sim_object *object)
 		kref_put(&object->ref, sim_object_destroy);
 }
 
-/* The memory in which its key is. */
+/* Sets the block that contains the object's key. */
 void sim_object_adopt(struct sim_object *object, void *first)
 {
 	object->first = sim_block_of(first);
@@ -172,7 +172,7 @@ static u32 sim_object_hash(const struct sim_object *object)
 	return hash | 1;
 }
 
-/* It is complete: from here on nobody may change it. What it is made to claim is a lie. */
+/* The object is complete and must not change any more. Its claims may be made wrong here. */
 void sim_object_seal(struct sim_object *object)
 {
 	struct nvidia_p2p_dma_mapping *map = object->key;
@@ -190,7 +190,7 @@ void sim_object_seal(struct sim_object *object)
 		object->hash = sim_object_hash(object);
 }
 
-/* Nobody poisons it meanwhile: of a table that is alive the API lock is held. */
+/* The API lock of a live table is held, so the object is not poisoned meanwhile. */
 void sim_object_check(struct sim_object *object, const char *where)
 {
 	if (!object->hash || object->hash == sim_object_hash(object))
@@ -200,7 +200,7 @@ void sim_object_check(struct sim_object *object, const char *where)
 	object->hash = 0;
 }
 
-/* What comes now is its end: NVIDIA's code frees it. */
+/* The object is about to end: NVIDIA's code frees it. */
 void sim_object_hand_back(struct sim_object *object, const char *where)
 {
 	sim_object_check(object, where);
@@ -243,7 +243,7 @@ void sim_quarantine_trim(u32 max)
 	sim_evict(max);
 }
 
-/* What NVIDIA's code does not free. */
+/* Poisons an object that NVIDIA's code does not free. */
 void sim_object_poison(struct sim_object *object)
 {
 	struct sim_block *block = object->blocks;
@@ -254,7 +254,7 @@ void sim_object_poison(struct sim_object *object)
 		memset(object->first->data, SIM_POISON, object->first->size);
 }
 
-/* Its end: only the quarantine knows it now. */
+/* Moves a dead object to the quarantine. */
 void sim_object_bury(struct sim_object *object)
 {
 	guard(mutex)(&sim_gpu.lock);

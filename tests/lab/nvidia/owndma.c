@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * GPU memory that a client maps for its device by itself.
+ * GPU memory that a client maps for its device without the driver.
  *
- * A client that must not rely on the page table once the callback may come
- * copies the addresses and maps them with the kernel's dma_map_resource(), or as
- * pieces of one range with dma_iova_link(). The driver has no part in that; so that
- * memory can be freed in the middle of it all the same, the kernel's functions that
- * begin and end it are led through here with ftrace, as live patches are. Mappings of
- * GPU memory are counted, and frees can be injected at the points called in_, before
- * the real function, and after_, behind it.
+ * A client that must not rely on the page table once the callback may come copies the
+ * addresses and maps them with the kernel's dma_map_resource(), or as pieces of one range
+ * with dma_iova_link(). The driver does not notice that. To free memory in the middle all the
+ * same, ftrace leads the kernel's functions that begin and end such mappings through here, as
+ * with live patches. Mappings of GPU memory are counted, and frees can be injected at the
+ * points in_, before the real function, and after_, after it.
  *
  * A device that uses physical addresses has nothing to undo: a client need not, and
  * it is not counted.
@@ -70,7 +69,7 @@ static void sim_own_begun(struct device *dev, dma_addr_t addr, struct sim_alloc 
 	sim_alloc_put(alloc);
 }
 
-/* A mapping ends: which, if it is one of GPU memory. Others may call from anywhere. */
+/* Returns the ending mapping, if it is of GPU memory. Other callers may come from anywhere. */
 static struct sim_own *sim_own_ends(struct device *dev, dma_addr_t addr)
 {
 	struct sim_own *own, *found = NULL;

@@ -33,7 +33,7 @@ struct sim_gpu sim_gpu = {
 	.dead = LIST_HEAD_INIT(sim_gpu.dead),
 };
 
-/* Where the kernel knows no PCI peers, the pages come without what makes them such. */
+/* On kernels without PCI peer-to-peer, the pages come without that property. */
 static int sim_add_pages(struct pci_dev *pdev)
 {
 	struct dev_pagemap *map;

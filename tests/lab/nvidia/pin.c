@@ -2,17 +2,17 @@
 /*
  * Pinned pages: what the resource manager keeps for each get_pages, and revocation.
  *
- * A pin is listed with its allocation from when its pages are mapped. A free that comes
- * before the callback is armed takes the pages away and calls nobody. NVIDIA's get_pages
- * then fails, and frees nothing: its table is lost for good ("tables_lost"), which no
- * client can help. It is kept like one that was freed.
+ * A pin is listed with its allocation after its pages are mapped. A free before the callback
+ * is armed takes the pages away and calls no client. NVIDIA's get_pages then fails, and does not
+ * free its table, which is lost ("tables_lost"); no client can prevent that. The table is kept
+ * like a freed one.
  */
 #include <linux/module.h>
 
 #include "driver.h"
 #include "sim.h"
 
-/* Where every driver has what the module does not look after itself (src/c/nvidia.c). */
+/* The offsets on which the module relies for every driver (src/c/nvidia.c). */
 static_assert(offsetof(struct nvidia_p2p_page_table, version) == 0);
 static_assert(offsetof(struct nvidia_p2p_page_table, gpu_uuid) == 24);
 static_assert(offsetof(struct nvidia_p2p_page, physical_address) == 0);
@@ -73,14 +73,14 @@ void sim_pin_publish(struct sim_pin *pin)
 	sim_add(SIM_live_pins, 1);
 }
 
-/* Its table is: the memory in which it is, and all that it leads to. */
+/* The table of the pin is complete, with all memory that belongs to it. */
 void sim_pin_complete(struct sim_pin *pin, void *memory)
 {
 	struct nvidia_p2p_page_table *table = pin->object.key;
 	u32 i;
 
 	pin->reused = sim_is_used_again(memory);
-	/* What nobody looks at or keeps is the driver's own: it goes when NVIDIA's code frees it. */
+	/* Without checks and quarantine, NVIDIA's code frees its memory by itself. */
 	if (sim_knob(verify) || sim_knob(quarantine_max))
 		for (i = pin->entries; i--;)
 			sim_object_own(&pin->object, table->pages[i]);
@@ -91,7 +91,7 @@ void sim_pin_complete(struct sim_pin *pin, void *memory)
 	sim_spend(pin->began, SIM_GET_PAGE, pin->entries);
 }
 
-/* One that has no callback to arm. */
+/* A persistent pin has no callback to arm. */
 void sim_pin_complete_persistent(struct nvidia_p2p_page_table *table)
 {
 	struct sim_pin *pin = sim_pin_find(table);
@@ -145,7 +145,7 @@ void sim_pin_end(struct sim_pin *pin, enum sim_pin_state how)
 	list_del_init(&pin->on_alloc);
 	WRITE_ONCE(pin->state, how);
 	pin->alloc = NULL;
-	/* Of a table that nobody has seen nothing is kept. */
+	/* A table that no client has seen is not kept. */
 	if (!complete && how == SIM_PIN_PUT) {
 		list_del_init(&pin->object.node);
 		sim_pin_drop(pin);
@@ -257,7 +257,7 @@ void sim_pin_module_gone(const struct module *mod)
 	}
 	mutex_unlock(&sim_gpu.lock);
 
-	/* Keep the module's text until its callback is out of it. */
+	/* The module's code must stay until its callback has left it. */
 	if (running) {
 		sim_api_lock_always("a module's end", true);
 		sim_api_unlock();

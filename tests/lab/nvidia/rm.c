@@ -21,7 +21,7 @@
 #include "driver.h"
 #include "sim.h"
 
-/* Of what NVIDIA's code makes such an error. */
+/* Returns the status from which NVIDIA's code makes this error. */
 NV_STATUS sim_status(int error)
 {
 	switch (-error) {
@@ -62,7 +62,7 @@ static NV_STATUS sim_uuid_new(NvU8 **uuid)
 	return NV_OK;
 }
 
-/* Who has a GPU holds it: its driver must not let go of it. */
+/* A held GPU must not be released by its driver. */
 int nvidia_dev_get_uuid(const u8 *uuid, nvidia_stack_t *stack)
 {
 	sim_add(SIM_live_gpu_holds, 1);
@@ -120,7 +120,7 @@ static NV_STATUS sim_get_pages(const char *what, u64 va, u64 length, bool persis
 	u32 i;
 	int ret;
 
-	/* Of persistent ones lockdep is not told: see apilock.c. */
+	/* lockdep does not know persistent pins: see apilock.c. */
 	if (pin)
 		status = sim_rm_lock(what, !persistent);
 	if (status != NV_OK) {
@@ -180,7 +180,7 @@ NV_STATUS rm_p2p_get_pages(nvidia_stack_t *stack, u64 token, u32 space, u64 va, 
 	return NV_OK;
 }
 
-/* What is there is complete: arm the callback, if there still is something to call about. */
+/* The pin is complete: arms the callback, if the memory was not freed meanwhile. */
 NV_STATUS rm_p2p_register_callback(nvidia_stack_t *stack, u64 token, u64 va, u64 length,
 				   void *key, void (*callback)(void *data), void *data)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The simulated NVIDIA driver, seen from inside.
+ * The internals of the simulated NVIDIA driver.
  *
  * A test double of the open nvidia.ko for clients of its peer-to-peer
- * interface. Its calls are NVIDIA's own code (driver.c), over a resource manager
- * of ours (rm.c, dma.c). Around them (exports.c) and beneath them (memory.c) every
+ * interface. Its calls are NVIDIA's own code (driver.c), on top of the lab's resource
+ * manager (rm.c, dma.c). Around them (exports.c) and beneath them (memory.c) every
  * object is counted, and a violation is recorded where the real driver would
  * corrupt memory, hang or crash because of what its client did.
  *
- * Who owns what
+ * Owners of objects
  *
  *   sim_alloc    memory of one cudaMalloc. Owns frames of the BAR from mmap()
  *                until it has been freed and no persistent pin is left.
@@ -59,9 +59,9 @@
 #define SIM_PAGE_SIZE		((unsigned long)LAB_GPU_PAGE_SIZE)
 
 /*
- * Where the bus addresses of allocations without memory begin, and how large one
- * may be: with holes as large as its parts it ends below 2^39, which every IOMMU
- * reaches. Nothing of the guest's is there.
+ * The first bus address of allocations without memory, and their largest size: with holes
+ * as large as the parts, an allocation ends below 2^39, which every IOMMU reaches. The guest
+ * uses no address there.
  */
 #define SIM_UNBACKED		(1ULL << 38)
 #define SIM_UNBACKED_MAX	(1ULL << 37)
@@ -69,7 +69,7 @@
 /* BAR1 space that the resource manager never gives to third parties. */
 #define SIM_BAR1_RESERVE	(36UL << 20)
 
-/* What freed GPU memory, and freed driver structures, are filled with. */
+/* Bytes that fill freed GPU memory, and freed structures of the driver. */
 #define SIM_SCRUB		0xdb
 #define SIM_POISON		0x6b
 
@@ -84,24 +84,24 @@
 	name(fragmented)							\
 }
 
-/* Who frees. */
+/* The freeing task. */
 #define SIM_FREERS(name) {							\
 	name(task), name(close), name(kthread), name(process)			\
 }
 
-/* What pinning and unpinning cost: as the table in lab.c says. */
+/* The costs of pinning and unpinning; lab.c has the table. */
 #define SIM_COSTS(name) {							\
 	name(simulated), name(dynamic), name(static)				\
 }
 
-/* Where memory can be freed in a client's dealings with the driver. */
+/* Points of a client's calls at which memory can be freed. */
 #define SIM_POINTS(name) {							\
 	name(none), name(in_get_gap), name(before_get_returns), name(after_get), \
 	name(in_dma_map), name(after_dma_map), name(in_dma_unmap),		\
 	name(after_dma_unmap), name(before_put), name(after_put)		\
 }
 
-/* What has a clock: the exports, each with nvidia_p2p_, and two things beside. */
+/* Things with a clock: the exports, without nvidia_p2p_, and two others. */
 #define SIM_CLOCKS(name) {							\
 	name(get_pages), name(put_pages), name(get_pages_persistent),		\
 	name(put_pages_persistent), name(dma_map_pages), name(dma_unmap_pages),	\
@@ -111,7 +111,7 @@
 
 #define SIM_EXPORTS		SIM_free_callback
 
-/* Those called live_ are 0 when nobody uses the GPU; the others are totals. */
+/* Counters called live_ are 0 when the GPU is unused; the others are totals. */
 #define SIM_COUNTERS(name) {							\
 	name(live_allocations), name(live_orphans), name(live_pins),		\
 	name(live_persistent_pins), name(live_gpu_holds), name(live_dma_mappings), \
@@ -154,7 +154,7 @@ void sim_add(enum sim_counter which, s64 n);
 u32 sim_random(void);
 __printf(2, 3) void sim_violation(const char *kind, const char *fmt, ...);
 
-/* One call on the clock, until the end of its scope. */
+/* A call on the clock, until the end of its scope. */
 struct sim_call {
 	enum sim_clock which;
 	u64 began;
@@ -191,8 +191,8 @@ extern struct sim_gpu {
 	void *kva;		/* the BAR in the kernel's linear mapping */
 	u32 nframes;
 
-	struct mutex lock;	/* all that follows, and what it leads to */
-	struct sim_alloc **owner;	/* of each 64 KiB frame, or NULL */
+	struct mutex lock;	/* protects the following members and their objects */
+	struct sim_alloc **owner;	/* for each 64 KiB frame, or NULL */
 	struct page **ram;	/* for each frame, where memory is RAM */
 	struct list_head allocs;	/* those that own frames */
 	u64 bar1_used;
@@ -222,8 +222,8 @@ struct sim_alloc {
 
 	enum sim_alloc_state state;
 	bool unbacked;		/* bus addresses alone: no frames, no bytes */
-	bool coherent;		/* frames of RAM, not of the BAR */
-	bool no_p2p;		/* never to be pinned */
+	bool coherent;		/* the frames are RAM, not part of the BAR */
+	bool no_p2p;		/* can never be pinned */
 	bool unmapped;		/* its address means nothing any more */
 	bool queued;		/* another task frees it */
 	bool free_in_close;	/* whatever free_from says */
@@ -231,9 +231,9 @@ struct sim_alloc {
 	bool orphan;		/* freed, but pinned at that time */
 	u32 vmas;
 	u32 npins;
-	u32 npersistent;	/* and dma-bufs, which keep it as long */
-	struct list_head pins;	/* revocable ones, in the order of arming */
-	struct list_head extents[2];	/* in BAR1: of revocable pins, of persistent ones */
+	u32 npersistent;	/* also counts dma-bufs, which keep memory, too */
+	struct list_head pins;	/* revocable pins, in the order of arming */
+	struct list_head extents[2];	/* in BAR1: for revocable and for persistent pins */
 
 	struct file *device;	/* keeps f_mapping, and this module, alive */
 	struct file *handle;	/* last fput frees, see vidmem.c */
@@ -269,21 +269,21 @@ void sim_api_lock_always(const char *what, bool ordered);
 void sim_api_unlock(void);
 bool sim_api_is_mine(void);
 
-/* ---- memory.c: what NVIDIA's code allocates, and what becomes of it -------- */
+/* ---- memory.c: the allocations of NVIDIA's code -------- */
 
-/* A page table or a mapping: the memory that it is made of, until the last of it goes. */
+/* A page table or a mapping, with its memory, until the last block is freed. */
 struct sim_object {
 	struct kref ref;
 	struct list_head node;	/* gpu.live or gpu.dead */
 	bool mapping;		/* in a sim_mapping, not in a sim_pin */
-	void *key;		/* its address, by which a client names it */
-	struct sim_block *first;	/* where the key is; NULL if it is another's now */
+	void *key;		/* the address, by which a client names the object */
+	struct sim_block *first;	/* contains the key; NULL if another object has it now */
 	struct sim_block *blocks;	/* all others */
 	union {
 		struct nvidia_p2p_page_table table;
 		struct nvidia_p2p_dma_mapping map;
-	} made;			/* what the driver has written there */
-	u32 hash;		/* of all that a client sees */
+	} made;			/* as the driver has written it */
+	u32 hash;		/* of the part that a client sees */
 };
 
 void sim_object_init(struct sim_object *object, bool mapping, void *key);
@@ -321,8 +321,8 @@ struct sim_pin {
 	bool remapped;		/* its last call has changed what is in BAR1 */
 	pid_t tgid;
 	u64 va;
-	u64 began;		/* what its pages cost: as of sim_begin() */
-	u32 first;		/* page within the allocation */
+	u64 began;		/* cost of the pages, since sim_begin() */
+	u32 first;		/* page in the allocation */
 	u32 entries;
 	void (*free_callback)(void *data);	/* the client's */
 	void *data;

@@ -2,10 +2,9 @@
 /*
  * GPU memory: allocating it, mapping it for the CPU, freeing it.
  *
- * It stands for cudaMalloc and cudaFree. Memory is handed out in 64 KiB frames
- * of the BAR, to one process (by tgid); what is in it is what was left there.
- * The mapping is of raw page frames, so that get_user_pages refuses it, as it
- * refuses an address that only the GPU knows.
+ * The replacement for cudaMalloc and cudaFree. Memory is handed out in 64 KiB frames of the
+ * BAR, to one process (by tgid), with its old contents. The mapping has raw page frames, so
+ * get_user_pages refuses it, like an address that only the GPU knows.
  *
  * Freeing is: take the API lock, call the free callback of every revocable pin
  * one after another, take the memory away from the CPU, scrub it, and let it be
@@ -48,7 +47,7 @@
 
 /* ---- frames ------------------------------------------------------------ */
 
-/* Where a page lies behind the first frame, in the layout that was asked for. */
+/* Returns the distance of a page from the first frame, in the requested layout. */
 static u64 sim_place(enum sim_layout layout, u32 npages, u32 page)
 {
 	switch (layout) {
@@ -63,7 +62,7 @@ static u64 sim_place(enum sim_layout layout, u32 npages, u32 page)
 	}
 }
 
-/* Of fragmented memory: three of four pages are behind the one before, the others anywhere. */
+/* Fragmented memory: three of four pages follow their predecessor, the others lie anywhere. */
 static u64 sim_place_at_random(const struct sim_alloc *alloc, u32 page)
 {
 	u64 f = page ? alloc->frame[page - 1] + 1 : sim_gpu.nframes;
@@ -97,7 +96,7 @@ static void sim_release_frames(struct sim_alloc *alloc, u32 n)
 		sim_gpu.owner[alloc->frame[n]] = NULL;
 }
 
-/* What is not backed has frames that are nobody's, so that others may have the same. */
+/* Memory without backing has frames without an owner, which others may have as well. */
 static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 {
 	u32 first = anywhere ? sim_room(alloc->npages) : alloc->offset >> SIM_PAGE_SHIFT;
@@ -134,7 +133,7 @@ phys_addr_t sim_alloc_phys(const struct sim_alloc *alloc, u32 page)
 	return base + ((u64)alloc->frame[page] << SIM_PAGE_SHIFT);
 }
 
-/* Of an allocation that has memory. */
+/* Returns a kernel address in an allocation with memory. */
 static void *sim_alloc_kva(const struct sim_alloc *alloc, u32 page)
 {
 	if (alloc->coherent)
@@ -216,7 +215,7 @@ struct sim_alloc *sim_alloc_of(u64 va)
 	return alloc;
 }
 
-/* Whether its munmap, which is to come, frees it under the mmap_lock. */
+/* Tells whether a later munmap frees the allocation under the mmap_lock. */
 bool sim_alloc_free_in_close(struct sim_alloc *alloc)
 {
 	guard(mutex)(&sim_gpu.lock);
@@ -224,7 +223,7 @@ bool sim_alloc_free_in_close(struct sim_alloc *alloc)
 	return alloc->free_in_close;
 }
 
-/* What lies at a physical address, with a reference, or NULL: of others' from anywhere. */
+/* Returns the allocation at a physical address, with a reference, or NULL. */
 struct sim_alloc *sim_alloc_at(phys_addr_t phys)
 {
 	bool in_bar = phys - sim_gpu.bar < sim_gpu.size;
@@ -255,7 +254,7 @@ void sim_alloc_settle(struct sim_alloc *alloc)
 	list_del_init(&alloc->node);
 	mutex_unlock(&sim_gpu.lock);
 
-	/* Whoever gets memory finds no trace of who had it. */
+	/* A new owner of memory finds no data of the old owner. */
 	for (i = 0; !alloc->unbacked && i < alloc->npages; i++)
 		memset(sim_alloc_kva(alloc, i), SIM_SCRUB, SIM_PAGE_SIZE);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls into a client: each is counted, and looked at afterwards for
- * what a client must not do in it.
+ * Calls into a client: each call is counted, and checked afterwards for forbidden actions.
  */
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -11,10 +10,10 @@
 /* The largest errno that user space knows a name for. */
 #define PEER_MAX_ERRNO EHWPOISON
 
-/* What a context must not be after acquire: what it was before. */
+/* The context before acquire; a client must change it. */
 #define PEER_CONTEXT_POISON ((void *)0x5eed0fc0ffee0bad)
 
-/* One call under way; lives on the caller's stack. */
+/* A call that is under way; lives on the caller's stack. */
 struct peer_call {
 	struct list_head entry;
 	struct task_struct *task;
@@ -53,7 +52,7 @@ static void peer_call_end(struct peer_call *call)
 			       peer_op_name(call->op));
 }
 
-/* What the operation answers. One without an answer is given as (operation(...), 0). */
+/* Evaluates to the answer. An operation without answer is given as (operation(...), 0). */
 #define peer_call(_client, _umem, _op, _answer)				\
 ({									\
 	struct peer_call call = { .client = (_client), .umem = (_umem),	\
@@ -79,7 +78,7 @@ bool peer_in_call(struct peer_umem *p)
 	return found;
 }
 
-/* Who is in a client now. */
+/* Shows the tasks that are in a client now. */
 int peer_show_calls(struct seq_file *m)
 {
 	struct peer_call *call;
@@ -131,7 +130,7 @@ void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live)
 		peer_count(which, -1);
 }
 
-/* What is locked while a client sets a region up: its lock, in G2 nothing. */
+/* Checks the lock that is held while a client sets a region up: none in G2. */
 static void peer_assert_setup(struct peer_umem *p)
 {
 	if (peer_is_g2(p->client))

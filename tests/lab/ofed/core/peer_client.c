@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Clients: who is registered, which one a range of memory belongs to, and
- * /sys/kernel/mm/memory_peers/NAME/, by which user space finds out about them.
+ * Clients: the registered clients, the client of a range of memory, and the directory
+ * /sys/kernel/mm/memory_peers/NAME/, which shows clients to user space.
  */
 #include <linux/kernfs.h>
 #include <linux/module.h>
@@ -162,11 +162,11 @@ static const struct peer_memory_client_ex *peer_client_ex(const struct peer_clie
 }
 
 /*
- * The first client in line that says yes. A client that wants to invalidate
- * is only asked where the driver could do that. MLNX_OFED 4.1 to 5.0 have two
- * functions behind the client's last operation, and ask a client with the first
- * of them only for processes that have called it, which ordinary ones do not. A
- * client that was built for later cores has the size of its structure there.
+ * Returns the first client that claims the memory. A client that wants to invalidate is
+ * only asked if the driver could do that. MLNX_OFED 4.1 to 5.0 have two functions after the
+ * client's last operation, and ask a client that has the first function only for processes
+ * that called that function, which ordinary processes do not. A client that was built for
+ * later cores has the size of its structure there.
  */
 struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 				       bool can_invalidate, void **context)

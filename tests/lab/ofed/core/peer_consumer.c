@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A driver's use of peer memory without a device: registrations that nothing is
- * ever transferred through.
+ * A driver's use of peer memory without a device: registrations without transfers.
  *
- * The file "umem" in debugfs holds one registration for each time that it is
- * open; one thread uses it. What is written is one command:
+ * Each open file "umem" in debugfs holds one registration, and one thread uses it. A write
+ * is one command:
  *
- *   register ADDRESS LENGTH WAY    of this process' memory. WAY is revocable, as
- *                                  mlx5 does for memory regions, or fixed, as it
- *                                  does for what its hardware owns: queues,
+ *   register ADDRESS LENGTH WAY    memory of this process. WAY is revocable, as mlx5
+ *                                  registers memory regions, or fixed, as mlx5
+ *                                  registers objects of its hardware: queues,
  *                                  doorbells, DevX.
  *   deregister
  *   repeat ADDRESS LENGTH WAY N    both, N times
@@ -24,7 +23,7 @@
 #include "core_priv.h"
 #include "peer_server.h"
 
-/* What mlx5 can do: pages from 4 KiB to 2 GiB. */
+/* The page sizes of mlx5: 4 KiB to 2 GiB. */
 #define PEER_PAGE_SIZES GENMASK(31, 12)
 
 /* How many devices are looked for. */

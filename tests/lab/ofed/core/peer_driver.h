@@ -17,7 +17,7 @@ struct ib_umem;
 /* Takes the umem's memory away from the device; may sleep. */
 typedef void (*umem_invalidate_func_t)(struct ib_umem *umem, void *priv);
 
-/* As ib_umem_get_va(), and asks the peers where the CPU has no pages. */
+/* Like ib_umem_get_va(), but asks the peers if the CPU has no pages. */
 struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access, unsigned long flags);
 

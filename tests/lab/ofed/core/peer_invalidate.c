@@ -199,7 +199,7 @@ static bool peer_ticket_possible(struct peer_client *client, u64 ticket)
 	return ticket < PEER_NO_TICKET;
 }
 
-/* What clients get as their invalidate callback. */
+/* The invalidate callback of clients. */
 int peer_invalidate(void *handle, u64 core_context)
 {
 	u64 began = get_cycles();

@@ -30,7 +30,7 @@ void peer_count(enum peer_counter which, s64 by)
 	atomic64_add(by, &peer_counters[which].value);
 }
 
-/* A call that is over has taken so many ticks of get_cycles(). */
+/* Adds the ticks of get_cycles() that a finished call has taken. */
 void peer_clock(enum peer_op op, u64 ticks)
 {
 	atomic64_inc(&peer_ops[op].value);

@@ -38,7 +38,7 @@
 /* A region without ticket: one that cannot be invalidated. */
 #define PEER_NO_ID U64_MAX
 
-/* What the client is told instead, from G3A on. In G2 it is zero. */
+/* The value for the client instead, from G3A on. G2 uses zero. */
 #define PEER_NO_TICKET U32_MAX
 
 /* How long an invalidation waits before the server calls it a deadlock. */
@@ -59,7 +59,7 @@
 	x(b2_unlocks) x(b11_unstopped) x(b13_hangs)			\
 }
 
-/* What a test turns on and off: faults of the hardware, bugs of real servers. */
+/* Switches for tests: faults of the hardware, bugs of real servers. */
 #define PEER_SWITCHES(x) {						\
 	x(null_device) x(other_device) x(short_segments)		\
 	x(any_memory) x(light) x(no_inval_supp) x(late_tickets)		\
@@ -152,7 +152,7 @@ enum peer_phase {
 	PEER_ENDED,	/* of G2: by an invalidation, and the client may be gone */
 };
 
-/* What the server knows about one umem. */
+/* The server's data of a umem. */
 struct peer_umem {
 	struct kref kref;		/* the umem's, and invalidations in flight */
 	struct ib_umem *umem;
@@ -166,8 +166,8 @@ struct peer_umem {
 	struct peer_lock lock;		/* its waiters wait for the phase, too */
 	enum peer_phase phase;
 	/* under the lock */
-	bool mapped;			/* nobody has unmapped or invalidated it yet */
-	bool setup_held;		/* the registering thread still has the lock */
+	bool mapped;			/* not unmapped or invalidated yet */
+	bool setup_held;		/* the registering thread still holds the lock */
 	bool b13_stuck;			/* real servers hold the lock for ever */
 	umem_invalidate_func_t invalidate;
 	void *invalidate_priv;
@@ -179,7 +179,7 @@ struct peer_umem {
 	u32 table_sum;
 
 	atomic_t in_flight;		/* invalidations that have found it */
-	unsigned long live;		/* bits: what is counted of it, see peer_set_live() */
+	unsigned long live;		/* bits: its counted parts, see peer_set_live() */
 
 	/* G2 only; but for the first under the client's lock */
 	atomic_t ending;		/* by deregistration, by invalidation */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The device that does DMA, and the scatterlist between client and driver. The
- * client's is checked against the contract and never written to; the driver gets
- * one of its own, with the same bus addresses and with the pages that a software
- * device needs.
+ * client's list is checked against the contract and never written to; the driver gets a
+ * separate list, with the same bus addresses and with the pages that a software device needs.
  */
 #include <linux/dma-mapping.h>
 #include <linux/jhash.h>
@@ -17,7 +16,7 @@
 #include "lab_device.h"
 #include "peer_server.h"
 
-/* As clients see it; with a reference, or NULL. */
+/* Returns the device that clients see, with a reference, or NULL. */
 struct device *peer_device_get(struct ib_device *ibdev)
 {
 	struct device *dev = lab_device_get(ibdev);
@@ -29,7 +28,7 @@ struct device *peer_device_get(struct ib_device *ibdev)
 	return dev;
 }
 
-/* What a client is told is the device; with a reference. */
+/* Returns the device that a client is told, with a reference. */
 struct device *peer_device_told(struct device *dev)
 {
 	struct pci_dev *other = NULL;
@@ -166,7 +165,7 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 				  peer_switched(PEER_any_memory));
 }
 
-/* As lab_device_resolve(), of device memory only. */
+/* Like lab_device_resolve(), but only for device memory. */
 static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
 			     phys_addr_t *phys)
 {
@@ -237,7 +236,7 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	lab_umem_clear(p->umem);
 	err = sg_alloc_table(table, runs, GFP_KERNEL);
 	if (err) {
-		/* What failed half way counts entries that are not there. */
+		/* A partial failure leaves a count of entries that do not exist. */
 		memset(table, 0, sizeof(*table));
 		return err;
 	}
@@ -272,7 +271,7 @@ int peer_table_check(struct peer_umem *p)
 	return peer_table_check_entries(p, &trim) ? peer_table_build(p, &trim) : -EINVAL;
 }
 
-/* What the device was given must mean the same as long as it may use that. */
+/* Checks that the device's addresses keep their meaning while the device may use them. */
 void peer_table_check_mapped(struct peer_umem *p)
 {
 	const struct sg_table *table = lab_umem_table(p->umem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of one region, from a failed pin to its release. How G2 ends one, and what
- * may happen meanwhile, is in peer_invalidate.c.
+ * The life of a region, from a failed pin to its release. peer_invalidate.c has the end of a
+ * region in G2, and invalidations.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -147,7 +147,7 @@ static void peer_umem_dereg(struct peer_umem *p)
 	peer_umem_release(p);
 }
 
-/* In G2 every region that could be invalidated gets one, whatever its client wants. */
+/* In G2 every region that could be invalidated gets a ticket, even if its client does not want that. */
 static int peer_umem_ticket(struct peer_umem *p)
 {
 	struct peer_client *client = p->client;
@@ -231,7 +231,7 @@ static int peer_umem_setup(struct peer_umem *p)
 		p->page_size = peer_call_get_page_size(p);
 	err = peer_table_check(p);
 	peer_set_phase(p, PEER_READY);
-	/* Nobody invalidates it before the driver is ready for that. */
+	/* The region is not invalidated before the driver is ready. */
 	p->setup_held = !g2 && p->client->revocable;
 	if (!g2 && !p->setup_held)
 		peer_unlock(lock);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The peer-memory API of the RDMA core, as a client sees it. Written for the lab after the
- * documented behaviour of MLNX_OFED; names, layout and constants are those of the real
- * headers. Of the parts between #ifdef and #endif the build leaves those of one
- * generation: LAB_G2 is MLNX_OFED 4.1 to 5.0, LAB_G3B is 5.4-3 and later; 4.0, and 5.1 to
- * 5.4-2, have neither.
+ * The peer-memory API of the RDMA core for clients. Written for the lab after the documented
+ * behaviour of MLNX_OFED, with the names, layout and constants of the real headers. The build
+ * keeps the parts between #ifdef and #endif for one generation: LAB_G2 is MLNX_OFED 4.1 to
+ * 5.0, LAB_G3B is 5.4-3 and later; 4.0, and 5.1 to 5.4-2, have neither.
  */
 #ifndef RDMA_PEER_MEM_H
 #define RDMA_PEER_MEM_H
@@ -57,7 +56,7 @@ enum {
 	PEER_MEM_INVALIDATE_UNMAPS = 1 << 0,
 };
 
-/* What a client is whose version has a last byte that is not zero. */
+/* A client whose version has a last byte other than zero. */
 struct peer_memory_client_ex {
 	struct peer_memory_client client;
 	size_t ex_size;

@@ -19,7 +19,7 @@ static bool rxe_dmabuf;
 module_param_named(dmabuf, rxe_dmabuf, bool, 0444);
 MODULE_PARM_DESC(dmabuf, "whether memory can be registered as a dma-buf");
 
-/* What the copying needs to know of one page. */
+/* Adds the data that copying needs about a page. */
 static int rxe_dmabuf_add_page(struct rxe_mr *mr, phys_addr_t phys)
 {
 	if (!pfn_valid(PHYS_PFN(phys)))
@@ -68,7 +68,7 @@ static int rxe_dmabuf_fill(struct rxe_mr *mr, struct device *dev)
 	return mr->nbuf == pages ? 0 : -EFAULT;
 }
 
-/* What fails here is released with the MR. */
+/* After a failure here, the MR releases everything. */
 static int rxe_dmabuf_init_mr(struct rxe_mr *mr, u64 offset, u64 length, u64 iova, int fd,
 			      int access)
 {
@@ -87,7 +87,7 @@ static int rxe_dmabuf_init_mr(struct rxe_mr *mr, u64 offset, u64 length, u64 iov
 	err = PTR_ERR_OR_ZERO(umem);
 	if (!err) {
 		mr->umem = &umem->umem;
-		/* Its pages are counted from there. */
+		/* The MR counts its pages from this address. */
 		mr->umem->iova = iova;
 		err = rxe_dmabuf_fill(mr, dev);
 	}
@@ -97,7 +97,7 @@ static int rxe_dmabuf_init_mr(struct rxe_mr *mr, u64 offset, u64 length, u64 iov
 	return err;
 }
 
-/* As rxe_reg_user_mr(), which is for memory with an address. */
+/* Like rxe_reg_user_mr(), which registers memory with an address. */
 static struct ib_mr *rxe_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
 					    int fd, int access, struct ib_dmah *dmah,
 					    struct uverbs_attr_bundle *attrs)
