@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What registrations cost, in a guest whose time counts instructions: bench.py JOB SIZE...
+"""The cost of registrations, in a guest whose time counts instructions: bench.py JOB SIZE...
 
 They go through the RDMA core's use of memory without a device: one registration for each time that
-its file umem is open (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: what it
-is of, and figures by their names.
+its file umem is open (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: its
+subject, and figures by name.
 """
 
 import ctypes
@@ -25,16 +25,17 @@ from itertools import groupby, product
 from pathlib import Path
 from typing import NamedTuple
 
-# Of what was measured, figures by their names.
+# The figures of a measurement, by name.
 Figures = dict[str, int]
 
 CORE = Path("/sys/kernel/debug/peer_mem_lab")
 DRIVER = Path("/sys/kernel/debug/nvidia_lab")
 TRACING = Path("/sys/kernel/tracing")
 
-# What is compared, by its name for modprobe; which client of it serves; how the memory lies on the
-# bus, in one piece or in the smallest that GPUs make of large allocations; and how long the driver
-# takes to pin and unpin: as long as its simulation, or as a real one (../lab/nvidia/lab.c).
+# The compared modules, by their names for modprobe; the client that serves; the layout of the
+# memory on the bus, in one piece or in the smallest pieces that GPUs make of large allocations; and
+# the time that the driver takes to pin and unpin: that of its simulation, or of a real driver
+# (../lab/nvidia/lab.c).
 MODULES = ("nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
@@ -76,7 +77,7 @@ ALLOCATIONS = (
     "mm_page_free_batched",
 )
 
-# Of ../lab/nvidia/lab_gpu.h, and of x86-64.
+# Constants of ../lab/nvidia/lab_gpu.h, on x86-64.
 LAB_GPU_UNBACKED, LAB_GPU_FREE = 0x80000000000, 0x40084701
 FINIT_MODULE = 313
 
@@ -85,7 +86,7 @@ FINIT_MODULE = 313
 
 
 class Subject(NamedTuple):
-    """What a measurement is of."""
+    """The subject of a measurement."""
 
     machine: str
     module: str
@@ -100,7 +101,7 @@ class Subject(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-# A kind of measurement, and with which driver.
+# A kind of measurement, and the driver's costs.
 Kind = tuple[str, str | None]
 COSTS: list[Kind] = [("costs", driver) for driver in DRIVERS]
 FREED: Kind = ("freed", None)
@@ -108,7 +109,7 @@ HELD: Kind = ("held", None)
 
 
 def plan(job: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """What a job of ../jobs.md measures, in order; the report wants all of it."""
+    """Returns the measurements of a job of ../jobs.md, in order; the report needs all of them."""
     if job == "bench":
         yield from plan_registrations("stock", sizes)
         for module in MODULES:
@@ -129,9 +130,9 @@ def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
 
 
 def plan_ground(ground: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """Of one way to compile Rust. Each has the guest for itself: where the kernel finds memory for
-    the driver depends on all that was before, and can make more of a difference than the bounds
-    allow."""
+    """Returns the measurements of one way to compile Rust. Each way has its own guest: the place of
+    the driver's memory depends on everything before, and can make more of a difference than the
+    bounds allow."""
     for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
         if size <= 4 * GIB:
             yield Subject("stock", f"nv_peer_mem-{ground}", mode, kind, layout, size, driver)
@@ -159,8 +160,8 @@ class Umem:
 
     def __init__(self, mode: str, address: int, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
-        # As for what the hardware owns, queues and doorbells; or as for memory regions, which it
-        # could give up. Of nvidia-peermem that chooses the client.
+        # Fixed, like the hardware's queues and doorbells; or revocable, like memory regions. With
+        # nvidia-peermem, this chooses the client.
         kind = "fixed" if mode == "persistent" else "revocable"
         self.words = f"{address} {size} {kind}"
 
@@ -202,8 +203,8 @@ class Registration(Umem):
 
 
 def clocks() -> Counter[str]:
-    """What is on the doubles' clocks: the ticks of each call, and how often it was made. What was
-    spent between two moments is their difference."""
+    """Returns the doubles' clocks: ticks and number of each call. The difference of two readings is
+    the time between them."""
     clock: Counter[str] = Counter()
     for line in [*read(CORE / "clocks").splitlines(), *read(DRIVER / "clocks").splitlines()]:
         name, calls, ticks = line.split()
@@ -216,7 +217,7 @@ def in_driver(spent: Counter[str]) -> int:
 
 
 def in_module(spent: Counter[str]) -> int:
-    """In the client alone: without the driver's calls that it made."""
+    """Returns the time in the client, without its calls of the driver."""
     return max(0, sum(spent[name] for name in CLIENT_CALLS) - in_driver(spent))
 
 
@@ -224,7 +225,7 @@ def in_module(spent: Counter[str]) -> int:
 
 
 def cycle(one: Umem) -> Figures:
-    """A registration and its end: what each took, and its outcome."""
+    """Measures a registration and its end. Returns the times and the outcome."""
     before = clocks()
     one.register()
     between = clocks()
@@ -243,13 +244,13 @@ def cycle(one: Umem) -> Figures:
 
 
 def costs(mode: str, size: int) -> Figures:
-    """Of one registration and its end."""
+    """Measures one registration and its end."""
     with Registration(mode, size) as one:
         return cycle(one)
 
 
 def freed(mode: str, size: int) -> Figures:
-    """Of a registration whose memory is freed."""
+    """Measures a registration whose memory is freed."""
     with Registration(mode, size) as one:
         one.register()
         before = clocks()
@@ -284,7 +285,7 @@ def together(mode: str, number: int, cycles: int = 1500) -> Figures:
     return {"registrations": number * cycles, "elapsed": elapsed}
 
 
-# Where the trace goes on and where it stops, at a call and at its return.
+# The trace starts and stops at these calls and returns.
 CALLS_TRACED = (
     ([f"peer_call_{name}" for name in CLIENT_CALLS], "traceon", "traceoff"),
     ([f"nvidia_p2p_{name}" for name in DRIVER_CALLS], "traceoff", "traceon"),
@@ -317,12 +318,12 @@ def trace_allocations(on: bool) -> None:
 
 
 def held(mode: str, size: int) -> Figures:
-    """Bytes that a registration holds. Of small ones, many at once: what several share, such as a
-    page of records, is in it."""
+    """Returns the bytes that a registration holds. Many small registrations are measured at once,
+    so that a shared page of records counts."""
     many = 100 if size <= MIB else 1
     with ExitStack() as stack:
         each = [stack.enter_context(Registration(mode, size)) for _ in range(many)]
-        # What the kernel keeps from then on is not a registration's, such as an IOMMU's tables.
+        # Memory that the kernel keeps from then on, such as an IOMMU's tables, does not count.
         if many > 1:
             for one in each:
                 one.register()
@@ -379,7 +380,7 @@ def of_module(name: str) -> Figures:
     and device. Of either the file without debug information, which the one has and the other has
     not."""
     path = Path(f"/tmp/{name}.ko")
-    # What ours needs is loaded once, and stays.
+    # The callback module is loaded once, and stays.
     run("modprobe", "nv_peer_mem_callback")
     run("strip", "--strip-debug", "-o", path, run("modinfo", "-n", name))
     took = load_file(path)
@@ -407,7 +408,7 @@ def load(name: str, mode: str) -> None:
 
 
 def load_ground(ground: str, parameters: list[str]) -> None:
-    """The module compiled in one way, which it then must say of itself."""
+    """Loads the module that was compiled in this way, and checks that the module says so."""
     run("insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko", *parameters)
     if read(Path("/sys/module/nv_peer_mem/statistics/ground")) != ground:
         raise ValueError(f"the module is not compiled {ground}")
@@ -428,8 +429,8 @@ def measure(subject: Subject) -> Figures:
 
 
 def want(subject: Subject) -> tuple[str, str, str]:
-    """What it wants loaded, in which mode, and whether it stands apart: `held` wants probes in
-    the kernel, and `module` loads it itself."""
+    """Returns the module and the mode that a measurement needs, and whether it needs a fresh load:
+    `held` needs probes in the kernel, and `module` loads the module itself."""
     apart = subject.kind if subject.kind in ("held", "module") else ""
     return subject.module, subject.mode, apart
 

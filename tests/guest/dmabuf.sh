@@ -8,7 +8,7 @@
 PRELOAD=/usr/local/lib/libnvpm_preload.so
 export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
 
-# insert FILE [PARAMETER=VALUE...]: a module, and what it needs by its name.
+# insert FILE [PARAMETER=VALUE...]: loads a module from a file, and its dependencies by name.
 insert() {
 	local needed
 	for needed in $(modinfo -F depends "$1" | tr , ' '); do modprobe "$needed"; done
@@ -24,8 +24,8 @@ load_inbox() {
 	start_rdma
 }
 
-# preloaded COMMAND...: with the library, which says on stderr what it does.
+# preloaded COMMAND...: runs COMMAND with the library, which reports its actions on stderr.
 preloaded() { LD_PRELOAD=$PRELOAD NVPM_PRELOAD_LOG=1 "$@"; }
 
-# translated FILE: how many registrations it was that it said so of.
+# translated FILE: counts the registrations that the log reports as translated.
 translated() { grep -c '^nvpm_preload: .*: registered as a dma-buf' "$@"; }

@@ -6,7 +6,7 @@
 # Preloaded, it gives a program a thread that frees GPU memory where told.
 INJECTOR=/usr/local/lib/lab-injector.so
 
-# insert_driver DIRECTORY: the driver that is there.
+# insert_driver DIRECTORY: loads the driver in the directory.
 insert_driver() {
 	[ ! -e "$1/nvidia_core.ko" ] || insmod "$1/nvidia_core.ko"
 	insmod "$1/nvidia.ko"
@@ -43,8 +43,8 @@ declare -A endings=(
 	[after_put]='ok'
 )
 
-# register_losing TEXT POINT ENDINGS: a registration whose memory goes, once, at the
-# injection point POINT ends in one of ENDINGS.
+# register_losing TEXT POINT ENDINGS: checks that a registration whose memory is freed once, at
+# the injection point POINT, ends in one of ENDINGS.
 register_losing() {
 	local text="$1, freed at $2" result
 	remember

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Prepares the debug kernel for allocations that fail one by one.
+# Prepares the debug kernel for allocation failures.
 
 # dma_debug 1|$: the first or the last function of DMA-API debug, which turns
 # itself off when it gets no memory.

@@ -45,8 +45,8 @@ both_up() {
 	wait_for "the other host" busybox ping -c 1 -W 1 "$OTHER_ADDRESS"
 }
 
-# join OFFSET LENGTH OPTION...: an endpoint of gpuverbs on each host, connected to
-# the other's, each with that piece of its GPU's memory.
+# join OFFSET LENGTH OPTION...: starts a gpuverbs endpoint on each host and connects them, each
+# with that piece of its GPU's memory.
 joined=0
 join() {
 	joined=$((joined + 1))

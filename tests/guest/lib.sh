@@ -24,7 +24,7 @@ word() {
 # plain, iommu, smmu, debug or real: tests/lab/kernels says what each is.
 MACHINE=$(word machine plain)
 
-# Of everything that is left to chance: lab.seed= replays it.
+# The seed of all random choices; lab.seed= repeats them.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
 # To the host, as KTAP (tests/lab/ktap.py): what a scenario reports is nested in its result.
@@ -53,8 +53,8 @@ fail() {
 # use_seed: says that something is left to chance, and from which number it follows.
 use_seed() { report "# seed: $SEED"; }
 
-# last REASON: no other scenario could start from what this one leaves. spoil REASON: nor is
-# there anything to check at its end.
+# last REASON: no other scenario can follow this one in the guest. spoil REASON: in addition,
+# nothing is checked at its end.
 last() { printf '%s\n' "$1" >"$LAST"; }
 spoil() {
 	last "$1"
@@ -89,10 +89,10 @@ core_count() { value "$CORE" "$1"; }
 remember() { cat "$NVIDIA/counters" >/tmp/before; }
 grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
 
-# statistic NAME: what the module says of itself.
+# statistic NAME: prints a figure of the module.
 statistic() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
-# map_types: what is known of pairs of a GPU and a device.
+# map_types: prints the known map types of pairs of a GPU and a device.
 map_types() { awk '!/^#/ { print $NF }' /proc/driver/nv_peer_mem/pairs; }
 
 # wait_for TEXT COMMAND...: polls, and gives up after a minute of guest time.
@@ -216,11 +216,12 @@ peer() { cat "$PEERS/$1/$2"; }
 # client_names: the registered clients, in alphabetical order.
 client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
 
-# Lines of ours in the kernel's log, which nobody clears: kernel_reports must see it all.
+# The lab's own lines in the kernel's log. The log is never cleared, because kernel_reports must
+# see all of it.
 MARK='lab: looked at from here on'
 KNOWN='lab: reports up to here are known'
 
-# log_after LINE: the log behind the last such line, or all of it.
+# log_after LINE: prints the log after the last such line, or the whole log.
 log_after() {
 	dmesg | awk -v mark="$1" '
 		substr($0, length($0) - length(mark) + 1) == mark { lines = 0; next }
@@ -240,8 +241,8 @@ expect_log() {
 	check "$1" grep -qE "$2" /tmp/log
 }
 
-# hold COMMAND...: starts a command that says `holding` wherever it waits for a
-# line of input, and waits until it does. What it says goes to /tmp/held.
+# hold COMMAND...: starts a command that prints `holding` when it waits for a line of input, and
+# waits until it does. Its output goes to /tmp/held.
 hold() { hold_from holding "$@"; }
 
 # hold_from LINE COMMAND...: the same, but waits only until it says LINE.
@@ -250,7 +251,7 @@ hold_from() {
 	shift
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
-	# Of their own: the shell takes the coprocess's away as soon as it ends.
+	# Copies of the descriptors: the shell closes the coprocess's own when it ends.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
@@ -274,7 +275,7 @@ go_on() {
 	until_holding || true
 }
 
-# ended_well: lets it go on to its end, and succeeds if that was a good one.
+# ended_well: lets the command run to its end, and succeeds if the command does.
 ended_well() {
 	exec {to_held}>&- {from_held}<&-
 	wait "$held"
@@ -307,13 +308,13 @@ nothing_left() {
 	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
 }
 
-# What checkers and watchdogs of the kernel begin their reports with.
+# The first words of reports by the kernel's checkers and watchdogs.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'
 REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock state'
 REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
 REPORTS+='|INFO: task .* blocked|lockup'
 
-# kernel_reports: such lines of the kernel's log, but for what it says at boot.
+# kernel_reports: prints such lines of the kernel's log, except those of the boot.
 kernel_reports() {
 	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
 }

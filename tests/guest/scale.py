@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What one more registration costs beside many others, in a guest whose time counts instructions:
+"""The cost of one more registration among many, in a guest whose time counts instructions:
 
-    scale.py beside MODE DEVICES ALIVE...    beside so many, which are of so many RDMA devices
-    scale.py pairs GPUS DEVICES              when one pair of these has met, and when all have
+    scale.py beside MODE DEVICES ALIVE...    among ALIVE others, on so many RDMA devices
+    scale.py pairs GPUS DEVICES              after one pair has met, and after all pairs have
     scale.py cards MODE DEVICES              of the same buffer, for one device and for so many
 
 Each measurement is a line of names and figures. Clocks are those of bench.py, and as there each
@@ -35,8 +35,8 @@ from bench import (
 
 LIST = Path("/proc/driver/nv_peer_mem/regions")
 
-# What is registered, and in how many pages those lie that are there meanwhile: the simulated driver
-# looks through a list of the pages that are pinned.
+# The size of a registration, and the number of pages in which the others lie: the simulated driver
+# searches a list of the pinned pages.
 PAGE, PAGES = 64 * KIB, 1000
 BUFFER = 64 * MIB
 ROUNDS = 21
@@ -75,7 +75,7 @@ def listed() -> Figures:
 
 
 def nvpm_regions() -> Figures:
-    """Its instructions in thousands, and the memory that it had at most."""
+    """Returns the instructions in thousands, and the most memory that was used."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["nvpm", "regions"], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

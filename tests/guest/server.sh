@@ -23,7 +23,7 @@ wait_held() { wait_for "somebody at $1" is_held "$1"; }
 core_is() { [ "$(core_count "$1")" = "$2" ]; }
 nvidia_is() { [ "$(nvidia_count "$1")" = "$2" ]; }
 
-# in_client OPERATION: whether somebody is in it now.
+# in_client OPERATION: tells whether a task is in this operation of a client.
 in_client() { awk -v op="$1" '$2 == op { found = 1 } END { exit !found }' "$CORE/calls"; }
 
 # at_rest: nothing is pinned, mapped or registered any more.
@@ -31,8 +31,8 @@ at_rest() {
 	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }
 
-# register_killed: a process that is killed inside its registration. It goes on
-# when `driver` is lifted: the registration ends, and then the process.
+# register_killed: kills a process inside its registration. The process goes on when `driver` is
+# lifted: the registration ends, and then the process.
 register_killed() {
 	local pid
 	stop_at driver

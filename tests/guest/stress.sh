@@ -4,11 +4,10 @@
 # A round of stress: the module is loaded, `gpuverbs stress` does what it likes with it, everything
 # is at rest again, and the module goes.
 
-# Of a thousand points at which the driver may take memory away, at so many it
-# does, in rounds with frees by the driver.
+# In rounds with frees by the driver, the driver takes memory away at this many of a thousand points.
 INJECTIONS=20
 
-# figure NAME FILE: the sum of what the rounds in FILE say of it.
+# figure NAME FILE: prints the sum of this figure over the rounds in FILE.
 figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$2"; }
 
 # one_round PERSISTENT FREES SEED REGISTRATIONS, with persistent pins (1) or without (0), and with frees

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * For programs that were written for the kernel of ib_gpudirect, and cannot be
- * compiled again without what it wanted:
+ * For programs that were written for ib_gpudirect's kernel, and cannot be compiled
+ * again without its special calls:
  *
  *     cc -shared -fPIC -o ib_gpudirect_preload.so ib_gpudirect_preload.c
  *     LD_PRELOAD=$PWD/ib_gpudirect_preload.so ./program
@@ -48,8 +48,8 @@ int ioctl(int fd, unsigned long request, ...)
 }
 
 /*
- * Of whoever comes next, which may be another library that is preloaded; or of libibverbs: a
- * program that has it by dlopen() has it behind nobody.
+ * Returns the next function of this name, which may be in another preloaded library, or the
+ * function of libibverbs: RTLD_NEXT does not find a libibverbs that was opened with dlopen().
  */
 static void *verbs(const char *name)
 {
@@ -66,7 +66,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int a
 	return real(pd, address, length, access & ~IBV_ACCESS_GPU_MEMORY);
 }
 
-/* What today's header makes of ibv_reg_mr() if the access is not a constant. */
+/* Today's header turns ibv_reg_mr() into this call, if the access is not a constant. */
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 				unsigned int access)
 {

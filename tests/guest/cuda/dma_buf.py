@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What scenarios do with GPU memory that the preloaded library registers as a dma-buf, or does not:
-NAME WORD... runs one of these."""
+"""Programs for scenarios with GPU memory that the preloaded library registers as a dma-buf, or
+leaves alone. NAME WORD... runs one of them."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ from verbs_on_cuda import (
 
 
 def where_in_gpu(address):
-    """Where the memory that begins at an address lies in the GPU's own: as what it is mapped."""
+    """Returns the offset in the GPU's memory of the mapping that begins at an address."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             mapped, _, offset = line.split()[:3]
@@ -97,7 +97,7 @@ def descriptors():
 
 
 def often(times):
-    """As many registrations, one after another."""
+    """Makes so many registrations, one after another."""
     context()
     queue, address = Queue(), alloc(MIB)
     queue.register(address, MIB).close()

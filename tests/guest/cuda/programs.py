@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What programs of the past do with GPU memory, on CUDA and pyverbs: NAME WORD... runs one of
-them."""
+"""Programs of the past, which use GPU memory, written on CUDA and pyverbs: NAME WORD... runs one
+program."""
 
 import ctypes
 import errno
@@ -90,7 +90,7 @@ IBV_ACCESS_GPU_MEMORY = 1 << 5
 
 
 def announce(address, length):
-    """Of one buffer, for the next registration, with the tokens that CUDA had for it."""
+    """Announces a buffer for the next registration, with CUDA's tokens of the buffer."""
     with open("/dev/infiniband/uverbs0", "r+b", buffering=0) as uverbs:
         # The request's number does not matter.
         fcntl.ioctl(uverbs, 11, struct.pack("=16sQii", bytes(16), address, length, 0))
@@ -147,7 +147,7 @@ def ib_gpudirect(how):
 
 CORE = "/sys/kernel/debug/peer_mem_lab/"
 PEERS = "/sys/kernel/mm/memory_peers/"
-# Of what can and what cannot be revoked, in the words of the RDMA core's file.
+# Memory that can and that cannot be revoked, in the words of the RDMA core's file.
 REVOCABLE, FIXED = "revocable", "fixed"
 
 
@@ -190,7 +190,7 @@ def served(text, client, *what):
 
 
 def gdsync_objects(revocable, fixed):
-    # As in libgdsync they are small and lie together, all in one page of the GPU.
+    # As in libgdsync, the buffers are small and lie in the same page of the GPU.
     address = alloc(65536)
     sizes = {"a send queue": 32768, "a completion queue": 4096, "a doorbell": 8}
     owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]
@@ -254,7 +254,7 @@ class Map:
         self.bytes = mmap.mmap(self.file, MAPPED, trackfd=False)
 
     def error(self):
-        """What access ends with, by the kernel's hand: by ours it would be SIGBUS."""
+        """Returns the error of the kernel's access: this program's own access would be SIGBUS."""
         with open(os.memfd_create("copy"), "wb", buffering=0) as copy:
             try:
                 copy.write(memoryview(self.bytes)[:8])
@@ -273,7 +273,7 @@ def pinned():
 
 def mapped_and_registered(queue, peer, order, persistent):
     """Each sees what the other writes, and goes on when the other goes; then the memory goes,
-    and its address is another's. A pin that is persistent keeps it."""
+    and another program gets its address. A persistent pin keeps the memory."""
 
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)

@@ -59,7 +59,7 @@ def get(address, size):
 
 
 def pattern(seed, length):
-    """Bytes that nobody writes by chance."""
+    """Returns bytes that do not appear by chance."""
     return random.Random(seed).randbytes(length)
 
 
@@ -81,7 +81,7 @@ def equal(text, expected, found):
 
 
 def error(act, *arguments):
-    """The errno that closing what `act` makes comes to; 0 if there is none."""
+    """Returns the errno of closing the object that `act` makes; 0 for success."""
     try:
         act(*arguments).close()
     except (OSError, PyverbsRDMAError) as found:

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# One function for each defect that the modules before this one have: it leads
-# the module $MODULE into it. docs/defects.md has the table.
+# One function for each defect of earlier modules: the function leads the module $MODULE into
+# the defect. docs/defects.md has the table.
 #
-# `try ROW` runs one with the module freshly loaded and leaves in $seen what
-# went wrong, as words: what the row itself saw, violations that the doubles
-# recorded, objects left behind, and complaints of the kernel.
+# `try ROW` runs a function with the module freshly loaded and sets $seen to the words of all
+# problems: those that the row itself saw, violations that the doubles recorded, remaining
+# objects, and complaints of the kernel.
 #
 # Both modules run with their revocable client first; a row that wants the
 # persistent one has the RDMA device say that it cannot revoke.
@@ -51,7 +51,7 @@ end_steps() {
 
 # ---- one row ---------------------------------------------------------------
 
-# What each knob of the doubles is at rest.
+# The default of each knob of the doubles.
 KNOBS='bar1_bytes page_table_version inject_wait_ms reuse'
 declare -A at_rest=()
 for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
@@ -80,7 +80,7 @@ in_sysfs=/sys/module/${MODULE//-/_}
 loaded() { [ -e "$in_sysfs" ]; }
 unload_it() { ! loaded || rmmod "$MODULE" 2>/dev/null; }
 
-# load_for GENERATION WORDS...: anew, for a server of that generation.
+# load_for GENERATION WORDS...: loads everything again, for a server of that generation.
 load_for() {
 	unload_it
 	server "$1"
@@ -98,7 +98,7 @@ counters() {
 	! loaded || into[live_users]=$(<"$in_sysfs/refcnt")
 }
 
-# What is left, but for what earlier rows left.
+# left_by_row: prints the remaining objects, without those of earlier rows.
 left_by_row() {
 	local name
 	local -A now=()
@@ -108,11 +108,11 @@ left_by_row() {
 	done
 }
 
-# What the kernel has said since the row began.
+# log_of_row: prints the kernel's log since the row began.
 log_of_row() { log_after "defects: row $row_name begins"; }
 
-# What the kernel complains of, and signs of freed memory: the simulated driver
-# fills what it frees with 0x6b.
+# complaints_of_row: prints complaints of the kernel, and signs of freed memory, which the
+# simulated driver fills with 0x6b.
 complaints_of_row() {
 	log_of_row >/tmp/row_log
 	grep -oE "KASAN: [a-z-]+|$REPORTS" /tmp/row_log | tr ' ' _ | sort -u
@@ -225,8 +225,8 @@ row_released_while_revoking() {
 # Whether a release has returned since then, or is under way.
 released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
 
-# The same, and before that thread goes on the driver gives the table's address to
-# another registration, which must keep its pin.
+# The same, but the driver first gives the table's address to another registration, which must
+# keep its pin.
 row_address_used_again() {
 	set_knob reuse 1
 	free_in_deregistration
@@ -255,7 +255,7 @@ refused_to_unpin() {
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	start_steps
 	take alloc 0 0 0x100000
-	# Who unpins in between, to look, is refused there, and has no registration.
+	# A module that unpins in between is refused there, and has no registration.
 	! take reg 0 || take dereg 0
 	happened failures_injected
 	"$@"
@@ -276,8 +276,8 @@ row_unpinned_under_lock() {
 	happened injected_before_put
 }
 
-# Some servers take the first address of the list for that of the first page of
-# the range, whatever the size of the GPU's pages.
+# Some servers take the first address of the list for the first page of the range, whatever the
+# size of the GPU's pages is.
 row_list_not_trimmed() {
 	turn b7_no_trim 1
 	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
@@ -313,7 +313,7 @@ row_entry_for_each_page() {
 	[ "$entries" = 1 ] || saw "entries:$entries"
 }
 
-# A core that copies out of what is registered looks for pages.
+# A core that copies from registered memory looks for pages.
 row_entries_look_like_pages() {
 	grown tables_without_pages registers ok
 	[ "$growth" = 0 ] || saw "tables_without_pages:$growth"
@@ -369,8 +369,8 @@ row_log_flood() {
 	turn null_device 1
 	gpuverbs register --offset 0 --length 64K --cycles 200 --expect EOPNOTSUPP,EINVAL >/dev/null 2>&1 ||
 		saw not_refused
-	# By the log's own time, which lags a little behind the one that limits; the kernel's
-	# note of how many lines it has left out is not one of them.
+	# The log's own time lags a little behind the limiting time. The kernel's note about omitted
+	# lines does not count as a line.
 	read -r lines most <<<"$(log_of_row | awk -F'[][]' '
 		/callbacks suppressed/ { next }
 		/nv_peer_mem: |nvidia-peermem / { if (!n++) first = $2; last = $2 }

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: what registrations cost, beside nvidia-peermem or compiled in one way; the host says which
+# Shows: the cost of registrations, compared with nvidia-peermem, or of one way to compile Rust; the host chooses
 job=$(word job '')
 [ "$job" ] || {
 	fail "only tests/run bench can measure: it has time count instructions"

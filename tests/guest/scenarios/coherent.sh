@@ -24,7 +24,7 @@ check "pinned: memory stays when freed" revoke --expect pinned
 with topology_denied 1 registers "pinned: no PCI topology is in the way" ok
 with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO
 
-# What lies in the BAR of the same GPU goes the same way.
+# Memory in the BAR of the same GPU is handled in the same way.
 coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
 unload_module

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: none of the known defects of the modules before this one
+# Shows: the module has no known defect of earlier modules
 load_gpu
 load_rdma
 MODULE=nv_peer_mem

@@ -9,7 +9,7 @@ MODULE=nvidia-peermem
 # Things go wrong here, that is what it is about: a row goes on to its end.
 set +e
 
-# What each row must show, among other things.
+# The words that each row must show, among others.
 declare -A breaks=(
 	[freed_before_dma_map]=read_freed_memory
 	[freed_in_dma_map]=race_dma_map
@@ -45,7 +45,7 @@ esac
 for row in $rows; do
 	try "$row"
 	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
-	# What the kernel said belongs to the row, and not to what is left at the end.
+	# The kernel's lines belong to the row, and not to the check at the end.
 	know_reports
 done
 unload_it

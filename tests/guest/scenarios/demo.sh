@@ -29,8 +29,8 @@ shown "nv_peer_mem.ko loaded" "version $(cat /sys/module/nv_peer_mem/version)" \
 shown "clients registered with the RDMA core" "$(client_names)" test -e "$PEERS/nv_mem/version"
 shown "ucx_info -d, with module" "GPU memory (cuda)" sees_gpu
 
-# perftest PROGRAM COLUMN OPTION...: both sides of a perftest program, each with its buffer in GPU memory,
-# which is registered, or its figures would be worth nothing. Leaves in $figure the last one of that column.
+# perftest PROGRAM COLUMN OPTION...: runs both sides of a perftest program, each with a buffer in GPU memory,
+# and checks that the buffers are registered. Sets $figure to the last figure of that column.
 perftest() {
 	local words=("$1" -d rxe0 -F "${@:3}" --mmap=/dev/nvidia-lab) before server
 	figure=

@@ -3,8 +3,8 @@
 . /lab/driver.sh
 load_neighbours
 
-# claims SUPPORT KNOB VALUE EXPECTED TEXT: with new objects that claim to be that, by a module
-# that knows no verdict of the driver yet.
+# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks a registration with objects that make this claim, by a
+# module that knows no map type yet.
 claims() {
 	load_module "persistent_api_support=$1"
 	with "$2" $(($3)) registers "$5, persistent_api_support=$1" "$4"

@@ -15,8 +15,8 @@ step alloc 1 0x800000 0x100000
 step reg 0
 equal "registered" ok "$answer"
 
-# One thread deregisters, and unpins. There the memory goes, and its page table with it; and there the
-# thread stays, with a key that opens nothing any more.
+# One thread deregisters and unpins. Before the unpinning, the memory is freed with its page table, and the
+# thread waits there, with a key that is not valid any more.
 echo before_put >"$NVIDIA/inject"
 echo before_put >"$NVIDIA/hold"
 step '&dereg 0'

@@ -13,7 +13,7 @@ fail_each() {
 	check "$text" "${words[@]}" >/tmp/failed
 	check "$text: allocations failed" test "$(figure ended_with_ENOMEM)" -gt 0
 	say "$text: $(figure allocations) allocations, ENOMEM for $(figure ended_with_ENOMEM)"
-	# Nobody can be refused to let go.
+	# Deregistering cannot be refused.
 	check "$text: it ends" "${words[@]}" --during deregister >/tmp/failed
 	equal "$text: whichever allocation fails" 0 "$(figure ended_with_ENOMEM)"
 	equal "$text: and that takes no memory" 0 "$(figure allocations)"

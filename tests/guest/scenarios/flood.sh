@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a user who provokes messages of the module cannot flood the kernel's log
-# Clock: instructions, or it would wait for the limits of that log
+# Clock: instructions, or the scenario would wait for the limits of the log
 load_neighbours
 
 # Registrations, each of them a reason for a line in the log, of which the kernel lets ten through in a
@@ -27,11 +27,11 @@ most_in_a_period() {
 		END { print most + 0 }'
 }
 
-# Messages that came, and those that the log says were suppressed.
+# accounted_for: counts the messages in the log, and those that the log reports as suppressed.
 accounted_for() { messages | awk '{ sum += /callbacks suppressed/ ? $2 : 1 } END { print sum + 0 }'; }
 
-# flooded CAUSES LAST: each of CAUSES once, so that the log says why; floods of these and of LAST; and that once
-# more in a period of its own, whose first message says how many there were not before it.
+# flooded CAUSES LAST: provokes each of CAUSES once, so that the log has the reason; then floods of these and of
+# LAST; and LAST once more in a new period, whose first message counts the suppressed messages before.
 flooded() {
 	mark_log
 	provoked=0

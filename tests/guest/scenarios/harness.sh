@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: whatever a scenario leaves behind, or fails at, does fail it
+# Shows: a scenario fails if it leaves anything behind, or if one of its checks fails
 # shellcheck disable=SC2016 # lines for another shell
 load_gpu
 load_rdma
 
-# ends_with ok|"not ok" TEXT COMMAND: a scenario of that one line, with a /tmp of its own.
+# ends_with ok|"not ok" TEXT COMMAND: runs a scenario of that single line, with a private /tmp.
 ends_with() {
 	mkdir -p /run/harness
 	printf 'last "the scenario around it goes on"\n%s\n' "$3" >/run/harness/line.sh

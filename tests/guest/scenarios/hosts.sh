@@ -70,7 +70,7 @@ for by in free munmap; do
 done
 right equal "revocations" 2 "$(peer nv_mem num_free_callbacks)"
 
-# Both write, and the right machine dies of it; nothing is asked of it afterwards.
+# Both machines write, and the right machine loses its power; afterwards only the left one is asked.
 right check_clean
 barrier clean
 right load_module

@@ -2,8 +2,8 @@
 # Shows: a registration ended by another process than made it leaves nothing
 load_neighbours
 
-# While anything is registered the module must stay: a call of the RDMA core may come. What is only
-# left behind does not hold it.
+# module_stays: while memory is registered, the module must stay, because the RDMA core may call. Orphans do
+# not hold the module.
 module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 
 # story VIA STEPS EXPECTED...: for each `hold` among the steps, how many pins

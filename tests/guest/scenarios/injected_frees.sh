@@ -23,7 +23,7 @@ LD_PRELOAD=$INJECTOR sleep infinity &
 foreign=$!
 for support in 0 1; do
 	load_module "persistent_api_support=$support"
-	# With persistent pins nobody is called back, whoever frees: one kind of task will do.
+	# Persistent pins have no callback, so one kind of freeing task is enough.
 	[ "$support" = 0 ] && first=EFAULT freers='kthread task close process' || first=ok freers=process
 	# The first registration of a pair puts a page more, before its own memory is mapped.
 	echo kthread >"$NVIDIA/inject_from"

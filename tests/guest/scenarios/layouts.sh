@@ -3,8 +3,8 @@
 load_neighbours
 seed_driver
 
-# A device that takes 64 KiB in one piece gets many; one that takes 2 GiB, one.
-# Every entry counts in the core's statistics.
+# entries: a device whose segments have 64 KiB gets many entries, a device with 2 GiB one entry. Every
+# entry counts in the core's statistics.
 entries() {
 	local before
 	before=$(peer nv_mem num_reg_pages)
@@ -39,7 +39,7 @@ if [ "$MACHINE" = plain ]; then
 	for function in dma_map_resource dma_unmap_resource; do
 		echo "p:lab/$function $function" >>"$tracing/kprobe_events"
 	done
-	# calls FUNCTION LENGTH: of it, for a registration.
+	# calls FUNCTION LENGTH: counts the calls of FUNCTION by a registration.
 	calls() {
 		echo >"$tracing/trace"
 		echo 1 >"$tracing/events/lab/enable"

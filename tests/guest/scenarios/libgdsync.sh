@@ -12,7 +12,7 @@ load_module persistent_api_support=0
 cuda libgdsync nv_mem nv_mem_nc nv_mem
 unload_module
 
-# As its README has it: what uses the driver goes first, then the driver is loaded again.
+# libgdsync's README: the users of the driver are unloaded first, then the driver is loaded again.
 service=/etc/init.d/nv_peer_mem
 check "the service starts" "$service" start
 check "the driver cannot go before" eval '! modprobe -r nvidia 2>/dev/null'

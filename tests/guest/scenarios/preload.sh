@@ -15,7 +15,7 @@ for program in ib_write_bw ib_read_lat ib_send_lat; do
 done
 
 preloaded cuda kiro
-# The server's in the host's memory is none of it.
+# The server's registration of host memory is not translated.
 equal "KIRO: translations" 3 "$(translated /tmp/said)"
 # The library of ib_gpudirect removes an access flag, so it comes before the preloaded library.
 LD_PRELOAD=/usr/local/lib/ib_gpudirect_preload.so:$PRELOAD cuda ib_gpudirect exchange

@@ -8,7 +8,7 @@ use_seed
 length=3000001 slot=$((8 << 20))
 gpuverbs pattern --seed "$SEED" --length "$length" >/tmp/pattern
 
-# As in `openmpi`: UCX without CUDA would copy what it finds cheaper to copy. Both ranks are here.
+# The options of `openmpi`: UCX without CUDA would copy small messages. Both ranks run here.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)
@@ -26,7 +26,7 @@ refused() {
 }
 check "without the library UCX gives up" refused
 
-# slots RANK: where its slots lie in the GPU's memory: what its first mapping of that is of.
+# slots RANK: prints the offset of the rank's slots in the GPU's memory, from its first mapping.
 slots() {
 	local pid
 	pid=$(pgrep -f "^gpumpi /tmp/pattern /tmp/holding.$1 ")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module beside NVIDIA's proprietary driver itself
 #
-# The driver has a GPU that nobody opens. What it says of memory that is not the GPU's reaches the user,
+# The driver has a GPU that no program opens. Its error for memory that is not the GPU's reaches the user,
 # status names the driver, and the module unloads.
 tracing=/sys/kernel/debug/tracing
 

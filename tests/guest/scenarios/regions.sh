@@ -9,7 +9,7 @@ listed() { equal "$1" "$(printf '%s\n' "${@:2}")" "$(awk '!/^#/ { print $5, $6, 
 
 refused() { ! "$@" 2>/tmp/said; }
 
-# As root of most containers.
+# incapable: runs a command like root of most containers.
 incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- "$@"; }
 
 # The device that RDMA goes through.
@@ -64,9 +64,9 @@ hold "/tmp/$(printf 'a\033[31m b')" register --offset 0 --length 64K --kept 1
 equal "a name is one plain word" 'a\033[31m\040b' "$(awk '!/^#/ { print $9 }' "$list")"
 check "all ended well" ended_well
 
-# Read while registrations come and go: what stays is in it, once each time.
-# A page of the list has 63: these are of four. Of one and the same memory DMA-API debug suffers
-# no more than seven mappings, so that each of forty processes has its own.
+# The list is read while registrations come and go: each lasting registration is in it once.
+# A page of the list has 63 lines, and there are four pages. DMA-API debug tolerates at most seven
+# mappings of the same memory, so each of forty processes has its own memory.
 mkfifo /tmp/gate
 keepers=()
 exec 8<>/tmp/gate

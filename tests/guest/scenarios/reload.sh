@@ -26,7 +26,7 @@ equal "without a word about what stays" '' "$(cat /tmp/said)"
 check "that is to receive the callback stays" test -d "$callback"
 check "and cannot be taken out" eval '! rmmod nv_peer_mem_callback 2>/dev/null'
 
-# A registration of the next load; without numbers that go on it would have that of the first.
+# A registration of the next load would have the number of the first one, if numbers began again.
 load_module persistent_api_support=0
 step alloc 1 0x800000 0x100000
 step reg 1

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: a registration costs the same beside ten others and beside a hundred thousand
-# Clock: instructions, which is what costs are counted in
+# Shows: a registration costs the same among ten others and among a hundred thousand
+# Clock: instructions, in which costs are counted
 # Cards: 16
 #
-# What is measured, and what came of it, is in ../../../docs/performance/scale.md.
+# docs/performance/scale.md has the measurements and the results.
 
-# As few doubles as can be, as in bench.sh, and a device on each card.
+# As few doubles as possible, as in bench.sh, and a device on each card.
 load_gpu own_dma=0
 modprobe -a e1000e ib_uverbs rdma_rxe
 devices=0

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nvpm selftest over real verbs: passes either way of pinning, and says what is wrong where something is
 
-# tested EXIT_CODE WHAT [WORD...] [-- PATTERN...]: what it comes to, and what it says. It runs as ${as[@]} says.
+# tested EXIT_CODE TEXT [WORD...] [-- PATTERN...]: checks the exit code and the output of nvpm selftest, which
+# runs under ${as[@]}.
 as=()
 tested() {
 	local expected=$1 what=$2 words=() rc=0 pattern
@@ -30,7 +31,7 @@ equal "pinned: registrations" 1 "$(statistic registrations)"
 equal "pinned: nothing stays registered" 0 "$(statistic regions)"
 tested 0 "the usual size" --size 16M
 
-# What a user who is not root may lock is less than is asked for.
+# A plain user may lock less memory than the test needs.
 as=(setpriv --reuid 65534 --clear-groups prlimit --memlock=65536)
 tested 1 "little locked memory" --size 16M -- \
 	'ibv_reg_mr: ENOMEM .* of host memory: this user may lock 64 KiB \(ulimit -l\)'

@@ -8,7 +8,7 @@ options=/etc/modprobe.d/lab.conf
 file=$(modinfo -n nv_peer_mem)
 rust=$(modinfo -F rust nv_peer_mem)
 
-# What users see of it.
+# The commands of the service for users.
 declare -A called=(
 	[open]=open
 	[closed]=proprietary
@@ -99,7 +99,7 @@ serves 0 'status --all' 'regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-
 check "the registrations end" ended_well
 figures regions=0 bytes=0 registrations=2 revocations=0
 
-# An open file of a directory that goes.
+# A file stays open while its directory is removed.
 exec 8</sys/module/nv_peer_mem/statistics/regions
 serves 0 stop 'unloaded'
 check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'

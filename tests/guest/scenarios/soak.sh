@@ -11,7 +11,7 @@
 GROWTH=$((128 << 10))
 FEWER=$((32 << 20))
 
-# What is in use, and what was when it was least.
+# The memory in use, and its minimum so far.
 IN_USE=/tmp/in_use
 
 # Registrations before the first round, of each kind: they leave what is kept for good.
@@ -22,7 +22,7 @@ WARM=1000
 in_use() {
 	local cache objects size
 	for cache in /sys/kernel/slab/*; do
-		# Another name of one that is counted under its own.
+		# A link is another name of a cache that is counted already.
 		[ ! -L "$cache" ] || continue
 		echo 1 >"$cache/shrink" || return
 		read -r objects _ <"$cache/objects" || return
@@ -34,7 +34,7 @@ in_use() {
 
 sum() { awk '{ sum += $1 } END { printf "%d\n", sum }' "$@"; }
 
-# grown_since FILE: of what most has come since in_use wrote that.
+# grown_since FILE: prints the caches that have grown most since in_use wrote FILE.
 grown_since() {
 	awk 'NR == FNR { before[$2] = $1; next } $1 > before[$2] { print $1 - before[$2], $2 }' "$1" "$IN_USE" |
 		sort -rn | head -n 8 | paste -sd';'
@@ -67,7 +67,7 @@ warm_up() {
 	is_lowest
 }
 
-# around SEED REGISTRATIONS: a round, and what must hold behind it.
+# around SEED REGISTRATIONS: runs a round, and checks the machine after it.
 around() {
 	report "# seed: $1"
 	one_round $(($1 % 2)) $(($1 / 2 % 2)) "$1" "$2"
@@ -85,7 +85,7 @@ around() {
 	know_reports
 }
 
-# note_round SEED: the host has what came of it.
+# note_round SEED: reports the round to the host.
 note_round() {
 	local figures
 	figures=$(grep -xE '[a-z_]+=[0-9]+' /tmp/stress | grep -v '^seed=' | paste -sd' ')
@@ -113,6 +113,6 @@ warm_up
 if [ "$(word rounds one)" = asked ]; then
 	rounds
 else
-	# As many as ROUND of soaking.py.
+	# The same number as ROUND of soaking.py.
 	around "$SEED" 10000
 fi

@@ -5,8 +5,7 @@
 # with persistent pins and one half without, one half with frees by the driver and one half without.
 # For a million registrations: soak.sh.
 
-# Registrations of one round, of four that are different; between two of them everything must
-# be clean.
+# The registrations of a round. Four rounds differ, and between rounds the machine must be clean.
 ROUND=625
 
 . /lab/server.sh

@@ -58,7 +58,7 @@ for support in 1 0; do
 	echo 0 >"$NVIDIA/bus_offset"
 done
 
-# Where the driver cannot be asked with some memory it has no say of that, and is asked with other.
+# Memory with which the driver cannot be asked leaves the map type open; the next memory is used to ask.
 fresh
 for errno in ENOTSUPP EIO; do
 	with fail "get_pages_persistent $errno 1 0" registers "no persistent pin to ask with, $errno" ok

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A run of bytes in GPU memory, with room around it: what a transfer reads
-//! from or writes to, and what shows that it touched nothing else.
+//! A run of bytes in GPU memory, with room around it: the source or target of a
+//! transfer, and the bytes that show that the transfer touched no others.
 
 use anyhow::{bail, ensure, Context, Result};
 
@@ -10,26 +10,26 @@ use crate::pattern;
 use crate::value::size;
 use crate::verbs::{Hca, Mr, ALL};
 
-/// What buffers hold before anything good is put into them.
+/// The bytes of a buffer before it is filled.
 const POISON: u8 = 0xA5;
 
-/// Where a buffer is to be.
+/// The place of a buffer.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Of the allocation, in the BAR: of whole GPU pages, for the host looks there.
+    /// Offset of the allocation in the BAR, in whole GPU pages, because the host looks there.
     pub offset: u64,
-    /// Of the buffer, in the allocation.
+    /// Offset of the buffer in the allocation.
     pub shift: u64,
     pub length: u64,
 }
 
-/// Where bytes are to be moved from and to, and which.
+/// Source and target of a transfer, and its bytes.
 #[derive(clap::Args)]
 pub struct Ends {
-    /// Where in the BAR the source is
+    /// Offset of the source in the BAR
     #[arg(long, value_parser = size)]
     from: u64,
-    /// Where in the BAR the target is
+    /// Offset of the target in the BAR
     #[arg(long, value_parser = size)]
     to: u64,
     /// How much to move
@@ -60,7 +60,7 @@ impl Ends {
         pattern::bytes(self.seed, self.length as usize)
     }
 
-    /// Bytes that are not those of [`Self::pattern`].
+    /// Returns other bytes than [`Self::pattern`].
     pub fn other_pattern(&self) -> Vec<u8> {
         pattern::bytes(self.seed.wrapping_add(1), self.length as usize)
     }

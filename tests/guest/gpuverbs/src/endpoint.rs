@@ -3,8 +3,8 @@
 //! One end of a connection between two machines, and a piece of GPU memory that
 //! the other end may reach.
 //!
-//! It says `endpoint=…`, which the other end needs to connect, and then takes
-//! orders, a line each. It says `holding` whenever it waits for one.
+//! The endpoint prints `endpoint=…`, which the other end needs to connect, and then takes
+//! orders, one for each line. It prints `holding` when it waits for an order.
 
 use std::io;
 
@@ -19,10 +19,10 @@ use crate::verbs::{deregister, Address, Link, Mr, Remote, READ, SEND, WRITE};
 /// Is one end of a connection between two machines, and takes orders from its input
 #[derive(clap::Args)]
 pub struct Join {
-    /// Where in the BAR the buffer is
+    /// Offset of the buffer in the BAR
     #[arg(long, value_parser = size)]
     offset: u64,
-    /// Of the buffer, the same at both ends
+    /// Length of the buffer, the same at both ends
     #[arg(long, value_parser = size)]
     length: u64,
     /// Bytes between the offset and the buffer's start
@@ -96,7 +96,7 @@ impl Endpoint {
                 line("posted");
                 say("status", self.link.received()?);
             }
-            // Until one write fails: so whatever happens, happens in the middle of one.
+            // Writes until a write fails, so that any event comes in the middle of a write.
             "stream" => {
                 let mut status = self.link.run(WRITE, region()?, Some(other()?))?;
                 if status.is_success() {

@@ -3,9 +3,8 @@
 //! Memory of the simulated GPU: the part of its BAR that this process has
 //! allocated, mapped for the CPU.
 //!
-//! Nobody ever gets a reference into that memory: a NIC reads and writes it, too, and
-//! what is behind an address may be taken away while the address still stands in a
-//! registration.
+//! No Rust reference into that memory exists: a NIC also reads and writes it, and the memory
+//! at an address may be taken away while a registration still has the address.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -23,11 +22,11 @@ use nix::sys::memfd::{memfd_create, MemFdCreateFlag};
 use crate::sys;
 use crate::verbs::Hca;
 
-/// What a GPU's memory is made of.
+/// The size of a page of the GPU's memory.
 pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
-/// What is opened for GPU memory, unless `LAB_GPU` in the environment names another file:
-/// where there is no double, memory of any kind that a program may have.
+/// The device for GPU memory, unless `LAB_GPU` in the environment names another file: without
+/// the double, any memory will do.
 const DEVICE: &str = "/dev/nvidia-lab";
 
 /// How GPU memory is given back.
@@ -108,7 +107,7 @@ pub unsafe fn map(
     }
 }
 
-/// One allocation. Given back when dropped.
+/// An allocation, which is freed when it is dropped.
 pub struct GpuMemory {
     gpu: Gpu,
     addr: u64,
@@ -119,8 +118,7 @@ pub struct GpuMemory {
     mapped: bool,
 }
 
-/// A range of addresses, to register it: any, for those who try what must be
-/// refused.
+/// A range of addresses for a registration: any range, because some must be refused.
 #[derive(Clone, Copy)]
 pub struct Range {
     pub addr: u64,
@@ -146,7 +144,7 @@ impl GpuMemory {
         moved_all(bytes.len(), unsafe { libc::pread(file.as_raw_fd(), to, bytes.len(), 0) })
     }
 
-    /// As [`Self::write`].
+    /// Reads bytes, like [`Self::write`].
     pub fn read(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
         let from = self.at(start, length);
         let (mut bytes, file) = (vec![0; length as usize], file_of(&[])?);
@@ -163,7 +161,7 @@ impl GpuMemory {
         with_exposed_provenance_mut((self.addr + start) as usize)
     }
 
-    /// How many pins of this allocation there are, of either kind.
+    /// Returns the number of pins of this allocation, of both kinds.
     pub fn pins(&self) -> Result<u32> {
         let mut address = sys::lab_gpu_address { addr: self.addr };
         // SAFETY: the structure that this ioctl reads.
@@ -180,7 +178,7 @@ impl GpuMemory {
         Ok(Errno::result(rc)? as u32)
     }
 
-    /// Gives the memory back, whatever may still be registered of it.
+    /// Gives the memory back, even if parts are still registered.
     pub fn free(&mut self, by: FreeBy) -> io::Result<()> {
         match by {
             FreeBy::Ioctl => {
@@ -211,7 +209,7 @@ impl Drop for GpuMemory {
     }
 }
 
-/// The answer of a call that was to move so many bytes.
+/// Checks the result of a call that should move `length` bytes.
 fn moved_all(length: usize, moved: isize) -> io::Result<()> {
     match Errno::result(moved)? as usize {
         moved if moved == length => Ok(()),
@@ -220,7 +218,7 @@ fn moved_all(length: usize, moved: isize) -> io::Result<()> {
     }
 }
 
-/// A file of no name that begins with these bytes, for the length of one call.
+/// Makes a file without a name that contains these bytes, for one call.
 fn file_of(bytes: &[u8]) -> io::Result<File> {
     let file = if bytes.len() as u64 <= GPU_PAGE { kept_file()? } else { new_file()? };
     file.write_all_at(bytes, 0)?;
@@ -272,7 +270,7 @@ impl Layout {
         let mut layout = Self { start: start.next_multiple_of(GPU_PAGE), gpu: Vec::new() };
         for (at, part) in (layout.start..).step_by(GPU_PAGE as usize).zip(parts) {
             if *part == Part::Gpu {
-                // SAFETY: a part of what has been reserved.
+                // SAFETY: the addresses are part of the reserved range.
                 layout.gpu.push(unsafe { gpu.map(at, offset, GPU_PAGE) }?);
                 offset += GPU_PAGE;
             } else if *part == Part::Host {

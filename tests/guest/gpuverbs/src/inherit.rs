@@ -37,7 +37,7 @@ pub struct Inherit {
     /// cleaning) or kill; or hold
     #[arg(long, required = true, value_delimiter = ',', value_name = "WHO-WHAT[:RESULT]")]
     steps: Vec<String>,
-    /// How the heir gets what it has
+    /// How the heir gets the owner's objects
     #[arg(long, value_enum, default_value = "fork")]
     via: Via,
 }
@@ -93,8 +93,8 @@ impl Inherit {
         let (outbox, inbox) = UnixDatagram::pair()?;
         let (mut owner, heir);
         if self.via == Via::Socket {
-            // A stranger knows nothing of the owner's but what comes in its inbox: it is made
-            // while there is nothing to inherit.
+            // A stranger only knows objects from its inbox: it is forked before the owner has any
+            // object.
             heir = process::fork_sibling(|| stranger(heirs, &inbox))?;
             owner = Owner::start(self)?;
             process::send_fd(&outbox, owner.machine.hca.command_fd())?;
@@ -112,7 +112,7 @@ impl Inherit {
     }
 }
 
-/// One of the two, as this process sees it, whose children both are.
+/// One of the two children of this process.
 struct Member {
     child: Pid,
     orders: BufReader<UnixStream>,
@@ -120,7 +120,7 @@ struct Member {
 }
 
 impl Member {
-    /// Has it do something; what came of it.
+    /// Gives an order, and returns its result.
     fn order(&mut self, what: &str) -> Result<String> {
         ensure!(self.alive, "it has ended before");
         let mut answer = String::new();
@@ -129,12 +129,12 @@ impl Member {
         Ok(answer.trim().to_owned())
     }
 
-    /// Ends it, and waits until it is over.
+    /// Ends the child, and waits for its end.
     fn end(&mut self, signal: Option<Signal>) -> Result<String> {
         self.alive = false;
         match signal {
             Some(signal) => kill(self.child, signal)?,
-            // What its reading end says when there is no more to do.
+            // The end of its input ends the child.
             None => self.orders.get_mut().shutdown(Shutdown::Both)?,
         }
         match waitpid(self.child, None)? {
@@ -157,7 +157,7 @@ fn obey(orders: UnixStream, mut act: impl FnMut(&str) -> String) -> u8 {
     0
 }
 
-/// What the owner has, and an heir by fork too.
+/// The objects of the owner, which an heir by fork has as well.
 struct Owner {
     machine: Machine,
     memory: GpuMemory,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Numbers that look random and are a function of a seed; and the bytes that
-//! transfers carry, made of these and nothing else, so that whoever reads the
-//! memory from outside can compute them again.
+//! Numbers that look random and are a function of a seed; and the bytes of transfers,
+//! which are made only of such numbers, so that the host can compute them again.
 //!
 //! Definition (all arithmetic on 64 bits, wrapping):
 //!
@@ -39,8 +38,8 @@ impl Random {
         Self { state }
     }
 
-    /// One of many sequences of the same seed: neighbours in `stream` have
-    /// nothing in common.
+    /// Returns one of many sequences of the same seed. Neighbouring values of `stream` give
+    /// unrelated sequences.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut random = Self::new(seed ^ stream.wrapping_add(1).wrapping_mul(START));
         random.word();
@@ -60,17 +59,17 @@ impl Random {
         (self.word() >> 11) % limit
     }
 
-    /// An index of a slice of this length, which is not 0.
+    /// Returns an index into a slice of this length, which must not be 0.
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length as u64) as usize
     }
 
-    /// Whether one of `n` chances came true.
+    /// Returns true with probability 1 / `n`.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of `choices`, each as often as its weight says.
+    /// Returns one of `choices`, as often as its weight says.
     pub fn weighted<'a, T>(&mut self, choices: &'a [(u64, T)]) -> &'a T {
         let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in choices {

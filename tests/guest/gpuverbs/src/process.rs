@@ -20,7 +20,7 @@ use nix::unistd::{ForkResult, Pid};
 
 use crate::gpu::{map, READ_WRITE};
 
-/// The status of a child that panicked, as of any Rust program.
+/// The exit status of a child that panicked, the usual one of Rust.
 const PANICKED: u8 = 101;
 
 /// A new process that runs `child` and ends with the status that comes back; it
@@ -53,7 +53,7 @@ pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
     }
 }
 
-/// Whatever becomes of the parent, nobody waits for this process in vain.
+/// Ends this process together with its parent.
 pub fn end_with_parent() {
     // It knows every signal.
     let _ = set_pdeathsig(Signal::SIGKILL);

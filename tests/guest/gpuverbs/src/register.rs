@@ -11,10 +11,10 @@ use crate::gpu::{FreeBy, GpuMemory, Layout, Machine, Part, Range, GPU_PAGE};
 use crate::value::{hold, result_of, say, size, OK};
 use crate::verbs::{deregister, Hca, Mr, ALL};
 
-/// What to allocate and register.
+/// The memory to allocate and register.
 #[derive(clap::Args)]
 pub struct Memory {
-    /// Where in the BAR to allocate
+    /// Offset of the allocation in the BAR
     #[arg(long, value_parser = size)]
     offset: u64,
     /// How much to register
@@ -43,13 +43,13 @@ pub fn register_all(hca: &Hca, range: Range, count: u64) -> Result<Vec<Mr>> {
 #[derive(clap::Args)]
 #[command(alias = "probe")]
 pub struct Register {
-    /// Where in the BAR the GPU's memory is, with flags of lab_gpu.h
+    /// Offset of the GPU's memory in the BAR, with flags of lab_gpu.h
     #[arg(long, value_parser = size, default_value = "0")]
     offset: u64,
     /// How much to register; to the end of the parts if not given
     #[arg(long, value_parser = size)]
     length: Option<u64>,
-    /// Lays these one behind the other, in place of GPU memory of this length
+    /// Places these parts one after another, in place of GPU memory of this length
     #[arg(long, value_enum, value_delimiter = ',')]
     parts: Vec<Part>,
     /// Registers what is at this address, in place of either
@@ -58,14 +58,14 @@ pub struct Register {
     /// Begins so many bytes later
     #[arg(long, value_parser = size, default_value = "0")]
     skip: u64,
-    /// Results of which any will do: ok, or names of errors such as ENOMEM
+    /// Accepted results: ok, or names of errors such as ENOMEM
     #[arg(long, value_delimiter = ',', default_value = OK)]
     expect: Vec<String>,
     /// How often
     #[arg(long, default_value_t = 1)]
     cycles: u64,
-    /// Before that registers it so often, says `holding`, and deregisters after
-    /// a line of input
+    /// First registers the memory so often, prints `holding`, and deregisters after a
+    /// line of input
     #[arg(long)]
     kept: Option<u64>,
 }
@@ -113,12 +113,12 @@ fn nothing_pinned(memory: &GpuMemory) -> Result<()> {
 
 /// Registers GPU memory with one allocation after another failing in the kernel
 ///
-/// Its first, then its second, and so on until there is none left to fail.
+/// The first allocation fails, then the second, and so on, until all succeed.
 #[derive(clap::Args)]
 pub struct FailAllocations {
     #[command(flatten)]
     memory: Memory,
-    /// What the kernel runs out of memory in
+    /// The operation in which the kernel runs out of memory
     #[arg(long, value_enum, default_value = "register")]
     during: During,
 }
@@ -134,10 +134,10 @@ impl FailAllocations {
         let machine = Machine::open()?;
         let (mut memory, range) = self.memory.allocate(&machine)?;
         let register = || machine.hca.register(range, ALL);
-        // What is allocated only the first time shall not be counted.
+        // Allocations of the first time only do not count.
         deregister([register().context("with memory enough")?])?;
 
-        // Of a kernel with fault injection (CONFIG_FAULT_INJECTION).
+        // The kernel needs fault injection (CONFIG_FAULT_INJECTION).
         let file = File::options().read(true).write(true).open("/proc/thread-self/fail-nth");
         let file = file.context("fail-nth")?;
         let (mut survived, mut failed) = (0, 0);

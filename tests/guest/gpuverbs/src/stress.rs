@@ -3,10 +3,10 @@
 //! Many processes that register GPU memory and misbehave in every way that a
 //! program can, until so many registrations have been tried.
 //!
-//! This process only starts the others, kills some of them in mid-work, starts
-//! new ones in their place, and waits for every last one. What each of them
-//! does (`worker.rs`) is a function of the seed and of its number; how their
-//! doings interleave is the machine's.
+//! This process only starts the workers, kills some of them during their work, starts
+//! new workers in their place, and waits for all of them. The actions of a worker
+//! (`worker.rs`) are a function of the seed and of its number; the machine interleaves
+//! them.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -29,16 +29,16 @@ use crate::value::say;
 use crate::verbs::Hca;
 use crate::worker;
 
-/// Registers GPU memory in processes that misbehave, and says what came of it
+/// Registers GPU memory in processes that misbehave, and prints the counts
 #[derive(clap::Args)]
 pub struct Options {
-    /// What the processes do is a function of it
+    /// The seed of all actions of the processes
     #[arg(long)]
     pub seed: u64,
     /// How many to try in all
     #[arg(long)]
     registrations: u64,
-    /// What becomes of freed memory that is registered
+    /// The fate of freed memory that is registered
     #[arg(long, value_enum, default_value = "revoked")]
     pub expect: Expected,
     /// The driver takes memory away, too
@@ -52,7 +52,7 @@ const PROCESSES: usize = 4;
 /// How long a process lives, at most, in registrations of all of them.
 const LONGEST_LIFE: u64 = 800;
 
-/// One of so many processes is killed.
+/// One of this many processes is killed.
 const KILLED: u64 = 3;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -72,7 +72,7 @@ pub enum Count {
     Defects,
 }
 
-/// What all processes know. Made before there are any.
+/// The data that all processes share, made before the first process.
 pub struct Stress {
     pub options: Options,
     pub gpu: Gpu,
@@ -80,7 +80,7 @@ pub struct Stress {
 }
 
 impl Stress {
-    /// Counts one more; how many there were before.
+    /// Adds one, and returns the count before.
     pub fn count(&self, what: Count) -> u64 {
         self.counts[what as usize].fetch_add(1, Relaxed)
     }
@@ -98,7 +98,7 @@ impl Stress {
         claimed
     }
 
-    /// A defect ends it, so that its traces are not blown away.
+    /// A defect ends the run, so that its traces are kept.
     pub fn is_over(&self, until: u64) -> bool {
         let until = until.min(self.options.registrations);
         self.of(Count::Registrations) >= until || self.of(Count::Defects) > 0
@@ -164,9 +164,8 @@ fn start(stress: &'static Stress, random: &mut Random) -> Result<Place> {
     Ok(Place { child: process::fork(|| worker::run(stress, number, until))?, kill_at })
 }
 
-/// One process that has ended; whether there was one. It is a worker, or the
-/// orphan of one that was killed, which may have come second to deregister a
-/// region.
+/// Handles one process that has ended, and returns whether there was one. It is a worker,
+/// or the orphan of a killed worker, which may have been the second to deregister a region.
 fn reap(stress: &Stress, places: &mut [Option<Place>], flags: Option<WaitPidFlag>) -> Result<bool> {
     let status = match waitpid(None, flags) {
         Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(false),

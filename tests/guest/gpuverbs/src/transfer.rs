@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Transfers between two pieces of GPU memory, of which one may be freed while it is
+//! Transfers between two pieces of GPU memory, one of which may be freed while it is
 //! registered.
 //!
-//! A revocable registration ends with its memory: whoever uses its keys
-//! afterwards is refused, and whoever gets the same memory next has it alone.
-//! A persistent registration keeps the memory: transfers go on, and nobody else
-//! gets the memory before the registration ends.
+//! A revocable registration ends with its memory: later uses of its keys are refused, and
+//! the next owner of the memory is its only user. A persistent registration keeps the
+//! memory: transfers go on, and no other process gets the memory before the registration
+//! ends.
 
 use anyhow::{ensure, Context, Result};
 
@@ -50,7 +50,7 @@ impl Transfer {
     }
 }
 
-/// Frees registered GPU memory, and says what becomes of transfers after that
+/// Frees registered GPU memory, and prints the results of later transfers
 #[derive(clap::Args)]
 pub struct Revoke {
     #[command(flatten)]
@@ -69,7 +69,7 @@ enum Which {
     To,
 }
 
-/// What becomes of freed memory that is registered.
+/// The fate of freed memory that is registered.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Expected {
     Revoked,
@@ -88,11 +88,11 @@ impl Revoke {
         status.succeeded("the write before the memory was freed")?;
         to.check(&first).context("target, before the memory was freed")?;
 
-        // The buffer that loses its memory, and the one that keeps it.
+        // The buffer that loses its memory, and the buffer that keeps its memory.
         let (mut lost, mut kept) = match self.free {
             Which::To => (to, from),
             Which::From => {
-                // Bytes that still arrive there will show.
+                // Later bytes there become visible.
                 to.poison()?;
                 (from, to)
             }

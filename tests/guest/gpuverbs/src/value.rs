@@ -9,12 +9,12 @@ use std::io::{self, Write};
 use anyhow::Result;
 use nix::errno::Errno;
 
-/// One `key=value` line.
+/// Prints a line `key=value`.
 pub fn say(key: &str, value: impl Display) {
     line(format_args!("{key}={value}"));
 }
 
-/// One line of any other kind.
+/// Prints a line of another kind.
 pub fn line(text: impl Display) {
     let mut out = io::stdout().lock();
     // A reader that has left changes nothing about what the command must do.
@@ -24,7 +24,7 @@ pub fn line(text: impl Display) {
 /// Says `holding` and waits for a line of input.
 pub fn hold() {
     line("holding");
-    // Whatever comes, an end of input included, is the word to go on.
+    // Any input, also its end, lets the program go on.
     let _ = io::stdin().read_line(&mut String::new());
 }
 
@@ -52,8 +52,8 @@ pub fn result_of<T>(result: &io::Result<T>) -> String {
     }
 }
 
-/// For the command line: a sum of numbers, each decimal or 0x…, each with K, M
-/// or G behind it or not.
+/// Parses a sum of numbers of the command line, decimal or 0x…, each with an optional K, M
+/// or G.
 pub fn size(text: &str) -> Result<u64, &'static str> {
     let sum = text.split('+').try_fold(0u64, |sum, term| {
         let digits = term.strip_suffix(['K', 'M', 'G']).unwrap_or(term);

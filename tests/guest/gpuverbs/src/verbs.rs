@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! libibverbs: a device that is open until the process ends, and owning handles
-//! of what is made on it.
+//! libibverbs: a device that is open until the process ends, and owning handles of its
+//! objects.
 //!
-//! Memory regions cover [`Range`]s of GPU memory only, to which no Rust
-//! reference exists. That is what makes posting safe, even with the keys of a
-//! region whose memory is gone: it reaches GPU memory or nothing.
+//! Memory regions only cover [`Range`]s of GPU memory, to which no Rust reference exists.
+//! Therefore posting is safe, even with the keys of a region whose memory is gone: a
+//! transfer reaches GPU memory or nothing.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -58,7 +58,7 @@ impl<T> Object<T> {
         (!it.is_null()).then_some(Self { it, destroy }).ok_or_else(io::Error::last_os_error)
     }
 
-    /// Destroys it, unless an error says that it is there still.
+    /// Destroys the object, unless an error says that it still exists.
     fn end(&mut self) -> io::Result<()> {
         if !self.it.is_null() {
             // SAFETY: a live object, forgotten when this succeeds.
@@ -117,8 +117,7 @@ impl Hca {
         }
     }
 
-    /// The file descriptor whose closing ends all requests of this device. Of several
-    /// holders, the last to close it does so.
+    /// Returns the file descriptor whose last closing ends all requests of this device.
     pub fn command_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: open for as long as the process, or it hangs up and calls no more verbs.
         unsafe { BorrowedFd::borrow_raw((*self.context).cmd_fd) }
@@ -139,8 +138,8 @@ impl Hca {
         Ok(Mr { mr: Object::new(mr, ibv_dereg_mr)?, range })
     }
 
-    /// The first GID of an IPv4 address (::ffff:a.b.c.d), and its index: there is one while
-    /// the network link is up.
+    /// Returns the first GID of an IPv4 address (::ffff:a.b.c.d), and its index. The GID exists
+    /// while the network link is up.
     fn gid(&self) -> Result<(u8, [u8; 16])> {
         // An address handle has 8 bits for the index.
         for index in 0..=u8::MAX {
@@ -156,13 +155,13 @@ impl Hca {
     }
 }
 
-/// What a registration permits.
+/// The rights of a registration.
 pub type Access = ibv_access_flags;
 
-/// Whatever write, read and send need on either side.
+/// The rights that write, read and send need on both sides.
 pub const ALL: Access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-/// Of the least and of the most, and between.
+/// From no right to all rights.
 pub const ACCESS: [Access; 4] =
     [0, IBV_ACCESS_LOCAL_WRITE, ALL, ALL | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING];
 
@@ -185,7 +184,7 @@ impl Mr {
         self.mr.end()
     }
 
-    /// What somebody needs to reach the region from outside.
+    /// Returns the data for reaching the region from outside.
     pub fn remote(&self) -> Remote {
         // SAFETY: a live region; its keys do not change.
         let rkey = unsafe { (*self.mr.it).rkey };
@@ -219,12 +218,12 @@ impl Status {
         self == IBV_WC_SUCCESS
     }
 
-    /// Whether somebody refused the operation: not success, and not one of the
-    /// errors that say only that nobody answered.
+    /// Tells whether the operation was refused: neither success, nor an error that only
+    /// means a missing answer.
     ///
-    /// A flush counts, because an operation is alone on its queue pair: what
-    /// put that into the error state is the operation itself. It is all that
-    /// rdma_rxe says of a local key that it refuses to the sending side.
+    /// A flush counts, because an operation is the only one on its queue pair: only the
+    /// operation itself can put the pair into the error state. rdma_rxe reports nothing
+    /// else about a local key that it refuses on the sending side.
     pub fn is_refusal(self) -> bool {
         const UNANSWERED: [Status; 3] =
             [IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_RESP_TIMEOUT_ERR];
@@ -263,8 +262,8 @@ pub enum Operation {
 
 pub const OPERATIONS: [Operation; 3] = [Operation::Write, Operation::Read, Operation::Send];
 
-/// Where a queue pair is, for whoever connects to it. Its number is that of the first
-/// packet that it sends, too: different ones show up a mix-up.
+/// The address of a queue pair for its peer. Its number is also the number of its first
+/// packet, so that a mix-up is noticed.
 #[derive(Clone, Copy)]
 pub struct Address {
     pub gid: [u8; 16],
@@ -356,7 +355,7 @@ impl Link {
         .context("posting a receive")
     }
 
-    /// Sends all of `local`, or writes it to what is at `remote`, or reads that to it; and waits.
+    /// Sends `local`, or writes it to `remote`, or reads `remote` into it; and waits.
     pub fn run(&self, opcode: Opcode, local: &Mr, remote: Option<Remote>) -> Result<Status> {
         let (mut element, wr_id, send_flags) = (local.element()?, REQUEST, IBV_SEND_SIGNALED);
         let mut request = ibv_send_wr { wr_id, opcode, send_flags, ..Default::default() };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! One process of a stress run: a device opened once, and threads that allocate,
-//! register, transfer, free and deregister in an order of chance.
+//! A process of a stress run: a device that is opened once, and threads that allocate,
+//! register, transfer, free and deregister in random order.
 
 use std::io;
 use std::sync::RwLock;
@@ -36,8 +36,8 @@ const LONGEST_TRANSFER: u64 = 128 * 1024;
 /// A process that has inherited the descriptor sits on it for so many milliseconds.
 const LONGEST_SIT: u64 = 30;
 
-/// A piece of GPU memory with the registrations of it, and a word in each of its first pages
-/// that tells whether somebody else has written there.
+/// A piece of GPU memory with its registrations, and a word in each of its first pages that
+/// shows writes of others.
 struct Plot {
     memory: GpuMemory,
     regions: Vec<Mr>,
@@ -80,13 +80,13 @@ impl Plot {
         if random.one_in(2) {
             start -= start % GPU_PAGE;
         }
-        // Short ones as often as long ones.
+        // Short ranges are as frequent as long ranges.
         let room = self.memory.size - start;
         let longest = if random.one_in(2) { room } else { room.min(70_000) };
         self.memory.range(start, 1 + random.below(longest))
     }
 
-    /// Nothing is left of it to act on.
+    /// Tells whether no memory and no registration is left.
     fn is_done(&self) -> bool {
         self.freed && self.regions.is_empty()
     }
@@ -102,7 +102,7 @@ fn is(error: &io::Error, number: i32) -> bool {
     error.raw_os_error() == Some(number)
 }
 
-/// What the threads of a process share.
+/// The data that the threads of a process share.
 struct Worker {
     hca: Hca,
     /// Taken alone by whoever deregisters the same region in two processes: the
@@ -156,7 +156,7 @@ struct Thread {
     sitting: Vec<Pid>,
 }
 
-/// What a thread does, and how often. It does nothing if there is nothing to do it with.
+/// An action of a thread, and its weight. Without an object for it, an action does nothing.
 type Action = fn(&mut Thread) -> Result<()>;
 const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
@@ -198,7 +198,7 @@ impl Thread {
         }
         let pages = *self.random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
         let size = (1 + self.random.below(pages)) * GPU_PAGE;
-        // Where there is room: that is, where others have just left.
+        // Free room is usually memory that others have just freed.
         match Plot::new(self.stress.gpu, LAB_GPU_ANYWHERE, size, self.random.word()) {
             Ok(plot) => self.plots.push(plot),
             // There is none: much may be freed, but pinned still.
@@ -220,7 +220,7 @@ impl Thread {
         (may && self.stress.claim(self.until)).then_some(index)
     }
 
-    /// Often one that transfers can use.
+    /// Returns random rights, often those that transfers can use.
     fn some_access(&mut self) -> Access {
         [ALL, ACCESS[self.random.index(ACCESS.len())]][self.random.index(2)]
     }
@@ -241,8 +241,8 @@ impl Thread {
         self.registered(index, result)
     }
 
-    /// A registration may end with an error if the memory has been taken away, or there is
-    /// not enough of some kind of memory.
+    /// Accepts errors of a registration whose memory was taken away, or for lack of some kind
+    /// of memory.
     fn registered(&mut self, index: usize, result: io::Result<Mr>) -> Result<()> {
         match result {
             Ok(region) => {
@@ -288,7 +288,7 @@ impl Thread {
         }
     }
 
-    /// A region taken out of its piece of memory, and the index of that.
+    /// Takes a region out of its piece of memory. Returns both, the piece by its index.
     fn take_region(&mut self) -> Result<Option<(usize, Mr)>> {
         let with: Vec<usize> =
             (0..self.plots.len()).filter(|index| !self.plots[*index].regions.is_empty()).collect();
@@ -352,7 +352,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Nobody but us writes into our memory.
+    /// Checks that only this process has written into its memory.
     fn check_words(&self, index: usize) -> Result<()> {
         let plot = &self.plots[index];
         if plot.freed {
@@ -392,7 +392,7 @@ impl Thread {
             }
         };
         self.stress.count(Count::Transfers);
-        // What was refused has broken the pair.
+        // A refused operation has broken the pair.
         if pair.run(operation, source, target)?.is_success() {
             self.pair = Some(pair);
             let freed = self.plots[from].freed || self.plots[to].freed;
@@ -401,7 +401,7 @@ impl Thread {
                 "{operation:?} has reached memory that had been freed"
             );
         }
-        // What arrived, whole or in part, was ours to send.
+        // The arrived bytes, all or some, were sent by this thread.
         if self.plots[to].freed {
             return Ok(());
         }
@@ -482,7 +482,7 @@ impl Thread {
     }
 }
 
-/// What the kernel says to whoever comes second, or at the same time.
+/// Tells whether the kernel answers so to a second or simultaneous call.
 pub fn is_second(errno: i32) -> bool {
     [libc::ENOENT, libc::EBUSY].contains(&errno)
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios of whole systems ask, beside tests/guest/lib.sh.
+# Functions for scenarios of whole systems, in addition to tests/guest/lib.sh.
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
@@ -22,7 +22,7 @@ runs() {
 	equal "$*" 0 "$code"
 }
 
-# unit: what systemd says of it. unit_is STATE.
+# unit: prints the state of the service. unit_is STATE: compares it.
 unit() { systemctl is-active nv_peer_mem || true; }
 unit_is() { [ "$(unit)" = "$1" ]; }
 
