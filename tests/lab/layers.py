@@ -511,7 +511,7 @@ class Layers:
     # ---- packages, and whole systems (with systemd and a disk) that have them installed ---------
 
     def packaging(self) -> str:
-        """Adds what makes packages. dpkg has one list of these programs and the kernel's packages."""
+        """Adds what makes packages. dpkg has one list of them and the kernel's packages."""
         text = "Debian's tools for packages (a minute)"
         return self.beside("packaging", self.those("kernel", "base"), text, network=True)
 

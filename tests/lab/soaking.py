@@ -28,8 +28,8 @@ from soak_report import Round, report, total
 
 GOAL = 1_000_000
 
-# The registrations of a round: some minutes of an emulated machine, without output. The checks after
-# a round take as long as a thousand registrations.
+# The registrations of a round: some minutes of an emulated machine, without output. The checks
+# after a round take as long as a thousand registrations.
 ROUND = 10_000
 
 # The record from other machines, with the name of the module; and the page for readers.
