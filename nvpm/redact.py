@@ -20,10 +20,13 @@ BEFORE, WHAT, KEPT = "before", "what", "kept"
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 IPV4 = rf"(?<![\w.-]){OCTET}(?:\.{OCTET}){{3}}(?!\w|[.-]\d)"
-# A register in the report of a crash may hold any number; and the number of a report is random.
+# A register or a page table entry in the report of a crash may hold any number; the number of a
+# report is random; and a version has as many numbers as an address.
 REGISTER = (
     rf"(?P<{KEPT}>\b(?:(?:orig_)?r[a-z]{{2}}|r\d{{1,2}}|cr\d|dr\d|(?:knl)?[fg]s|x\d{{1,2}}|sp|pc|lr)"
-    r" ?: ?(?:[0-9a-f]{4}:)?[0-9a-f]{16}\b|end trace [0-9a-f]{16})"
+    r" ?: ?(?:[0-9a-f]{4}:)?[0-9a-f]{16}\b|end trace [0-9a-f]{16}"
+    r"|\b(?:pgd|p4d|pud|pmd|pte)=[0-9a-f]{16}\b|\bidle=[0-9a-f]+/\d+/0x[0-9a-f]{16}\b"
+    r"|\bversion ?[:=]\s{0,16}v?\d+(?:\.\d+)+)"
 )
 # Addresses in the kernel, poison of freed memory and of lists, and small numbers.
 KERNEL_VALUE = r"(?:f{3}[0-9a-f]|dead|0000|6b6b|5a5a|a5a5|bbbb|cccc)"
@@ -32,10 +35,12 @@ GUID = (
     rf"|\b0x(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b|\b(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b"
     r"|\b[0-9a-f]{32}\b"
 )
+# The kernel also prints a GUID without its first zeros.
+SHORT_GUID = rf"(?P<{BEFORE}>guid ?[:=]? ?(?:0x)?)(?P<{WHAT}>[0-9a-f]{{9,16}})\b"
 # Ethernet has 6 bytes, a GUID has 8, IP over InfiniBand has 20.
 MAC = r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}\b"
 # Eight groups, or fewer around the two colons that stand for zeros; with an IPv4 address.
-MAPPED = rf"(?<![\w:.])::(?:ffff:)?{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"
+MAPPED = rf"(?<![\w:.])(?=[0-9a-f:]*::)[0-9a-f:]{{1,39}}:{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"
 IPV6 = (
     r"(?<![\w:.])(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
     r"|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6}|(?:[0-9a-f]{1,4}:){2,7}:"
@@ -60,7 +65,9 @@ MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
 # Names of storage targets contain names of hosts.
 TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
-PUBLIC = r"(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
+PUBLIC = (
+    r"(?<![\w.-])(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
+)
 # Other names with dots are files and functions.
 SUFFIX = (
     r"(?:conf|ko|so|xz|zst|gz|py|sh|service|socket|target|rules|json|txt|log|md|cold|part|isra"
@@ -77,15 +84,20 @@ NAME = rf"(?P<{WHAT}>[^\n]{{1,15}}?)"
 JOBS = (
     rf"(?P<{BEFORE}>\bname=)(?P<{WHAT}>[^,\n]{{1,15}})",
     rf"(?P<{BEFORE}>\bComm: ){NAME}(?= Not tainted| Tainted| Kdump|$)",
-    rf"(?P<{BEFORE}>stuck for [^\n]*\[){NAME}(?=:\d+\])",
+    rf"(?P<{BEFORE}>stuck for [^\n\[]{{0,40}}\[){NAME}(?=:\d+\])",
     rf"(?P<{BEFORE}>\btask ){NAME}(?=:\d+ blocked for)",
     rf"(?P<{BEFORE}>\btask:){NAME}(?= *state:)",
     rf"(?P<{BEFORE}>\bby task |while atomic: ){NAME}(?=/\d+)",
     rf"(?P<{BEFORE}>\bin process ){NAME}(?=  |$)",
     rf"(?P<{BEFORE}>\bprocess \d+ \(){NAME}(?=\))",
     rf"(?P<{BEFORE}>\bProcess ){NAME}(?= \(pid: )",
-    rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?P<{WHAT}>[^\s\[\]:]{{1,15}})"
+    rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?!traps: |kernel: )(?P<{WHAT}>[^\n\[\]]{{1,15}}?)"
     r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
+    # The file after a fault, of which libraries have no secret; and the lines about missing memory.
+    rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in )(?!\S+\.so\b)(?P<{WHAT}>[^\n\[]+)(?=\[)",
+    rf"(?P<{BEFORE}>\btask=){NAME}(?=,pid=)",
+    rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=)(?P<{WHAT}>[^,\n]+)",
+    rf"(?P<{BEFORE}>\[ *\d+\](?: +-?\d+){{7,9}} +){NAME}(?=$)",
 )
 # Threads of the kernel, and programs of the system, whose names tell nothing about users.
 OF_THE_SYSTEM = re.compile(
@@ -107,8 +119,11 @@ REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|address|host|job)-\d+$
 HOST_WORD = re.compile(
     r"[0-9a-f]{4,5}:[0-9a-f]{2}(?![0-9a-z])(?::[0-9a-f]{2})?|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
     r"|\[[0-9a-f]{2}(?:-[0-9a-f]{2})?\]|\bCode: [^\n]*|\bx\d+ ?:"
-    rf"|(?P<{WHAT}>[A-Za-z0-9]+(?:[.-]+[A-Za-z0-9]+)*)"
+    rf"|(?P<{WHAT}>[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*)"
 )
+# The characters of a host's name without its domain, an odd number.
+LONGEST_LABEL = 63
+BETWEEN = re.compile(r"([_-])")
 USER_WORD = re.compile(rf"(?P<{WHAT}>[\w-]+(?:\.[\w-]+)*)")
 
 
@@ -129,6 +144,7 @@ RULES = (
     rule("uuid", UUID),
     rule("serial", SERIAL),
     rule("address", NAMED_BY_ADDRESS),
+    rule("address", SHORT_GUID),
     rule("address", f"{REGISTER}|{MAC}|{GUID}|{MAPPED}|{IPV6}|{IPV4}"),
     rule("user", HOME),
     *(Rule("job", re.compile(pattern, re.MULTILINE)) for pattern in JOBS),
@@ -202,20 +218,23 @@ class Redactor:
 
     def host_word(self, found: Match[str]) -> str:
         """Replaces a host's name together with the domain after it. The parts of a word between
-        hyphens are looked at also, the longest name first: node-12-ib0 is node-12's, not node's.
-        A name of two letters is
-        a whole word only."""
+        hyphens and underscores are looked at also, the longest name first: node-12-ib0 is node-12's,
+        not node's. A name of two letters is a whole word only."""
         word: str = found[WHAT] or ""
         start = 0
         for label in word.split("."):
-            parts = label.split("-")
-            for length in range(len(parts), 0, -1):
-                for at in range(len(parts) - length + 1):
-                    name = "-".join(parts[at : at + length])
-                    fits = len(name) > 2 or name == label or (not at and not name.isalpha())
+            # Every second part is a hyphen or an underscore.
+            parts = BETWEEN.split(label)
+            for length in range(min(len(parts), LONGEST_LABEL), 0, -2):
+                for at in range(0, len(parts) - length + 1, 2):
+                    name = "".join(parts[at : at + length])
+                    whole = {
+                        *parts[max(at - 1, 0) : at],
+                        *parts[at + length : at + length + 1],
+                    } <= {"_"}
+                    fits = len(name) > 2 or whole or (not at and not name.isalpha())
                     if fits and self.is_host(name):
-                        before = "".join(f"{part}-" for part in parts[:at])
-                        after = "".join(f"-{part}" for part in parts[at + length :])
+                        before, after = "".join(parts[:at]), "".join(parts[at + length :])
                         return word[:start] + before + self.replaced("host", name) + after
             start += len(label) + 1
         return found.group()

@@ -15,7 +15,7 @@ from nvpm import kernel_log
 from nvpm import machine as subject
 from nvpm.redact import Redactor
 
-HOSTS = "10.0.0.1 n1.corp.example.com n1\n10.0.0.2 node-1\n10.0.0.3 node-12 # node-99\n10.0.0.4 c3"
+HOSTS = "10.0.0.1 n1.corp.example.com n1\n10.0.0.2 node-1\n10.0.0.3 node-12 # node-99\n10.0.0.4 c3 gpu_node7"
 
 
 def redactor_of(tmp_path: Path, host: str = "n1", **files: str) -> Redactor:
@@ -36,6 +36,7 @@ REDACTED = [
     ("n11 xn1 n1x 1n1", "n11 xn1 n1x 1n1"),
     ("node-12 node-1 node-12-ib0 node-123 node", "host-1 host-2 host-1-ib0 node-123 node"),
     ("node-99", "node-99"),
+    ("gpu_node7 gpu_node7-ib0 x_gpu_node7", "host-1 host-1-ib0 x_host-1"),
     ("total-vm VM vm", "total-vm VM vm"),
     ("c3 at 0000:c3:00.0, c3:00.0 -[c3]- [c1-c3] PCI:0000:c3:00", "host-1 at 0000:c3:00.0, c3:00.0 -[c3]- [c1-c3] PCI:0000:c3:00"),
     ("Code: 48 8b c3 90 n1\nc3", "Code: 48 8b c3 90 n1\nhost-1"),
@@ -68,6 +69,15 @@ REDACTED = [
     ("BUG: Bad page state in process secretjob  pfn:1", "BUG: Bad page state in process job-1  pfn:1"),
     ("[ 12.5] secretjob[4711]: segfault at 0\ntraps: secretjob[7] general protection", "[ 12.5] job-1[4711]: segfault at 0\ntraps: job-1[7] general protection"),
     ("Out of memory: Killed process 4711 (secretjob) total-vm:1kB", "Out of memory: Killed process 4711 (job-1) total-vm:1kB"),
+    ("[ 12.5] my job[4711]: segfault at 0 ip 0 sp 0 error 4 in my_long_job_name[400000+1000]", "[ 12.5] job-1[4711]: segfault at 0 ip 0 sp 0 error 4 in job-2[400000+1000]"),
+    ("kernel: traps: my job[7] trap invalid opcode ip:1 sp:2 error:0 in libc.so.6[7f00+1000]", "kernel: traps: job-1[7] trap invalid opcode ip:1 sp:2 error:0 in libc.so.6[7f00+1000]"),
+    ("[ 12.5] my job invoked oom-killer: gfp_mask=0x0", "[ 12.5] job-1 invoked oom-killer: gfp_mask=0x0"),
+    ("oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/slurm/uid_1234/job_77,task=my job,pid=4711,uid=1234", "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=job-2,task=job-1,pid=4711,uid=1234"),
+    ("[ 12.5] [   4711]  1234  4711    12345     6789   110592        0             0 my job", "[ 12.5] [   4711]  1234  4711    12345     6789   110592        0             0 job-1"),
+    ("node guid 0x2c90300a1b2c3, port_guid=2c90300a1b2c4", "node guid 0xaddress-1, port_guid=address-2"),
+    ("64:ff9b::10.1.2.3 and ::ffff:10.1.2.3", "address-1 and address-2"),
+    ("version:        5.8.2.1", "version:        5.8.2.1"),
+    ("pgd=0800000012345003 pte=0068000012345703 idle=1c4/1/0x4000000000000002", "pgd=0800000012345003 pte=0068000012345703 idle=1c4/1/0x4000000000000002"),
     ("[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x", "[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x"),
 ]  # fmt: skip
 
@@ -151,6 +161,13 @@ def test_lines_of_the_log() -> None:
     assert kernel_log.wanted(lines) == [lines[1], lines[3], lines[4]]
     # Also within a crash.
     assert kernel_log.wanted(["WARNING: x", lines[0], lines[2]]) == ["WARNING: x", lines[2]]
+
+
+@pytest.mark.parametrize("piece", ["a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a"])
+def test_long_line(tmp_path: Path, piece: str) -> None:
+    """A line of any length takes a time that grows with its length only: a square of this length
+    would take hours."""
+    redactor_of(tmp_path).text(piece * 50_000)
 
 
 def test_long_log() -> None:
