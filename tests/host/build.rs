@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Gives the module's files the version that their own build gives them, and compiles for the host
-//! the C half of the module's own kernel crate.
+//! Gives the module's files the version that their own build gives them, and compiles the C half of
+//! the module's own kernel crate for the host.
 
 use std::{env, fs, process::Command};
 
@@ -14,9 +14,9 @@ fn run(command: &mut Command) {
 }
 
 fn main() {
-    // Longer than the core has room for.
+    // This version is longer than the core's field for versions.
     println!("cargo:rustc-env=NVPM_VERSION=1.2.3-for-tests");
-    // The bindings that were made before.
+    // Selects the bindings that are kept in the tree.
     println!("cargo:rustc-cfg=nvpm_own_crate");
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [
@@ -41,7 +41,7 @@ fn main() {
             ])
             .args(["-c", source, "-o", &object]));
         let archive = format!("{out}/lib{name}.a");
-        // It may be there from a build before, with other members.
+        // An earlier build may have left an archive with other members.
         let _ = fs::remove_file(&archive);
         run(Command::new("ar").args(["rcs", &archive, &object]));
     }

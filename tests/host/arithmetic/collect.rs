@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Pages that are neighbours become one extent.
+//! Neighbouring pages become one extent.
 
 use crate::{
     alloc::{MEMORY, TURNS},
@@ -30,7 +30,7 @@ fn every_short_list() {
     }
 }
 
-/// The last byte of the bus and the first have nothing to do with each other.
+/// The last byte of the bus and the first byte are not neighbours.
 #[test]
 fn not_around_the_end_of_the_bus() {
     let (page, last) = (1 << 16, u64::MAX << 16);
@@ -38,8 +38,8 @@ fn not_around_the_end_of_the_bus() {
     check(&[last - page, last, 0, 0], page);
 }
 
-/// No pages are no extent. One needs no memory; for more there may be none, at first or when their
-/// array grows.
+/// Zero pages give no extent. One extent needs no memory; for more extents the allocation can fail,
+/// at first or when their array grows.
 #[test]
 fn without_pages_or_memory() {
     let none = Extents::collect(&[], 1, |&at| at);
@@ -47,7 +47,7 @@ fn without_pages_or_memory() {
     for (addresses, allocations) in [
         (&[0, 1, 2][..], 0),
         (&[0, 2][..], 1),
-        // As long as the first, all of them would be two.
+        // Extents as long as the first would need an array of two, so the array must grow.
         (&[0, 1, 3, 5][..], 2),
     ] {
         for memory in 0..=allocations {
@@ -59,7 +59,8 @@ fn without_pages_or_memory() {
     }
 }
 
-/// Contiguous or not, of many pages others get their turn, and of few nobody asks.
+/// A long walk lets other threads run, over contiguous pages and over others; a short walk does
+/// not.
 #[test]
 fn a_long_walk_gives_way() {
     for step in [1, 2] {
@@ -96,7 +97,7 @@ fn turns_of_walks(count: usize) -> [usize; 2] {
     assert_eq!(segments.entries(), Ok(count as u32));
     let counting = TURNS.replace(0);
     let mut table = SgTable::empty(&segments).expect("there is memory");
-    // SAFETY: The list has so many entries.
+    // SAFETY: The list has `count` entries.
     crate::END.set(unsafe { table.for_core().sgl.add(count) });
     TURNS.set(0);
     assert_eq!(table.entries().count(), count);

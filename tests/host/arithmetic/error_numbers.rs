@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What becomes of the numbers that C functions return.
+//! Converts the numbers that C functions return.
 
 use crate::abi;
 
-/// Whatever comes in, what goes out to a user is 0 or an error number that user space knows.
+/// Checks that a user gets 0 or an error number that user space knows, for any number from C.
 pub(crate) fn check(ret: i32) {
     let answer = abi::check(ret);
     let expected = match ret {
         -511..=0 => ret,
-        // ENOTSUPP is EOPNOTSUPP for users.
+        // Users get EOPNOTSUPP for ENOTSUPP.
         -524 => -95,
-        // All else is EIO.
+        // Every other number becomes EIO.
         _ => -5,
     };
     assert_eq!(abi::to_c(answer), expected, "check({ret})");

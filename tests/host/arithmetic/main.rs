@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module's arithmetic, which comes in here as it is, byte for byte, against models that are
+//! Compares the module's arithmetic, whose files are compiled here unchanged, with models that are
 //! slow and obvious.
 //!
-//! What is small is tried in full, what is large at random: each run has another seed and says
-//! which if it fails, and `HOST_SEED=... tests/run host` repeats it.
+//! Small cases are tried completely, large ones at random. Each run has another seed; a failure
+//! prints the seed, and `HOST_SEED=... tests/run host` repeats the run.
 //!
-//! `../fuzz` compiles the same, for numbers that a fuzzer makes up.
+//! `../fuzz` compiles the same tests for numbers that a fuzzer makes up.
 #![cfg(any(test, nvpm_fuzz))]
 #![cfg_attr(nvpm_fuzz, no_main, allow(unused_imports))]
 #![allow(dead_code)]
@@ -36,27 +36,27 @@ mod pipeline;
 mod range;
 mod segments;
 
-/// What the files use of the kernel's crate.
+/// The part of the kernel's crate that the files use.
 pub(crate) mod prelude {
     pub(crate) use crate::alloc::{KVVec, GFP_KERNEL};
     pub(crate) use crate::error::{code::*, Error, Result};
 }
 
-/// Arrays, of which the next may find no memory.
+/// Arrays whose next allocation can be made to fail.
 mod alloc {
     use std::{cell::Cell, ops::Deref};
 
-    /// How memory is allocated: there is one way here.
+    /// Allocation flags. Memory is allocated in one way here.
     pub(crate) struct Flags;
     pub(crate) const GFP_KERNEL: Flags = Flags;
 
-    /// There was no memory.
+    /// Memory could not be allocated.
     pub struct AllocError;
 
     thread_local! {
-        /// How many allocations succeed from now on.
+        /// The number of allocations that succeed from now on.
         pub(crate) static MEMORY: Cell<u32> = const { Cell::new(u32::MAX) };
-        /// How often other threads could run.
+        /// The number of times that other threads could run.
         pub(crate) static TURNS: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -114,13 +114,13 @@ extern "C" fn nvpm_sg_alloc(table: *mut abi::sg_table, entries: u32) -> i32 {
 }
 
 thread_local! {
-    /// The entry after the last one of the list that is read.
+    /// The address after the last entry of the list that is being read.
     static END: std::cell::Cell<*mut abi::scatterlist> = const { std::cell::Cell::new(std::ptr::null_mut()) };
 }
 
 #[no_mangle]
 extern "C" fn nvpm_sg_next(entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
-    // SAFETY: The entry is one of a list, so the address after it is at most that after the list.
+    // SAFETY: The entry is part of a list, so the next address is at most the end of the list.
     let next = unsafe { entry.add(1) };
     if next == END.get() {
         return std::ptr::null_mut();
@@ -130,14 +130,14 @@ extern "C" fn nvpm_sg_next(entry: *mut abi::scatterlist) -> *mut abi::scatterlis
 
 #[no_mangle]
 extern "C" fn sg_free_table(table: *mut abi::sg_table) {
-    // SAFETY: `nvpm_sg_alloc` leaked a box of so many entries.
+    // SAFETY: `nvpm_sg_alloc` leaked a box with this number of entries.
     unsafe {
         let list = std::ptr::slice_from_raw_parts_mut((*table).sgl, (*table).orig_nents as usize);
         drop(Box::from_raw(list));
     }
 }
 
-/// What they use of the module's `compat.rs`.
+/// The part of the module's `compat.rs` that the files use.
 mod compat {
     pub(crate) fn eopnotsupp() -> crate::error::Error {
         crate::error::Error::from_errno(-95)

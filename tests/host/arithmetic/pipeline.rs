@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! From a user's range to segments, all steps together, with sizes as they are in life.
+//! Tests all steps together, from a user's range to segments, with realistic sizes.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -11,11 +11,12 @@ use crate::{
     units::{collected, cut, extent, put_together, take_apart, trim},
 };
 
-/// Most GPU pages of a registration here.
+/// The largest number of GPU pages in a registration of these tests.
 pub(crate) const MOST: usize = 40;
 
-/// Where the bus has `count` pages: from `place` on, in GPU pages, each right behind the one before, or
-/// not. The last one may end where the bus ends.
+/// Returns the bus addresses of `count` pages. The first page is at `place`, in GPU pages; each
+/// other page follows the page before directly if `neighbours` says so, or after a gap. With
+/// `to_the_end` the last page ends at the end of the bus.
 fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64> {
     let mut end = place;
     let next = |neighbour: &bool| {
@@ -27,14 +28,14 @@ fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64
     pages.iter().map(|page| page.wrapping_add(shift)).collect()
 }
 
-/// What somebody registers, and where that is.
+/// A range to register, and its place on the bus.
 #[derive(Debug)]
 pub(crate) struct Case {
-    /// Address and length.
+    /// The address and the length.
     pub(crate) user: (u64, u64),
-    /// The page of the kernel.
+    /// The size of the kernel's pages.
     pub(crate) page: u64,
-    /// The most bytes of a segment that the device says it takes.
+    /// The longest segment that the device takes, in bytes.
     pub(crate) limit: u32,
     /// See [`bus`].
     pub(crate) place: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Case {
     pub(crate) to_the_end: bool,
 }
 
-/// Checks the segments page by page of the kernel.
+/// Checks the segments, one page of the kernel at a time.
 pub(crate) fn check(case: &Case) {
     let Case { user, page, .. } = *case;
     let range = Range::new(user.0, user.1).expect("it is small");
@@ -70,7 +71,7 @@ fn registrations() {
         any::<u32>(),
     ];
     let user = (addresses, 1..MOST as u64 * GPU_PAGE);
-    // The kernel's page is not larger than the GPU's.
+    // The kernel's pages are not larger than the GPU's.
     let sizes = (select(&PAGES[..3]), limits);
     let place = (1..1_u64 << 40, vec(any::<bool>(), MOST + 1), any::<bool>());
     random::check(3_000, (user, sizes, place), |(user, sizes, place)| {
@@ -87,9 +88,10 @@ fn registrations() {
     });
 }
 
-/// The largest page with which a device can find `segments` at the user's addresses from `address` on,
-/// as the RDMA cores before MLNX_OFED 25.07 choose it: both ends of a page are at one place in the user's
-/// addresses and on the bus, and every segment but the first and the last has whole pages.
+/// Returns the largest page with which a device can find `segments` at the user's addresses from
+/// `address` on, as the RDMA cores before MLNX_OFED 25.07 choose it: both ends of a page are at the
+/// same place in the user's addresses and on the bus, and every segment except the first and the
+/// last has whole pages.
 fn largest_page(segments: &[Extent], address: u64) -> u64 {
     let mut differ = 0;
     let mut user = address;
@@ -103,7 +105,7 @@ fn largest_page(segments: &[Extent], address: u64) -> u64 {
     1 << differ.trailing_zeros()
 }
 
-/// Where a range begins in a GPU page does not decide how large the device's pages are.
+/// Checks that the device's pages are as large as the GPU's, wherever in a GPU page a range begins.
 #[test]
 fn pages_as_large_as_the_gpus() {
     let len = (6 << 30) + 5 * GPU_PAGE;
@@ -113,7 +115,7 @@ fn pages_as_large_as_the_gpus() {
                 let address = (1 << 40) + GPU_PAGE + into;
                 let range = Range::new(address, len).unwrap();
                 let window = range.window(*page).unwrap();
-                // As round as the user's addresses, no more.
+                // The bus address is aligned as the user's address, and not more.
                 let bus = [extent((1 << 44) + range.start(), range.pinned())];
                 let found = cut(&bus, window, longest_segment(limit, *page));
                 let first = range.start() + window.start;
@@ -125,7 +127,7 @@ fn pages_as_large_as_the_gpus() {
     }
 }
 
-/// More than a scatterlist entry can count: nothing is lost where one ends and the next begins.
+/// More bytes than a scatterlist entry can count: no byte is lost between two entries.
 #[test]
 fn more_than_four_gigabytes_in_one_piece() {
     let len = (8 << 30) + GPU_PAGE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Random tests that can be had again.
+//! Random tests that can be repeated.
 
 use std::{
     env,
@@ -13,11 +13,11 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-/// The environment variable with the seed to repeat.
+/// The environment variable with the seed of the run to repeat.
 const VARIABLE: &str = "HOST_SEED";
 
-/// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Of the values that
-/// fail the simplest is shown.
+/// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Shows the simplest
+/// value that fails.
 pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
     let seed = chosen_seed();
     let mut bytes = [0; 32];
@@ -37,7 +37,7 @@ pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, te
     }
 }
 
-/// The seed that the environment asks for, in hexadecimal, or a new one.
+/// Returns the seed that the environment names, in hexadecimal, or a new seed.
 fn chosen_seed() -> u64 {
     let Ok(text) = env::var(VARIABLE) else {
         return RandomState::new().build_hasher().finish();

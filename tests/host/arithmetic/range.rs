@@ -19,21 +19,22 @@ use crate::{
 /// The page sizes of kernels, and one that is larger than the GPU's page.
 pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
 
-/// Whole pages that cover `len` bytes at `address`, as first byte and number of bytes, in numbers that
-/// hold all.
+/// Returns the whole pages that cover `len` bytes at `address`, as first byte and number of bytes.
+/// The numbers are large enough for any sum.
 fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
     let [address, len, page] = [address, len, page].map(u128::from);
     let (first, last) = (address / page, (address + len - 1) / page);
     (first * page, (last + 1 - first) * page)
 }
 
-/// Checks the range and all windows of it, and returns whether there is a range at all.
+/// Checks the range and all windows of it. Returns whether the range is valid.
 pub(crate) fn check(address: u64, len: u64) -> bool {
     let what = format!("{len:#x} bytes at {address:#x}");
     let range = Range::new(address, len);
     let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned())));
     let gpu_page = u128::from(GPU_PAGE);
-    // The end of the pages must be an address too: not even the page at the very end will do.
+    // The end of the pages must be an address also, so the page at the end of all addresses is
+    // invalid.
     let fits = |&(start, pinned): &_| start + pinned < 1 << 64 && pinned / gpu_page < 1 << 32;
     let expected = (len > 0).then(|| cover(address, len, GPU_PAGE));
     let expected = expected.filter(fits);
@@ -49,7 +50,7 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     }
     for page in PAGES {
         let (first, len) = cover(address, len, page);
-        // With pages no larger than the GPU's there is nothing that could be missing.
+        // Pages no larger than the GPU's always lie inside the range.
         let inside = page <= GPU_PAGE || (first >= start && first + len <= start + pinned);
         let window = inside.then(|| extent((first - start) as u64, len as u64));
         assert_eq!(range.window(page), window.ok_or(EINVAL), "{what}");
@@ -57,14 +58,14 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     true
 }
 
-/// Each number at which something begins or ends, and its neighbours.
+/// Returns each number at which something begins or ends, and its neighbours.
 fn points() -> Vec<u64> {
-    // As many GPU pages as the driver can count.
+    // The largest number of GPU pages that the driver can count.
     let most = u64::from(u32::MAX) * GPU_PAGE;
     let mut edges = vec![0, 1 << 31, 1 << 32, 1 << 47, most, 1 << 48, 1 << 63];
     for page in PAGES {
         edges.extend([page, 2 * page, 3 * page]);
-        // Counted from the end of the address space.
+        // The same distances, counted from the end of the address space.
         edges.extend([page.wrapping_neg(), (2 * page).wrapping_neg()]);
     }
     let near = |edge: &u64| [0, 1, 2, 3, 4].map(|step| edge.wrapping_add(step).wrapping_sub(2));
@@ -77,18 +78,19 @@ fn around_every_edge() {
     for &address in &points {
         for &len in &points {
             check(address, len);
-            // The same point as the end of the range.
+            // Takes the same point as the end of the range.
             check(address, len.wrapping_sub(address));
         }
     }
 }
 
-/// A number of which each count of bits is as likely as any other.
+/// Returns a strategy for numbers with a uniformly distributed count of bits.
 pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
     (0..=64_u32, any::<u64>()).prop_map(|(bits, number)| number.checked_shr(64 - bits).unwrap_or(0))
 }
 
-/// An address or a length: small, near the end of all, at an edge, or any.
+/// Returns a strategy for an address or a length: small, near the end of all addresses, at an edge,
+/// or any.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         of_any_size(),
@@ -107,7 +109,7 @@ fn anywhere() {
             there.set(there.get() + u32::from(check(address, len)));
         }
     });
-    // Neither answer may be a rare one here, or the test would say little.
+    // Both answers must be frequent, or the test would prove little.
     let expected = CASES / 5..CASES / 5 * 9;
     assert!(expected.contains(&there.get()), "{there:?}");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Extents cut to a window and to the length that a device takes, and that length.
+//! Tests how extents are cut to a window and to the longest segment of a device, and that length.
 
 use crate::{
     extents::{longest_segment, Extent},
@@ -11,7 +11,7 @@ use crate::{
 /// Checks the segments of `bytes` in `window` byte by byte.
 pub(crate) fn check(bytes: &[u128], window: Extent, longest: u32) {
     let mut extents = put_together(bytes, 1, u64::MAX);
-    // An extent without bytes neither ends the list nor adds to it.
+    // An extent without bytes must neither end the list nor add to the list.
     extents.insert(extents.len() / 2, extent(77, 0));
     let found = cut(&extents, window, longest);
     let expected = trim(&put_together(bytes, 1, longest.into()), window);
@@ -30,7 +30,8 @@ fn every_window_of_every_short_list() {
                 let bytes = take_apart(&list, 1);
                 let total = bytes.len() as u64;
                 for start in 0..=total {
-                    // Also one byte beyond what there is: then there is less, not more.
+                    // The last length is one byte too long, which must give an error and no further
+                    // byte.
                     for len in 0..=total + 1 - start {
                         for longest in [1, 2, 3, 5, u32::MAX] {
                             check(&bytes, extent(start, len), longest);
@@ -47,9 +48,9 @@ fn every_window_of_every_short_list() {
 pub(crate) fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
-    // An extent is cut into pieces of it: each begins as round as the extent, or as the piece is long.
+    // An extent is cut into pieces that begin as aligned as the extent, or as the piece is long.
     assert!(longest.is_power_of_two() && longest >= page, "{what}");
-    // No device takes less than a page: there is nothing smaller to give it.
+    // A limit below a page counts as a page, because a device cannot get less.
     let limit = u64::from(limit).max(page);
     assert!((limit / 2 + 1..=limit).contains(&longest), "{what}");
 }

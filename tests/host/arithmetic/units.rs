@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the module makes of lists, as lists; and the slow way to merge and cut extents: take them
-//! apart into units of one size (a byte, or a page), and put them together again one by one.
+//! Returns results of the module as lists, and merges and cuts extents the slow way: takes the
+//! extents apart into units of one size (a byte, or a page), and joins the units again.
 
 use crate::{
     error::code::EIO,
@@ -12,14 +12,15 @@ pub(crate) fn extent(start: u64, len: u64) -> Extent {
     Extent { start, len }
 }
 
-/// The extents of pages of `page` bytes.
+/// Returns the extents that pages of `page` bytes form.
 pub(crate) fn collected(addresses: &[u64], page: u64) -> Vec<Extent> {
     let extents = Extents::collect(addresses, page, |&address| address);
     extents.expect("there is memory").as_slice().to_vec()
 }
 
-/// The segments of `extents`, each of at most `longest` bytes. They are as many as is said of them,
-/// or fewer bytes than the window has, which is an error.
+/// Returns the segments of `extents`, each of at most `longest` bytes. Checks that their number is
+/// the announced number, or that the announcement is an error if the extents do not fill the
+/// window.
 pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Extent> {
     let segments = Segments::new(extents, window, longest);
     let entries = segments.entries();
@@ -31,8 +32,8 @@ pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Exten
     found
 }
 
-/// The first byte of each unit of `extents`, in order. Addresses are in a type in which the end
-/// of the bus is a number like any other.
+/// Returns the first byte of each unit of `extents`, in order. The type of the addresses is wide
+/// enough for the end of the bus.
 pub(crate) fn take_apart(extents: &[Extent], unit: u64) -> Vec<u128> {
     let mut units = Vec::new();
     for one in extents {
@@ -43,7 +44,7 @@ pub(crate) fn take_apart(extents: &[Extent], unit: u64) -> Vec<u128> {
     units
 }
 
-/// The fewest extents of at most `longest` bytes that hold `units`, in order.
+/// Returns the fewest extents of at most `longest` bytes that hold `units`, in order.
 pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     for &start in units {
@@ -59,7 +60,7 @@ pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Exten
     extents
 }
 
-/// What is in `window` of `extents`, counted through all of them.
+/// Returns the part of `extents` in `window`, which counts bytes across all extents.
 pub(crate) fn trim(extents: &[Extent], window: Extent) -> Vec<Extent> {
     let end = window.start + window.len;
     let mut passed = 0;
@@ -73,8 +74,8 @@ pub(crate) fn trim(extents: &[Extent], window: Extent) -> Vec<Extent> {
     trimmed.filter(|one| one.len > 0).collect()
 }
 
-/// Extents of whole units, each of 1 to `longest` units and either right behind the one before, or
-/// a unit further, or at the same place: each such list of `count` extents, from unit 0 on.
+/// Visits each list of `count` extents from unit 0 on. An extent has 1 to `longest` whole units,
+/// and begins directly after the extent before, one unit later, or at the same place.
 pub(crate) fn each_list(count: usize, longest: u64, mut visit: impl FnMut(&[Extent])) {
     let choices = 3 * longest as usize;
     for number in 0..choices.pow(count as u32) {
@@ -94,7 +95,7 @@ pub(crate) fn each_list(count: usize, longest: u64, mut visit: impl FnMut(&[Exte
     }
 }
 
-/// `list` at the beginning of the bus, somewhere in it, and so that it ends with it.
+/// Returns `list` at the beginning of the bus, in its middle, and at its end.
 pub(crate) fn places(list: &[Extent]) -> [Vec<Extent>; 3] {
     let end = list.iter().map(|extent| extent.start + extent.len).max();
     let to_the_end = end.unwrap_or(0).wrapping_neg();

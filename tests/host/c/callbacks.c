@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The driver's callbacks, through the module that stays. */
+/* The driver's callbacks, through the module that stays loaded. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -11,7 +11,7 @@ extern const void *const exported_nvpm_callback_number;
 static u64 revoked;
 static bool ends_inside;
 
-/* Rust's. */
+/* In the module, Rust defines this function. */
 void nvpm_revoke(u64 number)
 {
 	revoked = number;
@@ -43,7 +43,7 @@ TEST(the_end_waits_for_those_that_run)
 	ends_inside = true;
 	call_back(7);
 	SAME(7, revoked);
-	/* The last one is over. */
+	/* The last callback has ended. */
 	nvpm_callbacks_end();
 }
 

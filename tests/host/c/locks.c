@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What threads wait for. */
+/* The locks and queues of the module's threads. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -7,7 +7,7 @@
 TEST(a_table_has_one_lock)
 {
 	nvpm_lock(NVPM_LOCK_REGISTRY);
-	/* The other one is another. */
+	/* The lock of the other table is a different lock. */
 	nvpm_lock(NVPM_LOCK_PAIRS);
 	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
 	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
@@ -16,7 +16,7 @@ TEST(a_table_has_one_lock)
 	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
 	nvpm_unlock(NVPM_LOCK_PAIRS);
 	nvpm_unlock(NVPM_LOCK_REGISTRY);
-	/* No lock is held, so this may sleep. */
+	/* The caller holds no lock, so it may sleep. */
 	nvpm_unpin_lock(true);
 }
 
@@ -70,7 +70,7 @@ TEST(who_comes_after_the_wake_does_not_wait)
 
 TEST(the_count_begins_anew_some_day)
 {
-	/* Seen before that it was larger. */
+	/* The waiting thread has seen a larger count, before the count wrapped. */
 	seen = nvpm_phase_count() - 1;
 	nvpm_phase_wake();
 	run_thread(waits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The module for the kernel. */
+/* The kernel's view of the module. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -82,7 +82,7 @@ TEST(nvidia_peermem_is_loaded)
 
 TEST(nvidia_peermem_is_not_loaded)
 {
-	/* One that is being loaded may have no name yet. */
+	/* A module that is being loaded may not have a name yet. */
 	load("nvidia", NULL, "nvidia_peermem2");
 	TRUE(!nvpm_peermem_loaded());
 	TRUE(!modules.list_lock.held);

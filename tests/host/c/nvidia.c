@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The NVIDIA driver: its calls, its versions, and where its memory is. */
+/* The NVIDIA driver: calls, versions, and the place of GPU memory. */
 #include "linux.h"
 #include "nv-p2p.h"
 #include "nvpm.h"
@@ -8,7 +8,7 @@
 static u64 asked_for, asked_bytes;
 static struct nvidia_p2p_page_table table, *put;
 
-/* The driver's. */
+/* In the kernel, the NVIDIA driver defines this function. */
 int nvidia_p2p_get_pages_persistent(u64 address, u64 len, struct nvidia_p2p_page_table **to,
 				    u32 flags)
 {
@@ -58,7 +58,7 @@ TEST(page_tables_that_are_known)
 	for (i = 0; i < ARRAY_SIZE(versions); i++) {
 		table.version = versions[i].version;
 		SAME(versions[i].known, nvpm_page_table_known(&table));
-		/* Before 1.2 there is none: what stands there is something else's. */
+		/* Before version 1.2 the table has no UUID: other data is at this offset. */
 		TRUE(nvpm_page_table_uuid(&table) == (versions[i].known ? uuid : NULL));
 	}
 }
@@ -83,7 +83,7 @@ TEST(mappings_that_are_known)
 static struct nvidia_p2p_page page = { .physical_address = PHYS };
 static struct nvidia_p2p_page *pages[] = { &page };
 
-/* Two devices: the second has a BAR of 1 MiB at PHYS, unless @flags say something else. */
+/* Two devices: the second has a BAR of 1 MiB at PHYS, unless @flags differ. */
 static struct pci_dev devices[2];
 
 static void device_with(int bar, unsigned long flags)
@@ -109,7 +109,7 @@ static int old_table(void)
 
 TEST(the_driver_says_what_is_coherent)
 {
-	/* RAM to the kernel: it is not asked. */
+	/* The kernel treats this memory as RAM, but the driver's flags decide. */
 	the_page_phys = PHYS;
 	table = (struct nvidia_p2p_page_table){
 		.version = 0x00020000, .entries = 1, .pages = pages, .flags = 0xfffffffe,
@@ -145,7 +145,7 @@ TEST(an_empty_table_is_not_coherent)
 TEST(a_page_of_a_device_is_not_coherent)
 {
 	the_page_phys = PHYS;
-	/* Without PCI's name for it the kernel has only the wider one. */
+	/* A kernel without PCI's test for such pages has only the wider test. */
 	the_page = (struct page){ .zone_device = true, .p2pdma = true };
 	SAME(0, old_table());
 }

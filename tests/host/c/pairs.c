@@ -6,7 +6,7 @@
 
 static int pairs;
 
-/* Rust's. */
+/* In the module, Rust defines this function. */
 void nvpm_pairs_each(void *file)
 {
 	static const u8 uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xf0 };
@@ -34,7 +34,7 @@ TEST(more_than_a_page)
 	int line = sizeof(GPU "0001:3b:14.3 driver\n") - 1;
 
 	SAME(0, nvpm_lists_create());
-	/* 8 GPUs and 16 devices. */
+	/* A machine with 8 GPUs and 16 devices. */
 	pairs = 8 * 16;
 	TRUE(pairs * line > PAGE_SIZE);
 	SAME(strlen(HEAD) + pairs * line - strlen("driver") + strlen("ours"),

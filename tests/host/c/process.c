@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The process that calls, and time. */
+/* The calling process, and time. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -9,14 +9,14 @@ TEST(a_thread_of_a_process)
 	struct nvpm_process process = { 0 };
 
 	nvpm_current_process(&process);
-	/* Of the process, whose thread has a number and a time of its own. */
+	/* The values belong to the process; its thread has its own number and start time. */
 	SAME(5, process.born);
 	SAME(40, process.tgid);
 	SAME(1000, process.uid);
 	SAME(42, nvpm_current_tid());
 }
 
-/* Returns the user for whom a registration counts whose process is in that namespace. */
+/* Returns the user for whom a registration counts if its process is in this namespace. */
 static u32 user_in(struct user_namespace *ns)
 {
 	struct nvpm_process process = { 0 };

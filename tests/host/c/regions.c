@@ -11,7 +11,7 @@ static struct {
 	struct nvpm_region region;
 } regions[4];
 
-/* Rust's. */
+/* In the module, Rust defines this function. */
 u64 nvpm_region_from(u64 number, struct nvpm_region *region)
 {
 	int i;
@@ -131,7 +131,7 @@ TEST(nobody_but_root)
 
 	create();
 	SAME(0400, proc_find("regions")->mode);
-	/* Root in a container has the mode, but not the capability. */
+	/* Root in a container passes the file's mode, but lacks the capability. */
 	faults.not_admin = true;
 	SAME(-EPERM, proc_find("regions")->ops->PROC_OPEN(NULL, &file));
 	faults.not_admin = false;

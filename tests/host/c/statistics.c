@@ -30,7 +30,7 @@ static struct attribute *find(const char *name)
 	return *at;
 }
 
-/* The content of a file, in a page of its own. */
+/* Returns the content of a file, which must fit a page. */
 static const char *content(const char *name)
 {
 	char *page = malloc(PAGE_SIZE);
@@ -108,7 +108,7 @@ TEST(nothing_stays_of_what_fails)
 	SAME(-ENOMEM, nvpm_statistics_create(names));
 	TRUE(!sysfs_directory);
 	faults.kobject_add = false;
-	/* Its one reference is gone, so it can be created. */
+	/* The directory's only reference is gone, so the directory can be created again. */
 	SAME(0, nvpm_statistics_create(names));
 	nvpm_statistics_remove();
 }

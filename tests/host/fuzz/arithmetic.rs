@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Numbers for the module's arithmetic, which libFuzzer makes up. Each of them goes to one of the
-//! comparisons with a slow model beside this.
+//! Feeds numbers from libFuzzer to the module's arithmetic. Each number goes to one of the
+//! comparisons with a slow model in `../arithmetic`.
 
 use std::{cell::Cell, sync::atomic::AtomicU64, sync::atomic::Ordering::Relaxed};
 
@@ -14,11 +14,12 @@ use crate::{
     units::{extent, take_apart},
 };
 
-/// Most extents of a list, and bytes of one: the models take each of them by itself.
+/// The most extents of a list, and the most bytes of an extent: the models handle each byte
+/// separately.
 const EXTENTS: usize = 12;
 const LONGEST: u64 = 40;
 
-/// Numbers out of bytes: zeros when there are no more.
+/// Makes numbers out of bytes. Missing bytes are zeros.
 struct Numbers<'a>(Cell<&'a [u8]>);
 
 impl Numbers<'_> {
@@ -33,17 +34,18 @@ impl Numbers<'_> {
         (0..8).fold(0, |number, _| (number << 8) | u64::from(self.byte()))
     }
 
-    /// One of a list.
+    /// Returns an element of a list.
     fn one_of<T: Copy>(&self, list: &[T]) -> T {
         list[usize::from(self.byte()) % list.len()]
     }
 }
 
-/// Extents that are near each other: behind the one before, after a gap, or over it.
+/// Returns extents that are near each other: each follows the one before, leaves a gap, or
+/// overlaps.
 fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
     let mut end = match numbers.byte() & 1 {
         0 => 1 << 20,
-        // So that the last one may end where the bus ends.
+        // Lets the last extent end at the end of the bus.
         _ => u64::MAX - EXTENTS as u64 * LONGEST,
     };
     let count = usize::from(numbers.byte()) % (EXTENTS + 1);
@@ -64,7 +66,7 @@ fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
 fn check(numbers: &Numbers<'_>) {
     match numbers.byte() % 6 {
         0 => drop(range::check(numbers.number(), numbers.number())),
-        // The same number as the end.
+        // Takes the same number as the end of the range.
         1 => {
             let (address, end) = (numbers.number(), numbers.number());
             range::check(address, end.wrapping_sub(address));
@@ -86,7 +88,7 @@ fn check(numbers: &Numbers<'_>) {
     }
 }
 
-/// All steps together.
+/// Runs all steps together.
 fn registration(numbers: &Numbers<'_>) {
     let case = Case {
         user: (
@@ -103,7 +105,7 @@ fn registration(numbers: &Numbers<'_>) {
     pipeline::check(&case);
 }
 
-/// How many inputs have passed.
+/// Counts the inputs that have passed.
 static CHECKED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" {
@@ -116,7 +118,7 @@ extern "C" fn at_exit() {
 
 #[no_mangle]
 extern "C" fn LLVMFuzzerInitialize(_: *mut i32, _: *mut *mut *mut u8) -> i32 {
-    // SAFETY: The function is there until the end.
+    // SAFETY: The function exists until the process ends.
     unsafe { atexit(at_exit) }
 }
 

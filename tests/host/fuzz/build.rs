@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What `../build.rs` says to the module's files; and where libFuzzer is.
+//! Gives the module's files the same settings as `../build.rs`, and links libFuzzer.
 
 fn main() {
     println!("cargo:rustc-env=NVPM_VERSION=1.2.3-for-tests");
     for cfg in ["nvpm_own_crate", "nvpm_fuzz"] {
         println!("cargo:rustc-cfg={cfg}");
     }
-    // It has its own `main`. Of C++ there is what programs run with.
+    // libFuzzer's library has its own `main`, and needs the C++ library: Debian's runtime file is
+    // enough.
     for argument in [
         "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a",
         "-l:libstdc++.so.6",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What tests ask of the stand-in for the kernel, and what they want to know of it.
+//! Controls the stand-in for the kernel, and reports its state to the tests.
 
 use std::{
     ffi::{c_char, c_int, c_long, CStr},
@@ -15,40 +15,40 @@ extern "C" {
     static host_exit: extern "C" fn();
 }
 
-/// What this thread has printed last.
+/// Returns the last line that this thread has printed.
 pub(crate) fn said() -> String {
-    // SAFETY: A text of this thread's.
+    // SAFETY: The text belongs to this thread, which changes it only by printing.
     unsafe { CStr::from_ptr(host_said()) }
         .to_str()
         .unwrap()
         .to_owned()
 }
 
-/// The allocation of this thread with that number, the next being 1, fails; with 0 none.
+/// Makes the allocation of this thread with this number fail, the next being 1; with 0 none fails.
 pub(crate) fn fail(number: c_long) {
-    // SAFETY: A number of this thread's.
+    // SAFETY: The call only sets a number of this thread.
     unsafe { host_fail(number) };
 }
 
-/// How many times this thread has allocated memory.
+/// Returns how many times this thread has allocated memory.
 pub(crate) fn allocations() -> c_long {
-    // SAFETY: A number of this thread's.
+    // SAFETY: The call only reads a number of this thread.
     unsafe { host_allocations() }
 }
 
-/// The kernel loads the module.
+/// Loads the module, as the kernel does.
 pub(crate) fn init() -> c_int {
-    // SAFETY: C has set it, and never changes it.
+    // SAFETY: C sets the pointer at compile time, and never changes it.
     unsafe { host_init() }
 }
 
-/// The kernel unloads the module.
+/// Unloads the module, as the kernel does.
 pub(crate) fn exit() {
     // SAFETY: As above.
     unsafe { host_exit() }
 }
 
-/// Something that counts how many of it there are.
+/// A value that counts how many values exist.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a AtomicUsize);
 

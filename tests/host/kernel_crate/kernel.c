@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kernel of the host's tests: what include/linux/host.h declares. */
+/* The kernel of the host's tests, as include/linux/host.h declares it. */
 #include <linux/rbtree.h>
 #include <malloc.h>
 #include <stdarg.h>
 
 #include "host.h"
 
-/* Each thread has its own. */
+/* Each thread has its own log. */
 static __thread char host_log[1024];
 static __thread long host_fail_at;
 static __thread long host_allocated;
@@ -31,13 +31,13 @@ void host_bug(const char *why)
 	abort();
 }
 
-/* The @number-th allocation of this thread from now on fails; 0: none does. */
+/* Makes the @number-th allocation of this thread from now on fails; 0 lets all succeed. */
 void host_fail(long number)
 {
 	host_fail_at = number;
 }
 
-/* How many times this thread has allocated memory. */
+/* Returns how many times this thread has allocated memory. */
 long host_allocations(void)
 {
 	return host_allocated;
@@ -65,16 +65,16 @@ void host_free(void *memory)
 
 void host_kfree(void *memory)
 {
-	/* The C library may give a few bytes more. */
+	/* The C library may give a few bytes more than the program asked for. */
 	if (malloc_usable_size(memory) > KMALLOC_MAX_SIZE + 64)
 		host_bug("kfree() of what kmalloc() never gives");
 	free(memory);
 }
 
 /*
- * Trees, balanced in another way than the kernel's: each node has a rank, which is
- * never above that of its parent. As there, nodes move under whoever calls, and the low
- * bits beside a parent's address are not for callers.
+ * Trees, balanced differently from the kernel's: each node has a rank, which is never above
+ * its parent's rank. As in the kernel, nodes move while callers hold pointers to them, and
+ * callers must not use the low bits of the parent's address.
  */
 static u64 rank(const struct rb_node *node)
 {
@@ -92,7 +92,7 @@ static void set_parent(struct rb_node *node, struct rb_node *parent)
 		node->__rb_parent_color = (unsigned long)parent | 1;
 }
 
-/* What points to @node. */
+/* Returns the pointer that points to @node. */
 static struct rb_node **link_of(struct rb_node *node, struct rb_root *root)
 {
 	struct rb_node *parent = parent_of(node);
@@ -104,7 +104,7 @@ static struct rb_node **link_of(struct rb_node *node, struct rb_root *root)
 	return link;
 }
 
-/* @node takes the place of its parent, which becomes its child. */
+/* Puts @node in the place of its parent; the parent becomes a child of @node. */
 static void rise(struct rb_node *node, struct rb_root *root)
 {
 	struct rb_node *parent = parent_of(node), *inner;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! One object, and arrays.
+//! Tests single objects, and arrays.
 
 use std::{
     ffi::c_long,
@@ -21,7 +21,7 @@ fn a_box_has_its_object_and_drops_it_once() {
     one.1 += 1;
     let raw = KBox::into_raw(one);
     assert_eq!(raw.cast_const(), place, "C has pointers to it");
-    // SAFETY: From `into_raw`, once.
+    // SAFETY: The pointer is from `into_raw`, and is used once.
     let moved = unsafe { KBox::from_raw(raw) };
     assert_eq!(moved.1, 8);
     assert_eq!(live.load(Ordering::Relaxed), 1);
@@ -47,7 +47,7 @@ fn without_memory_there_is_no_box() {
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
-/// Larger than the memory that kmalloc has: the pages of a registration of 64 GiB.
+/// An array larger than kmalloc's maximum: the pages of a registration of 64 GiB.
 #[test]
 fn an_array_may_be_large() {
     const LEN: usize = 1 << 20;
@@ -58,7 +58,7 @@ fn an_array_may_be_large() {
     assert_eq!(array[LEN - 1], LEN as u64 - 1);
 }
 
-/// The numbers from 0 on.
+/// Returns the numbers from 0 on.
 fn numbers(len: usize) -> Vec<u64> {
     (0..len as u64).collect()
 }

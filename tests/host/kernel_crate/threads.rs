@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What may go to other threads.
+//! Tests which types may go to other threads.
 
 use std::{cell::Cell, marker::PhantomData, sync::MutexGuard};
 
 use kernel::{prelude::*, rbtree::RBTree};
 
-/// Whether a type may go to another thread, or be looked at by several: what stands beside it is
-/// taken where its bounds hold, and else what the trait has.
+/// Tells whether a type may go to another thread, or be shared by several threads: an inherent
+/// constant applies if its bounds hold, and otherwise the trait's constant.
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {

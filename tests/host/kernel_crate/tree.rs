@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Trees against those of Rust's library, over C that moves nodes about (`kernel.c`).
+//! Compares trees with the trees of Rust's library, over C code that moves nodes (`kernel.c`).
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use kernel::{
 };
 use proptest::{collection::vec, prelude::*};
 
-/// In memory of their own, so that valgrind sees what is lost or freed twice.
+/// Each key has its own memory, so valgrind notices a key that is lost or freed twice.
 type Key = Box<u16>;
 type Value = Box<u32>;
 
@@ -23,7 +23,7 @@ enum Step {
     Insert(u16, u32),
     Change(u16, u32),
     Remove(u16),
-    /// Takes a node out, and inserts it again.
+    /// Removes a node, and inserts the same node again.
     Reinsert(u16),
 }
 
@@ -42,7 +42,7 @@ fn node(key: u16, value: u32) -> RBTreeNode<Key, Value> {
     RBTreeNode::new(Box::new(key), Box::new(value), GFP_KERNEL).unwrap()
 }
 
-/// Takes a step with both.
+/// Does a step with both trees.
 fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u32>) {
     match *step {
         Step::Insert(key, value) => {

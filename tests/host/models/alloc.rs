@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory that the model counts, and of which it may have none.
+//! Memory that the model counts, and whose allocation can fail.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::world::{may_sleep, world};
 
-/// How memory is allocated: there is one way here.
+/// Allocation flags. Memory is allocated in one way here.
 #[derive(Clone, Copy)]
 pub(crate) struct Flags;
 pub(crate) const GFP_KERNEL: Flags = Flags;
 
-/// There was no memory.
+/// Memory could not be allocated.
 #[derive(Debug)]
 pub struct AllocError;
 
-/// Counts an object.
+/// Counts an object while it exists.
 pub(crate) struct Counted;
 
 impl Counted {
     pub(crate) fn new() -> Result<Self, AllocError> {
         may_sleep("allocating memory");
-        // (`then_some` would make the object, and drop it, in any case.)
+        // With `then_some`, the object would be made and dropped in any case.
         world().linux.allocate().then(|| Self).ok_or(AllocError)
     }
 }
@@ -32,7 +32,7 @@ impl Drop for Counted {
     }
 }
 
-/// An object of its own.
+/// An object with its own memory.
 pub(crate) struct KBox<T>(Box<T>, Counted);
 
 impl<T> KBox<T> {
@@ -49,7 +49,7 @@ impl<T> KBox<T> {
     ///
     /// `raw` must be from [`Self::into_raw`].
     pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
-        // SAFETY: By this function's requirement; it was counted.
+        // SAFETY: This function's requirement; the object was counted.
         Self(unsafe { Box::from_raw(raw) }, Counted)
     }
 }
@@ -68,7 +68,7 @@ impl<T> DerefMut for KBox<T> {
     }
 }
 
-/// A growing array. Freeing it may sleep, as freeing many pages does.
+/// A growing array. Freeing the array may sleep, because freeing many pages does.
 pub(crate) struct KVVec<T>(Vec<T>, Counted);
 
 impl<T> KVVec<T> {

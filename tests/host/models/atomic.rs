@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Atomic types for the module's statics: each of them is another one in each world.
+//! Atomic types for the module's statics: each world has values of its own.
 
 use std::{any::TypeId, ffi::c_void, rc::Rc};
 
@@ -10,21 +10,21 @@ use loom::sync::atomic::AtomicUsize;
 
 use crate::world::world;
 
-/// What stands for a static of the module, which began with the value `first`.
+/// Returns this world's value of a static of the module, which begins as `first`.
 fn in_this_world<T>(it: &T, first: usize) -> Rc<AtomicUsize> {
     world().linux.atomic(std::ptr::from_ref(it) as usize, first)
 }
 
-/// Changes what stands for a static that is not explored; returns what it was.
+/// Changes this world's value of a static that is not explored. Returns the value before.
 fn count<T>(it: &T, change: impl Fn(u64) -> u64) -> u64 {
     let at = std::ptr::from_ref(it) as usize;
     world().linux.count(at, change)
 }
 
-/// A pointer. That to a table is used under a lock, so its order is not explored.
+/// A pointer. The pointer to a table is used under a lock, so its order is not explored.
 pub(crate) struct AtomicPtr<T>(*mut T);
 
-// SAFETY: What is in here is never changed.
+// SAFETY: The field never changes.
 unsafe impl<T> Sync for AtomicPtr<T> {}
 
 impl<T: 'static> AtomicPtr<T> {
@@ -53,7 +53,7 @@ impl<T: 'static> AtomicPtr<T> {
     }
 }
 
-/// A truth.
+/// An atomic bool.
 pub(crate) struct AtomicBool(bool);
 
 impl AtomicBool {
@@ -70,7 +70,7 @@ impl AtomicBool {
     }
 }
 
-/// A number that is only counted: no thread acts on it, so its order is not explored.
+/// A number that is only counted: no thread acts on the number, so its order is not explored.
 #[repr(transparent)]
 pub(crate) struct AtomicU64(u64);
 

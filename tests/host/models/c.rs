@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the module calls in C: its own C half and its neighbours, with models behind the names.
+//! The C functions that the module calls: its own C half and its neighbours, implemented by models.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
 use std::{
@@ -23,12 +23,12 @@ use crate::{
     world::{may_sleep, task, world},
 };
 
-/// A device, which is a PCI device or is not.
+/// A device, which may be a PCI device.
 pub(crate) struct Device {
     pub(crate) pci: bool,
     pub(crate) can_invalidate: bool,
     pub(crate) direct: bool,
-    /// How many registrations are for it.
+    /// The number of registrations for the device.
     pub(crate) registrations: Cell<u32>,
     pub(crate) max_segment: u32,
     pub(crate) references: Cell<i32>,
@@ -36,11 +36,11 @@ pub(crate) struct Device {
 }
 
 fn model<'a>(device: *mut device) -> &'a Device {
-    // SAFETY: The module has pointers to devices alone, which stay until the end.
+    // SAFETY: The module only has pointers to devices of this type, which exist until the end.
     unsafe { &*device.cast() }
 }
 
-/// Addresses and lengths of a table's entries.
+/// Returns addresses and lengths of a table's entries.
 pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
     assert_eq!(
         table.orig_nents, 0,
@@ -51,7 +51,7 @@ pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
     }
     world().linux.lists.read(table.sgl);
     (0..table.nents as usize)
-        // SAFETY: The list is alive, as just checked, and has so many entries.
+        // SAFETY: The list is alive, as just checked, and has this number of entries.
         .map(|at| unsafe { *table.sgl.add(at) })
         .map(|entry| {
             assert_eq!(entry.dma_length, entry.length);
@@ -60,17 +60,17 @@ pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// C's counters.
+/// The counters of the C half.
 #[no_mangle]
 static nvpm_counters: [AtomicU64; abi::NVPM_COUNTERS as usize] =
     [const { AtomicU64::new(0) }; abi::NVPM_COUNTERS as usize];
 
-/// What a counter says.
+/// Returns the value of a counter.
 pub(crate) fn counter(counter: abi::nvpm_counter) -> u64 {
     nvpm_counters[counter as usize].fetch_add(0, Ordering::Relaxed)
 }
 
-/// What the list of registrations tells, in the order of the keys.
+/// Returns the list of registrations, in the order of the keys.
 pub(crate) fn listed() -> Vec<nvpm_region> {
     let mut number = 0;
     let mut all = Vec::new();
@@ -191,13 +191,15 @@ static nvpm_core_has_ex: bool = true;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
-/// Who loads the module: the parameters are every test's, and each runs in a thread of its own.
+/// The lock of the test that loads the module: all tests share the parameters, and run in parallel.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// Sets the parameters, as they stay until the result is dropped. The module reads them while it is loaded.
+/// Sets the parameters until the result is dropped. The module reads the parameters while it is
+/// being loaded.
 pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
     let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: All threads of a model are one, and those of other models have to wait for the lock.
+    // SAFETY: All threads of a model are one thread, and the threads of other models wait for the
+    // lock.
     unsafe {
         nvpm_peerdirect_support = peerdirect.into();
         nvpm_persistent_api_support = persistent.into();
@@ -271,7 +273,7 @@ extern "C" fn nvpm_unlock(name: nvpm_lock_name) {
     world().linux.tables[name as usize].unlock();
 }
 
-// The module that stays, and what passes its callbacks on.
+// The module that stays loaded and passes the driver's callbacks on.
 
 #[no_mangle]
 extern "C" fn nvpm_callback(number: *mut c_void) {
@@ -319,7 +321,7 @@ fn serve(on: bool) -> i32 {
     0
 }
 
-// The module's files, which somebody reads whenever they are there.
+// The module's files, which are read at every moment at which they exist.
 
 #[no_mangle]
 extern "C" fn nvpm_statistics_create(names: *const *const u8) -> i32 {
@@ -331,9 +333,9 @@ extern "C" fn nvpm_statistics_create(names: *const *const u8) -> i32 {
         return -12;
     }
     let name = |at| {
-        // SAFETY: The caller's array has so many pointers, each NULL or a text.
+        // SAFETY: The caller's array has this number of pointers, each NULL or a text.
         let name = unsafe { *names.add(at) };
-        // SAFETY: As above.
+        // SAFETY: The pointer is not NULL, so it points to a text.
         (!name.is_null()).then(|| unsafe { CStr::from_ptr(name.cast()) })
     };
     world().linux.files.create_statistics(array::from_fn(name));
@@ -453,7 +455,7 @@ extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, phys: u64, l
     let Some(address) = world().linux.dma.begin(len) else {
         return false;
     };
-    // The kernel makes the first address as round as this one.
+    // The kernel aligns the first address as this one.
     world().linux.dma.first_linked.set(phys);
     // SAFETY: The caller's pointer is valid.
     unsafe { (*iova).state = [address, len] };
@@ -537,14 +539,14 @@ extern "C" fn sg_free_table(table: *mut sg_table) {
 
 #[no_mangle]
 extern "C" fn nvpm_pair_line(pairs: *mut c_void, _: *const u8, _: *mut device, _: *const u8) {
-    // SAFETY: `known_pairs` gives a pointer to its count.
+    // SAFETY: `known_pairs` passes a pointer to its count.
     unsafe { *pairs.cast::<usize>() += 1 };
 }
 
-/// Pairs of a GPU and a device whose map type is known.
+/// Returns the number of pairs of a GPU and a device whose map type is known.
 pub(crate) fn known_pairs() -> usize {
     let mut known = 0_usize;
-    // SAFETY: As `nvpm_pair_line` wants it.
+    // SAFETY: The argument is a pointer to a count, as `nvpm_pair_line` requires.
     unsafe { crate::map_type::nvpm_pairs_each((&raw mut known).cast()) };
     known
 }
@@ -556,7 +558,7 @@ extern "C" fn ib_register_peer_memory_client(
     client: *const peer_memory_client,
     invalidate: *mut invalidate_peer_memory,
 ) -> *mut c_void {
-    // SAFETY: NULL or valid for writing.
+    // SAFETY: The pointer is NULL or valid for writing.
     let invalidate = unsafe { invalidate.as_mut() };
     let revocable = invalidate.is_some();
     if let Some(invalidate) = invalidate {

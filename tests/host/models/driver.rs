@@ -2,9 +2,9 @@
 
 //! The NVIDIA driver, as far as its contract goes.
 //!
-//! One lock, its API lock, is held over each half of a request to pin, over unpinning and mapping,
-//! and over the end of an allocation with the callbacks that this means; nobody takes it twice. A
-//! pin is known by its process and the address of its page table.
+//! The driver holds one lock, its API lock, over each half of a request to pin, over unpinning and
+//! mapping, and over the end of an allocation with the callbacks that follow. No thread takes the
+//! lock twice. A pin is identified by its process and the address of its page table.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,7 +21,7 @@ use crate::{
     world::{may_sleep, note, task, world},
 };
 
-/// The module's, for the end of an allocation.
+/// The module's function that the driver calls when an allocation ends.
 pub(crate) type FreeCallback = unsafe extern "C" fn(*mut c_void);
 
 const ENOMEM: i32 = -12;
@@ -31,27 +31,28 @@ const EINVAL: i32 = -22;
 /// See the module's description.
 pub(crate) struct Driver {
     api: Mutex<()>,
-    // What the API lock guards.
+    // The API lock guards the following two fields.
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
-    // Page tables and mappings stay in memory until the end, so that a use after free is seen.
+    // Page tables and mappings exist until the end, so that a use after free is noticed.
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     mappings: RefCell<Vec<Box<Mapping>>>,
-    /// Where the next page is pinned.
+    /// The place of the next pinned page.
     place: Cell<u64>,
     mapped: Cell<u32>,
     longest: Cell<u64>,
 }
 
-/// The process that has opened the GPU first.
+/// The process that was the first to open the GPU.
 const FIRST_PROCESS: i32 = 1;
 
-/// The GPU of most memory: each byte of its UUID.
+/// The GPU of most memory. Each byte of its UUID has this value.
 pub(crate) const FIRST_GPU: u8 = 7;
 
-/// GPU memory, and the driver's object that has it: the object lists the process that may pin it.
+/// GPU memory and the driver's object that owns it. The object lists the process that may pin the
+/// memory.
 struct Allocation {
     process: Option<i32>,
     gpu: u8,
@@ -62,18 +63,18 @@ struct Allocation {
 
 struct Pin {
     allocation: usize,
-    /// Where its pages are. Two pins of the same memory have different places, so that one does
-    /// not make up for the other.
+    /// The physical addresses of the pin's pages. Two pins of the same memory get different places,
+    /// because one pin could otherwise hide the loss of the other.
     physical: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     address: u64,
-    /// What to call when the memory is freed; a pin without it outlives the memory.
+    /// The function to call when the memory is freed; a pin without a function outlives the memory.
     callback: Option<(FreeCallback, *mut c_void)>,
-    /// The driver has failed to unpin it, so nobody will.
+    /// The driver has failed to unpin the memory, so the memory stays pinned for ever.
     lost: Cell<bool>,
 }
 
-/// The C structure comes first: a pointer to it is one to this.
+/// The C structure is the first field, so a pointer to the C structure is a pointer to this one.
 #[repr(C)]
 struct Table {
     c: nvidia_p2p_page_table,
@@ -88,7 +89,7 @@ struct Mapping {
     c: nvidia_p2p_dma_mapping,
     /// The bus address of each GPU page.
     addresses: Vec<u64>,
-    /// The addresses that the driver's structure points to: of GPU pages, or of smaller ones.
+    /// The addresses in the driver's structure: of GPU pages, or of smaller pages.
     shown: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     device: usize,
@@ -119,7 +120,7 @@ impl Driver {
         self.api.lock().unwrap()
     }
 
-    /// An application allocates two pages of memory.
+    /// Allocates two pages of memory for an application.
     pub(crate) fn allocate(&self, process: i32, address: u64) {
         self.allocate_on(FIRST_GPU, process, address);
     }
@@ -135,7 +136,7 @@ impl Driver {
         });
     }
 
-    /// An application frees memory: pins that can be revoked are, one after the other.
+    /// Frees an application's memory: revokes its revocable pins, one after another.
     pub(crate) fn free(&self, address: u64) {
         let _api = self.enter("freeing GPU memory");
         note("frees GPU memory");
@@ -172,13 +173,13 @@ impl Driver {
         let task = task();
         task.in_callback.set(true);
         note("callback begins");
-        // SAFETY: As the module asked for it.
+        // SAFETY: The module passed this function together with this argument.
         unsafe { callback(data) };
         note("callback has returned");
         task.in_callback.set(false);
     }
 
-    /// A pin is no more, and with it its page table and all mappings of that.
+    /// Ends a pin, its page table, and all mappings of the table.
     fn end(&self, pin: &Pin) {
         let world = world();
         for physical in &pin.physical {
@@ -190,7 +191,7 @@ impl Driver {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, pin.table);
         table.alive = false;
-        // What hangs on the table is really freed, for tools that watch memory.
+        // The table's arrays are really freed, so that tools notice a later use.
         table.pages = Vec::new();
         table.pointers = Vec::new();
         table.c.pages = std::ptr::null_mut();
@@ -198,14 +199,14 @@ impl Driver {
         table.c.version = u32::MAX;
     }
 
-    /// First half of pinning: what allocation it is.
+    /// Does the first half of pinning: finds the allocation.
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
-        // It has taken memory for each of the pages by now.
+        // By now, the real driver has allocated memory for each of the pages.
         self.longest.set(self.longest.get().max(len));
         self.find(task().process, address, len)
     }
 
-    /// The allocation that a process may pin there, or the driver's answer.
+    /// Returns the allocation that a process may pin at this range, or the driver's error.
     pub(crate) fn find(&self, process: i32, address: u64, len: u64) -> Result<usize, i32> {
         let allocations = self.allocations.borrow();
         let mut found = (0..allocations.len()).filter(|&at| {
@@ -217,7 +218,7 @@ impl Driver {
                 && address + len <= end
         });
         let at = found.next().ok_or(EINVAL)?;
-        // Two objects that have memory there: it does not choose one.
+        // If two objects have memory at the address, the driver does not choose one.
         if found.next().is_some() {
             return Err(EIO);
         }
@@ -227,24 +228,24 @@ impl Driver {
         }
     }
 
-    /// How many objects have memory at `address`.
+    /// Returns how many objects have memory at `address`.
     pub(crate) fn objects(&self, address: u64) -> usize {
         let allocations = self.allocations.borrow();
         let there = |one: &&Allocation| one.address == address && !one.freed;
         allocations.iter().filter(there).count()
     }
 
-    /// The GPU of an allocation.
+    /// Returns the GPU of an allocation.
     pub(crate) fn gpu(&self, allocation: usize) -> u8 {
         self.allocations.borrow()[allocation].gpu
     }
 
-    /// Whether an allocation has been freed.
+    /// Tells whether an allocation has been freed.
     pub(crate) fn is_freed(&self, allocation: usize) -> bool {
         self.allocations.borrow()[allocation].freed
     }
 
-    /// Pins memory until it is freed or put.
+    /// Pins memory until it is freed or unpinned.
     pub(crate) fn get_pages(
         &self,
         address: u64,
@@ -252,7 +253,7 @@ impl Driver {
         out: &mut *mut nvidia_p2p_page_table,
         callback: (FreeCallback, *mut c_void),
     ) -> i32 {
-        // What the caller finds after a failure.
+        // After a failure, the caller finds a meaningless pointer here.
         *out = std::ptr::dangling_mut();
         if address % GPU_PAGE != 0 || len % GPU_PAGE != 0 {
             return EINVAL;
@@ -268,7 +269,7 @@ impl Driver {
             Ok(found) => found,
             Err(errno) => return errno,
         };
-        // Here the memory may be freed.
+        // The memory may be freed between the two halves.
         let _api = self.enter("arming a callback");
         if self.allocations.borrow()[allocation].freed {
             return EINVAL;
@@ -278,7 +279,7 @@ impl Driver {
         0
     }
 
-    /// Pins memory until it is put.
+    /// Pins memory until it is unpinned.
     pub(crate) fn get_pages_persistent(
         &self,
         address: u64,
@@ -293,7 +294,7 @@ impl Driver {
         if let Err(errno) = on_gpu {
             return errno;
         }
-        // Here the memory may be freed.
+        // The memory may be freed between the two halves.
         let _api = self.enter("pinning");
         match self.look_up(address, len) {
             Err(errno) => errno,
@@ -321,7 +322,7 @@ impl Driver {
         len: u64,
         callback: Option<(FreeCallback, *mut c_void)>,
     ) -> *mut nvidia_p2p_page_table {
-        // Pages are not neighbours of each other on the bus.
+        // The pages are not neighbours on the bus.
         let pages = len / GPU_PAGE;
         let physical: Vec<u64> = (0..pages).map(|page| self.next_place(page)).collect();
         self.place.set(self.next_place(pages));
@@ -373,12 +374,13 @@ impl Driver {
         &mut table.c
     }
 
-    /// Unpins. Whom the object of the pin does not list is told the same as others.
+    /// Unpins memory. A process that the pin's object does not list gets the same answer as others.
     pub(crate) fn put_pages(&self, address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
         self.put(address, table, |pin| {
             let lists = match pin.callback {
                 Some(_) => self.allocations.borrow()[pin.allocation].process,
-                // The driver's own object has it, which lists the first process that has opened the GPU.
+                // The driver's own object owns the pin, and lists the first process that opened the
+                // GPU.
                 None => Some(FIRST_PROCESS),
             };
             lists == Some(task().process)
@@ -422,7 +424,7 @@ impl Driver {
         0
     }
 
-    /// Somebody reads a page table.
+    /// Checks a page table that the module reads.
     pub(crate) fn read(&self, table: *const nvidia_p2p_page_table) {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, table.cast_mut());
@@ -439,12 +441,12 @@ impl Driver {
         table: *mut nvidia_p2p_page_table,
         out: &mut *mut nvidia_p2p_dma_mapping,
     ) -> i32 {
-        // Before any lock, as the driver does it.
+        // The driver reads the table before it takes any lock.
         self.read(table);
         let _api = self.enter("mapping");
         *out = std::ptr::null_mut();
         self.read(table);
-        // SAFETY: The table is alive, and this one of ours.
+        // SAFETY: The table is alive, and is part of a `Table` of this model.
         let pinned = unsafe { &*table.cast::<Table>() };
         let faults = &world().faults;
         let refused = faults.refused_gpu.get();
@@ -500,7 +502,7 @@ impl Driver {
         0
     }
 
-    /// Undoes a mapping. Takes no lock that a callback holds.
+    /// Undoes a mapping. Takes no lock that is held during a callback.
     pub(crate) fn dma_unmap_pages(
         &self,
         device: usize,
@@ -524,12 +526,12 @@ impl Driver {
         0
     }
 
-    /// Where a page of the next pin will be.
+    /// Returns the place of a page of the next pin.
     pub(crate) fn next_place(&self, page: u64) -> u64 {
         self.place.get() + 3 * GPU_PAGE * page
     }
 
-    /// Whether physical memory is pinned.
+    /// Tells whether physical memory is pinned.
     pub(crate) fn pinned(&self, physical: u64, len: u64) -> bool {
         let pins = self.pins.borrow();
         let covers = |pin: &Pin, at| {
@@ -540,29 +542,29 @@ impl Driver {
         places.all(|at| pins.iter().any(|pin| covers(pin, at)))
     }
 
-    /// Whether something is mapped by the driver.
+    /// Tells whether a mapping by the driver exists.
     pub(crate) fn maps(&self) -> bool {
         self.mappings.borrow().iter().any(|one| one.alive)
     }
 
-    /// The same for that device.
+    /// Tells whether a mapping by the driver exists for this device.
     pub(crate) fn maps_for(&self, device: usize) -> bool {
         let mappings = self.mappings.borrow();
         mappings.iter().any(|one| one.alive && one.device == device)
     }
 
-    /// The most bytes that it was asked for at a time.
+    /// Returns the largest number of bytes in a single request.
     pub(crate) fn longest(&self) -> u64 {
         self.longest.get()
     }
 
-    /// How often it has mapped the pages of a pin.
+    /// Returns how often the driver has mapped the pages of a pin.
     pub(crate) fn mapped(&self) -> u32 {
         self.mapped.get()
     }
 
-    /// The object of another process that has the memory at `address` lists nobody any more: its pins
-    /// stay, and are nobody's.
+    /// Empties the list of the object of another process that has the memory at `address`: its pins
+    /// stay, and no process can undo them.
     pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
         note("is listed no more");
@@ -572,7 +574,7 @@ impl Driver {
         object.expect("the memory is there").process = None;
     }
 
-    /// The name of the GPU whose memory a page table is about.
+    /// Returns the UUID of the GPU whose memory a page table describes.
     pub(crate) fn uuid(&self, table: *const nvidia_p2p_page_table) -> *const u8 {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, table.cast_mut());
@@ -583,29 +585,29 @@ impl Driver {
         table.uuid.as_ptr()
     }
 
-    /// Whether a callback is armed that has not come.
+    /// Tells whether a callback is armed that has not been called yet.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
     }
 
-    /// Whether anything is pinned.
+    /// Tells whether any memory is pinned.
     pub(crate) fn is_pinned(&self) -> bool {
         !self.pins.borrow().is_empty()
     }
 
-    /// How many pins last until they are put, and can be.
+    /// Returns how many pins last until they are unpinned, and can be unpinned.
     pub(crate) fn pinned_until_put(&self) -> usize {
         let pins = self.pins.borrow();
         let kept = |pin: &&Pin| pin.callback.is_none() && !pin.lost.get();
         pins.iter().filter(kept).count()
     }
 
-    /// Whether anything was ever pinned.
+    /// Tells whether any memory was ever pinned.
     pub(crate) fn has_pinned(&self) -> bool {
         !self.tables.lock().unwrap().is_empty()
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub(crate) fn assert_over(&self) {
         let pins = self.pins.borrow();
         assert!(pins.iter().all(|pin| pin.lost.get()), "pins are left");

@@ -16,13 +16,13 @@ use crate::{
 /// How many times an interleaving switches away from a thread that could go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Preemptions {
-    /// As often as it likes: every interleaving is explored.
+    /// Switches are not limited: every interleaving is explored.
     Any,
-    /// At most so often.
+    /// The largest number of switches.
     UpTo(usize),
 }
 
-/// Explores `scenario` with each kind of RDMA core, and says what that was.
+/// Explores `scenario` with each kind of RDMA core, and prints a summary.
 pub(crate) fn explore(
     preemptions: Preemptions,
     scenario: impl Fn() + Copy + Send + Sync + 'static,
@@ -43,7 +43,7 @@ pub(crate) fn count(
     let count = Arc::new(AtomicU64::new(0));
     let counter = count.clone();
     let mut builder = loom::model::Builder::new();
-    // LOOM_MAX_PREEMPTIONS, which loom has put there, makes a quick run of any scenario.
+    // loom has put LOOM_MAX_PREEMPTIONS here, which shortens the run of any scenario.
     let asked = builder.preemption_bound;
     builder.preemption_bound = match preemptions {
         Preemptions::Any => asked,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! How a failure is reported.
+//! Reports failures.
 
 use std::{
     io::{stderr, Write},
@@ -12,8 +12,8 @@ use std::{
 
 use crate::world;
 
-/// A failure in a callback cannot unwind through C: it ends the tests at once, so all that is to
-/// be said is said here, around the capture of output that would be lost.
+/// Reports a failure and aborts. A failure in a callback cannot unwind through C and ends the tests
+/// at once, so the report bypasses the capture of output, which would be lost.
 pub(crate) fn report_and_abort_on_failure() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the module uses of the kernel: memory, its own reference count, the unpin lock, the queue of
-//! threads that wait for a phase, and the DMA layer with scatterlists.
+//! The parts of the kernel that the module uses: memory, its own reference count, the unpin lock,
+//! the queue of threads that wait for a phase, and the DMA layer with scatterlists.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,7 +21,8 @@ use crate::{
 pub(crate) struct Linux {
     pub(crate) module: Module,
     pub(crate) unpin_lock: Rwsem,
-    /// Of the module that stays: its gate, whether it passes callbacks on, and the last number.
+    /// The state of the module that stays loaded: its gate, whether callbacks are passed on, and
+    /// the last number.
     pub(crate) gate: Rwsem,
     pub(crate) served: Cell<bool>,
     pub(crate) last_number: Cell<u64>,
@@ -44,7 +45,8 @@ impl Linux {
             gate: Rwsem::new(),
             served: Cell::new(false),
             last_number: Cell::new(0),
-            // Who asks first about a pair asks the driver; another one asks too, and gets the same answer.
+            // The order on the pairs' lock need not be explored: threads that ask about a pair at
+            // the same time all ask the driver, and get the same answer.
             tables: [SpinLock::new(true), SpinLock::new(false)],
             phases: Phases::new(),
             dma: Dma::new(),
@@ -56,7 +58,7 @@ impl Linux {
         }
     }
 
-    /// Whether there is memory for one more object.
+    /// Tells whether memory for another object is available, and counts the object.
     pub(crate) fn allocate(&self) -> bool {
         if world().faults.allocation.fails("is out of memory") {
             return false;
@@ -69,13 +71,13 @@ impl Linux {
         self.live.set(self.live.get() - 1);
     }
 
-    /// The module's memory is there, its statics are as they begin.
+    /// Gives the module new memory, with its statics in their initial state.
     pub(crate) fn load_module(&self) {
         *self.module.state.lock().unwrap() = ModuleState::default();
         self.atomics.borrow_mut().clear();
     }
 
-    /// What stands for the static at `address` in this world.
+    /// Returns this world's value of the static at `address`.
     pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
         let mut atomics = self.atomics.borrow_mut();
         let atomic = atomics
@@ -84,14 +86,14 @@ impl Linux {
         atomic.clone()
     }
 
-    /// Changes the count at `address`; returns what it was.
+    /// Changes the count at `address`. Returns the count before.
     pub(crate) fn count(&self, address: usize, change: impl Fn(u64) -> u64) -> u64 {
         let mut counts = self.counts.borrow_mut();
         let count = counts.entry(address).or_default();
         std::mem::replace(count, change(*count))
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub(crate) fn assert_over(&self) {
         assert_eq!(
             self.module.state.lock().unwrap().references,
@@ -108,13 +110,13 @@ impl Linux {
     }
 }
 
-/// Fails if the module's table of registrations is not there.
+/// Fails if the module's table of registrations does not exist.
 pub(crate) fn assert_registry(who: &str) {
     let there = registry::REGISTRY.with(|_| ()).is_some();
     assert!(there, "{who} without the registry");
 }
 
-/// The module's files, and the names of its clients, which both read.
+/// The module's files, and the names of its clients. Both kinds of files read the names.
 #[derive(Default)]
 pub(crate) struct Files {
     names: Cell<Option<[Option<&'static CStr>; 3]>>,
@@ -122,7 +124,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The names of the clients that are shown, while the files are there.
+    /// Returns the names of the clients that the files show, while the files exist.
     pub(crate) fn names(&self) -> Option<[Option<&'static CStr>; 3]> {
         self.names.get()
     }
@@ -152,7 +154,7 @@ impl Files {
     }
 }
 
-/// The module's own life: how many need it, and whether its code is still there.
+/// The module's life: counts references, and notes whether the code still exists.
 pub(crate) struct Module {
     state: Mutex<ModuleState>,
     unused: Condvar,
@@ -191,7 +193,7 @@ impl Module {
         }
     }
 
-    /// Waits until nobody needs the module; from here on nobody gets a reference.
+    /// Waits until the module has no references; from here on nothing can get a reference.
     pub(crate) fn begin_to_go(&self) {
         let mut state = self.state.lock().unwrap();
         while state.references > 0 {
@@ -200,7 +202,7 @@ impl Module {
         state.going = true;
     }
 
-    /// The module's memory is given back.
+    /// Frees the module's memory.
     pub(crate) fn end_to_go(&self) {
         for gauge in [abi::NVPM_COUNT_REGIONS, abi::NVPM_COUNT_BYTES] {
             assert_eq!(
@@ -214,7 +216,7 @@ impl Module {
         world().linux.counts.borrow_mut().clear();
     }
 
-    /// Something of the module runs, be it its last instruction.
+    /// Checks that the module's code still exists, even for its last instruction.
     pub(crate) fn runs(&self, what: &str) {
         let gone = self.state.lock().unwrap().gone;
         assert!(!gone, "{what} runs in a module that is gone");
@@ -253,11 +255,11 @@ impl Phases {
     }
 }
 
-/// A lock for sharers or one alone, in which one who waits to be alone holds up new sharers.
+/// A reader-writer lock, in which a waiting writer holds up new readers.
 pub(crate) struct Rwsem {
     state: Mutex<RwsemState>,
     changed: Condvar,
-    /// A copy of the state, which a model reads without one more point at which threads switch.
+    /// A copy of the state, which a model can read without adding a point at which threads switch.
     sharers: Cell<u32>,
 }
 
@@ -277,7 +279,7 @@ impl Rwsem {
         }
     }
 
-    /// Fails unless a thread has the lock together with others.
+    /// Fails unless the lock is held shared.
     pub(crate) fn assert_shared(&self, what: &str) {
         assert!(
             self.sharers.get() > 0,
@@ -316,10 +318,10 @@ impl Rwsem {
     }
 }
 
-/// A lock for one thread at a time, which does not sleep with it.
+/// A lock for one thread at a time, whose holder must not sleep.
 pub(crate) struct SpinLock {
     lock: Mutex<()>,
-    /// Whether the order in which threads take it matters.
+    /// Whether the order in which threads take the lock matters.
     explored: bool,
     held: RefCell<Option<MutexGuard<'static, ()>>>,
     locked: Cell<bool>,
@@ -338,8 +340,8 @@ impl SpinLock {
     pub(crate) fn lock(&self) {
         if self.explored {
             let guard = self.lock.lock().unwrap();
-            // SAFETY: The guard is dropped before the lock: `unlock` takes it out, and who forgets that
-            // fails below.
+            // SAFETY: The guard is dropped before the lock: `unlock` removes the guard, and a
+            // caller that does not unlock fails below.
             let guard = unsafe {
                 std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard)
             };
@@ -366,11 +368,11 @@ impl SpinLock {
 pub(crate) struct Dma {
     mappings: Mutex<Vec<Mapping>>,
     last: Cell<u64>,
-    /// The physical address for which the last range was taken.
+    /// The physical address for which the last range was made.
     pub(crate) first_linked: Cell<u64>,
 }
 
-/// Physical addresses that a device reaches.
+/// Physical memory that a device reaches.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     device: usize,
@@ -380,14 +382,14 @@ struct Mapping {
     stage: Stage,
 }
 
-/// What the RDMA core knows of a mapping.
+/// The use of a mapping by the RDMA core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nothing yet.
+    /// The core does not have the addresses yet.
     Made,
-    /// It has the addresses, the device does not use them.
+    /// The core has the addresses, but the device does not use them.
     Given,
-    /// The device may use it at any moment.
+    /// The device may use the mapping at any moment.
     Used,
 }
 
@@ -395,13 +397,14 @@ impl Dma {
     fn new() -> Self {
         Self {
             mappings: Mutex::new(Vec::new()),
-            // Where the addresses begin that devices see: not where physical ones do.
+            // DMA addresses begin here, so that they differ from physical addresses.
             last: Cell::new(1 << 40),
             first_linked: Cell::new(0),
         }
     }
 
-    /// The bus address of physical memory, unless there is none to be had.
+    /// Maps physical memory, and returns its bus address. Returns [`None`] if the device cannot get
+    /// one.
     pub(crate) fn map(&self, device: usize, physical: u64, len: u64) -> Option<u64> {
         let address = if model(device).direct {
             let reach = world().faults.reach.get();
@@ -416,8 +419,8 @@ impl Dma {
             .then_some(address)
     }
 
-    /// Room for so many bytes, as an IOMMU has it: it begins as round as it is long. There is a page between any
-    /// two, so that none is a neighbour of another.
+    /// Returns DMA addresses for `len` bytes as an IOMMU does: aligned to the length. A page is
+    /// left free after each range, so that no two ranges are neighbours.
     fn free(&self, len: u64) -> u64 {
         let start = self
             .last
@@ -427,12 +430,12 @@ impl Dma {
         start
     }
 
-    /// Room that pieces will share, in a world that has such a thing.
+    /// Returns DMA addresses for pieces that share a range, if this world has such ranges.
     pub(crate) fn begin(&self, len: u64) -> Option<u64> {
         world().faults.ranges.get().then(|| self.free(len))
     }
 
-    /// Gives up room that pieces share, and what is in it.
+    /// Frees a range that pieces share, with the mappings in the range.
     pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
         let mut mappings = self.mappings.lock().unwrap();
         let inside =
@@ -453,7 +456,7 @@ impl Dma {
         mappings.retain(|one| !inside(one));
     }
 
-    /// Maps it to that address, unless it cannot be had.
+    /// Maps physical memory to this address, unless mapping fails.
     pub(crate) fn map_at(&self, device: usize, address: u64, physical: u64, len: u64) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         if world().faults.mapping.fails("the device gets no address") {
@@ -480,15 +483,15 @@ impl Dma {
         mappings.remove(at);
     }
 
-    /// What the core does with the addresses of `table` from here on. Returns whether they are all
-    /// there.
+    /// Notes how the core uses the addresses of `table` from here on. Returns whether all addresses
+    /// are mapped.
     pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Stage) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         let mut all = true;
         for (address, len) in c::entries(table) {
             let mut found = 0;
             for mapping in mappings.iter_mut() {
-                // An entry is part of a mapping, or has many in it.
+                // An entry is part of a mapping, or contains many mappings.
                 let first = address.max(mapping.address);
                 let last = (address + len).min(mapping.address + mapping.len);
                 if first >= last {
@@ -506,7 +509,7 @@ impl Dma {
         all
     }
 
-    /// Fails if anything is mapped for a device that has no other registration than one that ends.
+    /// Fails if memory is mapped for a device whose last registration ends.
     pub(crate) fn assert_none(&self, device: usize) {
         let mappings = self.mappings.lock().unwrap();
         let left = mappings.iter().any(|one| one.device == device);
@@ -516,7 +519,7 @@ impl Dma {
         );
     }
 
-    /// Fails if the core has an address of physical memory that is about to become another's.
+    /// Fails if the core has an address of physical memory that is about to get another owner.
     pub(crate) fn assert_unused(&self, physical: u64, len: u64) {
         for one in self.mappings.lock().unwrap().iter() {
             let touches = one.physical < physical + len && physical < one.physical + one.len;
@@ -530,11 +533,11 @@ impl Dma {
 }
 
 fn model<'a>(device: usize) -> &'a c::Device {
-    // SAFETY: Devices stay until the end.
+    // SAFETY: Devices exist until the end of the world.
     unsafe { &*(device as *const c::Device) }
 }
 
-/// Scatterlists. They stay in memory until the end, so that a use after free is seen.
+/// Scatterlists. The lists stay in memory until the end, so that a use after free is noticed.
 pub(crate) struct Lists(Mutex<Vec<(Box<[abi::scatterlist]>, bool)>>);
 
 impl Lists {
@@ -559,7 +562,7 @@ impl Lists {
         world().linux.deallocate();
     }
 
-    /// The entry behind one, which is alive.
+    /// Returns the entry after `entry`, whose list must be alive.
     pub(crate) fn next(&self, entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
         let at = self.find(entry);
         let end = self.0.lock().unwrap()[at].0.as_ptr_range().end;
@@ -569,12 +572,12 @@ impl Lists {
         }
     }
 
-    /// Somebody reads a list.
+    /// Checks a list that the core reads.
     pub(crate) fn read(&self, first: *const abi::scatterlist) {
         self.find(first);
     }
 
-    /// Which list an entry is in; it must be alive.
+    /// Returns the list of an entry; the list must be alive.
     fn find(&self, entry: *const abi::scatterlist) -> usize {
         let lists = self.0.lock().unwrap();
         let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);

@@ -2,13 +2,14 @@
 
 //! The module between models of its two neighbours, in every interleaving.
 //!
-//! The module's files come in here as they are, byte for byte. Below them is another `kernel` crate, over
-//! loom, which runs a scenario again and again until its threads have met in every order; and, in place
-//! of the module's C half and of its neighbours, models of the driver, the RDMA core and the kernel. The
-//! models hold their own locks as the real ones do, keep count of everything, and stop at the first
-//! breach of a contract.
+//! The module's files are compiled here unchanged, byte for byte. Below the files is another
+//! `kernel` crate, over loom, which runs a scenario again and again until its threads have met in
+//! every order. Models of the driver, the RDMA core and the kernel take the place of the module's C
+//! half and of its neighbours. The models hold their own locks as the real ones do, count
+//! everything, and stop at the first breach of a contract.
 //!
-//! `../fuzz` compiles the same, over a loom of its own, for histories that a fuzzer makes up.
+//! `../fuzz` compiles the same files over its own version of loom, for histories that a fuzzer
+//! makes up.
 #![cfg(any(test, nvpm_fuzz))]
 #![cfg_attr(nvpm_fuzz, no_main)]
 #![allow(dead_code)]
@@ -22,15 +23,15 @@ pub mod error;
 mod print;
 mod rbtree;
 
-/// A module, as the kernel has it.
+/// The kernel's handle of a module.
 pub(crate) struct ThisModule;
 
-/// What the kernel calls to load it; it is unloaded by dropping it.
+/// Loads the module, as the kernel does; dropping the result unloads the module.
 pub(crate) trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// What most of the module's files use of it.
+/// The part of the kernel's crate that most of the module's files use.
 mod prelude {
     pub(crate) use crate::alloc::{KBox, KVVec, GFP_KERNEL};
     pub(crate) use crate::error::{code::*, Error, Result};

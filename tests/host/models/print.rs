@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Lines for the log, which go into the trail.
+//! Puts log messages into the trail.
 
 use std::fmt;
 

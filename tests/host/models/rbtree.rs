@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The interface of the kernel's red-black tree, over one of the standard library.
+//! The interface of the kernel's red-black tree, over a tree of the standard library.
 
 use std::{collections::BTreeMap, ops::Bound};
 
@@ -12,7 +12,7 @@ use crate::{
 /// A sorted map.
 pub(crate) struct RBTree<K, V>(BTreeMap<K, (V, Counted)>);
 
-/// An element that is in no tree, in memory of its own.
+/// An element with its own memory, outside any tree.
 pub(crate) struct RBTreeNode<K, V>(K, V, Counted);
 
 impl<K, V> RBTreeNode<K, V> {

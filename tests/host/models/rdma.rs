@@ -23,19 +23,20 @@ use crate::{
 
 const EFAULT: i32 = -14;
 const EINVAL: i32 = -22;
-/// What a client gets that has no ticket, for it cannot be told of anything.
+/// The ticket of a client that the core never tells about an invalidation.
 const NO_TICKET: u64 = u32::MAX as u64;
 
-/// How the core goes about its locks.
+/// The ways in which cores use their locks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// MLNX_OFED 4.0 to 5.0: none of its locks is held over registration. It invalidates by
-    /// deregistering all at once, inside of the client's call.
+    /// MLNX_OFED 4.0 to 5.0: the core holds no lock over registration. An invalidation deregisters
+    /// completely, inside the client's call.
     G2,
-    /// MLNX_OFED 5.1 to 5.4-2: its lock is held over registration and deregistration. It
-    /// invalidates by unmapping and putting inside of the client's call.
+    /// MLNX_OFED 5.1 to 5.4-2: the core holds its lock over registration and deregistration. An
+    /// invalidation unmaps and unpins inside the client's call.
     G3a,
-    /// Those since: its lock is held over registration. After it was told it only releases.
+    /// Later cores: the core holds its lock over registration. After an invalidation the core only
+    /// releases.
     #[default]
     G3b,
 }
@@ -45,16 +46,16 @@ pub(crate) const KINDS: [Kind; 3] = [Kind::G2, Kind::G3a, Kind::G3b];
 /// See the module's description.
 pub(crate) struct Rdma {
     pub(crate) kind: Kind,
-    /// The list of clients; its lock is held over `acquire`.
+    /// The list of clients; the core holds its lock over `acquire`.
     clients: Mutex<Vec<Rc<Client>>>,
-    /// Registrations that can be invalidated, by ticket: 0 is the first.
+    /// Registrations that can be invalidated, by ticket; the first ticket is 0.
     tickets: Mutex<BTreeMap<u64, Rc<Registration>>>,
     next_ticket: Cell<u64>,
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     devices: RefCell<Vec<Box<Device>>>,
 }
 
-/// A client as the core knows it.
+/// A client, as the core knows it.
 pub(crate) struct Client {
     calls: *const peer_memory_client,
     revocable: bool,
@@ -83,35 +84,35 @@ pub(crate) struct Registration {
 struct State {
     mapped: bool,
     active: bool,
-    /// G2: invalidated before it was active.
+    /// G2: the registration was invalidated before it was active.
     invalidated: bool,
-    /// G2: somebody is deregistering, and has done so.
+    /// G2: a thread is deregistering, or has deregistered.
     claimed: bool,
     over: bool,
 }
 
-/// What an application wants to register, and what goes wrong beside the client.
+/// A request of an application, and the failures besides those of the client.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) address: u64,
     pub(crate) len: u64,
-    /// Only clients that never revoke are asked, as for a queue.
+    /// The core only asks clients that never revoke, as for a queue.
     pub(crate) cannot_be_revoked: bool,
-    /// The device's driver fails when all is mapped.
+    /// The device's driver fails after all memory is mapped.
     pub(crate) device_fails: bool,
     /// The device is not on a PCI bus.
     pub(crate) no_pci: bool,
-    /// The device's driver never says that a registration is complete.
+    /// The device's driver never reports that a registration is complete.
     pub(crate) never_complete: bool,
     /// The device uses physical addresses.
     pub(crate) direct: bool,
-    /// The device, if it is not a new one.
+    /// The device; [`None`] stands for a new device.
     pub(crate) device: Option<*mut device>,
 }
 
 impl Client {
     fn calls(&self) -> &peer_memory_client {
-        // SAFETY: The module keeps it until it is unregistered.
+        // SAFETY: The module keeps the structure until the client is unregistered.
         unsafe { &*self.calls }
     }
 
@@ -120,7 +121,7 @@ impl Client {
         let mut context = std::ptr::null_mut();
         let (address, len) = (request.address as usize, request.len as usize);
         let none = std::ptr::null_mut();
-        // SAFETY: As the contract has it.
+        // SAFETY: The arguments follow the contract of `acquire`.
         let mine = unsafe { acquire(address, len, none, none.cast(), &mut context) };
         world().linux.module.runs("the end of acquire");
         (mine > 0).then_some(context)
@@ -133,7 +134,7 @@ impl Registration {
     }
 
     fn model(&self) -> &Device {
-        // SAFETY: Devices stay until the end.
+        // SAFETY: Devices exist until the end of the world.
         unsafe { &*self.device.cast() }
     }
 
@@ -141,28 +142,28 @@ impl Registration {
         remove_device(self.device);
     }
 
-    /// How many references to it there are.
+    /// Returns the number of references to the device.
     pub(crate) fn device_references(&self) -> i32 {
         self.model().references.get()
     }
 
-    /// Counts a registration for the device, or one less.
+    /// Changes the number of registrations for the device.
     fn count(&self, change: i32) {
         let count = &self.model().registrations;
         count.set(count.get().wrapping_add_signed(change));
     }
 
-    /// How many entries the scatterlist has.
+    /// Returns how many entries the scatterlist has.
     pub(crate) fn entries(&self) -> usize {
         entries(&self.table.get()).len()
     }
 
-    /// Where the first entry begins.
+    /// Returns the address of the first entry.
     pub(crate) fn bus_address(&self) -> u64 {
         entries(&self.table.get())[0].0
     }
 
-    /// Whether each entry begins where the one before ends.
+    /// Tells whether each entry begins at the end of the entry before.
     pub(crate) fn is_contiguous(&self) -> bool {
         let entries = entries(&self.table.get());
         entries
@@ -179,7 +180,7 @@ impl Registration {
         let (address, len) = (request.address as usize, request.len as usize);
         note("get_pages");
         let table = std::ptr::null_mut();
-        // SAFETY: As the contract has it.
+        // SAFETY: The arguments follow the contract of `get_pages`.
         check(unsafe { get_pages(address, len, 1, 1, table, self.context, self.ticket) })
     }
 
@@ -187,7 +188,7 @@ impl Registration {
         let dma_map = self.client.calls().dma_map.expect("a client has dma_map");
         let mut count = 0;
         note("dma_map");
-        // SAFETY: As the contract has it.
+        // SAFETY: The arguments follow the contract of `dma_map`.
         let ret = unsafe {
             dma_map(
                 self.table.as_ptr(),
@@ -215,13 +216,13 @@ impl Registration {
             all || world().rdma.kind == Kind::G2,
             "what was mapped is gone"
         );
-        // SAFETY: As the contract has it.
+        // SAFETY: The argument follows the contract of `get_page_size`.
         let page = unsafe { self.client.calls().get_page_size.expect("has it")(self.context) };
         assert_eq!(page, 4096);
         Ok(())
     }
 
-    /// A failure leaves nothing pinned.
+    /// Pins and maps the memory. A failure leaves no memory pinned.
     fn map(&self, request: Request) -> Result<(), i32> {
         self.get_pages(request)?;
         self.dma_map().inspect_err(|_| self.put_pages())
@@ -239,14 +240,14 @@ impl Registration {
             .calls()
             .dma_unmap
             .expect("a client has dma_unmap");
-        // SAFETY: As the contract has it.
+        // SAFETY: The arguments follow the contract of `dma_unmap`.
         unsafe { dma_unmap(self.table.as_ptr(), self.context, self.device) };
         let others = self.model().registrations.get() > 1;
         assert!(
             others || !world().driver.maps_for(self.device as usize),
             "mapped by the driver after dma_unmap"
         );
-        // A revocation may still be undoing it.
+        // A revocation in another thread may not have undone the mapping yet.
         if !self.client.revocable {
             world().linux.dma.assert_none(self.device as usize);
         }
@@ -259,14 +260,14 @@ impl Registration {
             .calls()
             .put_pages
             .expect("a client has put_pages");
-        // SAFETY: As the contract has it.
+        // SAFETY: The arguments follow the contract of `put_pages`.
         unsafe { put_pages(self.table.as_ptr(), self.context) };
     }
 
     fn release(&self) {
         note("release");
         let release = self.client.calls().release.expect("a client has release");
-        // SAFETY: As the contract has it, once.
+        // SAFETY: The argument follows the contract of `release`, which is called once.
         unsafe { release(self.context) };
         note("release has returned");
         world().linux.module.runs("the end of release");
@@ -278,14 +279,14 @@ impl Registration {
         self.client.unused.notify_all();
     }
 
-    /// The device may use the memory.
+    /// Lets the device use the memory.
     fn switch_on(&self) {
         note("the device is on");
         let all = world().linux.dma.set_use(&self.table.get(), Stage::Used);
         assert!(all, "the device uses addresses that are not mapped");
     }
 
-    /// The device uses the memory no more; perhaps it is not even mapped any more.
+    /// Stops the device from using the memory, which may not even be mapped any more.
     fn switch_off(&self) {
         note("the device is off");
         world().linux.dma.set_use(&self.table.get(), Stage::Given);
@@ -331,11 +332,11 @@ impl Rdma {
         handle.cast_mut().cast()
     }
 
-    /// Fails if the client says more of itself than this core reads, or less.
+    /// Fails if the client's description is longer or shorter than this core reads.
     fn assert_described(&self, calls: *const peer_memory_client) {
         // SAFETY: The module gives the core a structure of this type, which begins with the client.
         let client = unsafe { &*calls.cast::<nvpm_client>() };
-        // MLNX_OFED 4.1 to 5.0 takes what stands behind the client for pointers to functions.
+        // MLNX_OFED 4.1 to 5.0 would take the fields after the client for pointers to functions.
         let extended = self.kind != Kind::G2;
         let size = if extended {
             size_of::<nvpm_client>()
@@ -354,11 +355,11 @@ impl Rdma {
         assert_eq!(version[14], 0, "the version has no end");
     }
 
-    /// The clients' names, in the order in which they are asked.
+    /// Returns the clients' names, in the order in which the core asks them.
     pub(crate) fn names(&self) -> Vec<String> {
         let clients = self.clients.lock().unwrap();
         let name = |client: &Rc<Client>| {
-            // SAFETY: A client that is registered stays where it is.
+            // SAFETY: A registered client stays at its address.
             let name = unsafe { (*client.calls).name };
             let text = name.into_iter().take_while(|&byte| byte != 0);
             text.map(char::from).collect()
@@ -366,7 +367,7 @@ impl Rdma {
         clients.iter().map(name).collect()
     }
 
-    /// Returns when nothing of the client is registered any more.
+    /// Waits until no registration of the client exists, and removes the client.
     pub(crate) fn unregister_client(&self, handle: *mut c_void) {
         may_sleep("unregistering");
         linux::assert_registry("a client is still registered");
@@ -385,7 +386,7 @@ impl Rdma {
         *client.freed.lock().unwrap() = true;
     }
 
-    /// An application registers memory.
+    /// Registers memory for an application.
     pub(crate) fn register(&self, request: Request) -> Result<Rc<Registration>, i32> {
         let (client, context) = self.acquire(request).ok_or(EFAULT)?;
         let device = match request.device {
@@ -427,9 +428,9 @@ impl Rdma {
         let pointer = (&raw mut *device).cast();
         self.devices.borrow_mut().push(device);
         if !request.no_pci && !world().faults.unasked.get() {
-            // As if the driver had been asked before.
+            // The driver knows the pair as if it had been asked before.
             world().faults.allocation.without(|| {
-                // SAFETY: Devices stay until the end.
+                // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
                 map_type::remember([FIRST_GPU; 16], device, MapType::Ours);
             });
@@ -476,7 +477,7 @@ impl Rdma {
         Some(found)
     }
 
-    /// An application deregisters memory, or its end does.
+    /// Deregisters memory for an application, or at its end.
     pub(crate) fn deregister(&self, registration: &Registration) {
         note("deregisters");
         match self.kind {
@@ -496,7 +497,7 @@ impl Rdma {
         note("has invalidated");
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub(crate) fn assert_over(&self) {
         for device in self.devices.borrow().iter() {
             assert_eq!(
@@ -513,9 +514,9 @@ impl Rdma {
     }
 }
 
-/// G3: what it does under its mapping lock.
+/// G3: the calls under the core's mapping lock.
 impl Rdma {
-    /// G3a unmaps under its lock; those since let go of it first.
+    /// Keeps the lock over unmapping for G3a; later cores release the lock before.
     fn lock_for_unmapping<T>(&self, lock: T) -> Option<T> {
         (self.kind == Kind::G3a).then_some(lock)
     }
@@ -559,7 +560,7 @@ impl Rdma {
         old.release();
     }
 
-    /// What no core does: releases without having given the addresses back.
+    /// Releases without returning the addresses before, which real cores never do.
     pub(crate) fn release_mapped(&self, old: &Registration) {
         old.switch_off();
         self.drop_ticket(old);
@@ -587,7 +588,7 @@ impl Rdma {
             if self.kind == Kind::G3a {
                 registration.unmap();
             } else {
-                // As the core does it: it forgets the table, which is the client's.
+                // The core forgets the table, which belongs to the client.
                 registration.table.set(sg_table::default());
             }
         }
@@ -595,7 +596,7 @@ impl Rdma {
     }
 }
 
-/// G2: what it does with a lock of the client's.
+/// G2: the calls that use the client's lock.
 impl Rdma {
     fn register_unlocked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
         self.add_ticket(new);
@@ -630,7 +631,7 @@ impl Rdma {
         {
             let mut state = old.state.lock().unwrap();
             if state.claimed {
-                // The invalidation does it.
+                // The invalidation deregisters; wait for its end.
                 while !state.over {
                     state = old.deregistered.wait(state).unwrap();
                 }
@@ -669,7 +670,7 @@ impl Rdma {
             std::mem::replace(&mut state.claimed, true)
         };
         if claimed {
-            // Somebody deregisters it already: wait until that is past the ticket.
+            // Another thread is deregistering: wait until it has dropped the ticket.
             while self.find_ticket(ticket).is_some() {
                 lock = client.ticket_gone.wait(lock).unwrap();
             }
@@ -681,21 +682,21 @@ impl Rdma {
         registration.release();
         registration.state.lock().unwrap().over = true;
         registration.deregistered.notify_all();
-        // The core's own lock is in the client.
+        // The core's lock is part of the client, so the client must still exist.
         let freed = *client.freed.lock().unwrap();
         assert!(!freed, "the core unlocks a client that it has freed");
         drop(lock);
     }
 }
 
-/// What the core gives to revocable clients to call.
+/// Invalidates a registration. The core gives this function to revocable clients.
 pub(crate) extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
     world().rdma.invalidate(ticket);
     0
 }
 
 pub(crate) fn remove_device(device: *mut device) {
-    // SAFETY: Devices stay until the end.
+    // SAFETY: Devices exist until the end of the world.
     unsafe { (*device.cast::<Device>()).removed.set(true) };
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What is explored: one kind of meeting in a file.
+//! The scenarios that are explored, one topic per file.
 
 mod cast;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! All that there is in one run of a scenario: the models, the tasks, and the trail of what
-//! happened.
+//! The state of one run of a scenario: the models, the tasks, and the trail of events.
 
 use std::{
     borrow::Cow,
@@ -19,80 +18,79 @@ use crate::{
 };
 
 thread_local! {
-    // loom runs the threads of a model on one thread of the system, so this is theirs together.
+    // loom runs all threads of a model on one system thread, so the threads share this variable.
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// What goes wrong in this world beside the order of things; a scenario sets it.
+/// The failures in this world; a scenario sets them.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// As many allocations from now on succeed, then one fails.
+    /// Allocations.
     pub(crate) allocation: Countdown,
-    /// As many steps of loading succeed that are no allocations, then one fails.
+    /// Steps of loading, except allocations.
     pub(crate) step: Countdown,
     /// nvidia_peermem is loaded.
     pub(crate) peermem: Cell<bool>,
-    /// As many mappings for a device succeed, then one fails.
+    /// Mappings for a device.
     pub(crate) mapping: Countdown,
-    /// As many requests to pin succeed, then the driver has no memory for one.
+    /// Requests to pin until the memory is freed; the driver reports a lack of memory.
     pub(crate) get: Countdown,
-    /// As many requests to pin until told to unpin succeed, then the driver has no memory for one,
-    /// and calls that EIO.
+    /// Requests to pin until told to unpin; the driver reports a lack of memory as EIO.
     pub(crate) persistent: Countdown,
-    /// As many requests to unpin succeed, then the driver has no memory for one.
+    /// Requests to unpin; the driver reports a lack of memory.
     pub(crate) put: Countdown,
-    /// The driver's answer to requests to pin GPU memory, if it is an error.
+    /// The driver's error for requests to pin GPU memory, or 0.
     pub(crate) refusal: Cell<i32>,
-    /// The driver's answer to requests to pin until it is told to unpin, if it is an error.
+    /// The driver's error for requests to pin until it is told to unpin, or 0.
     pub(crate) no_persistent: Cell<i32>,
     /// The driver has not been asked about any pair yet.
     pub(crate) unasked: Cell<bool>,
-    /// The driver's answer to requests to map, if it is an error.
+    /// The driver's error for requests to map, or 0.
     pub(crate) refuses_to_map: Cell<i32>,
-    /// The only GPU that this answer is about, if it is not about all.
+    /// The only GPU with this error, or [`None`] for all GPUs.
     pub(crate) refused_gpu: Cell<Option<u8>>,
-    /// The driver gives physical addresses with this added.
+    /// The driver gives physical addresses plus this number.
     pub(crate) bus_offset: Cell<Option<u64>>,
-    /// GPU memory is RAM to the kernel.
+    /// The kernel treats GPU memory as RAM.
     pub(crate) coherent: Cell<bool>,
-    /// It will be, when the kernel uses it.
+    /// The kernel does not use the GPU memory as RAM yet.
     pub(crate) offline: Cell<bool>,
-    /// Devices that use physical addresses reach none from this one on.
+    /// Devices that use physical addresses do not reach this address and above.
     pub(crate) reach: Cell<Option<u64>>,
     /// Many pieces can share a range of addresses.
     pub(crate) ranges: Cell<bool>,
-    /// The size of pages that the driver claims, by its name for sizes. They are of 64 KiB.
+    /// The page size that the driver claims, in its own code. The real size is 64 KiB.
     pub(crate) page_size: Cell<u32>,
-    /// The driver maps in pages of 4 KiB for a device, also where it has pinned larger ones.
+    /// The driver maps in pages of 4 KiB for a device, even if it has pinned larger pages.
     pub(crate) small_mapped_pages: Cell<bool>,
-    /// The driver's page tables are of a version that nobody knows.
+    /// The driver's page tables have a version that the module does not know.
     pub(crate) unknown_table: Cell<bool>,
-    /// The same of its mappings.
+    /// The driver's mappings have a version that the module does not know.
     pub(crate) unknown_mapping: Cell<bool>,
-    /// What is linked in a range cannot be made visible to the device.
+    /// Linked pieces of a range cannot be made visible to the device.
     pub(crate) sync: Cell<bool>,
-    /// As many pages less than there are claims the driver.
+    /// The driver claims this number of pages less than it has pinned.
     pub(crate) hidden_pages: Cell<u32>,
-    /// The driver uses the address of a freed page table again at once.
+    /// The driver reuses the address of a freed page table at once.
     pub(crate) reuse_tables: Cell<bool>,
 }
 
-/// Lets one of many fail.
+/// Lets one call fail after a number of successes.
 #[derive(Default)]
 pub(crate) struct Countdown(Cell<Option<u32>>);
 
 impl Countdown {
-    /// As many succeed from now on, then one fails.
+    /// Lets `successes` calls succeed from now on, and then one fail.
     pub(crate) fn set(&self, successes: u32) {
         self.0.set(Some(successes));
     }
 
-    /// All succeed from now on.
+    /// Lets all calls succeed from now on.
     pub(crate) fn clear(&self) {
         self.0.set(None);
     }
 
-    /// Does something that does not count.
+    /// Does `work`, whose calls do not count.
     pub(crate) fn without<T>(&self, work: impl FnOnce() -> T) -> T {
         let left = self.0.take();
         let result = work();
@@ -100,12 +98,12 @@ impl Countdown {
         result
     }
 
-    /// Whether the one to fail is still to come.
+    /// Tells whether the failure has not happened yet.
     pub(crate) fn is_set(&self) -> bool {
         self.0.get().is_some()
     }
 
-    /// Whether this one fails.
+    /// Tells whether this call fails.
     pub(crate) fn fails(&self, what: &'static str) -> bool {
         let fails = self.0.get() == Some(0);
         self.0
@@ -123,7 +121,7 @@ pub(crate) struct World {
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
     pub(crate) linux: Linux,
-    /// The last entry of a thread is what it is now.
+    /// The tasks of threads; the last entry of a thread is its current task.
     tasks: RefCell<Vec<(ThreadId, Rc<Task>)>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
 }
@@ -133,19 +131,19 @@ pub(crate) struct Task {
     pub(crate) name: &'static str,
     pub(crate) process: i32,
     pub(crate) thread: i32,
-    /// Spin locks that it holds: with one it must not sleep.
+    /// The number of spin locks that the task holds: with a lock the task must not sleep.
     pub(crate) spinning: Cell<u32>,
-    /// It is in a callback of the driver, and so holds the driver's lock.
+    /// The task is in a callback of the driver, and so holds the driver's lock.
     pub(crate) in_callback: Cell<bool>,
-    /// It is about to end.
+    /// The process of the task is about to end.
     pub(crate) exiting: Cell<bool>,
-    /// Its user.
+    /// The user of the task.
     pub(crate) uid: Cell<u32>,
-    /// When its process began.
+    /// The time at which the process of the task began.
     pub(crate) born: Cell<u64>,
 }
 
-/// The world of the model that runs.
+/// Returns the world of the running model.
 pub(crate) fn world() -> Rc<World> {
     WORLD.with(|world| {
         let world = world.borrow();
@@ -153,7 +151,7 @@ pub(crate) fn world() -> Rc<World> {
     })
 }
 
-/// The task that runs.
+/// Returns the running task.
 pub(crate) fn task() -> Rc<Task> {
     let id = thread::current().id();
     let world = world();
@@ -162,13 +160,13 @@ pub(crate) fn task() -> Rc<Task> {
     task.expect("it has begun").1.clone()
 }
 
-/// Adds to the trail.
+/// Adds an event to the trail.
 pub(crate) fn note(what: impl Into<Cow<'static, str>>) {
     let name = task().name;
     world().trail.borrow_mut().push((name, what.into()));
 }
 
-/// Fails if the task must not sleep, for `what` may.
+/// Fails if the task must not sleep, because `what` may sleep.
 pub(crate) fn may_sleep(what: &str) {
     assert_eq!(
         task().spinning.get(),
@@ -177,7 +175,7 @@ pub(crate) fn may_sleep(what: &str) {
     );
 }
 
-/// Runs `scenario` in a new world; nothing may be left of it at the end.
+/// Runs `scenario` in a new world, and checks that nothing is left at the end.
 pub(crate) fn run(core: Kind, scenario: impl Fn()) {
     let new = Rc::new(World {
         faults: Faults {
@@ -231,7 +229,7 @@ pub(crate) fn spawn<T: 'static>(
     })
 }
 
-/// Runs `work` in this thread as if it were one of `process`.
+/// Runs `work` in this thread as if the thread belonged to `process`.
 pub(crate) fn as_process<T>(process: i32, work: impl FnOnce() -> T) -> T {
     let before = task();
     add_task("main", process, before.thread);
@@ -241,7 +239,7 @@ pub(crate) fn as_process<T>(process: i32, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// What happened so far in the model that runs on this thread of the system, if one does.
+/// Returns the events so far in the model of this system thread, if a model runs.
 pub(crate) fn trail() -> Option<String> {
     WORLD.with(|world| {
         let world = world.try_borrow().ok()?;

@@ -30,7 +30,7 @@ fresh_files() {
 	cp -r "$top/src" "$copy/src"
 }
 
-# put_in NAME: puts the mutant into the copy; false if the file has not the lines that it quotes.
+# put_in NAME: puts the mutant into the copy; false if the file lacks the lines that it quotes.
 put_in() {
 	mutant "$1" >"$copy/mutant"
 	fresh_files

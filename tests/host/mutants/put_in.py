@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""put_in.py MUTANT FILE: puts a mutant into the file of which its lines are quoted.
+"""put_in.py MUTANT FILE: puts a mutant into the file whose lines the mutant quotes.
 
-A line of the mutant that begins with "-" stands in the file and goes, a line that begins with "+"
-takes its place, and a line that begins with a blank only says where. The lines between two lines
-"..." belong together. They must stand in the file exactly once: otherwise the file stays as it is,
-and the exit code is 1.
+A line of the mutant that begins with "-" is removed from the file, a line that begins with "+" is
+added, and a line that begins with a blank is context. The lines between two lines "..." belong
+together. Such a piece must be in the file exactly once: otherwise the file stays unchanged, and
+the exit code is 1.
 """
 
 import sys
 
 
 def pieces(mutant: str) -> list[tuple[str, str]]:
-    """Returns for each piece of the mutant the lines that stand in the file, and the new ones."""
+    """Returns the old lines and the new lines of each piece of the mutant."""
     found: list[tuple[str, str]] = [("", "")]
     for line in mutant.splitlines(keepends=True):
         old, new = found[-1]
@@ -34,7 +34,7 @@ def main(mutant: str, name: str) -> int:
     for old, new in pieces(read(mutant)):
         times = text.count("\n" + old) if old else 0
         if times != 1:
-            print(f"these lines stand in {name} {times} times, not once:\n{old}", end="")
+            print(f"these lines are in {name} {times} times, not once:\n{old}", end="")
             return 1
         text = text.replace("\n" + old, "\n" + new)
     with open(name, "w", encoding="utf-8") as file:

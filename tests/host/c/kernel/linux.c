@@ -11,7 +11,7 @@ unsigned long jiffies = 1000 * HZ;
 
 /* ---- texts ---- */
 
-/* The kernel's own form of a UUID: "%pUb". */
+/* Prints a UUID in the kernel's form, "%pUb". */
 static int print_uuid(char *to, size_t size, const u8 *uuid)
 {
 	int len = 0, i;
@@ -24,7 +24,7 @@ static int print_uuid(char *to, size_t size, const u8 *uuid)
 	return len;
 }
 
-/* One conversion, which ends with its letter; returns its length in @to. */
+/* Prints a conversion, which ends with a letter. Returns the length of the conversion in @to. */
 static int print_one(char *to, size_t size, const char *conversion, va_list *words)
 {
 	size_t len = strlen(conversion);
@@ -197,10 +197,10 @@ void up_write(struct rw_semaphore *lock)
 
 static pthread_mutex_t processor = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-/* Other threads that have not come to their sleep or their end. */
+/* The number of other threads that have neither slept nor ended yet. */
 static int awake;
 
-/* The others run, until they sleep or end. */
+/* Lets the other threads run until they sleep or end. */
 static void let_run(int others)
 {
 	awake += others;
@@ -248,7 +248,7 @@ void run_thread(void (*work)(void))
 	static bool running;
 	pthread_t id;
 
-	/* The test itself is on the processor from its first thread on. */
+	/* The test itself is on the processor when it starts its first thread. */
 	if (!running)
 		pthread_mutex_lock(&processor);
 	running = true;
@@ -300,7 +300,7 @@ int kobject_add(struct kobject *object, struct kobject *parent, const char *form
 void kobject_del(struct kobject *object)
 {
 	might_sleep();
-	/* Of one that is not there the kernel warns, for each of its files. */
+	/* The kernel warns about each file of a directory that is not in sysfs. */
 	TRUE(object->in_sysfs);
 	object->in_sysfs = false;
 	if (sysfs_directory == object)
@@ -496,7 +496,7 @@ bool dma_iova_try_alloc(struct device *dev, struct dma_iova_state *state, phys_a
 	if (faults.iova)
 		return false;
 	TRUE(!mapping.dev);
-	/* The range begins where @phys does within a page. */
+	/* The range begins at the same place in a page as @phys. */
 	mapping = (struct mapping){ dev, phys, 0x7000000000 + (phys & 0xffff), size };
 	*state = (struct dma_iova_state){ mapping.addr, size };
 	return true;
@@ -547,7 +547,7 @@ void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t m
 }
 #endif
 
-/* A list of two parts, which do not follow each other. */
+/* A list of two parts that are not neighbours in memory. */
 static struct scatterlist parts[2][4];
 
 int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags)
@@ -643,7 +643,7 @@ struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_d
 	return proc_files[i];
 }
 
-/* A directory goes with what is in it. */
+/* Removes a directory together with its files. */
 void proc_remove(struct proc_dir_entry *entry)
 {
 	int i;
@@ -722,8 +722,8 @@ static void seq_next_line(struct seq_file *seq)
 }
 
 /*
- * One line at a time: as many calls as that takes show the rest. What is shown at once
- * comes at once.
+ * Returns one line at a time, so a reader needs a call for each line. A file that is shown as a
+ * whole is returned by one call.
  */
 ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos)
 {
@@ -756,7 +756,7 @@ int seq_release_private(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Not what the file is about. */
+/* Frees the open file, but not the data that it shows. */
 int single_release(struct inode *inode, struct file *file)
 {
 	struct seq_file *seq = file->private_data;

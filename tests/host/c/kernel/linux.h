@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the module's C files use of the kernel, made of the C library: the headers that they
- * include are all this one. Where the kernel forbids something, or would wait for ever,
- * the test fails (stuck()).
+ * The part of the kernel that the module's C files use, made of the C library. This file stands
+ * for each kernel header that the files include. A call that the kernel forbids, or that would
+ * wait for ever, fails the test (stuck()).
  *
- * answers.h says which kernel it is: what newer ones have stands behind #ifdef.
+ * answers.h selects the kernel: features of newer kernels are inside #ifdef.
  */
 #ifndef LINUX_H
 #define LINUX_H
@@ -37,16 +37,16 @@ typedef unsigned short umode_t;
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 
-/* x86, with an unusual clock. */
+/* The page size of x86, with an unusual clock. */
 #define PAGE_SIZE 4096ul
 #define HZ 300
 extern unsigned long jiffies;
 
-/* For the tests: what fails next. Each is so until it is taken back. */
+/* For the tests: the calls that fail next. Each fault lasts until the test clears it. */
 extern struct faults {
 	bool dma, iova, iova_link, iova_sync, sg_alloc;
 	bool proc_mkdir, seq_open, kobject_add;
-	/* Which file cannot be created. */
+	/* The name of the file that cannot be created. */
 	const char *proc_create;
 	bool not_admin, module_going;
 } faults;
@@ -107,7 +107,7 @@ void up_read(struct rw_semaphore *lock);
 void down_write(struct rw_semaphore *lock);
 void up_write(struct rw_semaphore *lock);
 
-/* Whoever is woken looks at its condition at once. */
+/* A woken thread looks at its condition at once. */
 struct wait_queue_head {
 	int sleepers;
 	unsigned int wakes;
@@ -122,7 +122,7 @@ void wake_up_all(struct wait_queue_head *queue);
 		while (!(condition))		\
 			sleep_on(&(queue));	\
 	} while (0)
-/* For the tests: a thread, which runs until it sleeps. */
+/* For the tests: starts a thread, which runs until it sleeps. */
 void run_thread(void (*work)(void));
 
 struct completion {
@@ -179,7 +179,7 @@ void kobject_init(struct kobject *object, const struct kobj_type *type);
 int kobject_add(struct kobject *object, struct kobject *parent, const char *format, ...);
 void kobject_del(struct kobject *object);
 void kobject_put(struct kobject *object);
-/* For the tests: the directory that is in sysfs, if one is. */
+/* For the tests: the directory that is in sysfs, or NULL. */
 extern struct kobject *sysfs_directory;
 
 /* Modules. */
@@ -338,7 +338,7 @@ void pci_dev_put(struct pci_dev *pci);
 /* For the tests: all devices, up to NULL. */
 extern struct pci_dev *pci_devices[4];
 
-/* What devices reach. */
+/* DMA addresses of devices. */
 enum dma_data_direction { DMA_BIDIRECTIONAL, DMA_TO_DEVICE, DMA_FROM_DEVICE };
 #define DMA_ATTR_MMIO 0x400
 dma_addr_t dma_map_resource(struct device *dev, phys_addr_t phys, size_t size,
@@ -346,7 +346,7 @@ dma_addr_t dma_map_resource(struct device *dev, phys_addr_t phys, size_t size,
 int dma_mapping_error(struct device *dev, dma_addr_t addr);
 void dma_unmap_resource(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir, unsigned long attrs);
-/* For the tests: the one mapping that there can be. */
+/* For the tests: the mapping; only one can exist. */
 extern struct mapping {
 	struct device *dev;
 	u64 phys, addr, size;
@@ -366,7 +366,7 @@ int dma_iova_sync(struct device *dev, struct dma_iova_state *state, size_t offse
 void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t mapped,
 		      enum dma_data_direction dir, unsigned long attrs);
 #endif
-/* For the tests: how much of the range is linked, and how much of that devices see. */
+/* For the tests: how many bytes of the range are linked, and how many of these devices see. */
 extern u64 iova_linked, iova_synced;
 
 #define GFP_KERNEL 1
@@ -387,7 +387,7 @@ int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags);
 struct scatterlist *sg_next(struct scatterlist *entry);
 void sg_free_table(struct sg_table *table);
 
-/* The one page that there is. */
+/* The only page. */
 struct page {
 	bool reserved, zone_device, p2pdma;
 };
@@ -417,7 +417,7 @@ struct seq_file {
 	size_t count;
 	loff_t index;
 	const struct seq_operations *op;
-	/* Of a file that is shown at once. */
+	/* Shows a file that is shown as a whole. */
 	int (*show)(struct seq_file *file, void *data);
 	void *private;
 };
@@ -477,12 +477,15 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct file_ops *ops);
 void proc_remove(struct proc_dir_entry *entry);
-/* For the tests: the directory that is there, if it is; and a file in it. */
+/* For the tests: the directory in proc, or NULL; and a file in the directory. */
 extern struct proc_dir_entry *proc_directory;
 struct proc_dir_entry *proc_find(const char *name);
-/* What a file has, as somebody reads it line by line; @between comes behind the second read. */
+/*
+ * Returns the content of a file that is read line by line; @between is called after the second
+ * read.
+ */
 const char *proc_content(const char *name, void (*between)(void));
-/* How many files of proc are open. */
+/* The number of open files in proc. */
 extern int open_files;
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * main [TEST]: runs all tests, or those that have TEST in their name. The name has the
- * file's before it: regions::nobody_but_root.
+ * main [TEST]: runs all tests, or the tests with TEST in their name. A name begins with the
+ * name of the file: regions::nobody_but_root.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ void stuck(const char *why)
 	test_failed_at("kernel", 0, why);
 }
 
-/* Whether it passes. A test that goes on for ever is ended. */
+/* Tells whether a test passes. A test that never ends is killed. */
 static bool passes(int test)
 {
 	int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How a test is written, and how it fails. Each runs in a process of its own. */
+/* Macros to write a test. Each test runs in a process of its own. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -31,9 +31,9 @@ void test_same(const char *file, int line, const char *what, long long expected,
 void test_same_text(const char *file, int line, const char *what, const char *expected,
 		    const char *got);
 
-/* Somebody would wait for ever. */
+/* The caller would wait for ever. */
 void stuck(const char *why);
-/* The statement must lead to that. */
+/* Checks that the statement would wait for ever. */
 #define STUCK(statement)					\
 	do {							\
 		test_may_be_stuck = true;			\

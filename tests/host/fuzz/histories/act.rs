@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a history is made of, as bytes and in words.
+//! Describes a history, in bytes and in words.
 //!
-//! The first two bytes say what the world is like. Then each act has six: what it is, three bytes of what
-//! that means, and two for when other acts come in between. Any bytes are a history: numbers are taken
-//! modulo what there is.
+//! The first two bytes describe the world. Each act has six bytes: one for its kind, three for its
+//! details, and two that say when other acts come in between. Any bytes are a history: numbers are
+//! taken modulo the number of choices.
 
 use crate::{
     extents::GPU_PAGE,
     rdma::{Kind, KINDS},
 };
 
-/// Bytes of a world, and of an act.
+/// Bytes per world, and bytes per act.
 pub(super) const WORLD: usize = 2;
 pub(super) const ACT: usize = 6;
 
-/// What does not change while a history lasts.
+/// The settings that stay the same during a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) core: Kind,
-    /// The module is loaded when the history begins, with this parameter.
+    /// `persistent_api_support`, if the module is loaded when the history begins.
     pub(super) loaded: Option<bool>,
-    /// The driver uses the address of a freed page table again at once.
+    /// The driver reuses the address of a freed page table at once.
     pub(super) reuses_tables: bool,
-    /// Pieces share a range of addresses.
+    /// Pieces share a range of DMA addresses.
     pub(super) ranges: bool,
-    /// Nobody knows yet how pairs are mapped.
+    /// The module has not learnt yet how pairs are mapped.
     pub(super) unasked: bool,
     /// Devices use physical addresses.
     pub(super) direct: bool,
-    /// The driver's own addresses are the physical ones with this added.
+    /// The driver's addresses are the physical addresses plus this number.
     pub(super) bus_offset: Option<u64>,
     pub(super) coherent: bool,
 }
@@ -49,7 +49,7 @@ impl World {
             loaded: (first < 0xe0).then_some(first & 0x20 != 0),
             reuses_tables: bit(0),
             ranges: bit(1),
-            // What is known from the beginning is what is usual.
+            // Only the usual answer can be known from the beginning.
             unasked: bit(2) || coherent || bus_offset.is_some(),
             direct: bit(3),
             bus_offset,
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// Places for memory in a process, of which two lie far from the others.
+/// Places for memory in a process. Two of the places lie far from the others.
 pub(super) const PLACES: [u64; 4] = [
     0x10_0000,
     0x20_0000,
@@ -66,10 +66,10 @@ pub(super) const PLACES: [u64; 4] = [
     (1 << 44) + 0x10_0000,
 ];
 
-/// Devices that more than one registration uses.
+/// The number of devices that several registrations can share.
 pub(super) const DEVICES: usize = 2;
 
-/// What somebody does.
+/// The kinds of acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Allocate {
@@ -83,44 +83,44 @@ pub(super) enum What {
     Deregister {
         which: usize,
     },
-    /// What no core does: the addresses are not given back before.
+    /// The core releases without returning the addresses before, which real cores never do.
     Abandon {
         which: usize,
     },
-    /// The object of another process that has the memory lists nobody any more.
+    /// The driver's object of another process that has the memory no longer lists any process.
     Delist {
         place: usize,
     },
     RemoveDevice {
         which: usize,
     },
-    /// As many succeed, then one fails.
+    /// The given number of calls succeed, then one fails.
     Fail {
         step: usize,
         successes: u32,
     },
-    /// The driver, or the kernel, answers something else from now on.
+    /// The driver or the kernel gives a different answer from now on.
     Answer {
         setting: usize,
         value: u8,
     },
-    /// Somebody reads the module's files.
+    /// A program reads the module's files.
     Read,
     Unload,
     Load {
         persistent: bool,
         beside_peermem: bool,
     },
-    /// The user has left so much behind elsewhere that two more are too many.
+    /// The user has orphans already, so many that only two more fit the bound.
     Leave {
         pages: bool,
     },
 }
 
-/// How many kinds of acts there are.
+/// The number of different kinds of acts.
 pub(super) const KINDS_OF_ACTS: usize = 13;
 
-/// What a program wants to register.
+/// A request to register memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) address: u64,
@@ -130,7 +130,7 @@ pub(super) struct Wish {
     pub(super) device: DeviceWish,
 }
 
-/// With which device.
+/// The device of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceWish {
     Shared(usize),
@@ -139,28 +139,28 @@ pub(super) enum DeviceWish {
     NeverComplete,
 }
 
-/// Who does it.
+/// The process that acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Who {
     pub(super) process: i32,
     pub(super) uid: u32,
-    /// When the process began: its number may come again.
+    /// The time at which the process began, because another process can get its number.
     pub(super) born: u64,
     pub(super) exiting: bool,
 }
 
-/// When others come in between.
+/// The moments at which other acts come in between.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pause {
-    /// It stops when it has passed so many points.
+    /// The act stops after this number of points.
     pub(super) after: Option<u32>,
-    /// It goes on when so many acts more have begun.
+    /// The act continues after this number of further acts have begun.
     pub(super) acts: u32,
-    /// Then it stops once more.
+    /// The act then stops a second time, after this number of points.
     pub(super) again_after: Option<u32>,
 }
 
-/// One act of a history.
+/// An act of a history.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Act {
     pub(super) kind: usize,
@@ -169,7 +169,7 @@ pub(super) struct Act {
     pub(super) pause: Pause,
 }
 
-/// What a kind of act is called, and the task that does it.
+/// Returns the name of a kind of act. The task has the same name.
 pub(super) fn name(kind: usize) -> &'static str {
     const NAMES: [&str; KINDS_OF_ACTS] = [
         "allocate",
@@ -189,9 +189,9 @@ pub(super) fn name(kind: usize) -> &'static str {
     NAMES.get(kind).copied().unwrap_or("last")
 }
 
-/// The number of the kind of act in a byte.
+/// Returns the kind of act that a byte stands for.
 pub(super) fn kind(byte: u8) -> usize {
-    // What most histories are about comes more often.
+    // The acts that matter most occur more often.
     const OFTEN: [usize; 32] = [
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3,
         3, 7, 8,
@@ -287,7 +287,7 @@ impl Wish {
     }
 }
 
-/// Address and length of what is registered of the two pages at `place`.
+/// Returns address and length of the range to register, near the two pages at `place`.
 fn shape(place: u64, shape: u8, b: u8) -> (u64, u64) {
     let (page, b) = (GPU_PAGE, u64::from(b));
     match shape {
@@ -297,19 +297,19 @@ fn shape(place: u64, shape: u8, b: u8) -> (u64, u64) {
         6 => (place + 5, 2 * page - 10),
         7 => (place + 5, page),
         8 => (place + 8 * b, b + 1),
-        // What is not all there.
+        // Ranges that are not completely allocated.
         9 => (place + page, page + 1),
         10 => (place - 1, page),
         11 => (place, 0),
         12 => (u64::MAX - b, page),
         13 => (place, u64::MAX >> (b % 64)),
-        // From one place to another one.
+        // Ranges from one place to another.
         14 => (PLACES[0], (1 << 38) + 2 * page),
         _ => (PLACES[0], (1 << 44) + 2 * page),
     }
 }
 
-/// The world and the acts in bytes.
+/// Reads the world and the acts from bytes.
 pub(super) fn read(bytes: &[u8]) -> Option<(World, Vec<Act>)> {
     let (world, acts) = bytes.split_first_chunk()?;
     let acts = acts.chunks_exact(ACT).map(|act| {

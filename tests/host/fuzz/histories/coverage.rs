@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a history covers beside code: which act comes in between at which point of which other one. And how
-//! often each kind of act has begun.
+//! Counts coverage besides code: which act comes in between at which point of which other act. Also
+//! counts how often each kind of act has begun.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use super::act::KINDS_OF_ACTS;
 
-/// Counters that libFuzzer finds by their section, and sets to 0 before each run.
+/// Counters that libFuzzer finds by their section, and resets before each run.
 const COUNTERS: usize = 1 << 14;
 #[used]
 #[link_section = "__libfuzzer_extra_counters"]
 static BETWEEN: [AtomicU8; COUNTERS] = [const { AtomicU8::new(0) }; COUNTERS];
 
-/// Only code counts: for a few inputs that are to be kept.
+/// Counts only code coverage, to find few inputs that are worth keeping.
 static CODE_ONLY: AtomicBool = AtomicBool::new(false);
 
-/// Of all runs.
+/// The number of acts of each kind, in all runs.
 static BEGUN: [AtomicU64; KINDS_OF_ACTS] = [const { AtomicU64::new(0) }; KINDS_OF_ACTS];
 static HISTORIES: AtomicU64 = AtomicU64::new(0);
 
-/// What `run` asks for.
+/// Reads the settings that `run` passes in the environment.
 pub(super) fn begin() {
     let only = std::env::var_os("NVPM_FUZZ_CODE_ONLY").is_some();
     CODE_ONLY.store(only, Relaxed);
 }
 
-/// `new` has begun while `old` had stopped at a point.
+/// Notes that an act of kind `new` began while an act of kind `old` had stopped at a point.
 pub(super) fn between(old: usize, point: u32, new: usize) {
     if CODE_ONLY.load(Relaxed) {
         return;
@@ -35,19 +35,19 @@ pub(super) fn between(old: usize, point: u32, new: usize) {
     BETWEEN[at % COUNTERS].store(1, Relaxed);
 }
 
-/// An act has begun.
+/// Counts an act that begins.
 pub(super) fn begins(kind: usize) {
     if let Some(count) = BEGUN.get(kind) {
         count.fetch_add(1, Relaxed);
     }
 }
 
-/// A history has ended well.
+/// Counts a history that has ended without a failure.
 pub(super) fn ended() {
     HISTORIES.fetch_add(1, Relaxed);
 }
 
-/// Says it all; `run` reads this.
+/// Prints the counts; `run` reads them.
 pub(super) fn report(name: impl Fn(usize) -> &'static str) {
     eprintln!("histories: {}", HISTORIES.load(Relaxed));
     for (kind, count) in BEGUN.iter().enumerate() {

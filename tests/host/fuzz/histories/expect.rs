@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a program must get for a registration that nothing disturbs, after README.md and
-//! docs/architecture.md.
+//! Computes the result that a program must get for a registration that no other act disturbs,
+//! according to README.md and docs/architecture.md.
 
 use std::collections::BTreeMap;
 
@@ -20,24 +20,26 @@ pub(super) const EINVAL: i32 = -22;
 pub(super) const EOPNOTSUPP: i32 = -95;
 pub(super) const EDQUOT: i32 = -122;
 
-/// Up to here the driver is asked for the whole range at once, and beyond the second for nothing.
+/// Up to LARGE the module asks the driver for the whole range at once; beyond LARGEST the module
+/// does not ask.
 const LARGE: u64 = 64 << 30;
 const LARGEST: u64 = 1 << 40;
 
-/// How a pair of GPU and device is mapped, as far as that is known.
+/// The known way to map a pair of GPU and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Ours,
     Driver,
     Refused,
-    /// Somebody was disturbed when asking.
+    /// Another act disturbed the question.
     Uncertain,
 }
 
-/// The pairs that are known, by the GPU and the device's address.
+/// The verdicts on known pairs, by GPU and the device's address.
 pub(super) type Verdicts = BTreeMap<(u8, usize), Verdict>;
 
-/// The pages of the GPU that cover a range, if there can be such pages: first byte and bytes.
+/// Returns the GPU's pages that cover a range as first byte and number of bytes, if the range is
+/// valid.
 pub(super) fn pages(address: u64, len: u64) -> Option<(u64, u64)> {
     let page = u128::from(GPU_PAGE);
     let start = u128::from(address) / page * page;
@@ -46,7 +48,7 @@ pub(super) fn pages(address: u64, len: u64) -> Option<(u64, u64)> {
     fits.then_some((start as u64, (end - start) as u64))
 }
 
-/// The driver's errors as users see them.
+/// Converts the driver's errors to errors that users see.
 fn for_users(errno: i32) -> i32 {
     match errno {
         -524 => EOPNOTSUPP,
@@ -54,34 +56,34 @@ fn for_users(errno: i32) -> i32 {
     }
 }
 
-/// What is to come of a registration.
+/// The expected result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// By which client, or the error.
+    /// The client that takes the memory, or the error.
     pub(super) result: Result<Kind, i32>,
-    /// The error is one of GPU memory, and counts.
+    /// Whether the error is about GPU memory and increases a counter.
     pub(super) counts: bool,
-    /// What is learnt of the pair.
+    /// The verdict on the pair that the module learns.
     pub(super) learns: Option<Verdict>,
-    /// How often the driver is asked to map.
+    /// The number of requests to map that the driver gets.
     pub(super) maps: u32,
 }
 
-/// A question and what is known.
+/// A question, and the state that decides the answer.
 pub(super) struct Question<'a> {
     pub(super) world: &'a World,
     pub(super) wish: &'a Wish,
     pub(super) who: &'a Who,
-    /// persistent_api_support, if the module is loaded.
+    /// `persistent_api_support`, if the module is loaded.
     pub(super) loaded: Option<bool>,
-    /// The verdict on the pair with a GPU, if there is one.
+    /// Returns the verdict on the pair with a GPU, if one is known.
     pub(super) verdict: &'a dyn Fn(u8) -> Option<Verdict>,
     /// Whether the user has too many orphans.
     pub(super) has_too_many: bool,
 }
 
 impl Question<'_> {
-    /// [`None`] where what is known does not say.
+    /// Returns the expected result, or [`None`] if the known state does not determine it.
     pub(super) fn answer(&self) -> Option<Expected> {
         let mut expected = Expected {
             result: Err(EFAULT),
@@ -107,7 +109,8 @@ impl Question<'_> {
         Some(expected)
     }
 
-    /// Which client takes it, and the GPU; or the reason why the one that takes it has no pin.
+    /// Returns the client that takes the memory, and the GPU; or the reason why this client has no
+    /// pin.
     fn claimed(&self) -> Result<Option<(Kind, u8)>, i32> {
         let Some(persistent_first) = self.loaded else {
             return Ok(None);
@@ -156,7 +159,7 @@ impl Question<'_> {
         }
     }
 
-    /// What comes of mapping it.
+    /// Returns the result of mapping the memory.
     fn map(&self, client: Kind, gpu: u8, expected: &mut Expected) -> Option<Result<(), i32>> {
         let revocable = client == Kind::Revocable;
         match self.wish.device {
@@ -173,7 +176,7 @@ impl Question<'_> {
                     expected.learns = Some(learnt);
                     learnt
                 }
-                // The driver cannot be asked.
+                // The module cannot ask the driver.
                 Ok(None) if revocable => Verdict::Ours,
                 Ok(None) => return Some(Err(EIO)),
                 Err(errno) => return Some(Err(errno)),
@@ -196,7 +199,7 @@ impl Question<'_> {
         })
     }
 
-    /// What the driver says of the pair when it is asked with one page.
+    /// Returns the driver's verdict on the pair when the module asks with one page.
     fn ask(&self, gpu: u8, expected: &mut Expected) -> Result<Option<Verdict>, i32> {
         let faults = &world().faults;
         match for_users(faults.no_persistent.get()) {
@@ -206,7 +209,7 @@ impl Question<'_> {
         }
         table(faults)?;
         match refused_to_map(gpu) {
-            // Of coherent memory it may say something else later.
+            // For coherent memory the driver's answer may change later.
             Some(EOPNOTSUPP) if !self.world.coherent => return Ok(Some(Verdict::Refused)),
             Some(errno) => return Err(errno),
             None => {}
@@ -216,7 +219,7 @@ impl Question<'_> {
         if self.world.coherent {
             return Ok(Some(Verdict::Driver));
         }
-        // Both addresses are the physical one, or an IOMMU translates both.
+        // Both addresses are physical, or an IOMMU translates both.
         let same = match self.world.bus_offset {
             None => true,
             Some(offset) => (offset == 0) == self.world.direct,
@@ -225,7 +228,7 @@ impl Question<'_> {
     }
 }
 
-/// The error with which the driver refuses to map that GPU's memory, if it does.
+/// Returns the error with which the driver refuses to map memory of this GPU, if it refuses.
 fn refused_to_map(gpu: u8) -> Option<i32> {
     let faults = &world().faults;
     let refused = faults.refused_gpu.get().is_none_or(|one| one == gpu);
@@ -233,7 +236,7 @@ fn refused_to_map(gpu: u8) -> Option<i32> {
     (refused && errno != 0).then(|| for_users(errno))
 }
 
-/// Whether the driver's mappings can be used.
+/// Checks whether the driver's mappings can be used.
 fn mapping(faults: &Faults) -> Result<(), i32> {
     match faults.unknown_mapping.get() {
         true => Err(EOPNOTSUPP),
@@ -241,7 +244,7 @@ fn mapping(faults: &Faults) -> Result<(), i32> {
     }
 }
 
-/// Whether the driver's page tables can be used.
+/// Checks whether the driver's page tables can be used.
 fn table(faults: &Faults) -> Result<(), i32> {
     if faults.unknown_table.get() {
         return Err(EOPNOTSUPP);
@@ -253,7 +256,7 @@ fn table(faults: &Faults) -> Result<(), i32> {
     }
 }
 
-/// Whether the driver's pages are those that there are.
+/// Checks whether the driver describes its pages correctly.
 fn page_size(faults: &Faults) -> Result<(), i32> {
     match faults.page_size.get() {
         abi::NVIDIA_P2P_PAGE_SIZE_64KB if faults.hidden_pages.get() == 0 => Ok(()),
@@ -264,7 +267,7 @@ fn page_size(faults: &Faults) -> Result<(), i32> {
     }
 }
 
-/// Whether the driver may have been asked for so many bytes at once, for that wish.
+/// Tells whether the module may ask the driver for this number of bytes at once.
 pub(super) fn may_be_asked_for(bytes: u64, process: i32, wish: &Wish) -> bool {
     let Some((start, len)) = pages(wish.address, wish.len) else {
         return false;
@@ -274,7 +277,7 @@ pub(super) fn may_be_asked_for(bytes: u64, process: i32, wish: &Wish) -> bool {
         || bytes <= LARGEST && is_gpu_memory(start) && is_gpu_memory(start + len - GPU_PAGE)
 }
 
-/// The counter of an error.
+/// Returns the counter of an error.
 pub(super) fn cause(errno: i32) -> abi::nvpm_counter {
     match errno {
         ENOMEM => abi::NVPM_COUNT_FAILED_NO_MEMORY,

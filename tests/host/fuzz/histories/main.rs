@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Histories of the module between its neighbours, which libFuzzer makes up: it calls the functions
-//! below, and keeps what covers more.
+//! Runs histories of the module between its neighbours. libFuzzer makes up the histories, calls the
+//! functions below, and keeps the inputs that cover more.
 
 mod act;
 mod coverage;
@@ -21,7 +21,7 @@ use mutate::Random;
 use crate::failure::report_and_abort_on_failure;
 
 thread_local! {
-    /// What is played, to be said in words if it fails.
+    /// The history that is being played, which a failure prints in words.
     static HISTORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -38,11 +38,11 @@ extern "C" fn LLVMFuzzerInitialize(_: *mut i32, _: *mut *mut *mut u8) -> i32 {
     coverage::begin();
     report_and_abort_on_failure();
     say_the_history_on_failure();
-    // SAFETY: The function is there until the end.
+    // SAFETY: The function exists until the process ends.
     unsafe { atexit(at_exit) }
 }
 
-/// Before the trail of what has happened: what was done.
+/// Makes a failure print the history before the trail of events.
 fn say_the_history_on_failure() {
     let after = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -75,7 +75,7 @@ unsafe extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32
 
 /// # Safety
 ///
-/// `data` must be `room` bytes that can be read and written, of which `size` are a history.
+/// `data` must be `room` bytes that can be read and written; the first `size` bytes are a history.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerCustomMutator(
     data: *mut u8,
@@ -90,7 +90,8 @@ unsafe extern "C" fn LLVMFuzzerCustomMutator(
 
 /// # Safety
 ///
-/// All must be as many bytes as is said, the first two to read and the last to write.
+/// Each pointer must point to the given number of bytes. The first two are read, the last is
+/// written.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
     one: *const u8,
@@ -110,7 +111,7 @@ unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
 
 /// # Safety
 ///
-/// `data` must be `size` bytes that can be read; none may be at NULL.
+/// `data` must be `size` bytes that can be read, or `size` must be 0.
 unsafe fn bytes<'a>(data: *const u8, size: usize) -> &'a [u8] {
     match size {
         0 => &[],

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Makes other histories of one or two: acts come, go, change and stop elsewhere.
+//! Makes new histories of one or two others: adds, removes and changes acts, and moves their stops.
 
 use super::act::{ACT, WORLD};
 
-/// Random numbers that follow from a seed (xorshift).
+/// Random numbers from a seed (xorshift).
 pub(super) struct Random(u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         self.0
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn below(&mut self, end: usize) -> usize {
         (self.next() >> 16) as usize % end.max(1)
     }
@@ -31,13 +31,13 @@ impl Random {
     }
 }
 
-/// An act that mostly is done at once, by the one process that most is about.
+/// Returns an act that usually does not stop, usually by the first process.
 fn act(random: &mut Random) -> [u8; ACT] {
     let mut act: [u8; ACT] = std::array::from_fn(|_| random.byte());
     if random.below(2) > 0 {
         act[3] = 0;
     }
-    // A few places and registrations, so that acts are about the same.
+    // Chooses among few places and registrations, so that acts concern the same ones.
     if random.below(2) > 0 {
         act[1] &= 0x3d;
     }
@@ -48,7 +48,7 @@ fn act(random: &mut Random) -> [u8; ACT] {
     act
 }
 
-/// Lets an act stop at another point.
+/// Changes the point at which an act stops.
 fn stop(act: &mut [u8], random: &mut Random) {
     let most = if random.below(2) > 0 { 24 } else { 90 };
     act[4] = 1 + random.below(most) as u8;
@@ -58,7 +58,7 @@ fn stop(act: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Changes one thing.
+/// Makes one change.
 fn change(acts: &mut Vec<[u8; ACT]>, random: &mut Random) {
     let (at, other) = (random.below(acts.len()), random.below(acts.len()));
     match random.below(if acts.is_empty() { 1 } else { 9 }) {
@@ -72,7 +72,7 @@ fn change(acts: &mut Vec<[u8; ACT]>, random: &mut Random) {
     }
 }
 
-/// Changes the history of `len` bytes in `room`; returns how long it is then.
+/// Changes the history of `len` bytes in `room`. Returns its new length.
 pub(super) fn mutate(room: &mut [u8], len: usize, random: &mut Random) -> usize {
     let mut world = [0; WORLD];
     let (mut acts, begin) = split(&room[..len]);
@@ -86,7 +86,7 @@ pub(super) fn mutate(room: &mut [u8], len: usize, random: &mut Random) -> usize 
     put(room, world, &acts)
 }
 
-/// Makes of the beginning of one history and the end of another one a third.
+/// Joins the beginning of one history and the end of another to a third.
 pub(super) fn cross(one: &[u8], other: &[u8], room: &mut [u8], random: &mut Random) -> usize {
     let (mut acts, begin) = split(one);
     let mut world = [0; WORLD];
@@ -97,7 +97,7 @@ pub(super) fn cross(one: &[u8], other: &[u8], room: &mut [u8], random: &mut Rand
     put(room, world, &acts)
 }
 
-/// The acts of a history, and the world's bytes.
+/// Returns the acts of a history, and the world's bytes.
 fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     let (world, acts) = history.split_at(history.len().min(WORLD));
     let acts = acts.chunks_exact(ACT);
@@ -108,7 +108,7 @@ fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     )
 }
 
-/// As much of a history as there is room for; returns the bytes.
+/// Writes as much of a history as fits into the room. Returns the number of bytes.
 fn put(room: &mut [u8], world: [u8; WORLD], acts: &[[u8; ACT]]) -> usize {
     let bytes = world.iter().chain(acts.iter().flatten());
     let len = (WORLD + acts.len() * ACT).min(room.len());

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Which acts come in between while one lasts.
+//! Records which acts come in between during an act.
 
 use std::cell::Cell;
 
 use super::{act::What, settings};
 
-/// What has happened beside an act.
+/// The events during an act.
 #[derive(Default)]
 pub(super) struct Overlap {
     alone: Cell<bool>,
     frees: Cell<bool>,
     registers: Cell<bool>,
-    /// Something that changes what is to come of a registration, beside frees.
+    /// Another act, not a free, has changed the expected result of a registration.
     changes: Cell<bool>,
     fails: Cell<bool>,
     never_stops: Cell<bool>,
@@ -26,7 +26,7 @@ impl Overlap {
         this
     }
 
-    /// `other` has begun or is there.
+    /// Records that the act `other` has begun or was in progress.
     pub(super) fn add(&self, other: &What) {
         self.alone.set(false);
         match other {
@@ -48,37 +48,37 @@ impl Overlap {
         }
     }
 
-    /// Nothing has come in between.
+    /// Tells whether no act has come in between.
     pub(super) fn is_alone(&self) -> bool {
         self.alone.get()
     }
 
-    /// Memory was freed, or listed nobody any more.
+    /// Tells whether memory was freed, or lost its process.
     pub(super) fn ends_memory(&self) -> bool {
         self.frees.get()
     }
 
-    /// Something was registered.
+    /// Tells whether memory was registered.
     pub(super) fn registers(&self) -> bool {
         self.registers.get()
     }
 
-    /// Something else has changed what is to come of a registration.
+    /// Tells whether another act has changed the expected result of a registration.
     pub(super) fn changes(&self) -> bool {
         self.changes.get()
     }
 
-    /// Something could fail.
+    /// Tells whether a call could fail.
     pub(super) fn something_fails(&self) -> bool {
         self.fails.get()
     }
 
-    /// Nothing may come in between.
+    /// Keeps other acts from coming in between.
     pub(super) fn do_not_stop(&self) {
         self.never_stops.set(true);
     }
 
-    /// Whether something may come in between.
+    /// Tells whether other acts may come in between.
     pub(super) fn may_stop(&self) -> bool {
         !self.never_stops.get()
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Plays a history. Acts follow each other, each in a thread of its own. One that stops in its middle goes on
-//! when so many others have begun; one that waits for another one goes on when it can.
+//! Plays a history. Each act begins after the one before, in its own thread. An act that stops in
+//! its middle continues after a given number of other acts have begun; an act that waits for
+//! another act continues when it can.
 
 use std::rc::Rc;
 
@@ -17,29 +18,29 @@ use super::{
 };
 use crate::world::{self, world};
 
-/// Most acts that have begun and are not over.
+/// The most acts that can be in progress.
 const MOST: usize = 5;
 
-/// An act that has begun.
+/// An act in progress.
 struct Begun {
     act: Act,
     handle: JoinHandle<()>,
     overlap: Rc<Overlap>,
-    /// How many points it passes before it stops, the last one first.
+    /// The numbers of points that the act passes before each stop, the next stop last.
     stops: Vec<Option<u32>>,
-    /// Where it has stopped.
+    /// The number of points that the act had passed before its stop.
     stopped_at: u32,
-    /// How many acts begin before it goes on.
+    /// The number of acts that begin before this act continues.
     waits: u32,
 }
 
-/// A history that is played.
+/// A history that is being played.
 struct Play {
     stage: Rc<Stage>,
     begun: Vec<Begun>,
 }
 
-/// Plays a history in a new world, of which nothing may be left.
+/// Plays a history in a new world, and checks that the history leaves nothing behind.
 pub(super) fn play(history: World, acts: &[Act]) {
     world::run(history.core, || {
         let faults = &world().faults;
@@ -65,7 +66,7 @@ pub(super) fn play(history: World, acts: &[Act]) {
     });
 }
 
-/// An act that nothing comes between.
+/// Returns an act that no other act interrupts.
 fn by_somebody(what: What) -> Act {
     Act {
         kind: KINDS_OF_ACTS,
@@ -81,7 +82,7 @@ fn by_somebody(what: What) -> Act {
 }
 
 impl Play {
-    /// Begins an act, and lets those go on whose time has come.
+    /// Begins an act, and continues the acts whose time has come.
     fn begin(&mut self, act: Act) {
         if self.begun.len() >= MOST {
             return;
@@ -123,7 +124,7 @@ impl Play {
         self.go_on(|one| one.waits == 0);
     }
 
-    /// Lets one run until it stops.
+    /// Lets an act run until it stops.
     fn run(&mut self, at: usize) {
         let one = &mut self.begun[at];
         let points = one.stops.pop().flatten();
@@ -138,12 +139,12 @@ impl Play {
                 one.stopped_at += points.unwrap_or(0) + 1;
                 one.waits = one.act.pause.acts + 1;
             }
-            // It stops later, where it would have.
+            // The act keeps its remaining points, and stops where it would have stopped.
             Stopped::Waiting => one.stops.push(one.handle.points_left()),
         }
     }
 
-    /// Lets those go on that can and that `may`, the oldest first.
+    /// Continues the acts that can continue and that `may` allows, the oldest first.
     fn go_on(&mut self, may: impl Fn(&Begun) -> bool) {
         let can = |one: &Begun| one.handle.stopped() == Stopped::Paused && may(one);
         while let Some(at) = self.begun.iter().position(can) {
@@ -151,7 +152,7 @@ impl Play {
         }
     }
 
-    /// All that has begun ends, and nothing is left.
+    /// Ends all acts in progress, and checks that nothing is left.
     fn end(&mut self) {
         self.go_on(|_| true);
         settings::nothing_fails();

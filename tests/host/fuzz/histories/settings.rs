@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What an act may change in the driver and in the kernel.
+//! Changes answers of the driver and of the kernel.
 
 use crate::{
     abi,
     world::{world, Countdown, Faults},
 };
 
-/// What can fail once.
+/// The calls that can fail once.
 pub(super) const STEPS: [&str; 6] = [
     "an allocation",
     "a step of loading",
@@ -28,24 +28,24 @@ fn countdowns(faults: &Faults) -> [&Countdown; STEPS.len()] {
     ]
 }
 
-/// As many succeed, then one fails.
+/// Lets `successes` calls succeed, and the next call fail.
 pub(super) fn fail(step: usize, successes: u32) {
     countdowns(&world().faults)[step % STEPS.len()].set(successes);
 }
 
-/// Whether something is about to fail.
+/// Tells whether a call is about to fail.
 pub(super) fn something_fails() -> bool {
     countdowns(&world().faults).iter().any(|one| one.is_set())
 }
 
-/// All goes well from now on.
+/// Lets all calls succeed from now on.
 pub(super) fn nothing_fails() {
     for one in countdowns(&world().faults) {
         one.clear();
     }
 }
 
-/// What can be answered otherwise from now on.
+/// The answers that can change.
 pub(super) const SETTINGS: [&str; 8] = [
     "the driver's answer to a request to pin",
     "the driver's answer to a request to pin persistently",
@@ -57,7 +57,7 @@ pub(super) const SETTINGS: [&str; 8] = [
     "whether a range of addresses cannot be made visible",
 ];
 
-/// Chooses one of the answers; the first one is what is usual.
+/// Chooses one of the answers; the first is the usual answer.
 pub(super) fn answer(setting: usize, value: u8) {
     let faults = &world().faults;
     let one_of = |answers: &[i32]| answers[usize::from(value) % answers.len()];
@@ -71,7 +71,7 @@ pub(super) fn answer(setting: usize, value: u8) {
             faults.refused_gpu.set(gpus[usize::from((value >> 4) & 3)]);
         }
         3 => faults.offline.set(on && faults.coherent.get()),
-        // Wrong sizes and numbers of pages together may look right.
+        // A wrong size and a wrong number of pages may look right together.
         4 => {
             faults.hidden_pages.set(0);
             faults.page_size.set(match value & 7 {

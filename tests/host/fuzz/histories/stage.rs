@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the acts of a history work on, and what is known of it: the module, registrations, devices.
+//! Holds the things that the acts of a history work on, and the known state: module, registrations,
+//! devices.
 
 use std::{
     cell::{Cell, RefCell},
@@ -26,31 +27,32 @@ use crate::{
     world::{task, world},
 };
 
-/// A user may have so many orphans, and pages of them.
+/// The bounds of a user: the number of orphans, and the number of their pages.
 const ORPHANS: u32 = 1 << 14;
 const PAGES: u32 = 1 << 26;
 
-/// The module.
+/// The state of the module.
 pub(super) enum Loaded {
     No,
-    /// Somebody loads or unloads it.
+    /// An act is loading or unloading the module.
     Changes,
-    /// With this persistent_api_support.
+    /// The module is loaded with this `persistent_api_support`.
     Yes(Module, bool),
 }
 
-/// What is registered.
+/// A registration.
 pub(super) struct Held {
     pub(super) registration: Rc<Registration>,
     pub(super) wish: Wish,
     pub(super) who: Who,
-    /// By which client, of which allocation of the driver's; unknown if others came in between.
+    /// The client and the driver's allocation; unknown if other acts came in between.
     pub(super) kind: Option<Kind>,
     pub(super) allocation: Option<usize>,
 }
 
 impl Held {
-    /// Whether its memory has been freed and it was told so; unknown if others came in between.
+    /// Tells whether the memory was freed and the registration revoked; unknown if other acts came
+    /// in between.
     pub(super) fn is_revoked(&self) -> Option<bool> {
         match self.kind? {
             Kind::Revocable => self.allocation.map(|at| world().driver.is_freed(at)),
@@ -59,7 +61,7 @@ impl Held {
     }
 }
 
-/// What a registration has left behind.
+/// A pin that stays after its registration has ended.
 pub(super) struct Orphan {
     pub(super) uid: u32,
     pages: u32,
@@ -71,20 +73,20 @@ pub(super) struct Stage {
     pub(super) world: World,
     pub(super) loaded: RefCell<Loaded>,
     pub(super) held: RefCell<Vec<Rc<Held>>>,
-    /// How many registrations have succeeded.
+    /// Counts the registrations that have succeeded.
     registered: Cell<u64>,
     devices: RefCell<[Option<*mut device>; DEVICES]>,
     /// Devices that were removed.
     pub(super) gone: RefCell<Vec<*mut device>>,
     pub(super) verdicts: RefCell<Verdicts>,
     pub(super) orphans: RefCell<Vec<Orphan>>,
-    /// Nobody came in between where orphans may come to be, since the module was loaded.
+    /// Since the module was loaded, no act came in between where orphans can arise.
     pub(super) knows_orphans: Cell<bool>,
-    /// Who has left something behind elsewhere: registrations and pages.
+    /// A user with orphans from elsewhere: the user, their number, and their pages.
     left: Cell<Option<(u32, u32, u32)>>,
 }
 
-/// What an act does.
+/// The work of an act.
 pub(super) type Work = Box<dyn FnOnce()>;
 
 impl Stage {
@@ -103,13 +105,13 @@ impl Stage {
         })
     }
 
-    /// What there is to do for `act` as things are, beside the acts that `overlap` knows; nothing, if
-    /// the act makes no sense.
+    /// Returns the work of `act` in the present state, beside the acts that `overlap` knows.
+    /// Returns [`None`] if the act makes no sense now.
     pub(super) fn work(self: &Rc<Self>, act: &Act, overlap: &Rc<Overlap>) -> Option<Work> {
         let (who, this, overlap) = (act.who, self.clone(), overlap.clone());
         Some(match act.what {
             What::Allocate { place, gpu } => {
-                // More than two objects with memory in one place are no other than two.
+                // More than two objects with memory in one place behave like two.
                 let room = world().driver.objects(PLACES[place]) < 2;
                 room.then_some(())?;
                 Box::new(move || world().driver.allocate_on(gpu, who.process, PLACES[place]))
@@ -131,7 +133,7 @@ impl Stage {
                 overlap.is_alone().then_some(())?;
                 let held = self.take(which)?;
                 if held.is_revoked() != Some(false) {
-                    // The oldest core may have released it.
+                    // The oldest core may have released the registration.
                     self.held.borrow_mut().push(held);
                     return None;
                 }
@@ -181,12 +183,12 @@ impl Stage {
         }
     }
 
-    /// Whether there is memory at a place that nobody ends already.
+    /// Tells whether a place has memory that no other act is ending.
     fn may_end(&self, place: usize, overlap: &Overlap) -> bool {
         world().driver.objects(PLACES[place]) > 0 && !overlap.ends_memory()
     }
 
-    /// Whether something is registered for a device, or it is not there at all.
+    /// Tells whether the device does not exist, or has a registration.
     fn uses(&self, at: usize) -> bool {
         let Some(device) = self.devices.borrow()[at] else {
             return true;
@@ -195,7 +197,7 @@ impl Stage {
         held.iter().any(|one| one.registration.device() == device)
     }
 
-    /// Takes one of the registrations.
+    /// Takes a registration out of the list.
     fn take(&self, which: usize) -> Option<Rc<Held>> {
         let mut held = self.held.borrow_mut();
         let at = which.checked_rem(held.len())?;
@@ -227,7 +229,7 @@ impl Stage {
         request
     }
 
-    /// A device, of which something may be known from the beginning.
+    /// Makes a device. The module may know a pair of the device from the beginning.
     fn new_device(&self, request: Request) -> *mut device {
         let device = world().rdma.new_device(request);
         let known = !self.world.unasked && !request.no_pci;
@@ -246,7 +248,7 @@ impl Stage {
         device
     }
 
-    /// What is to come of a registration, if nothing disturbs it.
+    /// Returns the expected result of a registration that no other act disturbs.
     pub(super) fn expected(&self, wish: &Wish, who: &Who, device: *mut device) -> Option<Expected> {
         let loaded = self.persistent_first();
         if loaded.is_none() && matches!(*self.loaded.borrow(), Loaded::Changes) {
@@ -265,7 +267,7 @@ impl Stage {
         question.answer()
     }
 
-    /// Whether the user has too many orphans.
+    /// Tells whether the user has too many orphans.
     fn has_too_many(&self, uid: u32) -> Option<bool> {
         let Some((user, orphans, pages)) = self.left.get() else {
             return Some(false);
@@ -309,7 +311,7 @@ impl Stage {
             self.verdicts.borrow_mut().insert(pair, verdict);
         }
         if overlap.something_fails() {
-            // Perhaps what was of no use was not unpinned.
+            // Unpinning a useless pin may have failed.
             self.knows_orphans.set(false);
         }
         if let Ok(registration) = registered {
@@ -325,14 +327,15 @@ impl Stage {
         }
     }
 
-    /// The driver's allocation that a process can register there.
+    /// Returns the driver's allocation that a process can register at this range.
     fn allocation(&self, wish: &Wish, who: &Who) -> Option<usize> {
         let (start, len) = pages(wish.address, wish.len)?;
         start.checked_add(len)?;
         world().driver.find(who.process, start, len).ok()
     }
 
-    /// Somebody may learn something of a device's pairs, at some moment. Returns what was known.
+    /// Notes that an act may learn about pairs of a device at some moment. Returns the state
+    /// before.
     fn is_asked_about(&self, device: *mut device) -> Verdicts {
         let mut verdicts = self.verdicts.borrow_mut();
         let known = verdicts.clone();
@@ -343,7 +346,7 @@ impl Stage {
         known
     }
 
-    /// Ends a registration, in one way or the other, and notes what it leaves behind.
+    /// Ends a registration with `end`, and notes the orphan that it leaves behind.
     fn end(&self, held: &Held, who: Who, overlap: &Overlap, end: impl FnOnce(&Registration)) {
         let revoked = held.is_revoked();
         let knew = self.knows_orphans.replace(false);
@@ -375,7 +378,7 @@ impl Stage {
     }
 
     fn read(&self) {
-        // Both are read by programs of their own, which see the module's state at some moment.
+        // Two separate programs read these lists, each at its own moment.
         listed();
         known_pairs();
         verify::nothing_refers_to(&self.gone.borrow());
@@ -387,7 +390,7 @@ impl Stage {
         self.loaded.replace(Loaded::No);
     }
 
-    /// What was known of the module that is gone.
+    /// Forgets the state of an unloaded module.
     fn forget(&self) {
         self.verdicts.borrow_mut().clear();
         self.orphans.borrow_mut().clear();
@@ -413,7 +416,7 @@ impl Stage {
         });
     }
 
-    /// Notes orphans of the user: but for two as many as the bound, or as many pages.
+    /// Notes orphans of the user: two fewer than the bound, or with two pages fewer than the bound.
     fn leave(&self, uid: u32, pages: bool) {
         let (orphans, pages) = if pages {
             (1, PAGES - 2)
@@ -433,7 +436,7 @@ impl Stage {
         self.left.set(Some((uid, orphans, pages)));
     }
 
-    /// The acts that end a history.
+    /// Returns the acts that end a history.
     pub(super) fn last_acts(&self) -> Vec<What> {
         let mut acts: Vec<_> = self
             .held
@@ -451,13 +454,13 @@ impl Stage {
 }
 
 impl Orphan {
-    /// Its memory is there.
+    /// Tells whether the orphan's memory still exists.
     pub(super) fn is_left(&self) -> bool {
         !world().driver.is_freed(self.allocation)
     }
 }
 
-/// Makes the thread that runs one of `who`.
+/// Makes the current task a thread of the process `who`.
 pub(super) fn become_one_of(who: Who) {
     let task = task();
     task.uid.set(who.uid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What must hold beside the contracts, which the models watch: the answers that programs get, and what
-//! the module tells of itself.
+//! Checks the answers that programs get, and the module's lists and counters. The models check the
+//! contracts.
 
 use super::{
     act::{Who, Wish},
@@ -17,10 +17,10 @@ use crate::{
     world::world,
 };
 
-/// The errors for failures that come once.
+/// The errors after failures that happen once.
 const FAILURES: [i32; 4] = [ENOMEM, EIO, EINVAL, EOPNOTSUPP];
 
-/// What is so before a registration.
+/// The state before a registration.
 pub(super) struct Before {
     expected: Option<Expected>,
     mapped: u32,
@@ -40,12 +40,12 @@ impl Before {
         }
     }
 
-    /// What is learnt of the pair.
+    /// Returns the verdict on the pair that the module learns.
     pub(super) fn learns(&self) -> Option<Verdict> {
         self.expected?.learns
     }
 
-    /// Fails if the program does not get what it must get. Returns the client, where there is no doubt.
+    /// Checks that the program gets the right result. Returns the client, if the result is certain.
     pub(super) fn check(
         &self,
         result: Result<(), i32>,
@@ -66,18 +66,19 @@ impl Before {
             return before.result.ok();
         }
         let expected = [before, after].map(|one| one.result.map(|_| ()));
-        // The memory that goes is what is registered, or that of the user's orphans.
+        // The freed memory is the registered memory, or memory of the user's orphans.
         let freed = overlap.ends_memory() && matches!(result, Err(EFAULT | EDQUOT));
-        // The oldest core does not say why.
+        // The oldest core reports EINVAL for freed memory.
         let not_active =
             world().rdma.kind == rdma::Kind::G2 && overlap.ends_memory() && result == Err(EINVAL);
-        // Without a page to ask with, what the driver would refuse succeeds.
+        // If no page could be had to ask the driver with, a registration succeeds that the driver
+        // would refuse.
         let failed = overlap.something_fails()
             && match result {
                 Ok(()) => !expected.contains(&Err(EFAULT)),
                 Err(errno) => FAILURES.contains(&errno),
             };
-        // Of two objects one was freed between two requests to pin.
+        // Two objects had the memory, and one object was freed between two requests to pin.
         let doubtful = overlap.ends_memory() && expected.contains(&Err(EIO));
         assert!(
             overlap.changes()
@@ -111,18 +112,18 @@ impl Before {
     }
 }
 
-/// Whether it was the device that failed, when all was mapped.
+/// Tells whether the device failed after all memory was mapped.
 fn mapped_for_a_device(result: Result<(), i32>) -> bool {
     result == Err(EINVAL)
 }
 
-/// How many failures of the expected kind have been counted.
+/// Returns how many failures of the expected kind were counted.
 fn failures(expected: Option<Expected>) -> u64 {
     let errno = expected.and_then(|one| one.result.err());
     errno.map_or(0, |errno| counter(cause(errno)))
 }
 
-/// What loading the module has come to.
+/// Checks the result of loading the module.
 pub(super) fn loading(
     error: Option<i32>,
     persistent: bool,
@@ -131,7 +132,7 @@ pub(super) fn loading(
 ) {
     match error {
         Some(errno) if overlap.something_fails() => {
-            // Callbacks, clients, memory; or what is in the way.
+            // Errors of callbacks, clients and memory, and of a conflicting module.
             let known = [-93, -22, -12, -16];
             assert!(known.contains(&errno), "the module is not loaded: {errno}");
         }
@@ -160,16 +161,16 @@ pub(super) fn loading(
     );
 }
 
-/// Whoever has looked at all pairs has forgotten devices that were removed.
+/// Checks that removed devices were forgotten, after all pairs were looked at.
 pub(super) fn nothing_refers_to(gone: &[*mut device]) {
     for &device in gone {
-        // SAFETY: Devices stay until the end.
+        // SAFETY: Devices exist until the end of the world.
         let references = unsafe { (*device.cast::<Device>()).references.get() };
         assert_eq!(references, 0, "a device that was removed is kept");
     }
 }
 
-/// What must hold when nothing happens.
+/// Checks the state while no act is in progress.
 pub(super) fn quiet(stage: &Stage) {
     let held = stage.held.borrow();
     let kept = held
@@ -202,7 +203,7 @@ pub(super) fn quiet(stage: &Stage) {
         let there = orphans.iter().filter(|one| one.is_left()).count();
         assert_eq!(there, left.len(), "what was left behind");
     }
-    // What is known better takes its line first.
+    // Registrations with a certain state choose their lines first.
     let (known, unknown): (Vec<_>, Vec<_>) =
         held.iter().partition(|one| one.is_revoked().is_some());
     for one in known.iter().chain(&unknown) {
@@ -224,7 +225,7 @@ fn state(line: &nvpm_region) -> abi::nvpm_region_state {
     line.state.into()
 }
 
-/// Whether a line of the list can be that of a registration.
+/// Tells whether a line of the list can be the line of a registration.
 fn is_of(line: &nvpm_region, held: &Held) -> bool {
     let asked = (line.address, line.len) == (held.wish.address, held.wish.len);
     let process = &line.process;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A history in words.
+//! Describes histories in words.
 
 use std::fmt;
 
@@ -106,7 +106,7 @@ impl fmt::Display for Act {
     }
 }
 
-/// A history in words.
+/// Returns a history in words.
 pub(super) fn in_words(world: &World, acts: &[Act]) -> String {
     let lines = acts
         .iter()

@@ -19,7 +19,7 @@ pub struct Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// One that nobody holds.
+    /// Makes a lock that is not held.
     pub fn new(value: T) -> Self {
         Self {
             locked: Cell::new(false),
@@ -55,32 +55,32 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: This holds the lock, so nobody changes the value.
+        // SAFETY: The guard holds the lock, so no other thread changes the value.
         unsafe { &*self.0.value.get() }
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: This holds the lock, so nobody else has the value.
+        // SAFETY: The guard holds the lock, so no other reference to the value exists.
         unsafe { &mut *self.0.value.get() }
     }
 }
 
-/// What threads wait for with a lock.
+/// A queue of threads that wait for a condition.
 #[derive(Default)]
 pub struct Condvar {
-    /// For an address of its own.
+    /// Gives each queue a different address.
     _place: u8,
 }
 
 impl Condvar {
-    /// One for which nobody waits.
+    /// Makes an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Waits for [`Self::notify_all`], without the lock.
+    /// Waits for [`Self::notify_all`], and releases the lock while waiting.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> Result<MutexGuard<'a, T>, Infallible> {
         let mutex = guard.0;
         drop(guard);
@@ -88,7 +88,7 @@ impl Condvar {
         Ok(mutex.lock_here())
     }
 
-    /// All who wait go on.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         wake(from_ref(self).addr());
     }
@@ -100,22 +100,22 @@ pub mod atomic {
 
     use crate::thread::point;
 
-    /// A number.
+    /// An atomic number.
     pub struct AtomicUsize(Cell<usize>);
 
     impl AtomicUsize {
-        /// One with this value.
+        /// Makes a number with this value.
         pub fn new(value: usize) -> Self {
             Self(Cell::new(value))
         }
 
-        /// Its value. One thread at a time runs, so all orders of memory are the strictest.
+        /// Returns the value. Only one thread runs at a time, so every memory order is sequential.
         pub fn load(&self, _: Ordering) -> usize {
             point();
             self.0.get()
         }
 
-        /// Gives it another value.
+        /// Sets the value.
         pub fn store(&self, value: usize, _: Ordering) {
             point();
             self.0.set(value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Threads, which are coroutines of one thread of the system.
+//! Implements threads as coroutines of one system thread.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,7 +10,7 @@ use std::{
 
 use generator::{Generator, Gn};
 
-/// The words of a stack, with room for the report of a failure.
+/// The size of a stack in words, with room for the report of a failure.
 const STACK: usize = 1 << 16;
 
 thread_local! {
@@ -18,16 +18,16 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Coroutine>>> = const { RefCell::new(None) };
 }
 
-/// What runs threads, one after the other.
+/// A coroutine, which runs several threads one after another.
 struct Coroutine {
     number: usize,
-    /// Not there while it runs.
+    /// [`None`] while the coroutine runs.
     generator: RefCell<Option<Generator<'static, (), ()>>>,
     work: RefCell<Option<Box<dyn FnOnce()>>>,
     busy: Cell<bool>,
-    /// The address of what it waits for.
+    /// The address that the thread waits for.
     waits_for: Cell<Option<usize>>,
-    /// How many points it passes before it stops.
+    /// The points that the thread passes before it stops.
     points: Cell<Option<u32>>,
 }
 
@@ -52,7 +52,7 @@ impl Coroutine {
         this
     }
 
-    /// One that has nothing to do.
+    /// Returns a coroutine that has no thread.
     fn idle() -> Rc<Self> {
         THREADS.with_borrow_mut(|threads| {
             let idle = threads.iter().find(|one| !one.busy.get()).cloned();
@@ -64,7 +64,7 @@ impl Coroutine {
     }
 }
 
-/// Which thread it is: 0 is the one that has spawned the others.
+/// The number of a thread. The first thread, which spawns the others, has the number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(usize);
 
@@ -72,36 +72,36 @@ pub struct ThreadId(usize);
 pub struct Thread(ThreadId);
 
 impl Thread {
-    /// Its number, which another one may have later.
+    /// Returns the thread's number, which a later thread may get again.
     pub fn id(&self) -> ThreadId {
         self.0
     }
 }
 
-/// The thread that runs.
+/// Returns the running thread.
 pub fn current() -> Thread {
     let number = CURRENT.with_borrow(|current| current.as_ref().map_or(0, |one| one.number));
     Thread(ThreadId(number))
 }
 
-/// How far a thread has come.
+/// The progress of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It has ended.
+    /// The thread has ended.
     Over,
-    /// It can go on.
+    /// The thread can continue.
     Paused,
-    /// It waits for another one.
+    /// The thread waits for another thread.
     Waiting,
 }
 
-/// A thread, and what comes of it.
+/// A thread, and its result.
 pub struct JoinHandle<T> {
     coroutine: Rc<Coroutine>,
     result: Rc<RefCell<Option<T>>>,
 }
 
-/// Makes a thread, which does not begin by itself.
+/// Makes a thread, which runs only when [`JoinHandle::go_on`] is called.
 pub fn spawn<T: 'static>(work: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
     let coroutine = Coroutine::idle();
     coroutine.busy.set(true);
@@ -115,7 +115,7 @@ pub fn spawn<T: 'static>(work: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Where the thread is.
+    /// Returns the thread's progress.
     pub fn stopped(&self) -> Stopped {
         match self.coroutine.waits_for.get() {
             _ if self.result.borrow().is_some() => Stopped::Over,
@@ -124,7 +124,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Lets the thread run until it ends, waits, or has passed so many points.
+    /// Lets the thread run until it ends, waits, or has passed `points` points.
     pub fn go_on(&self, points: Option<u32>) -> Stopped {
         assert_eq!(self.stopped(), Stopped::Paused);
         let coroutine = &self.coroutine;
@@ -138,12 +138,12 @@ impl<T> JoinHandle<T> {
         self.stopped()
     }
 
-    /// How many points it would still have passed.
+    /// Returns how many points the thread would still have passed.
     pub fn points_left(&self) -> Option<u32> {
         self.coroutine.points.get()
     }
 
-    /// What has come of the thread, when it is over.
+    /// Runs the thread to its end, and returns its result.
     pub fn join(self) -> Result<T, Infallible> {
         while self.stopped() == Stopped::Paused {
             self.go_on(None);
@@ -152,7 +152,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Here another thread may come in between.
+/// Marks a point at which another thread may come in between.
 pub fn point() {
     let stops = CURRENT.with_borrow(|current| {
         let Some(one) = current else { return false };
@@ -165,13 +165,13 @@ pub fn point() {
     }
 }
 
-/// Gives way to the first thread.
+/// Returns control to the first thread.
 #[allow(deprecated)] // The other way needs a value that each function hands on.
 fn stop() {
     generator::yield_with(());
 }
 
-/// The thread waits until [`wake`] is called for `address`.
+/// Makes the thread wait until [`wake`] is called for `address`.
 pub(crate) fn wait(address: usize) {
     let current = CURRENT.with_borrow(Clone::clone);
     let current = current.expect("deadlock: there is no other thread that could go on");
@@ -179,7 +179,7 @@ pub(crate) fn wait(address: usize) {
     stop();
 }
 
-/// Who waits for `address` can go on.
+/// Lets the threads continue that wait for `address`.
 pub(crate) fn wake(address: usize) {
     THREADS.with_borrow(|threads| {
         let waiting = threads

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What the user is told when GPU memory cannot be had.
+//! Checks the errors that users get when GPU memory cannot be registered.
 
 use super::cast::*;
 use crate::{
@@ -15,7 +15,7 @@ const EIO: i32 = -5;
 const EFAULT: i32 = -14;
 const EOPNOTSUPP: i32 = -95;
 
-/// The application's error, for the driver's.
+/// Returns the error that the application gets for the driver's error.
 fn answer(driver: i32, module: fn() -> Module) -> i32 {
     let module = module();
     allocate(A);
@@ -36,7 +36,8 @@ fn the_drivers_reason() {
     });
 }
 
-/// The driver has no positive answers. If it ever has one, nothing is pinned, and the pointer says nothing.
+/// The driver has no positive answers. After a positive answer nothing is pinned, and the pointer
+/// is meaningless.
 #[test]
 fn a_positive_answer_is_no_pin() {
     explore(Any, || {
@@ -55,14 +56,14 @@ fn no_number_of_the_kernels_own() {
     });
 }
 
-/// Other memory is nobody's here: the core's own error stands.
+/// Other memory belongs to no client here, so the core's own error stays.
 #[test]
 fn not_for_other_memory() {
     explore(Any, || {
         assert_eq!(answer(-22, Module::revocable), EFAULT);
         let module = Module::persistent();
         assert_eq!(register(page(B)).err(), Some(EFAULT));
-        // Ranges that wrap around, or are empty.
+        // These ranges wrap around, or are empty.
         for (address, len) in [(0, 0), (u64::MAX - 5, 10), (u64::MAX, 1), (1, u64::MAX)] {
             let request = Request {
                 address,
@@ -75,7 +76,7 @@ fn not_for_other_memory() {
     });
 }
 
-/// The driver takes memory for each page before it looks whose memory it is.
+/// The driver allocates memory for each page before it looks for the owner of the range.
 #[test]
 fn a_large_range_that_is_nobodys() {
     explore(Any, || {
@@ -96,7 +97,7 @@ fn a_large_range_that_is_nobodys() {
     });
 }
 
-/// Both ends are the process's, and all between them is more than a GPU has.
+/// Both ends belong to the process, but the range is larger than any GPU.
 #[test]
 fn a_large_range_of_two_allocations() {
     explore(Any, || {
@@ -116,7 +117,7 @@ fn a_large_range_of_two_allocations() {
     });
 }
 
-/// The one end is the process's, and the other is not.
+/// Only one end belongs to the process.
 #[test]
 fn a_large_range_of_which_one_end_is_ours() {
     explore(Any, || {
@@ -139,7 +140,7 @@ fn a_large_range_of_which_one_end_is_ours() {
     });
 }
 
-/// What the driver has pinned then cannot be used, and an administrator learns why.
+/// The pages cannot be used then, and the log tells the administrator the reason.
 #[test]
 fn a_page_table_of_another_version() {
     explore(Any, || {
@@ -160,7 +161,8 @@ fn a_page_table_of_another_version() {
     });
 }
 
-/// For what cannot be revoked, memory that can be pinned in no other way: the reason.
+/// If a registration cannot be revoked, and the driver has no persistent pin, the user gets the
+/// driver's reason.
 #[test]
 fn nothing_else_will_do() {
     explore(Any, || {
@@ -182,7 +184,8 @@ fn nothing_else_will_do() {
     });
 }
 
-/// Each failure has its counter, and what can be reached is counted in whole pages of the GPU.
+/// Checks that each failure has its counter, and that reachable memory is counted in whole GPU
+/// pages.
 #[test]
 fn counted_by_cause() {
     explore(UpTo(1), || {
@@ -252,7 +255,7 @@ fn a_device_that_cannot_give_it_up() {
     });
 }
 
-/// The application's error, for a driver that claims other pages than it has pinned.
+/// Returns the application's error for a driver that describes other pages than it has pinned.
 fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) -> i32 {
     let module = module();
     allocate(A);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What most scenarios begin and end with.
+//! Functions with which most scenarios begin and end.
 
 use std::rc::Rc;
 
@@ -18,28 +18,29 @@ use crate::{
 pub(crate) struct Module(NvPeerMem);
 
 impl Module {
-    /// Loaded with persistent_api_support=0: the revocable client is asked first.
+    /// Loads the module with persistent_api_support=0: the revocable client is asked first.
     pub(crate) fn revocable() -> Self {
         Self::load(false).expect("the core takes it")
     }
 
-    /// Loaded with persistent_api_support=1.
+    /// Loads the module with persistent_api_support=1.
     pub(crate) fn persistent() -> Self {
         Self::load(true).expect("the core takes it")
     }
 
-    /// As many steps of loading succeed, one does not: the module is not loaded. Returns why.
+    /// Lets `steps` steps of loading succeed and the next step fail. Returns the error.
     pub(crate) fn refused(persistent: bool, steps: u32) -> Option<i32> {
         world().faults.step.set(steps);
         Self::not_loaded(persistent)
     }
 
-    /// Something that is so already keeps it from being loaded. Returns what, unless it is loaded after all.
+    /// Tries to load the module although something prevents it. Returns the error, or [`None`] if
+    /// loading succeeded.
     pub(crate) fn not_loaded(persistent: bool) -> Option<i32> {
         Self::try_load(persistent).map(Self::unload).err()
     }
 
-    /// Loaded, or why not: then nothing of it is left.
+    /// Loads the module, or returns the error; after an error nothing of the module may be left.
     pub(crate) fn try_load(persistent: bool) -> Result<Self, i32> {
         Self::load(persistent).map_err(|error| {
             world().linux.module.end_to_go();
@@ -54,7 +55,7 @@ impl Module {
         NvPeerMem::init(&ThisModule).map(Self)
     }
 
-    /// rmmod, when nobody needs the module.
+    /// Unloads the module when it has no references, as rmmod does.
     pub(crate) fn unload(self) {
         world().linux.module.begin_to_go();
         drop(self.0);
@@ -62,21 +63,21 @@ impl Module {
     }
 }
 
-/// The process that most things happen in.
+/// The process of most scenarios.
 pub(crate) const OWNER: i32 = 1;
-/// Another one.
+/// Another process.
 pub(crate) const OTHER: i32 = 2;
 
-/// Where memory is.
+/// The addresses of memory.
 pub(crate) const A: u64 = 0x10_0000;
 pub(crate) const B: u64 = 0x20_0000;
 
-/// Memory of two pages at `address`, which are not neighbours on the bus.
+/// Allocates two pages at `address`, which are not neighbours on the bus.
 pub(crate) fn allocate(address: u64) {
     allocate_for(OWNER, address);
 }
 
-/// The same of that process.
+/// Allocates two pages at `address` for this process.
 pub(crate) fn allocate_for(process: i32, address: u64) {
     world().driver.allocate(process, address);
 }
@@ -85,7 +86,7 @@ pub(crate) fn free(address: u64) {
     world().driver.free(address);
 }
 
-/// The first page at `address`.
+/// Returns a request for the first page at `address`.
 pub(crate) fn page(address: u64) -> Request {
     Request {
         address,
@@ -99,7 +100,7 @@ pub(crate) fn page(address: u64) -> Request {
     }
 }
 
-/// Both pages at `address`, but neither whole.
+/// Returns a request for parts of both pages at `address`.
 pub(crate) fn two_pages(address: u64) -> Request {
     Request {
         address: address + 5,
@@ -116,14 +117,14 @@ pub(crate) fn deregister(registration: &Registration) {
     world().rdma.deregister(registration);
 }
 
-/// Deregisters what could be registered.
+/// Deregisters the memory if its registration succeeded.
 pub(crate) fn end(registered: Result<Rc<Registration>, i32>) {
     if let Ok(registration) = registered {
         deregister(&registration);
     }
 }
 
-/// `module` with the first page at `A` registered.
+/// Returns `module` with a registration of the first page at `A`.
 pub(crate) fn registered(module: Module) -> (Module, Rc<Registration>) {
     allocate(A);
     (module, register(page(A)).unwrap())
@@ -137,20 +138,20 @@ pub(crate) fn while_freed<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Registers while another thread frees the memory; then deregisters what could be registered.
+/// Registers while another thread frees the memory; then deregisters if the registration succeeded.
 pub(crate) fn register_while_freed(module: Module, request: Request) {
     end(registered_while_freed(&request));
     module.unload();
 }
 
-/// What comes of a registration while another thread frees the memory.
+/// Returns the result of a registration while another thread frees the memory.
 pub(crate) fn registered_while_freed(request: &Request) -> Result<Rc<Registration>, i32> {
     allocate(A);
     while_freed(|| register(*request))
 }
 
-/// As many steps of loading succeed, one does not, while another thread registers: neither comes to
-/// anything. `error` is why.
+/// Lets `steps` steps of loading succeed and the next step fail with `error`, while another thread
+/// registers. Checks that neither succeeds.
 pub(crate) fn refused_while_somebody_registers(steps: u32, error: i32) {
     allocate(A);
     let registering = spawn("reg", OWNER, || register(page(A)).err());

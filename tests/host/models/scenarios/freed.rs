@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory is freed while it is registered or deregistered.
+//! Frees memory while it is registered or deregistered.
 
 use super::cast::*;
 use crate::{
@@ -24,7 +24,7 @@ fn registration() {
         let registered = registered_while_freed(&page(A));
         match registered.as_ref().err() {
             None | Some(&EFAULT) => {}
-            // The oldest core finds by itself that the registration was revoked.
+            // The oldest core notices by itself that the registration was revoked.
             Some(&error) => assert_eq!((error, world().rdma.kind), (EINVAL, Kind::G2)),
         }
         end(registered);
@@ -32,7 +32,7 @@ fn registration() {
     });
 }
 
-/// What the driver has pinned is of no use, and given back while the callback comes.
+/// The pin is useless, and is given back while the callback comes.
 #[test]
 fn registration_of_which_the_driver_tells_nonsense() {
     explore(Any, || {
@@ -83,7 +83,7 @@ fn deregistration() {
     });
 }
 
-/// Then the driver has nothing to call back about.
+/// The driver has no pin to call back about.
 #[test]
 fn deregistration_before() {
     explore(Any, || {
@@ -95,7 +95,7 @@ fn deregistration_before() {
     });
 }
 
-/// One callback after the other, while both threads are at work.
+/// The callbacks come one after another, while both threads are working.
 #[test]
 fn two_registrations() {
     explore(UpTo(2), || {
@@ -108,7 +108,7 @@ fn two_registrations() {
     });
 }
 
-/// A core that breaks its contract: the memory is unpinned only when it is not mapped any more.
+/// The core breaks its contract: the memory is unpinned only after its mapping has ended.
 #[test]
 fn deregistration_by_a_core_that_does_not_unmap() {
     let scenario = || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What a registration leaves behind that ends where nothing is unpinned.
+//! Tests registrations that end where nothing can be unpinned, and leave their pins behind.
 
 use super::cast::*;
 use crate::{
@@ -14,11 +14,12 @@ use crate::{
 const EDQUOT: i32 = -122;
 const EFAULT: i32 = -14;
 
-/// Orphans that a user may have, and pages of them together.
+/// The bounds of a user: the number of orphans, and the number of their pages together.
 const ORPHANS: u32 = 16_384;
 const PAGES: u32 = 1 << 26;
 
-/// The user has left so many registrations behind, as far as anyone counts, and the first has so many pages.
+/// Makes the counts as if the user had left `orphans` registrations behind, the first with `pages`
+/// pages.
 fn leaves(user: u32, orphans: u32, pages: u32) {
     let mut node = Some(Users::new_node(user).unwrap());
     REGISTRY.with(|registry| {
@@ -29,7 +30,7 @@ fn leaves(user: u32, orphans: u32, pages: u32) {
     });
 }
 
-/// Their memory is freed.
+/// Undoes the counts, as if the memory had been freed.
 fn freed(user: u32, orphans: u32, pages: u32) {
     let last = REGISTRY.with(|registry| {
         let mut last = None;
@@ -73,7 +74,7 @@ fn leave(address: u64) {
     as_process(OTHER, || deregister(&registration));
 }
 
-/// Too much are two registrations of a page each, beside what the user has left elsewhere.
+/// Checks that two further registrations of a page each reach the user's bound.
 fn is_bounded(orphans: u32, pages: u32) {
     explore(UpTo(1), move || {
         let module = Module::revocable();
@@ -83,9 +84,9 @@ fn is_bounded(orphans: u32, pages: u32) {
         leave(A);
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
         assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_LEFT_BEHIND), 1);
-        // What is not the GPU's is for others, whatever the user has left.
+        // Memory that is not the GPU's is left to other clients, whatever the user has left behind.
         assert_eq!(register(page(B)).err(), Some(EFAULT));
-        // All that is freed counts no more.
+        // Freed orphans no longer count.
         free(A);
         allocate(B);
         leave(B);
@@ -108,7 +109,8 @@ fn four_terabytes_at_most() {
     is_bounded(1, PAGES - 2);
 }
 
-/// One user's orphans are no other's; and root, who is the same in many containers, has no bound.
+/// A user's orphans do not count for others; and root, who is the same user in many containers, has
+/// no bound.
 #[test]
 fn by_another_user_and_by_root() {
     explore(UpTo(1), || {
@@ -129,7 +131,7 @@ fn by_another_user_and_by_root() {
     });
 }
 
-/// Whose process deregisters it does not matter.
+/// The user of the process that deregisters does not matter.
 #[test]
 fn counts_for_the_user_who_has_registered() {
     explore(UpTo(1), || {
@@ -165,7 +167,7 @@ fn leaves_no_entry_of_its_user() {
     });
 }
 
-/// The number of the process comes again. The new one has nothing to do with the pin, and may not unpin it.
+/// Another process gets the number of the first. The new process must not unpin the memory.
 #[test]
 fn by_a_process_whose_number_comes_again() {
     explore(UpTo(1), || {
@@ -179,15 +181,15 @@ fn by_a_process_whose_number_comes_again() {
     });
 }
 
-/// The memory is another process's, whose object listed this one and does so no more: the driver
-/// finds nothing to unpin, says so to nobody, and calls back later.
+/// The memory belongs to another process, whose object listed this process but no longer does. The
+/// driver finds no pin, does not report this, and calls back later.
 fn delisted(exiting: bool) {
     let (module, registration) = registered(Module::revocable());
     world().driver.delist(A);
     task().exiting.set(exiting);
     deregister(&registration);
     task().exiting.set(false);
-    // Nobody can tell that a living process was not found.
+    // The module cannot learn that the driver did not find a living process.
     assert_eq!(left_behind(), u64::from(exiting));
     assert!(world().driver.is_armed());
     while_freed(|| module.unload());
@@ -203,7 +205,7 @@ fn by_a_process_that_lives_and_is_not_listed() {
     explore(Any, || delisted(false));
 }
 
-/// The same, at any moment of the deregistration.
+/// The object stops listing the process at any moment of the deregistration.
 #[test]
 fn by_a_process_that_lives_while_it_is_delisted() {
     explore(Any, || {
@@ -215,7 +217,8 @@ fn by_a_process_that_lives_while_it_is_delisted() {
     });
 }
 
-/// The same, but other objects list the process, for memory of its own at the same address.
+/// The other process delists this one, but other objects list this process, for its own memory at
+/// the same address.
 fn listed_by_others(objects: u32) {
     explore(Any, move || {
         let (module, registration) = registered(Module::revocable());
@@ -238,8 +241,8 @@ fn by_a_process_that_two_other_objects_list() {
     listed_by_others(2);
 }
 
-/// A server that holds its memory sees the process end, and delists it, while the process closes
-/// its files: the driver would find it, and then not.
+/// A server whose memory the process has registered sees the process end, and delists the process
+/// while its files are closed: the driver may find the pin at first, and not find it later.
 #[test]
 fn by_a_process_that_ends_while_it_is_delisted() {
     explore(Any, || {
@@ -254,7 +257,7 @@ fn by_a_process_that_ends_while_it_is_delisted() {
     });
 }
 
-/// Then nobody has left anything behind: the driver has unpinned, or calls back.
+/// No orphan may be left: the driver has unpinned the memory, or calls back.
 #[test]
 fn nothing_while_the_memory_is_freed() {
     explore(Any, || {
@@ -265,7 +268,7 @@ fn nothing_while_the_memory_is_freed() {
     });
 }
 
-/// As it mostly is: the driver's objects of the process end after its registrations.
+/// Tests the usual order: the driver's objects of the process end after its registrations.
 #[test]
 fn by_a_process_that_ends() {
     explore(Any, || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! What an administrator is told of a registration.
+//! Tests what the list of registrations shows to an administrator.
 
 use super::cast::*;
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     world::{as_process, spawn, world},
 };
 
-/// Clients and states, oldest first.
+/// Returns clients and states, oldest first.
 fn listed() -> Vec<(Kind, abi::nvpm_region_state)> {
     let kind = |client| match client {
         0 => Kind::Persistent,
@@ -57,7 +57,7 @@ fn what_only_the_last_client_serves() {
     });
 }
 
-/// It stays in the list until its owner deregisters it.
+/// A revoked registration stays in the list until its owner deregisters it.
 #[test]
 fn that_it_was_revoked() {
     explore(UpTo(1), || {
@@ -82,7 +82,7 @@ fn that_it_was_left_behind() {
     });
 }
 
-/// Who waits for another phase of a registration goes on when that ends.
+/// A thread that waits for another phase of a registration continues when the registration ends.
 #[test]
 fn no_more_when_it_ends() {
     explore(Any, || {
@@ -98,8 +98,8 @@ fn no_more_when_it_ends() {
     });
 }
 
-/// Who reads the list beside registrations, deregistrations and a callback finds what is registered
-/// throughout exactly once.
+/// A reader of the list sees each registration that exists all the time exactly once, while other
+/// registrations come and go and a callback runs.
 #[test]
 fn once_whatever_comes_and_goes() {
     explore(UpTo(2), || {
@@ -125,7 +125,7 @@ fn once_whatever_comes_and_goes() {
     });
 }
 
-/// A call of the core for a registration that has ended finds nothing, and what it had is given back.
+/// A call of the core for an ended registration finds nothing, and its resources are freed.
 #[test]
 fn no_more_for_a_late_call() {
     explore(Any, || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module is loaded: what is there then and in which order, and that nothing is left if a step fails.
+//! Loads the module: checks the order of the steps, and that a failed step leaves nothing behind.
 
 use super::cast::*;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     world::{spawn, world},
 };
 
-/// The names of the clients that the files show.
+/// Returns the names of the clients that the files show.
 fn shown() -> [Option<&'static str>; 3] {
     let names = world().linux.files.names().expect("there are files");
     names.map(|name| Some(name?.to_str().unwrap()))
@@ -43,7 +43,8 @@ fn not_beside_nvidia_peermem() {
     });
 }
 
-/// The module that receives callbacks, then each client, then each of the two kinds of files.
+/// The steps are the module that receives callbacks, each client, and each of the two kinds of
+/// files.
 #[test]
 fn not_if_a_step_fails() {
     explore(Any, || {
@@ -60,7 +61,7 @@ fn not_if_a_step_fails() {
     });
 }
 
-/// The tables, and a record for each client.
+/// The allocations are the tables, and a record for each client.
 #[test]
 fn not_if_an_allocation_fails() {
     explore(Any, || {
@@ -73,16 +74,16 @@ fn not_if_an_allocation_fails() {
     });
 }
 
-/// Nobody has memory of a module whose last step fails.
+/// No registration succeeds with a module whose last step of loading fails.
 #[test]
 fn not_while_somebody_registers() {
     explore(Any, || {
-        // The callbacks, two clients, and the first kind of files are there.
+        // The callbacks, two clients, and the first kind of files exist by then.
         refused_while_somebody_registers(4, -12);
     });
 }
 
-/// It is there whole when the first registration is.
+/// The module is complete when the first registration succeeds.
 #[test]
 fn while_somebody_registers() {
     explore(Any, || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The kernel is out of memory, at each place where the module wants some.
+//! Lets each allocation of the module fail.
 
 use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
@@ -16,8 +16,8 @@ use crate::{
 
 const ENOMEM: i32 = -12;
 
-/// Explores `scenario` with the first allocation of it failing, then the second, until there are
-/// no more. The scenario says when it wants its allocations to be counted, and whether one failed.
+/// Explores `scenario` with its first allocation failing, then the second, until no allocation is
+/// left. The scenario says when its allocations begin to count, and whether one failed.
 fn at_each_allocation(
     preemptions: Preemptions,
     scenario: impl Fn(&dyn Fn()) -> bool + Copy + Send + Sync + 'static,
@@ -46,7 +46,7 @@ fn at_each_allocation(
     }
 }
 
-/// Registers and deregisters one after the other; the user must learn the reason.
+/// Registers, then deregisters; the user must learn the reason of a failure.
 fn alone(module: Module, begin: &dyn Fn()) -> bool {
     allocate(A);
     begin();

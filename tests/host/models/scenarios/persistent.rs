@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The client whose pins stay until deregistration, whatever becomes of the memory.
+//! Tests the client whose pins stay until deregistration, even if the memory is freed.
 
 use super::cast::*;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     world::world,
 };
 
-/// Either there was no memory to register, or it stays.
+/// Frees the memory during a registration. The registration fails, or its memory stays.
 fn free_during(registration: Request) {
     register_while_freed(Module::persistent(), registration);
 }
@@ -33,7 +33,7 @@ fn memory_is_freed_during_a_registration_that_fails() {
     });
 }
 
-/// Where the driver has no such pins the other client serves, and is revoked.
+/// If the driver has no persistent pins, the other client serves, and its registration is revoked.
 #[test]
 fn revocable_instead() {
     for errno in [-524, -5] {
@@ -51,8 +51,8 @@ fn instead(errno: i32) {
     module.unload();
 }
 
-/// The driver's lock is taken under the core's lock of one registration, and the core's lock of
-/// another under the driver's.
+/// A thread takes the driver's lock under the core's lock of a registration, while another takes
+/// the core's lock of a second registration under the driver's lock.
 #[test]
 fn beside_a_revocable_registration_of_the_same_memory() {
     explore(UpTo(4), || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Where a device sees memory: each piece at its own address, all in one range, or where it is: there,
-//! too, each piece is mapped, and unmapped again.
+//! Tests the addresses at which a device sees memory: an address for each piece, one range for all,
+//! or physical addresses. Even with physical addresses, each piece is mapped and unmapped.
 
 use super::cast::*;
 use crate::{
@@ -74,7 +74,8 @@ fn a_range_while_the_memory_is_freed() {
     });
 }
 
-/// The device's pages can be as large as the GPU's only if both see the range at the same place in such a page.
+/// The device's pages can be as large as the GPU's only if both see the range at the same place in
+/// a page.
 #[test]
 fn at_the_same_place_in_a_page() {
     explore(UpTo(1), || {
@@ -126,7 +127,7 @@ fn above_what_the_device_reaches() {
             let reach = &world().faults.reach;
             allocate(A);
             for (missing, result) in [(0, Ok(())), (1, Err(EIO))] {
-                // Of two pages, the second is the higher.
+                // The second of the two pages has the higher address.
                 let end = world().driver.next_place(1) + GPU_PAGE;
                 reach.set(Some(end - missing));
                 let registered = register(direct());

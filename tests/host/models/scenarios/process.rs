@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Another process deregisters than the one that registered: the driver finds nothing to unpin
-//! there, does nothing and reports success. Its callback stays armed.
+//! Deregisters in another process than the one that registered: the driver finds no pin there, does
+//! nothing, and reports success. Its callback stays armed.
 
 use super::cast::*;
 use crate::{
@@ -21,7 +21,7 @@ fn deregisters_then_the_memory_is_freed() {
     });
 }
 
-/// It has memory of its own in the same place, which the driver finds.
+/// The other process has its own memory at the same address, which the driver finds.
 #[test]
 fn deregisters_where_it_has_memory_of_its_own() {
     explore(Any, || {
@@ -42,7 +42,7 @@ fn deregisters_while_the_memory_is_freed() {
     });
 }
 
-/// A pin without callback is undone from any process.
+/// A pin without a callback can be undone from any process.
 #[test]
 fn deregisters_what_is_never_revoked() {
     explore(Any, || {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A new pin gets the page table's address of an old one, which somebody is about to unpin: the
-//! driver knows pins by that address. The new memory may be where the old was: the driver then
-//! finds the process there, too.
+//! Gives a new pin the page table's address of an old pin, which a thread is about to undo: the
+//! driver identifies pins by this address. The new memory may also be at the old address, so that
+//! the driver finds the process there.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::{
     world::{spawn, world},
 };
 
-/// What is registered at `A`, and memory at `B` to register.
+/// Returns a registration at `A`, with other memory at `B` to register.
 fn pinned() -> (Module, Rc<Registration>) {
     world().faults.reuse_tables.set(true);
     allocate(B);
@@ -58,7 +58,7 @@ fn by_a_new_registration_in_the_same_place() {
     });
 }
 
-/// The same, but the new one is pinned until it is deregistered: the driver's own object has it.
+/// The new pin lasts until it is deregistered: the driver's own object owns the pin.
 #[test]
 fn by_a_persistent_registration() {
     explore(UpTo(3), || {
@@ -84,7 +84,7 @@ fn by_a_persistent_registration() {
     });
 }
 
-/// The same, but the callback for the new one has to come.
+/// The callback for the new pin must come also.
 #[test]
 fn by_a_registration_that_is_revoked_too() {
     explore(UpTo(3), || {
@@ -99,7 +99,7 @@ fn by_a_registration_that_is_revoked_too() {
     });
 }
 
-/// The same, but the new one is the page with which the driver is asked about a pair.
+/// The new pin is the page with which the module asks the driver about a pair.
 #[test]
 fn by_a_question() {
     explore(UpTo(3), || {

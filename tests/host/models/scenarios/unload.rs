@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module goes while there is work in flight: nothing of it may run afterwards, be it the last
-//! instruction of a function that has returned its last reference to the module.
+//! Unloads the module while work is in progress: afterwards no code of the module may run, not even
+//! the last instruction of a function that has returned the last reference to the module.
 
 use super::cast::*;
 use crate::{
@@ -32,7 +32,7 @@ fn during_deregistration_and_a_callback() {
     });
 }
 
-/// An application may be late with its request, and too late.
+/// An application may register shortly before the module goes, or too late.
 #[test]
 fn during_registration() {
     explore(Any, || {
@@ -45,7 +45,7 @@ fn during_registration() {
     });
 }
 
-/// What is in its tables may sleep when it goes.
+/// Freeing the contents of the module's tables may sleep.
 #[test]
 fn with_a_pair_that_is_known() {
     explore(Any, || {
@@ -57,17 +57,17 @@ fn with_a_pair_that_is_known() {
     });
 }
 
-/// The module is not loaded after all, when the core may have asked its first client already.
+/// Loading fails at a moment when the core may already have asked the first client.
 #[test]
 fn instead_of_being_loaded() {
     explore(Any, || {
-        // The callbacks and one client are there.
+        // The callbacks and one client exist by then.
         refused_while_somebody_registers(2, -22);
     });
 }
 
-/// Registrations of the first load have ended, and stay pinned. The module is loaded again and has one of
-/// its own when their memory is freed.
+/// The registrations of the first load have ended, and their memory stays pinned. When this memory
+/// is freed, the module is loaded again and has a registration of its own.
 #[test]
 fn and_is_loaded_again_with_orphans() {
     explore(UpTo(3), || {
@@ -89,7 +89,7 @@ fn and_is_loaded_again_with_orphans() {
     });
 }
 
-/// The same, but the memory is freed at any moment.
+/// The memory of the first load is freed at any moment.
 #[test]
 fn and_is_loaded_again_while_the_memory_of_an_orphan_is_freed() {
     explore(UpTo(3), || {
@@ -106,7 +106,7 @@ fn and_is_loaded_again_while_the_memory_of_an_orphan_is_freed() {
     });
 }
 
-/// A callback that has nothing to do is inside when the module goes, and when it is there again.
+/// A callback without work runs while the module goes, and while the module is loaded again.
 #[test]
 fn during_the_callback_of_a_process_that_was_not_listed() {
     explore(Any, || {
@@ -120,7 +120,7 @@ fn during_the_callback_of_a_process_that_was_not_listed() {
     });
 }
 
-/// The oldest core deregisters inside of our call, and has its own lock to release after that.
+/// The oldest core deregisters inside the module's call, and releases its own lock afterwards.
 #[test]
 fn in_the_cores_answer_to_a_callback() {
     let scenario = || {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The driver has no memory to unpin: the pin and its callback stay until the memory is freed.
+//! Lets the driver fail to unpin for lack of memory: the pin and its callback stay until the memory
+//! is freed.
 
 use super::cast::*;
 use crate::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The driver is asked once whether a device may reach a GPU's memory, and who is to map it.
+//! Tests the question whether a device may reach a GPU's memory, and whether the module or the
+//! driver maps it. The module asks the driver once for each pair.
 
 use super::cast::*;
 use crate::{
@@ -14,7 +15,7 @@ const EOPNOTSUPP: i32 = -95;
 const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
 
-/// Both ways to load the module, asked about a pair that nobody knows yet.
+/// Explores `scenario` with both ways to load the module; the pair is unknown at the beginning.
 fn each_module(scenario: impl Fn(fn() -> Module) + Sync + Send + Copy + 'static) {
     explore(UpTo(3), move || {
         for module in [Module::revocable, Module::persistent] {
@@ -24,7 +25,7 @@ fn each_module(scenario: impl Fn(fn() -> Module) + Sync + Send + Copy + 'static)
     });
 }
 
-/// How often the driver has mapped.
+/// Returns how often the driver has mapped.
 fn mapped() -> u32 {
     world().driver.mapped()
 }
@@ -53,7 +54,7 @@ fn is_asked_once() {
     });
 }
 
-/// Another device may get its address in memory, where a reference does not keep it.
+/// The module must forget the pair, because another device may get the removed device's address.
 #[test]
 fn is_forgotten_with_the_device() {
     each_module(|module| {
@@ -69,7 +70,7 @@ fn is_forgotten_with_the_device() {
     });
 }
 
-/// A device that has gone is not kept until somebody reads the list.
+/// The next question about any pair releases a removed device; no reader of the list is needed.
 #[test]
 fn is_forgotten_with_the_next_question() {
     each_module(|module| {
@@ -85,7 +86,7 @@ fn is_forgotten_with_the_next_question() {
     });
 }
 
-/// What the driver says it has mapped is not read.
+/// The module does not read a mapping of an unknown version.
 #[test]
 fn a_mapping_of_another_version() {
     each_module(|module| {
@@ -112,7 +113,7 @@ fn a_pair_that_is_refused() {
     });
 }
 
-/// What may go well the next time is no verdict.
+/// A failure that may be transient must not be remembered as a verdict.
 #[test]
 fn a_failure_to_map() {
     each_module(|module| {
@@ -128,13 +129,13 @@ fn a_failure_to_map() {
     });
 }
 
-/// Nor is that there was no address to compare the driver's with.
+/// The module could not map the page to compare addresses, which is not a verdict either.
 #[test]
 fn a_failure_to_map_it_ourselves() {
     each_module(|module| {
         let module = module();
         allocate(A);
-        // The first one is the driver's.
+        // The first mapping is the driver's.
         world().faults.mapping.set(1);
         assert_eq!(register(page(A)).err(), Some(EIO));
         assert_eq!(known_pairs(), 0);
@@ -144,8 +145,7 @@ fn a_failure_to_map_it_ourselves() {
     });
 }
 
-/// Memory for which the driver has no pins that last: the pair is asked about again, with other
-/// memory.
+/// The driver has no persistent pins for the memory: the module asks again with other memory.
 #[test]
 fn no_pin_to_ask_with() {
     explore(UpTo(3), || {
@@ -166,7 +166,7 @@ fn no_pin_to_ask_with() {
     });
 }
 
-/// Nobody maps memory behind such a link that the kernel does not use yet.
+/// Memory behind a coherent link cannot be mapped before the kernel uses it.
 #[test]
 fn coherent_memory_that_is_not_online() {
     each_module(|module| {
@@ -184,7 +184,7 @@ fn coherent_memory_that_is_not_online() {
     });
 }
 
-/// Where all of the memory has such a pin, one page can be had, too: another time.
+/// The driver can make persistent pins, so the failure to pin one page is transient.
 #[test]
 fn a_failure_to_pin_the_page_to_ask_with() {
     explore(UpTo(3), || {
@@ -200,8 +200,8 @@ fn a_failure_to_pin_the_page_to_ask_with() {
     });
 }
 
-/// The driver cannot map memory behind a coherent link before the kernel has pages for it: that is
-/// not of the pair.
+/// The driver cannot map memory behind a coherent link before the kernel has pages for it. This
+/// failure says nothing about the pair.
 #[test]
 fn coherent_memory_without_its_pages() {
     explore(UpTo(3), || {
@@ -219,7 +219,8 @@ fn coherent_memory_without_its_pages() {
     });
 }
 
-/// The driver's addresses are not ours: it maps what is never revoked, and nothing else can be had.
+/// Checks a pair for which the driver's addresses differ from the kernel's: the driver maps
+/// persistent registrations, and others fail.
 fn only_the_driver_maps(device: Request) {
     world().faults.unasked.set(true);
     allocate(A);
@@ -241,7 +242,7 @@ fn direct() -> Request {
     }
 }
 
-/// The bus on which device and GPU are counts otherwise than the processor.
+/// The addresses on the bus of device and GPU differ from the processor's addresses.
 #[test]
 fn addresses_of_another_bus() {
     explore(UpTo(3), || {
@@ -250,7 +251,7 @@ fn addresses_of_another_bus() {
     });
 }
 
-/// A mapping has pages of its own size, whatever the size of the pinned pages is.
+/// A mapping has its own page size, independent of the size of the pinned pages.
 #[test]
 fn mapped_in_smaller_pages_than_pinned() {
     explore(UpTo(3), || {
@@ -260,7 +261,7 @@ fn mapped_in_smaller_pages_than_pinned() {
     });
 }
 
-/// The driver leaves the IOMMU out (NVreg_DmaRemapPeerMmio=0).
+/// The driver bypasses the IOMMU (NVreg_DmaRemapPeerMmio=0).
 #[test]
 fn addresses_beside_the_iommu() {
     explore(UpTo(3), || {
@@ -306,7 +307,7 @@ fn while_the_memory_is_freed() {
     });
 }
 
-/// Two registrations ask at the same time, while a third is revoked.
+/// Two registrations ask at the same time, while a third registration is revoked.
 #[test]
 fn by_two_threads() {
     explore(UpTo(2), || {
@@ -337,7 +338,8 @@ fn without_memory() {
             world().faults.allocation.set(successes);
             let registered = register(page(A));
             let failed = !world().faults.allocation.is_set();
-            // What is not remembered is asked again.
+            // If the verdict could not be stored, the registration still succeeds, and the next one
+            // asks again.
             assert!(registered.is_ok() || registered.as_ref().err() == Some(&ENOMEM));
             end(registered);
             free(A);
@@ -349,8 +351,9 @@ fn without_memory() {
     });
 }
 
-/// The driver refuses one GPU and not the other, whose memory is freed while it is registered; memory of the
-/// refused one takes its address. What the driver says of that is nothing about the pair that was asked for.
+/// The driver refuses only one of two GPUs. Memory of the other GPU is freed while it is
+/// registered, and memory of the refused GPU takes its address. The refusal must not count for the
+/// pair with the other GPU.
 #[test]
 fn of_another_gpu_at_the_same_address() {
     each_module(|module| {

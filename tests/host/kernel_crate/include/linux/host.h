@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What src/kernel/kernel.c includes of the kernel, made of the C library
- * for tests on the host. Where the kernel forbids something, this ends the program.
+ * The part of the kernel that src/kernel/kernel.c includes, made of the C library for tests on
+ * the host. A call that the kernel forbids ends the program.
  */
 #ifndef HOST_H
 #define HOST_H
@@ -22,7 +22,7 @@ typedef unsigned int uint;
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define ARCH_KMALLOC_MINALIGN 8
 
-/* The module's beginning and end are called by name. */
+/* The tests call the module's init and exit functions by name. */
 #define __init __attribute__((unused))
 #define __exit __attribute__((unused))
 #define MODULE_LICENSE(text)
@@ -39,8 +39,8 @@ void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void host_bug(const char *why) __attribute__((noreturn));
 
 /*
- * Memory, of which an allocation can be made to fail. That of kmalloc() has a bound, and
- * kfree() takes no other.
+ * An allocation can be made to fail. Memory from kmalloc() has a maximal size, and kfree()
+ * accepts only such memory.
  */
 #define GFP_KERNEL 1
 #define GFP_ATOMIC 2
