@@ -46,7 +46,7 @@ long host_allocations(void)
 void *host_alloc(size_t size, int flags)
 {
 	if (flags != GFP_KERNEL)
-		host_bug("memory is wanted that cannot wait");
+		host_bug("an allocation that must not sleep");
 	if (host_fail_at && !--host_fail_at)
 		return NULL;
 	host_allocated++;
@@ -67,7 +67,7 @@ void host_kfree(void *memory)
 {
 	/* The C library may give a few bytes more than the program asked for. */
 	if (malloc_usable_size(memory) > KMALLOC_MAX_SIZE + 64)
-		host_bug("kfree() of what kmalloc() never gives");
+		host_bug("kfree() of memory larger than kmalloc() gives");
 	free(memory);
 }
 

@@ -97,7 +97,7 @@ extern "C" fn nvidia_p2p_get_pages(
     callback: Option<FreeCallback>,
     data: *mut c_void,
 ) -> i32 {
-    let callback = callback.expect("a pin without callback is another call");
+    let callback = callback.expect("a pin without a callback needs another function");
     world().linux.unpin_lock.assert_shared("pins");
     // SAFETY: The caller's pointer is valid.
     let table = unsafe { &mut *table };
@@ -314,7 +314,7 @@ fn serve(on: bool) -> i32 {
     {
         return -93;
     }
-    assert_ne!(linux.served.get(), on, "begun or ended twice");
+    assert_ne!(linux.served.get(), on, "callbacks are begun or ended twice");
     linux.gate.lock(true);
     linux.served.set(on);
     linux.gate.unlock(true);
@@ -406,7 +406,10 @@ extern "C" fn nvpm_max_segment(device: *mut device) -> u32 {
 
 #[no_mangle]
 extern "C" fn nvpm_pci_address(device: *mut device, domain: *mut u32, devfn: *mut u16) {
-    assert!(model(device).pci, "mapped for what is no PCI device");
+    assert!(
+        model(device).pci,
+        "memory is mapped for a device that is not a PCI device"
+    );
     // SAFETY: The caller's pointers are valid.
     unsafe { (*domain, *devfn) = (0, 8) };
 }
@@ -505,7 +508,10 @@ extern "C" fn nvpm_iova_sync(
 extern "C" fn nvpm_iova_destroy(device: *mut device, iova: *mut nvpm_iova, linked: u64) {
     // SAFETY: The caller's pointer is valid.
     let iova = unsafe { &*iova };
-    assert!(iova.state[0] != 0, "a range is undone that was not taken");
+    assert!(
+        iova.state[0] != 0,
+        "a range is undone that was not allocated"
+    );
     let (device, address) = (device as usize, iova.state[0]);
     world().linux.dma.end(device, address, linked);
 }

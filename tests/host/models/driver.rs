@@ -303,7 +303,7 @@ impl Driver {
                 if world()
                     .faults
                     .persistent
-                    .fails("the driver cannot pin it so") =>
+                    .fails("the driver cannot pin persistently") =>
             {
                 EIO
             }
@@ -419,7 +419,7 @@ impl Driver {
                 self.end(pin);
                 assert_eq!(address, pin.address, "unpinned where it is not pinned");
             }
-            None => note("unpins what it has not pinned"),
+            None => note("finds no pin to undo"),
         }
         0
     }
@@ -514,10 +514,10 @@ impl Driver {
         let found = mappings
             .iter_mut()
             .find(|one| std::ptr::eq(&one.c, mapping) && one.alive)
-            .expect("the driver is to unmap what is not mapped");
+            .expect("the module undoes a mapping that the driver has not made");
         assert!(
             found.table == table && found.device == device,
-            "of another pin or device"
+            "a mapping is undone with another pin or device than it was made with"
         );
         found.alive = false;
         let addresses = std::mem::take(&mut found.addresses);
@@ -567,7 +567,7 @@ impl Driver {
     /// stay, and no process can undo them.
     pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
-        note("is listed no more");
+        note("delists the process");
         let mut allocations = self.allocations.borrow_mut();
         let there = |one: &&mut Allocation| one.address == address && !one.freed;
         let object = allocations.iter_mut().find(there);

@@ -584,7 +584,7 @@ impl Lists {
         let at = lists
             .iter()
             .position(within)
-            .expect("this is no scatterlist");
+            .expect("the entry belongs to no scatterlist");
         assert!(lists[at].1, "a scatterlist is used that was freed");
         at
     }

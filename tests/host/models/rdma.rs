@@ -208,16 +208,21 @@ impl Registration {
         }
         assert_eq!(
             count as u32, table.nents,
-            "the number of entries is not the table's"
+            "dma_map returned another number of entries than the table has"
         );
         let dma = &world().linux.dma;
         let all = dma.set_use(&table, Stage::Given);
         assert!(
             all || world().rdma.kind == Kind::G2,
-            "what was mapped is gone"
+            "a mapping is gone before the core has unmapped"
         );
         // SAFETY: The argument follows the contract of `get_page_size`.
-        let page = unsafe { self.client.calls().get_page_size.expect("has it")(self.context) };
+        let page = unsafe {
+            self.client
+                .calls()
+                .get_page_size
+                .expect("a client has get_page_size")(self.context)
+        };
         assert_eq!(page, 4096);
         Ok(())
     }
@@ -348,7 +353,7 @@ impl Rdma {
         assert_eq!(
             version[15],
             extended.into(),
-            "the head of a larger structure"
+            "the flag in the version says wrongly whether the structure is larger"
         );
         let text = version[..14].iter().map(|&byte| byte as char);
         assert_eq!(text.collect::<String>(), env!("NVPM_VERSION")[..14]);
@@ -450,7 +455,7 @@ impl Rdma {
                 return Some((client.clone(), context));
             }
         }
-        note("nobody acquires");
+        note("no client acquires the memory");
         None
     }
 

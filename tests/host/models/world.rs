@@ -157,7 +157,7 @@ pub(crate) fn task() -> Rc<Task> {
     let world = world();
     let tasks = world.tasks.borrow();
     let task = tasks.iter().rev().find(|(thread, _)| *thread == id);
-    task.expect("it has begun").1.clone()
+    task.expect("each thread has a task").1.clone()
 }
 
 /// Adds an event to the trail.

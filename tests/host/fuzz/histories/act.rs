@@ -313,7 +313,7 @@ fn shape(place: u64, shape: u8, b: u8) -> (u64, u64) {
 pub(super) fn read(bytes: &[u8]) -> Option<(World, Vec<Act>)> {
     let (world, acts) = bytes.split_first_chunk()?;
     let acts = acts.chunks_exact(ACT).map(|act| {
-        let act = act.try_into().expect("it is as long");
+        let act = act.try_into().expect("chunks have the length of an act");
         Act::new(act)
     });
     Some((World::new(*world), acts.collect()))

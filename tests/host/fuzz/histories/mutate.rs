@@ -102,7 +102,7 @@ fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     let (world, acts) = history.split_at(history.len().min(WORLD));
     let acts = acts.chunks_exact(ACT);
     (
-        acts.map(|act| act.try_into().expect("it is as long"))
+        acts.map(|act| act.try_into().expect("chunks have the length of an act"))
             .collect(),
         world,
     )

@@ -290,7 +290,7 @@ impl Stage {
 
     fn register(&self, wish: Wish, who: Who, overlap: &Overlap) {
         let request = self.request(&wish);
-        let device = request.device.expect("there is one");
+        let device = request.device.expect("each request has a device");
         let allocation = self.allocation(&wish, &who);
         let before = verify::Before::new(self.expected(&wish, &who, device));
         let asked = self.is_asked_about(device);
@@ -407,7 +407,7 @@ impl Stage {
         let error = result.as_ref().err().copied();
         assert!(
             error.is_none() || registered == self.registered.get(),
-            "registered with a module that is not loaded after all"
+            "a registration succeeded with a module whose loading failed"
         );
         verify::loading(error, persistent, beside_peermem, overlap);
         self.loaded.replace(match result {

@@ -87,7 +87,7 @@ impl Before {
                 || freed
                 || not_active
                 || failed,
-            "a program gets {result:?}, and not one of {expected:?}"
+            "a program got {result:?}, and should get one of {expected:?}"
         );
         None
     }
@@ -96,19 +96,26 @@ impl Before {
         assert_eq!(
             result,
             expected.result.map(|_| ()),
-            "what a program gets, and {expected:?}"
+            "a program got the left result, and should get {expected:?}"
         );
         let mapped = world().driver.mapped() - self.mapped;
-        assert_eq!(mapped, expected.maps, "how often the driver has mapped");
+        assert_eq!(
+            mapped, expected.maps,
+            "the driver has mapped more often or less often than expected"
+        );
         let succeeded = expected.result.is_ok() || !expected.counts && mapped_for_a_device(result);
         let registrations = counter(abi::NVPM_COUNT_REGISTRATIONS) - self.registrations;
         assert_eq!(
             registrations,
             u64::from(succeeded),
-            "registrations are counted"
+            "the counter of registrations is wrong"
         );
         let failed = failures(Some(expected)) - self.failures;
-        assert_eq!(failed, u64::from(expected.counts), "failures are counted");
+        assert_eq!(
+            failed,
+            u64::from(expected.counts),
+            "the counter of failures is wrong"
+        );
     }
 }
 
@@ -134,9 +141,12 @@ pub(super) fn loading(
         Some(errno) if overlap.something_fails() => {
             // Errors of callbacks, clients and memory, and of a conflicting module.
             let known = [-93, -22, -12, -16];
-            assert!(known.contains(&errno), "the module is not loaded: {errno}");
+            assert!(
+                known.contains(&errno),
+                "loading the module failed with an unexpected error: {errno}"
+            );
         }
-        error => assert_eq!(error, beside_peermem.then_some(-16), "the module is loaded"),
+        error => assert_eq!(error, beside_peermem.then_some(-16), "the error of loading"),
     }
     let linux = &world().linux;
     assert_eq!(
@@ -149,7 +159,7 @@ pub(super) fn loading(
         (None, true) => &["nv_mem", "nv_mem_revocable", "nv_mem_fixed"],
         (None, false) => &["nv_mem", "nv_mem_nc"],
     };
-    assert_eq!(world().rdma.names(), names, "the clients");
+    assert_eq!(world().rdma.names(), names, "the registered clients");
     let shown = linux.files.names().map(|names| {
         let names = names.into_iter().flatten();
         names.map(|name| name.to_str().unwrap()).collect::<Vec<_>>()
@@ -178,7 +188,7 @@ pub(super) fn quiet(stage: &Stage) {
         .filter(|one| matches!(one.kind, Some(Kind::Persistent | Kind::CatchAll)));
     assert!(
         world().driver.pinned_until_put() >= kept.count(),
-        "a pin is gone that nobody has put"
+        "a persistent pin is gone that was not unpinned"
     );
     if !matches!(*stage.loaded.borrow(), Loaded::Yes(..)) {
         return;
@@ -201,7 +211,7 @@ pub(super) fn quiet(stage: &Stage) {
     if stage.knows_orphans.get() {
         let orphans = stage.orphans.borrow();
         let there = orphans.iter().filter(|one| one.is_left()).count();
-        assert_eq!(there, left.len(), "what was left behind");
+        assert_eq!(there, left.len(), "the number of orphans in the list");
     }
     // Registrations with a certain state choose their lines first.
     let (known, unknown): (Vec<_>, Vec<_>) =
@@ -213,7 +223,7 @@ pub(super) fn quiet(stage: &Stage) {
             Some(at) => drop(lines.remove(at)),
             None => assert!(
                 may_lack,
-                "a registration is not listed, or not so: {}",
+                "a registration is not listed, or with wrong values: {}",
                 one.wish
             ),
         }

@@ -43,7 +43,7 @@ impl Coroutine {
         });
         let generator = Gn::new_opt(STACK, move || loop {
             let this = THREADS.with_borrow(|threads| threads[number - 1].clone());
-            let work = this.work.take().expect("it has something to do");
+            let work = this.work.take().expect("a started thread has work");
             work();
             this.busy.set(false);
             stop();
@@ -131,7 +131,10 @@ impl<T> JoinHandle<T> {
         coroutine.points.set(points);
         let before = CURRENT.replace(Some(coroutine.clone()));
         assert!(before.is_none(), "only the first thread lets others run");
-        let mut generator = coroutine.generator.take().expect("it does not run");
+        let mut generator = coroutine
+            .generator
+            .take()
+            .expect("the thread is not running");
         generator.resume();
         coroutine.generator.replace(Some(generator));
         CURRENT.take();

@@ -250,7 +250,7 @@ fn a_device_that_cannot_give_it_up() {
         assert_eq!(register(request).err(), Some(EOPNOTSUPP));
         module.unload();
         let module = Module::persistent();
-        deregister(&register(request).expect("nothing is given up"));
+        deregister(&register(request).expect("a persistent pin needs no completion"));
         module.unload();
     });
 }

@@ -57,7 +57,11 @@ fn not_if_a_step_fails() {
         for (step, error) in [-93, -22, -22, -12, -12].into_iter().enumerate() {
             assert_eq!(Module::refused(false, step as u32), Some(error), "{step}");
         }
-        assert_eq!(Module::refused(false, 5), None, "there is no other step");
+        assert_eq!(
+            Module::refused(false, 5),
+            None,
+            "loading has more than five steps"
+        );
     });
 }
 
@@ -70,7 +74,11 @@ fn not_if_an_allocation_fails() {
             assert_eq!(Module::not_loaded(true), Some(-12), "after {successes}");
         }
         world().faults.allocation.set(5);
-        assert_eq!(Module::not_loaded(true), None, "there is no other one");
+        assert_eq!(
+            Module::not_loaded(true),
+            None,
+            "loading allocates more than five times"
+        );
     });
 }
 
