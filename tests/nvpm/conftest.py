@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""For the lab, which counts lines that begin with `ok`: one for each look at a machine."""
+"""Prints a line `ok` for each look at a machine, because the lab counts these lines."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 from installed import SERVICE
 
-# All import this nvpm, and no other; and nothing is left there that a package would not have.
+# All tests import this nvpm, and Python leaves no compiled files in its directory.
 sys.path.insert(0, str(SERVICE))
 sys.dont_write_bytecode = True
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Where nvpm and the service's scripts are while they are tested."""
+"""Installs nvpm and the service's scripts for the tests."""
 
 import atexit
 import shutil
@@ -10,7 +10,7 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def installed() -> Path:
-    """A directory that has everything where the packages put it, until the tests end."""
+    """Returns a directory with all files laid out as in the packages, until the tests end."""
     directory = tempfile.mkdtemp(prefix="nvpm.")
     atexit.register(shutil.rmtree, directory)
     shutil.copytree(TOP / "init.d", directory, dirs_exist_ok=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A machine as its files show it to the service. It begins as a good one, with one GPU and one
-RDMA device under one switch; the methods are the changes of a table (tables.py)."""
+"""A machine as its files show it to the service. At first everything is good: a GPU and an RDMA
+device are below one switch. The methods are the changes of a table (tables.py)."""
 
 import codecs
 import os
@@ -9,7 +9,7 @@ import shutil
 import struct
 from pathlib import Path
 
-# As a table writes it, or as it is.
+# A number, or its text in a table.
 Word = str | int
 
 PCI = "/sys/bus/pci/devices"
@@ -30,7 +30,7 @@ GOOD = {
     "/modinfo/nvidia": "version=590.1\nlicense=Dual MIT/GPL",
     "/sys/module/nvidia/version": "590.1",
     "/sys/module/nvidia/taint": "OE",
-    # The marker that all programs find.
+    # The marker of peer memory, which all programs find.
     "/sys/module/nv_peer_mem/holders/nvidia_peermem/refcnt": "0",
     "/sys/module/nvidia_peermem/version": "2.0.0",
     "/proc/modules": "nvidia_peermem 16384 0 - Live 0x0",
@@ -48,7 +48,7 @@ FIGURES = (
     "regions bytes registrations revocations failed_no_memory failed_not_supported failed_freed "
     "failed_driver"
 )
-# What a table writes for long paths.
+# Short names for long paths in a table.
 ALIASES = {
     "@figures": STATISTICS,
     "@parameters": "/sys/module/nv_peer_mem/parameters",
@@ -60,7 +60,7 @@ ALIASES = {
     "@switch": SWITCH,
 }
 
-# As sysfs writes what a port is.
+# States of ports as sysfs writes them.
 NUMBERED = {
     text[3:]: text
     for text in ("1: DOWN", "2: INIT", "4: ACTIVE", "2: Polling", "3: Disabled", "5: LinkUp")
@@ -85,7 +85,7 @@ class Machine:
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
     def change(self, line: str) -> None:
-        """A line of a table, as tables.py says."""
+        """Applies a line of a table, as tables.py describes."""
         word, *rest = line.split()
         if word == "-":
             self.gone(*rest)
@@ -134,7 +134,7 @@ class Machine:
     # ---- PCI ----
 
     def pci(self, path: str, vendor: str, kind: str, node: Word) -> None:
-        """At the end of a path of bridges."""
+        """Adds a device at the end of a path of bridges."""
         name, place = path.rpartition("/")[2], f"/sys/devices/{path}"
         for attribute, text in {"vendor": vendor, "class": kind, "numa_node": node}.items():
             self.put(f"{place}/{attribute}", text)
@@ -150,7 +150,7 @@ class Machine:
         max_speed: str | None = None,
         max_width: Word | None = None,
     ) -> None:
-        """The PCIe link, now and at best."""
+        """Sets the current and the best state of a PCIe link."""
         for when, gts, lanes in (
             ("current", speed, width),
             ("max", max_speed or speed, max_width or width),
@@ -164,14 +164,14 @@ class Machine:
             self.acs(path.rpartition("/")[2], 0)
 
     def acs(self, pci: str, control: Word) -> None:
-        """The register's value; another capability comes first in the list."""
+        """Sets the ACS control register, which comes after another capability in the list."""
         config = bytearray(4096)
         struct.pack_into("<I", config, 0x100, 0x14010001)
         struct.pack_into("<IHH", config, 0x140, 0x0001000D, 0x5F, int(control))
         self.at(f"{PCI}/{pci}/config").write_bytes(config)
 
     def settings(self, pci: str, control: str) -> None:
-        """The control register of its PCI Express capability, behind another one."""
+        """Sets the control register of the PCI Express capability, after another capability."""
         config = bytearray(256)
         config[0x34] = 0x40
         struct.pack_into("<H", config, 0x40, 0x5001)
@@ -196,7 +196,7 @@ class Machine:
         self.bar1(pci, 131072, 131072)
 
     def bar1(self, pci: str, mib: Word, largest: Word = 0) -> None:
-        """Its size, and the largest that it can have, if it has sizes."""
+        """Sets the size of BAR1, and its largest possible size if the BAR can be resized."""
         first = 0x380000000000
         window = f"0x{first:016x} 0x{first + (int(mib) << 20) - 1:016x} 0x0"
         self.put(f"{PCI}/{pci}/resource", f"0x00000000d0000000 0x00000000d0ffffff 0x0\n{window}")
@@ -238,13 +238,13 @@ class Machine:
         self.gone("/sys/devices", PCI, "/sys/class/infiniband", "/dev/infiniband")
 
     def far(self, node: Word) -> None:
-        """The RDMA device is at another root complex."""
+        """Moves the RDMA device to another root complex."""
         self.bridges(node, "pci0000:80/0000:80:01.0")
         self.nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", node)
 
     def many_devices(self) -> None:
-        """Eight GPUs, each below a switch of its own with an RDMA device; four more devices
-        without a switch. Half of all belong to each node."""
+        """Adds eight GPUs, each with an RDMA device below a switch, and four more RDMA devices
+        without a switch. Half of the devices belong to each node."""
         self.no_devices()
         self.put("/sys/devices/system/node/online", "0-1")
         for i in range(1, 9):
@@ -261,8 +261,8 @@ class Machine:
             self.nic(f"mlx5_{nic}", f"{port}/0000:b{bus}:00.0", node)
 
     def grace(self, product: str) -> None:
-        """A processor of arm64 with a GPU behind NVLink-C2C, whose BAR is no window to its
-        memory, and an RDMA device at another of its root complexes."""
+        """Makes an arm64 machine: the GPU is behind NVLink-C2C, and its BAR does not show its
+        memory; the RDMA device is at another root complex."""
         self.no_devices()
         self.put("/proc/sys/kernel/arch", "aarch64")
         self.put("/sys/devices/system/node/online", "0-8")
@@ -272,7 +272,7 @@ class Machine:
         self.nic("mlx5_0", "pci0000:00/0000:00:00.0/0000:01:00.0", 0)
 
     def secure_boot(self, on: Word) -> None:
-        """Four bytes of attributes, then the value."""
+        """Writes the firmware variable: four bytes of attributes, then the value."""
         variable = self.at(
             "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
         )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm, and the test named with the
-mistake must fail. With a WORD, only the mistakes whose test or file has it in its name. These are a
-sample of those that were tried while the tests were written, some for each part of nvpm."""
+"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm; the test named with the
+mistake must fail. WORD selects the mistakes whose test or file has WORD in its name. The mistakes
+are a sample of all mistakes tried while the tests were written, some for each part of nvpm."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ FILES = ("nvpm.sh", ".gitattributes")
 
 
 class Mutant(NamedTuple):
-    """The test that notices, the file in nvpm/, the words that stand there, and the mistake."""
+    """The test that must fail, the file in nvpm/, the words to replace, and the mistake."""
 
     test: str
     file: str
@@ -217,7 +217,7 @@ def copy_with(mutant: Mutant, to: Path) -> None:
         shutil.copy(TOP / file, to)
     path = to / "nvpm" / mutant.file
     text = path.read_text(encoding="utf-8")
-    assert text.count(mutant.stands) == 1, f"{mutant.file} has not one {mutant.stands!r}"
+    assert text.count(mutant.stands) == 1, f"{mutant.file} must have {mutant.stands!r} exactly once"
     path.write_text(text.replace(mutant.stands, mutant.mistake), encoding="utf-8")
 
 
@@ -233,7 +233,7 @@ def survives(mutant: Mutant) -> bool:
             text=True,
             check=False,
         )
-        # Anything but a test that fails, such as a test that is not there, is no answer.
+        # Other codes mean that the test did not run, for example because it does not exist.
         assert ran.returncode in (0, 1), ran.stdout + ran.stderr
         return ran.returncode == 0
 

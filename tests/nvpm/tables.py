@@ -1,39 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What nvpm says of machines that are made of files: the language of the tables machines, commands
-and selftest.
+"""Runs nvpm on machines that are made of files, and defines the language of the tables machines,
+commands, selftest and varied.
 
-A machine begins with its [title], as a good one (machine.py). The lines below are done in
-their order: changes, then what is run, then what is expected of it, which may stand on the
-line before it, behind `=>`. Changes:
+A machine begins with its [title], and is good at first (machine.py). The lines below the title are
+done in order: changes, then a command, then expectations. The first expectation may be on the line
+before, after `=>`. Changes:
 
-    /FILE = TEXT    has this text; \\n and the like as in C; with := without its end, with += one
-                    line more
-    /FILE -> TARGET    is a symbolic link
-    /DIRECTORY/     is there
-    - /FILE...      are not there
-    env NAME=VALUE  for what is run
-    WORD...         a method of Machine
-    each A | B      the whole machine once for A, once for B, with that in the place of each %
-    not good ID...  these facts are no failure below, where nothing is expected of them
+    /FILE = TEXT    makes a file with this text; \\n and others as in C; with := the text has no
+                    newline at its end, with += the text is a further line
+    /FILE -> TARGET    makes a symbolic link
+    /DIRECTORY/     makes a directory
+    - /FILE...      removes files and directories
+    env NAME=VALUE  sets a variable for the commands
+    WORD...         calls a method of Machine
+    each A | B      repeats the whole machine for A and for B, which replace each %
+    not good ID...  allows these facts to be marked below, without an expectation
 
-`nvpm WORD...` is run within this process. `$ COMMAND` is for the shell, where everything is
-installed, which is in PATH, as is nvpm. `said MODULE TEXT` asks what to do when modprobe has said
-TEXT of MODULE, and expects a part of the answer. Where nothing is run, `nvpm status` is, in all its
-forms, which must agree. What is expected of it:
+`nvpm WORD...` is run inside this process. `$ COMMAND` is run by the shell in the directory of the
+installed files, which is in PATH, as is nvpm. `said MODULE TEXT` asks nvpm for advice after
+modprobe has printed TEXT about MODULE, and expects a part of the answer. If no command is given,
+all forms of `nvpm status` are run, and must agree. Expectations of status:
 
-    VERDICT ID,ID...[: VALUE][ -> ADVICE]    there are these facts, with parts of these texts;
-                    what is `warn` or `bad` and not named is a failure
-    no ID           there is no such fact
-    metric SAMPLE   is one for Prometheus, without quotation marks
+    VERDICT ID,ID...[: VALUE][ -> ADVICE]    these facts exist, with parts of these texts;
+                    each other fact that is `warn` or `bad` is a failure
+    no ID           this fact does not exist
+    metric SAMPLE   this sample for Prometheus exists, without quotation marks
 
-and of whatever was run:
+Expectations of any command:
 
-    exit CODE [TEXT]    of a command: 0 where nothing is said; TEXT is a part of what it says
-    prints TEXT     this is all of it; \\n as above
-    line TEXT       is a whole line, with one blank where there are more
-    says TEXT       is a part of it, with ` ... ` for whatever is between
-    lines N TEXT    is in so many lines
-    json WHAT       an expression of Python about the object `j`
+    exit CODE [TEXT]    the exit code, 0 by default; TEXT is a part of the output
+    prints TEXT     TEXT is the whole output; \\n as above
+    line TEXT       TEXT is a whole line, with single blanks
+    says TEXT       TEXT is a part of the output; ` ... ` stands for any text
+    lines N TEXT    N lines contain TEXT
+    json WHAT       the Python expression WHAT about the object `j` is true
 """
 
 import codecs
@@ -55,7 +55,7 @@ from machine import ALIASES, Machine
 from nvpm import commands
 from nvpm import machine as subject
 
-# Lines of a table, with their numbers; and what was printed, with the exit code.
+# Lines of a table with their numbers; and an output with its exit code.
 Lines = list[tuple[int, str]]
 Ended = tuple[str, object]
 
@@ -123,7 +123,7 @@ def check_json(said: dict[str, Any]) -> None:
 
 
 def check_text(said: dict[str, Any], text: str) -> None:
-    """What status says to people is what it says to machines."""
+    """Checks that status prints the same facts as text and as JSON."""
     lines = text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("nv_peer_mem: "))
     answer, lines = lines[: first - 1], lines[first:]
@@ -159,8 +159,8 @@ def check_text(said: dict[str, Any], text: str) -> None:
 
 
 def check_metrics(said: dict[str, Any], text: str) -> list[str]:
-    """Returns the samples, which are in the text format of Prometheus and agree with what is
-    said."""
+    """Returns the samples. Checks that they have the text format of Prometheus and agree with
+    the JSON output."""
     assert text.endswith("\n"), "the last line has no end"
     helped = typed = ""
     samples: dict[str, str] = {}
@@ -199,7 +199,7 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
 
 
 def called(machine: subject.Machine, environment: dict[str, str], *words: str) -> Ended:
-    """What nvpm prints within this process, and its exit code. The machine says who the user is."""
+    """Runs nvpm inside this process, as the user of the machine. Returns output and exit code."""
     uid = int(machine.text("/uid") or 0)
     said = io.StringIO()
     with (
@@ -216,7 +216,7 @@ def called(machine: subject.Machine, environment: dict[str, str], *words: str) -
 
 
 def run(environment: dict[str, str], command: str) -> Ended:
-    """What the shell's command prints, and its exit code."""
+    """Runs a shell command. Returns output and exit code."""
     done = subprocess.run(
         ["dash", "-c", command],
         cwd=SERVICE,
@@ -230,7 +230,7 @@ def run(environment: dict[str, str], command: str) -> Ended:
 
 
 class Look:
-    """What is run, and what is expected of it: lines of the table with their numbers."""
+    """A command, and the expectations of it: lines of the table with their numbers."""
 
     def __init__(
         self,
@@ -242,7 +242,7 @@ class Look:
         self.environment, self.passed_over = dict(environment), passed_over
         self.words, self.command = words, command
         self.expected: Lines = []
-        # What was printed, and how it ended; of `status` the facts and samples.
+        # The output and the exit code; after `status` also the facts and samples.
         self.output = ""
         self.code: object = None
         self.facts: dict[str, dict[str, Any]] = {}
@@ -252,7 +252,7 @@ class Look:
         return called(subject.Machine(self.environment["NVPM_SYSROOT"]), self.environment, *words)
 
     def run(self) -> Lines:
-        """Returns what is wrong, each with the number of its line."""
+        """Returns the failures, each with the number of its line."""
         wrong = []
         if self.command or self.words is not None:
             self.run_command()
@@ -261,7 +261,7 @@ class Look:
         for number, line in self.expected:
             if what := self.not_held(line):
                 wrong.append((number, what))
-        wrong += [(0, f"{name}: not good, too") for name in self.not_good()]
+        wrong += [(0, f"{name}: is warn or bad without an expectation") for name in self.not_good()]
         return [(number or self.expected[0][0], what) for number, what in wrong]
 
     def run_command(self) -> None:
@@ -283,14 +283,14 @@ class Look:
         return []
 
     def not_held(self, line: str) -> str:
-        """What is wrong with an expectation; nothing if it holds."""
+        """Returns the failure of an expectation, or "" if it holds."""
         try:
             return "" if self.holds(*line.split(" ", 1)) else line
         except (LookupError, TypeError, ValueError) as error:
             return f"{line}: {type(error).__name__}: {error}"
 
     def not_good(self) -> set[str]:
-        """Facts that are marked, and that nobody has named."""
+        """Returns the marked facts without an expectation."""
         marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
         for _, line in self.expected:
             if fact := FACT.fullmatch(line):
@@ -301,7 +301,7 @@ class Look:
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
         said = json.loads(outputs[1])
         state = next(fact for fact in said["facts"] if fact["id"] == "module/state")
-        # Nobody misses a module that is no defect.
+        # A missing module is no defect if there is another way and status does not mark it.
         no_way = not any(pair["ways"] for pair in said["ways"])
         missed = said["state"] != "running" and (no_way or state["verdict"] in ("warn", "bad"))
         code = (3 if missed else 0) if modules.exists() else 4
@@ -328,7 +328,7 @@ class Look:
             "line": lambda: rest in [" ".join(line.split()) for line in lines],
             "says": lambda: has(self.output, rest),
             "lines": lambda: int(number) == sum(text in line for line in lines),
-            "json": lambda: eval(rest, {"j": json.loads(self.output)}),  # the table is ours
+            "json": lambda: eval(rest, {"j": json.loads(self.output)}),  # the tables are trusted
         }
         return bool(met[word]())
 
@@ -347,7 +347,7 @@ class Look:
 
 
 class Player:
-    """Does the lines of one machine, in a directory of its own."""
+    """Plays the lines of a machine in a new directory."""
 
     def __init__(self, scratch: Path, **more: str) -> None:
         (scratch / "bin").mkdir()
@@ -364,11 +364,11 @@ class Player:
             **more,
         }
         self.looks = 0
-        # Facts that may be marked.
+        # Facts that may be marked without an expectation.
         self.passed_over: set[str] = set()
 
     def play(self, lines: Lines) -> list[str]:
-        """Returns what is wrong, as lines of text."""
+        """Plays the lines. Returns the failures, as lines of text."""
         machine = Machine(self.environment["NVPM_SYSROOT"])
         look: Look | None = None
         wrong: list[str] = []
@@ -384,7 +384,7 @@ class Player:
         return wrong
 
     def look_of(self, line: str) -> Look | None:
-        """What the line has run."""
+        """Returns the look with the command of a line, or None if the line is a change."""
         word, _, rest = line.partition(" ")
         if word == "$":
             return Look(self.environment, self.passed_over, command=rest)
@@ -413,7 +413,7 @@ class Player:
 
 
 def read_table(table: str) -> Iterator[tuple[str, Lines]]:
-    """Each machine with its title and its lines, one for each thing."""
+    """Yields each machine: its title, and its lines with one change or expectation each."""
     title = ""
     lines: Lines = []
     text = (HERE / table).read_text(encoding="utf-8")
@@ -425,7 +425,7 @@ def read_table(table: str) -> Iterator[tuple[str, Lines]]:
                 yield title, lines
             title, lines = line.strip("[]"), []
         elif line and not line.startswith("#"):
-            assert title, f"line {number} stands before the first machine"
+            assert title, f"line {number} is before the first title"
             change, _, expected = line.partition(" => ")
             lines.append((number, change))
             if expected:
@@ -435,7 +435,7 @@ def read_table(table: str) -> Iterator[tuple[str, Lines]]:
 
 
 def machines(table: str) -> Iterator[tuple[str, Lines]]:
-    """The same, with each value of `each` in a machine of its own."""
+    """Yields each machine, and a machine of its own for each value of `each`."""
     for title, lines in read_table(table):
         own = [(number, line) for number, line in lines if not line.startswith("each ")]
         each = [line[5:].split(" | ") for _, line in lines if line.startswith("each ")]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each name in braces, in whichever text of explain.py, stands for something; and each such
-name is in a text."""
+"""Each name in braces in the texts of explain.py has a value, and each value is used in a text."""
 
 import string
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def names() -> set[str]:
-    """The first of a pair in SAID is a pattern, and not filled in."""
+    """Returns the names in the texts. Patterns, the first part of each pair in SAID, have none."""
     values = [value for name, value in vars(explain).items() if name.isupper() and name != "SAID"]
     filled = [*values, tuple(template for _, template in explain.SAID), core.SET_NEW]
     return {

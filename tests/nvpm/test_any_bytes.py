@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whatever stands in the files of a machine, nvpm says something: it ends with an exit code that
-its page has, and what is for programs is what they can read. And the list of registrations is read
-as the module writes it. Hypothesis makes the contents up, the same ones in each run."""
+"""nvpm handles any contents of a machine's files: its exit code is one of the codes in its page,
+and programs can read the output for programs. Lists of registrations are read in the form that the
+module writes. Hypothesis makes up the contents, which are the same in each run."""
 
 import json
 import os
@@ -46,7 +46,7 @@ MORE = {
 
 
 def made() -> tuple[Player, Path]:
-    """A good machine, with a registration, that lasts as long as the tests."""
+    """Makes a good machine with a registration, which exists until the tests end."""
     directory = tempfile.TemporaryDirectory(prefix="nvpm-bytes.")
     DIRECTORIES.append(directory)
     player = Player(Path(directory.name))
@@ -65,7 +65,7 @@ FILES = sorted(
     if path.is_file() and not path.is_symlink()
 )
 
-# What the files are made of, and what they are not.
+# Words that occur in the files, and words that do not.
 WORDS = st.sampled_from(
     [
         *("0", "1", "-1", "00", "4242", "18446744073709551616", "1e9", "0x", "nan", "٣", "²"),
@@ -80,13 +80,13 @@ CONTENTS = st.one_of(st.binary(max_size=300), TEXTS)
 
 
 def mixed(before: bytes, data: bytes, at: int) -> bytes:
-    """The new in the middle of what stood there."""
+    """Returns the old contents with DATA in their middle."""
     at %= len(before) + 1
     return before[:at] + data + before[at + len(data) % 3 :]
 
 
 def look(command: str) -> None:
-    """Fails if nvpm does: with an exception, or with what nobody can read."""
+    """Runs nvpm; fails on an exception, a wrong exit code, or output that programs cannot read."""
     machine = subject.Machine(str(ROOT))
     said, code = called(machine, PLAYER.environment, *command.split())
     assert code in CODES[command], (command, code, said)
@@ -126,7 +126,7 @@ def test_any_file(file: str, data: bytes, at: int | None) -> None:
 
 
 def test_each_file() -> None:
-    """Once without anything in it, once with bytes that are no text."""
+    """Tries each file empty, and with bytes that are not text."""
     for file in FILES:
         for data in (b"", b"\xff\xfe\0\x80 \n" * 3):
             with_file(file, data, list(CODES))

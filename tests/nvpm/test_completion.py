@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The completion, in a bash at a terminal: what stands on the line after the key was pressed."""
+"""Tests the completion in bash at a terminal: checks the line after the key was pressed."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from installed import SERVICE
 
-# The line as typed, and as bash completes it, up to the mark that is typed after the key.
+# The typed line, and the completed line up to the mark that is typed after the key.
 LINES = [
     ("nvpm st", "nvpm status "),
     ("nvpm v", "nvpm version "),
@@ -66,7 +66,7 @@ def completed(line: str, directory: Path) -> str:
 
 
 def until(terminal: int, end: bytes) -> bytes:
-    """Returns all that bash writes up to END."""
+    """Returns the output of bash up to END."""
     said, deadline = b"", time.monotonic() + 20
     while not said.endswith(end):
         assert time.monotonic() < deadline, said

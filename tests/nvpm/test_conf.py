@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm reads the configuration as the shell functions of the service do, whatever stands in it."""
+"""nvpm reads any configuration file in the same way as the shell functions of the service."""
 
 import subprocess
 from pathlib import Path
@@ -62,7 +62,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("line", LINES, ids=repr)
 def test_line(line: bytes, root: Path) -> None:
-    """Each line alone, without its end, and after another one."""
+    """Tries a line without its newline, and the line after another line."""
     for data in (line, b"MARKER=no\n" + line + b"\n"):
         assert list(conf.read(data)) == by_shell(root, data)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Root runs nvpm in a directory in which everybody may write: nvpm runs and loads nothing that
+"""Root runs nvpm in a directory that all users may write to: nvpm must not run or load a file that
 another user has put there. The tests run as root."""
 
 import os
@@ -27,7 +27,7 @@ DMA_BUF_ONLY = [
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """A directory as /tmp is. The one of pytest is closed to others, and counts as root's."""
+    """Makes a directory like /tmp. The directory of pytest is closed to other users."""
     directory = tmp_path / "world"
     directory.mkdir()
     directory.chmod(0o1777)
@@ -36,7 +36,7 @@ def world(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def node(tmp_path: Path) -> Path:
-    """A machine without peer memory, whose module is installed and configured."""
+    """Makes a machine without peer memory, with the module installed and configured."""
     root = tmp_path / "machine"
     machine = Machine(str(root))
     for line in DMA_BUF_ONLY:
@@ -45,7 +45,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def one_file(directory: Path) -> Path:
-    """nvpm as build_release.sh makes it."""
+    """Makes nvpm a single file, as build_release.sh does."""
     file = directory / "nvpm.pyz"
     with zipfile.ZipFile(file, "w") as archive:
         archive.write(SERVICE / "nvpm/__main__.py", "__main__.py")
@@ -86,7 +86,7 @@ def test_python_module_beside(world: Path, node: Path, name: str, way: str) -> N
     shutil.copytree(SERVICE / "nvpm", world / "nvpm")
     shutil.copy(SERVICE / "nvpm.sh", world)
     one_file(world)
-    # A module of Python's that this machine lacks would be found beside as well.
+    # Python would also find a missing module next to the program.
     with (world / "nvpm/machine.py").open("a") as file:
         file.write("\ntry:\n    import _nothing\nexcept ImportError:\n    pass\n")
     noted = world / "noted"
@@ -128,7 +128,7 @@ def test_library_of_others(world: Path, node: Path, put: Put, way: str) -> None:
 
 
 def test_own_library(world: Path, node: Path) -> None:
-    """The library of a release serves; those of other names are for the installed program."""
+    """Only the library of a release is used; other names belong to the installed program."""
     file = one_file(world)
     of_nobody(world / "libnvpm_preload.so")
     for name in ("libnvpm_preload.so", "preload/libnvpm_preload.so"):
@@ -143,7 +143,7 @@ def test_own_library(world: Path, node: Path) -> None:
 
 
 def test_directories_of_others(tmp_path: Path) -> None:
-    """Whoever owns a directory, or may write to it, can put another file there."""
+    """A user who owns a directory, or may write to it, can replace a file in it."""
     outer = tmp_path / "outer"
     inner = outer / "inner"
     inner.mkdir(parents=True)
@@ -159,7 +159,7 @@ def test_directories_of_others(tmp_path: Path) -> None:
         os.chown(directory, NOBODY, 0)
         assert f"{directory} belongs to user" in trust.distrusted(str(file))
         os.chown(directory, 0, 0)
-    # A sticky bit of a file says nothing.
+    # The sticky bit of a file protects nothing.
     file.chmod(0o1666)
     assert "by others" in trust.distrusted(str(file))
     file.unlink()
@@ -167,7 +167,7 @@ def test_directories_of_others(tmp_path: Path) -> None:
 
 
 def test_whom_one_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user trusts root and this user, but no third one."""
+    """nvpm trusts files of root and of the user who runs it, but not of other users."""
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
@@ -179,7 +179,7 @@ def test_whom_one_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_in_the_checkout(tmp_path: Path, node: Path) -> None:
-    """The program as a directory finds the library beside itself, and where a build leaves it."""
+    """A program run from a directory finds the library next to itself and in a build's output."""
     shutil.copytree(SERVICE / "nvpm", tmp_path / "top/nvpm")
     for name in ("preload/target/release/", "preload/", ""):
         library = tmp_path / "top" / name / "libnvpm_preload.so"

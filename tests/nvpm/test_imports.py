@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The files of nvpm import each other in one direction only, so that each can be read after those
-that it imports. Imports within functions count also."""
+"""The files of nvpm import each other in one direction only, so that each file can be read after
+the files that it imports. Imports inside functions count also."""
 
 import ast
 import graphlib
@@ -20,8 +20,8 @@ FILES = {name_of(file): file for file in PACKAGE.rglob("*.py") if file.name != "
 
 
 def imported(name: str, file: Path) -> Iterator[str]:
-    """Yields the files of nvpm that FILE imports. A package without the name in question stands
-    for its own __init__.py."""
+    """Yields the files of nvpm that FILE imports. If a package has no file of the imported name,
+    the import means the package's __init__.py."""
     here = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -35,5 +35,5 @@ def imported(name: str, file: Path) -> Iterator[str]:
 def test_no_circle() -> None:
     graph = {name: set(imported(name, file)) - {name} for name, file in FILES.items()}
     assert sum(map(len, graph.values())) > 100
-    # Every part imports its package, whose __init__.py imports nothing.
+    # Each file imports its package, so the __init__.py of the package must import nothing.
     assert len(list(graphlib.TopologicalSorter(graph).static_order())) == len(FILES)

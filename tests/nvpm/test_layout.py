@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What selftest's abi.py says of structures and numbers is what <infiniband/verbs.h> says: a
-program in C is made of all of it, compiled and run."""
+"""Structures and numbers in selftest's abi.py agree with <infiniband/verbs.h>. The test compiles
+and runs a C program that prints all of them."""
 
 import ctypes
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from nvpm.selftest import abi
 
-# The library's own copy of these is larger where it is newer.
+# A newer library has larger versions of these structures.
 GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
 
 
-# What is compared, as C has it, and as we have it.
+# A description of the compared number, the expression in C, and the number in abi.py.
 Compared = tuple[str, str, int]
 
 
@@ -38,7 +38,7 @@ def structure(name: str, kind: type[ctypes.Structure] | type[ctypes.Union]) -> I
     if name not in GROW:
         yield name, f"sizeof({c_name})", ctypes.sizeof(kind)
     for field in kind._fields_:
-        # What begins so is room; what is behind it says whether it is enough.
+        # Fields that start with `_` are padding; the offset of the next field checks its size.
         if not field[0].startswith("_"):
             place = getattr(kind, field[0])
             yield f"{name}.{field[0]}", f"offsetof({c_name}, {field[0]})", place.offset

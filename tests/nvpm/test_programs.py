@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm waits for no program without a limit, also not for one that cannot be killed. A process in
-another session that keeps the pipe open, and a child that ignores the signal in a kill() that does
-nothing, stand for a process that a driver keeps in the kernel."""
+"""nvpm waits for each program with a time limit, even if the program cannot be killed. Two doubles
+stand for a process that a driver keeps in the kernel: a process of another session that keeps the
+pipe open, and a kill() without effect."""
 
 import os
 import re
@@ -18,13 +18,13 @@ from machine import Machine
 
 from nvpm import ask, bugreport, programs
 
-# Its child, in a session of its own, has the pipe and is not killed along.
+# The child in another session has the pipe, and is not killed together with the program.
 HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
 
 
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """No signal ends a process until the test ends."""
+    """Makes kill() have no effect until the test ends. Returns the spared processes."""
     spared: list[int] = []
     monkeypatch.setattr(os, "kill", lambda number, _signal: spared.append(number))
     monkeypatch.setattr(os, "killpg", lambda number, _signal: spared.append(number))
@@ -54,7 +54,7 @@ def test_good_and_bad_ends() -> None:
 
 
 def test_nothing_to_read() -> None:
-    """A program that reads does not wait for what somebody types."""
+    """A program that reads its input gets the end of file, and not the terminal."""
     code = "from nvpm import programs; print(programs.run(['cat'], 5))"
     reading, writing = os.pipe()
     said = subprocess.run(
@@ -80,7 +80,7 @@ def test_its_children_end_also(tmp_path: Path) -> None:
     ended = programs.run(["sh", "-c", script], 0.5)
     assert ended == (None, b"", "took longer than 0.5 s and was killed")
     assert seconds_since(begun) < 5
-    # The signal is on its way to the child.
+    # The child may need a moment to end after the signal.
     while is_running(int(note.read_text())):
         assert seconds_since(begun) < 5
         time.sleep(0.01)
@@ -123,7 +123,7 @@ def test_selftest_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_service_that_does_not_stop(tmp_path: Path) -> None:
-    """A package can be removed also if the service's script hangs."""
+    """A package can be removed even if the service's script hangs."""
     root = tmp_path / "machine"
     Machine(str(root)).put("/sys/module/nv_peer_mem/refcnt", "0")
     script = tmp_path / "script"
@@ -142,8 +142,8 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 
 
 def test_there_is_one_place() -> None:
-    """No other file of nvpm starts or waits for processes; asking devices forks, and stops its
-    child as all are stopped."""
+    """No other file of nvpm starts or waits for processes, except that asking devices forks. That
+    child is stopped in the same way as programs."""
     words = re.compile(r"\b(subprocess|Popen|waitpid|os\.(?:wait|system|popen|spawn\w*|fork)\b)")
     found = {
         str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))

@@ -30,7 +30,7 @@ def redactor_of(tmp_path: Path, host: str = "n1", **files: str) -> Redactor:
     return Redactor(subject.Machine(str(root)), ["28.39.1002.5"])
 
 
-# What is redacted, and what becomes of it. The same name has the same number in a line.
+# A text, and the redacted text. Equal names in a line get equal numbers.
 REDACTED = [
     ("n1 and N1, n1.corp.example.com, n1-ib0, enp1_n1 a-n1", "host-1 and host-1, host-1, host-1-ib0, enp1_host-1 a-n1"),
     ("n11 xn1 n1x 1n1", "n11 xn1 n1x 1n1"),
@@ -57,7 +57,7 @@ REDACTED = [
     ("10.1.2.3 28.39.1002.5 ::ffff:10.1.2.3 fe80::1 2001:db8::1", "address-1 28.39.1002.5 address-2 address-3 address-4"),
     ("12345678-1234-1234-1234-123456789abc", "uuid-1"),
     ("token=abc https://joe:pw@x.lan/", "token=secret-2 https://secret-1@host-1/"),
-    # Xid, lockups and other lines of the kernel with names of processes.
+    # The kernel's lines about Xids, lockups and other events that name a process.
     ("NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=secret job, Ch 00000010", "NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=job-1, Ch 00000010"),
     ("NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch", "NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch"),
     ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [secretjob:4711]", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [job-1:4711]"),
@@ -81,7 +81,7 @@ REDACTED = [
     ("[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x", "[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x"),
 ]  # fmt: skip
 
-# Values in a crash that look like GUIDs and are none.
+# Values in a crash that look like GUIDs.
 KERNEL_VALUES = (
     "RAX: 1234567890abcdef RBX: dead000000000122 R08: 8b5f3a2c19d7e640 CR2: 00007f12a4b3c000",
     "FS:  0000000000000000(0000) GS:ffff88903f8c0000(0000) knlGS:0000000000000000",
@@ -96,7 +96,7 @@ KERNEL_VALUES = (
 def test_redacted(tmp_path: Path, text: str, expected: str) -> None:
     redactor = redactor_of(tmp_path)
     assert redactor.text(text) == expected
-    # Once more it is the same text with the same numbers.
+    # Redacting the same text, or the result, gives the same numbers.
     assert redactor.text(text) == expected and redactor.text(expected) == expected
 
 
@@ -106,7 +106,7 @@ def test_values_of_the_kernel_stay(tmp_path: Path, text: str) -> None:
 
 
 def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users with a number for people, those who run this, and those with a home."""
+    """Users with a person's number, users who run nvpm, and owners of homes count as people."""
     numbers = {"system": 999, "first": 1000, "last": 60000, "nobody": 65534, "later": 70000}
     users = [pwd.struct_passwd((name, "x", uid, 0, "", "/", "/")) for name, uid in numbers.items()]
     monkeypatch.setattr(pwd, "getpwall", lambda: users)
@@ -120,7 +120,7 @@ def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_in_any_order(tmp_path: Path) -> None:
-    """Names that begin with other names, however they are listed."""
+    """Names that begin with other names are told apart in any order of the list."""
     for names in ("node", "node-1", "node-12"), ("node-12", "node-1", "node"):
         redactor = redactor_of(tmp_path)
         redactor.hosts = set(names) | {"web"}
@@ -134,8 +134,8 @@ def test_names_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CRASHES)
 def test_whole_crash(name: str, tmp_path: Path) -> None:
-    """Between lines about other devices every line of the crash is kept, and with them the
-    addresses; the name of the job is not."""
+    """Each line of a crash between other lines is kept, with its addresses, but without the name of
+    the job."""
     lines = CRASHES[name].strip("\n").split("\n")
     ended = "end trace" in lines[-1]
     after = QUIET if ended else QUIET * kernel_log.CRASH_LINES
@@ -159,7 +159,7 @@ def test_lines_of_the_log() -> None:
         "[5] DMAR: fault",
     ]
     assert kernel_log.wanted(lines) == [lines[1], lines[3], lines[4]]
-    # Also within a crash.
+    # The command line is left out even inside a crash.
     assert kernel_log.wanted(["WARNING: x", lines[0], lines[2]]) == ["WARNING: x", lines[2]]
 
 
@@ -171,7 +171,7 @@ def test_long_line(tmp_path: Path, piece: str) -> None:
 
 
 def test_long_log() -> None:
-    """The first crash and the last lines are what one needs."""
+    """A long log keeps its beginning, with the first crash, and its end."""
     lines = [f"NVRM: {number}" for number in range(5000)]
     found = kernel_log.shortened(lines)
     assert found[:500] == lines[:500] and found[-1500:] == lines[-1500:]
@@ -240,7 +240,7 @@ def test_nothing_leaks(tmp_path: Path) -> None:
     "host", ["gpu", "node", "GPU", "state", "link", "distance", "a", "nearest"]
 )
 def test_host_that_is_called_like_a_word(tmp_path: Path, host: str) -> None:
-    """Names of nvpm's own, keys and identifiers are those of any other machine."""
+    """nvpm's own names, keys and identifiers stay, because all machines have the same ones."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     named, other = (

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What nvpm says of the machines of each table. In selftest's it has doubles of libcuda and
-libibverbs."""
+"""Plays the machines of each table. The table selftest uses doubles of libcuda and libibverbs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from installed import TOP
 from machine import ALIASES
 from tables import HERE, Lines, Player, machines
 
-# Notes a property of a test.
+# A function that records a property of a test.
 Record = Callable[[str, object], None]
 
 
@@ -50,8 +49,7 @@ def test_selftest(lines: Lines, tmp_path: Path, record_property: Record) -> None
 
 
 def test_in_the_sources(tmp_path: Path) -> None:
-    """nvpm also runs where it was written; there the service's functions are in another
-    directory."""
+    """nvpm also runs from the sources, which have the service's functions in another directory."""
     player = Player(tmp_path)
     (tmp_path / "bin/nvpm").unlink()
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libcuda.so.1 and libibverbs.so.1 for tests of the service's selftest: Python imports this file
-when it starts, and ctypes then loads these instead. "GPU memory" is host memory, and an RDMA
-write is a copy at once. Whoever asks for something against the rules is ended with a line, and
-so is who has not given everything back. In the environment:
+"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of the service's selftest. Python imports
+this file when it starts, and ctypes then loads these doubles instead. "GPU memory" is host memory,
+and an RDMA write copies at once. A program that breaks a rule, or does not free everything, is
+ended with a message. Variables in the environment:
 
-    GPUS=N          that many (1)
+    GPUS=N          number of GPUs (1)
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
-    SERVICE=DIR     where nvpm lies
-    DOUBLE=WORD     what goes wrong; see the uses of TOLD
+    SERVICE=DIR     directory of nvpm
+    DOUBLE=WORD     the failure to cause; see the uses of TOLD
 """
 
 import atexit
@@ -22,11 +22,11 @@ from collections.abc import Callable
 from typing import Any
 
 sys.path.insert(0, os.environ["SERVICE"])
-from nvpm.selftest import abi  # noqa: E402 (it lies there)
+from nvpm.selftest import abi  # noqa: E402 (needs the path above)
 
 sys.path.pop(0)
 
-# What ctypes hands over, and takes: numbers, structures, arrays and pointers to them.
+# The values that ctypes passes: numbers, structures, arrays and pointers to them.
 C = Any
 
 TOLD = os.environ.get("DOUBLE", "")
@@ -42,28 +42,27 @@ ERRORS = {
 }
 
 objects: Counter[str] = Counter()
-# GPU memory, and what of it was freed; completions; of regions where each begins and ends, by its
-# key.
+# GPU memory, and the freed part; completions; the start and the end of each region, by its key.
 buffers: list[C] = []
 freed: list[C] = []
 pending: list[str] = []
 regions: dict[int, tuple[int, int]] = {}
 qps: list["Qp"] = []
-# Descriptors of dma-bufs and what memory they are of; keys of what was registered so.
+# The memory of each dma-buf, by its descriptor; the keys of regions made from dma-bufs.
 exported: dict[int, int] = {}
 by_dma_buf: set[int] = set()
 
 
 def rule(kept: object, text: str) -> None:
     if not kept:
-        print("double: against the rules:", text, file=sys.stderr, flush=True)
+        print("double: a rule is broken:", text, file=sys.stderr, flush=True)
         os._exit(99)
 
 
 @atexit.register
 def left() -> None:
-    rule(not +objects, f"not given back: {+objects}")
-    rule(not [fd for fd in exported if os.path.exists(f"/proc/self/fd/{fd}")], "a descriptor")
+    rule(not +objects, f"objects are left at the end: {+objects}")
+    rule(not [fd for fd in exported if os.path.exists(f"/proc/self/fd/{fd}")], "open dma-bufs")
 
 
 def made(what: str, value: C = None) -> C:
@@ -76,7 +75,7 @@ def gone(what: str) -> None:
 
 
 def failed(number: int) -> None:
-    """NULL and errno."""
+    """Returns NULL, and sets errno."""
     ctypes.set_errno(number)
 
 
@@ -85,7 +84,7 @@ def gives_back(what: str) -> Callable[[object, object], None]:
 
 
 def gpu_memory_at(address: C) -> C:
-    """The buffer, which stays when it was freed: what reaches it later is to be noticed."""
+    """Returns the buffer. Freed buffers stay, so that later accesses are noticed."""
     return next((one for one in buffers if 0 <= address - ctypes.addressof(one) < len(one)), None)
 
 
@@ -124,20 +123,25 @@ class Cuda:
         found = gpu_memory_at(address)
         rule(
             found and found not in freed and address == ctypes.addressof(found),
-            "freed what is none",
+            "cuMemFree of memory that is not allocated",
         )
         freed.append(found)
         gone("GPU memory")
 
     def cuPointerSetAttribute(self, value: C, attribute: C, address: C) -> None:
-        rule(attribute == 6 and value.value == 1 and gpu_memory_at(address), "sync_memops")
+        rule(
+            attribute == 6 and value.value == 1 and gpu_memory_at(address),
+            "only sync_memops is set",
+        )
 
     def cuMemGetHandleForAddressRange(
         self, descriptor: C, address: C, size: C, kind: C, flags: C
     ) -> int:
         found = gpu_memory_at(address)
-        rule(found and found not in freed and (kind, flags) == (1, 0), "exported what is none")
-        rule(address == ctypes.addressof(found) and size <= len(found), "whole blocks")
+        rule(
+            found and found not in freed and (kind, flags) == (1, 0), "only GPU memory is exported"
+        )
+        rule(address == ctypes.addressof(found) and size <= len(found), "exports begin at a block")
         if TOLD == "no_export":
             return 801
         descriptor.value = os.memfd_create("dma-buf")
@@ -155,16 +159,16 @@ class Cuda:
         found = gpu_memory_at(device)
         rule(
             found and found not in freed and device + size <= ctypes.addressof(found) + len(found),
-            "copied what is none",
+            "only allocated GPU memory is copied",
         )
         ctypes.memmove(to, source, size)
 
 
 def reach(key: C, address: C, length: C) -> int | None:
-    """What the device reaches: nothing where memory was freed, unless it is pinned."""
-    rule(key in regions, "a key that is none")
+    """Returns the memory that the device reaches. Freed memory is reached only if pinned."""
+    rule(key in regions, "each key belongs to a region")
     start, end = regions[key]
-    rule(start <= address and address + length <= end, "outside of a region")
+    rule(start <= address and address + length <= end, "accesses stay inside a region")
     stays = TOLD == "pinned" or key in by_dma_buf
     return None if gpu_memory_at(start) in freed and not stays else address
 
@@ -186,7 +190,8 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
         "one signaled request",
     )
     rule(
-        not pending and element.length <= LONGEST, "a message at a time, as long as the port takes"
+        not pending and element.length <= LONGEST,
+        "one message at a time, no longer than the port allows",
     )
     rule(
         wr.opcode == abi.IBV_WR_RDMA_READ
@@ -208,11 +213,11 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
     return 0
 
 
-# The device's driver has them in the context, as long as anybody may call them.
+# The contexts point to these functions, which must live as long as any context.
 OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
 
 
-class Qp(abi.ibv_qp):  # type: ignore[misc] # made at run time
+class Qp(abi.ibv_qp):  # type: ignore[misc] # the base is made at run time
     state = 0
 
     def __init__(self, roce: bool) -> None:
@@ -241,16 +246,16 @@ class Verbs:
         return made("device", ctypes.pointer(abi.ibv_context(device=device, ops=ops)))
 
     def ibv_query_port(self, _context: C, port: C, attributes: C) -> None:
-        rule(port == 1, "the active port")
+        rule(port == 1, "only the active port is asked")
         attributes.active_mtu, attributes.max_msg_sz, attributes.lid = MTU, LONGEST, LID
-        # A subnet of InfiniBand that demands a route by GID.
+        # Some InfiniBand subnets demand a route by GID.
         attributes.flags = abi.IBV_QPF_GRH_REQUIRED * (TOLD == "grh")
 
     def ibv_alloc_pd(self, context: C) -> C:
         return made("domain", ctypes.pointer(abi.ibv_pd(context=context.device)))
 
     def ibv_reg_mr(self, _pd: C, address: C, length: C, access: C) -> C:
-        rule(access == 7, "rights")
+        rule(access == 7, "a region has all access rights")
         word, number = (
             ("no_module", errno.EFAULT) if gpu_memory_at(address) else ("memlock", errno.ENOMEM)
         )
@@ -265,7 +270,7 @@ class Verbs:
     def ibv_reg_dmabuf_mr(
         self, pd: C, offset: C, length: C, iova: C, descriptor: C, access: C
     ) -> C:
-        """As the kernel does, which looks at the verb of the driver before the descriptor."""
+        """Checks the driver's verb before the descriptor, as the kernel does."""
         if TOLD == "hangs" and HCAS[pd.context - 1] == HCAS[-1]:
             time.sleep(3600)
         if TOLD == "crashes" and HCAS[pd.context - 1] == HCAS[-1]:
@@ -273,14 +278,16 @@ class Verbs:
         if TOLD == "no_dma_buf":
             return failed(errno.EOPNOTSUPP)
         if descriptor == -1:
-            rule((offset, length, iova, access) == (0, 4096, 0, 1), "a question")
+            rule((offset, length, iova, access) == (0, 4096, 0, 1), "the form of a question")
             return failed(errno.EBADF)
-        rule(exported.get(descriptor) == iova and (offset, access) == (0, 7), "of an export")
+        rule(
+            exported.get(descriptor) == iova and (offset, access) == (0, 7), "a region of an export"
+        )
         os.fstat(descriptor)
         key = 0x70 + len(regions)
         regions[key] = iova, iova + length
         by_dma_buf.add(key)
-        # As libibverbs does: the address is that within the dma-buf.
+        # libibverbs also returns the address inside the dma-buf.
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
         return made("region", ctypes.pointer(mr))
 
@@ -291,16 +298,16 @@ class Verbs:
         return errno.EBUSY if TOLD == "dereg" else 0
 
     def ibv_create_cq(self, _context: C, entries: C, _of_program: C, _channel: C, _vector: C) -> C:
-        rule(entries >= 2, "room for what both queue pairs may say")
+        rule(entries >= 2, "room for the completions of both queue pairs")
         pending.clear()
         return made("completion queue", 1)
 
     def ibv_create_qp(self, pd: C, init: C) -> C:
         rule(
             init.qp_type == abi.IBV_QPT_RC and init.send_cq and init.recv_cq and not init.srq,
-            "a queue pair",
+            "the form of a queue pair",
         )
-        rule(init.cap.max_send_wr >= 1 and init.cap.max_send_sge >= 1, "its room")
+        rule(init.cap.max_send_wr >= 1 and init.cap.max_send_sge >= 1, "room for a request")
         qps.append(made("queue pair", Qp(HCAS[pd.context - 1].startswith("roce"))))
         return ctypes.cast(ctypes.pointer(qps[-1]), ctypes.POINTER(abi.ibv_qp))
 
@@ -309,43 +316,43 @@ class Verbs:
         gone("queue pair")
 
     def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> int:
-        """Checks the attributes. The scenario selftest has the kernel check them all."""
+        """Checks some attributes; in the scenario selftest the kernel checks all of them."""
         if TOLD == "minus_one":
             failed(errno.ENOBUFS)
             return -1
         one, other = sorted(qps, key=lambda it: it.qp_num != qp.qp_num)
-        rule(mask & abi.IBV_QP_STATE and attr.qp_state == one.state + 1, "from state to state")
+        rule(mask & abi.IBV_QP_STATE and attr.qp_state == one.state + 1, "states follow each other")
         one.state = attr.qp_state
         if one.state == abi.IBV_QPS_INIT:
-            rule(attr.port_num == 1 and attr.qp_access_flags == 7, "to INIT")
+            rule(attr.port_num == 1 and attr.qp_access_flags == 7, "the attributes for INIT")
         elif one.state == abi.IBV_QPS_RTR:
             rule(
                 (attr.dest_qp_num, attr.rq_psn) == (other.qp_num, other.qp_num & 0xFFFFFF),
-                "to the other one",
+                "connected to the other queue pair",
             )
             rule(
                 (attr.path_mtu, attr.max_dest_rd_atomic, attr.ah_attr.port_num) == (MTU, 1, 1),
-                "to RTR",
+                "the attributes for RTR",
             )
             route, grh = attr.ah_attr, attr.ah_attr.grh
             if one.roce or TOLD == "grh":
                 rule(
                     route.is_global and grh.sgid_index == 3 and grh.hop_limit > 1, "a route by GID"
                 )
-                rule(bytes(grh.dgid.raw) == IPV4, "the address of IPv4 comes first")
+                rule(bytes(grh.dgid.raw) == IPV4, "the IPv4 address is preferred")
             else:
                 rule(not route.is_global and route.dlid == LID, "a route by LID")
         else:
             rule(
                 attr.timeout and attr.retry_cnt and attr.rnr_retry and attr.max_rd_atomic == 1,
-                "to RTS",
+                "the attributes for RTS",
             )
-            rule(attr.sq_psn == qp.qp_num & 0xFFFFFF, "its own first packet")
+            rule(attr.sq_psn == qp.qp_num & 0xFFFFFF, "the first packet number is its own")
         return 0
 
 
 class Function:
-    """One of a library, as ctypes has it."""
+    """A function of a library, as ctypes shows it."""
 
     argtypes: C = None
     errcheck: C = None
@@ -361,7 +368,7 @@ class Function:
 
     @staticmethod
     def value(argument: C) -> C:
-        """What the library sees of it."""
+        """Returns the argument as the library sees it."""
         if hasattr(argument, "_obj"):  # byref()
             return argument._obj
         if hasattr(argument, "contents"):
