@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The bounds, and whether a run meets them: the worst registration that a bound covers decides. A
-bound is of what a user can notice; what has none, and why, is in ../../docs/performance.md."""
+"""Judges whether a run meets the bounds: the worst registration that a bound covers decides. Bounds
+limit costs that a user can notice; ../../docs/performance.md lists costs without a bound, and the
+reasons."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
@@ -27,7 +28,7 @@ from measured import (
     size_text,
 )
 
-# Bounds that are judged together, and what their ratios are of.
+# Groups of bounds: title, and the two sides of the ratios.
 CHAPTERS = {
     "stock": ("without IOMMU", "ours / nvidia-peermem"),
     "iommu": ("with IOMMU", "ours / nvidia-peermem"),
@@ -36,7 +37,7 @@ CHAPTERS = {
 
 # ---- how a registration is judged ---------------------------------------------------------
 
-# As a number that has a limit, and in words; as nothing, if it was not measured.
+# A number that has a limit, and its text; None if the case was not measured.
 Judged = tuple[float, str] | None
 
 Modules = tuple[str, str]
@@ -63,7 +64,7 @@ def of_calls(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
 
 
 def of_entries(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
-    """One for as much as RDMA devices take in one piece. Only an IOMMU puts chunks together."""
+    """Allows an entry for each piece that RDMA devices accept. Only an IOMMU joins chunks."""
     ours, theirs = values(run, metric, modules, case) or (0, 0)
     if not ours or not theirs or case.size is None:
         return None
@@ -73,7 +74,7 @@ def of_entries(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged
 
 
 def of_rates(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
-    """How much slower, so that more is worse as elsewhere; in words, how much faster."""
+    """Returns how much slower ours is, so that larger is worse; the text says how much faster."""
     number = max(THREADS)
     ours, theirs = (run.rate(module, case.mode, number, metric.driver) for module in modules)
     return (theirs / ours, f"{ours / theirs:.3f}") if ours and theirs else None
@@ -86,18 +87,18 @@ CONTIGUOUS, CHUNKS = ("contiguous",), ("holes2m",)
 
 class Bound(NamedTuple):
     text: str
-    # What the number may be at most, by the chapter that judges it; or in each of the modes.
+    # The limit of the number, for each chapter; a pair has a limit for each mode.
     most: Mapping[str, float | tuple[float, float]]
     metrics: tuple[Metric, ...]
     layouts: tuple[str | None, ...] = tuple(IN_SHORT)
-    # From one to another; or it is no registration.
+    # The smallest and the largest size; None for figures without registrations.
     sizes: tuple[float, float] | None = (0, inf)
     modes: tuple[str, ...] = MODES
     modules: Modules = MODULES
     judged: Callable[[Run, Metric, Modules, Case], Judged] = of_ratio
-    # The limit in words, where it is no ratio.
+    # The text of a limit that is not a ratio.
     words: str | None = None
-    # Why it is missed, where profiling has shown it: in a mode, on a machine, or in any.
+    # Reasons for missing the bound, found by profiling: for a mode, a machine, or any.
     reasons: dict[str, str] = {}
 
     def limit(self, chapter: str, mode: str) -> float:
@@ -109,7 +110,7 @@ class Bound(NamedTuple):
         return self.words or " / ".join(f"{limit:g}" for limit in limits)
 
     def sizes_in(self, run: Run) -> list[int | None]:
-        """Those of a run that it is of."""
+        """Returns the sizes in RUN to which this bound applies."""
         if self.sizes is None:
             return [None]
         least, most = self.sizes
@@ -124,23 +125,23 @@ def one(size: int) -> tuple[int, int]:
     return size, size
 
 
-# Why a bound is missed. Texts of this kind have no values, which are in the tables of a run.
+# Reasons for missed bounds. The texts contain no values, because a run's tables have the values.
 CHEAP_PINS = {
-    "any": "A pin costs little with static BAR1. Most of what is left is the RDMA core's part of a "
-    "registration, which is the same for both modules, and the mapping for the device, which "
-    "nvidia-peermem leaves to the driver. The one pin less cannot make up for that."
+    "any": "A pin costs little with static BAR1. Most of the other cost is the RDMA core's part of "
+    "a registration, which is the same for both modules, and the mapping for the device, which "
+    "nvidia-peermem leaves to the driver. Saving a pin does not outweigh these costs."
 }
 
 PAGES = {
-    "any": "For each page of a pin NVIDIA's code allocates memory and frees it again. That is most "
-    "of what a large registration costs with one pin, and nobody can pin less than once. This "
-    "bound was set over a simulated driver that did not do so."
+    "any": "NVIDIA's code allocates and frees memory for each page of a pin. This is most of the "
+    "cost of a large registration with one pin, and a registration needs at least one pin. The "
+    "bound was set with a simulated driver that did not allocate this memory."
 }
 
 ONE = {"stock": 1, "iommu": 1}
 REAL, LARGE = (DYNAMIC, STATIC), (256 * MIB, inf)
 
-# Of two limits the first is the persistent mode's: a hundredth more than it took when it was set.
+# The first of two limits is for persistent mode: 1 % above the value when the limit was set.
 BOUNDS = (
     Bound(
         "driver pin calls per registration",
@@ -198,7 +199,7 @@ BOUNDS = (
         one(64 * KIB),
     ),
     Bound("the same, 2 MiB chunks, 256 MiB and more", {"stock": 0.05}, (HELD,), CHUNKS, LARGE),
-    # In the other mode the driver calls nobody.
+    # In persistent mode the driver makes no callback.
     Bound(
         "cudaFree of registered memory until it returns",
         {"stock": 1.1},
@@ -236,7 +237,7 @@ BOUNDS = (
 
 
 class Verdict(NamedTuple):
-    """Met is nothing if it was not measured, or is no bound of this mode."""
+    """A verdict on a bound. MET is None if nothing was measured, or the mode has no such bound."""
 
     bound: Bound
     mode: str
@@ -248,7 +249,7 @@ class Verdict(NamedTuple):
 def judge_cases(
     run: Run, bound: Bound, chapter: str, mode: str
 ) -> Iterator[tuple[float, str, str]]:
-    """Of each case that was measured its number, the number in words, and which case it is."""
+    """Yields for each measured case the number, its text, and the name of the case."""
     machine = "iommu" if chapter == "iommu" else "stock"
     for metric, layout, size in product(bound.metrics, bound.layouts, bound.sizes_in(run)):
         judged = bound.judged(run, metric, bound.modules, Case(machine, mode, layout, size))
@@ -261,7 +262,7 @@ def judge_cases(
 
 
 def judge(run: Run, bound: Bound, chapter: str, mode: str) -> Verdict:
-    """The largest number decides; of equal ones the smallest registration's."""
+    """Judges by the largest number; among equal numbers, by the smallest registration."""
     if mode not in bound.modes:
         return Verdict(bound, mode, None, "no bound")
     found = list(judge_cases(run, bound, chapter, mode))
@@ -276,12 +277,12 @@ def judge(run: Run, bound: Bound, chapter: str, mode: str) -> Verdict:
     return Verdict(bound, mode, False, missed, bound.reason(chapter, mode))
 
 
-# A bound, and its verdicts in both modes.
+# A bound with its verdicts in both modes.
 Judgement = tuple[Bound, list[Verdict]]
 
 
 def chapters(run: Run) -> Iterator[tuple[str, list[Judgement]]]:
-    """Of each chapter the bounds, with verdicts of both modes."""
+    """Yields each chapter with its bounds and their verdicts in both modes."""
     for chapter in CHAPTERS:
         bounds = [bound for bound in BOUNDS if chapter in bound.most]
         yield (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A run: what the guests have measured, and what is compared of it. `bench` is the program that
-measures, ../guest/bench.py: the report wants all that it plans to."""
+"""A run: the measurements of the guests, and the figures that are compared. The module `bench` is
+the measuring program, ../guest/bench.py: the report expects all measurements that it plans."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -11,10 +11,10 @@ from bench import Figures, Subject, plan
 GROUNDS = ("in-kernel", "prebuilt")
 LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks"}
 IN_SHORT = {"contiguous": "contiguous", "holes2m": "2 MiB chunks"}
-# Of what takes as long as in a real driver.
+# The simulated drivers that take as long as a real driver.
 REAL = {"dynamic": "dynamic BAR1", "static": "static BAR1"}
 
-# A complete run.
+# The jobs and sizes of a complete run.
 JOBS = ("bench", "bench-iommu", "bench-threads", *(f"bench-{ground}" for ground in GROUNDS))
 SIZES = (1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36)
 
@@ -29,7 +29,7 @@ class Case(NamedTuple):
 
 
 def subject_and_figures(measurement: dict[str, Any]) -> tuple[Subject, Figures]:
-    """What a measurement is of; its other members are what was measured."""
+    """Splits a measurement into its subject and its figures."""
     of, figures = {}, {}
     for name, value in measurement.items():
         if name in Subject._fields:
@@ -40,7 +40,7 @@ def subject_and_figures(measurement: dict[str, Any]) -> tuple[Subject, Figures]:
 
 
 class Run:
-    """Measurements by their subjects, and what they were measured with."""
+    """Measurements by subject, and facts about modules and machine."""
 
     def __init__(self, facts: dict[str, Any], measurements: Iterable[dict[str, Any]]) -> None:
         self.facts = facts
@@ -55,29 +55,29 @@ class Run:
         return sum(figures[name] for name in names) if names <= set(figures) else None
 
     def rate(self, module: str, mode: str, number: int, driver: str | None) -> float | None:
-        """Registrations per second of the guest's time, by so many threads."""
+        """Returns registrations per second of the guest's time, with this number of threads."""
         subject = Subject("stock", module, mode, "threads", driver=driver, threads=number)
         figures = self.of.get(subject)
         return figures["registrations"] * 1e9 / figures["elapsed"] if figures else None
 
     def missing(self, jobs: Iterable[str], sizes: Sequence[int]) -> list[Subject]:
-        """What these jobs did not say."""
+        """Returns the planned measurements of these jobs that are missing."""
         planned = (subject for job in jobs for subject in plan(job, sizes))
         return [subject for subject in planned if subject not in self.of]
 
 
-# ---- numbers as they are read ------------------------------------------------------
+# ---- texts of numbers --------------------------------------------------------------
 
 
 def ratio(ours: float, theirs: float) -> float:
-    """Nothing against nothing is even."""
+    """Returns the ratio of two costs, which is 1 if both are 0."""
     if theirs:
         return ours / theirs
     return inf if ours else 1.0
 
 
 def size_text(size: int) -> str:
-    """Bytes in binary units, as memory is allocated."""
+    """Returns a size in binary units."""
     for unit in ("B", "KiB", "MiB"):
         if size % 1024 or size < 1024:
             return f"{size} {unit}"
@@ -93,11 +93,11 @@ UNITS = "kMGT"
 
 
 def count(value: float) -> str:
-    """Two digits that matter, or three. What is below a thousand stays exact."""
+    """Returns a number with two or three significant digits; numbers below 1000 stay exact."""
     if value < 1000:
         return str(round(value))
     value, unit = value / 1000, 0
-    # What rounds to a thousand is one of the next unit.
+    # A value that rounds to 1000 gets the next unit.
     while value >= 999.5 and unit < len(UNITS) - 1:
         value, unit = value / 1000, unit + 1
     return f"{value:.{int(value < 9.95)}f}{UNITS[unit]}"
@@ -107,7 +107,7 @@ def microseconds(ns: float) -> str:
     return f"{ns / 1000:.{int(ns < 9950)}f}" if ns < 999500 else count(ns / 1000)
 
 
-# From which ratio on it has so many digits behind the point.
+# The digits after the point for ratios from these values on.
 DIGITS = ((9.995, 1), (0.0995, 2), (0.00995, 3), (0, 4))
 
 
@@ -120,12 +120,12 @@ def ratio_text(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
-# ---- what is compared ---------------------------------------------------------------
+# ---- compared figures ---------------------------------------------------------------
 
 
 class Metric(NamedTuple):
-    """One quantity: the sum of what has these names in a measurement of that kind. A name that ends
-    in * stands for all that begin so, of which there must be one."""
+    """A quantity: the sum of the figures with these names in a measurement of this kind. A name
+    that ends in * stands for all names with this beginning, and at least one must exist."""
 
     label: str
     kind: str
@@ -150,7 +150,7 @@ def costs(
 
 
 def as_real(label: str, *names: str) -> list[Metric]:
-    """The same for each real driver."""
+    """Returns this metric for each real driver."""
     return [
         costs(f"{label}{of} (us)", *names, driver=driver, text=microseconds)
         for driver, of in REAL.items()
@@ -191,5 +191,5 @@ OF_MODULES = (
     Metric("first registration, 64 KiB, instructions", "module", ("first",)),
 )
 
-# Label, and with which driver.
+# Labels of throughputs, with their drivers.
 THROUGHPUTS = {"total": "simulated"} | {f"total, {of}": driver for driver, of in REAL.items()}

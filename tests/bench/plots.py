@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""SVG plots, a panel for each layout of the memory, or for each way to count."""
+"""Draws SVG plots, with a panel for each layout of the memory, or for each driver."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from measured import (
 
 LICENSE = "<!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->\n"
 
-# The files that are made, and what they show.
+# The files, and their titles.
 FILES = {
     "cost-persistent.svg": "Cost of a registration and its end, persistent mode",
     "cost-revocable.svg": "Cost of a registration and its end, revocable mode",
@@ -43,7 +43,7 @@ COLOURS = dict(zip(MODULES, ("#0b5fa5", "#c8551b"), strict=True))
 DASHES = {"persistent": "-", "revocable": "--"}
 
 
-# What is drawn for either module: a metric in a mode, by a label and a dash.
+# A series that is drawn for both modules: metric, mode, label and dash.
 Series = tuple[Metric, str, str, str]
 
 
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     label: str
     colour: str
     dash: str
-    # By their places on the axis; nothing where nothing was measured.
+    # Values by place on the axis; None if a value was not measured.
     points: Mapping[int, float | None]
 
 
@@ -61,7 +61,7 @@ class Panel(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """The names of both, and the places of the horizontal one with the text for each."""
+    """The names of both axes, and the places of the horizontal axis with their texts."""
 
     across: str
     up: str
@@ -71,7 +71,7 @@ class Axes(NamedTuple):
 
 
 def draw(run: Run, directory: Path) -> None:
-    # Text stays text, and the same run makes the same file.
+    # Keeps text as text, and makes the same file from the same run.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 9})
     draw_costs(run, directory)
     for metric, name, unit in ((ENTRIES, "entries.svg", "entries"), (HELD, "held.svg", "bytes")):
@@ -118,8 +118,8 @@ def draw_by_size(run: Run, directory: Path, name: str, unit: str, series: Iterab
 
 
 def draw_figure(path: Path, panels: Sequence[Panel], axes: Axes) -> None:
-    """Panels beside each other; logarithmic ones with one scale, so that they can be compared.
-    Nothing where nothing was measured."""
+    """Draws panels next to each other; logarithmic panels share a scale, to be comparable. Makes no
+    file if nothing was measured."""
     lines = [line for panel in panels for line in panel.lines]
     values = [value for line in lines for value in line.points.values() if value]
     if not values:
@@ -135,7 +135,7 @@ def draw_figure(path: Path, panels: Sequence[Panel], axes: Axes) -> None:
 
 
 def draw_panel(plot: Any, panel: Panel, axes: Axes, values: Sequence[float]) -> None:
-    """VALUES are those of all panels."""
+    """Draws a panel. VALUES are the values of all panels, for a common scale."""
     for line in panel.lines:
         known = {place: value for place, value in line.points.items() if value is not None}
         look = {"marker": ".", "color": line.colour, "label": line.label}
@@ -155,7 +155,7 @@ def draw_panel(plot: Any, panel: Panel, axes: Axes, values: Sequence[float]) -> 
 
 
 def svg_of(figure: Figure) -> str:
-    """With our licence, which stands behind the declaration."""
+    """Returns the SVG text, with our licence after the XML declaration."""
     svg = io.StringIO()
     figure.savefig(svg, format="svg", metadata={"Date": None})
     declaration, _, rest = svg.getvalue().partition("\n")

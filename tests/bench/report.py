@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""What the guests have measured (../guest/bench.py), reported: tables, bounds and plots.
+"""Reports the measurements of the guests (../guest/bench.py): tables, bounds and plots.
 
-    report.py DIR         of DIR/results.json: prints the report, writes results.md and plots
-    report.py DIR DOCS    of a complete run: writes DOCS/results.md, and DOCS/results.json.gz
+    report.py DIR         reads DIR/results.json, prints the report, writes results.md and plots
+    report.py DIR DOCS    writes DOCS/results.md and DOCS/results.json.gz from a complete run
     report.py --draw DOCS DIR    draws the plots of DOCS/results.json.gz into DIR
 
-Exit status: 0 if all bounds that were measured are met, 2 if some are missed, all for reasons that
-are known (bounds.py), 1 if anything else is wrong. DOCS may have bounds that are missed. PYTHONPATH
-has ../guest.
+Exit status: 0 if all measured bounds are met, 2 if bounds are missed for known reasons (bounds.py)
+only, 1 for any other problem. DOCS may have missed bounds. PYTHONPATH has ../guest.
 """
 
 import gzip
@@ -46,11 +45,11 @@ MISSED = 2
 HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause -->
 <!-- Written by tests/run bench --docs: do not edit. -->
-# What registrations cost, as measured
+# Measured costs of registrations
 
-How this is measured, and what it does not show: [performance.md](../performance.md). A tick of \
-the guest's clock is an
-instruction; costs are instructions, or microseconds of 1000 of them.
+[performance.md](../performance.md) explains the measurements and their limits. A tick of the \
+guest's clock is an
+instruction; costs are instructions, or microseconds of 1000 instructions.
 """
 
 PLOTS = """\
@@ -62,7 +61,7 @@ and kernel memory by size, and threads.
 
 NONE = "-"
 
-# What two runs of the same may differ by, and how many of those that differ by more are shown.
+# The accepted difference of two runs, and how many larger differences are shown.
 AGREE, SHOWN = 0.01, 5
 
 
@@ -82,7 +81,7 @@ def line_of(cells: Iterable[str]) -> str:
 
 
 def table(header: Row, rows: Sequence[Row], numbers: bool = True) -> str:
-    """Its first column to the left; NUMBERS in the others to the right."""
+    """Returns a table in Markdown. The first column, and text, is aligned left; NUMBERS right."""
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
 
@@ -108,7 +107,7 @@ Cell = Callable[[Run, Metric, Case], str]
 def rows_of(
     run: Run, metrics: Iterable[Metric], name: str, cell: Cell, kind: Kind
 ) -> Iterator[Row]:
-    """A row for each metric of which anything was measured, a column for each size."""
+    """Yields a row for each measured metric, with a column for each size."""
     for metric in metrics:
         cells = [cell(run, metric, Case(*kind, size)) for size in run.sizes]
         if set(cells) != {NONE}:
@@ -185,7 +184,7 @@ def of_grounds(run: Run, sizes: Row) -> Table:
 
 
 def tables(run: Run) -> Iterator[Table]:
-    """Everything, of both modes; what matters most first."""
+    """Yields all tables of both modes, the most important first."""
     sizes = [size_text(size) for size in run.sizes]
     header = ["ours/nvidia-peermem ratio", *sizes]
     yield in_short(run, header)
@@ -202,7 +201,7 @@ def tables(run: Run) -> Iterator[Table]:
 
 
 def remarks(pairs: Iterable[Judgement]) -> Iterator[str]:
-    """What there is to say of bounds that are missed, each reason once."""
+    """Yields a remark for each reason of missed bounds."""
     missed: dict[str | None, list[str]] = {}
     for _, verdicts in pairs:
         for verdict in verdicts:
@@ -210,11 +209,11 @@ def remarks(pairs: Iterable[Judgement]) -> Iterator[str]:
                 bound = f"{verdict.bound.text} ({verdict.mode})"
                 missed.setdefault(verdict.reason, []).append(bound)
     for reason, bounds in missed.items():
-        yield f"* Missed: {'; '.join(bounds)}. {reason or 'ERROR: nobody knows why.'}"
+        yield f"* Missed: {'; '.join(bounds)}. {reason or 'ERROR: the reason is not known.'}"
 
 
 class Judged(NamedTuple):
-    """The tables of bounds, how many are missed, and how many of these nobody knows why."""
+    """Tables of bounds; how many bounds are missed; how many of these have no known reason."""
 
     text: str
     missed: int
@@ -241,7 +240,7 @@ def judged(run: Run) -> Judged:
             measured += [verdict for verdict in verdicts if verdict.met is not None]
     missed = [verdict for verdict in measured if not verdict.met]
     summary = (
-        f"Of {len(measured)} bounds that were measured {len(measured) - len(missed)} are met and "
+        f"{len(measured) - len(missed)} of {len(measured)} measured bounds are met and "
         f"{len(missed)} are missed."
     )
     text = "\n\n".join(filter(None, [summary, *parts]))
@@ -267,7 +266,7 @@ def results(run: Run) -> str:
 
 
 class Difference(NamedTuple):
-    """Of one value in two runs; `part` of the larger one."""
+    """A difference of a value between two runs; `part` is the fraction of the larger value."""
 
     part: float
     name: str
@@ -280,7 +279,7 @@ class Difference(NamedTuple):
 
 
 def differences(now: Run, before: Run) -> Iterator[Difference]:
-    """Of everything that is in both."""
+    """Yields the difference of each value that both runs have."""
     for subject, figures in now.of.items():
         earlier = before.of.get(subject, {})
         for name, new in figures.items():
@@ -291,7 +290,7 @@ def differences(now: Run, before: Run) -> Iterator[Difference]:
 
 
 def compared(now: Run, before: Run) -> str:
-    """Whether two runs agree."""
+    """Returns a text that says whether two runs agree."""
     by_size = sorted(differences(now, before), key=lambda one: -one.part)
     equal = sum(not one.part for one in by_size)
     beyond = [one for one in by_size if one.part > AGREE]
@@ -301,7 +300,9 @@ def compared(now: Run, before: Run) -> str:
         *(f"  {one}" for one in beyond[:SHOWN]),
     ]
     if now.facts.get("inputs") != before.facts.get("inputs"):
-        lines.append("Modules, lab or sizes have changed between the two: they need not agree.")
+        lines.append(
+            "Modules, lab or sizes have changed between the runs, so differences are expected."
+        )
     return "\n".join(lines)
 
 
@@ -314,7 +315,7 @@ def load(text: str | bytes) -> Run:
 
 
 def document(directory: Path, docs: Path) -> int:
-    """Of a complete run alone: what is in the documentation, and what its plots are drawn from."""
+    """Writes the tables and the measurements of a complete run into the documentation."""
     kept = (directory / "results.json").read_bytes()
     run = load(kept)
     missing, verdict = run.missing(JOBS, SIZES), judged(run)
@@ -322,7 +323,7 @@ def document(directory: Path, docs: Path) -> int:
     if missing or verdict.unknown:
         return 1
     (docs / "results.md").write_text(results(run), encoding="utf-8")
-    # The same run makes the same file.
+    # Makes the same file from the same run.
     text = json.dumps(json.loads(kept)).encode()
     (docs / "results.json.gz").write_bytes(gzip.compress(text, mtime=0))
     return 0
@@ -338,7 +339,7 @@ def print_end(missing: list[Subject], verdict: Judged) -> None:
 
 
 def report(directory: Path) -> int:
-    """Prints the report of a run, and writes it beside what was measured."""
+    """Prints the report of a run, and writes the report next to the measurements."""
     run, before = load((directory / "results.json").read_bytes()), directory / "before.json"
     missing, verdict = run.missing(run.facts["jobs"], run.facts["sizes"]), judged(run)
     text = results(run)
@@ -346,7 +347,7 @@ def report(directory: Path) -> int:
     if before.exists():
         print(compared(run, load(before.read_bytes())))
     else:
-        print("There is no run before.")
+        print("There is no earlier run to compare with.")
     print_end(missing, verdict)
     (directory / "results.md").write_text(text, encoding="utf-8")
     draw(run, directory)

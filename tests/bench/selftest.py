@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""That the report of measurements that were made up is what they come to. ../guest is in
-PYTHONPATH."""
+"""Checks the reports of made-up measurements. PYTHONPATH has ../guest."""
 
 import contextlib
 import io
@@ -31,7 +30,7 @@ FACTS = {
     "sizes": SIZES,
 }
 
-# Figures of nvidia-peermem, and of nv_peer_mem however compiled: with them all bounds are met.
+# Figures of nvidia-peermem, and of any build of nv_peer_mem: these figures meet all bounds.
 THEIRS = {
     "entries": 1,
     "page_size": 4096,
@@ -55,7 +54,7 @@ OURS = (
     | {"calls_nvidia_p2p_get_pages": 1, "bytes": 200, "elapsed": 500}
 )
 
-# Which measurements: those of subjects with all of these.
+# Selects the measurements whose subjects have all of these values.
 Where = dict[str, str | int]
 
 OF_OURS: Where = {"machine": "stock", "module": "nv_peer_mem"}
@@ -64,15 +63,15 @@ PERSISTENT, REVOCABLE = (DYNAMIC | {"mode": mode} for mode in MODES)
 SIMULATED = OF_OURS | {"kind": "costs", "driver": "simulated"}
 LARGE = OF_OURS | {"kind": "costs", "mode": "revocable", "size": 1 << 28}
 
-# What is changed of which of these measurements (nothing: they are missing), with what status the
-# report ends, and what it says.
+# Each case: title, changed measurements, new figures (None removes the measurements), exit status
+# of the report, and expected text.
 CASES: tuple[tuple[str, Where, Figures | None, int, str], ...] = (
     ("all bounds are met", {}, {}, 0, "are met and 0 are missed"),
     ("against the run before", PERSISTENT, {"register_total": 510}, 0, "1 differ by more than 1%"),
     ("just met", PERSISTENT, {"register_total": 5210}, 0, "met: 0.521 (1 MiB, contiguous)"),
     ("just missed", PERSISTENT, {"register_total": 5211}, 1, "MISSED by 0.019 %: 0.521 (1 MiB, c"),
     (
-        "nobody knows why",
+        "a bound missed for no known reason",
         PERSISTENT,
         {"register_total": 5211},
         1,
@@ -162,7 +161,7 @@ CASES: tuple[tuple[str, Where, Figures | None, int, str], ...] = (
 )
 
 
-# No bound is known to be missed: this one is, for the test.
+# For the test, only the bound of loading has a known reason to be missed.
 BOUNDS = tuple(
     bound._replace(reasons={"any": "Because."} if "loading" in bound.text else {})
     for bound in bounds.BOUNDS
@@ -170,7 +169,7 @@ BOUNDS = tuple(
 
 
 def measurements(where: Where, changed: Figures | None) -> Iterator[Where]:
-    """All of a complete run, and what is CHANGED of those that are WHERE."""
+    """Yields a complete run; the measurements selected by WHERE are CHANGED."""
     for subject in (subject for job in JOBS for subject in plan(job, SIZES)):
         of = subject.as_json()
         figures = OURS if subject.module.startswith("nv_peer_mem") else THEIRS
@@ -181,11 +180,11 @@ def measurements(where: Where, changed: Figures | None) -> Iterator[Where]:
 
 
 def made_up(where: Where, changed: Figures | None) -> str:
-    """The file of such a run."""
+    """Returns the file of a run made up in this way."""
     return json.dumps({"facts": FACTS, "measurements": list(measurements(where, changed))})
 
 
-# An object that stays, one that is freed, two pages of which one is freed, and pages of a slab.
+# An object that stays, a freed object, two pages with one of them freed, and pages of a slab.
 TRACE = """\
  x-1 1.0: kmalloc: call_site=a ptr=01 bytes_req=60 bytes_alloc=64 gfp_flags=GFP_KERNEL
  x-1 1.0: kmem_cache_alloc: call_site=a ptr=02 bytes_req=32 bytes_alloc=32 gfp_flags=GFP_KERNEL
@@ -195,7 +194,7 @@ TRACE = """\
  x-1 1.0: mm_page_free: page=05 pfn=0x11 order=0
 """
 
-# What looks as if it had been measured: code, sizes that interfaces have, names and years do not.
+# Numbers that are not measured: in code, sizes of interfaces, names and years.
 NO_FIGURE = (
     r"(?m)<!--.*-->|^    .*$|`[^`]*`|\]\([^)]*\)|\b\d+ [KMG]iB\b|"
     r"\b(?:[VH]100|BAR1)\b|\b20\d\d\b"
@@ -219,15 +218,15 @@ def check_reports(directory: Path) -> None:
 
 
 def check_documents(directory: Path) -> None:
-    """Only a complete run is written, and all plots are drawn from that."""
+    """Checks that only a complete run is written, and that all plots are drawn from this run."""
     kept, docs = directory / "results.json", directory / "docs"
     docs.mkdir()
     kept.write_text(made_up(DYNAMIC, None), encoding="utf-8")
     assert report.main(str(directory), str(docs)) == 1
-    assert not any(docs.iterdir()), "a run that is not complete is written"
+    assert not any(docs.iterdir()), "an incomplete run must not be written"
     kept.write_text(made_up(DYNAMIC, {}), encoding="utf-8")
     assert report.main(str(directory), str(docs)) == 0
-    assert any(docs.iterdir()), "a complete run is not written"
+    assert any(docs.iterdir()), "a complete run must be written"
     assert report.main("--draw", str(docs), str(docs)) == 0
     for name, colour in product(FILES, COLOURS.values()):
         drawn = lines_of(docs / name, colour)
@@ -240,7 +239,7 @@ def lines_of(plot: Path, colour: str) -> int:
     return sum(colour in path.get("style", "") for path in paths)
 
 
-# How numbers are read.
+# Numbers as texts, and the expected texts.
 READ = (
     (count(999), "999"),
     (count(999500), "1.0M"),
@@ -255,7 +254,7 @@ READ = (
 def check_numbers() -> None:
     assert left_of(TRACE.splitlines()) == 32 + 4096
     for text, wanted in READ:
-        assert text == wanted, f"{text} instead of {wanted}"
+        assert text == wanted, f"the text of a number is {text} instead of {wanted}"
     print("ok memory held, and numbers as they are read")
 
 
@@ -263,7 +262,7 @@ def check_prose() -> None:
     reasons = [text for bound in bounds.BOUNDS for text in bound.reasons.values()]
     prose = [(TOP / "docs/performance.md").read_text(encoding="utf-8"), *reasons]
     by_hand = re.findall(r"\S*\d\S*", re.sub(NO_FIGURE, "", "\n".join(prose)))
-    assert not by_hand, f"written by hand: {by_hand}"
+    assert not by_hand, f"docs/performance.md or a reason has figures written by hand: {by_hand}"
     print("ok no figure is written by hand")
 
 
