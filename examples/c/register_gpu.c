@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Registers GPU memory for RDMA: where a program of your own can begin.
+ * Registers GPU memory for RDMA, as a starting point for your own program.
  *
  *     cc -I/usr/local/cuda/include -o register_gpu register_gpu.c -lcuda -libverbs
  *     ./register_gpu [RDMA-DEVICE]
@@ -41,7 +41,7 @@ static struct ibv_context *open_device(const char *name)
 			context = ibv_open_device(devices[i]);
 	ibv_free_device_list(devices);
 	if (!context) {
-		fprintf(stderr, "no RDMA device %s: ibv_devices lists those that there are\n",
+		fprintf(stderr, "no RDMA device %s: ibv_devices lists the devices of this machine\n",
 			name ? name : "at all");
 		exit(1);
 	}
@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	printf("%d bytes of GPU memory at 0x%llx: lkey 0x%x, rkey 0x%x\n", SIZE, gpu, mr->lkey,
 	       mr->rkey);
 
-	/* The registration goes first, then the memory. */
+	/* The registration must end before the memory is freed. */
 	ibv_dereg_mr(mr);
 	cuda(cuMemFree(gpu), "cuMemFree");
 	cuda(cuCtxDestroy(context), "cuCtxDestroy");

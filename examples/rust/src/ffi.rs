@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The functions of libcuda and libibverbs that this program calls. A larger one would let
-//! bindgen make this of cuda.h and infiniband/verbs.h.
+//! The functions of libcuda and libibverbs that this program uses. A larger program would
+//! generate these declarations with bindgen from cuda.h and infiniband/verbs.h.
 
 #![allow(non_camel_case_types)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Registers GPU memory for RDMA: where a program of your own can begin.
+//! Registers GPU memory for RDMA, as a starting point for your own program.
 //!
 //! ```text
 //! cargo run -- [RDMA-DEVICE]
@@ -8,7 +8,7 @@
 //!
 //! While a [`Region`] lives, the network card reads and writes the memory of its
 //! [`GpuBuffer`]; its keys go into work requests as usual. The region borrows the
-//! buffer, so the registration goes first, then the memory.
+//! buffer, so the registration ends before the memory is freed.
 
 mod ffi;
 
@@ -23,16 +23,16 @@ const SIZE: usize = 4 << 20;
 
 type Error = Box<dyn std::error::Error>;
 
-/// The answer of a CUDA call.
+/// Converts the result of a CUDA call; `what` names the call.
 fn cuda(what: &str, result: ffi::CUresult) -> Result<(), Error> {
     if result == 0 {
         return Ok(());
     }
     let mut name = ptr::null();
-    // SAFETY: a place for a pointer, which is to a text that never goes.
+    // SAFETY: `name` is valid for writing a pointer; CUDA keeps the text for ever.
     let known = unsafe { ffi::cuGetErrorName(result, &mut name) } == 0;
     let name = if known {
-        // SAFETY: by the answer of cuGetErrorName().
+        // SAFETY: cuGetErrorName() succeeded, so `name` points to a text that ends with NUL.
         unsafe { CStr::from_ptr(name) }.to_string_lossy()
     } else {
         "unknown error".into()
@@ -40,15 +40,15 @@ fn cuda(what: &str, result: ffi::CUresult) -> Result<(), Error> {
     Err(format!("{what}: {name}").into())
 }
 
-/// The GPU, current for this thread.
+/// A CUDA context of the first GPU, which is current for this thread.
 struct Gpu(ffi::CUcontext);
 
 impl Gpu {
     fn open() -> Result<Self, Error> {
         let mut context = ptr::null_mut();
-        // SAFETY: without pointers.
+        // SAFETY: the call takes no pointers.
         cuda("cuInit", unsafe { ffi::cuInit(0) })?;
-        // SAFETY: a place for the context.
+        // SAFETY: `context` is valid for writing.
         cuda("cuCtxCreate", unsafe {
             ffi::cuCtxCreate_v2(&mut context, 0, 0)
         })?;
@@ -58,7 +58,7 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // SAFETY: made by open(), and not used any more.
+        // SAFETY: open() made the context, and nothing uses the context any more.
         unsafe { ffi::cuCtxDestroy_v2(self.0) };
     }
 }
@@ -72,7 +72,7 @@ struct GpuBuffer<'gpu> {
 impl<'gpu> GpuBuffer<'gpu> {
     fn new(_: &'gpu Gpu, size: usize) -> Result<Self, Error> {
         let mut address = 0;
-        // SAFETY: a place for the address.
+        // SAFETY: `address` is valid for writing.
         cuda("cuMemAlloc", unsafe {
             ffi::cuMemAlloc_v2(&mut address, size)
         })?;
@@ -86,12 +86,12 @@ impl<'gpu> GpuBuffer<'gpu> {
 
 impl Drop for GpuBuffer<'_> {
     fn drop(&mut self) {
-        // SAFETY: allocated by new(), and not registered any more.
+        // SAFETY: new() allocated the memory, which is not registered any more.
         unsafe { ffi::cuMemFree_v2(self.address) };
     }
 }
 
-/// An RDMA device, and a protection domain of it.
+/// An RDMA device with a protection domain.
 struct Hca {
     context: NonNull<ffi::ibv_context>,
     pd: NonNull<ffi::ibv_pd>,
@@ -101,11 +101,11 @@ impl Hca {
     fn open(name: Option<&str>) -> Result<Self, Error> {
         let context = open_device(name).ok_or_else(|| {
             format!(
-                "no RDMA device {}: ibv_devices lists those that there are",
+                "no RDMA device {}: ibv_devices lists the devices of this machine",
                 name.unwrap_or("at all")
             )
         })?;
-        // SAFETY: an open device.
+        // SAFETY: `context` is an open device.
         match NonNull::new(unsafe { ffi::ibv_alloc_pd(context.as_ptr()) }) {
             Some(pd) => Ok(Self { context, pd }),
             None => Err(format!("ibv_alloc_pd: {}", io::Error::last_os_error()).into()),
@@ -114,7 +114,7 @@ impl Hca {
 }
 
 fn open_device(name: Option<&str>) -> Option<NonNull<ffi::ibv_context>> {
-    // SAFETY: the list ends with NULL, and is given back after its last use.
+    // SAFETY: the list ends with NULL, and is freed after its last use.
     unsafe {
         let list = ffi::ibv_get_device_list(ptr::null_mut());
         let mut found = None;
@@ -135,7 +135,7 @@ fn open_device(name: Option<&str>) -> Option<NonNull<ffi::ibv_context>> {
 
 impl Drop for Hca {
     fn drop(&mut self) {
-        // SAFETY: opened by open(), and nothing of it is left.
+        // SAFETY: open() made both, and all registrations have ended.
         unsafe {
             ffi::ibv_dealloc_pd(self.pd.as_ptr());
             ffi::ibv_close_device(self.context.as_ptr());
@@ -153,7 +153,7 @@ impl<'a> Region<'a> {
     fn new(hca: &'a Hca, buffer: &'a GpuBuffer<'_>) -> Result<Self, Error> {
         let access = ffi::LOCAL_WRITE | ffi::REMOTE_WRITE | ffi::REMOTE_READ;
         let address = buffer.address as *mut _;
-        // SAFETY: the buffer's own range, which outlives the registration.
+        // SAFETY: the range is the buffer's, and the buffer outlives the registration.
         let mr = unsafe { ffi::ibv_reg_mr(hca.pd.as_ptr(), address, buffer.size, access) };
         let mr = NonNull::new(mr).ok_or_else(|| {
             let error = io::Error::last_os_error();
@@ -170,7 +170,7 @@ impl<'a> Region<'a> {
     }
 
     fn keys(&self) -> (u32, u32) {
-        // SAFETY: alive until drop().
+        // SAFETY: the registration exists until drop().
         let mr = unsafe { self.mr.as_ref() };
         (mr.lkey, mr.rkey)
     }
@@ -178,7 +178,7 @@ impl<'a> Region<'a> {
 
 impl Drop for Region<'_> {
     fn drop(&mut self) {
-        // SAFETY: registered by new(), and not used any more.
+        // SAFETY: new() made the registration, and nothing uses the registration any more.
         unsafe { ffi::ibv_dereg_mr(self.mr.as_ptr()) };
     }
 }
