@@ -214,7 +214,8 @@ impl Tables {
         let bucket = 4 + 2 * filter as usize + hash.checked_rem(buckets)? as usize;
         let hashes = 4 + 2 * filter as usize + buckets as usize;
         let mut index = word(bucket);
-        if index < first {
+        // An empty bucket has the number 0. In an object that exports nothing, `first` may be 0.
+        if index == 0 || index < first {
             return None;
         }
         loop {

@@ -264,6 +264,12 @@ MUTANTS = [
         "    log::read_environment();",
         '    log::read_environment();\n    extern "C" {\n        fn dlerror() -> *const c_void;\n    }\n    unsafe { dlerror() };',
     ),
+    (
+        "test_table_of_symbols_that_is_empty",
+        "elf.rs",
+        "index == 0 || index < first",
+        "index < first",
+    ),
     # ---- other preloaded libraries ---------------------------------------------------------
     ("test_another_preloaded_library", "lib.rs", "    shims::find();", ""),
     ("test_another_preloaded_library", "shims.rs", "        if is_after {", "        {"),

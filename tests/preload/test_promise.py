@@ -5,6 +5,7 @@ without the library, and compare."""
 import os
 import re
 import shutil
+import struct
 
 import pytest
 from conftest import BUNDLED, HERE, OTHER, command
@@ -194,6 +195,31 @@ def test_exported_names(bed):
     rows = [row.split() for row in table]
     exported = sorted(row[7] for row in rows if row[6:] and row[4] != "LOCAL" and row[6].isdigit())
     assert exported == ["ibv_reg_mr", "ibv_reg_mr_ex", "ibv_reg_mr_iova", "ibv_reg_mr_iova2"]
+
+
+def test_table_of_symbols_that_is_empty(bed):
+    """The word after the table looks like the hash of ibv_reg_mr, and the symbol that no table
+    counts looks like a function whose name is outside of the library."""
+    library = bed.where / "empty.so"
+    compiler = os.environ.get("CC", "cc")
+    command(compiler, "-shared", "-nostdlib", "-o", library, "-x", "c", os.devnull)
+    content = bytearray(library.read_bytes())
+    sections = command("readelf", "-SW", library).replace("[ ", "[").splitlines()
+    rows = [line.split() for line in sections if " 0000" in line]
+    offsets = {row[1]: int(row[4], 16) for row in rows if row[1] in (".gnu.hash", ".dynsym")}
+    table = offsets[".gnu.hash"]
+    # The table has one bucket, the first symbol's number, one word of 8 bytes for the filter, and
+    # the shift of the filter; all else is empty.
+    assert struct.unpack_from("<7I", content, table) == (1, 1, 1, 0, 0, 0, 0)
+    struct.pack_into("<I", content, table + 4, 0)
+    hash_of_ibv_reg_mr = 5381
+    for byte in b"ibv_reg_mr":
+        hash_of_ibv_reg_mr = (hash_of_ibv_reg_mr * 33 + byte) & 0xFFFFFFFF
+    struct.pack_into("<I", content, table + 4 * 7, hash_of_ibv_reg_mr | 1)
+    function = (0xFFFFFFFF, 0x12, 0, 1)
+    struct.pack_into("<IBBH", content, offsets[".dynsym"], *function)
+    library.write_bytes(content)
+    both(bed, f"plugin {library} verbs", HOST)
 
 
 # ---- threads and processes -----------------------------------------------------------
