@@ -6,6 +6,7 @@
 use core::ops::ControlFlow;
 
 use crate::loaded::{each_object, Remembered};
+use crate::ready;
 use crate::verbs::{self, Addresses, Pd, Verbs};
 
 /// The functions of the copy that was used last; the key is an address inside the copy, or 0.
@@ -30,7 +31,7 @@ pub(crate) unsafe fn of(pd: *const Pd) -> Verbs {
 }
 
 /// Returns the functions of the copy that is mapped at the address `maker`; if that is 0, of the
-/// first one.
+/// first one. A copy that another thread is still loading has not made a protection domain.
 fn copy(maker: usize) -> Option<Addresses> {
     each_object(|object, generation| {
         let known = LAST.recall(maker, generation);
@@ -38,7 +39,10 @@ fn copy(maker: usize) -> Option<Addresses> {
             return ControlFlow::Break(found);
         }
         let wanted = match maker {
-            0 => !object.function(verbs::REG_MR, verbs::FIRST).is_null(),
+            0 => {
+                !object.function(verbs::REG_MR, verbs::FIRST).is_null()
+                    && ready::is_relocated(object)
+            }
             _ => object.contains(maker as u64),
         };
         let found = if wanted { verbs::exported(object) } else { None };

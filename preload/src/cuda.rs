@@ -12,6 +12,7 @@ use core::ptr::{null, null_mut};
 use crate::elf::Version;
 use crate::libc::Fd;
 use crate::loaded::{each_object, Remembered};
+use crate::ready;
 
 /// `CUcontext`.
 type Context = *mut c_void;
@@ -55,7 +56,8 @@ impl Error {
     }
 }
 
-/// Returns the function of this name in libcuda, or NULL. `last` remembers the answer.
+/// Returns the function of this name in libcuda, or NULL; `last` remembers the function. A libcuda
+/// that another thread is still loading counts as absent: the process cannot have GPU memory yet.
 fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     let found = each_object(|object, generation| {
         let known = last.recall(0, generation);
@@ -64,6 +66,9 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
         }
         if object.soname() != Some(c"libcuda.so.1") {
             return ControlFlow::Continue(());
+        }
+        if !ready::is_relocated(object) {
+            return ControlFlow::Break(null());
         }
         let found = object.function(name, Version::Default);
         last.remember(0, generation, [found]);

@@ -10,8 +10,11 @@
 use core::ffi::{c_char, c_void, CStr};
 use core::slice;
 
+use crate::libc;
+
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
 
 const DT_NULL: i64 = 0;
 const DT_HASH: i64 = 4;
@@ -127,6 +130,22 @@ impl<'a> Object<'a> {
         self.segments.iter().filter(|segment| segment.kind == PT_LOAD).any(|segment| {
             address.wrapping_sub(self.base.wrapping_add(segment.start)) < segment.size
         })
+    }
+
+    /// Returns the first address at which the object is mapped, or 0.
+    pub(crate) fn start(&self) -> u64 {
+        let first = self.segments.iter().find(|segment| segment.kind == PT_LOAD);
+        first.map_or(0, |segment| self.base.wrapping_add(segment.start))
+    }
+
+    /// Returns the first of the pages that the dynamic linker makes read-only after it has
+    /// relocated the object, if there are any. The linker rounds both ends down to whole pages.
+    pub(crate) fn protected(&self) -> Option<u64> {
+        let relro = self.segments.iter().find(|segment| segment.kind == PT_GNU_RELRO)?;
+        let whole = |address: u64| address & !(libc::page_size() - 1);
+        let start = self.base.wrapping_add(relro.start);
+        let (start, end) = (whole(start), whole(start.wrapping_add(relro.size)));
+        (start != end).then_some(start)
     }
 
     /// Returns the name that a library was linked under.

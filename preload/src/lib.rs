@@ -15,6 +15,7 @@ mod inside;
 mod libc;
 mod loaded;
 mod log;
+mod ready;
 mod shims;
 mod translate;
 mod verbs;
@@ -31,6 +32,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     inside::create_key();
     log::read_environment();
+    ready::find();
     shims::find();
 }
 

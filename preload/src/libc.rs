@@ -12,6 +12,12 @@ pub(crate) const EOPNOTSUPP: c_int = 95;
 
 pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
+const SYS_FUTEX: c_long = if cfg!(target_arch = "aarch64") { 98 } else { 202 };
+/// `FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG`.
+const FUTEX_WAKE_OP: c_int = 5 | 128;
+/// `FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)`: adds 0 to a word.
+const ADD_NOTHING: c_int = 1 << 28;
+
 /// The number of the system call. Before version 2.33, glibc has no function `fstat()`.
 const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
 
@@ -27,7 +33,7 @@ extern "C" {
     /// Prints to a descriptor.
     pub(crate) fn dprintf(fd: c_int, format: *const c_char, ...) -> c_int;
     /// Returns the size of a page of the host.
-    pub(crate) fn getpagesize() -> c_int;
+    fn getpagesize() -> c_int;
     /// Returns a new descriptor, or -1.
     pub(crate) fn eventfd(value: c_uint, flags: c_int) -> c_int;
     /// Closes a descriptor.
@@ -60,6 +66,31 @@ pub(crate) fn set_errno(errno: c_int) {
     let location = unsafe { __errno_location() };
     // SAFETY: as in `errno`.
     unsafe { *location = errno }
+}
+
+/// Returns the size of a page of the host.
+pub(crate) fn page_size() -> u64 {
+    // SAFETY: the function only returns a number.
+    u64::from(unsafe { getpagesize() }.unsigned_abs())
+}
+
+/// Returns whether the process may write to the page that begins at `page`, without a change of the
+/// page: the kernel adds 0 to the first word, in one step, and fails if the page is read-only.
+///
+/// # Safety
+///
+/// The page is mapped.
+pub(crate) unsafe fn is_writable(page: u64) -> bool {
+    let before = errno();
+    let nobody_waits: c_uint = 0;
+    let here = &raw const nobody_waits;
+    let none: c_long = 0;
+    // SAFETY: nobody waits at either address, so the kernel wakes nobody; and the word at `page`
+    // keeps its value whatever other threads do to it.
+    let failed = unsafe { syscall(SYS_FUTEX, here, FUTEX_WAKE_OP, 0, none, page, ADD_NOTHING) };
+    let refused = failed != 0 && errno() == EFAULT;
+    set_errno(before);
+    !refused
 }
 
 /// A descriptor, closed when dropped.

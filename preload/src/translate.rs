@@ -125,8 +125,7 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
 /// Returns the start and the size of the host's pages that contain a range. Libcuda exports only
 /// whole pages.
 fn whole_pages(pointer: u64, length: usize) -> Option<(u64, usize)> {
-    // SAFETY: the function only returns a number.
-    let page = u64::from(unsafe { libc::getpagesize() }.unsigned_abs());
+    let page = libc::page_size();
     let start = pointer & !(page - 1);
     let end = pointer.checked_add(length as u64)?.checked_add(page - 1)? & !(page - 1);
     (length != 0).then_some((start, usize::try_from(end - start).ok()?))

@@ -61,6 +61,10 @@ class Bed:
         self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
         self.cuda("cuda")
         self.cuda("old_cuda", "-DOLD")
+        self.double("slow", where / "slow.so")
+        slowly = ("-Wl,--no-as-needed", where / "slow.so", f"-Wl,-rpath,{where}")
+        self.cuda("slow_cuda", "-Wl,-z,relro", *slowly)
+        self.cuda("slow_cuda_without_relro", "-Wl,-z,norelro", *slowly)
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
         bundled = where / "bundle" / BUNDLED
@@ -68,6 +72,7 @@ class Bed:
         self.double("plugin", where / "bundle/plugin.so", bundled)
         self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
         self.double("shim", where / "shim.so")
+        self.double("walk", where / "walk.so")
 
     def by_cargo(self):
         environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))

@@ -270,6 +270,20 @@ MUTANTS = [
         "index == 0 || index < first",
         "index < first",
     ),
+    # ---- a library that is being loaded ------------------------------------------------------
+    ("test_libcuda_that_is_being_loaded", "cuda.rs", "!ready::is_relocated(object)", "false"),
+    (
+        "test_libcuda_that_is_being_loaded",
+        "ready.rs",
+        "    FIND_OBJECT.store(",
+        "    FIND_OBJECT.swap(null_mut(), Ordering::Relaxed);\n    let _ = (",
+    ),
+    (
+        "test_libcuda_that_is_being_loaded_by_an_old_linker",
+        "ready.rs",
+        "!object.protected()",
+        "true || !object.protected()",
+    ),
     # ---- other preloaded libraries ---------------------------------------------------------
     ("test_another_preloaded_library", "lib.rs", "    shims::find();", ""),
     ("test_another_preloaded_library", "shims.rs", "        if is_after {", "        {"),

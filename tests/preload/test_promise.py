@@ -177,6 +177,24 @@ def test_constructor_that_waits_for_a_registration(bed, client):
     both(bed, f"plugin {bed.where}/new/plugin.so", client=client)
 
 
+@pytest.mark.parametrize("cuda", ["slow_cuda", "slow_cuda_without_relro"])
+def test_libcuda_that_is_being_loaded(bed, cuda):
+    """The list of objects has a library before the dynamic linker has relocated the library. A call
+    of a function in such a library ends the process."""
+    ran = both(bed, "loading", reg(NO_MEMORY), client="linked", cuda=cuda)
+    assert ran.calls.count("cuPointerGetAttribute") >= 1
+
+
+def test_libcuda_that_is_being_loaded_by_an_old_linker(bed):
+    """Before version 2.35, glibc does not say which libraries are relocated; the protection of
+    their memory does."""
+    preload = f"{bed.library}:{bed.where}/walk.so"
+    words = {"client": "linked", "cuda": "slow_cuda", "LD_PRELOAD": preload, "HIDE_LIBC": 1}
+    ran = bed.run("loading", reg(NO_MEMORY), **words)
+    assert ran.printed == failed(14)
+    assert ran.calls.count("cuPointerGetAttribute") >= 1
+
+
 def imported(library):
     """The names that a library needs of others, without their versions."""
     table = command("readelf", "--dyn-syms", "-W", library).splitlines()

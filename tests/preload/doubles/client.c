@@ -21,6 +21,7 @@
  *	ex ADDRESS LENGTH ACCESS IOVA MASK
  *	times N			the next registration N times; prints how many descriptors were added
  *	threads N		the next registration 1000 times in each of N threads
+ *	loading			the next registration, over and over while a thread opens libcuda, and once more
  *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
  *	libraries		prints the libraries of the process
  *	number			prints how many descriptors the process has
@@ -32,6 +33,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -248,13 +250,6 @@ static void be_cancelled(struct registration *it)
 	say(region_of_cancelled);
 }
 
-static void other_stderr(const char *file)
-{
-	close(2);
-	if (open(file, O_WRONLY | O_CREAT, 0600) != 2)
-		exit(3);
-}
-
 static void *open_library(const char *file)
 {
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -266,10 +261,38 @@ static void *open_library(const char *file)
 	return library;
 }
 
+/* A registration while another thread is inside dlopen(): libcuda is in the list of objects early. */
+static atomic_bool loaded;
+
+static void *load_cuda(void *unused)
+{
+	cuda = open_library("libcuda.so.1");
+	loaded = true;
+	return unused;
+}
+
+static void while_loading(struct registration *it)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, load_cuda, NULL);
+	while (!loaded)
+		free(registered(it));
+	pthread_join(thread, NULL);
+	say(registered(it));
+}
+
+static void other_stderr(const char *file)
+{
+	close(2);
+	if (open(file, O_WRONLY | O_CREAT, 0600) != 2)
+		exit(3);
+}
+
 static void *words(void *arguments)
 {
 	int times = 0, at_once = 0;
-	bool is_cancelled = false;
+	bool is_cancelled = false, is_loading = false;
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
@@ -314,6 +337,8 @@ static void *words(void *arguments)
 			times = atoi(*++word);
 		} else if (!strcmp(*word, "threads")) {
 			at_once = atoi(*++word);
+		} else if (!strcmp(*word, "loading")) {
+			is_loading = true;
 		} else if (!strcmp(*word, "probe")) {
 			struct ibv_mr *(*iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 						unsigned int access);
@@ -345,6 +370,8 @@ static void *words(void *arguments)
 				printf("registered=%d descriptors=%d\n", done, descriptors() - before);
 			} else if (is_cancelled) {
 				be_cancelled(&it);
+			} else if (is_loading) {
+				while_loading(&it);
 			} else if (at_once) {
 				threads(&it, at_once);
 			} else {
