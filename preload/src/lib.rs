@@ -32,6 +32,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 extern "C" fn at_load() {
     inside::create_key();
     log::read_environment();
+    loaded::find_walk();
     ready::find();
     shims::find();
 }

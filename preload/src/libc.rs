@@ -21,13 +21,19 @@ const ADD_NOTHING: c_int = 1 << 28;
 /// The number of the system call. Before version 2.33, glibc has no function `fstat()`.
 const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
 
-// Since glibc 2.34 the second is part of the first.
+/// Stands for the objects after the one that calls `dlsym()`.
+pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
+
+// Since glibc 2.34 the others are part of the first.
 #[link(name = "c")]
+#[link(name = "dl")]
 #[link(name = "pthread")]
 #[rustfmt::skip]
 extern "C" {
     /// Ends the process.
     pub(crate) fn abort() -> !;
+    /// Returns the address of a symbol, or NULL. It waits for a thread that is inside `dlopen()`.
+    pub(crate) fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
     /// Returns a variable of the environment, or NULL.
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
     /// Prints to a descriptor.

@@ -4,13 +4,20 @@
 //!
 //! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock that the dynamic linker holds
 //! only while it changes the list of objects, and never while a constructor runs.
+//!
+//! A program may have a `dl_iterate_phdr()` of its own, which shows the objects of an earlier time,
+//! in order that an exception takes no lock (Seastar does so). Therefore the library looks for the
+//! next function of this name, after the program's. `dlsym()` takes the lock of `dlopen()`, so the
+//! library calls `dlsym()` only while the process starts.
 
 use core::ffi::{c_int, c_ulonglong, c_void};
+use core::mem;
 use core::ops::ControlFlow;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::elf::{Object, Segment};
+use crate::libc;
 
 /// The beginning of `struct dl_phdr_info`.
 #[repr(C)]
@@ -31,6 +38,18 @@ extern "C" {
     fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int;
 }
 
+type Walk = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
+
+/// The `dl_iterate_phdr()` after the program's, or NULL before the library has looked.
+static WALK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// Looks for `dl_iterate_phdr()`. The library calls this function when it is loaded.
+pub(crate) fn find_walk() {
+    // SAFETY: the name is a string.
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dl_iterate_phdr".as_ptr()) };
+    WALK.store(found, Ordering::Relaxed);
+}
+
 /// The number of objects that have ever been added to the list or removed from it. Two equal
 /// numbers mean that the list is the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,8 +62,12 @@ where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
 {
     let mut search = Search { look, broke: None };
+    let found = WALK.load(Ordering::Relaxed);
+    // SAFETY: `link.h` declares a function of this name with this type.
+    let found = unsafe { mem::transmute::<*mut c_void, Option<Walk>>(found) };
+    let walk = found.unwrap_or(dl_iterate_phdr);
     // SAFETY: `shown` is for a search of this type, which lives until this call returns.
-    unsafe { dl_iterate_phdr(shown::<B, F>, (&raw mut search).cast()) };
+    unsafe { walk(shown::<B, F>, (&raw mut search).cast()) };
     search.broke
 }
 

@@ -67,6 +67,7 @@ class Bed:
         self.cuda("slow_cuda_without_relro", "-Wl,-z,norelro", *slowly)
         self.compile("client", where / "client")
         self.compile("client", where / "linked", "-DLINKED", where / "new/libibverbs.so.1")
+        self.compile("client", where / "own_list", "-DOWN_LIST", "-Wl,--export-dynamic")
         bundled = where / "bundle" / BUNDLED
         self.compile("client", where / "linked_with_bundled", "-DLINKED", bundled)
         self.double("plugin", where / "bundle/plugin.so", bundled)

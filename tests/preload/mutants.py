@@ -270,6 +270,7 @@ MUTANTS = [
         "index == 0 || index < first",
         "index < first",
     ),
+    ("test_list_of_objects_that_the_program_replaces", "lib.rs", "    loaded::find_walk();", ""),
     # ---- a library that is being loaded ------------------------------------------------------
     ("test_libcuda_that_is_being_loaded", "cuda.rs", "!ready::is_relocated(object)", "false"),
     (

@@ -2,7 +2,7 @@
 /*
  * A program that registers memory. It does each thing that its words say, in their order, and prints
  * a line for each registration. With -DLINKED it is linked with libibverbs; otherwise the word "verbs"
- * opens libibverbs.
+ * opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr() that shows no object.
  *
  *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
  *	open FILE		opens another libibverbs so, which is used from then on
@@ -32,6 +32,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -381,6 +382,19 @@ static void *words(void *arguments)
 	}
 	return NULL;
 }
+
+#ifdef OWN_LIST
+/*
+ * Some programs replace this function by one that takes no lock, and that shows the objects of an
+ * earlier time.
+ */
+int dl_iterate_phdr(int (*show)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+	(void)show;
+	(void)data;
+	return 0;
+}
+#endif
 
 int main(int count, char **arguments)
 {
