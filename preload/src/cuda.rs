@@ -60,7 +60,7 @@ impl Error {
 /// that another thread is still loading counts as absent: the process cannot have GPU memory yet.
 fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     let found = each_object(|object, generation| {
-        let known = last.recall(0, generation);
+        let known = last.recall(generation);
         if let Some([found]) = known {
             return ControlFlow::Break(found);
         }
@@ -71,7 +71,7 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
             return ControlFlow::Break(null());
         }
         let found = object.function(name, Version::Default);
-        last.remember(0, generation, [found]);
+        last.remember(generation, [found]);
         ControlFlow::Break(found)
     });
     found.unwrap_or(null())

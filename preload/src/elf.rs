@@ -15,6 +15,8 @@ use crate::libc;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
+/// The flag of a segment that is readable.
+const PF_R: u32 = 4;
 
 const DT_NULL: i64 = 0;
 const DT_HASH: i64 = 4;
@@ -136,6 +138,22 @@ impl<'a> Object<'a> {
     pub(crate) fn start(&self) -> u64 {
         let first = self.segments.iter().find(|segment| segment.kind == PT_LOAD);
         first.map_or(0, |segment| self.base.wrapping_add(segment.start))
+    }
+
+    /// Returns whether the object has `size` readable bytes of its file at `address`.
+    pub(crate) fn is_readable(&self, address: usize, size: usize) -> bool {
+        let readable = |segment: &&Segment| segment.kind == PT_LOAD && segment.flags & PF_R != 0;
+        self.segments.iter().filter(readable).any(|segment| {
+            let offset = (address as u64).wrapping_sub(self.base.wrapping_add(segment.start));
+            offset < segment.size_in_file && size as u64 <= segment.size_in_file - offset
+        })
+    }
+
+    /// Returns where the first `size` bytes of the file are, if the object has them in memory.
+    pub(crate) fn beginning(&self, size: usize) -> Option<usize> {
+        let first = self.segments.iter().find(|one| one.kind == PT_LOAD && one.offset == 0)?;
+        let start = self.base.wrapping_add(first.start) as usize;
+        self.is_readable(start, size).then_some(start)
     }
 
     /// Returns the first of the pages that the dynamic linker makes read-only after it has

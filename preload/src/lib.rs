@@ -11,7 +11,9 @@
 mod copies;
 mod cuda;
 mod elf;
+mod gate;
 mod inside;
+mod known;
 mod libc;
 mod loaded;
 mod log;
@@ -30,6 +32,7 @@ use verbs::{Mr, MrInitAttr, Pd, Request};
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
+    gate::close_during_forks();
     inside::create_key();
     log::read_environment();
     loaded::find_walk();

@@ -21,6 +21,15 @@ const ADD_NOTHING: c_int = 1 << 28;
 /// The number of the system call. Before version 2.33, glibc has no function `fstat()`.
 const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
 
+/// A `pthread_mutex_t`. The fifth number is the kind; on 64-bit machines all others begin as 0.
+#[repr(C, align(8))]
+pub(crate) struct Mutex([c_int; 12]);
+
+impl Mutex {
+    /// `PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP`
+    pub(crate) const RECURSIVE: Self = Self([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+}
+
 /// Stands for the objects after the one that calls `dlsym()`.
 pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
@@ -54,6 +63,20 @@ extern "C" {
     pub(crate) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     /// Sets whether this thread can be cancelled.
     pub(crate) fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    /// Locks a mutex, or returns an error at the time `end`, a `struct timespec`.
+    pub(crate) fn pthread_mutex_timedlock(mutex: *mut Mutex, end: *const [c_long; 2]) -> c_int;
+    /// Unlocks a mutex.
+    pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
+    /// Returns the time in seconds.
+    pub(crate) fn time(also_here: *mut c_long) -> c_long;
+    /// Arranges what `fork()` calls first, and last in the parent and in the child. The C library
+    /// has `pthread_atfork()` only as a part that is linked into each library.
+    pub(crate) fn __register_atfork(
+        first: extern "C" fn(),
+        in_parent: extern "C" fn(),
+        in_child: extern "C" fn(),
+        library: *const c_void,
+    ) -> c_int;
     /// Returns where this thread's error number is.
     fn __errno_location() -> *mut c_int;
 }

@@ -14,9 +14,10 @@ use core::ffi::{c_int, c_ulonglong, c_void};
 use core::mem;
 use core::ops::ControlFlow;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::elf::{Object, Segment};
+use crate::gate::Passage;
 use crate::libc;
 
 /// The beginning of `struct dl_phdr_info`.
@@ -62,6 +63,7 @@ where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
 {
     let mut search = Search { look, broke: None };
+    let _passage = Passage::enter();
     let found = WALK.load(Ordering::Relaxed);
     // SAFETY: `link.h` declares a function of this name with this type.
     let found = unsafe { mem::transmute::<*mut c_void, Option<Walk>>(found) };
@@ -99,14 +101,13 @@ where
     }
 }
 
-/// `N` addresses that were found for a key, and are valid while the list of objects is the same. A
-/// library that was closed, and another one that was mapped at the same address, change the list.
+/// `N` addresses that were found, and are valid while the list of objects is the same. A library
+/// that was closed, and another one that was mapped at the same address, change the list.
 ///
-/// The fields are read and written only inside `each_object`, under the lock of the list. So a
+/// The fields are read and written only inside `each_object`, which one thread at a time runs. So a
 /// thread never sees half of another thread's writing.
 pub(crate) struct Remembered<const N: usize> {
     generation: AtomicU64,
-    key: AtomicUsize,
     found: [AtomicPtr<c_void>; N],
 }
 
@@ -115,23 +116,20 @@ impl<const N: usize> Remembered<N> {
         Self {
             // No list has been changed so often.
             generation: AtomicU64::new(u64::MAX),
-            key: AtomicUsize::new(0),
             found: [const { AtomicPtr::new(ptr::null_mut()) }; N],
         }
     }
 
-    /// Returns what was remembered for `key`, if the list of objects has not changed since.
-    pub(crate) fn recall(&self, key: usize, generation: Generation) -> Option<[*const c_void; N]> {
-        let current = self.generation.load(Ordering::Relaxed) == generation.0
-            && self.key.load(Ordering::Relaxed) == key;
+    /// Returns what was remembered, if the list of objects has not changed since.
+    pub(crate) fn recall(&self, generation: Generation) -> Option<[*const c_void; N]> {
+        let current = self.generation.load(Ordering::Relaxed) == generation.0;
         current.then(|| self.found.each_ref().map(|one| one.load(Ordering::Relaxed).cast_const()))
     }
 
-    pub(crate) fn remember(&self, key: usize, generation: Generation, found: [*const c_void; N]) {
+    pub(crate) fn remember(&self, generation: Generation, found: [*const c_void; N]) {
         for (place, one) in self.found.iter().zip(found) {
             place.store(one.cast_mut(), Ordering::Relaxed);
         }
-        self.key.store(key, Ordering::Relaxed);
         self.generation.store(generation.0, Ordering::Relaxed);
     }
 }

@@ -58,6 +58,10 @@ class Bed:
         # an old table of symbols.
         self.verbs("system", '-DCOPY="system"')
         self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
+        # These two differ in the addresses of the functions that register, and not before these.
+        in_order = "-fno-toplevel-reorder"
+        self.verbs("plain", '-DCOPY="plain"', in_order)
+        self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)
         self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
         self.cuda("cuda")
         self.cuda("old_cuda", "-DOLD")

@@ -102,6 +102,28 @@ def test_copy_that_is_closed(bed):
     )
 
 
+def test_copy_at_the_address_of_another(bed):
+    """The second copy gets the address of the first, where the function that tells them apart is
+    the same, and others are elsewhere."""
+    words = []
+    for place in ("plain", "shifted") * 4:
+        words += [f"open {bed.where}/{place}/{SYSTEM} pd", HOST, HOST, "close"]
+    ran = both(bed, *words)
+    assert [words[0] for words in ran.of("in")] == 4 * ["plain", "plain", "shift", "shift"]
+
+
+def test_many_copies(bed):
+    """More copies than the library remembers."""
+    words = []
+    for number in range(40):
+        copy = bed.where / f"many{number}" / SYSTEM
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(bed.where / "system" / SYSTEM, copy)
+        words += [f"open {copy} pd", HOST, HOST]
+    ran = both(bed, *words)
+    assert len(ran.of("in")) == 80
+
+
 def test_no_libibverbs_is_kept(bed):
     """A libibverbs that the program closes is unmapped, as without the library."""
     for preload in ("", bed.library):
@@ -212,7 +234,7 @@ def imported(library):
 def test_no_lock_of_the_dynamic_linker(bed):
     """All functions of dlfcn.h take the lock; dl_iterate_phdr() takes another one. The library
     calls dlsym() only when it is loaded."""
-    names = {name for name in imported(bed.library) if "dl" in name}
+    names = {name for name in imported(bed.library) if name.startswith(("dl", "_dl"))}
     assert names == {"dl_iterate_phdr", "dlsym"}
 
 
@@ -249,6 +271,31 @@ def test_table_of_symbols_that_is_empty(bed):
 
 
 # ---- threads and processes -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("addr", ["host", f"{NO_MEMORY:#x}"])
+@pytest.mark.parametrize("pd", ["", "pd"])
+def test_locks_that_a_child_inherits(bed, pd, addr):
+    """A lock stays locked for ever if another thread held the lock at the fork."""
+    both(bed, pd, f"forks 200 reg {addr} 4096 1", client="linked", EVENTS="")
+
+
+def test_success_takes_no_lock(bed):
+    """The list of objects has a lock. Only the first registration for each copy of libibverbs, and
+    one that fails, walk through the list."""
+    words = {"LD_PRELOAD": f"{bed.library}:{bed.where}/walk.so"}
+    opened = [
+        f"open {bed.where}/{name} pd {HOST}" for name in ("system/" + SYSTEM, "other/" + OTHER)
+    ]
+    once = bed.run(*opened, **words).calls.count("walk")
+    often = bed.run(*opened, *opened, HOST, HOST, *opened, **words).calls.count("walk")
+    assert once == often > 0
+
+
+def test_library_that_is_closed(bed):
+    """A fork calls the library, even if the program has opened and closed it like a plug-in."""
+    ran = bed.run(f"open {bed.library} close fork number", LD_PRELOAD="")
+    assert len(ran.printed) == 1
 
 
 def test_child_of_fork(bed):

@@ -22,6 +22,8 @@
  *	times N			the next registration N times; prints how many descriptors were added
  *	threads N		the next registration 1000 times in each of N threads
  *	loading			the next registration, over and over while a thread opens libcuda, and once more
+ *	forks N			the next registration, over and over in three threads, and once in each of
+ *				N children; prints how many children hung
  *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
  *	libraries		prints the libraries of the process
  *	number			prints how many descriptors the process has
@@ -283,6 +285,38 @@ static void while_loading(struct registration *it)
 	say(registered(it));
 }
 
+/* A child has one thread, and inherits the locks that the others held. */
+static void *forever(void *it)
+{
+	for (;;)
+		free(registered(it));
+	return NULL;
+}
+
+static void forks(struct registration *it, int number)
+{
+	pthread_t thread;
+	int hung = 0;
+
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread, NULL, forever, it);
+	for (int i = 0; i < number && !hung; i++) {
+		int status;
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(10);
+			free(registered(it));
+			_exit(0);
+		}
+		waitpid(child, &status, 0);
+		hung += status != 0;
+	}
+	printf("hung=%d\n", hung);
+	fflush(stdout);
+	_exit(0);
+}
+
 static void other_stderr(const char *file)
 {
 	close(2);
@@ -292,7 +326,7 @@ static void other_stderr(const char *file)
 
 static void *words(void *arguments)
 {
-	int times = 0, at_once = 0;
+	int times = 0, at_once = 0, children = 0;
 	bool is_cancelled = false, is_loading = false;
 
 	for (char **word = arguments; *word; word++) {
@@ -340,6 +374,8 @@ static void *words(void *arguments)
 			at_once = atoi(*++word);
 		} else if (!strcmp(*word, "loading")) {
 			is_loading = true;
+		} else if (!strcmp(*word, "forks")) {
+			children = atoi(*++word);
 		} else if (!strcmp(*word, "probe")) {
 			struct ibv_mr *(*iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 						unsigned int access);
@@ -373,6 +409,8 @@ static void *words(void *arguments)
 				be_cancelled(&it);
 			} else if (is_loading) {
 				while_loading(&it);
+			} else if (children) {
+				forks(&it, children);
 			} else if (at_once) {
 				threads(&it, at_once);
 			} else {

@@ -4,7 +4,8 @@
  * and is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
  *
  * Compiled with -DOLD, there are no dma-bufs; with -DV27, ibv_reg_mr_iova2() is missing, too, as in
- * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. In the environment:
+ * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. With -DSHIFTED, the
+ * functions that register have other addresses. In the environment:
  *
  *	PEER_MEMORY=1		the kernel has peer memory
  *	REAL_ERRNO=N		ibv_reg_mr() fails with this number, in place of EFAULT
@@ -64,6 +65,13 @@ static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length)
 	mr->rkey = 2;
 	return mr;
 }
+
+#ifdef SHIFTED
+/* The functions that follow have other addresses than in a copy without this one. */
+__attribute__((used)) static void shift(void)
+{
+}
+#endif
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned int access)
