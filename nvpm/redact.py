@@ -218,8 +218,8 @@ class Redactor:
 
     def host_word(self, found: Match[str]) -> str:
         """Replaces a host's name together with the domain after it. The parts of a word between
-        hyphens and underscores are looked at also, the longest name first: node-12-ib0 is node-12's,
-        not node's. A name of two letters is a whole word only."""
+        hyphens and underscores are looked at also, the longest name first: node-12-ib0 is
+        node-12's, not node's. A name of two letters is a whole word only."""
         word: str = found[WHAT] or ""
         start = 0
         for label in word.split("."):

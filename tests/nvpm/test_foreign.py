@@ -18,6 +18,8 @@ from nvpm import VERSION, trust
 
 NOBODY = 65534
 RELEASED = f"libnvpm_preload-{VERSION}-{os.uname().machine}.so"
+# The beginning of an ELF file for this machine, up to the number of the processor.
+LIBRARY = Path(sys.executable).read_bytes()[:20]
 DMA_BUF_ONLY = [
     r"/proc/kallsyms = 0 T ib_umem_dmabuf_get\t[ib_uverbs]\n"
     r"0 t mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]",
@@ -136,7 +138,7 @@ def test_own_library(world: Path, node: Path) -> None:
         (world / name).touch()
     said = called(node, sys.executable, file, "run", "printenv", "LD_PRELOAD")
     assert said.returncode == 1 and "passed over" not in said.stderr
-    (world / RELEASED).touch()
+    (world / RELEASED).write_bytes(LIBRARY)
     (world / RELEASED).chmod(0o644)
     said = called(node, sys.executable, file, "run", "printenv", "LD_PRELOAD")
     assert said.stdout == f"{world / RELEASED}\n"
@@ -184,7 +186,7 @@ def test_in_the_checkout(tmp_path: Path, node: Path) -> None:
     for name in ("preload/target/release/", "preload/", ""):
         library = tmp_path / "top" / name / "libnvpm_preload.so"
         library.parent.mkdir(parents=True, exist_ok=True)
-        library.touch()
+        library.write_bytes(LIBRARY)
         library.chmod(0o755)
         said = called(
             node, sys.executable, "-B", tmp_path / "top/nvpm", "run", "printenv", "LD_PRELOAD"
