@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Numbers that look random and are a function of a seed; and the bytes of transfers,
-//! which are made only of such numbers, so that the host can compute them again.
+//! Numbers that look random and depend only on a seed. The bytes of transfers consist of these
+//! numbers, and the host computes the same bytes again.
 //!
 //! Definition (all arithmetic on 64 bits, wrapping):
 //!
@@ -12,8 +12,8 @@
 //!     bytes = state * 0x2545F4914F6CDD1D, little-endian
 //! ```
 //!
-//! The last word is cut where the length ends. A shorter pattern is therefore a
-//! prefix of a longer one of the same seed.
+//! The last word is cut where the length ends. A short pattern is therefore the beginning of
+//! a longer pattern with the same seed.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ impl Random {
         Self { state }
     }
 
-    /// Returns one of many sequences of the same seed. Neighbouring values of `stream` give
+    /// Returns the sequence with number `stream` for this seed. Neighbouring numbers give
     /// unrelated sequences.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut random = Self::new(seed ^ stream.wrapping_add(1).wrapping_mul(START));
@@ -69,7 +69,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Returns one of `choices`, as often as its weight says.
+    /// Returns a random element of `choices`; the weights are relative frequencies.
     pub fn weighted<'a, T>(&mut self, choices: &'a [(u64, T)]) -> &'a T {
         let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in choices {

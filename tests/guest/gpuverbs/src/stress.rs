@@ -38,7 +38,7 @@ pub struct Options {
     /// How many to try in all
     #[arg(long)]
     registrations: u64,
-    /// The fate of freed memory that is registered
+    /// Whether the module revokes freed memory, or keeps freed memory pinned
     #[arg(long, value_enum, default_value = "revoked")]
     pub expect: Expected,
     /// The driver takes memory away, too
@@ -52,7 +52,7 @@ const PROCESSES: usize = 4;
 /// How long a process lives, at most, in registrations of all of them.
 const LONGEST_LIFE: u64 = 800;
 
-/// One of this many processes is killed.
+/// The number of processes for each process that is killed.
 const KILLED: u64 = 3;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -98,7 +98,7 @@ impl Stress {
         claimed
     }
 
-    /// A defect ends the run, so that its traces are kept.
+    /// Returns whether the run ends. A defect ends the run and keeps the traces.
     pub fn is_over(&self, until: u64) -> bool {
         let until = until.min(self.options.registrations);
         self.of(Count::Registrations) >= until || self.of(Count::Defects) > 0
@@ -164,8 +164,8 @@ fn start(stress: &'static Stress, random: &mut Random) -> Result<Place> {
     Ok(Place { child: process::fork(|| worker::run(stress, number, until))?, kill_at })
 }
 
-/// Handles one process that has ended, and returns whether there was one. It is a worker,
-/// or the orphan of a killed worker, which may have been the second to deregister a region.
+/// Handles an ended process, and returns whether a process has ended. The process is a worker,
+/// or the orphan of a killed worker. An orphan may have been the second to deregister a region.
 fn reap(stress: &Stress, places: &mut [Option<Place>], flags: Option<WaitPidFlag>) -> Result<bool> {
     let status = match waitpid(None, flags) {
         Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(false),
