@@ -35,8 +35,8 @@ FIGURES = {
         "regions", "gauge", "Regions of GPU memory that devices can reach now.", ""
     ),
     "use/bytes": Figure("registered_bytes", "gauge", "Bytes of these regions.", "B"),
-    "use/left_behind": Figure(
-        "left_behind",
+    "use/orphans": Figure(
+        "orphans",
         "gauge",
         "Registrations that have ended and whose memory is still pinned.",
         "",

@@ -251,10 +251,10 @@ def open_devices(machine: Machine) -> List[Tuple[int, str]]:
 
 
 def holders(machine: Machine) -> List[str]:
-    """Returns the processes that keep the module from being unloaded. Memory that was left behind
+    """Returns the processes that keep the module from being unloaded. The memory of orphans
     does not. A module that was loaded before an update keeps no list."""
     try:
-        live = [one for one in regions(machine) if one.state != "left"]
+        live = [one for one in regions(machine) if one.state != "orphaned"]
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]
     except Unreadable:
         found = []

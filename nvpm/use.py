@@ -24,12 +24,12 @@ FAILURES = {
         "A program freed GPU memory while it was registering it: correct the program."
     ),
     "failed_driver": "The NVIDIA driver refused: dmesg | grep -E 'NVRM|nv_peer_mem'",
-    "failed_left_behind": (
-        "A user has as many registrations as allowed in left_behind (16384, or 4 TiB of them): "
-        "this user cannot register more until some of that memory is freed. nvpm regions lists "
-        "them as left."
+    "failed_orphans": (
+        "A user has as many orphans as allowed (16384, or 4 TiB of them): this user "
+        "cannot register more until some of that memory is freed. nvpm regions lists "
+        "them as orphaned."
     ),
-    "left_behind": (
+    "orphans": (
         "These registrations ended in another process than the one that made them, for example in "
         "a child that inherited them: their GPU memory stays pinned until the process that made "
         "them frees it, or ends. Deregister where it was registered. They do not keep nv_peer_mem "

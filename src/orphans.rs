@@ -94,6 +94,6 @@ impl Users {
 
 /// The error for a user who has too many orphans.
 pub(crate) fn too_many(uid: u32) -> Error {
-    pr_warn_ratelimited!("the processes of user {uid} have {MOST_ORPHANS} orphaned registrations of GPU memory, or 4 TiB of them (nvpm regions lists them as \"left\"): they stay pinned until the memory is freed, and the user cannot register more until then\n");
+    pr_warn_ratelimited!("the processes of user {uid} have {MOST_ORPHANS} orphaned registrations of GPU memory, or 4 TiB of them (nvpm regions lists them as \"orphaned\"): they stay pinned until the memory is freed, and the user cannot register more until then\n");
     edquot()
 }

@@ -135,7 +135,7 @@ impl Phase {
             Self::Unmapping { .. } | Self::Unmapped { .. } | Self::Unpinning => {
                 abi::NVPM_REGION_UNMAPPED
             }
-            Self::Orphan => abi::NVPM_REGION_LEFT,
+            Self::Orphan => abi::NVPM_REGION_ORPHANED,
         }
     }
 }

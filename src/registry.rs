@@ -26,7 +26,7 @@ use crate::{
     stats,
 };
 
-/// All registrations, and what their users have left behind.
+/// All registrations, and the number of orphans of each user.
 pub(crate) struct Registry {
     records: RBTree<u64, Record>,
     pub(crate) users: Users,
@@ -100,7 +100,7 @@ impl Registry {
         let uid = record.process.uid();
         if matches!(record.phase, Phase::Orphan) {
             self.users.freed(uid, record.range.pages());
-            stats::sub(abi::NVPM_COUNT_LEFT_BEHIND, 1);
+            stats::sub(abi::NVPM_COUNT_ORPHANS, 1);
         }
         let _user = match record.counted {
             true => self.users.remove(uid),
@@ -235,7 +235,7 @@ impl RegistrationNumber {
                 registry
                     .users
                     .orphan(record.process.uid(), record.range.pages());
-                stats::add(abi::NVPM_COUNT_LEFT_BEHIND, 1);
+                stats::add(abi::NVPM_COUNT_ORPHANS, 1);
             }
             Some(())
         });

@@ -49,7 +49,7 @@ pub(crate) fn failed(error: &Error) {
         error if error == ENOMEM => abi::NVPM_COUNT_FAILED_NO_MEMORY,
         error if error == eopnotsupp() => abi::NVPM_COUNT_FAILED_NOT_SUPPORTED,
         error if error == EFAULT => abi::NVPM_COUNT_FAILED_FREED,
-        error if error == edquot() => abi::NVPM_COUNT_FAILED_LEFT_BEHIND,
+        error if error == edquot() => abi::NVPM_COUNT_FAILED_ORPHANS,
         _ => abi::NVPM_COUNT_FAILED_DRIVER,
     };
     add(cause, 1);

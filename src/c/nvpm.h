@@ -154,7 +154,7 @@ enum nvpm_region_state {
 	NVPM_REGION_MAPPED,
 	NVPM_REGION_UNMAPPED,
 	NVPM_REGION_REVOKED,
-	NVPM_REGION_LEFT,	/* deregistered, and pinned until the memory is freed */
+	NVPM_REGION_ORPHANED,	/* deregistered, and pinned until the memory is freed */
 };
 
 /* No device has this domain on PCI. */
@@ -202,8 +202,8 @@ enum nvpm_counter {
 	NVPM_COUNT_FAILED_NOT_SUPPORTED,
 	NVPM_COUNT_FAILED_FREED,
 	NVPM_COUNT_FAILED_DRIVER,
-	NVPM_COUNT_FAILED_LEFT_BEHIND,
-	NVPM_COUNT_LEFT_BEHIND,	/* orphans now */
+	NVPM_COUNT_FAILED_ORPHANS,
+	NVPM_COUNT_ORPHANS,	/* now */
 	NVPM_COUNTERS
 };
 

@@ -60,7 +60,7 @@ static const char *const nvpm_region_states[] = {
 	[NVPM_REGION_MAPPED] = "mapped",
 	[NVPM_REGION_UNMAPPED] = "unmapped",
 	[NVPM_REGION_REVOKED] = "revoked",
-	[NVPM_REGION_LEFT] = "left",
+	[NVPM_REGION_ORPHANED] = "orphaned",
 };
 
 static int nvpm_regions_show(struct seq_file *file, void *line)

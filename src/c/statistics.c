@@ -83,8 +83,8 @@ static struct attribute *nvpm_attributes[] = {
 	NVPM_COUNT("failed_not_supported", NVPM_COUNT_FAILED_NOT_SUPPORTED),
 	NVPM_COUNT("failed_freed", NVPM_COUNT_FAILED_FREED),
 	NVPM_COUNT("failed_driver", NVPM_COUNT_FAILED_DRIVER),
-	NVPM_COUNT("failed_left_behind", NVPM_COUNT_FAILED_LEFT_BEHIND),
-	NVPM_COUNT("left_behind", NVPM_COUNT_LEFT_BEHIND),
+	NVPM_COUNT("failed_orphans", NVPM_COUNT_FAILED_ORPHANS),
+	NVPM_COUNT("orphans", NVPM_COUNT_ORPHANS),
 	NULL,
 };
 

@@ -421,7 +421,7 @@ pub const NVPM_REGION_PINNED: nvpm_region_state = 1;
 pub const NVPM_REGION_MAPPED: nvpm_region_state = 2;
 pub const NVPM_REGION_UNMAPPED: nvpm_region_state = 3;
 pub const NVPM_REGION_REVOKED: nvpm_region_state = 4;
-pub const NVPM_REGION_LEFT: nvpm_region_state = 5;
+pub const NVPM_REGION_ORPHANED: nvpm_region_state = 5;
 pub type nvpm_region_state = ffi::c_uint;
 #[repr(C)]
 #[derive(Default, Copy, Clone)]
@@ -463,8 +463,8 @@ pub const NVPM_COUNT_FAILED_NO_MEMORY: nvpm_counter = 4;
 pub const NVPM_COUNT_FAILED_NOT_SUPPORTED: nvpm_counter = 5;
 pub const NVPM_COUNT_FAILED_FREED: nvpm_counter = 6;
 pub const NVPM_COUNT_FAILED_DRIVER: nvpm_counter = 7;
-pub const NVPM_COUNT_FAILED_LEFT_BEHIND: nvpm_counter = 8;
-pub const NVPM_COUNT_LEFT_BEHIND: nvpm_counter = 9;
+pub const NVPM_COUNT_FAILED_ORPHANS: nvpm_counter = 8;
+pub const NVPM_COUNT_ORPHANS: nvpm_counter = 9;
 pub const NVPM_COUNTERS: nvpm_counter = 10;
 pub type nvpm_counter = ffi::c_uint;
 extern "C" {

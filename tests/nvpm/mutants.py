@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         f"{VARIED}[who has them, and what keeps the module]",
         "regions.py",
-        'if one.state != "left"',
+        'if one.state != "orphaned"',
         'if one.state == "mapped"',
     ),
     Mutant(

@@ -69,7 +69,7 @@ FILES = sorted(
 WORDS = st.sampled_from(
     [
         *("0", "1", "-1", "00", "4242", "18446744073709551616", "1e9", "0x", "nan", "٣", "²"),
-        *("0xffffffffffffffff", "yes", "mapped", "left", "nv_mem", "0000:04:00.0", "[none]"),
+        *("0xffffffffffffffff", "yes", "mapped", "orphaned", "nv_mem", "0000:04:00.0", "[none]"),
         *("N/A", "(x)", ")", "\\040", "\\", "%", "{", '"', "'", "#", "-", ":", "=", ",", ".."),
     ]
 )
@@ -167,7 +167,7 @@ REGIONS = st.builds(
     address=U64.map(hex),
     length=st.integers(1, 2**64 - 1),
     client=st.sampled_from(["nv_mem", "nv_mem_revocable", "nv_mem_fixed", "nv_mem_nc"]),
-    state=st.sampled_from(["pinning", "pinned", "mapped", "unmapped", "revoked", "left"]),
+    state=st.sampled_from(["pinning", "pinned", "mapped", "unmapped", "revoked", "orphaned"]),
     pci=st.sampled_from(["-", "0000:04:00.0", "10000:ff:1f.7"]),
     command=COMMS,
 )

@@ -10,14 +10,14 @@ module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 # the driver has then and how many regions the core, as PINS/REGIONS. A pin that can be
 # revoked and has no region is left behind, and counted.
 story() {
-	local expected left text="$support, $1: $2"
+	local expected orphans text="$support, $1: $2"
 	hold gpuverbs inherit --offset 0 --length 300001 --via "$1" --steps "$2" || fail "$text: it ended early"
 	for expected in "${@:3}"; do
 		equal "$text: pins and regions" "$expected" \
 			"$(($(nvidia_count live_pins) + $(nvidia_count live_persistent_pins)))/$(core_count live_umems)"
-		left=0
-		[ "$support-$expected" != 0-1/0 ] || left=1
-		equal "$text: left behind" "$left" "$(statistic left_behind)"
+		orphans=0
+		[ "$support-$expected" != 0-1/0 ] || orphans=1
+		equal "$text: orphans" "$orphans" "$(statistic orphans)"
 		if [ "${expected#*/}" != 0 ]; then
 			check "$text: the module stays" module_stays
 		else
@@ -28,7 +28,7 @@ story() {
 	check "$text: all steps ended well" ended_well
 }
 
-# Each way to get it, each end and each order once; models `left` have the orders.
+# Each way to get it, each end and each order once; models `orphans` have the orders.
 
 # Another process cannot put a pin that can be revoked: the driver finds nothing
 # and says nothing, and its callback stays armed until the memory is freed.

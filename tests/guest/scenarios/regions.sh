@@ -53,7 +53,7 @@ go_on
 listed "deregistered"
 check "all ended well" ended_well
 hold gpuverbs inherit --offset 0 --length 64K --steps heir-dereg,hold,owner-free,hold
-listed "left behind" "65536 nv_mem left $nic"
+listed "an orphan" "65536 nv_mem orphaned $nic"
 go_on
 listed "and freed"
 check "all ended well" ended_well

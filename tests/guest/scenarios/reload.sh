@@ -18,7 +18,7 @@ step dereg 0
 equal "deregistered" ok "$answer"
 echo 0 >"$NVIDIA/delisted"
 equal "but not unpinned" 1 "$(nvidia_count live_armed_callbacks)"
-equal "which nobody can see" 0 "$(statistic left_behind)"
+equal "which nobody can see" 0 "$(statistic orphans)"
 ended=0
 modprobe -r nv_peer_mem >/tmp/said 2>&1 || ended=$?
 equal "modprobe -r takes the module out" 0 "$ended"
@@ -56,7 +56,7 @@ before=$(nvidia_count callbacks_fired)
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	load_module persistent_api_support=0
 	hold gpuverbs inherit --offset 1M --length 64K --count 64 --steps heir-dereg,hold,owner-free
-	equal "round $round: left behind" 64 "$(statistic left_behind)"
+	equal "round $round: orphans" 64 "$(statistic orphans)"
 	echo >&"$to_held"
 	rmmod nv_peer_mem
 	load_module persistent_api_support=0

@@ -72,13 +72,13 @@ TEST(one_that_is_mapped)
 TEST(each_state)
 {
 	static const char *const names[] = {
-		"pinning", "pinned", "mapped", "unmapped", "revoked", "left"
+		"pinning", "pinned", "mapped", "unmapped", "revoked", "orphaned"
 	};
 	char expected[256];
 	int state;
 
 	create();
-	for (state = NVPM_REGION_PINNING; state <= NVPM_REGION_LEFT; state++) {
+	for (state = NVPM_REGION_PINNING; state <= NVPM_REGION_ORPHANED; state++) {
 		regions[0].number = 1;
 		regions[0].region = one("a");
 		regions[0].region.state = state;

@@ -54,8 +54,8 @@ TEST(each_counter_in_its_file)
 		[NVPM_COUNT_FAILED_NOT_SUPPORTED] = "failed_not_supported",
 		[NVPM_COUNT_FAILED_FREED] = "failed_freed",
 		[NVPM_COUNT_FAILED_DRIVER] = "failed_driver",
-		[NVPM_COUNT_FAILED_LEFT_BEHIND] = "failed_left_behind",
-		[NVPM_COUNT_LEFT_BEHIND] = "left_behind",
+		[NVPM_COUNT_FAILED_ORPHANS] = "failed_orphans",
+		[NVPM_COUNT_ORPHANS] = "orphans",
 	};
 	char expected[32];
 	int i;

@@ -6,7 +6,7 @@ mod cast;
 
 mod answers;
 mod freed;
-mod left;
+mod orphans;
 mod listed;
 mod loading;
 mod memory;

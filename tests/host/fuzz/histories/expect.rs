@@ -283,7 +283,7 @@ pub(super) fn cause(errno: i32) -> abi::nvpm_counter {
         ENOMEM => abi::NVPM_COUNT_FAILED_NO_MEMORY,
         EOPNOTSUPP => abi::NVPM_COUNT_FAILED_NOT_SUPPORTED,
         EFAULT => abi::NVPM_COUNT_FAILED_FREED,
-        EDQUOT => abi::NVPM_COUNT_FAILED_LEFT_BEHIND,
+        EDQUOT => abi::NVPM_COUNT_FAILED_ORPHANS,
         _ => abi::NVPM_COUNT_FAILED_DRIVER,
     }
 }

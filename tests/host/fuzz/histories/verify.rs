@@ -195,7 +195,7 @@ pub(super) fn quiet(stage: &Stage) {
     }
     let (left, mut lines): (Vec<_>, Vec<_>) = c::listed()
         .into_iter()
-        .partition(|line| state(line) == abi::NVPM_REGION_LEFT);
+        .partition(|line| state(line) == abi::NVPM_REGION_ORPHANED);
     let mapped = lines
         .iter()
         .filter(|line| state(line) == abi::NVPM_REGION_MAPPED);
@@ -207,7 +207,7 @@ pub(super) fn quiet(stage: &Stage) {
         counter(abi::NVPM_COUNT_BYTES),
         bytes.map(|(_, len)| len).sum()
     );
-    assert_eq!(counter(abi::NVPM_COUNT_LEFT_BEHIND), left.len() as u64);
+    assert_eq!(counter(abi::NVPM_COUNT_ORPHANS), left.len() as u64);
     if stage.knows_orphans.get() {
         let orphans = stage.orphans.borrow();
         let there = orphans.iter().filter(|one| one.is_left()).count();

@@ -72,11 +72,11 @@ fn that_it_was_revoked() {
 }
 
 #[test]
-fn that_it_was_left_behind() {
+fn an_orphan() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_LEFT)]);
+        assert_eq!(listed(), [(Kind::Revocable, abi::NVPM_REGION_ORPHANED)]);
         while_freed(|| module.unload());
         assert_eq!(listed(), []);
     });

@@ -16,7 +16,7 @@ fn deregisters_then_the_memory_is_freed() {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
         assert!(world().driver.is_armed());
-        assert_eq!(c::counter(abi::NVPM_COUNT_LEFT_BEHIND), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_ORPHANS), 1);
         while_freed(|| module.unload());
     });
 }
@@ -28,7 +28,7 @@ fn deregisters_where_it_has_memory_of_its_own() {
         let (module, registration) = registered(Module::revocable());
         allocate_for(OTHER, A);
         as_process(OTHER, || deregister(&registration));
-        assert_eq!(c::counter(abi::NVPM_COUNT_LEFT_BEHIND), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_ORPHANS), 1);
         while_freed(|| module.unload());
     });
 }

@@ -27,7 +27,7 @@ fn fails_while_the_memory_is_freed() {
         let (module, registration) = registered(Module::revocable());
         world().faults.put.set(0);
         while_freed(|| deregister(&registration));
-        assert_eq!(c::counter(abi::NVPM_COUNT_LEFT_BEHIND), 0);
+        assert_eq!(c::counter(abi::NVPM_COUNT_ORPHANS), 0);
         module.unload();
     });
 }

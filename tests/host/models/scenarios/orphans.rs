@@ -43,8 +43,8 @@ fn freed(user: u32, orphans: u32, pages: u32) {
     drop(last);
 }
 
-fn left_behind() -> u64 {
-    c::counter(abi::NVPM_COUNT_LEFT_BEHIND)
+fn counted() -> u64 {
+    c::counter(abi::NVPM_COUNT_ORPHANS)
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn is_counted_until_the_memory_is_freed() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         as_process(OTHER, || deregister(&registration));
-        assert_eq!(left_behind(), 1);
+        assert_eq!(counted(), 1);
         while_freed(|| ());
-        assert_eq!(left_behind(), 0);
+        assert_eq!(counted(), 0);
         module.unload();
     });
 }
@@ -83,7 +83,7 @@ fn is_bounded(orphans: u32, pages: u32) {
         leave(A);
         leave(A);
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
-        assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_LEFT_BEHIND), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_ORPHANS), 1);
         // Memory that is not the GPU's is left to other clients, whatever the user has left behind.
         assert_eq!(register(page(B)).err(), Some(EFAULT));
         // Freed orphans no longer count.
@@ -94,7 +94,7 @@ fn is_bounded(orphans: u32, pages: u32) {
         assert_eq!(register(page(B)).err(), Some(EDQUOT));
         free(B);
         freed(USER, orphans, pages);
-        assert_eq!(left_behind(), 0);
+        assert_eq!(counted(), 0);
         module.unload();
     });
 }
@@ -174,9 +174,9 @@ fn by_a_process_whose_number_comes_again() {
         let (module, registration) = registered(Module::revocable());
         task().born.set(2);
         deregister(&registration);
-        assert_eq!(left_behind(), 1);
+        assert_eq!(counted(), 1);
         free(A);
-        assert_eq!(left_behind(), 0);
+        assert_eq!(counted(), 0);
         module.unload();
     });
 }
@@ -190,7 +190,7 @@ fn delisted(exiting: bool) {
     deregister(&registration);
     task().exiting.set(false);
     // The module cannot learn that the driver did not find a living process.
-    assert_eq!(left_behind(), u64::from(exiting));
+    assert_eq!(counted(), u64::from(exiting));
     assert!(world().driver.is_armed());
     while_freed(|| module.unload());
 }
@@ -252,7 +252,7 @@ fn by_a_process_that_ends_while_it_is_delisted() {
         deregister(&registration);
         task().exiting.set(false);
         server.join().unwrap();
-        assert_eq!(left_behind(), 1);
+        assert_eq!(counted(), 1);
         while_freed(|| module.unload());
     });
 }
@@ -263,7 +263,7 @@ fn nothing_while_the_memory_is_freed() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         while_freed(|| deregister(&registration));
-        assert_eq!(left_behind(), 0);
+        assert_eq!(counted(), 0);
         module.unload();
     });
 }
