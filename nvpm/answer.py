@@ -21,8 +21,8 @@ NAME = 14
 
 NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
 
-# The foundations of a registration, from the ground up, as beginnings of identifiers.
-GROUND = (
+# The foundations of a registration, from the lowest up, as beginnings of identifiers.
+FOUNDATIONS = (
     "gpu",
     "driver/nvidia/",
     "driver/flavour/",
@@ -140,9 +140,9 @@ def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
 
 
 def depth(fact: Fact) -> int:
-    """Returns the level of the fact above the ground."""
-    matching = (at for at, begin in enumerate(GROUND) if f"{fact.id}/".startswith(begin))
-    return next(matching, len(GROUND))
+    """Returns the level of the fact in the foundations."""
+    matching = (at for at, begin in enumerate(FOUNDATIONS) if f"{fact.id}/".startswith(begin))
+    return next(matching, len(FOUNDATIONS))
 
 
 def fitted(name: str, text: str, width: int, most: int) -> List[str]:

@@ -157,7 +157,7 @@ def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
 def rust(machine: Machine) -> str:
     """Returns how the Rust of the loaded module was compiled, or else that of the installed
     module."""
-    return machine.text(STATISTICS + "ground") or modinfo(machine).get("rust", "")
+    return machine.text(STATISTICS + "rust") or modinfo(machine).get("rust", "")
 
 
 def program() -> str:

@@ -26,7 +26,7 @@ from .machine import (
 )
 from .pci import gpus
 
-GROUNDS = {
+COMPILED = {
     "in-kernel": "in-kernel: with the kernel's own Rust crates",
     "prebuilt": "prebuilt: with a kernel crate of its own, compiled before",
 }
@@ -75,8 +75,8 @@ def facts(machine: Machine) -> Facts:
     yield state(machine)
     yield installed(machine)
     yield callback(machine)
-    if rust(machine) in GROUNDS:
-        yield info("module", "rust", GROUNDS[rust(machine)])
+    if rust(machine) in COMPILED:
+        yield info("module", "rust", COMPILED[rust(machine)])
     for file in machine.glob(PARAMETERS + "*"):
         if machine.readable(file):
             yield info("module", os.path.basename(file), machine.text(file))

@@ -52,7 +52,7 @@ static ssize_t nvpm_show_core_api(char *page)
 	return scnprintf(page, PAGE_SIZE, "%s\n", nvpm_core_api);
 }
 
-static ssize_t nvpm_show_ground(char *page)
+static ssize_t nvpm_show_rust(char *page)
 {
 	return scnprintf(page, PAGE_SIZE, "%s\n", NVPM_RUST);
 }
@@ -74,7 +74,7 @@ static ssize_t nvpm_show(struct kobject *dir, struct attribute *attr, char *page
 static struct attribute *nvpm_attributes[] = {
 	NVPM_TEXT("clients", nvpm_show_clients),
 	NVPM_TEXT("core_api", nvpm_show_core_api),
-	NVPM_TEXT("ground", nvpm_show_ground),
+	NVPM_TEXT("rust", nvpm_show_rust),
 	NVPM_COUNT("regions", NVPM_COUNT_REGIONS),
 	NVPM_COUNT("bytes", NVPM_COUNT_BYTES),
 	NVPM_COUNT("registrations", NVPM_COUNT_REGISTRATIONS),

@@ -32,7 +32,7 @@ from measured import (
 CHAPTERS = {
     "stock": ("without IOMMU", "ours / nvidia-peermem"),
     "iommu": ("with IOMMU", "ours / nvidia-peermem"),
-    "grounds": ("ways to compile Rust against each other", "against in-kernel"),
+    "rust": ("ways to compile Rust against each other", "against in-kernel"),
 }
 
 # ---- how a registration is judged ---------------------------------------------------------
@@ -226,7 +226,7 @@ BOUNDS = (
     Bound("loading, instructions", {"stock": 2.0}, (LOADING,), (None,), None, ("persistent",)),
     Bound(
         "prebuilt: total register+deregister",
-        {"grounds": 1.03},
+        {"rust": 1.03},
         (TOTAL,),
         modules=("nv_peer_mem-prebuilt", "nv_peer_mem-in-kernel"),
     ),

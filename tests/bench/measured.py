@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from bench import Figures, Subject, plan
 
-GROUNDS = ("in-kernel", "prebuilt")
+WAYS = ("in-kernel", "prebuilt")
 LAYOUTS = {"contiguous": "contiguous memory", "holes2m": "memory in 2 MiB chunks"}
 IN_SHORT = {"contiguous": "contiguous", "holes2m": "2 MiB chunks"}
 # The simulated drivers that take as long as a real driver.
 REAL = {"dynamic": "dynamic BAR1", "static": "static BAR1"}
 
 # The jobs and sizes of a complete run.
-JOBS = ("bench", "bench-iommu", "bench-threads", *(f"bench-{ground}" for ground in GROUNDS))
+JOBS = ("bench", "bench-iommu", "bench-threads", *(f"bench-{way}" for way in WAYS))
 SIZES = (1 << 16, 1 << 20, 1 << 24, 1 << 28, 1 << 32, 1 << 36)
 
 
@@ -183,7 +183,7 @@ EACH = (
     FREED,
 )
 BOTH_HALVES = (MODULE, TOTAL, DYNAMIC, STATIC, ENTRIES, PAGE_SIZE, HELD, FREED)
-OF_GROUNDS = (MODULE, TOTAL, FREED)
+OF_WAYS = (MODULE, TOTAL, FREED)
 OF_MODULES = (
     Metric("file, bytes", "module", ("file",)),
     Metric("loaded, bytes", "module", ("core",)),

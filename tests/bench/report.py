@@ -22,14 +22,14 @@ from bounds import CHAPTERS, Judgement, Verdict, chapters
 from measured import (
     BOTH_HALVES,
     EACH,
-    GROUNDS,
     IN_SHORT,
     JOBS,
     LAYOUTS,
-    OF_GROUNDS,
     OF_MODULES,
+    OF_WAYS,
     SIZES,
     THROUGHPUTS,
+    WAYS,
     Case,
     Metric,
     Run,
@@ -121,8 +121,8 @@ def beside_theirs(run: Run, metric: Metric, case: Case) -> str:
     return f"{metric.text(ours)}/{metric.text(theirs)} {ratio_text(ratio(ours, theirs))}"
 
 
-def beside_grounds(run: Run, metric: Metric, case: Case) -> str:
-    kernel, prebuilt = (run.value(metric, f"nv_peer_mem-{ground}", case) for ground in GROUNDS)
+def beside_ways(run: Run, metric: Metric, case: Case) -> str:
+    kernel, prebuilt = (run.value(metric, f"nv_peer_mem-{way}", case) for way in WAYS)
     if kernel is None or prebuilt is None:
         return NONE
     return f"{metric.text(kernel)} {ratio(prebuilt, kernel):.3f}"
@@ -174,11 +174,11 @@ def of_modules(run: Run) -> Table:
     return Table("Module", ["", *MODULES, "ratio"], rows)
 
 
-def of_grounds(run: Run, sizes: Row) -> Table:
+def of_ways(run: Run, sizes: Row) -> Table:
     rows: list[Row] = []
     for mode, layout in product(MODES, LAYOUTS):
         name, kind = f"{mode}, {IN_SHORT[layout]}: ", Kind("stock", mode, layout)
-        rows += rows_of(run, OF_GROUNDS, name, beside_grounds, kind)
+        rows += rows_of(run, OF_WAYS, name, beside_ways, kind)
     title = "Ways to compile Rust: register and deregister, and freed"
     return Table(title, ["in-kernel, prebuilt against it", *sizes], rows)
 
@@ -194,7 +194,7 @@ def tables(run: Run) -> Iterator[Table]:
         yield with_iommu(run, header, mode)
     yield of_threads(run)
     yield of_modules(run)
-    yield of_grounds(run, sizes)
+    yield of_ways(run, sizes)
 
 
 # ---- bounds ----------------------------------------------------------------------------

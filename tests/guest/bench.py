@@ -120,7 +120,7 @@ def plan(job: str, sizes: Sequence[int]) -> Iterator[Subject]:
         for module, mode, threads, driver in product(MODULES, MODES, THREADS, DRIVERS):
             yield Subject("stock", module, mode, "threads", driver=driver, threads=threads)
     else:
-        yield from plan_ground(job.removeprefix("bench-"), sizes)
+        yield from plan_rust(job.removeprefix("bench-"), sizes)
 
 
 def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
@@ -129,13 +129,13 @@ def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
             yield Subject(machine, module, mode, kind, layout, size, driver)
 
 
-def plan_ground(ground: str, sizes: Sequence[int]) -> Iterator[Subject]:
+def plan_rust(way: str, sizes: Sequence[int]) -> Iterator[Subject]:
     """Returns the measurements of one way to compile Rust. Each way has its own guest: the place of
     the driver's memory depends on everything before, and can make more of a difference than the
     bounds allow."""
     for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
         if size <= 4 * GIB:
-            yield Subject("stock", f"nv_peer_mem-{ground}", mode, kind, layout, size, driver)
+            yield Subject("stock", f"nv_peer_mem-{way}", mode, kind, layout, size, driver)
 
 
 # ---- the kernel's files --------------------------------------------------------------------
@@ -403,15 +403,15 @@ def load(name: str, mode: str) -> None:
     if name in MODULES:
         run("modprobe", name, *parameters)
     else:
-        load_ground(name.removeprefix("nv_peer_mem-"), parameters)
+        load_rust(name.removeprefix("nv_peer_mem-"), parameters)
     costs(mode, 64 * KIB)
 
 
-def load_ground(ground: str, parameters: list[str]) -> None:
+def load_rust(way: str, parameters: list[str]) -> None:
     """Loads the module that was compiled in this way, and checks that the module says so."""
-    run("insmod", f"/lib/nv_peer_mem/ground-{ground}/nv_peer_mem.ko", *parameters)
-    if read(Path("/sys/module/nv_peer_mem/statistics/ground")) != ground:
-        raise ValueError(f"the module is not compiled {ground}")
+    run("insmod", f"/lib/nv_peer_mem/rust-{way}/nv_peer_mem.ko", *parameters)
+    if read(Path("/sys/module/nv_peer_mem/statistics/rust")) != way:
+        raise ValueError(f"the module is not compiled {way}")
 
 
 def measure(subject: Subject) -> Figures:

@@ -19,7 +19,7 @@
 
 What only some guests want (the column "layers" of ../jobs.md):
     generations drivers and RDMA cores of other generations, and the module for them
-    grounds     the module compiled in every other way that the kernel can have
+    rust        the module compiled in every other way that the kernel can have
     programs    programs of others for CUDA memory, above libcuda over the simulated GPU (cuda) and
                 the examples; and our own (clients)
     hosts       programs that run on two guests, Open MPI and ssh
@@ -344,7 +344,7 @@ class Layers:
         self.add_beside_ours()
         self.add_module()
         for extra in sorted(set(extras)):
-            if self.machine.flavour != "amd64" and extra not in ("generations", "grounds"):
+            if self.machine.flavour != "amd64" and extra not in ("generations", "rust"):
                 raise Wrong(f"machines of arm64 have no layers '{extra}'.")
             getattr(self, f"extra_{extra}")()
         above = self.stack.removesuffix(self.base)
@@ -407,12 +407,12 @@ class Layers:
             words=(self.kver, self.machine.rust, self.machine.driver),
         )
 
-    def extra_grounds(self) -> None:
+    def extra_rust(self) -> None:
         self.extra_metadata()
         inputs = [*MODULE, self.make_ready(), LAB / "object"]
         text = "the module compiled in every way (minutes)"
-        self.add("grounds", text, *inputs, words=[self.kver])
-        self.compiled = topmost(self.stack) / "grounds"
+        self.add("rust", text, *inputs, words=[self.kver])
+        self.compiled = topmost(self.stack) / "compiled"
 
     def extra_ubuntu(self) -> None:
         self.add(
@@ -468,7 +468,7 @@ class Layers:
         `compiled`. For a kernel that is only source, the module is not linked."""
         self.machine = machines()[machine]
         if self.machine.packages != "tree":
-            self.guest(machine, "grounds")
+            self.guest(machine, "rust")
             return
         self.choose_kernel()
         self.stack = self.lab_base

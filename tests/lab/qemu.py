@@ -107,7 +107,7 @@ def kernel_words(layers: Layers) -> str:
     """Returns the kernel's command line, which also tells the guest its machine."""
     machine = layers.machine
     return (
-        f"{QUIET} lab.machine={machine.kind} lab.ground={machine.rust} "
+        f"{QUIET} lab.machine={machine.kind} lab.rust={machine.rust} "
         f"lab.driver={machine.driver} lab.name={machine.name} "
         f"lab.layers={layers.guest_stack or layers.stack}"
     )

@@ -21,7 +21,7 @@ GOOD = {
     "/sys/module/nv_peer_mem_callback/version": "2.0.0",
     "/sys/module/nv_peer_mem/parameters/persistent_api_support": "1",
     "/sys/module/nv_peer_mem/parameters/peerdirect_support": "0",
-    f"{STATISTICS}/ground": "in-kernel",
+    f"{STATISTICS}/rust": "in-kernel",
     f"{STATISTICS}/core_api": "MLNX_OFED 5.4 and later",
     f"{STATISTICS}/clients": "nv_mem persistent\nnv_mem_revocable revocable\n"
     "nv_mem_fixed persistent",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: RDMA between two pieces of GPU memory, compared from outside the guest
 load_all
-equal "the module is compiled as this machine has it" "$(word ground '')" "$(statistic ground)"
+equal "the module is compiled as this machine has it" "$(word rust '')" "$(statistic rust)"
 equal "the driver is of this machine's flavour" "$(word driver '')" "$(flavour)"
 case $(word name '') in
 *-16k) page=16384 ;;

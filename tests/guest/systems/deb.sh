@@ -4,7 +4,7 @@
 
 boot_1() {
 	booted
-	equal "it stands on what the release brought" prebuilt "$(statistic ground)"
+	equal "it stands on what the release brought" prebuilt "$(statistic rust)"
 	all_agree "booted" active 0
 	check "the unit came after openibd" test \
 		"$(systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem)" -gt \

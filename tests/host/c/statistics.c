@@ -90,7 +90,7 @@ TEST(how_it_was_compiled)
 	SAME(0, nvpm_statistics_create(names));
 	snprintf(expected, sizeof(expected), "%s\n", nvpm_core_api);
 	SAME_TEXT(expected, content("core_api"));
-	SAME_TEXT("prebuilt\n", content("ground"));
+	SAME_TEXT("prebuilt\n", content("rust"));
 }
 
 TEST(comes_and_goes)

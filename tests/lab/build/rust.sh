@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The module in each way that it can be compiled for the kernel, in /lib/nv_peer_mem/ground-WAY,
-# compiled without a warning and looked at (object). What was found is in /grounds.
+# The module in each way that it can be compiled for the kernel, in /lib/nv_peer_mem/rust-WAY,
+# compiled without a warning and looked at (object). What was found is in /compiled.
 set -euo pipefail
 kver=$1
 tree=/lib/modules/$kver/build
@@ -12,7 +12,7 @@ mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src "$source/"
 cp -a /in/ready "$source/build/prebuilt"
 
-# build GROUND: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
+# build WAY: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
 build() {
 	make -C "$source" clean >/dev/null
 	SECONDS=0
@@ -32,7 +32,7 @@ beside() {
 	cp /tmp/installed.ko "$installed"
 }
 
-# look GROUND [NAME]: one paragraph of /grounds; installed as ground-NAME. With *-open
+# look WAY [NAME]: one paragraph of /compiled; installed as rust-NAME. With *-open
 # for a name it is what a machine with the open driver has.
 look() {
 	local ko=$source/nv_peer_mem.ko bytes
@@ -48,7 +48,7 @@ look() {
 	[[ ${2-} != *-open ]] || driver=open
 	/in/object "$driver" "$ko" "$tree" "$core" "$source/nvidia.symvers" "$source/Module.symvers"
 	[ "$1" = in-kernel ] || /in/object closed "$source/src/marker/nvidia_peermem.ko" "$tree" "$source/Module.symvers"
-	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/ground-${2:-$1}/nv_peer_mem.ko"
+	install -D -m 644 /tmp/stripped.ko "/lib/nv_peer_mem/rust-${2:-$1}/nv_peer_mem.ko"
 }
 
 # mistakes: checks that the examination can fail, with one mistake of each kind.
@@ -102,14 +102,14 @@ oldest() {
 	} >/tmp/oldest.h
 }
 
-grounds=(prebuilt)
-[ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || grounds+=(in-kernel)
+ways=(prebuilt)
+[ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || ways+=(in-kernel)
 
 # Not in a list with ||: the shell would not stop where something fails.
 (
-	for ground in "${grounds[@]}"; do
-		if [ "$ground" = in-kernel ]; then beside open build in-kernel; else beside closed build "$ground"; fi
-		look "$ground"
+	for way in "${ways[@]}"; do
+		if [ "$way" = in-kernel ]; then beside open build in-kernel; else beside closed build "$way"; fi
+		look "$way"
 	done
 	# Functions that are for GPL modules only are used where the driver is open.
 	if grep -qw dma_iova_try_alloc "$tree/Module.symvers"; then
@@ -127,5 +127,5 @@ grounds=(prebuilt)
 	grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || mistakes
 ) >/tmp/report 2>&1 &
 wait $! || { cat /tmp/report; exit 1; }
-grep -E '^(in-kernel|prebuilt) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/grounds
-cat /grounds
+grep -E '^(in-kernel|prebuilt) for |^imports|^bare|^indirect|^SSE|^endbr64|^floating|^paciasp' /tmp/report >/compiled
+cat /compiled

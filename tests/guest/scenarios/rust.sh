@@ -7,12 +7,12 @@ load_rdma
 # kernels from 4.18 on need; prebuilt-open: with what the open driver allows.)
 serves_on() {
 	local where="$1, $2 driver"
-	check "$where: the module is loaded" load_built "ground-$1"
-	equal "$where: it says how it was compiled" "${1%-o*}" "$(statistic ground)"
+	check "$where: the module is loaded" load_built "rust-$1"
+	equal "$where: it says how it was compiled" "${1%-o*}" "$(statistic rust)"
 	check "$where: write" transfer_seen 0 8M 300001 31 --shift 12345
 	check "$where: memory stays while it is registered" revoke --expect pinned
 	unload_module
-	load_built "ground-$1" persistent_api_support=0
+	load_built "rust-$1" persistent_api_support=0
 	check "$where: revocable memory is revoked" revoke
 	unload_module
 	wait_for "everything to be given back" driver_at_rest
@@ -20,12 +20,12 @@ serves_on() {
 
 for flavour in open closed; do
 	load_flavour "$flavour"
-	for way in /lib/nv_peer_mem/ground-*; do
-		way=${way##*/ground-}
+	for way in /lib/nv_peer_mem/rust-*; do
+		way=${way##*/rust-}
 		case $way-$flavour in
 		in-kernel-closed | *-open-closed)
 			mark_log
-			check "$way, closed driver: the kernel refuses it" eval "! load_built ground-$way"
+			check "$way, closed driver: the kernel refuses it" eval "! load_built rust-$way"
 			expect_log "and says why" 'GPL-only symbols|from proprietary module nvidia'
 			;;
 		*) serves_on "$way" "$flavour" ;;
