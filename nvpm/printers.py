@@ -31,8 +31,8 @@ class Figure(NamedTuple):
 
 
 FIGURES = {
-    "use/regions": Figure(
-        "regions", "gauge", "Regions of GPU memory that devices can reach now.", ""
+    "use/reachable_regions": Figure(
+        "reachable_regions", "gauge", "Regions of GPU memory that devices can reach now.", ""
     ),
     "use/bytes": Figure("registered_bytes", "gauge", "Bytes of these regions.", "B"),
     "use/orphans": Figure(

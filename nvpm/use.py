@@ -8,7 +8,7 @@ from . import pairs, regions
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, info, judged, unread, warn
 from .machine import STATISTICS, Machine
 
-FIGURES = ("regions", "bytes", "registrations", "revocations")
+FIGURES = ("reachable_regions", "bytes", "registrations", "revocations")
 
 # Causes of failed registrations, and advice.
 FAILURES = {
@@ -60,7 +60,7 @@ def facts(machine: Machine) -> Facts:
     for name, count in counts.items():
         yield figure(name, count)
     yield from pair_facts(machine)
-    if counts["regions"] not in ("", "0"):
+    if counts["reachable_regions"] not in ("", "0"):
         yield from process_facts(machine)
 
 

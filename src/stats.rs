@@ -32,13 +32,13 @@ pub(crate) fn sub(counter: nvpm_counter, by: u64) {
 
 /// A device can reach a registration of so many pinned bytes.
 pub(crate) fn mapped(bytes: u64) {
-    add(abi::NVPM_COUNT_REGIONS, 1);
+    add(abi::NVPM_COUNT_REACHABLE_REGIONS, 1);
     add(abi::NVPM_COUNT_BYTES, bytes);
 }
 
 /// It cannot any more.
 pub(crate) fn unmapped(bytes: u64) {
-    sub(abi::NVPM_COUNT_REGIONS, 1);
+    sub(abi::NVPM_COUNT_REACHABLE_REGIONS, 1);
     sub(abi::NVPM_COUNT_BYTES, bytes);
 }
 

@@ -194,7 +194,7 @@ enum nvpm_client_kind {
 
 /* statistics.c: what is counted, each in a file of its own. Rust counts, and C reads. */
 enum nvpm_counter {
-	NVPM_COUNT_REGIONS,	/* that a device can reach now */
+	NVPM_COUNT_REACHABLE_REGIONS,	/* by a device, now */
 	NVPM_COUNT_BYTES,	/* pinned, of these */
 	NVPM_COUNT_REGISTRATIONS,
 	NVPM_COUNT_REVOCATIONS,

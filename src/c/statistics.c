@@ -75,7 +75,7 @@ static struct attribute *nvpm_attributes[] = {
 	NVPM_TEXT("clients", nvpm_show_clients),
 	NVPM_TEXT("core_api", nvpm_show_core_api),
 	NVPM_TEXT("rust", nvpm_show_rust),
-	NVPM_COUNT("regions", NVPM_COUNT_REGIONS),
+	NVPM_COUNT("reachable_regions", NVPM_COUNT_REACHABLE_REGIONS),
 	NVPM_COUNT("bytes", NVPM_COUNT_BYTES),
 	NVPM_COUNT("registrations", NVPM_COUNT_REGISTRATIONS),
 	NVPM_COUNT("revocations", NVPM_COUNT_REVOCATIONS),

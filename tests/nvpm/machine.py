@@ -45,7 +45,8 @@ GOOD = {
     "/proc/sys/kernel/arch": "x86_64",
 }
 FIGURES = (
-    "regions bytes registrations revocations failed_no_memory failed_not_supported failed_freed "
+    "reachable_regions bytes registrations revocations failed_no_memory "
+    "failed_not_supported failed_freed "
     "failed_driver"
 )
 # Short names for long paths in a table.

@@ -188,7 +188,7 @@ BUSY = {
     "/proc/version": "Linux version 6.1 (jdoe@buildbox) (gcc 12.2.0)",
     "/etc/modprobe.d/site.conf": "# tuned by jdoe@corp, alice: ticket 4\n"
     "options nvidia NVreg_X=1 # alice likes it",
-    "/sys/module/nv_peer_mem/statistics/regions": "1",
+    "/sys/module/nv_peer_mem/statistics/reachable_regions": "1",
     "/proc/driver/nv_peer_mem/regions": "42 5 5 0x7f0000000000 65536 nv_mem mapped - secretjob\n"
     "43 5 5 0x7f0000000000 65536 nv_mem mapped - python3",
     "/sys/class/infiniband/enxb8cef6123456/parent": "enxb8cef6123456",

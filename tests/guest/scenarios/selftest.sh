@@ -28,7 +28,7 @@ load_module
 tested 0 "pinned" -- \
 	'^  ok  GPU 0 0000:.*, rxe0/1: to GPU 300001 bytes, [0-9.]+ [MG]B/s; from GPU 300001 bytes, .*; freed: pinned until deregistered'
 equal "pinned: registrations" 1 "$(statistic registrations)"
-equal "pinned: nothing stays registered" 0 "$(statistic regions)"
+equal "pinned: nothing stays registered" 0 "$(statistic reachable_regions)"
 tested 0 "the usual size" --size 16M
 
 # A plain user may lock less memory than the test needs.
@@ -42,4 +42,4 @@ unload_module
 load_module persistent_api_support=0
 tested 0 "revocable" -- '^  ok .*; freed: the device was refused \(revocable\)$'
 equal "revocable: revocations" 1 "$(statistic revocations)"
-equal "revocable: nothing stays registered" 0 "$(statistic regions)"
+equal "revocable: nothing stays registered" 0 "$(statistic reachable_regions)"

@@ -92,15 +92,15 @@ sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 
 # A registration holds the module; whoever holds it is named.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
-figures regions=2 bytes=$((2 * 5 * 65536))
+figures reachable_regions=2 bytes=$((2 * 5 * 65536))
 serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs, user root\)"
 serves 1 restart 'registrations of GPU memory: 2'
-serves 0 'status --all' 'regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
+serves 0 'status --all' 'reachable_regions +2' "process $held +gpuverbs" 'ok  GPU-[0-9a-f-]+ 0000:[0-9a-f:.]+ +mapped by nv_peer_mem'
 check "the registrations end" ended_well
-figures regions=0 bytes=0 registrations=2 revocations=0
+figures reachable_regions=0 bytes=0 registrations=2 revocations=0
 
 # A file stays open while its directory is removed.
-exec 8</sys/module/nv_peer_mem/statistics/regions
+exec 8</sys/module/nv_peer_mem/statistics/reachable_regions
 serves 0 stop 'unloaded'
 check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'
 exec 8<&-
@@ -116,7 +116,7 @@ with fail 'get_pages ENOMEM 1' registers "a registration fails" ENOMEM
 with fail 'get_pages ENOTSUPP 1' registers "a registration fails" EOPNOTSUPP
 with fail 'get_pages EBUSY 1' registers "a registration fails" EBUSY
 check "memory that is not the GPU's" gpuverbs probe --parts hole:64K --expect EFAULT
-figures revocations=1 regions=0 bytes=0 failed_no_memory=1 failed_not_supported=1 failed_driver=1 failed_freed=0
+figures revocations=1 reachable_regions=0 bytes=0 failed_no_memory=1 failed_not_supported=1 failed_driver=1 failed_freed=0
 serves 0 'status --all' 'client nv_mem +revocable' 'client nv_mem_nc +persistent' 'persistent_api_support +0' \
 	'revocations +1' ' !  failed_no_memory +1' 'BAR1'
 serves 0 restart 'unloaded' 'loaded, version'

@@ -46,7 +46,7 @@ static const char *content(const char *name)
 TEST(each_counter_in_its_file)
 {
 	static const char *const files[NVPM_COUNTERS] = {
-		[NVPM_COUNT_REGIONS] = "regions",
+		[NVPM_COUNT_REACHABLE_REGIONS] = "reachable_regions",
 		[NVPM_COUNT_BYTES] = "bytes",
 		[NVPM_COUNT_REGISTRATIONS] = "registrations",
 		[NVPM_COUNT_REVOCATIONS] = "revocations",

@@ -204,7 +204,7 @@ impl Module {
 
     /// Frees the module's memory.
     pub(crate) fn end_to_go(&self) {
-        for gauge in [abi::NVPM_COUNT_REGIONS, abi::NVPM_COUNT_BYTES] {
+        for gauge in [abi::NVPM_COUNT_REACHABLE_REGIONS, abi::NVPM_COUNT_BYTES] {
             assert_eq!(
                 c::counter(gauge),
                 0,

@@ -6,10 +6,10 @@ mod cast;
 
 mod answers;
 mod freed;
-mod orphans;
 mod listed;
 mod loading;
 mod memory;
+mod orphans;
 mod persistent;
 mod places;
 mod process;

@@ -202,7 +202,10 @@ pub(super) fn quiet(stage: &Stage) {
     let bytes = mapped
         .clone()
         .filter_map(|line| expect::pages(line.address, line.len));
-    assert_eq!(counter(abi::NVPM_COUNT_REGIONS), mapped.count() as u64);
+    assert_eq!(
+        counter(abi::NVPM_COUNT_REACHABLE_REGIONS),
+        mapped.count() as u64
+    );
     assert_eq!(
         counter(abi::NVPM_COUNT_BYTES),
         bytes.map(|(_, len)| len).sum()

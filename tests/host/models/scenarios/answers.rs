@@ -203,7 +203,7 @@ fn counted_by_cause() {
         }
         world().faults.refusal.set(0);
         let registration = register(two_pages(A)).unwrap();
-        assert_eq!(c::counter(abi::NVPM_COUNT_REGIONS), 1);
+        assert_eq!(c::counter(abi::NVPM_COUNT_REACHABLE_REGIONS), 1);
         assert_eq!(c::counter(abi::NVPM_COUNT_BYTES), 2 * GPU_PAGE);
         assert_eq!(c::counter(abi::NVPM_COUNT_REGISTRATIONS), 1);
         deregister(&registration);
