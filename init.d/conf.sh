@@ -6,7 +6,7 @@
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# conf_lines: what it says, as lines "NAME yes", "NAME no" or "NAME unclear", and "? TEXT" for
+# conf_lines: prints the settings, as lines "NAME yes", "NAME no" or "NAME unclear", and "? TEXT" for
 # each line that cannot be understood. These do not count: the mark that some editors begin
 # UTF-8 with, the end of lines from Windows, tabs, and what would move a cursor.
 conf_lines() {
@@ -27,12 +27,12 @@ conf_lines() {
 		g; s/^(.{80}).*/\1/; s/^/? /p'
 }
 
-# conf_value NAME: yes, no or unclear, as the last line about it says; nothing without one.
+# conf_value NAME: prints yes, no or unclear from the last line that sets NAME, or nothing.
 conf_value() {
 	conf_lines | sed -n "s/^$1 //p" | tail -n 1
 }
 
-# conf_refused: the lines that cannot be understood, as one; nothing where all can.
+# conf_refused: prints the lines that cannot be understood, as one line, or nothing.
 conf_refused() {
 	conf_lines | sed -n 's/^? //p' | sed ':more
 		N
@@ -40,12 +40,12 @@ conf_refused() {
 		s/\n/; /g'
 }
 
-# marker_wanted: whether the module that only has a name is to be loaded, too.
+# marker_wanted: succeeds if the module that only has a name must be loaded, too.
 marker_wanted() {
 	[ "$(conf_value MARKER)" = yes ]
 }
 
-# wanted_on_boot: whether the module is to be loaded at boot: only where that is said last, as in 1.3.
+# wanted_on_boot: succeeds if the last line with ONBOOT wants the module at boot, as in 1.3.
 wanted_on_boot() {
 	[ "$(conf_value ONBOOT)" = yes ]
 }

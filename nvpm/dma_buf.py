@@ -72,7 +72,7 @@ def asked(machine: Machine) -> Dict[str, str]:
 
 @once
 def answers(machine: Machine) -> Dict[str, Answer]:
-    """Returns the answer of each RDMA device, in the order of names."""
+    """Returns for each RDMA device whether the device takes a dma-buf, and how this is known."""
     return {nic.name: answer(machine, nic) for nic in nics(machine)}
 
 

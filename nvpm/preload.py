@@ -50,9 +50,10 @@ def decision(machine: Machine) -> Decision:
 
 
 def places() -> List[str]:
-    """Returns where the library may be. One file, which may lie in a directory that others can
-    write to, takes only the name that a release gives the library. A library that another user
-    could have put there is passed over, because it would run with the rights of this user."""
+    """Returns the paths where the library may be. If nvpm is a single file, only the name that a
+    release gives the library counts, because the directory of nvpm may be open to other users. A
+    library that another user could have put there is passed over, because the library would run
+    with the rights of this user."""
     released = f"libnvpm_preload-{VERSION}-{os.uname().machine}.so"
     names = [released]
     if os.path.isdir(program()):

@@ -26,7 +26,7 @@ pub(crate) type Gpu = [u8; 16];
 #[derive(Clone, Copy)]
 pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
-// SAFETY: The pointer may be followed from any thread, where it may be followed at all.
+// SAFETY: As long as the driver has not freed the table, any thread may follow the pointer.
 unsafe impl Send for PageTable {}
 
 impl PageTable {

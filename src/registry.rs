@@ -147,8 +147,8 @@ impl RegistrationNumber {
         self.0.reverse_bits() >> 1
     }
 
-    /// Calls `access` with the record, if the registration exists. `access` may change fields on which no thread
-    /// waits.
+    /// Calls `access` with the record, if the registration exists. `access` may change only fields that no thread
+    /// waits for, because this function wakes no thread; `update` does.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
         // If there is no record, the values that `access` has captured are dropped at the end, without the lock.
         let mut access = Some(access);

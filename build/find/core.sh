@@ -32,9 +32,10 @@ find_core() {
 	[ -z "$core" ] || found "$core_module" "$core"
 }
 
-# read_installed_core: leaves in $core the file with peer memory, if the kernel has one
-# installed, and in $told which kind its header is; or in $without the ib_core that has none.
-# Since OFED 24.07 peer memory is in ib_uverbs.
+# read_installed_core: looks for an installed module of the kernel that exports peer memory. If there
+# is such a module, the function sets $core to its file, and $told to the kind of header that belongs
+# to it. Otherwise the function sets $without to the file of ib_core. Since OFED 24.07 peer memory is
+# in ib_uverbs.
 read_installed_core() {
 	core='' told='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
@@ -53,8 +54,9 @@ read_installed_core() {
 	fi
 }
 
-# kind_of_exports: by names on the standard input. Each generation of the core has functions
-# for drivers that those before it lack. (Cores older than 4.0 are for kernels older than 4.18.)
+# kind_of_exports: prints the kind of a core that exports the names on the standard input. Each
+# generation of the core adds functions for drivers. (Cores older than 4.0 are for kernels older than
+# 4.18.)
 kind_of_exports() {
 	awk '{ has[$1] = 1 }
 		END {
@@ -76,13 +78,14 @@ kind_of_header() {
 	fi
 }
 
-# version_in DIR: the version of the symbol in the directory's Module.symvers.
+# version_in DIR: prints the version of the symbol in Module.symvers in DIR.
 version_in() {
 	awk -v name="$register" '$2 == name { print $1; found = 1 } END { exit !found }' "$1/Module.symvers" 2>/dev/null
 }
 
-# why_not DIR [LIST]: why the directory's header is not that of the core; nothing if it is. LIST
-# is the directory with Module.symvers, where it is another.
+# why_not DIR [LIST]: prints why the header in DIR does not belong to the core. Prints nothing if the
+# header belongs to the core, or if this cannot be told. LIST is the directory that contains
+# Module.symvers, if DIR does not.
 why_not() {
 	list=${2:-$1}
 	listed=$(version_in "$list") || {
@@ -102,8 +105,8 @@ why_not() {
 	esac
 }
 
-# loaded_from_elsewhere: whether the kernel that runs has loaded another core than the one that is
-# installed, as a container with OFED does.
+# loaded_from_elsewhere: succeeds if the running kernel has loaded another core than the installed core,
+# for example from a container with OFED.
 loaded_from_elsewhere() {
 	[ "$core" ] && [ "$KVER" = "$(uname -r)" ] || return 1
 	loaded=$(cat "/sys/module/$core_module/srcversion" 2>/dev/null) || return 1
@@ -153,8 +156,8 @@ find_core_tree() {
 	return 1
 }
 
-# is_stale DIR: whether `default` leads to the directory of another kernel, $of. (Where the
-# core is installed, the version of its symbol decides.)
+# is_stale DIR: succeeds if DIR is the link `default` and leads to the directory of another kernel, and
+# sets $of to this kernel. (If the core is installed, the version of its symbol decides.)
 is_stale() {
 	[ "$1" = /usr/src/ofa_kernel/default ] || return 1
 	of=$(readlink -f "$1")
@@ -164,7 +167,7 @@ is_stale() {
 	esac
 }
 
-# take_own_header CORE: for a core of the kind that was told.
+# take_own_header CORE: chooses the module's own header for the kind in $told.
 take_own_header() {
 	[ "$told" ] || die "$1 exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
 	core_kind=$told

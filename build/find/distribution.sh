@@ -42,8 +42,8 @@ red_hat() {
 	metadata_advice='' metadata_dir=''
 }
 
-# debian_drivers: Debian names the driver's file after the flavour, and chooses among several drivers by
-# a line `install nvidia` for modprobe.
+# debian_drivers: prints the modules that Debian loads as nvidia. Debian names the driver's file after the
+# flavour, and chooses among several drivers by a line `install nvidia` for modprobe.
 debian_drivers() {
 	modprobe -S "$KVER" --show-depends nvidia 2>/dev/null |
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'

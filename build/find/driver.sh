@@ -55,7 +55,7 @@ choose_driver() {
 	done
 }
 
-# drivers_there: all modules whose files may be the driver.
+# drivers_there: prints all modules whose files may be the driver.
 drivers_there() {
 	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "/lib/modules/$KVER/modules.dep" 2>/dev/null
 }

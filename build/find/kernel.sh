@@ -39,7 +39,7 @@ config_value() {
 	sed -n "s/^$1=\"\\{0,1\\}\\([^\"]*\\)\"\\{0,1\\}\$/\\1/p" "$KDIR/.config"
 }
 
-# older_than MAJOR.MINOR: whether the kernel is.
+# older_than MAJOR.MINOR: succeeds if the kernel is older.
 older_than() {
 	printf '%s\n' "$release" | awk -F '[.]' -v than="$1" '
 		{ split(than, limit); minor = $2 + 0 }
@@ -47,8 +47,8 @@ older_than() {
 		{ exit !($1 + 0 < limit[1] + 0 || ($1 + 0 == limit[1] + 0 && minor < limit[2] + 0)) }'
 }
 
-# find_compiler: a kernel compiled by clang needs its modules compiled by clang. LLVM= and
-# CC= of the user come first.
+# find_compiler: sets the compiler. A kernel that clang compiled needs modules that clang compiled. LLVM=
+# and CC= of the user come first.
 find_compiler() {
 	NVPM_COMPILER=
 	[ "$(config_value CONFIG_CC_IS_CLANG)" = y ] || return 0

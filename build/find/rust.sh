@@ -114,15 +114,15 @@ can_prebuilt() {
 	return 1
 }
 
-# is_current ASSEMBLY: whether the file was compiled from the sources that are here; if not, the way
-# in which the file does not suit is left in $unsuitable. The preinst of the Debian package asks
+# is_current ASSEMBLY: succeeds if the file was compiled from the sources here; otherwise sets
+# $unsuitable to the difference. The preinst of the Debian package asks
 # before the sources are there.
 is_current() {
 	if [ -e "$1" ] && [ ! -e "$top/src/main.rs" ]; then return 0; fi
 	unsuitable=$(sh "$here/rust-assembly" module --is-current "$1")
 }
 
-# checks_calls: whether the kernel wants of indirect calls what prebuilt code does not have.
+# checks_calls: succeeds if the kernel checks indirect calls, for which prebuilt code is not prepared.
 checks_calls() {
 	[ "$(config_value CONFIG_CFI)$(config_value CONFIG_CFI_CLANG)" = y ] || return 1
 	why="kernel $KVER checks the type of indirect calls (CONFIG_CFI)"

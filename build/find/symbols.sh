@@ -4,8 +4,8 @@
 # What the neighbours' installed modules export. Such modules come without Module.symvers;
 # but the file has the list, and the versions of the symbols on kernels that check them.
 
-# module_file NAME: the file that modprobe would load for KVER. A module that is built into
-# the kernel has none.
+# module_file NAME: prints the file that modprobe would load for KVER. A module that is built into the
+# kernel has no file.
 module_file() {
 	file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
 	[ -e "$file" ] && printf '%s\n' "$file"
@@ -68,7 +68,7 @@ list_symbols() {
 	done
 }
 
-# write_symbols: the lists for the kernel's build, beside the sources.
+# write_symbols: writes the lists for the kernel's build next to the sources.
 write_symbols() {
 	if [ "$core" ]; then
 		core_symbols=$top/ib_core.symvers

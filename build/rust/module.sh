@@ -8,7 +8,8 @@ program=nv_peer_mem
 title="nv_peer_mem $version"
 core_flags="--cfg no_fp_fmt_parse"
 
-# print_sources: bindings_generated.rs is left out, because only builds with the kernel's own crate use it.
+# print_sources: prints the sources, without bindings_generated.rs: only builds with the kernel's own
+# crate use this file.
 print_sources() {
 	cd "$top/src" || exit
 	echo "$version"
@@ -16,7 +17,7 @@ print_sources() {
 	cat include/bindings.rs kernel/*.rs
 }
 
-# set_flags: overflows panic, as in the kernel's own Rust. Frame pointers are kept, because some kernels
+# set_flags: sets the flags of rustc. Overflows panic, as in the kernel's own Rust. Frame pointers are kept, because some kernels
 # unwind by them. The code has every mitigation that any kernel of the architecture needs.
 set_flags() {
 	flags="-Cforce-frame-pointers=y -Cpanic=abort -Cforce-unwind-tables=n -Csymbol-mangling-version=v0 -Copt-level=2 -Cdebug-assertions=n
@@ -63,7 +64,7 @@ x86_target() {
 	JSON
 }
 
-# compile_crates ASSEMBLY: the module's crate comes last, as an archive, because some versions of rustc
+# compile_crates ASSEMBLY: compiles the crates. The module's crate comes last, as an archive, because some versions of rustc
 # would otherwise leave out the functions of the other crates. The kernel's own build says no_std, too.
 compile_crates() {
 	assembly=$1
@@ -76,8 +77,8 @@ compile_crates() {
 	check_names "$assembly"
 }
 
-# check_names ASSEMBLY: a name of core that is not defined here would be taken from the running kernel's
-# own crates.
+# check_names ASSEMBLY: ends with an error if a name of the crate core is used and not defined. The
+# module loader would take such a name from the running kernel's own crates.
 check_names() {
 	sed -n 's/^\(_R[[:alnum:]_]*\).*:$/\1/p; s/^[[:blank:]]*\.comm[[:blank:]]\(_R[[:alnum:]_]*\)[^,]*,.*/\1/p' "$1" |
 		sort -u >"$dir/defined"

@@ -10,7 +10,7 @@ core_flags=
 
 print_sources() { cat "$top"/preload/src/*.rs; }
 
-# set_flags: these repeat preload/Cargo.toml and preload/.cargo/config.toml.
+# set_flags: sets the flags of preload/Cargo.toml and preload/.cargo/config.toml.
 set_flags() {
 	flags="--target=$arch-unknown-linux-gnu -Copt-level=3 -Cpanic=abort -Cforce-unwind-tables=y -Cdebug-assertions=n -Ccodegen-units=1
 		-Csymbol-mangling-version=v0 -Crelocation-model=pic -Cembed-bitcode=y

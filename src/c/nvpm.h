@@ -53,7 +53,7 @@ void nvpm_cond_resched(void);
 /* Seconds, as jiffies count them. */
 u32 nvpm_seconds(void);
 
-/* A process. Another process that gets the same number was born later. */
+/* Identifies a process: born tells it from a later process with the same tgid. */
 struct nvpm_process {
 	u64 born;	/* nanoseconds since boot */
 	s32 tgid;	/* in the initial PID namespace */

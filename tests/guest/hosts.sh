@@ -27,19 +27,19 @@ hear() {
 	printf '%s\n' "${answer#said }"
 }
 
-# barrier NAME: goes on when both have come here.
+# barrier NAME: waits until both hosts have come here.
 barrier() {
 	tell "$1-$HOST" here
 	hear "$1-$OTHER" >/dev/null
 }
 
-# cut_power HOST: the other host's, at once.
+# cut_power HOST: ends the other host at once.
 cut_power() { ask kill "$1" >/dev/null; }
 
-# in_gpu OFFSET LENGTH SEED: whether the pattern is there, seen from outside.
+# in_gpu OFFSET LENGTH SEED: succeeds if the host finds the pattern in the GPU's memory.
 in_gpu() { [ "$(ask pattern "$1" "$2" "$3")" = yes ]; }
 
-# both_up: the other host answers.
+# both_up: waits until the other host answers.
 both_up() {
 	barrier up
 	wait_for "the other host" busybox ping -c 1 -W 1 "$OTHER_ADDRESS"
@@ -56,13 +56,13 @@ join() {
 	barrier "joined-$joined"
 }
 
-# part: the endpoints end, after both hosts came here.
+# part: ends the endpoints when both hosts have come here.
 part() {
 	barrier "parted-$joined"
 	check "its end of connection $joined ends well" ended_well
 }
 
-# order WORD...: to the endpoint here; begin_order: without waiting for its end.
+# order WORD...: sends an order to the endpoint of this host and waits for its end; begin_order does not wait.
 order() { begin_order "$@" && until_holding; }
 begin_order() {
 	: >/tmp/held

@@ -34,7 +34,7 @@ report() {
 	printf '### %s\n' "$text"
 }
 
-# say TEXT: for the reader.
+# say TEXT: prints TEXT for the reader of the log.
 say() { report "# say: $*"; }
 
 # counted ok|"not ok" TEXT: a check. The file has a letter for each.
@@ -53,8 +53,8 @@ fail() {
 # use_seed: says that something is left to chance, and from which number it follows.
 use_seed() { report "# seed: $SEED"; }
 
-# last REASON: no other scenario can follow this one in the guest. spoil REASON: in addition,
-# nothing is checked at its end.
+# last REASON: makes this scenario the last scenario of the guest. spoil REASON: in addition, leaves out
+# the checks at the end.
 last() { printf '%s\n' "$1" >"$LAST"; }
 spoil() {
 	last "$1"
@@ -71,7 +71,7 @@ equal() {
 	if [ "$2" = "$3" ]; then ok "$1"; else fail "$1: expected '$2', got '$3'"; fi
 }
 
-# ask QUESTION...: the host's answer, one line.
+# ask QUESTION...: prints the host's answer, one line.
 ask() {
 	local answer
 	report "# ask: $*" >&2
@@ -85,7 +85,7 @@ value() { sed -n "s/^$2 //p" "$1/counters"; }
 nvidia_count() { value "$NVIDIA" "$1"; }
 core_count() { value "$CORE" "$1"; }
 
-# remember: the driver's counters as they are. grown NAME: by how much one is higher now.
+# remember: stores the driver's counters. grown NAME: prints how much a counter has grown since.
 remember() { cat "$NVIDIA/counters" >/tmp/before; }
 grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
 
@@ -109,8 +109,8 @@ wait_for() {
 	done
 }
 
-# seed_driver: what the simulated driver leaves to chance, such as layouts, is a
-# function of $SEED from here on.
+# seed_driver: seeds the simulated driver with $SEED, so that random choices such as layouts can be
+# repeated.
 seed_driver() {
 	echo "$SEED" >"$NVIDIA/seed"
 	use_seed
@@ -123,7 +123,7 @@ load_gpu() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
-# flavour: open or closed, the installed driver.
+# flavour: prints the flavour of the installed driver, open or closed.
 flavour() {
 	case $(modinfo -F license nvidia) in
 	NVIDIA) echo closed ;;
@@ -131,7 +131,7 @@ flavour() {
 	esac
 }
 
-# unload_gpu: with what the closed flavour stands on.
+# unload_gpu: unloads the driver, and the module below the closed flavour.
 unload_gpu() {
 	local module
 	for module in nvidia nvidia_core; do
@@ -139,7 +139,7 @@ unload_gpu() {
 	done
 }
 
-# network: the PCI network card's name.
+# network: prints the name of the PCI network card.
 network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
 
 # The RDMA core and a software HCA over that card. load_rdma [PARAMETER=VALUE...]: of the HCA.
@@ -169,10 +169,10 @@ load_built() {
 	insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"
 }
 
-# inbox_core: the RDMA core that is loaded is the kernel's own.
+# inbox_core: succeeds if the loaded RDMA core is the kernel's own.
 inbox_core() { [ -d /sys/module/ib_core ] && [ ! -e /sys/module/ib_core/parameters/peer_generation ]; }
 
-# load_neighbours: what the module stands between. load_all [PARAMETER=VALUE...]: and the module.
+# load_neighbours: loads the driver and the RDMA core. load_all [PARAMETER=VALUE...]: loads the module, too.
 load_neighbours() {
 	# shellcheck disable=SC2119
 	load_gpu
@@ -184,11 +184,11 @@ load_all() {
 	load_module "$@"
 }
 
-# register RESULT: a registration that must end like that. registers TEXT RESULT: as a check.
+# register RESULT: registers memory, and succeeds if RESULT comes. registers TEXT RESULT: checks this.
 register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 registers() { check "$1: $2" register "$2"; }
 
-# revoke [OPTION...]: memory is freed that is registered, and used again.
+# revoke [OPTION...]: frees registered memory, and uses the memory again.
 revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
 
 # with KNOB VALUE COMMAND...: COMMAND while that is in a file of the simulated driver. with_core SWITCH
@@ -207,13 +207,13 @@ with_core() {
 	echo "$1 0" >"$CORE/switch"
 }
 
-# as_nobody COMMAND...: as a user without rights.
+# as_nobody COMMAND...: runs COMMAND as a user without rights.
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"; }
 
-# peer NAME FILE: a figure that the RDMA core keeps about a client.
+# peer NAME FILE: prints a figure that the RDMA core keeps about a client.
 peer() { cat "$PEERS/$1/$2"; }
 
-# client_names: the registered clients, in alphabetical order.
+# client_names: prints the registered clients, in alphabetical order.
 client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
 
 # The lab's own lines in the kernel's log. The log is never cleared, because kernel_reports must
@@ -229,13 +229,13 @@ log_after() {
 		END { for (i = 0; i < lines; i++) print text[i] }'
 }
 
-# mark_log: expect_log looks at what comes from now on.
+# mark_log: lets expect_log look only at later messages.
 mark_log() { echo "$MARK" >/dev/kmsg; }
 
-# know_reports: what has been reported so far was looked at, and is no failure.
+# know_reports: declares that the reports until now are expected, and no failure.
 know_reports() { echo "$KNOWN" >/dev/kmsg; }
 
-# expect_log TEXT PATTERN: that the kernel's log has a line like that.
+# expect_log TEXT PATTERN: checks that a line of the kernel's log matches PATTERN.
 expect_log() {
 	log_after "$MARK" >/tmp/log
 	check "$1" grep -qE "$2" /tmp/log
@@ -269,7 +269,7 @@ until_said() {
 	return 1
 }
 
-# go_on: lets it go on; succeeds if it waits again or ends.
+# go_on: lets the held command go on; succeeds if the command waits again or ends.
 go_on() {
 	echo >&"$to_held" || return 1
 	until_holding || true
@@ -281,7 +281,7 @@ ended_well() {
 	wait "$held"
 }
 
-# said KEY: what it said as KEY=..., since it was started or last asked.
+# said KEY: prints the value after KEY= in the output of the held command.
 said() { sed -n "s/^$1=//p" /tmp/held; }
 
 # transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
@@ -294,16 +294,17 @@ transfer_seen() {
 	ended_well && [ "$answer" = yes ]
 }
 
-# live_gauges DOUBLE...: those that are not zero, as "name=value" words; an error where there are none at all.
+# live_gauges DOUBLE...: prints the gauges that are not zero as words "name=value", or an error if there is no
+# gauge at all.
 live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
-# violations DOUBLE...: what these recorded; an error where nothing is recorded at all.
+# violations DOUBLE...: prints the violations that the doubles recorded, or an error if there is no record.
 violations() { cat "${@/%//violations}" 2>&1; }
 
-# driver_at_rest: nothing is allocated, pinned or mapped any more.
+# driver_at_rest: succeeds if nothing is allocated, pinned or mapped any more.
 driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
 
-# nothing_left TEXT: in the doubles, but for clients while the module is there.
+# nothing_left TEXT: checks that no object is left in the doubles, except clients of a loaded module.
 nothing_left() {
 	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
 }
@@ -319,8 +320,8 @@ kernel_reports() {
 	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
 }
 
-# kmemleak_silent: whether nothing has been lost. An object counts as lost when
-# two scans in a row have found no pointer to it and it is some seconds old.
+# kmemleak_silent: succeeds if kmemleak reports no lost object. An object counts as lost if two scans in a
+# row found no pointer to the object, and the object is some seconds old.
 kmemleak_silent() {
 	local scan=/sys/kernel/debug/kmemleak
 	echo scan >"$scan" || return 1

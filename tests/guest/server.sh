@@ -4,17 +4,17 @@
 # What scenarios do with the RDMA core's double beyond reading its counters:
 # choose its age, turn its bugs on, and hold tasks where they meet others.
 
-# server GENERATION: for clients that register from now on.
+# server GENERATION: sets the generation of the core for clients that register later.
 server() { echo "$1" >/sys/module/ib_core/parameters/peer_generation; }
 
 # turn SWITCH 0|1
 turn() { echo "$1 $2" >"$CORE/switch"; }
 
-# stop_at POINT: tasks that come there stay. lift POINT: they go on.
+# stop_at POINT: holds each task that comes to POINT. lift POINT: lets the tasks go on.
 stop_at() { echo "$1 1" >"$CORE/hold"; }
 lift() { echo "$1 0" >"$CORE/hold"; }
 
-# held POINT: how many are there now.
+# held POINT: prints how many tasks are held at POINT.
 held() { awk -v point="$1" '$1 == point { print $3 }' "$CORE/hold"; }
 is_held() { [ "$(held "$1")" -gt 0 ]; }
 wait_held() { wait_for "somebody at $1" is_held "$1"; }
@@ -26,7 +26,7 @@ nvidia_is() { [ "$(nvidia_count "$1")" = "$2" ]; }
 # in_client OPERATION: tells whether a task is in this operation of a client.
 in_client() { awk -v op="$1" '$2 == op { found = 1 } END { exit !found }' "$CORE/calls"; }
 
-# at_rest: nothing is pinned, mapped or registered any more.
+# at_rest: succeeds if nothing is pinned, mapped or registered any more.
 at_rest() {
 	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }

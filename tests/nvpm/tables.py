@@ -435,7 +435,8 @@ def read_table(table: str) -> Iterator[tuple[str, Lines]]:
 
 
 def machines(table: str) -> Iterator[tuple[str, Lines]]:
-    """Yields each machine, and a machine of its own for each value of `each`."""
+    """Yields the machines of the table. A machine with lines `each` is yielded once for every value
+    in these lines, with the value in place of %."""
     for title, lines in read_table(table):
         own = [(number, line) for number, line in lines if not line.startswith("each ")]
         each = [line[5:].split(" | ") for _, line in lines if line.startswith("each ")]

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the life of the Debian packages: an older version, an update that does not compile, the update, removed, installed again, purged; and that the service goes on meanwhile
+# Shows: the life of the Debian packages. An older version is installed; an update that does not compile fails, the next update succeeds; then the packages are removed, installed again and purged. The service keeps running
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# broken_update: the dkms package as version 1.9.5, with a mistake in what every build has.
+# broken_update: makes the dkms package as version 1.9.5, with a mistake that breaks every build.
 broken_update() {
 	local dir=/tmp/broken
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
@@ -16,7 +16,7 @@ broken_update() {
 	dpkg-deb -b "$dir" /tmp/broken.deb
 }
 
-# documented: each page that the unit names.
+# documented: checks that each page that the unit names is installed.
 documented() {
 	local page
 	local -a pages
@@ -40,7 +40,7 @@ installed() {
 leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
 leave() { "$@" /usr/sbin/nvpm leave /etc/init.d/nv_peer_mem; }
 
-# chrooted COMMAND...: in this system once more, below another directory.
+# chrooted COMMAND...: runs COMMAND with nvpm leave in a chroot that shows this system's /etc, /proc and /usr.
 chrooted() {
 	local name
 	mkdir /tmp/below

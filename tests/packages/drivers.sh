@@ -6,7 +6,7 @@
 
 cp -a /checkout/src /tmp/src
 
-# located: what the build is told of the driver.
+# located: prints what build/configure finds out about the driver.
 located() { KVER=$kver KDIR=${kdir-} sh /tmp/build/configure; }
 symbols=/tmp/nvidia.symvers
 

@@ -18,7 +18,7 @@ for kernel in "${kernels[@]:1}"; do
 	give_driver "$kernel"
 done
 
-# each_has VERSION: of the module, for each kernel.
+# each_has VERSION: succeeds if the module has this version for each kernel.
 each_has() {
 	local kernel
 	for kernel in "${kernels[@]}"; do
@@ -112,7 +112,7 @@ put "$tree/DEBIAN/prerm" 755 <<'PRERM'
 #!/bin/sh
 [ "$(lsb_release -s -i)" = Ubuntu ] || update-rc.d -f nv_peer_mem remove
 PRERM
-# on DISTRIBUTION: what they go by.
+# on DISTRIBUTION: makes lsb_release print DISTRIBUTION, which the scripts of 1.3 ask for.
 on() { put /usr/local/bin/lsb_release 755 <<<"echo $1"; }
 find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
 package nvidia-peer-memory
@@ -132,7 +132,7 @@ for way in apt at_once; do
 	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
 	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
 done
-# The package of the service, of which this is the source, comes first: dpkg itself says so.
+# dpkg refuses to install the package with the source alone, because the package of the service comes first.
 unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
 # An image is being built: the builder's kernel runs.

@@ -49,7 +49,7 @@ check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-me
 check "for that kernel, too" installed_for "$newer"
 check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
 
-# renumbered VERSION: the dkms package under another version, with an assembly of these sources.
+# renumbered VERSION: makes the dkms package with another version, with an assembly of these sources.
 renumbered() {
 	local dir=/tmp/renumbered
 	rm -rf "$dir"

@@ -22,10 +22,10 @@ esac
 UNAME
 chmod +x /usr/local/bin/uname
 
-# note TEXT: shown with the test's result.
+# note TEXT: prints TEXT, which is shown with the test's result.
 note() { printf 'note %s\n' "$*"; }
 
-# check TEXT COMMAND...: the test ends where a check fails.
+# check TEXT COMMAND...: checks that COMMAND succeeds. A failed check ends the test.
 check() {
 	local text=$1
 	shift
@@ -48,7 +48,7 @@ saying() {
 	return "$rc"
 }
 
-# says TEXT: whether the last command said this, on however many lines, which apt ends as terminals want it.
+# says TEXT: succeeds if the last command printed TEXT, on any number of lines. apt ends lines as terminals do.
 says() { grep -qF -e "$1" <<<"$(tr -s ' \r\n' ' ' <"$said")"; }
 
 # told TEXT SAID COMMAND...: it succeeds, and says this. refused: it fails, and does.
@@ -64,7 +64,7 @@ refused() {
 # in_turkish COMMAND...: runs it as on a Turkish machine, where tr does not turn i into I.
 in_turkish() { (unset LC_ALL && export LANG=tr_TR.UTF-8 && "$@"); }
 
-# files: all there are, but for what a system writes about itself.
+# files: prints all files except the files that a system writes about itself.
 files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /run -o -path /tmp -o -path /var/log \
 		-o -path /var/cache -o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \
@@ -92,14 +92,14 @@ examined() {
 }
 exports() { readelf --dyn-syms -W "$1" | awk '$7 ~ /^[0-9]+$/ { print $8 }' | sort; }
 
-# quiet LIBRARY: programs are started with it, and it says nothing.
+# quiet LIBRARY: checks that programs start with the preloaded LIBRARY, and that LIBRARY prints nothing.
 quiet() {
 	saying env LD_PRELOAD="$1" /bin/true
 	check "$1: a program is started with it" grep -q "$1" <(env LD_PRELOAD="$1" cat /proc/self/maps)
 	check "$1: and it says nothing" [ ! -s "$said" ]
 }
 
-# on_dma_buf COMMAND...: as on a machine that has dma-buf and no peer memory.
+# on_dma_buf COMMAND...: runs COMMAND on a made-up machine with dma-buf and without peer memory.
 on_dma_buf() {
 	[ -e /tmp/on_dma_buf ] || PYTHONPATH=/checkout/tests/nvpm python3 -B - <<-'MACHINE'
 		from machine import Machine
@@ -120,7 +120,7 @@ field() { modinfo -k "$kver" -F "$1" "$2"; }
 # loads NAME: checks that modprobe finds the module and all its dependencies.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
 
-# callback_comes VERSION: the module that nv_peer_mem cannot be loaded without.
+# callback_comes VERSION: checks the callback module, without which nv_peer_mem cannot be loaded.
 callback_comes() {
 	check "$1: the callback module is loaded with it" grep -q '/nv_peer_mem_callback\.ko' <(loads nv_peer_mem)
 	check "$1: it is of this version" [ "$(field version nv_peer_mem_callback)" = "$1" ]
@@ -134,7 +134,7 @@ driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 # The RDMA core with peer memory: the module, and the directory that OFED has beside it.
 core=/lib/modules/$kver/updates/ib_core.ko
 
-# without PATH...: they are away until `back`.
+# without PATH...: moves the files away until `back`.
 away=()
 without() {
 	away+=("$@")
@@ -154,7 +154,7 @@ edited() {
 	"${@:2}" <"$1.away" >"$1"
 }
 
-# back: all that was taken away or edited.
+# back: puts back all files that were moved away or edited.
 back() {
 	for path in "${away[@]}"; do
 		rm -rf "$path"
@@ -167,16 +167,16 @@ back() {
 # with_config SED_SCRIPT: the kernel's configuration, edited.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
-# debs DIR: the packages there, in the order that dpkg needs.
+# debs DIR: prints the packages in DIR, in the order that dpkg needs.
 debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
 
-# by_dpkg DEB...: one after the other, for one has to be configured before the next.
+# by_dpkg DEB...: installs the packages one after the other: each must be configured before the next.
 by_dpkg() {
 	local deb
 	for deb; do dpkg -i --force-confold "$deb" || return 1; done
 }
 
-# unpacked: the package for dkms as it is before it has built anything, with its hooks.
+# unpacked: unpacks the package for dkms with its hooks, and builds nothing.
 unpacked() {
 	local hook
 	dpkg -i /packages/nvidia-peer-memory_*_all.deb
@@ -187,7 +187,7 @@ unpacked() {
 	dkms add "nvidia-peer-memory/$version"
 }
 
-# another_kernel KVER: it has the same headers: for dkms it is another kernel all the same.
+# another_kernel KVER: makes up a kernel with the headers of this kernel, for dkms another kernel.
 another_kernel() {
 	mkdir -p "/lib/modules/$1/updates/dkms"
 	ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$1/build"
@@ -213,8 +213,8 @@ kernel_installed() {
 # Rust, as Debian has it, where it is installed.
 rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)")
 
-# with_proprietary_driver: the driver under NVIDIA's licence. The text is as long as
-# before, so that nothing moves.
+# with_proprietary_driver: puts the driver under NVIDIA's licence. The new text has the length of the
+# old text, so that nothing moves in the file.
 with_proprietary_driver() {
 	edited "$driver" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
 	check "the driver is the proprietary one" [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]

@@ -20,7 +20,7 @@ done
 # headed FILE PLACE: tells whether FILE has a heading to which a link to PLACE leads.
 headed() { sed -n 's/^#\+ //p' "$1" | tr -d '`.,:;?!()/&'\''"' | tr 'A-Z ' 'a-z-' | grep -qxF -e "$2"; }
 
-# dead_links DIR: of the documents in it and in its docs/, those that lead to no file, or to no heading.
+# dead_links DIR: prints the links in the pages of DIR and DIR/docs that lead to no file, or to no heading.
 dead_links() {
 	local file target place
 	for file in "$1"/*.md "$1"/docs/*.md; do

@@ -313,7 +313,8 @@ row_entry_for_each_page() {
 	[ "$entries" = 1 ] || saw "entries:$entries"
 }
 
-# A core that copies from registered memory looks for pages.
+# A core that copies from registered memory takes the entries of the scatterlist for pages. GPU memory
+# has no pages, so no entry may count as a page.
 row_entries_look_like_pages() {
 	grown tables_without_pages registers ok
 	[ "$growth" = 0 ] || saw "tables_without_pages:$growth"

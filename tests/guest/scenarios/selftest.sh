@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: nvpm selftest over real verbs: passes either way of pinning, and says what is wrong where something is
+# Shows: nvpm selftest uses real verbs, passes with both kinds of pins, and says what is wrong if something is
 
 # tested EXIT_CODE TEXT [WORD...] [-- PATTERN...]: checks the exit code and the output of nvpm selftest, which
 # runs under ${as[@]}.

@@ -563,8 +563,8 @@ impl Driver {
         self.mapped.get()
     }
 
-    /// Empties the list of the object of another process that has the memory at `address`: its pins
-    /// stay, and no process can undo them.
+    /// Empties the list of processes of the object with the memory at `address`. The object belongs to
+    /// another process. The object's pins stay, and no process can undo the pins.
     pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
         note("delists the process");

@@ -11,7 +11,8 @@ apt-get update
 cd /tmp
 apt-get download "nvidia-kernel-dkms=$package" "linux-image-$kver"
 dpkg-deb -x nvidia-kernel-dkms_*.deb /
-# Other guests have nothing to do with DRM, nor has the layer of their kernel.
+# Only this guest needs DRM. The layer of the guests' kernel does not contain drm.ko, so the kernel's
+# package gives it.
 dpkg-deb --fsys-tarfile linux-image-*.deb | tar -x -C / --keep-directory-symlink --wildcards '*/drivers/gpu/drm/drm.ko*'
 sed -i '/^BUILT_MODULE_NAME\[1\]/,$d' "/usr/src/nvidia-current-$version/dkms.conf"
 NV_EXCLUDE_KERNEL_MODULES='nvidia-modeset nvidia-drm nvidia-uvm nvidia-peermem' \

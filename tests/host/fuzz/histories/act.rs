@@ -87,7 +87,8 @@ pub(super) enum What {
     Abandon {
         which: usize,
     },
-    /// The driver's object of another process that has the memory no longer lists any process.
+    /// The memory belongs to an object that the driver keeps for another process. The driver empties
+    /// the object's list of processes.
     Delist {
         place: usize,
     },

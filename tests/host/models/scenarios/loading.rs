@@ -86,7 +86,7 @@ fn not_if_an_allocation_fails() {
 #[test]
 fn not_while_somebody_registers() {
     explore(Any, || {
-        // The callbacks, two clients, and the first kind of files exist by then.
+        // Four steps succeed: the callbacks, two clients, and the first kind of files. The next step fails.
         refused_while_somebody_registers(4, -12);
     });
 }
