@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """nvpm: inspects and tests GPUDirect RDMA, with nv_peer_mem and without."""
 
+import os
+
 # The version of dkms.conf, repeated here because nvpm also runs without that file; the check
 # `version` compares both.
 VERSION = "2.0.0"
@@ -15,3 +17,9 @@ def release() -> str:
     may have changes without a commit, so only "a checkout" is said."""
     source = "a checkout" if COMMIT.startswith("$") else f"commit {COMMIT[:12]}"
     return f"nvpm {VERSION} ({source})"
+
+
+def program() -> str:
+    """Returns the path that Python runs: the directory of the package, or nvpm as one file."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    return package if os.path.isdir(package) else os.path.dirname(package)

@@ -39,7 +39,7 @@ def run() -> int:
         if os.path.isdir(place):
             load_package(place)
         from nvpm.commands import main
-        from nvpm.machine import Machine
+        from nvpm.read.machine import Machine
 
         return main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
     except ModuleNotFoundError as error:

@@ -11,13 +11,16 @@ import time
 import traceback
 from typing import Callable, Dict, List, Optional, Tuple
 
-from . import printers, programs, regions, release, text
-from .kernel_log import kernel_log
-from .machine import Machine, clean, decoded, modinfo, program
-from .pci import nics
+from . import program, release
+from .facts.report import Report, report
+from .read import programs
+from .read.kernel_log import kernel_log
+from .read.machine import Machine, clean, decoded, modinfo
+from .read.pci import nics
+from .read.regions import Unreadable
 from .redact import Redactor
-from .report import Report, report
-from .screen import Screen
+from .show import printers, regions, text
+from .show.screen import Screen
 
 DIRECTORY = "nvpm-report"
 # Seconds that a selftest of many devices may take.
@@ -90,7 +93,7 @@ def files(machine: Machine) -> str:
 def listed(machine: Machine) -> str:
     try:
         return "\n".join(regions.as_json(machine)) + "\n"
-    except regions.Unreadable as reason:
+    except Unreadable as reason:
         return f"(not read: {reason})\n"
 
 

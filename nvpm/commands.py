@@ -8,9 +8,10 @@ import sys
 from functools import partial
 from typing import Callable, Dict, Iterable, List
 
-from . import programs, release
-from .machine import MODULE, Machine
+from . import release
 from .options import Parser
+from .read import programs
+from .read.machine import MODULE, Machine
 
 USAGE = """\
 Usage: nvpm [COMMAND [OPTION]...]
@@ -41,8 +42,8 @@ FORMS = ("brief", "all", "json", "prometheus")
 
 
 def status(machine: Machine, words: List[str]) -> int:
-    from . import printers, screen, text
-    from . import report as reports
+    from .facts import report as reports
+    from .show import printers, screen, text
 
     parser = Parser(
         "status",
@@ -91,8 +92,8 @@ def status(machine: Machine, words: List[str]) -> int:
 
 
 def check(machine: Machine, words: List[str]) -> int:
-    from . import printers
-    from . import report as reports
+    from .facts import report as reports
+    from .show import printers
 
     parser = Parser(
         "check",
@@ -121,7 +122,8 @@ def check(machine: Machine, words: List[str]) -> int:
 
 
 def regions(machine: Machine, words: List[str]) -> int:
-    from . import regions as listing
+    from .read.regions import Unreadable
+    from .show import regions as listing
 
     parser = Parser(
         "regions",
@@ -140,7 +142,7 @@ def regions(machine: Machine, words: List[str]) -> int:
         form = listing.as_summary
     try:
         return say(form(machine))
-    except listing.Unreadable as reason:
+    except Unreadable as reason:
         sys.stderr.write(f"nvpm regions: {reason}\n")
         return reason.code
 
@@ -220,8 +222,8 @@ def version(_machine: Machine, _words: List[str]) -> int:
 
 def first_screen(machine: Machine) -> int:
     """Prints the answer for a user who does not know nvpm."""
-    from . import report as reports
-    from . import screen, text
+    from .facts import report as reports
+    from .show import screen, text
 
     say(text.brief(reports.report(machine), screen.here()))
     return say(["", "nvpm status says what needs attention; nvpm help lists the commands."])
@@ -243,7 +245,7 @@ STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 def explain(machine: Machine, words: List[str]) -> int:
     """explain MODULE [TEXT]: prints advice after modprobe and the kernel have printed TEXT about
     MODULE; without TEXT, advice for a module that is not installed."""
-    from .explain import Advice
+    from .facts.advice import Advice
 
     if words[1:]:
         return say([Advice(machine, *words).advice()])
@@ -251,7 +253,7 @@ def explain(machine: Machine, words: List[str]) -> int:
 
 
 def holders(machine: Machine, _words: List[str]) -> int:
-    from .regions import holders as who
+    from .read.regions import holders as who
 
     return say(who(machine))
 
@@ -261,7 +263,7 @@ def leave(machine: Machine, words: List[str]) -> int:
     script, may be gone, or come from an earlier version, because it counts as configuration. The
     exit code is IN_USE while programs have GPU memory registered, and 0 in all other cases: only
     such programs may keep a package from being removed."""
-    from .place import kernel_of_another
+    from .read.place import kernel_of_another
 
     script = words[0]
     if kernel_of_another(machine):

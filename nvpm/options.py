@@ -4,7 +4,7 @@
 import argparse
 from typing import Any, Iterable, List, NoReturn, Optional, Tuple
 
-from .machine import Machine
+from .read.machine import Machine
 
 
 class Formatter(argparse.HelpFormatter):

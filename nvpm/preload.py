@@ -8,10 +8,12 @@ import signal
 import sys
 from typing import Dict, List, NamedTuple, NoReturn
 
-from . import VERSION, need, ways
-from .machine import Machine, program
+from . import VERSION, program
+from .facts import need
+from .read import ways
+from .read.machine import Machine
+from .read.ways import DMA_BUF
 from .trust import distrusted
-from .ways import DMA_BUF
 
 LIBRARY = "libnvpm_preload.so"
 VARIABLE = "LD_PRELOAD"

@@ -10,9 +10,9 @@ import re
 from functools import partial
 from typing import Dict, Iterable, Match, NamedTuple, Pattern
 
-from .fact import Fact
-from .machine import Machine
+from .facts.fact import Fact
 from .names import hosts, people
+from .read.machine import Machine
 
 # Groups of a pattern: the text before the part that is taken out, that part, and a text that only
 # looks like such a part and stays.

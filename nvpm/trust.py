@@ -8,7 +8,7 @@ import pwd
 import stat
 from typing import Iterator
 
-from .machine import program
+from . import program
 
 WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 

@@ -8,10 +8,10 @@ import signal
 import sys
 from typing import Callable, List, NamedTuple, NoReturn, Optional, Set, Tuple, TypeVar
 
-from .. import dma_buf, ways
-from ..fact import BAD, WARN, Fact, bad
-from ..machine import Machine
+from ..facts.fact import BAD, WARN, Fact, bad
 from ..options import Parser
+from ..read import dma_buf, ways
+from ..read.machine import Machine
 from . import Absent, cuda, printers, verbs
 from .port import Port, usable_port
 from .trial import Trial
@@ -148,7 +148,7 @@ def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[
 
 def status_facts(machine: Machine) -> List[Fact]:
     try:
-        from ..report import report
+        from ..facts.report import report
 
         return report(machine).facts
     except Exception:  # the failure must be told in any case

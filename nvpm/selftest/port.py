@@ -4,7 +4,7 @@
 import os
 from typing import Optional, Tuple
 
-from ..machine import Machine
+from ..read.machine import Machine
 from . import Failure
 
 

@@ -5,7 +5,7 @@ import argparse
 import json
 from typing import Dict, List, Optional
 
-from ..fact import Fact
+from ..facts.fact import Fact
 from . import Absent
 from .trial import Trial
 

@@ -12,8 +12,8 @@ import resource
 import time
 from typing import Any, Optional
 
-from .. import ways
-from ..machine import PARAMETERS, Machine
+from ..read import ways
+from ..read.machine import PARAMETERS, Machine
 from . import Failure, abi, cuda, verbs
 from .port import Port
 

@@ -53,7 +53,7 @@ from installed import SERVICE
 from machine import ALIASES, Machine
 
 from nvpm import commands
-from nvpm import machine as subject
+from nvpm.read import machine as subject
 
 # Lines of a table with their numbers; and an output with its exit code.
 Lines = list[tuple[int, str]]

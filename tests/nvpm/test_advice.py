@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Each name in braces in the texts of explain.py has a value, and each value is used in a text."""
+"""Each name in braces in the texts of advice.py has a value, and each value is used in a text."""
 
 import string
 from collections.abc import Iterator
 
-from nvpm import core, explain
+from nvpm.facts import advice, core
 
 
 def texts(value: object) -> Iterator[str]:
@@ -20,8 +20,8 @@ def texts(value: object) -> Iterator[str]:
 
 def names() -> set[str]:
     """Returns the names in the texts. Patterns, the first part of each pair in SAID, have none."""
-    values = [value for name, value in vars(explain).items() if name.isupper() and name != "SAID"]
-    filled = [*values, tuple(template for _, template in explain.SAID), core.SET_NEW]
+    values = [value for name, value in vars(advice).items() if name.isupper() and name != "SAID"]
+    filled = [*values, tuple(template for _, template in advice.SAID), core.SET_NEW]
     return {
         name
         for value in filled
@@ -32,5 +32,5 @@ def names() -> set[str]:
 
 
 def test_names_of_templates() -> None:
-    known = set(explain.WORDS) | set(explain.BY_INSTALLER)
+    known = set(advice.WORDS) | set(advice.BY_INSTALLER)
     assert names() == known

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from machine import Machine
 from tables import SAMPLE, Player, called
 
-from nvpm import machine as subject
-from nvpm.regions import LIST, Region
+from nvpm.read import machine as subject
+from nvpm.read.regions import LIST, Region
 
 # Commands, and the exit codes that nvpm(8) gives them.
 CODES = {

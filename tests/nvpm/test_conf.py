@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from installed import SERVICE
 
-from nvpm import conf
-from nvpm.machine import CONF
+from nvpm.read import conf
+from nvpm.read.machine import CONF
 
 LINES = [
     *(b"", b"ONBOOT=yes", b"ONBOOT=no", b"MARKER=yes", b"marker = Off ;", b"export ONBOOT=1"),

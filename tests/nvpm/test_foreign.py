@@ -89,7 +89,7 @@ def test_python_module_beside(world: Path, node: Path, name: str, way: str) -> N
     shutil.copy(SERVICE / "nvpm.sh", world)
     one_file(world)
     # Python would also find a missing module next to the program.
-    with (world / "nvpm/machine.py").open("a") as file:
+    with (world / "nvpm/read/machine.py").open("a") as file:
         file.write("\ntry:\n    import _nothing\nexcept ImportError:\n    pass\n")
     noted = world / "noted"
     of_nobody(world / name, f"open({str(noted)!r}, 'w')")

@@ -16,7 +16,8 @@ import pytest
 from installed import SERVICE, TOP
 from machine import Machine
 
-from nvpm import ask, bugreport, programs
+from nvpm import bugreport
+from nvpm.read import ask, programs
 
 # The child in another session has the pipe, and is not killed together with the program.
 HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
@@ -55,7 +56,7 @@ def test_good_and_bad_ends() -> None:
 
 def test_nothing_to_read() -> None:
     """A program that reads its input gets the end of file, and not the terminal."""
-    code = "from nvpm import programs; print(programs.run(['cat'], 5))"
+    code = "from nvpm.read import programs; print(programs.run(['cat'], 5))"
     reading, writing = os.pipe()
     said = subprocess.run(
         [sys.executable, "-B", "-c", code],
@@ -130,7 +131,8 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\necho stopping\nsleep 30\n")
     script.chmod(0o755)
     code = (
-        "import sys; from nvpm import commands, place; from nvpm.machine import Machine;"
+        "import sys; from nvpm import commands; from nvpm.read import place;"
+        "from nvpm.read.machine import Machine;"
         "commands.STOP_LIMIT = 0.5; place.kernel_of_another = lambda _: False;"
         f"sys.exit(commands.main(Machine({str(root)!r}), ['leave', {str(script)!r}]))"
     )
@@ -149,5 +151,8 @@ def test_there_is_one_place() -> None:
         str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))
         for file in (TOP / "nvpm").rglob("*.py")
     }
-    assert {file for file, used in found.items() if used} == {"nvpm/programs.py", "nvpm/ask.py"}
-    assert found["nvpm/ask.py"] == {"os.fork"}
+    assert {file for file, used in found.items() if used} == {
+        "nvpm/read/programs.py",
+        "nvpm/read/ask.py",
+    }
+    assert found["nvpm/read/ask.py"] == {"os.fork"}

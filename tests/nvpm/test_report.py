@@ -11,8 +11,8 @@ from crashes import CRASHES, QUIET
 from machine import Machine
 from tables import Player, called
 
-from nvpm import kernel_log
-from nvpm import machine as subject
+from nvpm.read import kernel_log
+from nvpm.read import machine as subject
 from nvpm.redact import Redactor
 
 HOSTS = "10.0.0.1 n1.corp.example.com n1\n10.0.0.2 node-1\n10.0.0.3 node-12 # node-99\n10.0.0.4 c3 gpu_node7"

@@ -5,12 +5,12 @@ with --all. Advice that serves several lines is given at the first; distances ar
 import textwrap
 from typing import Dict, Iterator, List, Optional, Set
 
+from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
+from ..facts.report import Report
+from ..facts.topology import NODE, PHB, PIX, PXB, SYS
 from . import answer
-from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
 from .lines import MANY, Line, lines_of, section_of
-from .report import Report
 from .screen import Screen
-from .topology import NODE, PHB, PIX, PXB, SYS
 
 MARKS = {GOOD: "ok", WARN: " !", BAD: "!!", NONE: "  "}
 MEANINGS = {

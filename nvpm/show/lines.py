@@ -4,7 +4,7 @@
 import re
 from typing import Dict, Iterable, List, Tuple
 
-from .fact import Fact
+from ..facts.fact import Fact
 
 # Sections with the name of a device are printed as one section.
 MANY = re.compile("(GPU|RDMA device) (.*)")

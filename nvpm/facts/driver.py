@@ -4,11 +4,11 @@
 import re
 from typing import Dict, Optional
 
-from . import ways
-from .explain import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
+from ..read import ways
+from ..read.machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
+from ..read.pci import gpus
+from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
 from .fact import Fact, Facts, bad, good, info, warn
-from .machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
-from .pci import gpus
 
 LOADED_ON_BOOT = (
     "/etc/modules-load.d/*.conf",

@@ -5,13 +5,13 @@ without asking the module; this file repeats the tests."""
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from . import ways
-from .conf import configured
+from ..read import ways
+from ..read.conf import configured
+from ..read.kernel_symbols import peer_memory_in
+from ..read.machine import CONF, MODULE, PEERS, SERVICE, Machine, once
+from ..read.pci import nics
+from ..read.ways import DMA_BUF, PEERMEM
 from .fact import Fact, Facts, good, info, warn
-from .kernel_symbols import peer_memory_in
-from .machine import CONF, MODULE, PEERS, SERVICE, Machine, once
-from .pci import nics
-from .ways import DMA_BUF, PEERMEM
 
 NV_MEM = PEERS + "/nv_mem/version"
 OTHER_NAME = "/sys/module/nvidia_peermem/version"

@@ -4,10 +4,10 @@ redirect, and links that are slower than possible."""
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from ..read.machine import Machine
+from ..read.pci import Gpu, Pci, gpus, nics, number, pci_at
+from ..read.place import virtual
 from .fact import Fact, Facts, good, info, unread, warn
-from .machine import Machine
-from .pci import Gpu, Pci, gpus, nics, number, pci_at
-from .place import virtual
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
 

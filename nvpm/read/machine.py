@@ -160,12 +160,6 @@ def rust(machine: Machine) -> str:
     return machine.text(STATISTICS + "rust") or modinfo(machine).get("rust", "")
 
 
-def program() -> str:
-    """Returns the path that Python runs: the directory of the package, or nvpm as one file."""
-    package = os.path.dirname(os.path.abspath(__file__))
-    return package if os.path.isdir(package) else os.path.dirname(package)
-
-
 @once
 def module_wanted(machine: Machine) -> bool:
     """Whether this machine is meant to have the module: the module is loaded, or installed for this

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from .fact import BAD, GOOD, WARN
+from ..facts.fact import BAD, GOOD, WARN
 
 COLOURS = {GOOD: "32", WARN: "33", BAD: "1;31"}
 BOLD = "1"

@@ -5,12 +5,12 @@ it."""
 import re
 from typing import Optional
 
-from . import ways
-from .explain import INSTALL_CORE, Advice
+from ..read import ways
+from ..read.kernel_symbols import peer_memory_in
+from ..read.machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
+from ..read.pci import gpus, nics
+from .advice import INSTALL_CORE, Advice
 from .fact import Fact, Facts, bad, good, info, warn
-from .kernel_symbols import peer_memory_in
-from .machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
-from .pci import gpus, nics
 
 PERSISTENT = "persistent: memory is pinned until it is deregistered"
 REVOCABLE = "revocable: a registration ends when its memory is freed"

@@ -6,8 +6,8 @@ import os
 import re
 from typing import Dict, Optional
 
+from ..read.machine import Machine, once
 from .fact import Fact, Facts, bad, good, info, warn
-from .machine import Machine, once
 
 DAEMONS = ("slurmd", "kubelet", "containerd")
 UNITS = [

@@ -4,10 +4,10 @@
 import re
 from typing import Dict, Optional
 
-from .explain import Advice
+from ..read.machine import CALLBACK, Machine, modinfo
+from ..read.place import container
+from .advice import Advice
 from .fact import Fact, Facts, bad, good, info
-from .machine import CALLBACK, Machine, modinfo
-from .place import container
 
 # The value is the fifth byte.
 VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"

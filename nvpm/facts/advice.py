@@ -7,7 +7,7 @@ import re
 from functools import partial
 from typing import Callable, Dict, Tuple, Union
 
-from .machine import CALLBACK, MODULE, Machine, modinfo
+from ..read.machine import CALLBACK, MODULE, Machine, modinfo
 
 INSTALL_DRIVER = (
     "Install NVIDIA's kernel modules, the open or the proprietary ones "

@@ -4,9 +4,10 @@
 import traceback
 from typing import Callable, Dict, Iterator, List, NamedTuple
 
-from . import core, detection, devices, driver, module, need, security, use, ways
+from ..read import ways
+from ..read.machine import MODULE, Machine
+from . import core, detection, devices, driver, module, need, security, use
 from .fact import NONE, Fact, Facts, bad, identified, warn
-from .machine import MODULE, Machine
 
 PARTS: Dict[str, Callable[[Machine], Facts]] = {
     "module": module.facts,

@@ -4,13 +4,13 @@
 import os
 from typing import List, Optional
 
-from . import access, dma_buf, place, topology
+from ..read import dma_buf
+from ..read.machine import PARAMETERS, Machine
+from ..read.pci import Gpu, Nic, Pci, gpus, nics
+from ..read.place import virtual
+from . import access, kernel, place, topology
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, info, unread, warn
-from .machine import PARAMETERS, Machine
-from .module import kernel_facts
-from .pci import Gpu, Nic, Pci, gpus, nics
-from .place import virtual
 
 # NVIDIA numbers its products by generation. The open driver serves GPUs since Turing, the
 # proprietary driver GPUs before Blackwell.
@@ -78,7 +78,7 @@ NO_LINK = "Look at cable and switch; ibstat and iblinkinfo say more."
 
 def facts(machine: Machine) -> Facts:
     yield from place.facts(machine)
-    yield from kernel_facts(machine)
+    yield from kernel.facts(machine)
     yield from topology.facts(machine)
     if any(gpu.coherent for gpu in gpus(machine)):
         yield info("machine", "topology", RDMA_TOPO)

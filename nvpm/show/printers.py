@@ -7,12 +7,14 @@ import re
 import time
 from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
-from . import answer, detection, ways
-from .fact import BAD, GOOD, NONE, WARN, Fact, to_do
+from ..facts import detection
+from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
+from ..facts.report import Report
+from ..read import ways
+from ..read.machine import MODULE, module_wanted
+from ..read.pci import gpus
+from . import answer
 from .lines import lines_of
-from .machine import MODULE, module_wanted
-from .pci import gpus
-from .report import Report
 
 # docs/monitoring.md explains the object. A change of its meaning increases the number.
 SCHEMA = 2

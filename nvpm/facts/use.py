@@ -4,9 +4,9 @@ memory, and the registrations that have failed."""
 
 from typing import Optional
 
-from . import pairs, regions
+from ..read import pairs, regions
+from ..read.machine import STATISTICS, Machine
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, info, judged, unread, warn
-from .machine import STATISTICS, Machine
 
 FIGURES = ("reachable_regions", "bytes", "registrations", "revocations")
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Whether this machine needs the module."""
 
-from . import dma_buf, ways
+from ..read import dma_buf, ways
+from ..read.kernel_symbols import peer_memory_in
+from ..read.machine import Machine
+from ..read.pci import nics
 from .fact import Facts, info
-from .kernel_symbols import peer_memory_in
-from .machine import Machine
-from .pci import nics
 
 BOTH_MISSING = "yes, with another RDMA core: this one has no peer memory, and there is no dma-buf"
 USELESS = "no: this RDMA core cannot use it; programs that use dma-buf work without it"

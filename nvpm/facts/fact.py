@@ -5,7 +5,7 @@ import re
 from functools import partial
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
-from .machine import clean
+from ..read.machine import clean
 
 # WARN: works, but could do better. NONE: nothing to judge. UNREAD: the user may not read the thing
 # that the value names.

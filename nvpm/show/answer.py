@@ -6,13 +6,14 @@ import re
 import textwrap
 from typing import Dict, Iterable, Iterator, List, Optional
 
-from . import detection, dma_buf, ways
-from .driver import flavour, version
-from .fact import BAD, Fact, to_do
-from .machine import Machine, clean
-from .pci import gpus, nics
-from .report import Report
-from .ways import DMA_BUF
+from ..facts import detection
+from ..facts.driver import flavour, version
+from ..facts.fact import BAD, Fact, to_do
+from ..facts.report import Report
+from ..read import dma_buf, ways
+from ..read.machine import Machine, clean
+from ..read.pci import gpus, nics
+from ..read.ways import DMA_BUF
 
 # The largest height and width of the answer on every node; narrower screens get more lines.
 HEIGHT, WIDTH, NARROW = 12, 100, 60

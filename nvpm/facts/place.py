@@ -1,18 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The place of this system: a physical machine, a virtual machine, or a container or a chroot,
-whose kernel belongs to another system."""
+"""Says if this system is not a physical machine, and what a container has of the node's devices."""
 
-import os
-import re
 from typing import Optional
 
+from ..read.machine import Machine
+from ..read.place import container, virtual
 from .fact import Fact, Facts, info
-from .machine import Machine, once
-
-# The namespace of the machine's first process has this number in all kernels.
-FIRST_NAMESPACE = "pid:[4026531836]"
-CAP_SYS_MODULE = 16
-HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 NOT_ALL_ITS_OWN = (
     "the devices are not all its own, so distances are not judged; "
@@ -44,34 +37,6 @@ USE_ITS_OWN = (
 NOT_AS_CONNECTED = "it shows not how the devices are really connected, so distances are not judged"
 
 
-@once
-def container(machine: Machine) -> str:
-    """Returns the kind of container, by the files that container engines leave; an empty string
-    outside of containers."""
-    if machine.readable("/run/systemd/container"):
-        return machine.text("/run/systemd/container")
-    if machine.exists("/run/.containerenv"):
-        return "podman"
-    if machine.exists("/.dockerenv"):
-        return "docker"
-    namespace = machine.link("/proc/self/ns/pid")
-    return "" if namespace in ("", FIRST_NAMESPACE) else "processes of its own"
-
-
-@once
-def virtual(machine: Machine) -> str:
-    """Returns the kind of a machine that is not physical: its files do not show the real
-    connections of devices."""
-    if container(machine):
-        return f"a container ({container(machine)})"
-    # On processors without such a flag the firmware may name the hypervisor.
-    flagged = re.search("^flags.* hypervisor", machine.all_text("/proc/cpuinfo"), re.MULTILINE)
-    if flagged or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name")):
-        vendor = machine.text("/sys/class/dmi/id/sys_vendor")
-        return "a virtual machine" + (vendor and f" ({vendor})")
-    return ""
-
-
 def facts(machine: Machine) -> Facts:
     what = virtual(machine)
     if container(machine):
@@ -99,16 +64,3 @@ def driver_container(machine: Machine) -> Optional[Fact]:
     if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
         return None
     return info("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)
-
-
-def kernel_of_another(machine: Machine) -> bool:
-    """Whether the kernel belongs to another system, which decides about modules."""
-    try:
-        chroot = not os.path.samefile("/proc/1/root/.", "/")
-    except OSError:
-        chroot = True  # there is no /proc: an image is being built
-    if chroot or container(machine):
-        return True
-    status = Machine().all_text("/proc/self/status")
-    capabilities = re.search("^CapEff:\t([0-9a-f]+)$", status, re.MULTILINE)
-    return not (capabilities and int(capabilities[1], 16) >> CAP_SYS_MODULE & 1)
