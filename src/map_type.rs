@@ -31,24 +31,32 @@ use crate::{
 /// How memory of a GPU is mapped for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
-    /// By this module: the driver's own call would have the same effect.
+    /// This module maps, and the driver's own call would have the same effect.
     Ours,
     /// The driver maps, because only the driver knows the addresses.
     Driver,
-    /// Not at all: the device cannot reach the GPU's memory.
-    Refused,
-    /// By this module: the driver cannot be asked, since it has no persistent pin for this memory.
+    /// The driver could not be asked, because it has no persistent pin for this page.
     Unasked,
 }
 
-impl MapType {
-    /// The word for it in `/proc/driver/nv_peer_mem/pairs`.
+/// The driver's answer about a GPU and a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The module's own mapping has the effect of the driver's.
+    Ours,
+    /// The driver gives addresses that only the driver knows.
+    Driver,
+    /// The device cannot reach the GPU's memory.
+    Refused,
+}
+
+impl Answer {
+    /// Returns the word for the answer in `/proc/driver/nv_peer_mem/pairs`.
     fn name(self) -> &'static CStr {
         match self {
             Self::Ours => c"ours",
             Self::Driver => c"driver",
             Self::Refused => c"refused",
-            Self::Unasked => c"unasked",
         }
     }
 }
@@ -60,13 +68,13 @@ struct Pair {
     device: usize,
 }
 
-/// The map type of a pair. The reference keeps another device from getting the address in the key.
+/// The answer about a pair. The reference keeps another device from getting the address in the key.
 struct Known {
     device: DeviceRef,
-    map_type: MapType,
+    answer: Answer,
 }
 
-/// The pairs whose map type is known.
+/// The pairs about which the driver has answered.
 pub(crate) struct Pairs(RBTree<Pair, Known>);
 
 static PAIRS: Global<Pairs> = Global::new(abi::NVPM_LOCK_PAIRS);
@@ -81,22 +89,26 @@ impl Pairs {
 /// How memory of `gpu` is mapped for `device`. If the driver must be asked, it is asked with the first page
 /// of `range` of the calling process. An error if the memory cannot be mapped.
 pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
-    let map_type = match known(gpu, device) {
-        Some(map_type) => map_type,
+    let answer = match known(gpu, device) {
+        Some(answer) => Some(answer),
         None => {
-            let map_type = ask(gpu, device, &range.first_page())?;
-            // If this page only could not be pinned, the next registration asks with its own page.
-            if map_type != MapType::Unasked {
-                remember(gpu, device, map_type);
+            let answer = ask(gpu, device, &range.first_page())?;
+            // Without an answer, the next registration asks with its own page.
+            if let Some(answer) = answer {
+                remember(gpu, device, answer);
             }
-            map_type
+            answer
         }
     };
-    if map_type == MapType::Refused {
-        pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
-        return Err(eopnotsupp());
+    match answer {
+        None => Ok(MapType::Unasked),
+        Some(Answer::Ours) => Ok(MapType::Ours),
+        Some(Answer::Driver) => Ok(MapType::Driver),
+        Some(Answer::Refused) => {
+            pr_warn_ratelimited!("the NVIDIA driver does not let this RDMA device reach this GPU's memory: the PCI topology between them does not allow it (nvpm status shows the pair), or the driver's option NVreg_GrdmaPciTopoCheckOverride=2 forbids it\n");
+            Err(eopnotsupp())
+        }
     }
-    Ok(map_type)
 }
 
 fn pair(gpu: Gpu, device: Device) -> Pair {
@@ -106,19 +118,19 @@ fn pair(gpu: Gpu, device: Device) -> Pair {
     }
 }
 
-fn known(gpu: Gpu, device: Device) -> Option<MapType> {
+fn known(gpu: Gpu, device: Device) -> Option<Answer> {
     let pair = pair(gpu, device);
     PAIRS
-        .with(|pairs| pairs.0.get(&pair).map(|known| known.map_type))
+        .with(|pairs| pairs.0.get(&pair).map(|known| known.answer))
         .flatten()
 }
 
-/// Remembers the map type. Without memory for that the next registration asks again.
-pub(crate) fn remember(gpu: Gpu, device: Device, map_type: MapType) {
+/// Remembers the answer. If there is no memory for the record, the next registration asks again.
+pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
     forget_removed();
     let known = Known {
         device: DeviceRef::new(device),
-        map_type,
+        answer,
     };
     let Ok(node) = RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL) else {
         return;
@@ -149,13 +161,13 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
         .flatten()
 }
 
-/// Asks the driver, with one page. An answer that another page, or a later moment, may change is an error or
-/// `Unasked`.
-fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
+/// Asks the driver, with one page. Returns no answer if the page cannot be pinned. An answer that a later
+/// moment may change is an error.
+fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     // The pin is persistent, so that the driver cannot free the table during the mapping.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
-        Err(error) if error.may_fall_back() => return Ok(MapType::Unasked),
+        Err(error) if error.may_fall_back() => return Ok(None),
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
@@ -167,21 +179,21 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<MapType> {
     let physical = only(&extents)?;
     match pin.map(device) {
         // For coherent memory this answer may only mean that the kernel has no pages for it yet.
-        Err(error) if error == eopnotsupp() && !coherent => return Ok(MapType::Refused),
+        Err(error) if error == eopnotsupp() && !coherent => return Ok(Some(Answer::Refused)),
         mapped => mapped?,
     }
     let bus = only(&pin.bus_extents(page)?)?;
     if coherent {
-        return Ok(MapType::Driver);
+        return Ok(Some(Answer::Driver));
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
     // Our address has the same effect if it is equal, or if an IOMMU translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
-    Ok(match bus.start == ours || both_translated {
-        true => MapType::Ours,
-        false => MapType::Driver,
-    })
+    Ok(Some(match bus.start == ours || both_translated {
+        true => Answer::Ours,
+        false => Answer::Driver,
+    }))
 }
 
 /// The extent of a page.
@@ -202,7 +214,7 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     forget_removed();
     PAIRS.with(|pairs| {
         for (pair, known) in pairs.0.iter() {
-            let name = known.map_type.name().as_ptr().cast();
+            let name = known.answer.name().as_ptr().cast();
             // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes; `known` has a
             // reference to the PCI device.
             unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };

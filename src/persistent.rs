@@ -121,8 +121,8 @@ fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> 
             Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
         }
         MapType::Ours => Mapping::new(device, &pin.extents(range)?, range)?,
-        // The whole range is pinned, but the page to ask with could not be: a failure that passes.
-        MapType::Unasked | MapType::Refused => return Err(EIO),
+        // The whole range is pinned already, so that its first page could not be pinned is transient.
+        MapType::Unasked => return Err(EIO),
     });
     Ok(mapping.for_core())
 }

@@ -45,7 +45,6 @@ PAIRS = {
         "mapped by the NVIDIA driver, page by page: it alone knows the addresses",
         "",
     ),
-    pairs.UNASKED: (NONE, "mapped by nv_peer_mem; the NVIDIA driver cannot be asked", ""),
     pairs.REFUSED: (
         BAD,
         "the NVIDIA driver does not let this device reach this GPU",

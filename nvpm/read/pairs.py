@@ -6,7 +6,7 @@ from typing import List, NamedTuple
 from .machine import Machine, once
 
 FILE = "/proc/driver/nv_peer_mem/pairs"
-OURS, DRIVER, UNASKED, REFUSED = WORDS = ("ours", "driver", "unasked", "refused")
+OURS, DRIVER, REFUSED = WORDS = ("ours", "driver", "refused")
 
 
 class Pair(NamedTuple):

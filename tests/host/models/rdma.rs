@@ -17,7 +17,7 @@ use crate::{
     dma,
     driver::FIRST_GPU,
     linux::{self, Stage},
-    map_type::{self, MapType},
+    map_type::{self, Answer},
     world::{may_sleep, note, task, world},
 };
 
@@ -437,7 +437,7 @@ impl Rdma {
             world().faults.allocation.without(|| {
                 // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
-                map_type::remember([FIRST_GPU; 16], device, MapType::Ours);
+                map_type::remember([FIRST_GPU; 16], device, Answer::Ours);
             });
         }
         pointer
