@@ -6,13 +6,14 @@
 //! by the DMA API, on every kernel, and unmapped again: each segment by itself, or all extents in one
 //! range of I/O virtual addresses where the kernel and the device have that.
 
-use core::{mem, ptr::NonNull, slice};
+use core::{ptr::NonNull, slice};
 
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, eopnotsupp, page_size},
+    abi::{self, page_size},
     compat::pr_warn_ratelimited,
+    errno::{eopnotsupp, to_result},
     extents::{longest_segment, Extent, Extents, Range, Segments},
     sg_table::{fill, SgTable},
     stats,
@@ -81,7 +82,7 @@ impl Device {
         let len = usize::try_from(len).map_err(|_| EINVAL)?;
         let mut address = 0;
         // SAFETY: By the type's invariant the pointer is to a device; `address` is valid for writing.
-        abi::check(unsafe { abi::nvpm_dma_map(self.0.as_ptr(), start, len, &mut address) })?;
+        to_result(unsafe { abi::nvpm_dma_map(self.0.as_ptr(), start, len, &mut address) })?;
         Ok(address)
     }
 
@@ -161,14 +162,14 @@ impl Mapping {
     /// Maps the physical `extents`, which are all of `range`, for `device`.
     pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
-        let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned())? else {
+        let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned_len())? else {
             return Self::each(device, extents, range);
         };
         let segments = device.segments(slice::from_ref(&extent), range);
         match segments.and_then(SgTable::new) {
             Ok(sg) => Ok(Self::counted(sg, MappedBy::Iova(iova), range)),
             Err(error) => {
-                iova.destroy(range.pinned());
+                iova.destroy(range.pinned_len());
                 Err(error)
             }
         }
@@ -180,9 +181,8 @@ impl Mapping {
         // An IOMMU begins whatever is mapped at a round address. So the first piece is mapped from its beginning
         // on, although the range begins later: at the same place in a page then as in the user's addresses.
         let before_first = segments.before_first();
-        let mut before = before_first;
         for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
-            let before = mem::take(&mut before);
+            let before = if mapped == 0 { before_first } else { 0 };
             let start = segment.start.wrapping_sub(before);
             match device.map(start, before.wrapping_add(segment.len.into())) {
                 Ok(address) => fill(entry, address.wrapping_add(before), segment.len),
@@ -203,7 +203,7 @@ impl Mapping {
     }
 
     fn counted(sg: SgTable, by: MappedBy, range: &Range) -> Self {
-        let bytes = range.pinned();
+        let bytes = range.pinned_len();
         stats::mapped(bytes);
         Self {
             sg: Some(sg),
@@ -243,10 +243,10 @@ impl Drop for Mapping {
     }
 }
 
-/// Unmaps the first `mapped` entries, the first with the `before` bytes before it.
-fn unmap_entries(device: Device, mut before: u64, sg: &mut SgTable, mapped: usize) {
-    for entry in sg.entries().take(mapped) {
-        let before = mem::take(&mut before);
+/// Unmaps the first `mapped` entries, the first entry together with the `before_first` bytes before it.
+fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: usize) {
+    for (number, entry) in sg.entries().take(mapped).enumerate() {
+        let before = if number == 0 { before_first } else { 0 };
         let len = before.wrapping_add(entry.dma_length.into());
         device.unmap(entry.dma_address.wrapping_sub(before), len);
     }
@@ -290,14 +290,12 @@ impl Iova {
         let device = self.device.as_ptr();
         for &Extent { start, len } in extents {
             // SAFETY: By the type's invariant the range is this device's.
-            abi::check(unsafe {
-                abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len)
-            })?;
+            to_result(unsafe { abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len) })?;
             *linked = linked.wrapping_add(len);
         }
         let mut start = 0;
         // SAFETY: By the type's invariant the range is this device's; `start` is valid for writing.
-        abi::check(unsafe { abi::nvpm_iova_sync(device, &mut self.iova, *linked, &mut start) })?;
+        to_result(unsafe { abi::nvpm_iova_sync(device, &mut self.iova, *linked, &mut start) })?;
         Ok(start)
     }
 

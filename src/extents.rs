@@ -5,6 +5,9 @@
 //! Three sizes meet here and none is assumed to equal another: the GPU page in which the driver
 //! pins (64 KiB), the page of the kernel (4 KiB to 64 KiB) in which the RDMA core counts, and the
 //! longest segment that the device takes.
+//!
+//! Sums that cannot wrap are written with `wrapping_add`, also in other files: an overflow check would compile
+//! a call to `panic`, and objtool refuses a function that ends in one.
 
 use core::slice;
 
@@ -59,7 +62,7 @@ impl Range {
     }
 
     /// Number of bytes to pin: a multiple of [`GPU_PAGE`].
-    pub(crate) fn pinned(&self) -> u64 {
+    pub(crate) fn pinned_len(&self) -> u64 {
         // By the type's invariant nothing wraps here.
         let len = self.len.wrapping_add(self.address % GPU_PAGE);
         len.wrapping_add(GPU_PAGE - 1) & !(GPU_PAGE - 1)
@@ -68,7 +71,7 @@ impl Range {
     /// Number of GPU pages to pin.
     pub(crate) fn pages(&self) -> u32 {
         // Lossless by the type's invariant.
-        (self.pinned() / GPU_PAGE) as u32
+        (self.pinned_len() / GPU_PAGE) as u32
     }
 
     /// The first GPU page alone.
@@ -82,7 +85,7 @@ impl Range {
 
     /// The last GPU page alone.
     pub(crate) fn last_page(&self) -> Self {
-        let end = self.start().wrapping_add(self.pinned());
+        let end = self.start().wrapping_add(self.pinned_len());
         // INVARIANT: The page is part of the range.
         Self {
             address: end.wrapping_sub(GPU_PAGE),
@@ -104,7 +107,7 @@ impl Range {
         let start = first.checked_sub(self.start()).ok_or(EINVAL)?;
         let len = end - first;
         match start.checked_add(len) {
-            Some(end) if end <= self.pinned() => Ok(Extent { start, len }),
+            Some(end) if end <= self.pinned_len() => Ok(Extent { start, len }),
             _ => Err(EINVAL),
         }
     }

@@ -15,9 +15,10 @@ use core::{
 use kernel::{bindings, prelude::*};
 
 use crate::{
-    abi::{self, edquot, eopnotsupp, ffi::c_int, page_size},
+    abi::{self, ffi::c_int, page_size},
     compat::ratelimit,
     dma::{Device, Mapping},
+    errno::{edquot, eopnotsupp, to_result},
     extents::{Extent, Extents, Range, GPU_PAGE},
     registry::Record,
 };
@@ -31,7 +32,7 @@ mod compat_tests {
         assert_eq!(eopnotsupp().to_errno(), -(bindings::EOPNOTSUPP as i32));
         assert_eq!(edquot().to_errno(), -(bindings::EDQUOT as i32));
         let enotsupp = -(bindings::ENOTSUPP as i32);
-        assert_eq!(abi::check(enotsupp), Err(eopnotsupp()));
+        assert_eq!(to_result(enotsupp), Err(eopnotsupp()));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod abi;
 mod atomic;
 mod compat;
 mod dma;
+mod errno;
 mod extents;
 mod global;
 #[cfg(nvpm_kunit)]
@@ -20,6 +21,7 @@ mod module;
 mod module_ref;
 mod orphans;
 mod page_table;
+mod parameters;
 mod peer_client;
 mod persistent;
 mod phase;

@@ -19,16 +19,17 @@ use kernel::{
 };
 
 use crate::{
-    abi::{self, eopnotsupp, ffi::c_void},
+    abi::{self, ffi::c_void},
     compat::pr_warn_ratelimited,
     dma::{Device, DeviceRef},
+    errno::eopnotsupp,
     extents::{Extent, Extents, Range},
     global::{Global, Installed},
     page_table::Gpu,
     pin::{PersistentPin, PinError},
 };
 
-/// How memory of a GPU is mapped for a device.
+/// How memory of a GPU is mapped for a device that can reach the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
     /// This module maps, and the driver's own call would have the same effect.
@@ -86,8 +87,8 @@ impl Pairs {
     }
 }
 
-/// How memory of `gpu` is mapped for `device`. If the driver must be asked, it is asked with the first page
-/// of `range` of the calling process. An error if the memory cannot be mapped.
+/// Returns how memory of `gpu` is mapped for `device`. If the driver must be asked, it is asked with the
+/// first page of `range` of the calling process. Fails if the device cannot reach the memory.
 pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
     let answer = match known(gpu, device) {
         Some(answer) => Some(answer),

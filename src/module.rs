@@ -9,13 +9,15 @@ use kernel::prelude::*;
 
 use crate::{
     abi,
+    errno::to_result,
     global::Installed,
-    map_type,
+    map_type, parameters,
     peer_client::{self, Client, ClientRegistration},
     persistent, registry, revocable,
 };
 
-/// The clients' names, in the order of [`peer_client::Kind`]; no name if a client is not registered.
+/// The clients' names, in the order of [`peer_client::Kind`]; no name if a client is not registered. Programs
+/// and scripts look for `nv_mem`, and for `nv_mem_nc`, the name of nvidia-peermem's own persistent client.
 fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     if persistent_first {
         [
@@ -46,7 +48,7 @@ impl kernel::Module for NvPeerMem {
             pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
         }
-        let persistent_first = abi::persistent_api_support();
+        let persistent_first = parameters::persistent_api_support();
         let registry = registry::Registry::install()?;
         let pairs = map_type::Pairs::install()?;
         let callbacks = Callbacks::new()?;
@@ -95,7 +97,7 @@ impl Statistics {
     fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
         let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
         // SAFETY: C copies the pointers; the names are `'static`. This is called once.
-        abi::check(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
+        to_result(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
         Ok(Self)
     }
 }
@@ -113,7 +115,7 @@ struct Lists;
 impl Lists {
     fn new() -> Result<Self> {
         // SAFETY: This is called once, after the names are there.
-        abi::check(unsafe { abi::nvpm_lists_create() })?;
+        to_result(unsafe { abi::nvpm_lists_create() })?;
         Ok(Self)
     }
 }
@@ -131,7 +133,7 @@ struct Callbacks;
 impl Callbacks {
     fn new() -> Result<Self> {
         // SAFETY: This is called once, and may sleep.
-        abi::check(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
+        to_result(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
             pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
         })?;
         Ok(Self)

@@ -13,7 +13,7 @@ use kernel::{
     rbtree::{RBTree, RBTreeNode},
 };
 
-use crate::{abi::edquot, compat::pr_warn_ratelimited};
+use crate::{compat::pr_warn_ratelimited, errno::edquot};
 
 /// Orphans that a user may have.
 const MOST_ORPHANS: u32 = 1 << 14;

@@ -9,8 +9,9 @@ use core::{ptr::NonNull, slice};
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, eopnotsupp},
+    abi,
     compat::pr_warn_ratelimited,
+    errno::{eopnotsupp, to_result},
     extents::{Extents, Range},
 };
 
@@ -84,7 +85,7 @@ impl PageTable {
         if coherent < 0 {
             pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
         }
-        abi::check(coherent.min(0))?;
+        to_result(coherent.min(0))?;
         Ok(coherent > 0)
     }
 
@@ -138,10 +139,10 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
             return Err(eopnotsupp());
         }
     };
-    if u64::from(entries).checked_mul(page) != Some(range.pinned()) {
+    if u64::from(entries).checked_mul(page) != Some(range.pinned_len()) {
         pr_warn_ratelimited!(
             "the NVIDIA driver {done} {entries} pages of {page} bytes for a range of {} bytes\n",
-            range.pinned()
+            range.pinned_len()
         );
         return Err(EIO);
     }

@@ -22,8 +22,10 @@ use crate::{
     atomic::{AtomicBool, AtomicPtr, Ordering},
     compat::pr_warn_ratelimited,
     dma::Device,
+    errno::{from_result, to_result},
     extents::Range,
     module_ref::ModuleRef,
+    parameters,
     phase::CoreContext,
     probe::probe_ends,
     registry::{Registration, RegistrationNumber},
@@ -50,8 +52,8 @@ pub(crate) trait Client: 'static {
     /// the core ask no other client, and the user sees it: for other memory it can only be a lack of memory.
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool>;
 
-    /// The core takes the pages, for the registration that it calls `context`.
-    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result;
+    /// The core takes the pages, for the registration that it calls `core_context`.
+    fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result;
 
     /// The core wants bus addresses for `device`: the scatterlist, which stays ours to free.
     fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table>;
@@ -147,9 +149,9 @@ type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Reports to the core that the registration with this context loses its memory. The device does not use
+/// Reports to the core that the registration with this name loses its memory. The device does not use
 /// the memory any more when this returns.
-pub(crate) fn invalidate(context: CoreContext) {
+pub(crate) fn invalidate(core_context: CoreContext) {
     let function = INVALIDATE.load(Ordering::Acquire);
     if function.is_null() {
         return;
@@ -157,9 +159,9 @@ pub(crate) fn invalidate(context: CoreContext) {
     // SAFETY: Not NULL, so `with_core` stored it, from a function of this type.
     let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
     // SAFETY: The core's function and handle belong together, and are valid until the client has been
-    // unregistered, which waits for the registration whose `context` this is.
-    let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), context) };
-    if let Err(error) = abi::check(ret) {
+    // unregistered, which waits for the registration whose `core_context` this is.
+    let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), core_context) };
+    if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
             "the RDMA core did not revoke a registration (error {})\n",
             -error.to_errno()
@@ -193,7 +195,7 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     fill(&mut client.client.name, name);
     fill(&mut client.client.version, env!("NVPM_VERSION"));
     // SAFETY: C defines it as a constant.
-    if !abi::peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
+    if !parameters::peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
         // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
         client.flags = 1;
@@ -218,13 +220,13 @@ fn fill(field: &mut [c_char], text: &str) {
 ///
 /// # Safety
 ///
-/// `context` must be valid for storing a pointer.
+/// `client_context` must be valid for storing a pointer.
 unsafe extern "C" fn acquire<C: Client>(
     address: c_ulong,
     len: usize,
     _private: *mut c_void,
     _name: *mut c_char,
-    context: *mut *mut c_void,
+    client_context: *mut *mut c_void,
 ) -> c_int {
     if !OPEN.load(Ordering::Acquire) {
         return 0;
@@ -235,7 +237,7 @@ unsafe extern "C" fn acquire<C: Client>(
         Err(error) => Err(error),
     };
     // SAFETY: By this function's requirement it is valid for storing a pointer.
-    unsafe { *context = to_context(claim) };
+    unsafe { *client_context = to_client_context(claim) };
     1
 }
 
@@ -256,7 +258,7 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
 /// Converts a claim to the pointer that the core keeps: the number of the registration, or an error encoded
 /// as by `ERR_PTR()`. The core ignores errors from `acquire`, so a failed registration is claimed as well, and
 /// [`get_pages`] returns the error to the user.
-fn to_context(claim: Result<RegistrationNumber>) -> *mut c_void {
+fn to_client_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,
         Err(error) => error.to_errno() as isize as usize,
@@ -264,8 +266,8 @@ fn to_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     value as *mut c_void
 }
 
-fn from_context(context: *mut c_void) -> Result<RegistrationNumber> {
-    match context as isize {
+fn from_client_context(client_context: *mut c_void) -> Result<RegistrationNumber> {
+    match client_context as isize {
         error @ -4095..=-1 => Err(Error::from_errno(error as i32)),
         number => Ok(RegistrationNumber::from_raw(number as u64)),
     }
@@ -278,11 +280,12 @@ extern "C" fn get_pages<C: Client>(
     _write: c_int,
     _force: c_int,
     _table: *mut abi::sg_table,
-    context: *mut c_void,
+    client_context: *mut c_void,
     core_context: u64,
 ) -> c_int {
-    let result = from_context(context).and_then(|number| C::get_pages(number, core_context));
-    abi::to_c(result.inspect_err(stats::failed))
+    let result =
+        from_client_context(client_context).and_then(|number| C::get_pages(number, core_context));
+    from_result(result.inspect_err(stats::failed))
 }
 
 /// Gives bus addresses for `device`.
@@ -293,15 +296,15 @@ extern "C" fn get_pages<C: Client>(
 /// valid for writing.
 unsafe extern "C" fn dma_map<C: Client>(
     table: *mut abi::sg_table,
-    context: *mut c_void,
+    client_context: *mut c_void,
     device: *mut abi::device,
     _dmasync: c_int,
     mapped: *mut c_int,
 ) -> c_int {
     // SAFETY: By this function's requirement it is NULL or a device that outlives the mapping.
     let device = unsafe { Device::from_raw(device) };
-    let result = from_context(context).and_then(|number| C::dma_map(number, device?));
-    abi::to_c(match result {
+    let result = from_client_context(client_context).and_then(|number| C::dma_map(number, device?));
+    from_result(match result {
         Ok(ours) => {
             stats::add(abi::NVPM_COUNT_REGISTRATIONS, 1);
             // SAFETY: By this function's requirement both are valid for writing. `mapped` may point
@@ -322,10 +325,10 @@ unsafe extern "C" fn dma_map<C: Client>(
 /// Takes the bus addresses back.
 extern "C" fn dma_unmap<C: Client>(
     _table: *mut abi::sg_table,
-    context: *mut c_void,
+    client_context: *mut c_void,
     _device: *mut abi::device,
 ) -> c_int {
-    if let Ok(number) = from_context(context) {
+    if let Ok(number) = from_client_context(client_context) {
         C::dma_unmap(number);
     }
     0
@@ -333,10 +336,10 @@ extern "C" fn dma_unmap<C: Client>(
 
 /// The core lets go of the pages. They are unpinned in [`release`]: here an older core holds a
 /// lock that a callback of the driver may wait for, and unpinning waits for the callback.
-extern "C" fn put_pages(_table: *mut abi::sg_table, _context: *mut c_void) {}
+extern "C" fn put_pages(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
 
 /// The page size of the scatterlist, which is trimmed to pages of the kernel.
-extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
+extern "C" fn get_page_size(_client_context: *mut c_void) -> c_ulong {
     abi::page_size() as c_ulong
 }
 
@@ -344,9 +347,9 @@ extern "C" fn get_page_size(_context: *mut c_void) -> c_ulong {
 ///
 /// # Safety
 ///
-/// `context` must be from [`acquire`], and must not be used again.
-unsafe extern "C" fn release<C: Client>(context: *mut c_void) {
-    if let Ok(number) = from_context(context) {
+/// `client_context` must be from [`acquire`], and must not be used again.
+unsafe extern "C" fn release<C: Client>(client_context: *mut c_void) {
+    if let Ok(number) = from_client_context(client_context) {
         C::release(number);
         // SAFETY: By this function's requirement `acquire` has given it to the core, once.
         drop(unsafe { Registration::from_core(number) });

@@ -33,7 +33,8 @@ pub(crate) enum Phase {
     Pinning,
     /// Persistent: the driver has pinned the pages, until the core releases them.
     Kept(Kept),
-    /// Persistent: a call of the core works on what was kept.
+    /// Persistent: a call of the core has taken the pin and the mapping, and works on them. Also the
+    /// placeholder while [`Self::advance`] replaces any phase, which no other thread sees: the lock is held.
     InCall,
     /// The driver has pinned the pages, until it takes them back.
     Pinned {
@@ -42,18 +43,18 @@ pub(crate) enum Phase {
     },
     /// The core has named the registration.
     Bound {
-        context: CoreContext,
+        core_context: CoreContext,
         pin: RevocablePin,
         memory: PinnedMemory,
     },
     /// A call of the core is mapping the pages, or has failed to.
     Mapping {
-        context: CoreContext,
+        core_context: CoreContext,
         pin: RevocablePin,
     },
     /// The device may use the addresses.
     Mapped {
-        context: CoreContext,
+        core_context: CoreContext,
         pin: RevocablePin,
         mapping: Mapping,
     },

@@ -11,11 +11,13 @@ use core::ptr::{null_mut, NonNull};
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, eopnotsupp, ffi::c_void, persistent_instead},
+    abi::{self, ffi::c_void},
     compat::pr_warn_ratelimited,
     dma::Device,
+    errno::{eopnotsupp, to_result},
     extents::{Extents, Range},
     page_table::{bus_extents, Gpu, PageTable},
+    parameters::persistent_instead,
     unpin_lock::UnpinLock,
 };
 
@@ -31,7 +33,7 @@ pub(crate) enum PinError {
 impl PinError {
     /// The reason in the driver's answer to a request to pin.
     fn from_driver(ret: i32) -> Self {
-        match abi::check(ret) {
+        match to_result(ret) {
             Err(error) if error == EINVAL => Self::NotGpuMemory,
             Err(error) => Self::Failed(error),
             Ok(()) => Self::Failed(EIO),
@@ -66,8 +68,9 @@ impl PersistentPin {
         let mut table = null_mut();
         let lock = UnpinLock::shared();
         // SAFETY: `table` is valid for the driver to store a pointer.
-        let ret =
-            unsafe { abi::nvpm_get_pages_persistent(range.start(), range.pinned(), &mut table) };
+        let ret = unsafe {
+            abi::nvpm_get_pages_persistent(range.start(), range.pinned_len(), &mut table)
+        };
         drop(lock);
         // On failure the driver leaves any value in the pointer.
         if ret != 0 {
@@ -107,7 +110,7 @@ impl PersistentPin {
         let mut mapping = null_mut();
         // SAFETY: By the invariant of `Device` the device exists, by that of this type the table does;
         // `mapping` is valid for the driver to store a pointer.
-        abi::check(unsafe {
+        to_result(unsafe {
             abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.as_ptr(), &mut mapping)
         })?;
         let mapping = NonNull::new(mapping).ok_or(EIO)?;
@@ -133,7 +136,7 @@ impl PersistentPin {
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(device.as_pci(), self.table.as_ptr(), mapping.as_ptr())
         };
-        if let Err(error) = abi::check(ret) {
+        if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!(
                 "the NVIDIA driver did not unmap GPU memory (error {})\n",
                 -error.to_errno()
@@ -148,7 +151,7 @@ impl Drop for PersistentPin {
         // SAFETY: By the type's invariant the pin has not been put. `self` owns the table, so it is not
         // used after this.
         let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.as_ptr()) };
-        if let Err(error) = abi::check(ret) {
+        if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
         }
     }
@@ -239,7 +242,7 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
             0,
             0,
             range.start(),
-            range.pinned(),
+            range.pinned_len(),
             &mut table,
             Some(abi::nvpm_callback),
             data as usize as *mut c_void,
@@ -258,7 +261,7 @@ fn put_pages(range: &Range, table: PageTable) -> bool {
     // SAFETY: The pin was made with the same arguments. The driver searches for the table by its address, and
     // reads the table only after it was found.
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.as_ptr()) };
-    if let Err(error) = abi::check(ret) {
+    if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
             "the NVIDIA driver did not unpin GPU memory (error {}): it is unpinned when it is freed\n",
             -error.to_errno()

@@ -18,10 +18,10 @@ const LARGEST: u64 = 1 << 40;
 /// allocation can be pinned, so both of its ends must be GPU memory of the process. A process can place
 /// two allocations far apart and ask for everything between, so a range is never larger than a GPU.
 pub(crate) fn probe_ends(range: &Range) -> bool {
-    if range.pinned() <= LARGE {
+    if range.pinned_len() <= LARGE {
         return true;
     }
-    if range.pinned() > LARGEST {
+    if range.pinned_len() > LARGEST {
         return false;
     }
     let is_gpu_memory = |page| !matches!(PersistentPin::new(&page), Err(PinError::NotGpuMemory));

@@ -35,12 +35,14 @@ use core::mem;
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, eopnotsupp, persistent_instead},
+    abi,
     compat::pr_warn_ratelimited,
     dma::{Device, Mapping},
+    errno::eopnotsupp,
     extents::Range,
     map_type::{self, MapType},
     orphans::too_many,
+    parameters::persistent_instead,
     peer_client::{self, Client, Kind},
     phase::{CoreContext, Phase},
     pin::{PersistentPin, PinError, RevocablePin},
@@ -76,11 +78,11 @@ impl Client for Revocable {
         }
     }
 
-    fn get_pages(number: RegistrationNumber, context: CoreContext) -> Result {
+    fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result {
         advance(number, |phase| match phase {
             Phase::Pinned { pin, memory } => {
                 let bound = Phase::Bound {
-                    context,
+                    core_context,
                     pin,
                     memory,
                 };
@@ -102,10 +104,10 @@ impl Client for Revocable {
             let range = record.range();
             record.phase.advance(|phase| match phase {
                 Phase::Bound {
-                    context,
+                    core_context,
                     pin,
                     memory,
-                } => (Phase::Mapping { context, pin }, Ok((memory, range))),
+                } => (Phase::Mapping { core_context, pin }, Ok((memory, range))),
                 other => other.refuse(),
             })
         });
@@ -193,10 +195,10 @@ fn end_mapping(
     let ended = number.update(|record| {
         record.set_device(device);
         record.phase.advance(|phase| match (phase, late.take()) {
-            (Phase::Mapping { context, pin }, Some(mapping)) => {
+            (Phase::Mapping { core_context, pin }, Some(mapping)) => {
                 let table = mapping.for_core();
                 let mapped = Phase::Mapped {
-                    context,
+                    core_context,
                     pin,
                     mapping,
                 };
@@ -235,7 +237,7 @@ fn thread() -> i32 {
 
 /// The work of the driver's callback that is done without the lock.
 enum Then {
-    /// Tell the core that the registration with this context loses its memory.
+    /// Tell the core that the registration with this name loses its memory.
     Invalidate(CoreContext),
     /// The memory of an orphan has been freed: the record goes.
     Forget,
@@ -271,12 +273,14 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
         Phase::Pinning | Phase::Unmapping { .. } => None,
         _ => Some(record.phase.advance(|phase| match phase {
             Phase::Mapped {
-                context, mapping, ..
+                core_context,
+                mapping,
+                ..
             } => {
                 let mapping = Some(mapping);
                 (
                     Phase::Revoking { thread, mapping },
-                    Then::Invalidate(context),
+                    Then::Invalidate(core_context),
                 )
             }
             Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
@@ -293,7 +297,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
         })),
     });
     match then {
-        Some(Then::Invalidate(context)) => revoke_mapped(number, context),
+        Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
         Some(Then::Forget) => number.forget_orphan(),
         // The phases that were taken out are dropped here, without the lock.
         Some(Then::Drop { .. } | Then::Nothing) => {}
@@ -303,8 +307,8 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 }
 
 /// Revokes a registration that a device can reach.
-fn revoke_mapped(number: RegistrationNumber, context: CoreContext) {
-    peer_client::invalidate(context);
+fn revoke_mapped(number: RegistrationNumber, core_context: CoreContext) {
+    peer_client::invalidate(core_context);
     stats::add(abi::NVPM_COUNT_REVOCATIONS, 1);
     let mapping = number.with(|record| match &mut record.phase {
         Phase::Revoking { mapping, .. } => mapping.take(),

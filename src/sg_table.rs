@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use kernel::prelude::Result;
 
-use crate::{abi, extents::Segments, turns::Turns};
+use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
 
 /// A scatterlist that this module allocated and frees.
 ///
@@ -25,7 +25,7 @@ impl SgTable {
     pub(crate) fn empty(segments: &Segments<'_>) -> Result<Self> {
         let mut table = abi::sg_table::default();
         // SAFETY: `table` is valid for writing; the caller may sleep.
-        abi::check(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
+        to_result(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
         // INVARIANT: `sg_alloc_table` has just made the table, of `entries`, which is not 0.
         Ok(Self(table))
     }

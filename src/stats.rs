@@ -8,8 +8,9 @@
 use kernel::prelude::*;
 
 use crate::{
-    abi::{self, edquot, eopnotsupp, nvpm_counter},
+    abi::{self, nvpm_counter},
     atomic::{AtomicU64, Ordering},
+    errno::{edquot, eopnotsupp},
 };
 
 extern "C" {

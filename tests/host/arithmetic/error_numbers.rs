@@ -2,11 +2,11 @@
 
 //! Converts the numbers that C functions return.
 
-use crate::abi;
+use crate::errno::{from_result, to_result};
 
 /// Checks that a user gets 0 or an error number that user space knows, for any number from C.
 pub(crate) fn check(ret: i32) {
-    let answer = abi::check(ret);
+    let answer = to_result(ret);
     let expected = match ret {
         -511..=0 => ret,
         // Users get EOPNOTSUPP for ENOTSUPP.
@@ -14,8 +14,8 @@ pub(crate) fn check(ret: i32) {
         // Every other number becomes EIO.
         _ => -5,
     };
-    assert_eq!(abi::to_c(answer), expected, "check({ret})");
-    assert_eq!(abi::check(abi::to_c(answer)), answer, "check({ret}) again");
+    assert_eq!(from_result(answer), expected, "check({ret})");
+    assert_eq!(to_result(from_result(answer)), answer, "check({ret}) again");
 }
 
 #[test]

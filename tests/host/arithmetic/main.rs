@@ -15,6 +15,8 @@ extern crate self as kernel;
 
 #[path = "../../../src/abi.rs"]
 mod abi;
+#[path = "../../../src/errno.rs"]
+mod errno;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
 #[path = "../../../src/extents.rs"]
@@ -134,12 +136,5 @@ extern "C" fn sg_free_table(table: *mut abi::sg_table) {
     unsafe {
         let list = std::ptr::slice_from_raw_parts_mut((*table).sgl, (*table).orig_nents as usize);
         drop(Box::from_raw(list));
-    }
-}
-
-/// The part of the module's `compat.rs` that the files use.
-mod compat {
-    pub(crate) fn eopnotsupp() -> crate::error::Error {
-        crate::error::Error::from_errno(-95)
     }
 }

@@ -116,7 +116,7 @@ fn pages_as_large_as_the_gpus() {
                 let range = Range::new(address, len).unwrap();
                 let window = range.window(*page).unwrap();
                 // The bus address is aligned as the user's address, and not more.
-                let bus = [extent((1 << 44) + range.start(), range.pinned())];
+                let bus = [extent((1 << 44) + range.start(), range.pinned_len())];
                 let found = cut(&bus, window, longest_segment(limit, *page));
                 let first = range.start() + window.start;
                 let smaller = "the device's pages are smaller than the GPU's";
@@ -132,7 +132,7 @@ fn pages_as_large_as_the_gpus() {
 fn more_than_four_gigabytes_in_one_piece() {
     let len = (8 << 30) + GPU_PAGE;
     let user = Range::new(3 * GPU_PAGE + 1, len - 2).unwrap();
-    assert_eq!(user.pinned(), len);
+    assert_eq!(user.pinned_len(), len);
     let start = 1 << 40;
     let pages: Vec<u64> = (start..start + len).step_by(GPU_PAGE as usize).collect();
     let extents = collected(&pages, GPU_PAGE);

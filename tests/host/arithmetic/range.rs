@@ -31,7 +31,7 @@ fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
 pub(crate) fn check(address: u64, len: u64) -> bool {
     let what = format!("{len:#x} bytes at {address:#x}");
     let range = Range::new(address, len);
-    let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned())));
+    let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned_len())));
     let gpu_page = u128::from(GPU_PAGE);
     // The end of the pages must be an address also, so the page at the end of all addresses is
     // invalid.
@@ -46,7 +46,10 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     assert_eq!(u128::from(range.pages()), pinned / gpu_page);
     let last = start + pinned - gpu_page;
     for (page, start) in [(range.first_page(), start), (range.last_page(), last)] {
-        assert_eq!((u128::from(page.start()), page.pinned()), (start, GPU_PAGE));
+        assert_eq!(
+            (u128::from(page.start()), page.pinned_len()),
+            (start, GPU_PAGE)
+        );
     }
     for page in PAGES {
         let (first, len) = cover(address, len, page);

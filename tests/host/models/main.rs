@@ -45,6 +45,8 @@ mod abi;
 mod compat;
 #[path = "../../../src/dma.rs"]
 mod dma;
+#[path = "../../../src/errno.rs"]
+mod errno;
 #[path = "../../../src/extents.rs"]
 mod extents;
 #[path = "../../../src/global.rs"]
@@ -59,6 +61,8 @@ mod module_ref;
 mod orphans;
 #[path = "../../../src/page_table.rs"]
 mod page_table;
+#[path = "../../../src/parameters.rs"]
+mod parameters;
 #[path = "../../../src/peer_client.rs"]
 mod peer_client;
 #[path = "../../../src/persistent.rs"]
