@@ -12,7 +12,7 @@ import traceback
 from typing import Callable, Dict, List, Optional, Tuple
 
 from . import program, release
-from .facts.report import Report, report
+from .facts.status import Status, status_of
 from .read import programs
 from .read.kernel_log import kernel_log
 from .read.machine import Machine, clean, decoded, modinfo
@@ -122,8 +122,8 @@ def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
     values of facts are redacted: all other words are nvpm's own."""
 
     @functools.lru_cache(maxsize=1)
-    def status() -> Report:
-        found = report(machine)
+    def status() -> Status:
+        found = status_of(machine)
         return found._replace(facts=list(map(redactor.fact, found.facts))) if redactor else found
 
     return [

@@ -42,7 +42,7 @@ FORMS = ("brief", "all", "json", "prometheus")
 
 
 def status(machine: Machine, words: List[str]) -> int:
-    from .facts import report as reports
+    from .facts.status import status_of
     from .show import printers, screen, text
 
     parser = Parser(
@@ -72,7 +72,7 @@ def status(machine: Machine, words: List[str]) -> int:
     form = next((form for form in FORMS if getattr(options, form)), "")
     if form and options.device:
         parser.error(f"--{form} is about the whole machine: name no DEVICE with it")
-    found = reports.report(machine)
+    found = status_of(machine)
     if options.prometheus:
         return say(printers.as_metrics(found))
     if options.json:
@@ -87,12 +87,12 @@ def status(machine: Machine, words: List[str]) -> int:
     elif options.all:
         say(text.everything(found, screen.here()))
     else:
-        say(text.status(found, screen.here()))
+        say(text.attention(found, screen.here()))
     return found.code
 
 
 def check(machine: Machine, words: List[str]) -> int:
-    from .facts import report as reports
+    from .facts.status import status_of
     from .show import printers
 
     parser = Parser(
@@ -113,7 +113,7 @@ def check(machine: Machine, words: List[str]) -> int:
     )
     ignored = ",".join(parser.read(machine, words).ignore).split(",")
     try:
-        line, code = printers.as_plugin(reports.report(machine), ignored)
+        line, code = printers.as_plugin(status_of(machine), ignored)
     except Exception as error:  # a monitor has to see every failure
         code = printers.UNKNOWN
         line = printers.plugin(code, f"{type(error).__name__}: {error}")
@@ -222,10 +222,10 @@ def version(_machine: Machine, _words: List[str]) -> int:
 
 def first_screen(machine: Machine) -> int:
     """Prints the answer for a user who does not know nvpm."""
-    from .facts import report as reports
+    from .facts.status import status_of
     from .show import screen, text
 
-    say(text.brief(reports.report(machine), screen.here()))
+    say(text.brief(status_of(machine), screen.here()))
     return say(["", "nvpm status says what needs attention; nvpm help lists the commands."])
 
 

@@ -23,7 +23,7 @@ class Fact(NamedTuple):
     id: str = ""
 
 
-# A part of the report yields facts, or None in place of an unneeded fact.
+# A part of the status yields facts, or None in place of an unneeded fact.
 Facts = Iterator[Optional[Fact]]
 
 
@@ -45,7 +45,7 @@ def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     hidden = [fact.value for fact in safe if fact.verdict == UNREAD]
     if hidden:
         values = ", ".join(dict.fromkeys(hidden))
-        safe.append(info("report", "not read", values, READ_AS_ROOT))
+        safe.append(info("status", "not read", values, READ_AS_ROOT))
     used: Dict[str, int] = {}
     for fact in safe:
         if fact.verdict == UNREAD:

@@ -148,9 +148,9 @@ def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[
 
 def status_facts(machine: Machine) -> List[Fact]:
     try:
-        from ..facts.report import report
+        from ..facts.status import status_of
 
-        return report(machine).facts
+        return status_of(machine).facts
     except Exception:  # the failure must be told in any case
         return [NO_STATUS]
 

@@ -9,7 +9,7 @@ from typing import Dict, Iterable, Iterator, List, Optional
 from ..facts import detection
 from ..facts.driver import flavour, version
 from ..facts.fact import BAD, Fact, to_do
-from ..facts.report import Report
+from ..facts.status import Status
 from ..read import dma_buf, ways
 from ..read.machine import Machine, clean
 from ..read.pci import gpus, nics
@@ -181,12 +181,12 @@ def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
     return said
 
 
-def lines(report: Report, width: int = WIDTH) -> List[str]:
+def lines(status: Status, width: int = WIDTH) -> List[str]:
     """Returns the whole answer. A narrow screen gets more lines, and the whole text."""
     height, most = (HEIGHT, 3) if width >= NARROW else (99, 99)
-    if report.state == "unknown":
+    if status.state == "unknown":
         return [NOBODY_KNOWS]
-    machine, wanted = report.machine, first_to_do(report.facts)
+    machine, wanted = status.machine, first_to_do(status.facts)
     said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)
     said += fitted("GPUs", gpu_text(machine), width, most // 3)
     said += fitted("RDMA devices", device_text(machine), width, most // 3)

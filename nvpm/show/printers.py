@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a report for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in
+"""Prints the status for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in
 does."""
 
 import json
@@ -9,7 +9,7 @@ from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from ..facts import detection
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
-from ..facts.report import Report
+from ..facts.status import Status
 from ..read import ways
 from ..read.machine import MODULE, module_wanted
 from ..read.pci import gpus
@@ -97,12 +97,12 @@ def quoted(text: object) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def figures(report: Report) -> Dict[str, Fact]:
+def figures(status: Status) -> Dict[str, Fact]:
     """Returns the facts with numbers, by their identifiers."""
     names = (*FIGURES, FAILED)
     return {
         fact.id: fact
-        for fact in report.facts
+        for fact in status.facts
         if fact.id.startswith(names) and re.match("[0-9]+$", fact.value)
     }
 
@@ -110,31 +110,31 @@ def figures(report: Report) -> Dict[str, Fact]:
 # ---- JSON ----
 
 
-def as_json(report: Report) -> Iterator[str]:
+def as_json(status: Status) -> Iterator[str]:
     """Yields one JSON object, with a line for each fact."""
     head = {
         "schema": SCHEMA,
-        "host": report.machine.host,
-        "kernel": report.machine.kernel,
+        "host": status.machine.host,
+        "kernel": status.machine.kernel,
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "state": report.state,
-        "exit_code": report.code,
-        "to_do": len(to_do(report.facts)),
+        "state": status.state,
+        "exit_code": status.code,
+        "to_do": len(to_do(status.facts)),
     }
     yield "{"
     for key, value in head.items():
         yield f"  {quoted(key)}: {quoted(value)},"
-    yield f'  "ways": {quoted(ways_of(report))},'
-    yield f'  "programs": {quoted(detection.ways_found(report.machine))},'
+    yield f'  "ways": {quoted(ways_of(status))},'
+    yield f'  "programs": {quoted(detection.ways_found(status.machine))},'
     yield '  "facts": ['
-    yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in report.facts)
+    yield ",\n".join(f"    {quoted(as_object(fact))}" for fact in status.facts)
     yield "  ]"
     yield "}"
 
 
-def ways_of(report: Report) -> List[Dict[str, object]]:
+def ways_of(status: Status) -> List[Dict[str, object]]:
     """Returns the ways of each GPU with each RDMA device."""
-    pairs = ways.of_pairs(report.machine).items()
+    pairs = ways.of_pairs(status.machine).items()
     return [{"gpu": gpu, "device": device, "ways": found} for (gpu, device), found in pairs]
 
 
@@ -166,14 +166,14 @@ def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
         yield f"{name}{label} {value}"
 
 
-def as_metrics(report: Report) -> Iterator[str]:
-    judged = [fact for fact in report.facts if fact.verdict != NONE]
+def as_metrics(status: Status) -> Iterator[str]:
+    judged = [fact for fact in status.facts if fact.verdict != NONE]
     verdicts = [fact.verdict for fact in judged]
-    counts = figures(report)
-    yield from metric(KERNEL, ({"kernel": report.machine.kernel}, 1))
-    if report.state != "unknown":
-        yield from metric(LOADED, ({}, int(report.state == "running")))
-        yield from metric(POSSIBLE, ({}, int(not ways.in_the_way(report.machine))))
+    counts = figures(status)
+    yield from metric(KERNEL, ({"kernel": status.machine.kernel}, 1))
+    if status.state != "unknown":
+        yield from metric(LOADED, ({}, int(status.state == "running")))
+        yield from metric(POSSIBLE, ({}, int(not ways.in_the_way(status.machine))))
     yield from metric(
         ATTENTION, *(({"verdict": verdict}, verdicts.count(verdict)) for verdict in (WARN, BAD))
     )
@@ -199,9 +199,9 @@ def plugin(code: int, text: str, data: str = "") -> str:
     return f"NVPM {WORDS[code]} - {text.replace('|', '/')}" + (data and f" |{data}")
 
 
-def performance(report: Report) -> str:
+def performance(status: Status) -> str:
     data = ""
-    for name, fact in figures(report).items():
+    for name, fact in figures(status).items():
         label = re.sub("[^A-Za-z0-9_]", "_", fact.name)
         data += f" {label}={fact.value}{FIGURES.get(name, FAILURES).unit}"
     return data
@@ -222,38 +222,38 @@ def marked(facts: List[Fact], verdict: str) -> List[str]:
     return said
 
 
-def no_gpu(report: Report) -> bool:
+def no_gpu(status: Status) -> bool:
     """Whether the node has neither a GPU nor a loaded driver, as a login node with the packages of
     all nodes."""
-    machine = report.machine
+    machine = status.machine
     return not (gpus(machine) or machine.loaded("nvidia") or machine.loaded(MODULE))
 
 
-def as_plugin(report: Report, ignored: List[str]) -> Tuple[str, int]:
+def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
     """Returns the line and the exit code. IGNORED are identifiers of facts that are not judged."""
     patterns = [pattern for pattern in ignored if pattern]
     judged = [
-        fact for fact in report.facts if not any(matches(fact, pattern) for pattern in patterns)
+        fact for fact in status.facts if not any(matches(fact, pattern) for pattern in patterns)
     ]
     bad, warn = marked(judged, BAD), marked(judged, WARN)
-    loaded = [fact for fact in report.facts if fact.id == "module/state" and fact.verdict == GOOD]
-    if report.state == "unknown":
-        state = report.facts[0]
+    loaded = [fact for fact in status.facts if fact.id == "module/state" and fact.verdict == GOOD]
+    if status.state == "unknown":
+        state = status.facts[0]
         code, text = UNKNOWN, f"{state.value}: {state.advice}"
-    elif no_gpu(report):
+    elif no_gpu(status):
         # A GPU that has failed may be missing, so only the administrator can call this good.
         expected = any(matches(NO_GPU, pattern) for pattern in patterns)
         code, text = (
             (OK, NO_GPU.value) if expected else (UNKNOWN, f"{NO_GPU.value}; {NO_GPU.advice}")
         )
-    elif not bad and ways.in_the_way(report.machine) and module_wanted(report.machine):
-        code, text = CRITICAL, "; ".join([answer.headline(report.machine), *warn])
+    elif not bad and ways.in_the_way(status.machine) and module_wanted(status.machine):
+        code, text = CRITICAL, "; ".join([answer.headline(status.machine), *warn])
     elif bad or warn:
         code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
     else:
-        code, text = OK, loaded[0].value if loaded else answer.headline(report.machine)
+        code, text = OK, loaded[0].value if loaded else answer.headline(status.machine)
     # A wrong identifier is reported, because the fact that was meant is still judged.
     for pattern in dict.fromkeys(patterns):
-        if not any(matches(fact, pattern) for fact in report.facts):
+        if not any(matches(fact, pattern) for fact in status.facts):
             text += f"; --ignore {pattern} matches nothing"
-    return plugin(code, text, performance(report)), code
+    return plugin(code, text, performance(status)), code

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a report for people: the answer first, then the facts that need attention, and all facts
+"""Prints the status for people: the answer first, then the facts that need attention, and all facts
 with --all. Advice that serves several lines is given at the first; distances are a matrix."""
 
 import textwrap
 from typing import Dict, Iterator, List, Optional, Set
 
 from ..facts.fact import BAD, GOOD, NONE, WARN, Fact, to_do
-from ..facts.report import Report
+from ..facts.status import Status
 from ..facts.topology import NODE, PHB, PIX, PXB, SYS
 from . import answer
 from .lines import MANY, Line, lines_of, section_of
@@ -39,26 +39,26 @@ def wrap_list(indent: str, text: str) -> List[str]:
     return [indent + line for line in lines]
 
 
-def status(report: Report, screen: Screen) -> Iterator[str]:
+def attention(status: Status, screen: Screen) -> Iterator[str]:
     """Yields the answer, and the facts that need attention."""
-    text = Text(report, screen)
-    yield from brief(report, screen)
+    text = Text(status, screen)
+    yield from brief(status, screen)
     yield ""
     yield from text.wrapped("", text.headline(), 0)
     yield from text.attention()
-    yield from text.wrapped("", f"nvpm status --all shows all {len(report.facts)} facts.", 0)
+    yield from text.wrapped("", f"nvpm status --all shows all {len(status.facts)} facts.", 0)
 
 
-def everything(report: Report, screen: Screen) -> Iterator[str]:
-    yield from brief(report, screen)
+def everything(status: Status, screen: Screen) -> Iterator[str]:
+    yield from brief(status, screen)
     yield ""
-    yield from Text(report, screen).lines()
+    yield from Text(status, screen).lines()
 
 
-def brief(report: Report, screen: Screen) -> Iterator[str]:
+def brief(status: Status, screen: Screen) -> Iterator[str]:
     """Yields the answer, which fits one screen on every node."""
     width = max(20, min(screen.width or answer.WIDTH, answer.WIDTH))
-    first, *rest = answer.lines(report, width)
+    first, *rest = answer.lines(status, width)
     yield screen.bold(first)
     yield from rest
 
@@ -67,16 +67,16 @@ class Unknown(Exception):
     """The machine has no such device."""
 
 
-def of_devices(report: Report, screen: Screen, wanted: List[str]) -> Iterator[str]:
+def of_devices(status: Status, screen: Screen, wanted: List[str]) -> Iterator[str]:
     """Yields the facts about the WANTED devices: names of this machine, or numbers of GPUs."""
-    numbers = {str(number): name for name, number in answer.gpu_numbers(report.machine).items()}
-    there = {many[2] for many in map(MANY.match, (fact.section for fact in report.facts)) if many}
+    numbers = {str(number): name for name, number in answer.gpu_numbers(status.machine).items()}
+    there = {many[2] for many in map(MANY.match, (fact.section for fact in status.facts)) if many}
     names = {numbers.get(name, name.lower() if ":" in name else name) for name in wanted}
     if names - there:
         known = ", ".join(sorted(there)) or "none"
         raise Unknown(NOT_FOUND.format(" and no ".join(sorted(names - there)), known))
-    chosen = [fact for fact in report.facts if is_about(fact, names)]
-    return Text(report._replace(facts=chosen), screen).sections_of()
+    chosen = [fact for fact in status.facts if is_about(fact, names)]
+    return Text(status._replace(facts=chosen), screen).sections_of()
 
 
 def is_about(fact: Fact, names: Set[str]) -> bool:
@@ -93,17 +93,17 @@ def is_cell(fact: Fact) -> bool:
 
 
 class Text:
-    def __init__(self, report: Report, screen: Optional[Screen] = None) -> None:
-        self.state = report.state
+    def __init__(self, status: Status, screen: Optional[Screen] = None) -> None:
+        self.state = status.state
         self.screen = screen or Screen()
         # Sections in their order, with the devices of those that are about devices.
         self.sections: Dict[str, List[str]] = {}
         # Rows and columns of the matrix.
         self.distances: Dict[str, Dict[str, str]] = {}
         self.advised: Set[str] = set()
-        for fact in report.facts:
+        for fact in status.facts:
             self.note(fact)
-        self.all = lines_of(fact for fact in report.facts if not is_cell(fact))
+        self.all = lines_of(fact for fact in status.facts if not is_cell(fact))
 
     def note(self, fact: Fact) -> None:
         """Notes the section and the device of a fact, or its place in the matrix."""

@@ -25,7 +25,7 @@ DEFECT = "This is a defect of nvpm: nvpm status --debug says where. Please repor
 NO_SYSFS = bad("module", "state", "unknown", "Mount sysfs: mount -t sysfs sysfs /sys")
 
 
-class Report(NamedTuple):
+class Status(NamedTuple):
     machine: Machine
     state: str
     code: int  # the LSB's exit code for a service; 0 also if another way serves
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 def found(machine: Machine) -> Iterator[Fact]:
-    """Yields the facts in the order of the report. With --debug each follows its sources."""
+    """Yields the facts in the order of `status --all`. With --debug, each follows its sources."""
     for name, part in PARTS.items():
         try:
             for fact in part(machine):
@@ -42,15 +42,15 @@ def found(machine: Machine) -> Iterator[Fact]:
                     yield fact
         except Exception as error:  # an unforeseen failure of one part must not hide the others
             machine.tell(name, traceback.format_exc())
-            yield warn("report", name, f"not all was read: {type(error).__name__}: {error}", DEFECT)
+            yield warn("status", name, f"not all was read: {type(error).__name__}: {error}", DEFECT)
 
 
-def report(machine: Machine) -> Report:
+def status_of(machine: Machine) -> Status:
     if not machine.exists("/sys/module"):
-        return Report(machine, "unknown", 4, list(identified([NO_SYSFS])))
+        return Status(machine, "unknown", 4, list(identified([NO_SYSFS])))
     facts = list(identified(found(machine)))
     if machine.loaded(MODULE):
-        return Report(machine, "running", 0, facts)
+        return Status(machine, "running", 0, facts)
     missed = any(fact.id == "module/state" and fact.verdict != NONE for fact in facts)
     code = 3 if missed or ways.in_the_way(machine) else 0
-    return Report(machine, "not running", code, facts)
+    return Status(machine, "not running", code, facts)
