@@ -18,7 +18,7 @@ from .read.kernel_log import kernel_log
 from .read.machine import Machine, clean, decoded, modinfo
 from .read.pci import nics
 from .read.regions import Unreadable
-from .redact import Redactor
+from .redact.redactor import Redactor
 from .show import printers, regions, text
 from .show.screen import Screen
 

@@ -164,13 +164,13 @@ MUTANTS = [
     ),
     Mutant(
         "test_report.py::test_names_in_any_order",
-        "redact.py",
+        "redact/redactor.py",
         "range(min(len(parts), LONGEST_LABEL), 0, -2)",
         "range(1, min(len(parts), LONGEST_LABEL) + 1, 2)",
     ),
     Mutant(
         "test_report.py::test_values_of_the_kernel_stay",
-        "redact.py",
+        "redact/patterns.py",
         "f{3}[0-9a-f]|dead|",
         "f{3}[0-9a-f]|",
     ),
@@ -182,7 +182,7 @@ MUTANTS = [
     ),
     Mutant(
         "test_report.py::test_people",
-        "names.py",
+        "redact/names.py",
         "FIRST_PERSON <= user.pw_uid",
         "FIRST_PERSON < user.pw_uid",
     ),

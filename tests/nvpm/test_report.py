@@ -13,7 +13,7 @@ from tables import Player, called
 
 from nvpm.read import kernel_log
 from nvpm.read import machine as subject
-from nvpm.redact import Redactor
+from nvpm.redact.redactor import Redactor
 
 HOSTS = "10.0.0.1 n1.corp.example.com n1\n10.0.0.2 node-1\n10.0.0.3 node-12 # node-99\n10.0.0.4 c3 gpu_node7"
 
@@ -48,7 +48,8 @@ REDACTED = [
     ("/soc/pcie@10000000/rp", "/soc/pcie@10000000/rp"),
     ("jdoe jdoe2 JDoe jdoe-x anna.b anna", "user-1 user-2 JDoe jdoe-x user-3 anna"),
     ("/home/zoe/a", "/home/user-1/a"),
-    ("id_ext 0002c903000f1366, 0x0002c903000f1366", "id_ext address-1, address-2"),
+    ("id_ext 0002c903000f1366, 0x0002c903000f1366", "id_ext address-1, address-1"),
+    ("GUID 0x2c903000f1366, 0002:c903:000f:1366, 0x0002C903000F1366", "GUID 0xaddress-1, address-1, address-1"),
     ("0c42:a103:0064:1234 and f0:e1:d2:c3:b4:a5", "address-1 and address-2"),
     ("enxb8cef6123456 rocex525400c0fe123455 ibx0c42a10300641234: up", "enxaddress-1 rocexaddress-2 ibxaddress-3: up"),
     ("S/N MT2143X12345 SN: A1234 Serial Number: 0323 sn=12ab", "S/N serial-1 SN: serial-2 Serial Number: serial-3 sn=serial-4"),

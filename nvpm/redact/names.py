@@ -5,7 +5,7 @@ import os
 import pwd
 from typing import Iterable, Set
 
-from .read.machine import Machine
+from ..read.machine import Machine
 
 FIRST_PERSON, NOBODY = 1000, 65534
 

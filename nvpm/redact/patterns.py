@@ -1,18 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Takes names and numbers that identify people, hosts, jobs and cards out of a text.
+"""The forms of names and numbers that identify people, hosts, jobs and cards. Most have a form of
+their own; names of hosts and users are words that names.py has found on this machine."""
 
-Each becomes a word with a number, always the same word for the same name, so that a reader can
-still compare: address-2 is address-2 everywhere. PCI addresses stay, because all machines have the
-same addresses; kernel addresses, models, versions and programs of the system stay also."""
-
-import json
 import re
-from functools import partial
-from typing import Dict, Iterable, Match, NamedTuple, Pattern
-
-from .facts.fact import Fact
-from .names import hosts, people
-from .read.machine import Machine
+from typing import NamedTuple, Pattern
 
 # Groups of a pattern: the text before the part that is taken out, that part, and a text that only
 # looks like such a part and stays.
@@ -107,14 +98,6 @@ OF_THE_SYSTEM = re.compile(
     r"|dockerd|opensm|job-\d"
 )
 
-# Keys of a JSON whose strings are words of nvpm, or names of devices; and of a process's name.
-WORDS = ("id", "section", "name", "verdict", "gpu", "device", "pci", "way", "ways", "client")
-COMMAND, HOST = "command", "host"
-PROCESS = re.compile(r"(.*?)((?:, which has ended,)? has \d+ registrations? of GPU memory.*)")
-
-# The words that stand for names.
-REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|address|host|job)-\d+$")
-
 # A word is a name only outside of PCI addresses and of a list of bytes.
 HOST_WORD = re.compile(
     r"[0-9a-f]{4,5}:[0-9a-f]{2}(?![0-9a-z])(?::[0-9a-f]{2})?|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
@@ -150,112 +133,3 @@ RULES = (
     *(Rule("job", re.compile(pattern, re.MULTILINE)) for pattern in JOBS),
 )
 DOMAINS = rule("host", FQDN)
-
-
-class Redactor:
-    """KEPT are texts that look like addresses and are none: versions have four numbers also."""
-
-    def __init__(self, machine: Machine, kept: Iterable[str] = ()):
-        self.known: Dict[str, Dict[str, str]] = {}
-        self.kept = set(kept)
-        self.hosts, self.users = hosts(machine), people(machine)
-
-    def text(self, text: str) -> str:
-        """Redacts a free text."""
-        text = self.patterns(text)
-        text = HOST_WORD.sub(self.host_word, text)
-        text = USER_WORD.sub(self.user_word, text)
-        return DOMAINS.pattern.sub(partial(self.instead, DOMAINS.word), text)
-
-    def patterns(self, text: str) -> str:
-        """Redacts by form only: for text in which any word may be one of nvpm's own."""
-        for word, pattern in RULES:
-            text = pattern.sub(partial(self.instead, word), text)
-        return text
-
-    def json(self, text: str) -> str:
-        """Redacts the values in a JSON. Keys, and words of nvpm, stay as they are."""
-        try:
-            return json.dumps(self.value("", json.loads(text)), indent=1, ensure_ascii=False) + "\n"
-        except ValueError:
-            return self.text(text)
-
-    def value(self, key: str, value: object) -> object:
-        if isinstance(value, dict):
-            return {name: self.value(name, inner) for name, inner in value.items()}
-        if isinstance(value, list):
-            return [self.value(key, inner) for inner in value]
-        if not isinstance(value, str):
-            return value
-        if key == COMMAND:
-            return self.job(value)
-        if key == HOST:
-            return self.replaced("host", value)
-        return self.patterns(value) if key in WORDS else self.text(value)
-
-    def fact(self, fact: Fact) -> Fact:
-        """Redacts value and advice."""
-        process = PROCESS.fullmatch(fact.value)
-        if process and fact.section == "use":
-            return fact._replace(value=self.job(process[1]) + process[2])
-        return fact._replace(value=self.text(fact.value), advice=self.text(fact.advice))
-
-    def job(self, name: str) -> str:
-        return name if OF_THE_SYSTEM.match(name) else self.replaced("job", name)
-
-    def replaced(self, word: str, name: str) -> str:
-        """Returns the word with a number that stands for NAME."""
-        known = self.known.setdefault(word, {})
-        return known.setdefault(name.lower(), f"{word}-{len(known) + 1}")
-
-    def instead(self, word: str, found: Match[str]) -> str:
-        groups = found.groupdict()
-        what = groups.get(WHAT) or found.group()
-        if groups.get(KEPT) or what in self.kept or REPLACED.match(what):
-            return found.group()
-        name = self.job(what) if word == "job" else self.replaced(word, what)
-        return (groups.get(BEFORE) or "") + name
-
-    def host_word(self, found: Match[str]) -> str:
-        """Replaces a host's name together with the domain after it. The parts of a word between
-        hyphens and underscores are looked at also, the longest name first: node-12-ib0 is
-        node-12's, not node's. A name of two letters is a whole word only."""
-        word: str = found[WHAT] or ""
-        start = 0
-        for label in word.split("."):
-            # Every second part is a hyphen or an underscore.
-            parts = BETWEEN.split(label)
-            for length in range(min(len(parts), LONGEST_LABEL), 0, -2):
-                for at in range(0, len(parts) - length + 1, 2):
-                    name = "".join(parts[at : at + length])
-                    whole = {
-                        *parts[max(at - 1, 0) : at],
-                        *parts[at + length : at + length + 1],
-                    } <= {"_"}
-                    fits = len(name) > 2 or whole or (not at and not name.isalpha())
-                    if fits and self.is_host(name):
-                        before, after = "".join(parts[:at]), "".join(parts[at + length :])
-                        return word[:start] + before + self.replaced("host", name) + after
-            start += len(label) + 1
-        return found.group()
-
-    def is_host(self, name: str) -> bool:
-        """A name of letters only may be a word also: then its case counts."""
-        if name in self.hosts:
-            return True
-        return not name.isalpha() and name.lower() in self.hosts
-
-    def user_word(self, found: Match[str]) -> str:
-        """Replaces the name of a user, in which capitals count."""
-        word: str = found[WHAT]
-        if word in self.users:
-            return self.replaced("user", word)
-        parts = word.split(".")
-        return ".".join(
-            self.replaced("user", part) if part in self.users else part for part in parts
-        )
-
-    def counted(self) -> str:
-        """Returns how many names were taken out, for the reader."""
-        counts = [f"{len(known)} x {word}" for word, known in sorted(self.known.items())]
-        return ", ".join(counts) or "nothing"
