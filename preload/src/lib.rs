@@ -24,7 +24,8 @@ mod verbs;
 
 use core::ffi::{c_uint, c_void};
 
-use verbs::{Mr, MrInitAttr, Pd, Request};
+use shims::Shim;
+use verbs::{Mr, MrInitAttr, Pd, RegMrIova, Request, Verbs};
 
 /// The dynamic linker calls this when it loads the library, before there are threads.
 #[used]
@@ -61,6 +62,32 @@ unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
     unsafe { translate::reconsider(mr, asked) }
 }
 
+/// Registers at the address that the program chose for the device: by the function of the next
+/// preloaded library if there is one, else by `verb` of the libibverbs that made the protection domain.
+///
+/// # Safety
+///
+/// `asked.pd` is a protection domain that stays until this returns.
+unsafe fn registered_at_iova(
+    asked: &Request,
+    shim: &Shim<RegMrIova>,
+    verb: unsafe fn(&Verbs, &Request) -> *mut Mr,
+) -> *mut Mr {
+    let &Request { pd, addr, length, iova, access } = asked;
+    let real = || match shim.get() {
+        // SAFETY: these are the caller's own arguments.
+        Some(shim) => unsafe { shim(pd, addr, length, iova, access) },
+        None => {
+            // SAFETY: the caller promises it for `pd`.
+            let copy = unsafe { copies::of(pd) };
+            // SAFETY: `pd` belongs to this copy.
+            unsafe { verb(&copy, asked) }
+        }
+    };
+    // SAFETY: the caller promises the same.
+    unsafe { answered(asked, real) }
+}
+
 /// `ibv_reg_mr_iova2()` of libibverbs. The `ibv_reg_mr()` and `ibv_reg_mr_iova()` of libibverbs call
 /// this name. So a caller that looked those two up in libibverbs reaches this function.
 ///
@@ -76,18 +103,8 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     access: c_uint,
 ) -> *mut Mr {
     let asked = Request { pd, addr, length, iova, access };
-    let real = || match shims::REG_MR_IOVA2.get() {
-        // SAFETY: these are the caller's own arguments.
-        Some(shim) => unsafe { shim(pd, addr, length, iova, access) },
-        None => {
-            // SAFETY: `pd` is the caller's.
-            let copy = unsafe { copies::of(pd) };
-            // SAFETY: `pd` belongs to this copy.
-            unsafe { copy.reg_mr_iova2(&asked) }
-        }
-    };
     // SAFETY: `pd` is the caller's.
-    unsafe { answered(&asked, real) }
+    unsafe { registered_at_iova(&asked, &shims::REG_MR_IOVA2, Verbs::reg_mr_iova2) }
 }
 
 /// `ibv_reg_mr()` of libibverbs. Where libibverbs was linked with `-Bsymbolic-functions`, as Ubuntu
@@ -132,18 +149,8 @@ pub unsafe extern "C" fn ibv_reg_mr_iova(
     access: c_uint,
 ) -> *mut Mr {
     let asked = Request { pd, addr, length, iova, access };
-    let real = || match shims::REG_MR_IOVA.get() {
-        // SAFETY: these are the caller's own arguments.
-        Some(shim) => unsafe { shim(pd, addr, length, iova, access) },
-        None => {
-            // SAFETY: `pd` is the caller's.
-            let copy = unsafe { copies::of(pd) };
-            // SAFETY: `pd` belongs to this copy.
-            unsafe { copy.reg_mr_iova(&asked) }
-        }
-    };
     // SAFETY: `pd` is the caller's.
-    unsafe { answered(&asked, real) }
+    unsafe { registered_at_iova(&asked, &shims::REG_MR_IOVA, Verbs::reg_mr_iova) }
 }
 
 /// `ibv_reg_mr_ex()` of libibverbs, since rdma-core 59. Perftest calls this function if there is one.

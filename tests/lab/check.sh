@@ -139,6 +139,7 @@ check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
 # Each mistake in nvpm is noticed by the test that is named with it.
 check_nvpm_mutants() { python3 -B tests/nvpm/mutants.py; }
+check_preload_mutants() { CC=gcc-14 python3 -B tests/preload/mutants.py; }
 
 # The preloaded library in real processes, over doubles of its neighbours.
 check_preload() {

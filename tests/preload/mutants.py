@@ -268,8 +268,8 @@ MUTANTS = [
     (
         "test_libibverbs_without_reg_mr_iova2",
         "lib.rs",
-        "unsafe { copy.reg_mr_iova(&asked) }",
-        "unsafe { copy.reg_mr_iova2(&asked) }",
+        "&shims::REG_MR_IOVA, Verbs::reg_mr_iova)",
+        "&shims::REG_MR_IOVA, Verbs::reg_mr_iova2)",
     ),
     (
         "test_name_that_libibverbs_does_not_have",
