@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios with CUDA memory share.
+# Functions for scenarios with CUDA memory.
 
-# cuda NAME WORD...: a program of the past, whose checks are counted. It has some. dma_buf NAME
-# WORD...: one about dma-bufs.
+# cuda NAME WORD...: runs the program NAME of programs.py, and counts its checks. dma_buf NAME
+# WORD...: does the same with a program of dma_buf.py.
 cuda() { counting programs "$@"; }
 dma_buf() { counting dma_buf "$@"; }
 
-# counting FILE NAME WORD...
+# counting FILE NAME WORD...: runs the program NAME of FILE.py, and counts its checks. A program
+# without checks fails.
 counting() {
 	local file=$1 word rest rc=0
 	shift
@@ -25,7 +26,8 @@ counting() {
 	equal "$*: came to its end" 0 "$rc"
 }
 
-# pair PROGRAM: both sides of a perftest, each with its buffer in CUDA memory. Both must succeed.
+# pair PROGRAM: runs both sides of a perftest, each with its buffer in CUDA memory, and succeeds if
+# both sides succeed.
 pair() {
 	local program="$1-cuda" options=(-d rxe0 -F -s 65536 -n 20 --use_cuda=0) pid rc=0
 	"$program" "${options[@]}" >/tmp/server 2>&1 &
@@ -37,7 +39,8 @@ pair() {
 	return "$rc"
 }
 
-# without TEXT EXPECTED COMMAND...: without what it needs a command fails, and says this.
+# without TEXT EXPECTED COMMAND...: checks that COMMAND, which lacks the module or the library,
+# fails and that its output matches EXPECTED.
 without() {
 	local text=$1 expected=$2
 	shift 2

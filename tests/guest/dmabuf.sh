@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios with dma-bufs share, on kernels whose rxe the lab has taught them
-# (tests/lab/ofed).
+# Functions for scenarios with dma-bufs. Their kernels have an rxe to which the lab has added
+# dma-bufs (tests/lab/ofed).
 
-# The library, and rxe's driver in user space that registers dma-bufs.
+# The preloaded library registers dma-bufs through this driver of rxe in user space.
 PRELOAD=/usr/local/lib/libnvpm_preload.so
 export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
 
@@ -15,7 +15,7 @@ insert() {
 	insmod "$@"
 }
 
-# load_inbox: the kernel's own RDMA core, which has no peer memory, below such an rxe.
+# load_inbox: loads the kernel's own RDMA core, which has no peer memory, and the lab's rxe.
 load_inbox() {
 	modprobe e1000e
 	insert "/lib/modules/$(uname -r)/kernel/drivers/infiniband/core/ib_core.ko"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios do with other generations and flavours of the simulated driver than
-# the installed one, and with threads that free memory in the middle of a call.
+# Functions for scenarios that load another generation or flavour of the simulated driver, or that
+# have a thread free memory in the middle of a call.
 
-# Preloaded, it gives a program a thread that frees GPU memory where told.
+# The injector is preloaded. It adds a thread to a program, which frees GPU memory at the injection
+# point.
 INJECTOR=/usr/local/lib/lab-injector.so
 
 # insert_driver DIRECTORY: loads the driver in the directory.
@@ -13,24 +14,25 @@ insert_driver() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
-# coherent 0|1|2: whether new GPU memory lies behind a coherent link; 2: not online. To the core that looks
-# like anybody's.
+# coherent 0|1|2: puts new GPU memory behind a coherent link (1), leaves its pages not online as
+# well (2), or neither (0). To the core's check, such memory looks like ordinary memory, so the
+# check is told to allow ordinary memory.
 coherent() {
 	echo "$1" >"$NVIDIA/coherent"
 	echo "any_memory $(($1 > 0))" >"$CORE/switch"
 }
 
-# load_driver GENERATION
+# load_driver GENERATION: loads the driver of this generation.
 load_driver() { insert_driver "/lib/nv_peer_mem/driver-$1"; }
 
-# load_flavour open|closed
+# load_flavour open|closed: loads the driver of this flavour.
 load_flavour() {
 	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
 }
 
-# How a registration may end that loses its memory at such a point: refused, because
-# the memory is not there any more; or made, and then revoked or ended. Where
-# both are possible it depends on who comes first.
+# A registration that loses its memory at an injection point ends in one of these ways. EFAULT: the
+# registration is refused, because the memory is gone. ok: it is made, and then revoked or ended. If
+# both are possible, the result depends on which thread comes first.
 declare -A endings=(
 	[in_get_gap]='EFAULT'
 	[before_get_returns]='EFAULT ok'
@@ -43,13 +45,14 @@ declare -A endings=(
 	[after_put]='ok'
 )
 
-# register_losing TEXT POINT ENDINGS: checks that a registration whose memory is freed once, at
-# the injection point POINT, ends in one of ENDINGS.
+# register_losing TEXT POINT ENDINGS: frees the memory of a registration at the injection point
+# POINT, and checks that the registration ends in one of ENDINGS.
 register_losing() {
 	local text="$1, freed at $2" result
 	remember
 	echo "$2" >"$NVIDIA/inject"
-	# Its own look at the pins may fail, when they are gone: only the result counts.
+	# Only the printed result counts: gpuverbs also looks at the pins, and fails if they are
+	# gone.
 	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p') || true
 	wait_for "the end of injected frees" injections_over
 	check "$text: ended with ${result:-nothing}" grep -qwF -- "${result:-nothing}" <<<"$3"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Prepares the debug kernel for allocation failures.
+# Functions that prepare the debug kernel for failing allocations.
 
-# dma_debug 1|$: the first or the last function of DMA-API debug, which turns
-# itself off when it gets no memory.
+# dma_debug 1|$: prints the address of the first or of the last function of DMA-API debug.
 dma_debug() { awk '$2 ~ /^[tT]$/ && $3 ~ /^(debug_dma_|add_dma_entry)/ { print $1 }' /proc/kallsyms | sort | sed -n "$1p"; }
 
-# Allocations that may wait can fail too; the log is kept for what is wrong.
+# let_memory_fail: lets allocations fail, also if they may wait, and without a line in the log.
+# Allocations of DMA-API debug do not fail, because it turns itself off if it gets no memory.
 let_memory_fail() {
 	local attribute
 	for attribute in failslab fail_page_alloc; do

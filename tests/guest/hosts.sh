@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios of two hosts are written with. Both hosts run the same one, and
-# what is different stands behind `left` or `right`; they barrier by what they tell
-# each other (tests/lab/guest.py has the other end). A pair of guests has one scenario.
+# Functions for scenarios of two hosts. Both hosts run the same scenario; a command after `left` or
+# `right` runs only on the host of that name. The hosts exchange words through the lab
+# (tests/lab/guest.py). A pair of guests runs only one scenario.
 
 HOST=$(word host '')
 last "the other host may be at its end already"
@@ -13,12 +13,12 @@ esac
 hostname "$HOST"
 printf '%s %s\n' "$ADDRESS" "$HOST" "$OTHER_ADDRESS" "$OTHER" >>/etc/hosts
 
-# left COMMAND..., right COMMAND...: on one of the two.
+# left COMMAND..., right COMMAND...: runs COMMAND if this is the left or the right host.
 left() { [ "$HOST" != left ] || "$@"; }
 right() { [ "$HOST" != right ] || "$@"; }
 
-# tell KEY VALUE, hear KEY: each key is told once, by one host to the other. Who
-# hears waits, and fails if the other host has ended.
+# tell KEY VALUE: tells the other host a value; each key is told once. hear KEY: waits for the other
+# host's value and prints it, or fails if the other host has ended.
 tell() { ask tell "$*" >/dev/null; }
 hear() {
 	local answer
@@ -27,7 +27,7 @@ hear() {
 	printf '%s\n' "${answer#said }"
 }
 
-# barrier NAME: waits until both hosts have come here.
+# barrier NAME: waits until both hosts have come to this barrier.
 barrier() {
 	tell "$1-$HOST" here
 	hear "$1-$OTHER" >/dev/null
@@ -45,8 +45,8 @@ both_up() {
 	wait_for "the other host" busybox ping -c 1 -W 1 "$OTHER_ADDRESS"
 }
 
-# join OFFSET LENGTH OPTION...: starts a gpuverbs endpoint on each host and connects them, each
-# with that piece of its GPU's memory.
+# join OFFSET LENGTH OPTION...: starts a gpuverbs endpoint on each host, with this piece of the
+# GPU's memory, and connects the endpoints.
 joined=0
 join() {
 	joined=$((joined + 1))
@@ -62,7 +62,8 @@ part() {
 	check "its end of connection $joined ends well" ended_well
 }
 
-# order WORD...: sends an order to the endpoint of this host and waits for its end; begin_order does not wait.
+# order WORD...: sends an order to the endpoint of this host and waits for its end. begin_order does
+# not wait.
 order() { begin_order "$@" && until_holding; }
 begin_order() {
 	: >/tmp/held

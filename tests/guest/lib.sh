@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios are written with: loading modules, asking questions of the
-# kernel and of the host, and checks that count.
+# Functions for scenarios: they load modules, ask the kernel and the host, and make checks that
+# count.
 set -uo pipefail
 
 NVIDIA=/sys/kernel/debug/nvidia_lab
@@ -13,21 +13,21 @@ SPOILED=/tmp/spoiled
 LAST=/tmp/last
 ADDRESS=192.168.7.1
 
-# word NAME DEFAULT: what the host says with lab.NAME=, a word of the kernel's
-# command line.
+# word NAME DEFAULT: prints the value that the host gives as lab.NAME= on the kernel's command line.
 word() {
 	local text
 	text=$(sed -n "s/^\(.* \)\?lab\.$1=\([^ ]*\).*/\2/p" /proc/cmdline)
 	printf '%s\n' "${text:-$2}"
 }
 
-# plain, iommu, smmu, debug or real: tests/lab/kernels says what each is.
+# The machine is plain, iommu, smmu, debug or real. tests/lab/kernels describes each machine.
 MACHINE=$(word machine plain)
 
-# The seed of all random choices; lab.seed= repeats them.
+# All random choices follow from the seed, so lab.seed= repeats a run.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
-# To the host, as KTAP (tests/lab/ktap.py): what a scenario reports is nested in its result.
+# report TEXT: sends TEXT to the host, as KTAP (tests/lab/ktap.py). Its indentation nests the line
+# in the scenario's result.
 report() {
 	local text="$*"
 	printf '  %s\n' "${text//$'\n'/; }" >&7
@@ -37,7 +37,8 @@ report() {
 # say TEXT: prints TEXT for the reader of the log.
 say() { report "# say: $*"; }
 
-# counted ok|"not ok" TEXT: a check. The file has a letter for each.
+# counted ok|"not ok" TEXT: reports a check with its number. The number is the length of a file,
+# because subshells also make checks.
 counted() {
 	local made=''
 	printf x >>"$CHECKS"
@@ -50,11 +51,11 @@ fail() {
 	counted 'not ok' "$*"
 }
 
-# use_seed: says that something is left to chance, and from which number it follows.
+# use_seed: reports the seed, so that the scenario's random choices can be repeated.
 use_seed() { report "# seed: $SEED"; }
 
-# last REASON: makes this scenario the last scenario of the guest. spoil REASON: in addition, leaves out
-# the checks at the end.
+# last REASON: makes this scenario the last scenario of the guest. spoil REASON: does the same, and
+# also leaves out the checks at the end.
 last() { printf '%s\n' "$1" >"$LAST"; }
 spoil() {
 	last "$1"
@@ -66,7 +67,7 @@ check() {
 	if "${@:2}"; then ok "$1"; else fail "$1 (failed: ${*:2})"; fi
 }
 
-# equal TEXT EXPECTED GOT
+# equal TEXT EXPECTED GOT: counts whether GOT is EXPECTED.
 equal() {
 	if [ "$2" = "$3" ]; then ok "$1"; else fail "$1: expected '$2', got '$3'"; fi
 }
@@ -79,13 +80,14 @@ ask() {
 	printf '%s\n' "$answer"
 }
 
-# value FILE NAME: the number on the line "NAME number" of a counters file.
+# value DIRECTORY NAME: prints the number on the line "NAME number" of the directory's counters.
 value() { sed -n "s/^$2 //p" "$1/counters"; }
 
 nvidia_count() { value "$NVIDIA" "$1"; }
 core_count() { value "$CORE" "$1"; }
 
-# remember: stores the driver's counters. grown NAME: prints how much a counter has grown since.
+# remember: stores the driver's counters. grown NAME: prints how much a counter has grown after
+# remember.
 remember() { cat "$NVIDIA/counters" >/tmp/before; }
 grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
 
@@ -109,14 +111,14 @@ wait_for() {
 	done
 }
 
-# seed_driver: seeds the simulated driver with $SEED, so that random choices such as layouts can be
-# repeated.
+# seed_driver: seeds the simulated driver with $SEED, so that its random choices, such as layouts,
+# can be repeated.
 seed_driver() {
 	echo "$SEED" >"$NVIDIA/seed"
 	use_seed
 }
 
-# load_gpu [PARAMETER=VALUE...]
+# load_gpu [PARAMETER=VALUE...]: loads the simulated driver.
 # shellcheck disable=SC2120 # measurements give one
 load_gpu() {
 	modprobe nvidia "$@"
@@ -131,7 +133,7 @@ flavour() {
 	esac
 }
 
-# unload_gpu: unloads the driver, and the module below the closed flavour.
+# unload_gpu: unloads the driver, and nvidia_core, which the closed flavour needs.
 unload_gpu() {
 	local module
 	for module in nvidia nvidia_core; do
@@ -142,7 +144,8 @@ unload_gpu() {
 # network: prints the name of the PCI network card.
 network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
 
-# The RDMA core and a software HCA over that card. load_rdma [PARAMETER=VALUE...]: of the HCA.
+# load_rdma [PARAMETER=VALUE...]: loads the RDMA core and, with the parameters, a software HCA,
+# which runs over the PCI network card.
 # shellcheck disable=SC2120 # scenarios give one
 load_rdma() {
 	modprobe e1000e
@@ -158,12 +161,12 @@ start_rdma() {
 	wait_for "the RDMA link" sh -c 'rdma link show | grep -q "state ACTIVE"'
 }
 
-# load_module [PARAMETER=VALUE...]
+# load_module [PARAMETER=VALUE...]: loads the installed module. unload_module: unloads the module.
 # shellcheck disable=SC2120 # scenarios give the parameters
 load_module() { modprobe nv_peer_mem "$@"; }
 unload_module() { rmmod nv_peer_mem; }
 
-# load_built NAME [PARAMETER=VALUE...]: not the installed one, but what the layer has in this directory.
+# load_built NAME [PARAMETER=VALUE...]: loads another build of the module, from the directory NAME.
 load_built() {
 	modprobe nv_peer_mem_callback
 	insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"
@@ -172,7 +175,8 @@ load_built() {
 # inbox_core: succeeds if the loaded RDMA core is the kernel's own.
 inbox_core() { [ -d /sys/module/ib_core ] && [ ! -e /sys/module/ib_core/parameters/peer_generation ]; }
 
-# load_neighbours: loads the driver and the RDMA core. load_all [PARAMETER=VALUE...]: loads the module, too.
+# load_neighbours: loads the driver and the RDMA core. load_all [PARAMETER=VALUE...]: also loads the
+# module.
 load_neighbours() {
 	# shellcheck disable=SC2119
 	load_gpu
@@ -184,19 +188,20 @@ load_all() {
 	load_module "$@"
 }
 
-# register RESULT: registers memory, and succeeds if RESULT comes. registers TEXT RESULT: checks this.
+# register RESULT: registers memory, and succeeds if the registration ends with RESULT.
+# registers TEXT RESULT: checks that register succeeds.
 register() { gpuverbs register --offset 0 --length 1M --expect "$1"; }
 registers() { check "$1: $2" register "$2"; }
 
 # revoke [OPTION...]: frees registered memory, and uses the memory again.
 revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
 
-# with KNOB VALUE COMMAND...: COMMAND while that is in a file of the simulated driver. with_core SWITCH
-# COMMAND...: while the RDMA core is like that, or has that bug.
+# with KNOB VALUE COMMAND...: runs COMMAND while the file KNOB of the simulated driver has VALUE.
+# with_core SWITCH COMMAND...: runs COMMAND while SWITCH of the RDMA core is on.
 with() {
 	local knob=$NVIDIA/$1 before=clear
 	[ "$1" = fail ] || before=$(cat "$knob")
-	# In a check -e has no effect: the setting itself must fail it.
+	# A check disables -e, so a refused setting must return the failure itself.
 	echo "$2" >"$knob" || return
 	"${@:3}"
 	echo "$before" >"$knob"
@@ -216,12 +221,12 @@ peer() { cat "$PEERS/$1/$2"; }
 # client_names: prints the registered clients, in alphabetical order.
 client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
 
-# The lab's own lines in the kernel's log. The log is never cleared, because kernel_reports must
-# see all of it.
+# The lab marks places in the kernel's log by lines of its own. The log is never cleared, because
+# kernel_reports must see the whole log.
 MARK='lab: looked at from here on'
 KNOWN='lab: reports up to here are known'
 
-# log_after LINE: prints the log after the last such line, or the whole log.
+# log_after LINE: prints the log after the last LINE, or the whole log if there is no LINE.
 log_after() {
 	dmesg | awk -v mark="$1" '
 		substr($0, length($0) - length(mark) + 1) == mark { lines = 0; next }
@@ -241,17 +246,17 @@ expect_log() {
 	check "$1" grep -qE "$2" /tmp/log
 }
 
-# hold COMMAND...: starts a command that prints `holding` when it waits for a line of input, and
-# waits until it does. Its output goes to /tmp/held.
+# hold COMMAND...: starts a command, and waits until the command prints `holding`. The command then
+# waits for a line of input. Its output goes to /tmp/held.
 hold() { hold_from holding "$@"; }
 
-# hold_from LINE COMMAND...: the same, but waits only until it says LINE.
+# hold_from LINE COMMAND...: like hold, but waits until the command prints LINE.
 hold_from() {
 	local line=$1
 	shift
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
-	# Copies of the descriptors: the shell closes the coprocess's own when it ends.
+	# The shell closes a coprocess's descriptors when the coprocess ends, so these are copies.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
@@ -281,12 +286,12 @@ ended_well() {
 	wait "$held"
 }
 
-# said KEY: prints the value after KEY= in the output of the held command.
+# said KEY: prints the value of the line KEY=... in the output of the held command.
 said() { sed -n "s/^$1=//p" /tmp/held; }
 
-# transfer_seen FROM TO LENGTH SEED WORDS...: an RDMA transfer between
-# two pieces of GPU memory, whose bytes the host compares in the file behind
-# the BAR while they are registered.
+# transfer_seen FROM TO LENGTH SEED WORDS...: transfers bytes by RDMA between two pieces of GPU
+# memory, and succeeds if the host finds the bytes in the file behind the BAR. The host looks while
+# the memory is registered.
 transfer_seen() {
 	local answer=no
 	hold gpuverbs transfer --from "$1" --to "$2" --length "$3" --seed "$4" --hold "${@:5}" &&
@@ -294,34 +299,38 @@ transfer_seen() {
 	ended_well && [ "$answer" = yes ]
 }
 
-# live_gauges DOUBLE...: prints the gauges that are not zero as words "name=value", or an error if there is no
-# gauge at all.
+# live_gauges DOUBLE...: prints the gauges that are not zero as words "name=value", or an error if
+# the doubles have no counters.
 live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
-# violations DOUBLE...: prints the violations that the doubles recorded, or an error if there is no record.
+# violations DOUBLE...: prints the violations that the doubles recorded, or an error if there is no
+# record.
 violations() { cat "${@/%//violations}" 2>&1; }
 
-# driver_at_rest: succeeds if nothing is allocated, pinned or mapped any more.
+# driver_at_rest: succeeds if no GPU memory is allocated, pinned or mapped any more.
 driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
 
-# nothing_left TEXT: checks that no object is left in the doubles, except clients of a loaded module.
+# nothing_left TEXT: checks that no object is left in the doubles, except clients of the loaded
+# module.
 nothing_left() {
 	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
 }
 
-# The first words of reports by the kernel's checkers and watchdogs.
+# The kernel's checkers and watchdogs begin their reports with these words.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'
 REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock state'
 REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
 REPORTS+='|INFO: task .* blocked|lockup'
 
-# kernel_reports: prints such lines of the kernel's log, except those of the boot.
+# kernel_reports: prints the reports in the kernel's log, except known reports and DMA-API's lines
+# of the boot.
 kernel_reports() {
 	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
 }
 
-# kmemleak_silent: succeeds if kmemleak reports no lost object. An object counts as lost if two scans in a
-# row found no pointer to the object, and the object is some seconds old.
+# kmemleak_silent: succeeds if kmemleak reports no lost object. kmemleak reports an object if two
+# scans in a row found no pointer to it and it is some seconds old, so there are two scans and a
+# pause.
 kmemleak_silent() {
 	local scan=/sys/kernel/debug/kmemleak
 	echo scan >"$scan" || return 1
@@ -332,7 +341,8 @@ kmemleak_silent() {
 	[ ! -s /tmp/kmemleak ]
 }
 
-# Nothing left, nothing violated, nothing in the log: at the end of every scenario.
+# check_clean: checks at the end of a scenario that the module can be unloaded, that the doubles
+# have no remaining object and no violation, and that the log has no report.
 check_clean() {
 	local double doubles=("$NVIDIA" "$CORE")
 	[ "$MACHINE" != real ] || doubles=("$CORE")

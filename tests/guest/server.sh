@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What scenarios do with the RDMA core's double beyond reading its counters:
-# choose its age, turn its bugs on, and hold tasks where they meet others.
+# Functions that control the RDMA core's double: they choose its generation, turn on its bugs, and
+# hold tasks at chosen points.
 
-# server GENERATION: sets the generation of the core for clients that register later.
+# server GENERATION: sets the core's generation of the API for clients that register later.
 server() { echo "$1" >/sys/module/ib_core/parameters/peer_generation; }
 
-# turn SWITCH 0|1
+# turn SWITCH 0|1: turns SWITCH of the core off or on.
 turn() { echo "$1 $2" >"$CORE/switch"; }
 
 # stop_at POINT: holds each task that comes to POINT. lift POINT: lets the tasks go on.
@@ -19,20 +19,20 @@ held() { awk -v point="$1" '$1 == point { print $3 }' "$CORE/hold"; }
 is_held() { [ "$(held "$1")" -gt 0 ]; }
 wait_held() { wait_for "somebody at $1" is_held "$1"; }
 
-# core_is NAME NUMBER, nvidia_is NAME NUMBER: of a counter.
+# core_is NAME NUMBER, nvidia_is NAME NUMBER: succeeds if the counter NAME is NUMBER.
 core_is() { [ "$(core_count "$1")" = "$2" ]; }
 nvidia_is() { [ "$(nvidia_count "$1")" = "$2" ]; }
 
-# in_client OPERATION: tells whether a task is in this operation of a client.
+# in_client OPERATION: succeeds if a task is in this operation of a client.
 in_client() { awk -v op="$1" '$2 == op { found = 1 } END { exit !found }' "$CORE/calls"; }
 
-# at_rest: succeeds if nothing is pinned, mapped or registered any more.
+# at_rest: succeeds if no memory is pinned, mapped or registered any more.
 at_rest() {
 	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }
 
-# register_killed: kills a process inside its registration. The process goes on when `driver` is
-# lifted: the registration ends, and then the process.
+# register_killed: kills a process that is held at `driver` inside its registration. After
+# `lift driver`, the registration ends, and then the process.
 register_killed() {
 	local pid
 	stop_at driver

@@ -1,17 +1,19 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# A round of stress: the module is loaded, `gpuverbs stress` does what it likes with it, everything
-# is at rest again, and the module goes.
+# Functions for rounds of stress. A round loads the module, runs `gpuverbs stress`, waits until
+# everything is at rest, and unloads the module.
 
-# In rounds with frees by the driver, the driver takes memory away at this many of a thousand points.
+# In rounds with frees by the driver, the driver takes memory away at this many of a thousand
+# injection points.
 INJECTIONS=20
 
-# figure NAME FILE: prints the sum of this figure over the rounds in FILE.
+# figure NAME FILE: prints the sum of the figure NAME over the rounds in FILE.
 figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$2"; }
 
-# one_round PERSISTENT FREES SEED REGISTRATIONS, with persistent pins (1) or without (0), and with frees
-# by the driver or without: then a refusal has no excuse. What came of it goes to /tmp/stress.
+# one_round PERSISTENT FREES SEED REGISTRATIONS: runs a round with persistent pins (PERSISTENT=1) or
+# without, and with frees by the driver (FREES=1) or without. The figures of the round go to
+# /tmp/stress.
 one_round() {
 	local options=(--seed "$3" --registrations "$4") started=$SECONDS registered least
 	local text="seed $3, persistent_api_support=$1, $(($2 * INJECTIONS)) frees injected in 1000"
@@ -25,7 +27,7 @@ one_round() {
 	echo none >"$NVIDIA/inject"
 	cat /tmp/stress
 	registered=$(figure registered /tmp/stress)
-	# The driver may take the memory of most.
+	# With injected frees, the driver may take the memory of most registrations.
 	if [ "$2" = 0 ]; then least=$(($4 / 2)); else least=$(($4 / 4)); fi
 	check "more than $least were registered: $registered of $4 ($text)" test "$registered" -gt "$least"
 	[ "$2" = 0 ] || check "frees were injected ($text)" test "$(grown injections)" -gt 0
