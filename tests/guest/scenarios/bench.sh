@@ -6,13 +6,13 @@ job=$(word job '')
 	fail "only tests/run bench can measure: it has time count instructions"
 	exit 1
 }
-# The doubles as light as they can be: what they look at would count as the cost of the
-# core and of the driver.
+# The doubles check as little as possible: their checks would count as costs of the core and of the
+# driver.
 load_gpu own_dma=0
 load_rdma
 echo 0 >"$NVIDIA/verify"
 echo 0 >"$NVIDIA/quarantine_max"
-# Room for anything: what does not fit is another test's.
+# BAR1 has room for every size; another scenario tests a full BAR1.
 echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
 echo light 1 >"$CORE/switch"
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || [ -e /sys/kernel/tracing/trace ]

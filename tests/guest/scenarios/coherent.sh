@@ -5,7 +5,8 @@ load_neighbours
 seed_driver
 coherent 1
 
-# A driver that does not say so: it is RAM all the same.
+# This driver's page table does not say that the memory is behind a coherent link. The module sees
+# RAM at the addresses.
 load_module persistent_api_support=1
 remember
 seed=50
@@ -17,7 +18,8 @@ for layout in contiguous descending holes64k fragmented; do
 	done
 done
 check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
-# Thirteen transfers between two registrations each, and the one that it was asked with.
+# There were thirteen transfers, each between two registrations, and one mapping to learn the map
+# type.
 equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
 equal "and this is known of the pair" driver "$(map_types)"
 check "pinned: memory stays when freed" revoke --expect pinned
@@ -29,7 +31,7 @@ coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
 unload_module
 
-# Pages that the kernel does not use yet: neither the module nor the driver maps them.
+# Neither the module nor the driver can map pages that the kernel does not use yet.
 coherent 2
 load_module persistent_api_support=1
 remember

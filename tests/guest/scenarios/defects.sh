@@ -5,10 +5,10 @@ load_gpu
 load_rdma
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
-# Things go wrong here, that is what it is about: a row goes on to its end.
+# Commands in a row may fail, and the row must still go on to its end.
 set +e
-# On the debug kernel those whose end its checkers may see; the others are about errors, the log
-# and counts.
+# The debug kernel only runs rows whose defects its checkers could see. The other rows are about
+# errors, the log and counts, which the plain kernel shows as well.
 all=$(rows)
 [ "$MACHINE" != debug ] || all=$(grep -xE 'debug_row_.*|row_(freed_.*|released_.*|address_used_again|deregistered_by_child|unloaded_.*)' <<<"$all")
 for row in $all; do

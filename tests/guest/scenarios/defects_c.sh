@@ -6,10 +6,10 @@ load_gpu
 load_rdma
 MODULE=nvidia-peermem
 . /lab/defects/rows.sh
-# Things go wrong here, that is what it is about: a row goes on to its end.
+# Commands in a row may fail, and the row must still go on to its end.
 set +e
 
-# The words that each row must show, among others.
+# Each row must show this word; it may show other words as well.
 declare -A breaks=(
 	[freed_before_dma_map]=read_freed_memory
 	[freed_in_dma_map]=race_dma_map
@@ -34,7 +34,7 @@ declare -A breaks=(
 	[name_taken]=no_cause
 	[log_flood]=flood
 )
-# The debug kernel is for what KASAN alone can see.
+# The debug kernel only runs the row that needs KASAN.
 case $MACHINE in
 debug)
 	rows=debug_row_released_in_callback
@@ -45,7 +45,7 @@ esac
 for row in $rows; do
 	try "$row"
 	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
-	# The kernel's lines belong to the row, and not to the check at the end.
+	# These reports are the row's; check_clean must not count them again.
 	know_reports
 done
 unload_it

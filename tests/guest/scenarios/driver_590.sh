@@ -13,7 +13,7 @@ load_built driver-590 persistent_api_support=0
 check "revocable: write" transfer_seen 0 8M 300001 32 --shift 4096
 check "revocable: revoked when freed" revoke
 
-# Memory that the CPU caches is behind a coherent link: it is not mapped as device memory.
+# Memory that the CPU caches is behind a coherent link, and must not be mapped as device memory.
 coherent 1
 registers "revocable: coherent memory" EOPNOTSUPP
 expect_log "and the log says what to do" 'nv_peer_mem: GPU memory behind a coherent link .*persistent_api_support=1'
@@ -27,7 +27,7 @@ for contiguous in 0 1; do
 			gpuverbs transfer --from 0 --to 16M --length 3000001 --seed 41 --shift 4096
 	done
 done
-# Twelve registrations, and the question for the map type.
+# There were twelve registrations, and one mapping to learn the map type.
 equal "mappings of the driver" 13 "$(grown calls_nvidia_p2p_dma_map_pages)"
 with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO
 mark_log
@@ -35,8 +35,8 @@ with fail 'dma_unmap_pages EIO 1' registers "pinned: what the driver does not un
 expect_log "but is in the log" 'nv_peer_mem: the NVIDIA driver did not unmap GPU memory'
 unload_module
 
-# A module that was built with an older header reads the same fields, if the kernel loads it: some
-# kernels count the layout of structures as part of a function's version.
+# A module that was built with an older header reads the same fields. Some kernels refuse such a
+# module, because they count the layout of structures as part of a function's version.
 mark_log
 if load_module persistent_api_support=0; then
 	registers "built for 550: coherent memory" EOPNOTSUPP

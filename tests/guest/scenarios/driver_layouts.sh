@@ -3,8 +3,8 @@
 . /lab/driver.sh
 load_neighbours
 
-# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks a registration with objects that make this claim, by a
-# module that knows no map type yet.
+# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks how a registration ends if the driver's objects
+# claim VALUE. The module is loaded again for each claim, so that it knows no map type.
 claims() {
 	load_module "persistent_api_support=$1"
 	with "$2" $(($3)) registers "$5, persistent_api_support=$1" "$4"
@@ -23,7 +23,8 @@ for support in 1 0; do
 	for version in 0x10001 0x30000; do
 		claims $support page_table_version $version EOPNOTSUPP "table $version"
 	done
-	# Sixteen pages that are said to be of another size are not what was asked for.
+	# The driver returns sixteen pages: with another page size, they are not the memory that was
+	# asked for.
 	claims $support page_size 0 EIO 'pages of 4 KiB'
 done
 claims 0 page_size 2 EIO 'pages of 128 KiB'

@@ -2,12 +2,13 @@
 # Shows: an unpin that comes too late does not unpin somebody else's memory
 . /lab/server.sh
 load_neighbours
-# shellcheck disable=SC2034 # for steps of a verbs client, which are with the rows
+# shellcheck disable=SC2034 # rows.sh reads it, and has the steps of a verbs client
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
 load_module persistent_api_support=0
 
-# The driver knows a pin by its page table's address, which it gives out again.
+# The driver identifies a pin by the address of its page table. With this knob, the driver uses the
+# address of a freed table for the next table.
 echo 1 >"$NVIDIA/reuse"
 start_steps
 step alloc 0 0 0x100000
@@ -15,15 +16,15 @@ step alloc 1 0x800000 0x100000
 step reg 0
 equal "registered" ok "$answer"
 
-# One thread deregisters and unpins. Before the unpinning, the memory is freed with its page table, and the
-# thread waits there, with a key that is not valid any more.
+# A thread deregisters. Before it unpins, the memory and its page table are freed, and the thread is
+# held. Its address of the page table is then no longer valid.
 echo before_put >"$NVIDIA/inject"
 echo before_put >"$NVIDIA/hold"
 step '&dereg 0'
 wait_for "the unpin" nvidia_is live_held 1
 equal "the callback came" 1 "$(nvidia_count callbacks_fired)"
 
-# Another thread registers other memory, for which the driver would use that key.
+# A second thread registers other memory, for which the driver would use the same address.
 say_step reg 1
 wait_for "the other registration" in_client acquire
 echo none >"$NVIDIA/hold"

@@ -6,14 +6,15 @@ let_memory_fail
 
 figure() { sed -n "s/^$1=//p" /tmp/failed; }
 
-# fail_each LAYOUT TEXT LENGTH
+# fail_each LAYOUT TEXT LENGTH: checks registrations of LENGTH bytes in which one allocation after
+# another fails.
 fail_each() {
 	local text="$2, persistent_api_support=$support" words=(gpuverbs fail-allocations --offset 0 --length "$3")
 	echo "$1" >"$NVIDIA/layout"
 	check "$text" "${words[@]}" >/tmp/failed
 	check "$text: allocations failed" test "$(figure ended_with_ENOMEM)" -gt 0
 	say "$text: $(figure allocations) allocations, ENOMEM for $(figure ended_with_ENOMEM)"
-	# Deregistering cannot be refused.
+	# A deregistration cannot be refused, so it must not allocate memory.
 	check "$text: it ends" "${words[@]}" --during deregister >/tmp/failed
 	equal "$text: whichever allocation fails" 0 "$(figure ended_with_ENOMEM)"
 	equal "$text: and that takes no memory" 0 "$(figure allocations)"
@@ -23,8 +24,9 @@ fail_each() {
 for support in 1 0; do
 	load_module persistent_api_support=$support
 	fail_each contiguous "one page" 64K
-	# More pages than one chunk of a scatterlist has entries, none a neighbour
-	# of another: the second chunk can fail when the first is there.
+	# The pages are not adjacent, and there are more pages than entries in one chunk of a
+	# scatterlist. The allocation of the second chunk can therefore fail when the first chunk is
+	# there.
 	fail_each descending "132 pages apart" 8448K
 	check "and then it works" gpuverbs register --offset 0 --length 8448K
 	unload_module

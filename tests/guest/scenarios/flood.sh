@@ -3,23 +3,24 @@
 # Clock: instructions, or the scenario would wait for the limits of the log
 load_neighbours
 
-# Registrations, each of them a reason for a line in the log, of which the kernel lets ten through in a
-# period. It counts periods from their first message on, and a load of the module begins a new one.
+# Each of TRIES registrations causes a message. The kernel lets ten messages through in PERIOD
+# seconds. A period begins with its first message, and a load of the module begins a new period.
 TRIES=100
 PERIOD=5
 
-# provokes TEXT RESULT PATTERN: an unprivileged user's registrations, $tries of them, end with
-# RESULT, each for a reason that the log says as PATTERN.
+# provokes TEXT RESULT PATTERN: checks that $tries registrations of an unprivileged user end with
+# RESULT, and for a single try also that the log has PATTERN as the reason.
 provokes() {
 	check "$1: $tries registrations end with $2" as_nobody gpuverbs register --offset 0 --length 64K --cycles "$tries" --expect "$2"
 	[ "$tries" -gt 1 ] || expect_log "$1: the log says why" "\] nv_peer_mem: .*$3"
 	provoked=$((provoked + tries))
 }
 
-# The module's messages, each with its time in seconds.
+# messages: prints the module's messages, each with its time in seconds.
 messages() { log_after "$MARK" | sed -n 's/^\[ *\([0-9.]*\)\] nv_peer_mem: /\1 /p'; }
 
-# The kernel's clock ticks: a period that seems a little shorter is one nevertheless.
+# most_in_a_period: prints the largest number of messages in a period. The kernel's clock ticks, so
+# a period may look 0.1 s shorter.
 most_in_a_period() {
 	messages | awk -v period="$PERIOD" '/callbacks suppressed/ { next }
 		!n || $1 >= begin + period - 0.1 { begin = $1; n = 0 }
@@ -30,8 +31,9 @@ most_in_a_period() {
 # accounted_for: counts the messages in the log, and those that the log reports as suppressed.
 accounted_for() { messages | awk '{ sum += /callbacks suppressed/ ? $2 : 1 } END { print sum + 0 }'; }
 
-# flooded CAUSES LAST: provokes each of CAUSES once, so that the log has the reason; then floods of these and of
-# LAST; and LAST once more in a new period, whose first message counts the suppressed messages before.
+# flooded CAUSES LAST: provokes each of CAUSES once, so that the log has the reason; then floods the
+# log with CAUSES and LAST; and provokes LAST again in a new period, whose first message counts the
+# suppressed messages.
 flooded() {
 	mark_log
 	provoked=0
@@ -41,7 +43,7 @@ flooded() {
 	sleep $((PERIOD + 1))
 	tries=1 "$2"
 	check "$1: at most 10 lines in $PERIOD seconds" test "$(most_in_a_period)" -le 10
-	# (Without -q: grep would end before it has read all, and the pipe with it.)
+	# With -q, grep would end before it has read all lines, and the pipe would fail.
 	check "$1: a line says how many are missing" eval 'messages | grep -E "^[^ ]+ [0-9]+ callbacks suppressed" >/dev/null'
 	equal "$1: every message is accounted for" "$provoked" "$(accounted_for)"
 }
@@ -51,7 +53,7 @@ mappings() {
 	with dma_entries_short 1 provokes "short DMA mapping" EIO 'mapped 0 pages'
 	with_core null_device provokes "no PCI device" EOPNOTSUPP 'not a PCI device'
 }
-# The last one, for this verdict stays.
+# denied comes last, because the driver's verdict stays.
 denied() { with topology_denied 1 provokes "a pair that the driver refuses" EOPNOTSUPP 'does not let this RDMA device'; }
 load_module
 flooded mappings denied

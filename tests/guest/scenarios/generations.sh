@@ -3,17 +3,18 @@
 . /lab/server.sh
 . /lab/driver.sh
 load_neighbours
-# Tickets that do not fit into 32 bits, or begin at 0 again, after the first few.
+# After the first few, the core's tickets do not fit into 32 bits, or begin at 0 again.
 turn late_tickets 1
 
-# freed_at POINT EXPECTED COMMAND...: memory that goes while its registration is
-# held there. COMMAND tells when that has happened, then the registration goes on.
+# freed_at POINT EXPECTED COMMAND...: frees memory while its registration is held at POINT, waits
+# until COMMAND succeeds, lets the registration go on, and checks that it ends with EXPECTED.
 freed_at() {
 	local pid
 	stop_at "$1"
 	echo 1 >"$NVIDIA/inject_hold"
 	echo after_get >"$NVIDIA/inject"
-	# It also looks for pins that may be gone: only its result counts.
+	# Only the printed result counts: gpuverbs also looks at the pins, and fails if they are
+	# gone.
 	gpuverbs register --offset 0 --length 1M >/tmp/registered 2>&1 &
 	pid=$!
 	wait_held "$1"
@@ -25,18 +26,18 @@ freed_at() {
 	wait_for "the end of it" at_rest
 }
 
-# freed_early GENERATION: memory that goes between acquire and activation.
+# freed_early GENERATION: frees memory between acquire and activation.
 freed_early() {
 	freed_at map EFAULT nvidia_is callbacks_fired $(($(nvidia_count callbacks_fired) + 1))
-	# Only G2 takes notice before activation, the others keep the client waiting.
+	# Only G2 notices an invalidation before activation. Later generations let the client wait.
 	case $1 in
 	g2*) freed_at driver EINVAL core_is invalidations_premature $(($(core_count invalidations_premature) + 1)) ;;
 	*) freed_at driver ok core_is live_waits 1 ;;
 	esac
 }
 
-# both_end GENERATION: the driver's callback has found the region when its
-# deregistration begins.
+# both_end GENERATION: lets a deregistration begin after the driver's callback has found the region,
+# and checks that both end.
 both_end() {
 	local late
 	late=$(core_count invalidations_late)
@@ -59,14 +60,14 @@ both_end() {
 		lift unmap
 		;;
 	g3a)
-		# The callback waits for the lock that dma_unmap and put_pages have.
+		# The callback waits for the lock that the core holds over dma_unmap and put_pages.
 		wait_held unmap
 		lift invalidate
 		wait_for "a callback that waits" core_is live_waits 1
 		lift unmap
 		;;
 	g3b)
-		# The region is not to be released before the core has answered.
+		# The release must wait until the core has answered.
 		wait_held stop
 		lift stop
 		wait_for "the release" in_client release
@@ -78,7 +79,7 @@ both_end() {
 	echo task >"$NVIDIA/free_from"
 }
 
-# try GENERATION COMMAND...: what the module loaded by COMMAND does there.
+# try GENERATION COMMAND...: checks the module that COMMAND loads on a core of GENERATION.
 try() {
 	local generation=$1 free ended
 	shift
@@ -96,8 +97,9 @@ try() {
 	done
 	case $generation in g2*) ended=$((ended + 2)) ;; esac
 	equal "$generation: regions that ended inside the callback" "$ended" "$(core_count ended_in_callback)"
-	# Inside the driver's call. The callback waits for it, and then whoever comes first: an error, or
-	# revoked at once.
+	# The memory is freed inside the driver's call, and the callback waits for the end of the
+	# call. The registration then fails, or is revoked at once, depending on which thread comes
+	# first.
 	register_losing "$generation" in_get_gap EFAULT
 	register_losing "$generation" before_get_returns "EFAULT EINVAL ok"
 	wait_for "the end of it" at_rest
@@ -108,14 +110,15 @@ try() {
 	wait_for "everything to be given back" at_rest
 }
 
-# 4.0 has the header of 5.1: nothing is behind the last operation, where 4.1 to 5.0 look.
+# 4.0 has the header of 5.1, and a module built with it has nothing after the last operation, where
+# cores from 4.1 to 5.0 look.
 try g2 load_built g3a
 try g2 load_built g2
 try g3a load_built g3a
 try g3b load_module
 try g2 load_module peerdirect_support=1
 
-# Built for today's core: what is a size there is a function for 4.1 to 5.0.
+# The module is built for today's core. It has a size where cores from 4.1 to 5.0 expect a function.
 load_module
 skipped=$(core_count skipped_clients)
 check "g2, without peerdirect_support=1: the core passes the module over" register EFAULT

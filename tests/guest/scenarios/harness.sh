@@ -5,11 +5,12 @@
 load_gpu
 load_rdma
 
-# ends_with ok|"not ok" TEXT COMMAND: runs a scenario of that single line, with a private /tmp.
+# ends_with ok|"not ok" TEXT COMMAND: runs COMMAND as a scenario with a private /tmp, and checks the
+# scenario's result.
 ends_with() {
 	mkdir -p /run/harness
 	printf 'last "the scenario around it goes on"\n%s\n' "$3" >/run/harness/line.sh
-	# Its checks are not this scenario's: what it reports goes to a file.
+	# The reports of the inner scenario go to a file, so that its checks do not count here.
 	unshare --mount bash -c '
 		mount -t tmpfs tmpfs /tmp
 		mount --bind /run/harness /lab/scenarios
@@ -41,14 +42,15 @@ echo 'b2_stop_inverted 1' >"$CORE/switch"
 ends_with 'not ok' "a contract is broken" 'echo "driver 1" >"$CORE/fail"; gpuverbs register --offset 0 --length 64K --expect ENOMEM'
 echo 'b2_stop_inverted 0' >"$CORE/switch"
 
-# The checkers of the debug kernel, each with a mistake made for it.
-# reported TEXT WHICH PATTERN: the mistake fails a scenario, for that reason.
+# Each checker of the debug kernel must notice a mistake that is made for it.
+# reported TEXT WHICH PATTERN: checks that the mistake WHICH fails a scenario, and that the failed
+# check matches PATTERN.
 reported() {
 	ends_with 'not ok' "$1 is reported" "modprobe mistakes which=$2; rmmod mistakes"
 	check "$1: as $3" grep -qE "^  not ok .*$3" /run/harness/said
 }
 if [ "$MACHINE" = debug ]; then
-	# lockdep is off after its first report.
+	# lockdep turns itself off after its first report.
 	spoil "checkers have reported"
 	reported "memory that is lost" leak 'no memory is lost'
 	echo clear >/sys/kernel/debug/kmemleak

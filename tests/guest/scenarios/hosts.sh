@@ -6,7 +6,7 @@ both_up
 check "without the module GPU memory is refused" gpuverbs register --offset 0 --length 64K --expect EFAULT
 load_module
 
-# A MiB and some bytes, from the middle of a page on.
+# The buffer is a little longer than a MiB, and begins in the middle of a page.
 length=1100001
 received() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts; }
 before=$(received)
@@ -28,7 +28,7 @@ left equal "read from the other GPU" IBV_WC_SUCCESS "$(said status)"
 left check "the read's bytes are in this GPU" in_gpu 12345 "$length" 2
 barrier read
 
-# receive_sent: a receive, and word to the other host once it is there.
+# receive_sent: posts a receive, tells the other host so, and waits for the bytes.
 receive_sent() {
 	begin_order receive
 	until_said posted
@@ -44,7 +44,7 @@ left check "the bytes sent are in this GPU" in_gpu 12345 "$length" 3
 part
 unload_module
 
-# Memory that is freed on the right while the left one writes into it.
+# The right host frees memory while the left host writes into the memory.
 load_module persistent_api_support=0
 stream_until_refused() {
 	order put 4
@@ -70,7 +70,8 @@ for by in free munmap; do
 done
 right equal "revocations" 2 "$(peer nv_mem num_free_callbacks)"
 
-# Both machines write, and the right machine loses its power; afterwards only the left one is asked.
+# Both machines write, and the right machine loses its power. Only the left machine makes checks
+# after that.
 right check_clean
 barrier clean
 right load_module

@@ -2,13 +2,13 @@
 # Shows: a registration ended by another process than made it leaves nothing
 load_neighbours
 
-# module_stays: while memory is registered, the module must stay, because the RDMA core may call. Orphans do
-# not hold the module.
+# module_stays: succeeds if the module cannot be unloaded. A registration holds the module, because
+# the RDMA core may still call it. An orphan does not.
 module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 
-# story VIA STEPS EXPECTED...: for each `hold` among the steps, how many pins
-# the driver has then and how many regions the core, as PINS/REGIONS. A pin that can be
-# revoked and has no region is left behind, and counted.
+# story VIA STEPS EXPECTED...: runs STEPS, and at each `hold` compares the driver's pins and the
+# core's regions with the next EXPECTED, PINS/REGIONS. A revocable pin without a region must count
+# as an orphan.
 story() {
 	local expected orphans text="$support, $1: $2"
 	hold gpuverbs inherit --offset 0 --length 300001 --via "$1" --steps "$2" || fail "$text: it ended early"
@@ -28,10 +28,11 @@ story() {
 	check "$text: all steps ended well" ended_well
 }
 
-# Each way to get it, each end and each order once; models `orphans` have the orders.
+# The stories have each way to inherit and each way to end, but not every order of ends. The models
+# `orphans` try all orders.
 
-# Another process cannot put a pin that can be revoked: the driver finds nothing
-# and says nothing, and its callback stays armed until the memory is freed.
+# Another process cannot end a revocable pin: the driver does not find the pin, reports success, and
+# keeps the callback armed until the memory is freed.
 support=0
 load_module persistent_api_support=0
 story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1
@@ -44,7 +45,7 @@ story socket owner-exit,hold,heir-close,hold 0/1 0/0
 story socket owner-close,heir-exit,hold,owner-free,hold 1/0 0/0
 unload_module
 
-# A persistent pin anybody can put, but nothing else ends it.
+# Any process can end a persistent pin, but freeing the memory does not end it.
 support=1
 load_module persistent_api_support=1
 story fork heir-dereg,hold 0/0

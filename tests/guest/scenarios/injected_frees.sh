@@ -3,7 +3,8 @@
 . /lab/driver.sh
 load_neighbours
 
-# in_use CALLBACKS TEXT: while the device may use it.
+# in_use CALLBACKS TEXT: frees memory while a device may use it, and checks that CALLBACKS callbacks
+# come.
 in_use() {
 	remember
 	echo 1 >"$NVIDIA/inject_hold"
@@ -18,26 +19,30 @@ in_use() {
 	wait_for "everything to be given back" driver_at_rest
 }
 
-# Frees for other processes, if that is who frees.
+# If `process` frees, this process does.
 LD_PRELOAD=$INJECTOR sleep infinity &
 foreign=$!
 for support in 0 1; do
 	load_module "persistent_api_support=$support"
 	# Persistent pins have no callback, so one kind of freeing task is enough.
 	[ "$support" = 0 ] && first=EFAULT freers='kthread task close process' || first=ok freers=process
-	# The first registration of a pair puts a page more, before its own memory is mapped.
+	# The first registration of a pair also unpins the page with which the driver was asked,
+	# before its own memory is mapped.
 	echo kthread >"$NVIDIA/inject_from"
 	register_losing "persistent_api_support=$support, the driver is asked" before_put "$first"
 	for from in $freers; do
 		echo "$from" >"$NVIDIA/inject_from"
 		for point in "${!endings[@]}"; do
-			# Behind an IOMMU, or where somebody looks at mappings, they are undone.
+			# Only other machines than plain unmap: behind an IOMMU a mapping must be
+			# undone, and DMA-API debug would report it.
 			[ "$MACHINE" != plain ] || [[ $point != *_dma_unmap ]] || continue
 			allowed=${endings[$point]}
-			# The driver looks for memory that is to persist twice, and keeps it from then on.
+			# For a persistent pin the driver looks for the memory twice, and then keeps
+			# the memory.
 			[ "$support" = 0 ] || [ "$point" = in_get_gap ] || allowed=ok
 			register_losing "persistent_api_support=$support, by $from" "$point" "$allowed"
-			# Its own code frees nothing where there is no callback to arm any more.
+			# The driver loses its page table if the memory is gone before it can arm
+			# the callback.
 			[ "$point" != in_get_gap ] ||
 				equal "persistent_api_support=$support, by $from: tables that the driver lost" $((1 - support)) "$(grown tables_lost)"
 		done

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module's unit tests, run in the kernel
 load_neighbours
-# Suites run when their module is loaded; KUnit keeps what they said, as KTAP.
+# Suites run when their module is loaded. KUnit keeps their results, as KTAP.
 load_module
 suites=0 tests=0
 for results in /sys/kernel/debug/kunit/nv_peer_mem*/results; do

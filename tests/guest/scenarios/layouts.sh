@@ -3,15 +3,16 @@
 load_neighbours
 seed_driver
 
-# entries: a device whose segments have 64 KiB gets many entries, a device with 2 GiB one entry. Every
-# entry counts in the core's statistics.
+# entries EXPECTED TEXT: checks how many entries the device gets for 3 MiB. The core counts entries
+# in its statistics.
 entries() {
 	local before
 	before=$(peer nv_mem num_reg_pages)
 	gpuverbs register --offset 0 --length 3M >/dev/null
 	equal "$2, persistent_api_support=$support" "$1" $(($(peer nv_mem num_reg_pages) - before))
 }
-# Behind an IOMMU all pieces can be one, where kernel and driver let a module have that.
+# Behind an IOMMU all pieces become one entry. Beside the closed driver they do not, because the
+# kernel lets only GPL modules join pieces.
 many=48
 [ "$MACHINE" = plain ] || [ "$(flavour)" = closed ] || many=1
 for support in 1 0; do
@@ -19,7 +20,8 @@ for support in 1 0; do
 	seed=$support
 	for layout in contiguous descending holes64k holes2m fragmented; do
 		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
-			# Each layout meets each range in one of the modes, and both modes in turn.
+			# Each layout meets each range in one of the two modes; the modes take
+			# turns.
 			[ $(((seed += 1) % 2)) = 0 ] || continue
 			read -r length shift <<<"$range"
 			with layout "$layout" check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
@@ -32,7 +34,7 @@ for support in 1 0; do
 	unload_module
 done
 
-# Without an IOMMU, too, the kernel is asked for the address of each entry, and told of its end.
+# Also without an IOMMU, the module must map and unmap each entry by the kernel's functions.
 if [ "$MACHINE" = plain ]; then
 	tracing=/sys/kernel/tracing
 	mount -t tracefs tracefs "$tracing" 2>/dev/null || test -e "$tracing/trace"
@@ -50,9 +52,10 @@ if [ "$MACHINE" = plain ]; then
 	echo descending >"$NVIDIA/layout"
 	for support in 1 0; do
 		load_module "persistent_api_support=$support"
-		# The first one is when the driver is asked for its verdict.
+		# The first registration also asks for the driver's verdict, so its calls do not
+		# count.
 		register ok >/dev/null
-		# The double leads each call through itself, which some kernels count twice.
+		# The core's double passes each call on, and some kernels count the call twice.
 		for function in dma_map_resource dma_unmap_resource; do
 			one=$(calls "$function" 64K)
 			check "$function is called for one piece, persistent_api_support=$support" test "$one" -gt 0

@@ -10,7 +10,8 @@ fresh() {
 	mark_log
 }
 
-# known TEXT VERDICT: of the pair. asked_once TEXT: since the module was loaded.
+# known TEXT VERDICT: checks the known map type of the pair. asked_once: checks that the driver was
+# asked once after the module was loaded.
 known() { equal "$text: $1" "$2" "$(map_types)"; }
 asked_once() { equal "$text: the driver was asked once" 1 "$(grown calls_nvidia_p2p_dma_map_pages)"; }
 
@@ -24,7 +25,8 @@ for support in 1 0; do
 	asked_once
 	known "and agrees" ours
 
-	# No answer is no verdict. A persistent client has pinned before it asks.
+	# A failed question leaves no verdict. A persistent client pins its memory before it asks,
+	# so its second call of get_pages_persistent must fail.
 	fresh
 	for call in "get_pages_persistent EBUSY $((1 + support))" "dma_map_pages EBUSY 1"; do
 		with fail "$call" registers "$text: $call while the driver is asked" EBUSY
@@ -40,8 +42,8 @@ for support in 1 0; do
 	fresh
 	registers "$text: the next load asks again" ok
 
-	# Addresses that only the driver knows. To the card they are nothing here, as the
-	# core sees.
+	# Only the driver knows the bus addresses. The network card here cannot use such addresses,
+	# and the core's check notices this.
 	echo 0 >"$NVIDIA/remap_peer_mmio"
 	[ "$MACHINE" != plain ] || echo $((1 << 40)) >"$NVIDIA/bus_offset"
 	fresh
@@ -58,7 +60,8 @@ for support in 1 0; do
 	echo 0 >"$NVIDIA/bus_offset"
 done
 
-# Memory with which the driver cannot be asked leaves the map type open; the next memory is used to ask.
+# If the driver cannot pin the memory persistently, the map type stays open, and the next
+# registration asks again.
 fresh
 for errno in ENOTSUPP EIO; do
 	with fail "get_pages_persistent $errno 1 0" registers "no persistent pin to ask with, $errno" ok
@@ -67,7 +70,8 @@ done
 with topology_denied 1 registers "other memory to ask with" EOPNOTSUPP
 known "and this is known" refused
 
-# Coherent memory is refused for a time, not for its topology.
+# The driver refuses coherent memory only for a time, and not for its topology. The module must ask
+# again.
 support=1
 fresh
 coherent 1

@@ -9,15 +9,15 @@ mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh
 
-# UCX without CUDA takes GPU memory for memory of the host, and copies what it
-# finds cheaper to copy: told not to, it registers everything with the device.
-# Its connections are made over TCP: its UD does not get through rdma_rxe, with
-# memory of the host neither.
+# UCX without CUDA takes GPU memory for host memory, and would copy small messages; the thresholds
+# of 0
+# make UCX register everything with the device. UCX connects over TCP, because its UD does not work
+# over rdma_rxe, even with host memory.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)
 
-# job LENGTH...: gpumpi with one rank on each host.
+# job LENGTH...: runs gpumpi with one rank on each host.
 job() {
 	mpirun --allow-run-as-root --host left,right --map-by ppr:1:node --mca pml ucx --mca osc ucx \
 		"${ucx[@]}" gpumpi /tmp/pattern /run/holding "$@" >/tmp/job 2>&1

@@ -2,7 +2,8 @@
 # Shows: parameters mean what nvidia-peermem's mean; wrong ones are refused in words
 load_neighbours
 
-# loads EXPECTED_CLIENTS [PARAMETER...]
+# loads EXPECTED_CLIENTS [PARAMETER...]: checks which clients a module with the parameters
+# registers.
 loads() {
 	load_module "${@:2}"
 	equal "clients with '${*:2}'" "$1" "$(client_names)"

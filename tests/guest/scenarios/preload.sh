@@ -20,7 +20,7 @@ equal "KIRO: translations" 3 "$(translated /tmp/said)"
 # The library of ib_gpudirect removes an access flag, so it comes before the preloaded library.
 LD_PRELOAD=/usr/local/lib/ib_gpudirect_preload.so:$PRELOAD cuda ib_gpudirect exchange
 
-# seen LENGTH: the host looks into the GPU's memory from outside.
+# seen LENGTH: transfers LENGTH bytes, and succeeds if the host finds the bytes in the GPU's memory.
 seen() {
 	local answer=no
 	hold env LD_PRELOAD="$PRELOAD" NVPM_PRELOAD_LOG=1 python3 -B /lab/cuda/dma_buf.py seen "$1" "$SEED" &&

@@ -8,12 +8,12 @@ use_seed
 length=3000001 slot=$((8 << 20))
 gpuverbs pattern --seed "$SEED" --length "$length" >/tmp/pattern
 
-# The options of `openmpi`: UCX without CUDA would copy small messages. Both ranks run here.
+# openmpi.sh has the same options and the reasons. Both ranks run in this guest.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)
 
-# job [OPTION...]: gpumpi with two ranks. Rank N waits while there is /tmp/holding.N.
+# job [OPTION...]: runs gpumpi with two ranks. Rank N waits while the file /tmp/holding.N exists.
 # shellcheck disable=SC2016 # each rank's own number
 job() {
 	mpirun --allow-run-as-root --oversubscribe -np 2 --mca pml ucx --mca osc ucx --mca btl '^openib' \
@@ -26,14 +26,15 @@ refused() {
 }
 check "without the library UCX gives up" refused
 
-# slots RANK: prints the offset of the rank's slots in the GPU's memory, from its first mapping.
+# slots RANK: prints the offset of the rank's slots in the GPU's memory. The rank's first mapping of
+# GPU memory begins with the slots.
 slots() {
 	local pid
 	pid=$(pgrep -f "^gpumpi /tmp/pattern /tmp/holding.$1 ")
 	printf '%d\n' "0x$(awk '/nvidia-lab/ { print $3; exit }' "/proc/$pid/maps")"
 }
 
-# arrived TEXT RANK SLOT
+# arrived TEXT RANK SLOT: checks that the host finds the pattern in SLOT of RANK.
 arrived() {
 	check "$1" [ "$(ask pattern "$(($(slots "$2") + $3 * slot))" "$length" "$SEED")" = yes ]
 }

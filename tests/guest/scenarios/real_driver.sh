@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module beside NVIDIA's proprietary driver itself
 #
-# The driver has a GPU that no program opens. Its error for memory that is not the GPU's reaches the user,
-# status names the driver, and the module unloads.
+# The driver has a GPU that no program opens. The driver's error for memory that is not the GPU's
+# reaches the user, status names the driver, and the module unloads.
 tracing=/sys/kernel/debug/tracing
 
-# answers: what the driver has said since the last time, a word for each call.
+# answers: prints the driver's return values since the previous call of answers, a line for each
+# call.
 answers() {
 	sed -n 's/.* \(persistent\|revocable\): .* said=/\1 /p' "$tracing/trace"
 	echo >"$tracing/trace"
 }
 
-# probe EXPECTED WORD...: memory that is registered, or is not.
+# probe EXPECTED WORD...: succeeds if a registration of the memory ends with EXPECTED.
 probe() { LAB_GPU=/tmp/host gpuverbs probe --expect "$@"; }
 
 modprobe idlegpu

@@ -4,18 +4,19 @@ list=/proc/driver/nv_peer_mem/regions
 regions=(nvpm regions)
 load_neighbours
 
-# listed TEXT [COLUMN-5-TO-8...]: the columns length, client, state and device of each line.
+# listed TEXT [LINE...]: checks the lines of the list, each with the columns length, client, state
+# and device.
 listed() { equal "$1" "$(printf '%s\n' "${@:2}")" "$(awk '!/^#/ { print $5, $6, $7, $8 }' "$list" | sort)"; }
 
 refused() { ! "$@" 2>/tmp/said; }
 
-# incapable: runs a command like root of most containers.
+# incapable COMMAND...: runs COMMAND as root without CAP_SYS_ADMIN, as in most containers.
 incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- "$@"; }
 
-# The device that RDMA goes through.
+# RDMA goes through this PCI device.
 nic=$(basename "$(readlink -f "/sys/class/net/$(cat /sys/class/infiniband/rxe0/parent)/device")")
 
-# On bus 0 a line without the number of the bus would look the same.
+# On bus 0, a list that lacks the number of the bus would look right.
 check "which is not on the first bus of PCI" test "${nic#*:00:}" = "$nic"
 
 load_module
@@ -58,7 +59,7 @@ go_on
 listed "and freed"
 check "all ended well" ended_well
 
-# A process that calls itself something that a terminal would obey.
+# This process has a name that a terminal would obey.
 cp "$(command -v gpuverbs)" "/tmp/$(printf 'a\033[31m b')"
 hold "/tmp/$(printf 'a\033[31m b')" register --offset 0 --length 64K --kept 1
 equal "a name is one plain word" 'a\033[31m\040b' "$(awk '!/^#/ { print $9 }' "$list")"
@@ -92,7 +93,7 @@ for n in "${!keepers[@]}"; do wait "${keepers[$n]}" || fail "process $n of those
 listed "none of them is left"
 
 if [ "$MACHINE" = plain ]; then
-	# Pins that can be revoked the simulated driver looks for one after the other.
+	# The pins are persistent, because the simulated driver searches a list of revocable pins.
 	unload_module
 	load_module
 	many=20000

@@ -2,13 +2,14 @@
 # Shows: the module goes and comes again whatever is still pinned; late callbacks find nothing to do
 . /lab/server.sh
 load_neighbours
-# shellcheck disable=SC2034 # for steps of a verbs client, which are with the rows
+# shellcheck disable=SC2034 # rows.sh reads it, and has the steps of a verbs client
 MODULE=nv_peer_mem
 . /lab/defects/rows.sh
 load_module persistent_api_support=0
 callback=/sys/module/nv_peer_mem_callback
 
-# The object that has the memory lists the process no more: the driver finds no pin, and says nothing.
+# The driver no longer lists the process for this memory, so it does not find the pin, and reports
+# success.
 start_steps
 step alloc 0 0 0x100000
 step reg 0
@@ -26,7 +27,8 @@ equal "without a word about what stays" '' "$(cat /tmp/said)"
 check "that is to receive the callback stays" test -d "$callback"
 check "and cannot be taken out" eval '! rmmod nv_peer_mem_callback 2>/dev/null'
 
-# A registration of the next load would have the number of the first one, if numbers began again.
+# If each load began to count registrations at the same number, this registration would have the
+# number of the first registration.
 load_module persistent_api_support=0
 step alloc 1 0x800000 0x100000
 step reg 1
@@ -37,7 +39,7 @@ equal "its callback has come" 1 "$(nvidia_count callbacks_fired)"
 equal "the other registration was not revoked" 0 "$(statistic revocations)"
 equal "and is the only one" 1 "$(nvidia_count live_armed_callbacks)"
 
-# While a callback is inside, and the core still has the registration, the module stays.
+# The module must stay during a callback, and while the core still has the registration.
 stop_at invalidate
 step '&free 1'
 wait_held invalidate
@@ -50,8 +52,8 @@ equal "deregistered in the end" ok "$answer"
 end_steps
 unload_module
 
-# Again and again, while the memory of orphans is freed: some callbacks come to the load that has made
-# them, some to none, some to the next one.
+# The module is unloaded and loaded while the memory of orphans is freed. A callback may come to the
+# load that made the pin, to no load, or to the next load.
 before=$(nvidia_count callbacks_fired)
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	load_module persistent_api_support=0

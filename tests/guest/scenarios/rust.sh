@@ -3,8 +3,9 @@
 . /lab/driver.sh
 load_rdma
 
-# serves_on WAY FLAVOUR: GPU memory, pinned and revocable. (prebuilt-oldest: with what
-# kernels from 4.18 on need; prebuilt-open: with what the open driver allows.)
+# serves_on WAY FLAVOUR: checks that the module, compiled in this way, serves pinned and revocable
+# GPU memory. prebuilt-oldest is compiled for kernels from 4.18 on, and prebuilt-open for the open
+# driver.
 serves_on() {
 	local where="$1, $2 driver"
 	check "$where: the module is loaded" load_built "rust-$1"

@@ -6,7 +6,7 @@
 #
 # docs/performance/scale.md has the measurements and the results.
 
-# As few doubles as possible, as in bench.sh, and a device on each card.
+# The doubles check as little as possible, as in bench.sh. Each network card has an RDMA device.
 load_gpu own_dma=0
 modprobe -a e1000e ib_uverbs rdma_rxe
 devices=0
@@ -21,7 +21,7 @@ echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
 echo light 1 >"$CORE/switch"
 ulimit -n 200000
 
-# figure NAME LINE: of a measurement.
+# figure NAME LINE: prints the figure NAME of the measurement in LINE.
 figure() {
 	awk -v name="$1" -v line="$2" '
 		NR == line {
@@ -31,13 +31,14 @@ figure() {
 		}' /tmp/scale
 }
 
-# measure WORD...: prints the measurements, too.
+# measure WORD...: stores measurements in /tmp/scale, and reports them.
 measure() {
 	python3 -B /lab/scale.py "$@" >/tmp/scale
 	while read -r line; do say "$* $line"; done </tmp/scale
 }
 
-# flat TEXT NAME: that costs in the last measurement at most a tenth more than in the first.
+# flat TEXT NAME: checks that NAME costs at most a tenth more in the last measurement than in the
+# first.
 flat() {
 	local first last
 	first=$(figure "$2" 1)

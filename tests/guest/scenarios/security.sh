@@ -2,7 +2,8 @@
 # Shows: nobody reads, writes or pins GPU memory of another process
 load_neighbours
 
-# others_memory: allocates memory of another process, at a known address.
+# others_memory TEXT: checks that nobody can register the memory of another process, although its
+# address is known.
 others_memory() {
 	local address user
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-register:EFAULT,heir-free:EINVAL,hold
@@ -17,7 +18,7 @@ others_memory() {
 	check "$1: a child has no right to it either" ended_well
 }
 
-# refused TEXT RESULT WORDS...: by whatever means it is tried.
+# refused TEXT RESULT WORD...: checks that a registration by an unprivileged user ends with RESULT.
 refused() { check "$1 is $2" as_nobody gpuverbs probe --expect "$2" "${@:3}"; }
 
 absurd_ranges() {
@@ -30,7 +31,8 @@ absurd_ranges() {
 	refused "$1: GPU memory, then the host's" EFAULT --parts gpu:64K,host:64K
 	refused "$1: the host's, then GPU memory" EFAULT --parts host:64K,gpu:64K
 	refused "$1: GPU memory with a hole in it" EFAULT --parts gpu:64K,hole:64K,gpu:64K
-	# Memory like that of cuMemCreate without gpuDirectRDMACapable: LAB_GPU_NO_P2P (lab_gpu.h).
+	# The offset has the flag LAB_GPU_NO_P2P (lab_gpu.h): the memory is like that of cuMemCreate
+	# without gpuDirectRDMACapable.
 	refused "$1: GPU memory that nobody may pin" EFAULT --offset 0x40000000000 --parts gpu:64K
 	refused "$1: half of all addresses" EINVAL --parts gpu:64K --length 0x8000000000000000
 	refused "$1: nearly all addresses" EINVAL --parts gpu:64K --length 0xffffffffffff0000
@@ -54,7 +56,7 @@ for support in 1 0; do
 	unload_module
 done
 
-# Memory that was registered, freed and allocated again.
+# Memory is registered, freed, and allocated again by its next owner.
 load_module persistent_api_support=0
 for user in env as_nobody; do
 	check "$user: the next owner's memory is out of reach" "$user" gpuverbs revoke --from 0 --to 8M --length 70000 --shift 100

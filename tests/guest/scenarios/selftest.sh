@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: nvpm selftest uses real verbs, passes with both kinds of pins, and says what is wrong if something is
 
-# tested EXIT_CODE TEXT [WORD...] [-- PATTERN...]: checks the exit code and the output of nvpm selftest, which
-# runs under ${as[@]}.
+# tested EXIT_CODE TEXT [WORD...] [-- PATTERN...]: checks the exit code and the output of nvpm
+# selftest. The array `as` holds a command that runs nvpm as another user.
 as=()
 tested() {
 	local expected=$1 what=$2 words=() rc=0 pattern

@@ -5,8 +5,8 @@ load_neighbours
 seed_driver
 moved() { transfer_seen 0 8M 300001 "$@"; }
 
-# freed_before_unmap COUNTER: the deregistration has come as far as dma_unmap, and is held there, when
-# the driver's callback asks the core, which counts that.
+# freed_before_unmap COUNTER: holds a deregistration at dma_unmap while the driver's callback asks
+# the core to revoke, and checks that COUNTER of the core counts this.
 freed_before_unmap() {
 	local counted
 	counted=$(core_count "$1")
@@ -25,8 +25,8 @@ freed_before_unmap() {
 	echo task >"$NVIDIA/free_from"
 }
 
-# B2: a core that hangs when a registration fails in the driver, and unlocks what it
-# has not locked for clients without tickets. It is given nothing to fail for.
+# B2: the core hangs if a registration fails in the driver, and unlocks locks that it did not take
+# for clients without tickets. The module must therefore give the driver no reason to fail.
 turn b2_stop_inverted 1
 load_module
 check "B2, pinned: transfer" moved 1 --shift 65000
@@ -39,8 +39,8 @@ for layout in descending holes64k fragmented; do
 done
 turn b2_stop_inverted 0
 
-# B11: a core that unmaps at the last moment, without having told the region to
-# stop: the driver's callback comes in between, and finds it as if in use.
+# B11: the core unmaps a region without having told it to stop. The driver's callback can come
+# before the unmapping, and finds the region as if it were in use.
 turn b11_no_stop 1
 check "B11: transfer" moved 5
 check "B11: the bug was met" test "$(core_count b11_unstopped)" -gt 0
@@ -48,8 +48,8 @@ freed_before_unmap revoked_umems
 registers "B11: and then it works" ok
 turn b11_no_stop 0
 
-# B13: a driver of an RDMA device that never says that a region is ready. An
-# invalidation of it would wait for ever: the only defence is pinned memory.
+# B13: the driver of an RDMA device never says that a region is ready. An invalidation of the region
+# would wait for ever; persistent pins avoid invalidations.
 turn b13_never_activates 1
 check "B13, revocable: transfer" moved 6
 freed_before_unmap b13_hangs
@@ -62,7 +62,7 @@ equal "B13, pinned: no invalidation" "$hangs" "$(core_count b13_hangs)"
 turn b13_never_activates 0
 unload_module
 
-# B9: a core that refuses a name that is taken, and does not say so.
+# B9: the core refuses a client's name that is taken, without a message.
 for name in nv_mem nv_mem_revocable nv_mem_fixed; do
 	mark_log
 	echo "$name" >/sys/module/ib_core/parameters/peer_taken_name

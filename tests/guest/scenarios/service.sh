@@ -8,13 +8,13 @@ options=/etc/modprobe.d/lab.conf
 file=$(modinfo -n nv_peer_mem)
 rust=$(modinfo -F rust nv_peer_mem)
 
-# The commands of the service for users.
+# The service calls the flavours of the driver by these words.
 declare -A called=(
 	[open]=open
 	[closed]=proprietary
 )
 
-# serves EXIT_CODE VERB [PATTERN...]: what the service does, and says.
+# serves EXIT_CODE VERB [PATTERN...]: checks the exit code and the output of the service.
 serves() {
 	local rc=0 pattern
 	# shellcheck disable=SC2086 # words
@@ -24,13 +24,13 @@ serves() {
 	for pattern in "${@:3}"; do check "$2: it says '$pattern'" grep -qE -- "$pattern" /tmp/said; done
 }
 
-# figures NAME=EXPECTED...: of the module's statistics.
+# figures NAME=EXPECTED...: checks figures of the module's statistics.
 figures() {
 	local figure
 	for figure; do equal "statistics" "$figure" "${figure%=*}=$(statistic "${figure%=*}")"; done
 }
 
-# unload_core: the RDMA core, whosever it is.
+# unload_core: unloads the RDMA core, the kernel's own or the lab's.
 unload_core() {
 	local name
 	for name in ib_uverbs ib_uverbs_support ib_core; do
@@ -38,7 +38,7 @@ unload_core() {
 	done
 }
 
-# Nothing is loaded yet: what is needed comes along.
+# No module is loaded yet; the service loads the neighbours as well.
 serves 3 'status --all' 'not running' 'not loaded' 'nv_peer_mem start'
 echo 'options nv_peer_mem persistent_api_support=2' >"$options"
 serves 1 start 'the values of this parameter are 0 and 1' 'grep -r nv_peer_mem /etc/modprobe.d'
@@ -49,7 +49,8 @@ done
 
 mv "$file" "$file.away"
 serves 5 start 'no module for kernel' 'Build it: make && make install'
-# Its first word does not count where symbols have versions.
+# The kernel ignores the first word of the version magic if symbols have versions, so the second
+# word is changed.
 sed 's/\(vermagic=[^ ]* \)SMP/\1XMP/' "$file.away" >"$file"
 serves 1 start "version magic '[^ ]* XMP" 'built for another kernel'
 mv "$file.away" "$file"
@@ -66,7 +67,7 @@ modprobe nvidia-peermem
 serves 1 start 'nvidia_peermem is loaded' 'modprobe -r nvidia_peermem'
 rmmod nvidia_peermem
 
-# The kernel's own RDMA core, which has no peer memory.
+# The kernel's own RDMA core has no peer memory.
 unload_core
 own=/lib/modules/$(uname -r)/kernel/drivers/infiniband/core
 for name in ib_core ib_uverbs_support ib_uverbs; do
@@ -75,7 +76,7 @@ done
 serves 1 start 'Unknown symbol ib_register_peer_memory_client' 'Install MLNX_OFED'
 unload_core
 
-# Now everything is right.
+# Now every neighbour is right.
 load_rdma
 serves 0 start 'loaded, version'
 serves 0 start 'loaded already'
@@ -85,12 +86,12 @@ serves 0 'status --all' 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer mem
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
 	'0000:[0-9a-f:.]+ +PHB +rxe0'
 
-# The marker is not installed here, and that is no reason not to serve.
+# The marker is not installed here. The service must warn, and still load the module.
 sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf
 serves 0 restart 'loaded, version' 'MARKER=yes, but the marker cannot be loaded'
 sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 
-# A registration holds the module; whoever holds it is named.
+# A registration holds the module, and the service names the process that holds it.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
 figures reachable_regions=2 bytes=$((2 * 5 * 65536))
 serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs, user root\)"
@@ -99,7 +100,7 @@ serves 0 'status --all' 'reachable_regions +2' "process $held +gpuverbs" 'ok  GP
 check "the registrations end" ended_well
 figures reachable_regions=0 bytes=0 registrations=2 revocations=0
 
-# A file stays open while its directory is removed.
+# A file of the statistics stays open while the module goes.
 exec 8</sys/module/nv_peer_mem/statistics/reachable_regions
 serves 0 stop 'unloaded'
 check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'
@@ -108,7 +109,7 @@ serves 0 stop 'not loaded'
 unload_gpu
 load_gpu
 
-# Revoked registrations, and failed ones by their cause.
+# The statistics count revoked registrations, and failed registrations by their cause.
 echo 'options nv_peer_mem persistent_api_support=0' >"$options"
 serves 0 start 'loaded, version'
 check "freed while registered" revoke

@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a million registrations leave no report, and no memory in use
 #
-# Rounds of stress for as long as the host has more: `tests/run soak` (tests/lab/soaking.py) says which
-# is next and notes each that has ended well, so that nothing is lost when a run is cut off. All that
-# is left to chance in a round follows from its seed: `SEED=... tests/run scenario soak@debug` repeats one.
+# The scenario runs rounds of stress until the host has no more. `tests/run soak`
+# (tests/lab/soaking.py) says which round is next, and notes each round that ended well, so that a
+# run can be cut off without a loss. All random choices of a round follow from its seed: `SEED=...
+# tests/run scenario soak@debug` repeats a round.
 
-# Bytes by which more may be in use than ever before: names of files that were looked up, processes
-# that have ended but are not yet forgotten. Bytes of free pages that may be gone: the checkers'
-# own memory still grows for some rounds.
+# Bytes in use may exceed the minimum by GROWTH, for names of files that were looked up, and for
+# ended processes that are not yet forgotten. Free memory may shrink by FEWER bytes, because the
+# checkers' own memory grows for some rounds.
 GROWTH=$((128 << 10))
 FEWER=$((32 << 20))
 
-# The memory in use, and its minimum so far.
+# This file lists the memory in use; with the suffix .lowest, the minimum so far.
 IN_USE=/tmp/in_use
 
-# Registrations before the first round, of each kind: they leave what is kept for good.
+# So many registrations of each kind come before the first round, because the kernel keeps some
+# memory of the first registrations for good.
 WARM=1000
 
-# in_use: what the kernel has given away in slabs, from vmalloc and for each processor: BYTES NAME. What it
-# could have back at any time is taken back first, and so is what KASAN keeps to see it used.
+# in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor, as
+# lines BYTES NAME. Shrinking a cache first takes back unused memory, and memory that KASAN
+# quarantines.
 in_use() {
 	local cache objects size
 	for cache in /sys/kernel/slab/*; do
-		# A link is another name of a cache that is counted already.
+		# A link is a second name of a cache, which would count twice.
 		[ ! -L "$cache" ] || continue
 		echo 1 >"$cache/shrink" || return
 		read -r objects _ <"$cache/objects" || return
@@ -42,11 +45,11 @@ grown_since() {
 
 free_pages() { awk '$1 == "MemFree:" { printf "%d\n", $2 * 1024 }' /proc/meminfo; }
 
-# measure: how much is in use and free now, in the variables used and free. What the simulated driver
-# keeps of its last tables is looked at for writes that came too late, and goes: it was of any size.
+# measure: sets the variables used and free. The simulated driver first checks its quarantined
+# tables for late writes and frees them, because their size is random.
 measure() { with quarantine_max 0 take_stock; }
 take_stock() {
-	# Twice: what the first has freed may have held other things.
+	# Memory that the first line frees may have held other memory, so there is a second line.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
 	in_use >"$IN_USE" || fail "what is in use cannot be counted"
@@ -79,9 +82,9 @@ around() {
 	echo "more than ever: $(grown_since "$IN_USE.lowest")"
 	[ "$used" -ge "$lowest" ] || is_lowest
 	check_machine
-	# Once more: measuring has made KASAN give up what it kept.
+	# The log is checked again, because measuring made KASAN check its quarantined memory.
 	equal "no report in the log" '' "$(kernel_reports | head -n 3)"
-	# Searched whole each time, the log would take longer and longer.
+	# If each round searched the whole log, rounds would take longer and longer.
 	know_reports
 }
 
@@ -94,7 +97,7 @@ note_round() {
 	equal "the host has noted the round" noted "$(ask round_ended "$1" "$figures")"
 }
 
-# rounds: all that the host wants.
+# rounds: runs rounds until the host says `enough` or a check fails.
 rounds() {
 	local next
 	while next=$(ask next_round) && [ "$next" != enough ]; do
@@ -113,6 +116,6 @@ warm_up
 if [ "$(word rounds one)" = asked ]; then
 	rounds
 else
-	# The same number as ROUND of soaking.py.
+	# ROUND of soaking.py has the same number.
 	around "$SEED" 10000
 fi

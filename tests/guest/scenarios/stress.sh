@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: processes that misbehave in every way leave nothing and harm nobody
 #
-# `gpuverbs stress` again and again, each time with another seed that follows from $SEED, one half
-# with persistent pins and one half without, one half with frees by the driver and one half without.
-# For a million registrations: soak.sh.
+# The scenario runs `gpuverbs stress` four times, with and without persistent pins, and with and
+# without frees by the driver. The seeds follow from $SEED. soak.sh runs more rounds.
 
-# The registrations of a round. Four rounds differ, and between rounds the machine must be clean.
+# So many registrations make a round. The machine must be clean between rounds.
 ROUND=625
 
 . /lab/server.sh
@@ -19,7 +18,7 @@ for number in 0 1 2 3; do
 	[ ! -e "$FAILURES" ] || break
 done
 
-# Over all rounds, or it was not the stress that it is taken for.
+# Each of these must have happened in some round, or the stress tested less than it claims.
 for name in transfers workers_killed children_killed forks freed_under freed_while_registering \
 	freed_while_deregistering deregistered_by_child; do
 	check "$name: $(figure "$name" /tmp/rounds)" test "$(figure "$name" /tmp/rounds)" -gt 0
