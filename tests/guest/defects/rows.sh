@@ -1,15 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# One function for each defect of earlier modules: the function leads the module $MODULE into
-# the defect. docs/defects.md has the table.
+# Each function row_... leads the module $MODULE into a defect of earlier modules. docs/defects.md
+# has the table of defects.
 #
-# `try ROW` runs a function with the module freshly loaded and sets $seen to the words of all
-# problems: those that the row itself saw, violations that the doubles recorded, remaining
-# objects, and complaints of the kernel.
+# `try ROW` runs a function and sets $seen to a word for each problem: problems that the row itself
+# saw, violations that the doubles recorded, remaining objects, and complaints of the kernel.
 #
-# Both modules run with their revocable client first; a row that wants the
-# persistent one has the RDMA device say that it cannot revoke.
+# Both modules run with their revocable client first. For the persistent client, a row has the RDMA
+# device say that it cannot revoke.
 
 . /lab/server.sh
 
@@ -21,23 +20,23 @@ start_steps() { hold_from ready verbs-steps; }
 
 say_step() { { echo "$*" >&"$to_held"; } 2>/dev/null || true; }
 
-# The answer is in $answer; "died" if there is nobody to answer.
+# hear_step: sets $answer to the client's answer, or to "died" if the client has ended.
 hear_step() { read -rt 60 -u "$from_held" answer || answer=died; }
 
-# step WORDS...: says a step and hears the answer.
+# step WORDS...: sends a step to the client and waits for the answer.
 step() {
 	say_step "$*"
 	hear_step
 }
 
-# take WORDS...: a step that must succeed, or the row is not about what it says.
+# take WORDS...: sends a step that must succeed. If it fails, the row does not reach its defect.
 take() {
 	step "$@"
 	[ "$answer" = ok ] || { saw "$1:$answer" && return 1; }
 }
 
-# registered: a client with a megabyte that is registered; in $growth how many times the
-# driver has pinned for that.
+# registered: starts a client that registers a megabyte, and sets $growth to the number of pins that
+# the registration took.
 registered() {
 	start_steps
 	take alloc 0 0 0x100000
@@ -51,7 +50,7 @@ end_steps() {
 
 # ---- one row ---------------------------------------------------------------
 
-# The default of each knob of the doubles.
+# reset_doubles restores these defaults of the doubles' knobs after each row.
 KNOBS='bar1_bytes page_table_version inject_wait_ms reuse'
 declare -A at_rest=()
 for knob in $KNOBS; do at_rest[$knob]=$(cat "$NVIDIA/$knob"); done
@@ -80,15 +79,15 @@ in_sysfs=/sys/module/${MODULE//-/_}
 loaded() { [ -e "$in_sysfs" ]; }
 unload_it() { ! loaded || rmmod "$MODULE" 2>/dev/null; }
 
-# load_for GENERATION WORDS...: loads everything again, for a server of that generation.
+# load_for GENERATION WORDS...: loads the module again, for a core of GENERATION.
 load_for() {
 	unload_it
 	server "$1"
 	load_it "${@:2}"
 }
 
-# counters INTO: of both doubles, and users of the module, as the elements of INTO. In the
-# shell alone: they are asked for often, and starting programs takes long here.
+# counters INTO: stores the counters of both doubles and the number of the module's users in the
+# array INTO. The function starts no program, because starting programs takes long in a guest.
 counters() {
 	local -n into=$1
 	local double name value
@@ -98,7 +97,7 @@ counters() {
 	! loaded || into[live_users]=$(<"$in_sysfs/refcnt")
 }
 
-# left_by_row: prints the remaining objects, without those of earlier rows.
+# left_by_row: prints the objects that remain of this row, without objects of earlier rows.
 left_by_row() {
 	local name
 	local -A now=()
@@ -108,7 +107,7 @@ left_by_row() {
 	done
 }
 
-# log_of_row: prints the kernel's log since the row began.
+# log_of_row: prints the kernel's log from the beginning of the row.
 log_of_row() { log_after "defects: row $row_name begins"; }
 
 # complaints_of_row: prints complaints of the kernel, and signs of freed memory, which the
@@ -120,13 +119,13 @@ complaints_of_row() {
 	! grep -qE "size_id=$((0x6b6b6b6b))" /tmp/row_log || echo read_freed_memory
 }
 
-# Some defects only a kernel with checkers can see.
+# rows: prints the rows. Rows of the debug kernel need its checkers.
 rows() {
 	compgen -A function row_
 	[ "$MACHINE" != debug ] || compgen -A function debug_row_
 }
 
-# try ROW
+# try ROW: runs a row, and sets $seen and $row_name.
 try() {
 	local -A before=()
 	local tries=50 word
@@ -143,7 +142,7 @@ try() {
 	reset_doubles
 }
 
-# grown COUNTER COMMAND...: by how much COMMAND raises it.
+# grown COUNTER COMMAND...: sets $growth to the number by which COMMAND raises COUNTER.
 grown() {
 	local -A earlier=() later=()
 	counters earlier
@@ -152,14 +151,14 @@ grown() {
 	growth=$((later[$1] - earlier[$1]))
 }
 
-# happened COUNTER: what the row is about did happen, once.
+# happened COUNTER: notes a problem unless the event that COUNTER counts happened once in this row.
 happened() {
 	local -A now=()
 	counters now
 	[ $((now[$1] - before[$1])) = 1 ] || saw "$1:$((now[$1] - before[$1]))"
 }
 
-# registers RESULT...: a registration must end in one of these.
+# registers RESULT...: notes a problem unless a registration ends with a RESULT.
 registers() {
 	local result
 	result=$(gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p')
@@ -179,14 +178,14 @@ row_freed_before_dma_map() {
 	happened injected_before_get_returns
 }
 
-# The callback comes while the driver reads the table that dma_map gave it.
+# The callback comes while the driver reads the page table that dma_map gave to it.
 row_freed_in_dma_map() {
 	echo in_dma_map >"$NVIDIA/inject"
 	registers ok EFAULT
 	happened injected_in_dma_map
 }
 
-# A thread begins to deregister and is stopped; then the memory is freed.
+# free_in_deregistration: frees memory while a thread is held at the start of its deregistration.
 free_in_deregistration() {
 	stop_at stop
 	registered
@@ -196,15 +195,15 @@ free_in_deregistration() {
 	happened callbacks_fired
 }
 
-# The callback comes while another thread deregisters, which has begun already.
+# The callback comes after another thread has begun to deregister.
 row_freed_while_deregistering() {
 	free_in_deregistration
 	lift stop
 	take join
 }
 
-# The core is still busy with the revocation when another thread has the region
-# deregistered, with an unpin that the driver refuses: release must wait.
+# Another thread deregisters a region while the core still revokes it. The driver refuses the
+# thread's unpin, so the release must wait for the revocation.
 row_released_while_revoking() {
 	local releases
 	releases=$(core_count calls_release)
@@ -222,11 +221,11 @@ row_released_while_revoking() {
 	happened callbacks_fired
 }
 
-# Whether a release has returned since then, or is under way.
+# released_since COUNT: succeeds if more than COUNT releases have returned, or one is under way.
 released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
 
-# The same, but the driver first gives the table's address to another registration, which must
-# keep its pin.
+# Like row_freed_while_deregistering, but the driver gives the table's address to another
+# registration before the thread goes on. The other registration must keep its pin.
 row_address_used_again() {
 	set_knob reuse 1
 	free_in_deregistration
@@ -238,8 +237,8 @@ row_address_used_again() {
 	take dereg 1
 }
 
-# A registration is ended by a process that did not make it: the driver does not
-# find the pin there, says nothing, and keeps the callback armed.
+# deregistered_in_child COMMAND...: lets a child end its parent's registration, and then runs
+# COMMAND. The driver does not find the child's pin, reports success, and keeps the callback armed.
 deregistered_in_child() {
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-dereg,hold,owner-free,hold || saw not_deregistered
 	"$@"
@@ -250,12 +249,13 @@ deregistered_in_child() {
 row_deregistered_by_child() { deregistered_in_child true; }
 row_unloaded_after_child() { deregistered_in_child unload_it; }
 
-# The driver refuses to unpin: the callback stays armed.
+# refused_to_unpin COMMAND...: lets the driver refuse an unpin, and then runs COMMAND. The callback
+# stays armed.
 refused_to_unpin() {
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	start_steps
 	take alloc 0 0 0x100000
-	# A module that unpins in between is refused there, and has no registration.
+	# A module that pins twice is refused at its first unpin, so it has no registration.
 	! take reg 0 || take dereg 0
 	happened failures_injected
 	"$@"
@@ -265,8 +265,8 @@ refused_to_unpin() {
 row_unpin_refused() { refused_to_unpin true; }
 row_unloaded_after_unpin_refused() { refused_to_unpin unload_it; }
 
-# Servers before OFED 5.4-3 hold the region's lock over put_pages, and the
-# callback waits for that lock with the driver's in its hand.
+# Cores before OFED 5.4-3 hold the region's lock over put_pages. The callback waits for this lock
+# while it holds the driver's lock, which put_pages needs.
 row_unpinned_under_lock() {
 	load_for g3a
 	set_knob inject_wait_ms 2000
@@ -276,8 +276,8 @@ row_unpinned_under_lock() {
 	happened injected_before_put
 }
 
-# Some servers take the first address of the list for the first page of the range, whatever the
-# size of the GPU's pages is.
+# Some cores take the first address of the list for the address of the range's first page. They
+# ignore that the GPU's pages are larger.
 row_list_not_trimmed() {
 	turn b7_no_trim 1
 	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
@@ -285,8 +285,8 @@ row_list_not_trimmed() {
 
 # ---- what only checkers show -----------------------------------------------
 
-# MLNX_OFED 4.9 deregisters inside of the revocation: the region is released
-# before the callback is over.
+# MLNX_OFED 4.9 deregisters inside the revocation, so it releases the region before the callback
+# returns.
 debug_row_released_in_callback() {
 	load_for g2 peerdirect_support=1
 	registered
@@ -337,7 +337,7 @@ row_no_dma_device() {
 	registers EOPNOTSUPP
 }
 
-# An errno of the kernel's own must not get out.
+# ENOTSUPP is only for use inside the kernel, so it must not reach the user.
 row_persistent_not_supported() {
 	turn no_inval_supp 1
 	echo 'get_pages_persistent ENOTSUPP 1' >"$NVIDIA/fail"
@@ -363,8 +363,8 @@ row_name_taken() {
 	rmmod "$other"
 }
 
-# A user who registers what cannot be registered must not fill the log: ten lines in each five
-# seconds that have begun are enough. The scenario flood looks closer, by the period.
+# A user whose registrations fail must not fill the log: ten lines in each five seconds that have
+# begun are allowed. The scenario flood also checks the periods.
 row_log_flood() {
 	local lines most
 	turn null_device 1

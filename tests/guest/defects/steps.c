@@ -2,16 +2,16 @@
 /*
  * verbs-steps - registrations of GPU memory, one step at a time.
  *
- * Says "ready"; then it reads a step from each line of its input, takes it, and answers
- * with a line: "ok", or the name of the errno. What a scenario needs to meet a defect is
- * here: memory that is freed before its registration, and a second thread.
+ * The program prints "ready". Then it reads steps, a step for each line of its input, takes each
+ * step, and answers with a line: "ok", or the name of the errno. Scenarios need it to meet
+ * defects: it can free memory before its registration, and use a second thread.
  *
  *   alloc SLOT OFFSET SIZE   allocate GPU memory at OFFSET of the BAR
  *   free SLOT                free it, registered or not
  *   reg SLOT                 register it
  *   dereg SLOT               end the registration
  *   & STEP                   take STEP in a thread, answer at once
- *   join                     wait for that thread; the answer is its step's
+ *   join                     wait for the thread, and answer with the result of its step
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -10,7 +10,7 @@ boot_1() {
 		"$(systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem)" -gt \
 		"$(systemctl show -P ExecMainExitTimestampMonotonic openibd)"
 
-	# The order in which a driver is replaced.
+	# An administrator replaces the driver in this order.
 	runs systemctl stop nv_peer_mem
 	all_agree "stopped" inactive 3
 	check "then the NVIDIA driver can go" unload_gpu
@@ -27,7 +27,7 @@ boot_1() {
 boot_2() {
 	check "ONBOOT=no: the boot has not loaded it" eval '! loaded'
 	all_agree "not loaded" inactive 3
-	# Not `service`, which to start and stop has systemd read each unit first: minutes.
+	# `service` would have systemd read each unit first, which takes minutes.
 	runs systemctl start nv_peer_mem
 	all_agree "started by hand" active 0
 	serves

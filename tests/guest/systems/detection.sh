@@ -2,17 +2,17 @@
 # Shows: which program sees the module on which RDMA core, with the marker and without
 # Prepared: deb
 
-# UCX is asked itself: Debian's ucx_info. The others are not here; each function is what
-# its source asks for, in the file and at the version or commit that is named:
+# UCX is Debian's, and ucx_info answers for it. The other programs are not installed. Each function
+# repeats the test in the program's source, in this file at this version or commit:
 #   nccl_2_8      NVIDIA/nccl v2.8.4-1, src/transport/net_ib.cc
 #   nccl_2_18     NVIDIA/nccl v2.18.5-1, src/transport/net_ib.cc
 #   nccl_2_22     NVIDIA/nccl v2.22.3-1, src/transport/net_ib.cc
 #   nccl          NVIDIA/nccl ebd1e929, src/transport/net_ib/gdr.cc
-#   nccl_gin      the same, for its GPU-initiated networking
+#   nccl_gin      the same file, for its GPU-initiated networking
 #   ucc           openucx/ucc d92cc7af, src/components/tl/mlx5/tl_mlx5_context.c
 #   nvshmem       NVIDIA/nvshmem 0edd7a3d, src/modules/transport/common/transport_ib_common.cpp
 #   libfabric     ofiwg/libfabric 32dfaf9d, prov/verbs/include/linux/verbs_osd.h; the names of
-#                 devices in prov/verbs/src/verbs_info.c, which up to 2.1.0 had mlx alone
+#                 devices are in prov/verbs/src/verbs_info.c, which up to 2.1.0 had only mlx
 #   gpu_operator  NVIDIA/gpu-operator 92f404ce, cmd/nvidia-validator/main.go
 #   mscclpp       microsoft/mscclpp 1f5f065d, src/core/ib.cc
 #   mooncake      kvcache-ai/Mooncake 3b5a59413, mooncake-transfer-engine/tent/src/transport/rdma/rdma_transport.cpp
@@ -33,7 +33,7 @@ mscclpp() { grep -q nvidia_peermem /proc/modules; }
 mooncake() { grep -q '^nvidia_peermem ' /proc/modules; }
 openib() { any "$PEERS/nv_mem/version"; }
 
-# seen TEXT PROGRAM...: that these see it, and no other does.
+# seen TEXT PROGRAM...: checks that these programs see the module, and no other program does.
 seen() {
 	local program seeing=''
 	for program in nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator mscclpp mooncake openib; do
@@ -50,7 +50,7 @@ marker() {
 }
 
 boot_1() {
-	# libfabric looks at the device's name, too.
+	# libfabric also looks at the device's name.
 	rdma dev set rxe0 name roce0
 	run systemctl stop nv_peer_mem
 	seen "not loaded: seen by" libfabric

@@ -4,7 +4,8 @@
 
 openibd() { bash /lab/systems/machine/openibd "$@"; }
 
-# back COMMAND...: after it the module is there again, and systemd knows.
+# back COMMAND...: runs COMMAND, and checks that the module is loaded again and that systemd knows
+# this.
 back() {
 	runs "$@"
 	wait_for "the unit" unit_is active
@@ -53,7 +54,8 @@ agree() {
 	check "systemctl status says where there is more" grep -q 'Loaded, version.*nvpm status' <(systemctl status nv_peer_mem)
 }
 
-# confined: what the unit runs can do what lines of modprobe.d ask for, and no more.
+# confined: checks that commands of the unit can do what lines of modprobe.d need, but cannot write
+# to /usr.
 confined() {
 	runs systemctl stop nv_peer_mem
 	unload_gpu
@@ -74,7 +76,7 @@ boot_1() {
 	in_use
 	agree
 	confined
-	# A machine whose driver is not there yet; without it nothing here counts as a GPU.
+	# The next boot has no driver. Without the driver, no device of the guest counts as a GPU.
 	modinfo -n nvidia >/root/driver.path
 	mv "$(cat /root/driver.path)" /root/driver
 	depmod

@@ -5,7 +5,8 @@
 
 begun() { systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem; }
 
-# kept DEB: the package is installed while a program has memory registered.
+# kept DEB: installs the package while a program has memory registered, and checks that the module
+# and the unit go on.
 kept() {
 	local before
 	before=$(begun)

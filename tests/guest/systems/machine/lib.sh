@@ -6,8 +6,8 @@ conf=/etc/infiniband/nv_peer_mem.conf
 
 loaded() { [ -d /sys/module/nv_peer_mem ]; }
 
-# run COMMAND...: shown on the console with what it says, which is kept in
-# /tmp/said, and its exit code in $code.
+# run COMMAND...: runs COMMAND, stores its output in /tmp/said and its exit code in $code, and shows
+# all three on the console.
 run() {
 	code=0
 	"$@" >/tmp/said 2>&1 || code=$?
@@ -16,7 +16,7 @@ run() {
 	printf '  (exit code %s)\n' "$code"
 }
 
-# runs COMMAND...: the same, and it must succeed.
+# runs COMMAND...: like run, and checks that COMMAND succeeds.
 runs() {
 	run "$@"
 	equal "$*" 0 "$code"
@@ -26,8 +26,8 @@ runs() {
 unit() { systemctl is-active nv_peer_mem || true; }
 unit_is() { [ "$(unit)" = "$1" ]; }
 
-# all_agree TEXT STATE STATUS: what systemd and the service script say: STATE of
-# the unit, and exit code STATUS of `status` by either way to call it.
+# all_agree TEXT STATE STATUS: checks that systemd says STATE of the unit, and that both ways to
+# call the service script's `status` end with exit code STATUS.
 all_agree() {
 	equal "$1: the unit" "$2" "$(unit)"
 	run service nv_peer_mem status
@@ -36,14 +36,14 @@ all_agree() {
 	equal "$1: /etc/init.d/nv_peer_mem status" "$3" "$code"
 }
 
-# hold_memory: a program that has GPU memory registered, until it has ended_well.
+# hold_memory: starts a program that keeps GPU memory registered until program_ends.
 hold_memory() { hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold; }
 program_ends() { check "the program went on, and ends well" ended_well; }
 
-# serves: that GPU memory can be registered, and reached by a device.
+# serves: checks that GPU memory can be registered, and that a device reaches it.
 serves() { check "GPU memory registers, and a device reaches it" transfer_seen 0 8M 300001 5; }
 
-# booted: with the module that dkms has built for this kernel.
+# booted: checks that the boot loaded the module that dkms built for this kernel.
 booted() {
 	check "the boot has loaded the module" loaded
 	equal "it is the one that dkms has built for $(uname -r)" "/lib/modules/$(uname -r)/updates/dkms" \

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# The packages are installed on Debian, and dkms has built the module.
+# The packages are installed on Debian, and dkms builds the module.
 dpkg -i /in/packages/nvidia-peer-memory_*.deb
 dpkg -i /in/packages/nvidia-peer-memory-dkms_*.deb
 cp /in/packages/nvidia-peer-memory-dkms_*.deb /root/installed.deb
-# The service's package once more, and as of a version that comes after it.
+# `upgrade` installs the service's package again, and then a package with a later version.
 cp /in/packages/nvidia-peer-memory_*.deb /root/service.deb
 dpkg-deb -R /root/service.deb /tmp/service
 sed -i 's/^Version: .*/Version: 99.0.0-1/' /tmp/service/DEBIAN/control
