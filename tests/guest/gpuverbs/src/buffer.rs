@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A run of bytes in GPU memory, with room around it: the source or target of a
-//! transfer, and the bytes that show that the transfer touched no others.
+//! A buffer in GPU memory, the source or target of a transfer. Bytes around the buffer show
+//! whether the transfer touched other memory.
 
 use anyhow::{bail, ensure, Context, Result};
 
@@ -13,7 +13,7 @@ use crate::verbs::{Hca, Mr, ALL};
 /// The bytes of a buffer before it is filled.
 const POISON: u8 = 0xA5;
 
-/// The place of a buffer.
+/// The place of a buffer in GPU memory.
 #[derive(Clone, Copy)]
 pub struct Place {
     /// Offset of the allocation in the BAR, in whole GPU pages, because the host looks there.
@@ -32,20 +32,20 @@ pub struct Ends {
     /// Offset of the target in the BAR
     #[arg(long, value_parser = size)]
     to: u64,
-    /// How much to move
+    /// Number of bytes to move
     #[arg(long, value_parser = size)]
     length: u64,
     /// Bytes between an offset and its buffer's start
     #[arg(long, value_parser = size, default_value = "0")]
     shift: u64,
-    /// Which pattern
+    /// Seed of the pattern
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 impl Ends {
-    /// Source and target, with [`Self::pattern`] in one and poison in the other, and the
-    /// regions of both.
+    /// Allocates and registers the source, with [`Self::pattern`] in it, and the target, with
+    /// poison.
     pub fn registered(&self, machine: &Machine) -> Result<([Buffer; 2], [Mr; 2])> {
         let to = Place { offset: self.to, shift: self.shift, length: self.length };
         let mut source = Buffer::allocate(machine.gpu, Place { offset: self.from, ..to })?;
@@ -83,12 +83,12 @@ impl Buffer {
         Ok(Self { memory, place })
     }
 
-    /// Poison in the buffer and all around it.
+    /// Fills the buffer and the bytes around it with poison.
     pub fn poison(&mut self) -> Result<()> {
         self.put(&vec![POISON; self.place.length as usize])
     }
 
-    /// `bytes` in the buffer, poison all around it.
+    /// Puts `bytes` into the buffer, and poison around it.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         let all = self.around(bytes);
         self.memory.write(0, &all).context("writing GPU memory")
@@ -100,7 +100,7 @@ impl Buffer {
         all
     }
 
-    /// Whether `bytes` are in the buffer, and poison is all around it.
+    /// Checks that `bytes` are in the buffer, and poison is around it.
     pub fn check(&self, bytes: &[u8]) -> Result<()> {
         let (expected, found) = (self.around(bytes), self.memory.read(0, self.memory.size)?);
         let mut wrong = (0..found.len()).filter(|at| found[*at] != expected[*at]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! One end of a connection between two machines, and a piece of GPU memory that
-//! the other end may reach.
+//! An end of a connection between two machines, with a piece of GPU memory that the other end may
+//! reach.
 //!
 //! The endpoint prints `endpoint=…`, which the other end needs to connect, and then takes
 //! orders, one for each line. It prints `holding` when it waits for an order.
@@ -61,7 +61,7 @@ struct Endpoint {
     link: Link,
     region: Option<Mr>,
     buffer: Buffer,
-    /// Memory of the other end.
+    /// The other end's memory.
     other: Option<Remote>,
 }
 

@@ -25,16 +25,16 @@ use crate::verbs::Hca;
 /// The size of a page of the GPU's memory.
 pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
-/// The device for GPU memory, unless `LAB_GPU` in the environment names another file: without
-/// the double, any memory will do.
+/// GPU memory comes from this device, unless `LAB_GPU` in the environment names another file. Tests
+/// without the double use such a file.
 const DEVICE: &str = "/dev/nvidia-lab";
 
 /// How GPU memory is given back.
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub enum FreeBy {
-    /// The driver's ioctl: the memory goes, the mapping's address range stays
+    /// By the driver's ioctl: the memory goes, the mapping's address range stays
     Ioctl,
-    /// The address range goes, and the memory with it
+    /// By munmap: the address range goes, and the memory with it
     Munmap,
 }
 
@@ -50,7 +50,7 @@ impl Machine {
     }
 }
 
-/// Open until the process ends.
+/// The GPU's device file, which stays open until the process ends.
 #[derive(Clone, Copy)]
 pub struct Gpu {
     file: &'static File,
@@ -67,13 +67,13 @@ impl Gpu {
     /// Allocates the GPU memory at `offset` in the BAR: `length` bytes, rounded
     /// up to whole GPU pages.
     pub fn allocate(self, offset: u64, length: u64) -> io::Result<GpuMemory> {
-        // SAFETY: at an address of the kernel's choice.
+        // SAFETY: The kernel chooses the address, so no mapping is replaced.
         unsafe { self.map(0, offset, length) }
     }
 
     /// # Safety
     ///
-    /// What is mapped at `addr`, if that is not 0, must be the caller's to replace.
+    /// If `addr` is not 0, the caller must own the mapping at `addr`, which is replaced.
     unsafe fn map(self, addr: u64, offset: u64, length: u64) -> io::Result<GpuMemory> {
         let fixed = if addr == 0 { 0 } else { libc::MAP_FIXED };
         let size = length.max(1).checked_next_multiple_of(GPU_PAGE);
@@ -89,7 +89,7 @@ pub const READ_WRITE: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// # Safety
 ///
-/// With `MAP_FIXED`, what is at `addr` must be the caller's to replace.
+/// With `MAP_FIXED`, the caller must own the mapping at `addr`, which is replaced.
 pub unsafe fn map(
     addr: u64,
     size: u64,
@@ -99,7 +99,7 @@ pub unsafe fn map(
     offset: u64,
 ) -> io::Result<u64> {
     let addr = with_exposed_provenance_mut(addr as usize);
-    // SAFETY: by this function's requirement; a descriptor, or -1.
+    // SAFETY: By this function's requirement. `fd` is a descriptor or -1.
     let memory = unsafe { libc::mmap(addr, size as usize, protection, flags, fd, offset as i64) };
     match memory {
         libc::MAP_FAILED => Err(io::Error::last_os_error()),
@@ -126,21 +126,22 @@ pub struct Range {
 }
 
 impl GpuMemory {
-    /// `length` bytes from `start` on.
+    /// Returns the range of `length` bytes from `start` on.
     ///
     /// # Panics
-    /// If they are not all in this allocation.
+    ///
+    /// Panics if the range is not all in this allocation.
     pub fn range(&self, start: u64, length: u64) -> Range {
         self.at(start, length);
         Range { addr: self.addr + start, length }
     }
 
-    /// Has the kernel copy what is to be at `start` from a file: it fails gently where the
-    /// memory has been taken away, and writing ourselves would be a signal.
+    /// Has the kernel copy `bytes` from a file to `start`. If the memory has been taken away, the
+    /// kernel's copy fails with an error, and an access by this process would be a signal.
     pub fn write(&mut self, start: u64, bytes: &[u8]) -> io::Result<()> {
         let to = self.at(start, bytes.len() as u64);
         let file = file_of(bytes)?;
-        // SAFETY: in bounds, by at(); nobody has a reference.
+        // SAFETY: at() checks the bounds, and no reference into the memory exists.
         moved_all(bytes.len(), unsafe { libc::pread(file.as_raw_fd(), to, bytes.len(), 0) })
     }
 
@@ -164,14 +165,14 @@ impl GpuMemory {
     /// Returns the number of pins of this allocation, of both kinds.
     pub fn pins(&self) -> Result<u32> {
         let mut address = sys::lab_gpu_address { addr: self.addr };
-        // SAFETY: the structure that this ioctl reads.
+        // SAFETY: This ioctl reads this structure.
         unsafe { self.ioctl(sys::LAB_GPU_PINS, (&raw mut address).cast()) }
             .context("asking the GPU for its pins")
     }
 
     /// # Safety
     ///
-    /// `argument` must be what this ioctl takes.
+    /// `argument` must point to the structure of this ioctl.
     unsafe fn ioctl(&self, request: u32, argument: *mut c_void) -> io::Result<u32> {
         // SAFETY: by this function's requirement; the file is open.
         let rc = unsafe { libc::ioctl(self.gpu.file.as_raw_fd(), request.into(), argument) };
@@ -183,14 +184,14 @@ impl GpuMemory {
         match by {
             FreeBy::Ioctl => {
                 let mut request = sys::lab_gpu_address { addr: self.addr };
-                // SAFETY: the request that this ioctl reads. The memory that
-                // goes is reached only through `self`, which forgets it.
+                // SAFETY: This ioctl reads this structure. The freed memory is reached only
+                // through `self`, which does not use it any more.
                 unsafe { self.ioctl(sys::LAB_GPU_FREE, (&raw mut request).cast()) }?;
             }
             FreeBy::Munmap if self.mapped => {
                 let addr = with_exposed_provenance_mut(self.addr as usize);
-                // SAFETY: a mapping of our own, reached only through `self`,
-                // which forgets it.
+                // SAFETY: The mapping is our own, and is reached only through `self`, which does
+                // not use it any more.
                 Errno::result(unsafe { libc::munmap(addr, self.size as usize) })?;
                 self.mapped = false;
             }
@@ -213,7 +214,7 @@ impl Drop for GpuMemory {
 fn moved_all(length: usize, moved: isize) -> io::Result<()> {
     match Errno::result(moved)? as usize {
         moved if moved == length => Ok(()),
-        // All before memory that has been taken away.
+        // The call moved the bytes before memory that has been taken away.
         _ => Err(Errno::EFAULT.into()),
     }
 }
@@ -229,8 +230,8 @@ fn new_file() -> io::Result<File> {
     Ok(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?.into())
 }
 
-/// A thread's own, which is made once: on a debug kernel it takes longer to make a file than to
-/// register memory. A child, which has inherited it, makes another.
+/// Returns a file that each thread makes only once, because on a debug kernel making a file takes
+/// longer than registering memory. A child must not share its parent's file, so it makes its own.
 fn kept_file() -> io::Result<File> {
     thread_local! {
         static KEPT: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
@@ -241,8 +242,8 @@ fn kept_file() -> io::Result<File> {
     })
 }
 
-/// A GPU page of the address space: an allocation of its own, memory of the host, or
-/// nothing at all.
+/// A part of the address space with the size of a GPU page: a separate allocation of GPU memory,
+/// host memory, or a hole.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
     #[value(name = "gpu:64K")]
@@ -253,19 +254,19 @@ pub enum Part {
     Hole,
 }
 
-/// Parts without a gap between, in the address space. The addresses of host memory and
-/// holes stay reserved until the process ends.
+/// Adjacent parts of the address space. The addresses of host memory and holes stay reserved until
+/// the process ends.
 pub struct Layout {
     pub start: u64,
     pub gpu: Vec<GpuMemory>,
 }
 
 impl Layout {
-    /// The parts of the GPU's memory begin at `offset` in the BAR.
+    /// Makes the parts. GPU memory comes from `offset` in the BAR on.
     pub fn new(gpu: Gpu, parts: &[Part], mut offset: u64) -> io::Result<Self> {
         const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let size = (parts.len() as u64 + 1) * GPU_PAGE;
-        // SAFETY: at an address of the kernel's choice.
+        // SAFETY: The kernel chooses the address, so no mapping is replaced.
         let start = unsafe { map(0, size, libc::PROT_NONE, ANONYMOUS, -1, 0) }?;
         let mut layout = Self { start: start.next_multiple_of(GPU_PAGE), gpu: Vec::new() };
         for (at, part) in (layout.start..).step_by(GPU_PAGE as usize).zip(parts) {
@@ -283,7 +284,7 @@ impl Layout {
     }
 }
 
-/// Memory as long as these pages, in place of a GPU's.
+/// Returns a GPU whose memory is an ordinary file of so many pages.
 #[cfg(test)]
 pub fn stand_in(pages: u64) -> Gpu {
     let file = new_file().unwrap();

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A registration that outlives, or is ended by another process than, the one
-//! that made it.
+//! A registration that outlives the process that made it, or that another process ends.
 //!
-//! The *owner* allocates GPU memory and registers it; the *heir* gets the
-//! owner's RDMA descriptor, by fork or through a socket. What the two do then,
-//! and in which order, is on the command line.
+//! The *owner* allocates GPU memory and registers it. The *heir* gets the owner's RDMA descriptor,
+//! by fork or through a socket. The command line has the steps of both, in order.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::mem::{forget, take};
@@ -25,16 +23,16 @@ use crate::register::{register_all, Memory};
 use crate::value::{hold, result_of, say, status_of, OK};
 use crate::verbs::{Mr, ALL};
 
-/// Registers GPU memory, and lets another process have a part in what becomes of it
+/// Registers GPU memory, and shares the registration with another process
 #[derive(clap::Args)]
 pub struct Inherit {
     #[command(flatten)]
     memory: Memory,
-    /// How often
+    /// Number of registrations
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// owner or heir, and free, register, dereg, close (the RDMA descriptor), exit (without
-    /// cleaning) or kill; or hold
+    /// WHO is owner or heir; WHAT is free, register, dereg, close (the RDMA descriptor), exit
+    /// (without cleaning up) or kill. A step may also be hold
     #[arg(long, required = true, value_delimiter = ',', value_name = "WHO-WHAT[:RESULT]")]
     steps: Vec<String>,
     /// How the heir gets the owner's objects
@@ -88,13 +86,13 @@ impl Inherit {
         Ok(())
     }
 
-    /// The owner's process: makes the heir, and obeys. Returns its exit status.
+    /// Runs the owner's process: makes the heir, and takes orders. Returns the exit status.
     fn own(&self, orders: UnixStream, heirs: UnixStream) -> Result<u8> {
         let (outbox, inbox) = UnixDatagram::pair()?;
         let (mut owner, heir);
         if self.via == Via::Socket {
-            // A stranger only knows objects from its inbox: it is forked before the owner has any
-            // object.
+            // A stranger must know only the descriptor from its inbox, so it is forked before the
+            // owner has objects.
             heir = process::fork_sibling(|| stranger(heirs, &inbox))?;
             owner = Owner::start(self)?;
             process::send_fd(&outbox, owner.machine.hca.command_fd())?;
@@ -106,7 +104,7 @@ impl Inherit {
             "meet" => heir.to_string(),
             what => owner.act(what),
         });
-        // Nothing is cleaned up, as after a crash.
+        // As after a crash, the process cleans up nothing.
         forget(owner);
         Ok(status)
     }
@@ -134,7 +132,7 @@ impl Member {
         self.alive = false;
         match signal {
             Some(signal) => kill(self.child, signal)?,
-            // The end of its input ends the child.
+            // The child ends when its input ends.
             None => self.orders.get_mut().shutdown(Shutdown::Both)?,
         }
         match waitpid(self.child, None)? {
@@ -144,7 +142,7 @@ impl Member {
     }
 }
 
-/// Does what comes in until the other end is shut. Returns an exit status.
+/// Takes orders until the other end is shut. Returns an exit status.
 fn obey(orders: UnixStream, mut act: impl FnMut(&str) -> String) -> u8 {
     let mut orders = BufReader::new(orders);
     let mut order = String::new();
@@ -157,7 +155,7 @@ fn obey(orders: UnixStream, mut act: impl FnMut(&str) -> String) -> u8 {
     0
 }
 
-/// The objects of the owner, which an heir by fork has as well.
+/// The owner's objects. An heir by fork has copies.
 struct Owner {
     machine: Machine,
     memory: GpuMemory,
@@ -190,7 +188,7 @@ impl Owner {
     }
 }
 
-/// An heir that has nothing but the descriptor.
+/// Runs an heir that has only the descriptor. Returns its exit status.
 fn stranger(orders: UnixStream, inbox: &UnixDatagram) -> u8 {
     let mut descriptor = None;
     obey(orders, |what| {

@@ -30,7 +30,7 @@ pub struct Random {
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        // xorshift never leaves the state 0.
+        // xorshift never leaves the state 0, so the state must not begin with 0.
         let state = match seed ^ START {
             0 => START,
             state => state,
@@ -53,9 +53,9 @@ impl Random {
         self.state.wrapping_mul(MULTIPLIER)
     }
 
-    /// Below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        // The lower bits are the weaker ones.
+        // The lower bits are less random.
         (self.word() >> 11) % limit
     }
 
@@ -82,7 +82,7 @@ impl Random {
     }
 }
 
-/// The first `length` bytes of a seed's pattern.
+/// Returns the first `length` bytes of a seed's pattern.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut words = Random::new(seed);
     let mut bytes = vec![0; length];
@@ -95,7 +95,7 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
 /// Writes the bytes of a pattern to standard output, and nothing else
 #[derive(clap::Args)]
 pub struct Emit {
-    /// Which pattern
+    /// Seed of the pattern
     #[arg(long)]
     seed: u64,
     #[arg(long, value_parser = size)]

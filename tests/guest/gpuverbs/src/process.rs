@@ -20,30 +20,31 @@ use nix::unistd::{ForkResult, Pid};
 
 use crate::gpu::{map, READ_WRITE};
 
-/// The exit status of a child that panicked, the usual one of Rust.
+/// The exit status of a child that panicked, as usual in Rust.
 const PANICKED: u8 = 101;
 
-/// A new process that runs `child` and ends with the status that comes back; it
-/// runs no destructors, so what it has inherited ends as at a crash.
+/// Starts a process that runs `child` and ends with the returned status. The process runs no
+/// destructors, so inherited objects end as after a crash.
 ///
-/// Where this process has other threads, `child` must not take a lock that one
-/// of them may have, or it waits for ever. That forbids printing, but not
-/// allocating: the C library sees to its own locks.
+/// If this process has other threads, `child` must not take a lock that a thread may hold, or the
+/// child waits for ever. `child` must therefore not print. It may allocate, because the C library
+/// prepares its own locks for a fork.
 pub fn fork(child: impl FnOnce() -> u8) -> Result<Pid> {
-    // SAFETY: the child has a copy of all memory, and of threads only this one.
+    // SAFETY: The child has a copy of all memory, but only this thread, and the caller keeps
+    // `child` from taking locks of other threads.
     match unsafe { nix::unistd::fork() }.context("a new process")? {
         ForkResult::Child => exit(catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED)),
         ForkResult::Parent { child } => Ok(child),
     }
 }
 
-/// The same, but the new process is a child of this one's parent, which can wait for both.
-/// For processes of one thread.
+/// Starts a process like [`fork`], but as a child of this process's parent, so that the parent can
+/// wait for both. This process must have only one thread.
 pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
     let none: libc::c_long = 0;
-    // SAFETY: the child has a copy of all memory, of the stack too. What the C library would
-    // do at a fork is for the locks of other threads.
+    // SAFETY: The child has a copy of all memory, including the stack. The C library's own work at
+    // a fork is for locks of other threads, and there are no other threads.
     match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
         0 => {
             end_with_parent();
@@ -55,29 +56,30 @@ pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
 
 /// Ends this process together with its parent.
 pub fn end_with_parent() {
-    // It knows every signal.
+    // The kernel knows SIGKILL, so the call cannot fail.
     let _ = set_pdeathsig(Signal::SIGKILL);
 }
 
 /// Ends this process at once, cleaning up nothing.
 pub fn exit(status: u8) -> ! {
-    // SAFETY: does not come back.
+    // SAFETY: _exit() does not return.
     unsafe { libc::_exit(status.into()) }
 }
 
-/// Counters, all 0, that this process and its children to come have in common.
+/// Makes counters, all 0, that this process shares with its future children.
 pub fn shared_counters(n: usize) -> Result<&'static [AtomicU64]> {
     let (size, flags) = (n * size_of::<AtomicU64>(), libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at an address of the kernel's choice: page-aligned memory of
-    // `n` counters, zero, which is a valid one; never unmapped; and atomics may be shared.
+    // SAFETY: The kernel chooses the address. The new mapping is page-aligned, has room for `n`
+    // counters, and is never unmapped. Its bytes are zero, which is a valid counter, and atomics
+    // may be shared.
     unsafe {
         let memory = map(0, size as u64, READ_WRITE, flags, -1, 0)?;
         Ok(slice::from_raw_parts(with_exposed_provenance(memory as usize), n))
     }
 }
 
-/// Sends a descriptor, and a byte because there has to be something. Does not
-/// wait: `EAGAIN` if the socket is full.
+/// Sends a descriptor, with a byte, because a message must not be empty. Does not wait: returns
+/// `EAGAIN` if the socket is full.
 pub fn send_fd(socket: &UnixDatagram, fd: BorrowedFd) -> nix::Result<()> {
     let fds = [fd.as_raw_fd()];
     let (byte, control) = ([IoSlice::new(&[0])], [ControlMessage::ScmRights(&fds)]);
@@ -91,7 +93,7 @@ pub fn receive_fd(socket: &UnixDatagram) -> nix::Result<OwnedFd> {
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
     match message.cmsgs()?.next() {
-        // SAFETY: the kernel has just made this descriptor for us.
+        // SAFETY: The kernel has just made this descriptor for this process, which owns it.
         Some(ControlMessageOwned::ScmRights(fds)) => Ok(unsafe { OwnedFd::from_raw_fd(fds[0]) }),
         _ => Err(Errno::EBADMSG),
     }

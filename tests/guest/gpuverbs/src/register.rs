@@ -17,7 +17,7 @@ pub struct Memory {
     /// Offset of the allocation in the BAR
     #[arg(long, value_parser = size)]
     offset: u64,
-    /// How much to register
+    /// Number of bytes to register
     #[arg(long, value_parser = size)]
     length: u64,
 }
@@ -31,41 +31,40 @@ impl Memory {
     }
 }
 
-/// So many at once.
+/// Registers the range `count` times, and returns all registrations.
 pub fn register_all(hca: &Hca, range: Range, count: u64) -> Result<Vec<Mr>> {
     (0..count).map(|_| hca.register(range, ALL).context("ibv_reg_mr()")).collect()
 }
 
-/// Registers memory, deregisters it, and says how that went
+/// Registers memory, deregisters it, and prints the result
 ///
-/// Of the GPU, or any addresses: those that a program has no business to register, or that
-/// make no sense.
+/// The memory is the GPU's, or any range of addresses, because some ranges must be refused.
 #[derive(clap::Args)]
 #[command(alias = "probe")]
 pub struct Register {
     /// Offset of the GPU's memory in the BAR, with flags of lab_gpu.h
     #[arg(long, value_parser = size, default_value = "0")]
     offset: u64,
-    /// How much to register; to the end of the parts if not given
+    /// Number of bytes to register; to the end of the parts if not given
     #[arg(long, value_parser = size)]
     length: Option<u64>,
     /// Places these parts one after another, in place of GPU memory of this length
     #[arg(long, value_enum, value_delimiter = ',')]
     parts: Vec<Part>,
-    /// Registers what is at this address, in place of either
+    /// Registers the memory at this address, in place of parts or GPU memory
     #[arg(long, value_parser = size)]
     address: Option<u64>,
-    /// Begins so many bytes later
+    /// Number of bytes to skip at the start of the memory
     #[arg(long, value_parser = size, default_value = "0")]
     skip: u64,
     /// Accepted results: ok, or names of errors such as ENOMEM
     #[arg(long, value_delimiter = ',', default_value = OK)]
     expect: Vec<String>,
-    /// How often
+    /// Number of registrations, one after another
     #[arg(long, default_value_t = 1)]
     cycles: u64,
-    /// First registers the memory so often, prints `holding`, and deregisters after a
-    /// line of input
+    /// First registers the memory so many times, prints `holding`, and deregisters after a line of
+    /// input
     #[arg(long)]
     kept: Option<u64>,
 }
@@ -91,7 +90,7 @@ impl Register {
             let result = machine.hca.register(range, ALL);
             let word = result_of(&result);
             let met = self.expect.contains(&word);
-            // The last one speaks for all, unless one is different.
+            // Only unexpected results and the last result are printed.
             if cycle == self.cycles || !met {
                 say("result", &word);
             }
@@ -134,7 +133,7 @@ impl FailAllocations {
         let machine = Machine::open()?;
         let (mut memory, range) = self.memory.allocate(&machine)?;
         let register = || machine.hca.register(range, ALL);
-        // Allocations of the first time only do not count.
+        // A first registration makes allocations that later registrations do not make.
         deregister([register().context("with memory enough")?])?;
 
         // The kernel needs fault injection (CONFIG_FAULT_INJECTION).
@@ -154,7 +153,7 @@ impl FailAllocations {
             let mut left = [0; 20];
             let length = file.read_at(&mut left, 0);
             file.write_all_at(b"0", 0).context("fail-nth")?;
-            // It can be tried again.
+            // A deregistration that failed must succeed when it is tried again.
             deregister(region)?;
             nothing_pinned(&memory).with_context(|| format!("without the {nth}th allocation"))?;
             match result_of(&result).as_str() {

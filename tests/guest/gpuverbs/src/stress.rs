@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Many processes that register GPU memory and misbehave in every way that a
-//! program can, until so many registrations have been tried.
+//! Many processes that register GPU memory and misbehave in every way that a program can, until a
+//! given number of registrations has been tried.
 //!
 //! This process only starts the workers, kills some of them during their work, starts
-//! new workers in their place, and waits for all of them. The actions of a worker
-//! (`worker.rs`) are a function of the seed and of its number; the machine interleaves
-//! them.
+//! new workers in their place, and waits for all of them. The actions of a worker (`worker.rs`)
+//! follow from the seed and the worker's number. The machine interleaves the actions of workers.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -35,24 +34,24 @@ pub struct Options {
     /// The seed of all actions of the processes
     #[arg(long)]
     pub seed: u64,
-    /// How many to try in all
+    /// Number of registrations to try in all
     #[arg(long)]
     registrations: u64,
     /// Whether the module revokes freed memory, or keeps freed memory pinned
     #[arg(long, value_enum, default_value = "revoked")]
     pub expect: Expected,
-    /// The driver takes memory away, too
+    /// The driver also takes memory away
     #[arg(long)]
     pub injections: bool,
 }
 
-/// Processes at a time.
+/// So many processes work at a time.
 const PROCESSES: usize = 4;
 
-/// How long a process lives, at most, in registrations of all of them.
+/// A process lives at most for so many registrations of all processes.
 const LONGEST_LIFE: u64 = 800;
 
-/// The number of processes for each process that is killed.
+/// One process of so many is killed.
 const KILLED: u64 = 3;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -89,7 +88,7 @@ impl Stress {
         self.counts[what as usize].load(Relaxed)
     }
 
-    /// Whether one more registration is to be tried; counts it.
+    /// Returns whether another registration is to be tried, and counts the registration.
     pub fn claim(&self, until: u64) -> bool {
         let claimed = !self.is_over(until);
         if claimed {
@@ -124,7 +123,8 @@ impl Options {
         let seed = stress.options.seed;
         say("seed", seed);
         set_child_subreaper(true)?;
-        // From files on the host, which takes longer than many registrations.
+        // Drivers are files of the host. Loading them in each process would take longer than many
+        // registrations.
         Hca::load_drivers();
         let mut random = Random::stream(seed, u64::MAX);
         let mut places = [const { None }; PROCESSES];
@@ -133,7 +133,7 @@ impl Options {
                 let due = |at: &mut u64| stress.of(Count::Registrations) >= *at;
                 match place {
                     None => *place = Some(start(stress, &mut random)?),
-                    // Wherever it is just now.
+                    // The signal comes at any point of the process's work.
                     Some(Place { child, kill_at }) => {
                         if kill_at.take_if(due).is_some() {
                             kill(*child, Signal::SIGKILL)?;
@@ -143,7 +143,8 @@ impl Options {
                 }
             }
             while reap(stress, &mut places, Some(WaitPidFlag::WNOHANG))? {}
-            // Pace alone; nothing hangs on it. An emulated machine registers once in the meantime.
+            // The time only sets the pace. An emulated machine makes about one registration in this
+            // time.
             thread::sleep(Duration::from_millis(25));
         }
         while reap(stress, &mut places, None)? {}

@@ -22,7 +22,7 @@ pub struct Transfer {
     ends: Ends,
     #[arg(long, value_enum, default_value = "write")]
     op: Operation,
-    /// Says `holding` and waits for a line of input before giving anything back
+    /// Prints `holding` and waits for a line of input before it gives anything back
     #[arg(long)]
     hold: bool,
 }
@@ -92,7 +92,7 @@ impl Revoke {
         let (mut lost, mut kept) = match self.free {
             Which::To => (to, from),
             Which::From => {
-                // Later bytes there become visible.
+                // Poison makes bytes that arrive later visible.
                 to.poison()?;
                 (from, to)
             }
@@ -110,7 +110,7 @@ impl Revoke {
             if self.free == Which::From {
                 kept.check(&first).context("target")?;
             } else {
-                // The CPU cannot look into the target any more, but the NIC can.
+                // The CPU cannot read the target any more, but the NIC can.
                 kept.poison()?;
                 pair.run(Operation::Write, target, source)?.succeeded("reading back")?;
                 kept.check(&second).context("what was read back")?;
@@ -125,7 +125,7 @@ impl Revoke {
             return Ok(());
         }
 
-        // After transfers that were refused, no byte has left or arrived.
+        // Refused transfers must not have moved a byte.
         let check_kept = || match self.free {
             Which::To => kept.check(&first).context("source"),
             Which::From => kept.is_poison().context("target"),
@@ -133,12 +133,12 @@ impl Revoke {
         let status = pair.run(Operation::Write, source, target)?;
         say("status", status);
         status.refused("the write after the memory was freed")?;
-        // That queue pair is in the error state now.
+        // The refused transfer has put this queue pair into the error state.
         drop(pair);
         check_kept()?;
 
-        // The next owner of the memory. Among them, the three operations use
-        // either key of the stale registration, and both ways.
+        // Another allocation becomes the next owner of the memory. The three operations together
+        // use both keys of the stale registration, in both directions.
         let mut next = Buffer::allocate(machine.gpu, place)?;
         next.put(&second)?;
         for operation in OPERATIONS {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! How commands read numbers, and say what came of them: line by line and at
-//! once, for the reader acts on a line while the command waits.
+//! Commands read numbers and print results by these functions. Each line is flushed at once,
+//! because the reader acts on a line while the command waits.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -17,18 +17,18 @@ pub fn say(key: &str, value: impl Display) {
 /// Prints a line of another kind.
 pub fn line(text: impl Display) {
     let mut out = io::stdout().lock();
-    // A reader that has left changes nothing about what the command must do.
+    // The command must go on even if the reader has left.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Says `holding` and waits for a line of input.
+/// Prints `holding` and waits for a line of input.
 pub fn hold() {
     line("holding");
-    // Any input, also its end, lets the program go on.
+    // The end of the input also lets the program go on.
     let _ = io::stdin().read_line(&mut String::new());
 }
 
-/// A command's exit status, after the reason is on standard error.
+/// Returns a command's exit status, and prints an error on standard error.
 pub fn status_of(result: Result<()>) -> u8 {
     match result {
         Ok(()) => 0,
@@ -41,8 +41,8 @@ pub fn status_of(result: Result<()>) -> u8 {
 
 pub const OK: &str = "ok";
 
-/// `ok`, or the name of the error: `EINVAL` for 22, `errno-N` for a number that no user
-/// should ever be shown.
+/// Returns `ok` or the name of the error, such as `EINVAL` for 22. A number that users should never
+/// see becomes `errno-N`.
 pub fn result_of<T>(result: &io::Result<T>) -> String {
     let Err(error) = result else { return OK.to_owned() };
     let Some(number) = error.raw_os_error() else { return error.kind().to_string() };

@@ -3,9 +3,9 @@
 //! libibverbs: a device that is open until the process ends, and owning handles of its
 //! objects.
 //!
-//! Memory regions only cover [`Range`]s of GPU memory, to which no Rust reference exists.
-//! Therefore posting is safe, even with the keys of a region whose memory is gone: a
-//! transfer reaches GPU memory or nothing.
+//! Memory regions only cover [`Range`]s of GPU memory, to which no Rust reference exists. Posting
+//! is therefore safe, even with the keys of a region whose memory is gone: a transfer reaches only
+//! GPU memory.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -27,10 +27,10 @@ use crate::sys::{ibv_wc_status::*, *};
 /// Software HCAs have one port.
 const PORT: u8 = 1;
 
-/// How long an operation may take.
+/// An operation may take so long.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The answer of a verb that returns 0 or an error number.
+/// Returns the result of a verb that returns 0 or an error number.
 fn answer(rc: c_int) -> io::Result<()> {
     match rc {
         0 => Ok(()),
@@ -39,9 +39,9 @@ fn answer(rc: c_int) -> io::Result<()> {
     }
 }
 
-/// An object of libibverbs, destroyed when dropped, if not before.
+/// An object of libibverbs, which is destroyed when it is dropped, unless it was destroyed before.
 struct Object<T> {
-    /// NULL when there is nothing left to destroy.
+    /// NULL after the object was destroyed.
     it: *mut T,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
 }
@@ -52,8 +52,8 @@ unsafe impl<T> Send for Object<T> {}
 unsafe impl<T> Sync for Object<T> {}
 
 impl<T> Object<T> {
-    /// The answer of a verb that returns an object or NULL, and the verb that
-    /// destroys it.
+    /// Makes an object of the result of a verb, an object or NULL, and of the verb that destroys
+    /// the object.
     fn new(it: *mut T, destroy: unsafe extern "C" fn(*mut T) -> c_int) -> io::Result<Self> {
         (!it.is_null()).then_some(Self { it, destroy }).ok_or_else(io::Error::last_os_error)
     }
@@ -61,7 +61,7 @@ impl<T> Object<T> {
     /// Destroys the object, unless an error says that it still exists.
     fn end(&mut self) -> io::Result<()> {
         if !self.it.is_null() {
-            // SAFETY: a live object, forgotten when this succeeds.
+            // SAFETY: The object is alive. If the call succeeds, the pointer becomes NULL.
             answer(unsafe { (self.destroy)(self.it) })?;
             self.it = null_mut();
         }
@@ -77,22 +77,22 @@ impl<T> Drop for Object<T> {
     }
 }
 
-/// The first RDMA device that there is, and a protection domain on it. Both end with
-/// the process, for which the kernel cleans up.
+/// The first RDMA device, and a protection domain on it. Both stay until the process ends, and the
+/// kernel cleans up.
 pub struct Hca {
     context: *mut ibv_context,
     pd: *mut ibv_pd,
 }
 
-// SAFETY: as of `Object`.
+// SAFETY: As for `Object`.
 unsafe impl Send for Hca {}
 // SAFETY: as above.
 unsafe impl Sync for Hca {}
 
 impl Hca {
-    /// Has the library load its drivers, so that processes forked from now on need not.
+    /// Has the library load its drivers, so that children need not load them.
     pub fn load_drivers() {
-        // SAFETY: a list, or null, which nobody looks at.
+        // SAFETY: The list is only freed, and not if it is null.
         unsafe {
             let list = ibv_get_device_list(null_mut());
             if !list.is_null() {
@@ -102,8 +102,8 @@ impl Hca {
     }
 
     pub fn open() -> Result<Self> {
-        // SAFETY: the list has an entry, or is not looked at; it is not used after it is freed.
-        // The protection domain is of a device that is open.
+        // SAFETY: The list is read only if it has an entry, and not after it is freed. The
+        // protection domain belongs to an open device.
         unsafe {
             let mut length = 0;
             let list = ibv_get_device_list(&mut length);
@@ -119,21 +119,22 @@ impl Hca {
 
     /// Returns the file descriptor whose last closing ends all requests of this device.
     pub fn command_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: open for as long as the process, or it hangs up and calls no more verbs.
+        // SAFETY: The descriptor is open until the process ends, or until hang_up(), after which
+        // the process calls no verb.
         unsafe { BorrowedFd::borrow_raw((*self.context).cmd_fd) }
     }
 
-    /// Closes what [`Self::command_fd`] is, and leaves all else as it is: for
-    /// processes that end without cleaning, after which no verb works.
+    /// Closes only the descriptor [`Self::command_fd`]. No verb works after that, so only a process
+    /// that ends without cleaning up may call this.
     pub fn hang_up(&self) {
-        // SAFETY: not used again: this process calls no more verbs.
+        // SAFETY: The descriptor is not used again, because this process calls no more verbs.
         drop(unsafe { OwnedFd::from_raw_fd((*self.context).cmd_fd) });
     }
 
     pub fn register(&self, range: Range, access: Access) -> io::Result<Mr> {
         let (addr, length) = (range.addr as *mut _, range.length as usize);
-        // SAFETY: the PD is allocated. What the NIC may write to from now on is
-        // GPU memory to which no reference exists.
+        // SAFETY: The PD is allocated. The NIC may now write only to GPU memory, to which no
+        // reference exists.
         let mr = unsafe { ibv_reg_mr_iova2(self.pd, addr, length, range.addr, access) };
         Ok(Mr { mr: Object::new(mr, ibv_dereg_mr)?, range })
     }
@@ -141,10 +142,10 @@ impl Hca {
     /// Returns the first GID of an IPv4 address (::ffff:a.b.c.d), and its index. The GID exists
     /// while the network link is up.
     fn gid(&self) -> Result<(u8, [u8; 16])> {
-        // An address handle has 8 bits for the index.
+        // An address handle has only 8 bits for the index.
         for index in 0..=u8::MAX {
             let mut gid = ibv_gid::default();
-            // SAFETY: the device is open; every bit pattern is 16 bytes.
+            // SAFETY: The device is open. Every bit pattern of the union is valid as 16 bytes.
             let (rc, raw) =
                 unsafe { (ibv_query_gid(self.context, PORT, index.into(), &mut gid), gid.raw) };
             if rc == 0 && raw[..10] == [0; 10] && raw[10..12] == [0xff; 2] {
@@ -161,37 +162,38 @@ pub type Access = ibv_access_flags;
 /// The rights that write, read and send need on both sides.
 pub const ALL: Access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-/// From no right to all rights.
+/// Sets of rights, from no right to all rights.
 pub const ACCESS: [Access; 4] =
     [0, IBV_ACCESS_LOCAL_WRITE, ALL, ALL | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING];
 
-/// A memory region. Deregistered when dropped, if not before.
+/// A memory region, which is deregistered when it is dropped, unless it was deregistered before.
 pub struct Mr {
     mr: Object<ibv_mr>,
     pub range: Range,
 }
 
 impl Mr {
-    /// Deregisters. The region is gone, even if another process has come first.
+    /// Deregisters the region. Even after an error the region is not deregistered again, because
+    /// another process may have come first.
     pub fn deregister(mut self) -> io::Result<()> {
         let result = self.mr.end();
         self.mr.it = null_mut();
         result
     }
 
-    /// Deregisters, unless an error says that the region is there still.
+    /// Deregisters the region. After an error, the region still exists for this process.
     pub fn try_deregister(&mut self) -> io::Result<()> {
         self.mr.end()
     }
 
     /// Returns the data for reaching the region from outside.
     pub fn remote(&self) -> Remote {
-        // SAFETY: a live region; its keys do not change.
+        // SAFETY: The region is alive, and its keys do not change.
         let rkey = unsafe { (*self.mr.it).rkey };
         Remote { addr: self.range.addr, rkey }
     }
 
-    /// The whole region as one element of a work request.
+    /// Returns an element of a work request that covers the whole region.
     fn element(&self) -> Result<ibv_sge> {
         let length = u32::try_from(self.range.length).context("more than one message carries")?;
         // SAFETY: as above.
@@ -200,43 +202,42 @@ impl Mr {
     }
 }
 
-/// For commands to which an error means that something is wrong.
+/// Deregisters regions, for commands that must not meet an error.
 pub fn deregister(regions: impl IntoIterator<Item = Mr>) -> Result<()> {
     regions.into_iter().try_for_each(|region| region.deregister().context("ibv_dereg_mr()"))
 }
 
-/// Memory of some region, as seen by somebody who may not even be allowed to.
+/// The address and key of a region. Its user need not have the right to reach the memory.
 #[derive(Clone, Copy)]
 pub struct Remote {
     pub addr: u64,
     pub rkey: u32,
 }
 
-/// How an operation between two queue pairs ended.
+/// The end of an operation between two queue pairs.
 impl Status {
     pub fn is_success(self) -> bool {
         self == IBV_WC_SUCCESS
     }
 
-    /// Tells whether the operation was refused: neither success, nor an error that only
-    /// means a missing answer.
+    /// Tells whether the operation was refused: it neither succeeded nor merely lacked an answer.
     ///
-    /// A flush counts, because an operation is the only one on its queue pair: only the
-    /// operation itself can put the pair into the error state. rdma_rxe reports nothing
-    /// else about a local key that it refuses on the sending side.
+    /// A flush counts as a refusal, because rdma_rxe reports a flush if it refuses a local key on
+    /// the sending side. A queue pair has only one operation at a time, so only this operation can
+    /// have put the pair into the error state.
     pub fn is_refusal(self) -> bool {
         const UNANSWERED: [Status; 3] =
             [IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_RESP_TIMEOUT_ERR];
         !self.is_success() && !UNANSWERED.contains(&self)
     }
 
-    /// That `what` succeeded.
+    /// Returns an error with the name `what`, unless the operation succeeded.
     pub fn succeeded(self, what: &str) -> Result<()> {
         ensure!(self.is_success(), "{what} ended with {self}");
         Ok(())
     }
 
-    /// That `what` was refused.
+    /// Returns an error with the name `what`, unless the operation was refused.
     pub fn refused(self, what: &str) -> Result<()> {
         ensure!(self.is_refusal(), "{what} was not refused: it ended with {self}");
         Ok(())
@@ -249,39 +250,38 @@ impl fmt::Display for Status {
     }
 }
 
-/// How bytes get from the source to the target.
+/// The way of bytes from the source to the target.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Operation {
     /// The source's side writes.
     Write,
     /// The target's side reads.
     Read,
-    /// The source's side sends, the target's side has posted a receive.
+    /// The source's side sends, after the target's side has posted a receive.
     Send,
 }
 
 pub const OPERATIONS: [Operation; 3] = [Operation::Write, Operation::Read, Operation::Send];
 
-/// The address of a queue pair for its peer. Its number is also the number of its first
-/// packet, so that a mix-up is noticed.
+/// The address of a queue pair for its peer. The pair's number is also the number of its first
+/// packet, so that a mix-up of pairs is noticed.
 #[derive(Clone, Copy)]
 pub struct Address {
     pub gid: [u8; 16],
     pub qp: u32,
 }
 
-/// A queue pair waits 2.1 s for an answer (4.096 us, shifted) before it sends again, and
-/// does so six times: it gives up before our own deadline. An emulated guest is slow, and a
-/// packet sent again for no reason only makes it slower.
+/// A queue pair waits 2.1 s (4.096 us, shifted) for an answer before it sends again, because an
+/// emulated guest is slow, and packets that are sent again make it slower. The pair sends again six
+/// times, so that it gives up before [`TIMEOUT`].
 const PATIENCE: (u8, u8) = (19, 6);
 
-/// The request whose completion says how an operation ended.
+/// The request whose completion has the status of an operation.
 const REQUEST: u64 = 1;
 /// The receive that a send needs on the other side.
 const RECEIVE: u64 = 2;
 
-/// A reliable queue pair, with a completion queue of its own. An error leaves it
-/// unusable.
+/// A reliable queue pair with its own completion queue. An error leaves the pair unusable.
 pub struct Link {
     qp: Object<ibv_qp>,
     cq: Object<ibv_cq>,
@@ -292,7 +292,7 @@ pub struct Link {
 impl Link {
     pub fn create(hca: &Hca) -> Result<Self> {
         let (gid_index, gid) = hca.gid()?;
-        // SAFETY: the device is open; no completion channel, no context.
+        // SAFETY: The device is open. Completion channel and context may be null.
         let cq = unsafe { ibv_create_cq(hca.context, 2, null_mut(), null_mut(), 0) };
         let cq = Object::new(cq, ibv_destroy_cq).context("ibv_create_cq()")?;
         let one = ibv_qp_cap {
@@ -305,15 +305,15 @@ impl Link {
         let (send_cq, recv_cq, qp_type) = (cq.it, cq.it, IBV_QPT_RC);
         let mut attr =
             ibv_qp_init_attr { send_cq, recv_cq, qp_type, cap: one, ..Default::default() };
-        // SAFETY: the completion queue lives as long as the queue pair.
+        // SAFETY: The completion queue lives as long as the queue pair.
         let qp = unsafe { ibv_create_qp(hca.pd, &mut attr) };
         let qp = Object::new(qp, ibv_destroy_qp).context("ibv_create_qp()")?;
-        // SAFETY: a live queue pair; its number does not change.
+        // SAFETY: The queue pair is alive, and its number does not change.
         let address = Address { gid, qp: unsafe { (*qp.it).qp_num } };
         Ok(Self { qp, cq, gid_index, address })
     }
 
-    /// From RESET to RTS.
+    /// Brings the pair from RESET to RTS, connected to `peer`.
     #[rustfmt::skip]
     pub fn connect(&self, peer: &Address) -> Result<()> {
         const INIT: u32 = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -330,24 +330,24 @@ impl Link {
         (attr.rq_psn, attr.sq_psn) = (peer.qp, self.address.qp);
         (attr.max_dest_rd_atomic, attr.max_rd_atomic) = (1, 1);
         (attr.timeout, attr.retry_cnt) = PATIENCE;
-        // 0.64 ms, six times: the receive is posted before the send.
+        // Six tries in steps of 0.64 ms are enough, because the receive is posted before the send.
         (attr.min_rnr_timer, attr.rnr_retry) = (12, 6);
         for (state, mask) in [(IBV_QPS_INIT, INIT), (IBV_QPS_RTR, RTR), (IBV_QPS_RTS, RTS)] {
             attr.qp_state = state;
-            // SAFETY: a live queue pair, and attributes that last for the call.
+            // SAFETY: The queue pair is alive, and the attributes live during the call.
             answer(unsafe { ibv_modify_qp(self.qp.it, &mut attr, mask as c_int) })
                 .context("connecting a queue pair with ibv_modify_qp()")?;
         }
         Ok(())
     }
 
-    /// Before the other side sends.
+    /// Posts a receive into `target`, which must come before the other side sends.
     pub fn post_receive(&self, target: &Mr) -> Result<()> {
         let (mut element, wr_id) = (target.element()?, RECEIVE);
         let mut request =
             ibv_recv_wr { wr_id, sg_list: &mut element, num_sge: 1, ..Default::default() };
-        // SAFETY: request and element are copied before the call returns, which the header
-        // makes of ibv_post_recv().
+        // SAFETY: The header's ibv_post_recv() makes the same call. The callee copies request and
+        // element before it returns.
         answer(unsafe {
             let post = (*(*self.qp.it).context).ops.post_recv.expect("every device has it");
             post(self.qp.it, &mut request, &mut null_mut())
@@ -355,7 +355,8 @@ impl Link {
         .context("posting a receive")
     }
 
-    /// Sends `local`, or writes it to `remote`, or reads `remote` into it; and waits.
+    /// Sends `local`, writes `local` to `remote`, or reads `remote` into `local`. Waits for the
+    /// end.
     pub fn run(&self, opcode: Opcode, local: &Mr, remote: Option<Remote>) -> Result<Status> {
         let (mut element, wr_id, send_flags) = (local.element()?, REQUEST, IBV_SEND_SIGNALED);
         let mut request = ibv_send_wr { wr_id, opcode, send_flags, ..Default::default() };
@@ -372,13 +373,13 @@ impl Link {
         self.wait(REQUEST)
     }
 
-    /// Waits until this request has completed. One to which nothing comes before the
-    /// deadline ends as it would with a device that gives up.
+    /// Waits until this request has completed. If no completion comes before the deadline, the
+    /// request ends as with a device that gives up.
     fn wait(&self, request: u64) -> Result<Status> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let mut completion = ibv_wc::default();
-            // SAFETY: room for the one completion that is asked for.
+            // SAFETY: The variable has room for the only completion that is asked for.
             let count = unsafe {
                 let poll = (*(*self.cq.it).context).ops.poll_cq.expect("every device has it");
                 poll(self.cq.it, 1, &mut completion)
@@ -398,8 +399,8 @@ impl Link {
     }
 }
 
-/// Two queue pairs of this process, connected to each other over the port. One
-/// operation at a time; an error leaves both unusable: make a new pair after it.
+/// Two queue pairs of this process, connected to each other over the port. A pair runs one
+/// operation at a time. After an error both are unusable, and the caller makes a new pair.
 pub struct Pair {
     pub source: Link,
     pub target: Link,
@@ -420,7 +421,7 @@ impl Pair {
             Operation::Read => self.target.run(READ, target, Some(source.remote())),
             Operation::Send => {
                 self.target.post_receive(target)?;
-                // It is over when both sides are done, unless it failed.
+                // A send is over when both sides have completed, unless the source's side failed.
                 match self.source.run(SEND, source, None)? {
                     IBV_WC_SUCCESS => self.target.received(),
                     failed => Ok(failed),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A process of a stress run: a device that is opened once, and threads that allocate,
-//! register, transfer, free and deregister in random order.
+//! A process of a stress run. It opens a device, and its threads allocate, register, transfer, free
+//! and deregister in random order.
 
 use std::io;
 use std::sync::RwLock;
@@ -21,27 +21,26 @@ use crate::sys::LAB_GPU_ANYWHERE;
 use crate::transfer::Expected;
 use crate::verbs::{Access, Hca, Mr, Pair, ACCESS, ALL, OPERATIONS};
 
-/// Pieces of memory that a thread has at a time, and registrations of each. The kernel's DMA-API
-/// debug warns of more than 7 mappings of the same memory.
+/// A thread has at most PLOTS pieces of memory at a time, and REGIONS registrations of each piece.
+/// The kernel's DMA-API debug warns of more than 7 mappings of the same memory.
 const PLOTS: usize = 4;
 const REGIONS: usize = 6;
 
-/// The largest piece. It has more pages than one chunk of the kernel's
-/// scatterlists takes.
+/// The largest piece has more pages than one chunk of the kernel's scatterlists has entries.
 const LARGEST: u64 = 160 * GPU_PAGE;
 
 /// Longer transfers take too long on an emulated machine.
 const LONGEST_TRANSFER: u64 = 128 * 1024;
 
-/// A process that has inherited the descriptor sits on it for so many milliseconds.
+/// A child keeps the inherited descriptor open for at most so many milliseconds.
 const LONGEST_SIT: u64 = 30;
 
-/// A piece of GPU memory with its registrations, and a word in each of its first pages that
-/// shows writes of others.
+/// A piece of GPU memory with its registrations. A word in each of its first pages shows whether
+/// another process has written there.
 struct Plot {
     memory: GpuMemory,
     regions: Vec<Mr>,
-    /// We have given the memory back.
+    /// This process has given the memory back.
     freed: bool,
     word: [u8; 8],
 }
@@ -58,13 +57,13 @@ impl Plot {
         (0..self.memory.size).step_by(GPU_PAGE as usize).take(4)
     }
 
-    /// Writes the words. No error if the driver has taken the memory.
+    /// Writes the words. Succeeds also if the driver has taken the memory.
     fn mark(&mut self) -> io::Result<()> {
         let marked = self.guarded().try_for_each(|at| self.memory.write(at, &self.word));
         marked.or_else(|error| if is(&error, libc::EFAULT) { Ok(()) } else { Err(error) })
     }
 
-    /// Whether the words are still there; `EFAULT` if the driver has taken the memory.
+    /// Returns whether the words are still there, or `EFAULT` if the driver has taken the memory.
     fn is_intact(&self) -> io::Result<bool> {
         for at in self.guarded() {
             if self.memory.read(at, 8)? != self.word {
@@ -74,7 +73,7 @@ impl Plot {
         Ok(true)
     }
 
-    /// Any range inside.
+    /// Returns a random range of the memory.
     fn range(&self, random: &mut Random) -> Range {
         let mut start = random.below(self.memory.size);
         if random.one_in(2) {
@@ -91,7 +90,7 @@ impl Plot {
         self.freed && self.regions.is_empty()
     }
 
-    /// Gives the memory back; an error if the driver had it already.
+    /// Gives the memory back. Returns an error if the driver has taken the memory before.
     fn free(&mut self, by: FreeBy) -> io::Result<()> {
         self.freed = true;
         self.memory.free(by)
@@ -105,9 +104,8 @@ fn is(error: &io::Error, number: i32) -> bool {
 /// The data that the threads of a process share.
 struct Worker {
     hca: Hca,
-    /// Taken alone by whoever deregisters the same region in two processes: the
-    /// number that it has in the kernel must not be given to another object
-    /// meanwhile.
+    /// A thread that deregisters a region in two processes holds the write lock, so that the kernel
+    /// does not give the region's number to another object in the meantime.
     numbers: RwLock<()>,
 }
 
@@ -123,8 +121,8 @@ impl Worker {
     }
 }
 
-/// The process: returns its exit status. It ends when so many registrations have been tried,
-/// by all processes together.
+/// Runs the process until all processes together have tried `until` registrations. Returns the exit
+/// status.
 pub fn run(stress: &'static Stress, number: u64, until: u64) -> u8 {
     let work = || {
         let worker = Worker { hca: Hca::open()?, numbers: RwLock::new(()) };
@@ -156,7 +154,8 @@ struct Thread {
     sitting: Vec<Pid>,
 }
 
-/// An action of a thread, and its weight. Without an object for it, an action does nothing.
+/// The actions of a thread, with their weights. An action does nothing if it has no object to act
+/// on.
 type Action = fn(&mut Thread) -> Result<()>;
 const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
@@ -185,7 +184,7 @@ impl Thread {
                 self.free()?;
             } else {
                 self.deregister()?;
-                // Memory without registrations is no use to anybody now.
+                // Only memory with registrations is still needed.
                 self.plots.retain(|plot| !plot.regions.is_empty());
             }
         }
@@ -198,18 +197,18 @@ impl Thread {
         }
         let pages = *self.random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
         let size = (1 + self.random.below(pages)) * GPU_PAGE;
-        // Free room is usually memory that others have just freed.
+        // Usually, other threads have just freed this memory.
         match Plot::new(self.stress.gpu, LAB_GPU_ANYWHERE, size, self.random.word()) {
             Ok(plot) => self.plots.push(plot),
-            // There is none: much may be freed, but pinned still.
+            // No room is free, because freed memory may still be pinned.
             Err(error) if is(&error, libc::EBUSY) => {}
             Err(error) => return Err(error).context("allocating GPU memory"),
         }
         Ok(())
     }
 
-    /// A piece that may be registered once more, where one more registration is
-    /// to be tried. What was unmapped may by now be anybody's.
+    /// Returns a piece that may be registered again, if another registration is to be tried. A
+    /// freed piece does not count, because its addresses may belong to other memory.
     fn some_plot(&mut self) -> Option<usize> {
         if self.plots.is_empty() {
             return None;
@@ -263,13 +262,13 @@ impl Thread {
         self.check_words(index)?;
         let range = self.plots[index].range(&mut self.random);
         let (access, worker) = (self.some_access(), self.worker);
-        // The address range stays: it must not become another thread's.
+        // The ioctl keeps the address range, so that it cannot become another thread's.
         let result = self.while_freeing(index, FreeBy::Ioctl, || worker.register(range, access))?;
         self.stress.count(Count::FreedWhileRegistering);
         self.registered(index, result)
     }
 
-    /// Does `act` while another thread frees the memory.
+    /// Runs `act` while another thread frees the memory.
     fn while_freeing<T>(&mut self, index: usize, by: FreeBy, act: impl FnOnce() -> T) -> Result<T> {
         let plot = &mut self.plots[index];
         let (result, freed) = thread::scope(|scope| {
@@ -280,7 +279,8 @@ impl Thread {
         Ok(result)
     }
 
-    /// The answer to a free by ioctl or munmap. The driver may have come first.
+    /// Checks the result of a free by ioctl or munmap. With injections, the driver may have come
+    /// first.
     fn freed(&self, result: io::Result<()>) -> Result<()> {
         match result {
             Err(error) if is(&error, libc::EINVAL) && self.stress.options.injections => Ok(()),
@@ -307,7 +307,7 @@ impl Thread {
         self.deregistered(index, self.worker.deregister(region))
     }
 
-    /// Memory that was freed goes when its last registration has.
+    /// Checks a deregistration, and drops freed memory after its last registration.
     fn deregistered(&mut self, index: usize, result: io::Result<()>) -> Result<()> {
         result.context("ibv_dereg_mr()")?;
         self.drop_if_done(index);
@@ -382,7 +382,7 @@ impl Thread {
     }
 
     fn transfer_between(&mut self, from: usize, source: &Mr, to: usize, target: &Mr) -> Result<()> {
-        // A write or a read.
+        // The first two operations are write and read.
         let operation = OPERATIONS[self.random.index(2)];
         let pair = match self.pair.take() {
             Some(pair) => pair,
@@ -392,7 +392,7 @@ impl Thread {
             }
         };
         self.stress.count(Count::Transfers);
-        // A refused operation has broken the pair.
+        // A refused operation breaks the pair, so only a good pair is kept.
         if pair.run(operation, source, target)?.is_success() {
             self.pair = Some(pair);
             let freed = self.plots[from].freed || self.plots[to].freed;
@@ -401,15 +401,15 @@ impl Thread {
                 "{operation:?} has reached memory that had been freed"
             );
         }
-        // The arrived bytes, all or some, were sent by this thread.
+        // The transfer may have overwritten words of the target, so they are written again.
         if self.plots[to].freed {
             return Ok(());
         }
         self.plots[to].mark().context("writing GPU memory")
     }
 
-    /// A child, which has every descriptor of ours, deregisters our region, and
-    /// so do we: before, at the same time or afterwards.
+    /// Starts a child, which has every descriptor of this process. Both deregister the same region,
+    /// in any order or at the same time.
     fn fork_to_deregister(&mut self) -> Result<()> {
         let Some((index, mut region)) = self.take_region()? else { return Ok(()) };
         let worker = self.worker;
@@ -438,8 +438,8 @@ impl Thread {
             }
         };
         drop(alone);
-        // Exactly one of two must have succeeded. A child that was killed may have
-        // done so before that.
+        // Exactly one of the two processes must have succeeded. A killed child may have succeeded
+        // before its end.
         match (theirs, ours) {
             (Some(0) | None, Err(error)) if error.raw_os_error().is_some_and(is_second) => {
                 self.stress.count(Count::DeregisteredByChild);
@@ -462,7 +462,7 @@ impl Thread {
         Ok(())
     }
 
-    /// A child that only has our descriptors, and may outlive us.
+    /// Starts a child that only keeps the inherited descriptors, and may outlive this process.
     fn fork_to_sit(&mut self) -> Result<()> {
         let time = Duration::from_millis(self.random.below(LONGEST_SIT));
         let child = process::fork(|| {
@@ -482,12 +482,12 @@ impl Thread {
     }
 }
 
-/// Tells whether the kernel answers so to a second or simultaneous call.
+/// Tells whether the kernel answers with this error to a second or simultaneous deregistration.
 pub fn is_second(errno: i32) -> bool {
     [libc::ENOENT, libc::EBUSY].contains(&errno)
 }
 
-/// A child's exit status; `None` if it was killed.
+/// Waits for a child. Returns its exit status, or `None` if the child was killed.
 fn wait(child: Pid) -> Result<Option<i32>> {
     match waitpid(child, None).context("waiting for a child")? {
         WaitStatus::Exited(_, status) => Ok(Some(status)),
