@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The cost of registrations, in a guest whose time counts instructions: bench.py JOB SIZE...
+"""Measures the cost of registrations, in a guest whose time counts instructions:
+bench.py JOB SIZE...
 
-They go through the RDMA core's use of memory without a device: one registration for each time that
-its file umem is open (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: its
-subject, and figures by name.
+Registrations go through a file of the RDMA core, umem, and need no device: each open file is one
+registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: its subject, and
+figures by name.
 """
 
 import ctypes
@@ -32,10 +33,10 @@ CORE = Path("/sys/kernel/debug/peer_mem_lab")
 DRIVER = Path("/sys/kernel/debug/nvidia_lab")
 TRACING = Path("/sys/kernel/tracing")
 
-# The compared modules, by their names for modprobe; the client that serves; the layout of the
-# memory on the bus, in one piece or in the smallest pieces that GPUs make of large allocations; and
-# the time that the driver takes to pin and unpin: that of its simulation, or of a real driver
-# (../lab/nvidia/lab.c).
+# Measurements differ in the module, by its name for modprobe; in the client that serves; in the
+# layout of the memory on the bus, in one piece or in the smallest pieces that GPUs make of large
+# allocations; and in the time that the driver takes to pin and unpin, as simulated or like a real
+# driver (../lab/nvidia/lab.c).
 MODULES = ("nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
@@ -44,12 +45,12 @@ THREADS = (1, 2, 4)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# Registrations of which each figure is the least, by the largest size that this is for: what the
-# kernel does beside, an interrupt or a new slab, only adds.
+# The number of rounds for registrations up to each size. Each figure is the least of all rounds,
+# because an interrupt or a new slab only adds to a figure.
 ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5, 4 * GIB: 3}
 
-# The core's calls into a client. Others on its clock are not, or are inside of the driver's
-# callback.
+# These calls of the core into a client count as the client's time. The core's other clocks are not
+# for calls into a client, or count time inside the driver's callback.
 CLIENT_CALLS = (
     "acquire",
     "get_pages",
@@ -156,7 +157,7 @@ def run(*words: str | Path) -> str:
 
 
 class Umem:
-    """A file of the core's, to register memory with."""
+    """Registers memory by a file of the core."""
 
     def __init__(self, mode: str, address: int, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
@@ -183,13 +184,13 @@ class Umem:
 
 
 class Registration(Umem):
-    """GPU memory without bytes behind it, to be registered as a whole."""
+    """Allocates GPU memory that has no bytes behind it, and registers all of it."""
 
     # The file of the GPU.
     gpu: int
 
     def __init__(self, mode: str, size: int) -> None:
-        # At an address that suits pages of up to 2 MiB, as those of a GPU's large allocations do.
+        # A GPU has pages of up to 2 MiB for large allocations, so the address must suit such pages.
         self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         super().__init__(mode, self.address, size)
@@ -262,15 +263,15 @@ def freed(mode: str, size: int) -> Figures:
 
 
 def least(measure: Callable[[str, int], Figures], mode: str, size: int) -> Figures:
-    """Each figure's least of several rounds."""
+    """Returns the least of each figure over several rounds."""
     times = next((times for most, times in ROUNDS.items() if size <= most), 1)
     rounds = [measure(mode, size) for _ in range(times)]
     return {name: min(figures[name] for figures in rounds) for name in rounds[0]}
 
 
 def together(mode: str, number: int, cycles: int = 1500) -> Figures:
-    """Threads that register 1 MiB at once, each its own memory. All are ready before the clock
-    starts."""
+    """Measures threads that register at the same time, each its own MiB. All threads are ready
+    before the clock starts."""
     began: list[int] = []
     start = threading.Barrier(number, lambda: began.append(time.monotonic_ns()))
 
@@ -285,7 +286,7 @@ def together(mode: str, number: int, cycles: int = 1500) -> Figures:
     return {"registrations": number * cycles, "elapsed": elapsed}
 
 
-# The trace starts and stops at these calls and returns.
+# The trace starts and stops at these calls, and at their returns.
 CALLS_TRACED = (
     ([f"peer_call_{name}" for name in CLIENT_CALLS], "traceon", "traceoff"),
     ([f"nvidia_p2p_{name}" for name in DRIVER_CALLS], "traceoff", "traceon"),
@@ -294,9 +295,8 @@ CALLS_TRACED = (
 
 @contextmanager
 def probes() -> Iterator[None]:
-    """The trace sees what is allocated in the core's calls into the client, without the driver's
-    calls that are made inside of them. Probes cost what is measured elsewhere, and are there only
-    while memory is."""
+    """Has the trace record allocations in the core's calls into the client, without allocations of
+    the driver. Probes take time, so they are there only while memory is measured."""
     tell(TRACING / "tracing_on", 0)
     tell(TRACING / "buffer_size_kb", 16384)
     triggers = []
@@ -323,7 +323,8 @@ def held(mode: str, size: int) -> Figures:
     many = 100 if size <= MIB else 1
     with ExitStack() as stack:
         each = [stack.enter_context(Registration(mode, size)) for _ in range(many)]
-        # Memory that the kernel keeps from then on, such as an IOMMU's tables, does not count.
+        # The first registrations also allocate memory that the kernel keeps for good, such as an
+        # IOMMU's tables, which must not count.
         if many > 1:
             for one in each:
                 one.register()
@@ -342,9 +343,9 @@ def held(mode: str, size: int) -> Figures:
 
 
 def left_of(trace: Iterable[str]) -> int:
-    """The bytes in a trace of allocations that are not freed again. Memory for slabs and for large
-    objects of kmalloc comes in compound pages: it is counted as the objects in it, not as pages."""
-    # By an object's address as it was written, or by a page's number.
+    """Returns the bytes that were allocated and not freed in a trace. Slabs and large objects of
+    kmalloc are in compound pages. These pages do not count, because their objects count."""
+    # A key is an object's address as the trace shows it, or a page's number.
     sizes: dict[str | int, int] = {}
     for line in trace:
         if "LOST" in line:
@@ -375,10 +376,9 @@ def load_file(path: Path) -> int:
 
 
 def of_module(name: str) -> Figures:
-    """The module's file, the memory that its code and data take, how long the kernel takes to load
-    it, and what the first registration costs, in which ours asks the driver for its verdict on GPU
-    and device. Of either the file without debug information, which the one has and the other has
-    not."""
+    """Returns the size of the module's file, the memory of its code and data, the time to load it,
+    and the cost of the first registration, which for nv_peer_mem includes the driver's verdict on
+    GPU and device. Debug information is removed first, because only one of the modules has it."""
     path = Path(f"/tmp/{name}.ko")
     # The callback module is loaded once, and stays.
     run("modprobe", "nv_peer_mem_callback")
@@ -396,8 +396,8 @@ def of_module(name: str) -> Figures:
 
 
 def load(name: str, mode: str) -> None:
-    """Versions of nvidia-peermem without the parameter say so and ignore it: their clients are in
-    the order of the revocable. The first registration is of_module's."""
+    """Loads a module, and makes its first registration, which only of_module measures. Versions of
+    nvidia-peermem without the parameter ignore it; their revocable client comes first anyway."""
     parameters = ["persistent_api_support=0"] if mode == "revocable" else []
     run("modprobe", "nv_peer_mem_callback")
     if name in MODULES:
@@ -442,7 +442,7 @@ def open_gpu() -> None:
 def main(job: str, *sizes: str) -> None:
     open_gpu()
     subjects = plan(job, [int(size) for size in sizes])
-    # The module is loaded once for all that does not want it otherwise.
+    # Consecutive measurements with the same needs share one load of the module.
     for (name, mode, apart), those in groupby(subjects, want):
         if apart != "module":
             load(name, mode)

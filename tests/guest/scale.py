@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The cost of one more registration among many, in a guest whose time counts instructions:
+"""Measures the cost of a registration among many, in a guest whose time counts instructions:
 
-    scale.py beside MODE DEVICES ALIVE...    among ALIVE others, on so many RDMA devices
-    scale.py pairs GPUS DEVICES              after one pair has met, and after all pairs have
-    scale.py cards MODE DEVICES              of the same buffer, for one device and for so many
+    scale.py beside MODE DEVICES ALIVE...    among ALIVE others, on DEVICES RDMA devices
+    scale.py pairs GPUS DEVICES              after one pair has a map type, and after all pairs have
+    scale.py cards MODE DEVICES              of the same buffer, for one to DEVICES devices
 
-Each measurement is a line of names and figures. Clocks are those of bench.py, and as there each
-figure is the least of several rounds.
+Each measurement is a line of names and figures. Clocks are bench.py's. As in bench.py, each figure
+is the least of several rounds.
 """
 
 import resource
@@ -35,8 +35,8 @@ from bench import (
 
 LIST = Path("/proc/driver/nv_peer_mem/regions")
 
-# The size of a registration, and the number of pages in which the others lie: the simulated driver
-# searches a list of the pinned pages.
+# A registration has the size PAGE. All other registrations share PAGES pages, because the simulated
+# driver searches a list of the pinned pages.
 PAGE, PAGES = 64 * KIB, 1000
 BUFFER = 64 * MIB
 ROUNDS = 21
@@ -48,7 +48,7 @@ def on_device(device: int, umem: Umem) -> Umem:
 
 
 def one_more(mode: str, device: int) -> Figures:
-    """A registration with memory of its own, and its end; another whose memory is freed."""
+    """Measures a registration with its own memory, its end, and a second whose memory is freed."""
     with Registration(mode, PAGE) as one:
         figures = cycle(on_device(device, one))
     return {
@@ -66,7 +66,7 @@ def least(mode: str, device: int) -> Figures:
 
 
 def listed() -> Figures:
-    """The list, as cat reads it: each time as much as comes."""
+    """Reads the list of registrations in parts, as cat does. Returns the time and the lines."""
     began, lines = time.monotonic_ns(), 0
     with open(LIST, "rb", buffering=0) as file:
         while part := file.read(128 * KIB):
@@ -84,7 +84,8 @@ def nvpm_regions() -> Figures:
 
 
 def beside(mode: str, devices: int, alive: list[int]) -> Iterator[Figures]:
-    """More and more of them. What came last goes first: the simulated driver finds it soonest."""
+    """Measures a registration among more and more others. The last registration ends first, because
+    the simulated driver finds it soonest."""
     with Registration(mode, PAGES * PAGE) as all_pages:
         there: list[Umem] = []
         for number in alive:
@@ -113,7 +114,8 @@ def pairs(gpus: int, devices: int) -> Iterator[Figures]:
 
 
 def cards(mode: str, devices: int) -> Iterator[Figures]:
-    """The driver takes as long as with dynamic BAR1."""
+    """Measures the same buffer for more and more devices. The driver takes as long as with dynamic
+    BAR1."""
     tell(DRIVER / "costs", "dynamic")
     with Registration(mode, BUFFER) as buffer:
         umems = [on_device(device, Umem(mode, buffer.address, BUFFER)) for device in range(devices)]

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * For programs that were written for ib_gpudirect's kernel, and cannot be compiled
- * again without its special calls:
+ * This library is for programs that were written for ib_gpudirect's kernel, and cannot be
+ * compiled again without its special calls:
  *
  *     cc -shared -fPIC -o ib_gpudirect_preload.so ib_gpudirect_preload.c
  *     LD_PRELOAD=$PWD/ib_gpudirect_preload.so ./program
  *
- * An ioctl on a uverbs device that verbs do not know is answered with success, and
- * registering memory loses the bit that once said it is the GPU's: since then that
- * bit has been given another meaning.
+ * The library answers unknown ioctls on a uverbs device with success. It removes the access bit
+ * that marked GPU memory, because the bit has another meaning now.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,7 +65,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int a
 	return real(pd, address, length, access & ~IBV_ACCESS_GPU_MEMORY);
 }
 
-/* Today's header turns ibv_reg_mr() into this call, if the access is not a constant. */
+/* Today's header turns ibv_reg_mr() into this call if the access is not a constant. */
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 				unsigned int access)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Programs for scenarios with GPU memory that the preloaded library registers as a dma-buf, or
-leaves alone. NAME WORD... runs one of them."""
+passes on unchanged. NAME WORD... runs one program."""
 
 import errno
 import os
@@ -39,7 +39,8 @@ def where_in_gpu(address):
 
 
 def seen(length, seed):
-    """RDMA from one buffer to the middle of another; who has started this looks from outside."""
+    """Writes by RDMA from one buffer to the middle of another, so that the caller can look for the
+    bytes from outside."""
     length = int(length)
     made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
     wanted = subprocess.run(made, capture_output=True, check=True).stdout
@@ -57,8 +58,8 @@ def seen(length, seed):
 
 
 def freed(way):
-    """Memory is freed while it is registered, its address becomes another's, and somebody writes
-    there from remote. Who is hit depends on how the memory was registered."""
+    """Frees registered memory, gives its address to other memory, and writes there from remote. The
+    memory that the bytes reach depends on the way of registration."""
     revoked = way == "revocable"
     context()
     here, there = connected()
@@ -97,7 +98,7 @@ def descriptors():
 
 
 def often(times):
-    """Makes so many registrations, one after another."""
+    """Makes many registrations, one after another, and checks that no descriptor stays open."""
     context()
     queue, address = Queue(), alloc(MIB)
     queue.register(address, MIB).close()
@@ -116,7 +117,7 @@ def child(pipe, queue, address):
 
 
 def corners():
-    """A thread that never had a context, a part of a buffer, too long a range, a child."""
+    """Checks a thread without a CUDA context, a part of a buffer, too long a range, and a child."""
     context()
     queue, address = Queue(), alloc(MIB)
     found = []

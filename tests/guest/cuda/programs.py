@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Programs of the past, which use GPU memory, written on CUDA and pyverbs: NAME WORD... runs one
-program."""
+"""Programs that work like well-known users of GPU memory, written on CUDA and pyverbs. NAME WORD...
+runs one program."""
 
 import ctypes
 import errno
@@ -31,8 +31,8 @@ from verbs_on_cuda import (
     put,
 )
 
-# ---- KIRO: whoever connects is told where the server's memory is, and from then on reads it into
-# his GPU whenever he likes, without the server's doing. That memory is the host's, then a GPU's.
+# ---- KIRO: a server tells its client the place of its memory. The client then reads this memory
+# into its GPU at any time, without the server's help. The server has host memory, then GPU memory.
 
 
 def kiro_server(pipe, kind, length):
@@ -46,7 +46,7 @@ def kiro_server(pipe, kind, length):
     region = queue.register(address, length)
     pipe.send((queue.number, region.rkey, address))
     queue.connect(pipe.recv())
-    # Other contents, each time the client wants some.
+    # Each seed from the client asks for new contents.
     while seed := pipe.recv():
         write(address, pattern(seed, length))
         pipe.send("there")
@@ -54,7 +54,7 @@ def kiro_server(pipe, kind, length):
 
 def kiro():
     length = MIB + 8
-    # A child would have nothing of its parent's CUDA: so they come first.
+    # A child cannot use its parent's CUDA context, so the servers start before the parent has one.
     servers = [(kind, *process(kiro_server, kind, length)) for kind in ("host", "gpu")]
     context()
     for kind, pipe, server in servers:
@@ -81,24 +81,24 @@ def kiro():
         equal(f"{kind}: the server ends well", 0, server.exitcode)
 
 
-# ---- ib_gpudirect: as its README has it, buffers are announced to the kernel by an ioctl,
-# registered with a flag of their own, and sent by one process to another, two each. `unaided`:
-# without the preload.
+# ---- ib_gpudirect: as in its README, a program announces buffers to the kernel by an ioctl,
+# registers them with a special flag, and sends them to another process. `unaided` is without the
+# preload.
 
-# The patched verbs.h had it.
+# ib_gpudirect's patched verbs.h had this flag.
 IBV_ACCESS_GPU_MEMORY = 1 << 5
 
 
 def announce(address, length):
     """Announces a buffer for the next registration, with CUDA's tokens of the buffer."""
     with open("/dev/infiniband/uverbs0", "r+b", buffering=0) as uverbs:
-        # The request's number does not matter.
+        # The preload answers every number of a request.
         fcntl.ioctl(uverbs, 11, struct.pack("=16sQii", bytes(16), address, length, 0))
         return uverbs
 
 
 def exchange(pipe, sends):
-    """Registers its buffers, and sends what is in them, or receives."""
+    """Registers buffers, and sends or receives their contents."""
     context()
     queue, length, seeds = Queue(), 1500001, (1, 2)
     buffers, regions = [alloc(length) for _ in seeds], []
@@ -142,17 +142,17 @@ def ib_gpudirect(how):
 
 
 # ---- libgdsync: buffers, and the queues and doorbells of a network card. The words are the clients
-# that must serve: what can be revoked, what cannot, and what can where the driver has no persistent
-# pins. Without words, nobody serves.
+# that must serve revocable memory, fixed memory, and revocable memory if the driver has no
+# persistent pins. Without words, no client serves.
 
 CORE = "/sys/kernel/debug/peer_mem_lab/"
 PEERS = "/sys/kernel/mm/memory_peers/"
-# Memory that can and that cannot be revoked, in the words of the RDMA core's file.
+# The RDMA core's file has these words for memory that can be revoked, and for memory that cannot.
 REVOCABLE, FIXED = "revocable", "fixed"
 
 
 class Umem:
-    """A driver's use of GPU memory: what the lab's RDMA core has it for is in peer_consumer.c."""
+    """Uses GPU memory like a device's driver, through the core's file umem (peer_consumer.c)."""
 
     def __init__(self, way, address, length):
         self.file = os.open(CORE + "umem", os.O_RDWR)
@@ -172,7 +172,7 @@ class Umem:
 
 
 def served(text, client, *what):
-    """Something that this client must serve, and no other."""
+    """Registers memory, and checks that this client serves it, and no other client."""
 
     def counts():
         return {
@@ -196,7 +196,7 @@ def gdsync_objects(revocable, fixed):
     owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]
     served("what can be revoked", revocable, REVOCABLE, address, 32768).close()
     equal("pins of queues are persistent", [3, 0], counters("live_persistent_pins", "live_pins"))
-    # The network card works on with what the program frees.
+    # The network card still uses memory that the program frees.
     fired = counters("callbacks_fired")
     free(address)
     equal("freed: nothing is revoked", fired, counters("callbacks_fired"))
@@ -208,7 +208,7 @@ def gdsync_objects(revocable, fixed):
 
 
 def gdsync_without_persistent_pins(client):
-    """The driver has none to give, as with some GPUs."""
+    """Checks memory for which the driver has no persistent pin, as with some GPUs."""
     address = alloc(2 * MIB)
     with open(NVIDIA + "fail", "w") as file:
         file.write("get_pages_persistent ENOTSUPP 1 0")
@@ -238,15 +238,14 @@ def libgdsync(*clients):
             equal(f"{way} memory is refused", errno.EFAULT, error(Umem, way, alloc(4096), 4096))
 
 
-# ---- gdrcopy: memory that the CPU has mapped, and that is registered as well. The word is the
-# module's setting.
+# ---- gdrcopy: the CPU maps memory that is also registered. The word is the kind of pin.
 
 MAPPED = 2 * MIB
 SOME = 300001
 
 
 class Map:
-    """GPU memory in the address space of this process, byte for byte."""
+    """Maps GPU memory into the address space of this process."""
 
     def __init__(self, address):
         self.file = os.open("/dev/cpumap", os.O_RDWR | os.O_CLOEXEC)
@@ -254,7 +253,7 @@ class Map:
         self.bytes = mmap.mmap(self.file, MAPPED, trackfd=False)
 
     def error(self):
-        """Returns the error of the kernel's access: this program's own access would be SIGBUS."""
+        """Returns the error of the kernel's access. This program's own would be a signal."""
         with open(os.memfd_create("copy"), "wb", buffering=0) as copy:
             try:
                 copy.write(memoryview(self.bytes)[:8])
@@ -272,8 +271,9 @@ def pinned():
 
 
 def mapped_and_registered(queue, peer, order, persistent):
-    """Each sees what the other writes, and goes on when the other goes; then the memory goes,
-    and another program gets its address. A persistent pin keeps the memory."""
+    """Checks that CPU and device see each other's bytes, and that each goes on after the other
+    ends. Then frees the memory, whose address another program gets. A persistent pin keeps the
+    memory."""
 
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)

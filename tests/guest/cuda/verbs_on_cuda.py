@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""CUDA memory and queue pairs, for what scenarios run in Python on libcuda and pyverbs. Each thing
-that is looked at is a line `ok` or `fail`."""
+"""CUDA memory and queue pairs for the scenarios' programs, on libcuda and pyverbs. Each check
+prints a line `ok` or `fail`."""
 
 import ctypes
 import multiprocessing
@@ -25,7 +25,7 @@ cuda = ctypes.CDLL("libcuda.so.1")
 
 
 def call(name, *arguments):
-    """Calls CUDA. Addresses are words of 64 bits, and not the C int that ctypes makes of them."""
+    """Calls CUDA. Integers become words of 64 bits, because ctypes would cut them to a C int."""
     code = getattr(cuda, name)(
         *(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments)
     )
@@ -90,7 +90,7 @@ def error(act, *arguments):
 
 
 def process(target, *arguments):
-    """A child, and a pipe to it."""
+    """Starts a child. Returns a pipe to the child, and the child."""
     ours, theirs = multiprocessing.Pipe()
     child = multiprocessing.Process(target=target, args=(theirs, *arguments))
     child.start()
@@ -99,7 +99,7 @@ def process(target, *arguments):
 
 
 class Queue:
-    """A queue pair of the one device; the other end's is there too."""
+    """A queue pair of the only device. Both ends of a connection are on this device."""
 
     def __init__(self):
         self.context = Context(name="rxe0")
@@ -137,7 +137,7 @@ class Queue:
         return self
 
     def wait(self):
-        """The status of the next completion."""
+        """Waits for the next completion. Returns its status."""
         while not (found := self.cq.poll(1)[1]):
             time.sleep(0)
         return found[0].status
@@ -154,7 +154,7 @@ class Queue:
 
 
 def connected():
-    """Two queue pairs, each with the other at its end."""
+    """Returns two queue pairs that are connected to each other."""
     here, there = Queue(), Queue()
     here.connect(there.number)
     there.connect(here.number)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * gpumpi FILE HOLD LENGTH... - GPU memory between two ranks of an MPI job
+ * gpumpi FILE HOLD LENGTH... - moves GPU memory between two ranks of an MPI job
  *
- * For each length so much of FILE goes from rank 0 to rank 1 and back as messages,
- * and then by one-sided operations. Every buffer is GPU memory that the CPU
- * cannot touch: what arrives in it came from an RDMA device. It is CUDA's, if there is
- * a libcuda. Then each rank makes the file HOLD, and waits until somebody has looked and
- * removes it.
+ * For each LENGTH, so many bytes of FILE go from rank 0 to rank 1 and back as messages, and then
+ * by one-sided operations. Every buffer is GPU memory that the CPU cannot touch, so its bytes
+ * came from an RDMA device. The memory is CUDA's if there is a libcuda. Then each rank makes the
+ * file HOLD, and waits until the scenario has looked at the memory and removes HOLD.
  *
  * Slot n of a rank is at n * 8 MiB in its GPU:
  *
- *	rank 0: 0 the source  1 what came back  2 what MPI_Get fetched
- *	rank 1: 0 what came   1 what MPI_Put brought
+ *	rank 0: 0 the source                   1 the bytes that came back
+ *	        2 the bytes that MPI_Get fetched
+ *	rank 1: 0 the bytes that MPI_Send brought   1 the bytes that MPI_Put brought
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ static char *slot(int n)
 	return slots + (size_t)n * SLOT;
 }
 
-/* Whether the CPU may touch it: where it is not, as with what cudaMalloc returns. */
+/* Lets the CPU touch the slots, or not. */
 static void allow(int rights)
 {
 	if (mprotect(slots, SLOTS * SLOT, rights))
@@ -63,7 +63,7 @@ static void one_sided(int length)
 	MPI_Win_free(&window);
 }
 
-/* For all slots. */
+/* Allocates GPU memory for all slots. */
 static void *gpu_memory(size_t size)
 {
 	void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
