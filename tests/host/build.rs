@@ -16,7 +16,7 @@ fn run(command: &mut Command) {
 fn main() {
     // This version is longer than the core's field for versions.
     println!("cargo:rustc-env=NVPM_VERSION=1.2.3-for-tests");
-    // Selects the bindings that are kept in the tree.
+    // The option selects the bindings that are kept in the tree.
     println!("cargo:rustc-cfg=nvpm_own_crate");
     let out = env::var("OUT_DIR").unwrap();
     for (source, name) in [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Neighbouring pages become one extent.
+//! Tests that neighbouring pages become one extent.
 
 use crate::{
     alloc::{MEMORY, TURNS},
@@ -38,8 +38,8 @@ fn not_around_the_end_of_the_bus() {
     check(&[last - page, last, 0, 0], page);
 }
 
-/// Zero pages give no extent. One extent needs no memory; for more extents the allocation can fail,
-/// at first or when their array grows.
+/// Zero pages give no extent. A single extent needs no memory. For more extents an allocation can
+/// fail, at first or when their array grows.
 #[test]
 fn without_pages_or_memory() {
     let none = Extents::collect(&[], 1, |&at| at);
@@ -59,7 +59,7 @@ fn without_pages_or_memory() {
     }
 }
 
-/// A long walk lets other threads run, over contiguous pages and over others; a short walk does
+/// A long walk lets other threads run, whether or not the pages are contiguous. A short walk does
 /// not.
 #[test]
 fn a_long_walk_gives_way() {

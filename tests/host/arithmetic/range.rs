@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The GPU pages that cover what a user asked for, and the part of them that the RDMA core sees.
+//! Tests which GPU pages cover a user's range, and which part of the pages the RDMA core sees.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use crate::{
     units::extent,
 };
 
-/// The page sizes of kernels, and one that is larger than the GPU's page.
+/// The page sizes of kernels, and a size that is larger than the GPU's page.
 pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
 
 /// Returns the whole pages that cover `len` bytes at `address`, as first byte and number of bytes.
@@ -61,7 +61,8 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     true
 }
 
-/// Returns each number at which something begins or ends, and its neighbours.
+/// Returns numbers at and next to the edges of pages, of numbers of a few sizes, and of the number
+/// of pages that the driver can count.
 fn points() -> Vec<u64> {
     // The largest number of GPU pages that the driver can count.
     let most = u64::from(u32::MAX) * GPU_PAGE;
@@ -92,8 +93,8 @@ pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
     (0..=64_u32, any::<u64>()).prop_map(|(bits, number)| number.checked_shr(64 - bits).unwrap_or(0))
 }
 
-/// Returns a strategy for an address or a length: small, near the end of all addresses, at an edge,
-/// or any.
+/// Returns a strategy for an address or a length, which may be small, near the end of all
+/// addresses, at an edge, or anything else.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         of_any_size(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests how extents are cut to a window and to the longest segment of a device, and that length.
+//! Tests how extents are cut to a window and to the longest segment of a device, and how that
+//! longest segment is computed.
 
 use crate::{
     extents::{longest_segment, Extent},
@@ -48,7 +49,8 @@ fn every_window_of_every_short_list() {
 pub(crate) fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
-    // An extent is cut into pieces that begin as aligned as the extent, or as the piece is long.
+    // With such a length, each piece of an extent is as aligned as the extent, or aligned to its
+    // length.
     assert!(longest.is_power_of_two() && longest >= page, "{what}");
     // A limit below a page counts as a page, because a device cannot get less.
     let limit = u64::from(limit).max(page);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The driver's callbacks, through the module that stays loaded. */
+/* Tests the driver's callbacks, which come through the module that stays loaded. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Devices, mappings and scatterlists. */
+/* Tests devices, mappings and scatterlists. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -91,7 +91,7 @@ TEST(one_range_for_two_extents)
 	SAME(0, nvpm_iova_link(&pci.dev, &iova, 0x3000010000, 0, 0x10000));
 	SAME(0, nvpm_iova_link(&pci.dev, &iova, 0x5000000000, 0x10000, 0x20000));
 	SAME(0x30000, iova_linked);
-	/* A list can be very long, so each link lets other threads run. */
+	/* There can be very many extents, so each link lets other threads run. */
 	SAME(2, rescheduled);
 	SAME(0, nvpm_iova_sync(&pci.dev, &iova, 0x30000, &addr));
 	SAME(0x30000, iova_synced);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The directory /proc/driver/nv_peer_mem. */
+/* Tests the directory /proc/driver/nv_peer_mem. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

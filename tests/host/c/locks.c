@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The locks and queues of the module's threads. */
+/* Tests the locks and queues of the module's threads. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kernel's view of the module. */
+/* Tests the module's parameters, version, warnings, and its check for nvidia_peermem. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The NVIDIA driver: calls, versions, and the place of GPU memory. */
+/* Tests calls of the NVIDIA driver, versions of its objects, and the place of GPU memory. */
 #include "linux.h"
 #include "nv-p2p.h"
 #include "nvpm.h"
@@ -58,7 +58,7 @@ TEST(page_tables_that_are_known)
 	for (i = 0; i < ARRAY_SIZE(versions); i++) {
 		table.version = versions[i].version;
 		SAME(versions[i].known, nvpm_page_table_known(&table));
-		/* Before version 1.2 the table has no UUID: other data is at this offset. */
+		/* Before version 1.2 the table has no UUID, and other data is at this offset. */
 		TRUE(nvpm_page_table_uuid(&table) == (versions[i].known ? uuid : NULL));
 	}
 }
@@ -83,7 +83,7 @@ TEST(mappings_that_are_known)
 static struct nvidia_p2p_page page = { .physical_address = PHYS };
 static struct nvidia_p2p_page *pages[] = { &page };
 
-/* Two devices: the second has a BAR of 1 MiB at PHYS, unless @flags differ. */
+/* The second device has a BAR of 1 MiB at PHYS, if @flags say that it is a BAR. */
 static struct pci_dev devices[2];
 
 static void device_with(int bar, unsigned long flags)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* /proc/driver/nv_peer_mem/pairs. */
+/* Tests /proc/driver/nv_peer_mem/pairs. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

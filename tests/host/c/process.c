@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The calling process, and time. */
+/* Tests the data of the calling process, and time. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

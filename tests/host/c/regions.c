@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* /proc/driver/nv_peer_mem/regions. */
+/* Tests /proc/driver/nv_peer_mem/regions. */
 #include <stdio.h>
 
 #include "linux.h"

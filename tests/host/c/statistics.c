@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The files in /sys/module/nv_peer_mem/statistics. */
+/* Tests the files in /sys/module/nv_peer_mem/statistics. */
 #include <stdio.h>
 
 #include "linux.h"

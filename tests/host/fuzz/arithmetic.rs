@@ -40,8 +40,8 @@ impl Numbers<'_> {
     }
 }
 
-/// Returns extents that are near each other: each follows the one before, leaves a gap, or
-/// overlaps.
+/// Returns extents that are near each other. An extent follows the extent before directly, after a
+/// gap, or overlaps it.
 fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
     let mut end = match numbers.byte() & 1 {
         0 => 1 << 20,
@@ -88,7 +88,7 @@ fn check(numbers: &Numbers<'_>) {
     }
 }
 
-/// Runs all steps together.
+/// Checks all steps of a registration together.
 fn registration(numbers: &Numbers<'_>) {
     let case = Case {
         user: (

@@ -24,7 +24,8 @@ pub(crate) fn said() -> String {
         .to_owned()
 }
 
-/// Makes the allocation of this thread with this number fail, the next being 1; with 0 none fails.
+/// Makes an allocation of this thread fail. The next allocation has the number 1; with the number 0
+/// all allocations succeed.
 pub(crate) fn fail(number: c_long) {
     // SAFETY: The call only sets a number of this thread.
     unsafe { host_fail(number) };
@@ -48,7 +49,7 @@ pub(crate) fn exit() {
     unsafe { host_exit() }
 }
 
-/// A value that counts how many values exist.
+/// A value of a test. The counter has the number of values that exist.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a AtomicUsize);
 

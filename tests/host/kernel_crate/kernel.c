@@ -31,7 +31,7 @@ void host_bug(const char *why)
 	abort();
 }
 
-/* Makes the @number-th allocation of this thread from now on fails; 0 lets all succeed. */
+/* Makes the @number-th allocation of this thread from now on fail; 0 lets all succeed. */
 void host_fail(long number)
 {
 	host_fail_at = number;

@@ -47,7 +47,7 @@ fn without_memory_there_is_no_box() {
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
-/// An array larger than kmalloc's maximum: the pages of a registration of 64 GiB.
+/// A registration of 64 GiB needs an array for its pages that is larger than kmalloc's maximum.
 #[test]
 fn an_array_may_be_large() {
     const LEN: usize = 1 << 20;

@@ -6,8 +6,8 @@ use std::{cell::Cell, marker::PhantomData, sync::MutexGuard};
 
 use kernel::{prelude::*, rbtree::RBTree};
 
-/// Tells whether a type may go to another thread, or be shared by several threads: an inherent
-/// constant applies if its bounds hold, and otherwise the trait's constant.
+/// Tells whether a type may go to another thread, or be shared by threads. The compiler takes the
+/// inherent constant if its bounds hold, and otherwise the trait's constant.
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {

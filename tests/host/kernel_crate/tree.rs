@@ -42,7 +42,7 @@ fn node(key: u16, value: u32) -> RBTreeNode<Key, Value> {
     RBTreeNode::new(Box::new(key), Box::new(value), GFP_KERNEL).unwrap()
 }
 
-/// Does a step with both trees.
+/// Does a step with both trees, and compares the results.
 fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u32>) {
     match *step {
         Step::Insert(key, value) => {

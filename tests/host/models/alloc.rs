@@ -68,7 +68,7 @@ impl<T> DerefMut for KBox<T> {
     }
 }
 
-/// A growing array. Freeing the array may sleep, because freeing many pages does.
+/// A growing array. Freeing the array may sleep, because an array may have many pages.
 pub(crate) struct KVVec<T>(Vec<T>, Counted);
 
 impl<T> KVVec<T> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The NVIDIA driver, as far as its contract goes.
+//! A model of the NVIDIA driver's contract.
 //!
 //! The driver holds one lock, its API lock, over each half of a request to pin, over unpinning and
 //! mapping, and over the end of an allocation with the callbacks that follow. No thread takes the
@@ -74,7 +74,7 @@ struct Pin {
     lost: Cell<bool>,
 }
 
-/// The C structure is the first field, so a pointer to the C structure is a pointer to this one.
+/// The C structure is the first field, so a pointer to it is also a pointer to a `Table`.
 #[repr(C)]
 struct Table {
     c: nvidia_p2p_page_table,

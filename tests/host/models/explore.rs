@@ -43,7 +43,7 @@ pub(crate) fn count(
     let count = Arc::new(AtomicU64::new(0));
     let counter = count.clone();
     let mut builder = loom::model::Builder::new();
-    // loom has put LOOM_MAX_PREEMPTIONS here, which shortens the run of any scenario.
+    // loom has stored LOOM_MAX_PREEMPTIONS here. The variable can shorten the run of any scenario.
     let asked = builder.preemption_bound;
     builder.preemption_bound = match preemptions {
         Preemptions::Any => asked,
@@ -57,7 +57,7 @@ pub(crate) fn count(
     count.load(Relaxed)
 }
 
-/// Says what was explored; `tests/run host` adds these lines up.
+/// Prints what was explored. `tests/run host` adds the numbers of these lines.
 pub(crate) fn explored(what: &str, preemptions: Preemptions, interleavings: u64) {
     println!("{what}: explored {interleavings} interleavings, preemptions: {preemptions:?}");
 }

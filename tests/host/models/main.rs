@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The module between models of its two neighbours, in every interleaving.
+//! Runs the module between models of its two neighbours, in every interleaving.
 //!
 //! The module's files are compiled here unchanged, byte for byte. Below the files is another
 //! `kernel` crate, over loom, which runs a scenario again and again until its threads have met in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The RDMA core with peer memory, in its three kinds, as far as its contract goes.
+//! A model of the RDMA core's contract, in the three kinds of cores with peer memory.
 
 use std::{
     cell::{Cell, RefCell},
@@ -433,7 +433,7 @@ impl Rdma {
         let pointer = (&raw mut *device).cast();
         self.devices.borrow_mut().push(device);
         if !request.no_pci && !world().faults.unasked.get() {
-            // The driver knows the pair as if it had been asked before.
+            // The module knows the map type, as if it had asked the driver before.
             world().faults.allocation.without(|| {
                 // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");

@@ -22,22 +22,22 @@ thread_local! {
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// The failures in this world; a scenario sets them.
+/// The failures in this world, which a scenario sets. A [`Countdown`] makes one call fail.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// Allocations.
+    /// For an allocation.
     pub(crate) allocation: Countdown,
-    /// Steps of loading, except allocations.
+    /// For a step of loading that is no allocation.
     pub(crate) step: Countdown,
     /// nvidia_peermem is loaded.
     pub(crate) peermem: Cell<bool>,
-    /// Mappings for a device.
+    /// For a mapping for a device.
     pub(crate) mapping: Countdown,
-    /// Requests to pin until the memory is freed; the driver reports a lack of memory.
+    /// For a request to pin until the memory is freed: the driver reports a lack of memory.
     pub(crate) get: Countdown,
-    /// Requests to pin until told to unpin; the driver reports a lack of memory as EIO.
+    /// For a request to pin until told to unpin: the driver reports a lack of memory as EIO.
     pub(crate) persistent: Countdown,
-    /// Requests to unpin; the driver reports a lack of memory.
+    /// For a request to unpin: the driver reports a lack of memory.
     pub(crate) put: Countdown,
     /// The driver's error for requests to pin GPU memory, or 0.
     pub(crate) refusal: Cell<i32>,
@@ -47,9 +47,9 @@ pub(crate) struct Faults {
     pub(crate) unasked: Cell<bool>,
     /// The driver's error for requests to map, or 0.
     pub(crate) refuses_to_map: Cell<i32>,
-    /// The only GPU with this error, or [`None`] for all GPUs.
+    /// The only GPU whose memory the driver refuses to map; [`None`] stands for all GPUs.
     pub(crate) refused_gpu: Cell<Option<u8>>,
-    /// The driver gives physical addresses plus this number.
+    /// The driver's bus addresses are the physical addresses plus this number.
     pub(crate) bus_offset: Cell<Option<u64>>,
     /// The kernel treats GPU memory as RAM.
     pub(crate) coherent: Cell<bool>,
@@ -69,7 +69,7 @@ pub(crate) struct Faults {
     pub(crate) unknown_mapping: Cell<bool>,
     /// Linked pieces of a range cannot be made visible to the device.
     pub(crate) sync: Cell<bool>,
-    /// The driver claims this number of pages less than it has pinned.
+    /// The driver reports so many pages less than it has pinned.
     pub(crate) hidden_pages: Cell<u32>,
     /// The driver reuses the address of a freed page table at once.
     pub(crate) reuse_tables: Cell<bool>,
@@ -239,7 +239,7 @@ pub(crate) fn as_process<T>(process: i32, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the events so far in the model of this system thread, if a model runs.
+/// Returns the events so far, if a model runs in this system thread.
 pub(crate) fn trail() -> Option<String> {
     WORLD.with(|world| {
         let world = world.try_borrow().ok()?;

@@ -42,7 +42,7 @@ typedef unsigned short umode_t;
 #define HZ 300
 extern unsigned long jiffies;
 
-/* For the tests: the calls that fail next. Each fault lasts until the test clears it. */
+/* A test sets these faults of calls. A fault lasts until the test clears it. */
 extern struct faults {
 	bool dma, iova, iova_link, iova_sync, sg_alloc;
 	bool proc_mkdir, seq_open, kobject_add;
@@ -83,8 +83,8 @@ void atomic_inc(atomic_t *number);
 u64 atomic64_inc_return(atomic64_t *number);
 
 /*
- * Locks. There is one processor, and a thread runs until it sleeps or ends: a lock that is
- * not free never becomes free.
+ * Locks. There is one processor, and a thread runs until it sleeps or ends. A thread that
+ * spins for a lock would therefore wait for ever, and fails the test.
  */
 typedef struct {
 	bool held;
@@ -107,7 +107,7 @@ void up_read(struct rw_semaphore *lock);
 void down_write(struct rw_semaphore *lock);
 void up_write(struct rw_semaphore *lock);
 
-/* A woken thread looks at its condition at once. */
+/* A woken thread checks its condition at once. */
 struct wait_queue_head {
 	int sleepers;
 	unsigned int wakes;
@@ -122,7 +122,7 @@ void wake_up_all(struct wait_queue_head *queue);
 		while (!(condition))		\
 			sleep_on(&(queue));	\
 	} while (0)
-/* For the tests: starts a thread, which runs until it sleeps. */
+/* Starts a thread for a test. The thread runs until it sleeps. */
 void run_thread(void (*work)(void));
 
 struct completion {
@@ -179,7 +179,7 @@ void kobject_init(struct kobject *object, const struct kobj_type *type);
 int kobject_add(struct kobject *object, struct kobject *parent, const char *format, ...);
 void kobject_del(struct kobject *object);
 void kobject_put(struct kobject *object);
-/* For the tests: the directory that is in sysfs, or NULL. */
+/* Tests read here which directory is in sysfs, or NULL. */
 extern struct kobject *sysfs_directory;
 
 /* Modules. */
@@ -335,7 +335,7 @@ bool device_is_registered(const struct device *dev);
 #define pci_resource_end(pci, bar) ((pci)->resource[bar].end)
 struct pci_dev *pci_get_device(unsigned int vendor, unsigned int device, struct pci_dev *from);
 void pci_dev_put(struct pci_dev *pci);
-/* For the tests: all devices, up to NULL. */
+/* A test sets all devices, up to NULL. */
 extern struct pci_dev *pci_devices[4];
 
 /* DMA addresses of devices. */
@@ -346,7 +346,7 @@ dma_addr_t dma_map_resource(struct device *dev, phys_addr_t phys, size_t size,
 int dma_mapping_error(struct device *dev, dma_addr_t addr);
 void dma_unmap_resource(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir, unsigned long attrs);
-/* For the tests: the mapping; only one can exist. */
+/* Tests read the mapping here. Only one mapping can exist. */
 extern struct mapping {
 	struct device *dev;
 	u64 phys, addr, size;
@@ -366,7 +366,7 @@ int dma_iova_sync(struct device *dev, struct dma_iova_state *state, size_t offse
 void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t mapped,
 		      enum dma_data_direction dir, unsigned long attrs);
 #endif
-/* For the tests: how many bytes of the range are linked, and how many of these devices see. */
+/* Tests read how many bytes of the range are linked, and how many of these the device sees. */
 extern u64 iova_linked, iova_synced;
 
 #define GFP_KERNEL 1
@@ -477,7 +477,7 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct file_ops *ops);
 void proc_remove(struct proc_dir_entry *entry);
-/* For the tests: the directory in proc, or NULL; and a file in the directory. */
+/* Tests read here which directory is in proc, or NULL. proc_find() returns a file in it. */
 extern struct proc_dir_entry *proc_directory;
 struct proc_dir_entry *proc_find(const char *name);
 /*

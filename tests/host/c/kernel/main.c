@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * main [TEST]: runs all tests, or the tests with TEST in their name. A name begins with the
- * name of the file: regions::nobody_but_root.
+ * main [TEST]: runs all tests, or only tests with TEST in their name. A name begins with the
+ * name of the test's file, as in regions::nobody_but_root.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Macros to write a test. Each test runs in a process of its own. */
+/* Macros to write a test. Each test runs in its own process. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -31,7 +31,7 @@ void test_same(const char *file, int line, const char *what, long long expected,
 void test_same_text(const char *file, int line, const char *what, const char *expected,
 		    const char *got);
 
-/* The caller would wait for ever. */
+/* Reports that the caller would wait for ever, which fails the test unless STUCK() expects it. */
 void stuck(const char *why);
 /* Checks that the statement would wait for ever. */
 #define STUCK(statement)					\

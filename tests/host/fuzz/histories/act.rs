@@ -23,7 +23,7 @@ pub(super) struct World {
     pub(super) loaded: Option<bool>,
     /// The driver reuses the address of a freed page table at once.
     pub(super) reuses_tables: bool,
-    /// Pieces share a range of DMA addresses.
+    /// The pieces of a registration share a range of DMA addresses.
     pub(super) ranges: bool,
     /// The module has not learnt yet how pairs are mapped.
     pub(super) unasked: bool,
@@ -49,7 +49,7 @@ impl World {
             loaded: (first < 0xe0).then_some(first & 0x20 != 0),
             reuses_tables: bit(0),
             ranges: bit(1),
-            // Only the usual answer can be known from the beginning.
+            // A pair can only be known from the beginning if the driver gives the usual answer.
             unasked: bit(2) || coherent || bus_offset.is_some(),
             direct: bit(3),
             bus_offset,

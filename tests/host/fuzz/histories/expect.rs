@@ -219,7 +219,7 @@ impl Question<'_> {
         if self.world.coherent {
             return Ok(Some(Verdict::Driver));
         }
-        // Both addresses are physical, or an IOMMU translates both.
+        // The module maps if both addresses are physical, or if an IOMMU translates both.
         let same = match self.world.bus_offset {
             None => true,
             Some(offset) => (offset == 0) == self.world.direct,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Makes new histories of one or two others: adds, removes and changes acts, and moves their stops.
+//! Makes a new history from one or two histories: adds, removes and changes acts, and moves stops.
 
 use super::act::{ACT, WORLD};
 

@@ -80,7 +80,8 @@ pub(super) struct Stage {
     pub(super) gone: RefCell<Vec<*mut device>>,
     pub(super) verdicts: RefCell<Verdicts>,
     pub(super) orphans: RefCell<Vec<Orphan>>,
-    /// Since the module was loaded, no act came in between where orphans can arise.
+    /// The number of orphans is certain: after the module was loaded, no act came in between while
+    /// a registration could become an orphan.
     pub(super) knows_orphans: Cell<bool>,
     /// A user with orphans from elsewhere: the user, their number, and their pages.
     left: Cell<Option<(u32, u32, u32)>>,
@@ -311,7 +312,7 @@ impl Stage {
             self.verdicts.borrow_mut().insert(pair, verdict);
         }
         if overlap.something_fails() {
-            // Unpinning a useless pin may have failed.
+            // The module may have failed to unpin a useless pin, which is an orphan then.
             self.knows_orphans.set(false);
         }
         if let Ok(registration) = registered {
@@ -378,7 +379,7 @@ impl Stage {
     }
 
     fn read(&self) {
-        // Two separate programs read these lists, each at its own moment.
+        // Different programs read the lists, so the lists may show different moments.
         listed();
         known_pairs();
         verify::nothing_refers_to(&self.gone.borrow());

@@ -71,14 +71,15 @@ impl Before {
         // The oldest core reports EINVAL for freed memory.
         let not_active =
             world().rdma.kind == rdma::Kind::G2 && overlap.ends_memory() && result == Err(EINVAL);
-        // If no page could be had to ask the driver with, a registration succeeds that the driver
-        // would refuse.
+        // If the module had no page to ask the driver with, a registration may succeed although the
+        // driver would refuse the pair.
         let failed = overlap.something_fails()
             && match result {
                 Ok(()) => !expected.contains(&Err(EFAULT)),
                 Err(errno) => FAILURES.contains(&errno),
             };
-        // Two objects had the memory, and one object was freed between two requests to pin.
+        // EIO was expected because two objects had the memory, but one object was freed between two
+        // requests to pin.
         let doubtful = overlap.ends_memory() && expected.contains(&Err(EIO));
         assert!(
             overlap.changes()

@@ -169,7 +169,7 @@ pub fn point() {
 }
 
 /// Returns control to the first thread.
-#[allow(deprecated)] // The other way needs a value that each function hands on.
+#[allow(deprecated)] // The newer function needs a value that each caller would have to pass on.
 fn stop() {
     generator::yield_with(());
 }

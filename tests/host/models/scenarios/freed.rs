@@ -32,7 +32,7 @@ fn registration() {
     });
 }
 
-/// The pin is useless, and is given back while the callback comes.
+/// The driver's description makes the pin useless. The pin is undone while the callback comes.
 #[test]
 fn registration_of_which_the_driver_tells_nonsense() {
     explore(Any, || {
@@ -83,7 +83,7 @@ fn deregistration() {
     });
 }
 
-/// The driver has no pin to call back about.
+/// After the deregistration, the driver has no pin left, and calls nobody.
 #[test]
 fn deregistration_before() {
     explore(Any, || {

@@ -242,7 +242,7 @@ fn direct() -> Request {
     }
 }
 
-/// The addresses on the bus of device and GPU differ from the processor's addresses.
+/// The addresses on the bus that device and GPU share differ from the processor's addresses.
 #[test]
 fn addresses_of_another_bus() {
     explore(UpTo(3), || {

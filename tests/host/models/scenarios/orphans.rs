@@ -30,7 +30,7 @@ fn leaves(user: u32, orphans: u32, pages: u32) {
     });
 }
 
-/// Undoes the counts, as if the memory had been freed.
+/// Undoes the counts of [`leaves`], as if the memory had been freed.
 fn freed(user: u32, orphans: u32, pages: u32) {
     let last = REGISTRY.with(|registry| {
         let mut last = None;
