@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests that run inside the kernel: what the kernel's own scatterlists and constants decide.
+//! Tests that run inside the kernel, because they depend on the kernel's own scatterlists and
+//! constants.
 //!
-//! Only kernels with KUnit get them (`kernel/in-kernel.mk`). The results are in the kernel's log and in
-//! `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
+//! Only kernels with KUnit get the tests (`kernel/in-kernel.mk`). The results are in the kernel's
+//! log and in `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
 
 use core::{
     iter::successors,
@@ -37,41 +38,44 @@ mod compat_tests {
 
     #[test]
     fn a_record_is_small() {
-        // With the tree's node and the number: one object of 192 bytes of the allocator.
+        // A record, with the tree's node and the number, then fits the allocator's objects of 192
+        // bytes.
         assert!(size_of::<Record>() <= 160);
     }
 
     #[test]
     fn warnings_end() {
-        // However slow the machine is, this asks more often than the limit allows.
+        // Even on a slow machine, the loop asks more often than the limit allows.
         let ended = (0..1000).any(|_| !ratelimit());
-        // SAFETY: Called in a running test.
+        // SAFETY: A test is running.
         unsafe { abi::nvpm_kunit_warn_again() };
         assert!(ended);
         assert!(ratelimit());
     }
 }
 
-/// Distance between a physical address and what the replaced DMA API makes of it.
+/// The distance between a physical address and its bus address from the replaced DMA API.
 const OFFSET: u64 = 1 << 44;
 
-// Counters of the calls to the replaced DMA API.
+// These counters count the calls of the replaced DMA API.
 static MAPPED: AtomicU32 = AtomicU32::new(0);
 static UNMAPPED: AtomicU32 = AtomicU32::new(0);
 static BALANCE: AtomicI64 = AtomicI64::new(0);
 static FAILS_AFTER: AtomicU32 = AtomicU32::new(0);
 
-/// Replaces the DMA API until the test's end. Mapping fails when `fails_after` segments are mapped.
+/// Replaces the DMA API until the test's end. Mapping fails after `fails_after` segments are
+/// mapped.
 fn replace_dma(fails_after: u32) {
     MAPPED.store(0, Ordering::Relaxed);
     UNMAPPED.store(0, Ordering::Relaxed);
     BALANCE.store(0, Ordering::Relaxed);
     FAILS_AFTER.store(fails_after, Ordering::Relaxed);
-    // SAFETY: Called in a running test; the functions follow no pointer but `addr`.
+    // SAFETY: A test is running. The functions only follow the pointer `addr`.
     unsafe { abi::nvpm_kunit_replace_dma(Some(dma_map), Some(dma_unmap)) };
 }
 
-/// How many segments were mapped, how many unmapped, and whether they were the same ones.
+/// Returns how many segments were mapped and unmapped, and whether the same segments were unmapped
+/// that had been mapped.
 fn dma_calls() -> (u32, u32, bool) {
     (
         MAPPED.load(Ordering::Relaxed),
@@ -80,12 +84,12 @@ fn dma_calls() -> (u32, u32, bool) {
     )
 }
 
-/// A number by which one segment differs from another.
+/// Returns a number that differs for different segments.
 fn weight(address: u64, len: usize) -> i64 {
     (address as i64).wrapping_mul(31).wrapping_add(len as i64)
 }
 
-/// In the place of `nvpm_dma_map`.
+/// Replaces `nvpm_dma_map`.
 ///
 /// # Safety
 ///
@@ -101,12 +105,12 @@ unsafe extern "C" fn dma_map(
     }
     MAPPED.fetch_add(1, Ordering::Relaxed);
     BALANCE.fetch_add(weight(phys + OFFSET, len), Ordering::Relaxed);
-    // SAFETY: By this function's requirement it is valid for writing.
+    // SAFETY: By this function's requirement `addr` is valid for writing.
     unsafe { *addr = phys + OFFSET };
     0
 }
 
-/// In the place of `nvpm_dma_unmap`.
+/// Replaces `nvpm_dma_unmap`.
 extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
     UNMAPPED.fetch_add(1, Ordering::Relaxed);
     BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
@@ -117,11 +121,11 @@ fn physical(page: u32) -> u64 {
     u64::from(page) << 32
 }
 
-/// So many GPU pages, mapped for a PCI device. The machine of these tests has no IOMMU.
+/// Maps so many GPU pages for a PCI device. The machine of these tests has no IOMMU.
 fn mapped(pages: u32) -> Result<Mapping> {
-    // SAFETY: Called in a running test.
+    // SAFETY: A test is running.
     let device = unsafe { abi::nvpm_kunit_pci_device() };
-    // SAFETY: NULL, or a device that KUnit keeps until the test's end.
+    // SAFETY: The pointer is NULL or to a device that KUnit keeps until the test's end.
     let device = unsafe { Device::from_raw(device) }?;
     let mut addresses = KVVec::new();
     for page in 1..=pages {

@@ -12,19 +12,20 @@ use core::{
 use core::ffi::c_void;
 
 extern "C" {
-    /// Memory of `size` bytes, aligned to 8, or null. May sleep.
+    /// Returns `size` bytes of memory, aligned to 8, or null. May sleep.
     fn nvpm_alloc(size: usize) -> *mut c_void;
-    /// Frees memory from `nvpm_alloc`, which is not used again. Sleeps only if it is many pages.
+    /// Frees memory from `nvpm_alloc`, which must not be used again. Sleeps only if the memory has
+    /// many pages.
     fn nvpm_free(memory: *mut c_void);
 }
 
-/// The way to allocate memory. The only way may sleep.
+/// A way to allocate memory. There is only one way, which may sleep.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Flags(());
 
 /// The ways to allocate memory.
 pub mod flags {
-    /// For callers that may sleep.
+    /// The way for callers that may sleep.
     pub const GFP_KERNEL: super::Flags = super::Flags(());
 }
 
@@ -46,26 +47,27 @@ impl<T> Memory<T> {
         let bytes = number.checked_mul(size_of::<T>()).ok_or(AllocError)?;
         // SAFETY: The caller has given `Flags`, so it may sleep.
         let memory = unsafe { nvpm_alloc(bytes) };
-        // INVARIANT: It is new, and large enough for all of them; `Suits` has checked the alignment.
+        // INVARIANT: The memory is new, and has room for all objects. `Suits` has checked the
+        // alignment.
         NonNull::new(memory.cast()).map(Self).ok_or(AllocError)
     }
 }
 
-/// Compiles only if memory from C fits `T`: it is aligned to 8 bytes, and never empty.
+/// Compiles only if memory from C suits `T`: it is aligned to 8 bytes, and never empty.
 pub(crate) struct Suits<T>(T);
 
 impl<T> Suits<T> {
     pub(crate) const CHECKED: () = assert!(align_of::<T>() <= 8 && size_of::<T>() > 0);
 }
 
-// SAFETY: It owns its elements, as an array does.
+// SAFETY: The memory owns its elements, as an array does.
 unsafe impl<T: Send> Send for Memory<T> {}
 // SAFETY: A shared `Memory` gives access to its elements as a shared array does.
 unsafe impl<T: Sync> Sync for Memory<T> {}
 
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant it is from `nvpm_alloc`, and has no other owner.
+        // SAFETY: By the invariant the memory is from `nvpm_alloc`, and has no other owner.
         unsafe { nvpm_free(self.0.as_ptr().cast()) };
     }
 }
@@ -98,12 +100,12 @@ impl<T> KBox<T> {
     ///
     /// # Safety
     ///
-    /// `raw` is from [`Self::into_raw`], and each pointer is turned back at most once.
+    /// `raw` must be from [`Self::into_raw`], and each pointer may be turned back only once.
     pub unsafe fn from_raw(raw: *mut T) -> Self {
         // SAFETY: By the requirement the pointer is from `into_raw`, which got it from a `NonNull`.
         let raw = unsafe { NonNull::new_unchecked(raw) };
-        // INVARIANT: By the requirement it is the memory of a former `KBox`, which holds its object and
-        // has no other owner.
+        // INVARIANT: By the requirement the memory belonged to a `KBox`, so the memory holds an
+        // object and has no other owner.
         Self(Memory(raw))
     }
 
@@ -148,7 +150,7 @@ impl<T> Drop for KBox<T> {
 /// # Invariants
 ///
 /// The memory has room for `capacity` elements; there is no memory if `capacity` is 0. The first `len`
-/// of them, at most `capacity`, are initialised.
+/// elements are initialised, and `len` is at most `capacity`.
 pub struct KVVec<T: Copy> {
     memory: Option<Memory<T>>,
     len: usize,
@@ -156,7 +158,7 @@ pub struct KVVec<T: Copy> {
 }
 
 impl<T: Copy> KVVec<T> {
-    /// An empty array, without memory.
+    /// Makes an empty array, without memory.
     pub const fn new() -> Self {
         // INVARIANT: Both numbers are 0.
         Self {
@@ -166,12 +168,12 @@ impl<T: Copy> KVVec<T> {
         }
     }
 
-    /// An empty array with room for `capacity` elements.
+    /// Makes an empty array with room for `capacity` elements.
     pub fn with_capacity(capacity: usize, flags: Flags) -> Result<Self, AllocError> {
         let mut empty = Self::new();
         if capacity > 0 {
             empty.memory = Some(Memory::new(capacity, flags)?);
-            // INVARIANT: `Memory` has room for that many.
+            // INVARIANT: `Memory::new` has made room for `capacity` elements.
             empty.capacity = capacity;
         }
         Ok(empty)
@@ -190,9 +192,9 @@ impl<T: Copy> KVVec<T> {
         if len > self.capacity {
             self.enlarge(len, flags)?;
         }
-        // SAFETY: By the invariant the memory has room for `len` elements, so for `more` behind the
-        // first `self.len`. `more` is valid for reading, and does not overlap this memory, which
-        // `&mut self` borrows exclusively.
+        // SAFETY: By the invariant the memory has room for `len` elements, and so for `more` after
+        // the first `self.len` elements. `more` is valid for reading, and does not overlap this
+        // memory, which `&mut self` borrows exclusively.
         unsafe {
             let end = self.start().as_ptr().add(self.len);
             end.copy_from_nonoverlapping(more.as_ptr(), more.len());
@@ -202,8 +204,8 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// Moves to memory for at least `len` elements, which is more than the capacity. The capacity at
-    /// least doubles, so that each element is copied a few times at most.
+    /// Moves the array to memory for at least `len` elements, which must be more than the capacity.
+    /// The capacity at least doubles, so that each element is copied only a few times.
     #[inline(never)]
     fn enlarge(&mut self, len: usize, flags: Flags) -> Result<(), AllocError> {
         let capacity = self.capacity.saturating_mul(2).max(len).max(4);
@@ -213,7 +215,7 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// The address of the first element; valid for `capacity` elements.
+    /// Returns the address of the first element, which is valid for `capacity` elements.
     fn start(&self) -> NonNull<T> {
         self.memory.as_ref().map_or(NonNull::dangling(), |it| it.0)
     }
@@ -224,7 +226,7 @@ impl<T: Copy> Deref for KVVec<T> {
 
     fn deref(&self) -> &[T] {
         // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
-        // is smaller than `isize::MAX`. The result borrows them through `self`.
+        // is smaller than `isize::MAX`. The result borrows the elements through `self`.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.len) }
     }
 }
@@ -232,7 +234,8 @@ impl<T: Copy> Deref for KVVec<T> {
 impl<T: Copy> DerefMut for KVVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
-        // is smaller than `isize::MAX` and has no other owner. The result borrows them exclusively.
+        // is smaller than `isize::MAX` and has no other owner. The result borrows the elements
+        // exclusively.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
     }
 }

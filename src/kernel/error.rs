@@ -30,7 +30,8 @@ pub mod code {
 }
 
 impl Error {
-    /// For constants: the compiler evaluates it.
+    /// Makes a constant error. The compiler evaluates the call, so the panic cannot happen at run
+    /// time.
     const fn known(errno: c_int) -> Self {
         match NonZeroI32::new(errno) {
             // INVARIANT: All numbers in `code` are between -4095 and -1.
@@ -39,7 +40,7 @@ impl Error {
         }
     }
 
-    /// The error of that number; `EINVAL` if the number is out of range.
+    /// Returns the error with this number, or `EINVAL` if the number is out of range.
     pub fn from_errno(errno: c_int) -> Self {
         match NonZeroI32::new(errno) {
             // INVARIANT: The guard checks the range.
@@ -48,7 +49,7 @@ impl Error {
         }
     }
 
-    /// The number, negative.
+    /// Returns the number, which is negative.
     pub fn to_errno(self) -> c_int {
         self.0.get()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The C half of our `kernel` crate. It uses no GPL-only symbol, because the module must
- * load beside the proprietary driver, too.
+ * The C half of the module's own `kernel` crate. It uses no GPL-only symbol, because the module
+ * must also load beside the proprietary driver.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

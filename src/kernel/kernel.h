@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * C functions behind our `kernel` crate, for what every kernel has as a function or
- * a macro.
+ * C functions for the module's own `kernel` crate. They call functions and macros that every
+ * kernel has.
  */
 #ifndef NVPM_KERNEL_H
 #define NVPM_KERNEL_H
 
 #include <linux/types.h>
 
-/* Made of Rust: the module's beginning, 0 or a negative error number, and its end. */
+/* In Rust: begins the module, and returns 0 or a negative error number; ends the module. */
 int nvpm_load(void);
 void nvpm_unload(void);
 
-/* @len bytes of text for the log: an error (3), warning (4), information (6), or worse. */
+/* Logs @len bytes of text as an error (3), a warning (4), information (6), or worse. */
 void nvpm_print(int level, const u8 *text, size_t len);
-/* BUG(), which does not return. */
+/* Calls BUG(), which does not return. */
 void nvpm_bug(void);
 
-/* Memory aligned to 8 bytes, of pages if it is large, or NULL; sleeps. */
+/* Returns memory aligned to 8 bytes, which may be pages if it is large, or NULL. Sleeps. */
 void *nvpm_alloc(size_t size);
 void nvpm_free(void *memory);
 

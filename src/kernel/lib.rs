@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! The `kernel` crate for kernels without a crate that the module may use. This crate has the items that
-//! the module takes from the kernel's own crate, by the same names, built on `core` and C (`kernel.c`).
+//! the module takes from the kernel's own crate, with the same names, built on `core` and C
+//! (`kernel.c`).
 //!
-//! Where versions of the kernel's crate differ, this crate is as strict as the strictest: code that
-//! compiles here compiles there.
+//! If versions of the kernel's crate differ, this crate is as strict as the strictest version, so
+//! that code that compiles with this crate compiles with all versions.
 
 #![no_std]
-// The module uses neither `Default`, nor most of what the kernel's crate has.
+// The module does not use `Default`.
 #![allow(clippy::new_without_default)]
 
 pub mod alloc;
@@ -26,7 +27,7 @@ pub mod prelude {
 pub struct ThisModule(());
 
 impl ThisModule {
-    /// For `module!`.
+    /// The only value, for `module!`.
     #[doc(hidden)]
     pub const ONE: Self = Self(());
 }
@@ -37,8 +38,8 @@ pub trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes the crate a kernel module whose state is one `$module`. `kernel.c` has the module's name and
-/// licence, too.
+/// Makes the crate a kernel module whose state is a `$module`. `kernel.c` also has the module's
+/// name and licence.
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {

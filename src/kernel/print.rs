@@ -13,7 +13,7 @@ extern "C" {
     fn nvpm_bug();
 }
 
-/// A buffer for a line. Text that does not fit is left out.
+/// A buffer for a line. Text beyond its length is left out.
 ///
 /// # Invariants
 ///
@@ -35,7 +35,8 @@ impl Write for Line {
     }
 }
 
-/// Prints a line, of the kernel's level 3 (error), 4 (warning), 6 (information), or the worst.
+/// Prints a line of the kernel's log level 3 (error), 4 (warning), 6 (information), or another
+/// level.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
@@ -44,9 +45,11 @@ pub fn print(level: u8, what: fmt::Arguments<'_>) {
         text: [0; 448],
         len: 0,
     };
-    // Writing to the buffer does not fail. If a value's formatting does, the rest of the line is missing.
+    // Writing to the buffer does not fail. If formatting a value fails, the rest of the line is
+    // missing.
     let _ = line.write_fmt(what);
-    // SAFETY: By the invariant of `Line` `len` is at most the length of `text`, which is initialised.
+    // SAFETY: By the invariant of `Line`, `len` is at most the length of `text`, which is
+    // initialised.
     unsafe { nvpm_print(level.into(), line.text.as_ptr(), line.len) }
 }
 

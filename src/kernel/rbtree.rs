@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Sorted maps, as `lib/rbtree.c` of the kernel balances them. Nodes are allocated before they are
-//! inserted, so nothing here sleeps but [`RBTreeNode::new`].
+//! Sorted maps, which `lib/rbtree.c` of the kernel balances. Nodes are allocated before they are
+//! inserted, so only [`RBTreeNode::new`] sleeps.
 
 use core::{
     cmp::Ordering,
@@ -27,11 +27,11 @@ struct Links {
 // `root` points to a tree that only these functions change. The caller has exclusive access to the
 // tree, in any context.
 extern "C" {
-    /// Balances the tree after the caller has linked `node` into it, without children.
+    /// Balances the tree after the caller has linked `node`, without children, into the tree.
     fn rb_insert_color(node: *mut Links, root: *mut *mut Links);
     /// Removes `node` from the tree. `node` must be in the tree.
     fn rb_erase(node: *mut Links, root: *mut *mut Links);
-    /// The node after `node` in its tree, or null.
+    /// Returns the node after `node` in its tree, or null.
     fn rb_next(node: *const Links) -> *mut Links;
 }
 
@@ -47,7 +47,7 @@ struct Node<K, V> {
 pub struct RBTreeNode<K, V>(KBox<Node<K, V>>);
 
 impl<K, V> RBTreeNode<K, V> {
-    /// Allocates it.
+    /// Allocates a node.
     pub fn new(key: K, value: V, flags: Flags) -> Result<Self> {
         let links = Links {
             parent_and_color: 0,
@@ -68,9 +68,9 @@ impl<K, V> RBTreeNode<K, V> {
 ///
 /// # Invariants
 ///
-/// `root` is null or the root of a tree that C balances. Its nodes are the `links` of `Node<K, V>`
-/// from `KBox::into_raw`; only this tree owns them. They are in the order of their keys, and no two
-/// have the same key.
+/// `root` is null or the root of a tree that C balances. Each node of the tree is the `links` of a
+/// `Node<K, V>` from `KBox::into_raw`, and only this tree owns the node. The nodes are in the order
+/// of their keys, and no two nodes have the same key.
 pub struct RBTree<K, V> {
     root: *mut Links,
     owned: PhantomData<Node<K, V>>,
@@ -78,11 +78,11 @@ pub struct RBTree<K, V> {
 
 // SAFETY: A tree owns its nodes, which hold keys, values, and pointers to nodes of the same tree.
 unsafe impl<K: Send, V: Send> Send for RBTree<K, V> {}
-// SAFETY: A shared tree gives out keys and values for reading, and nothing else.
+// SAFETY: A shared tree only gives out keys and values for reading.
 unsafe impl<K: Sync, V: Sync> Sync for RBTree<K, V> {}
 
 impl<K, V> RBTree<K, V> {
-    /// An empty one.
+    /// Makes an empty tree.
     pub fn new() -> Self {
         // INVARIANT: There are no nodes.
         Self {
@@ -91,19 +91,19 @@ impl<K, V> RBTree<K, V> {
         }
     }
 
-    /// The entries, in the order of the keys.
+    /// Returns the entries, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let (mut next, mut left) = (null_mut(), self.root);
         while !left.is_null() {
             next = left;
             // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
-            // borrow of the tree keeps them unchanged.
+            // borrow of the tree keeps the nodes unchanged.
             left = unsafe { (*next).left };
         }
         from_fn(move || {
             let links = NonNull::new(next)?;
-            // SAFETY: By the invariant it is a valid node. The iterator, and all that it returns,
-            // borrow the tree, which keeps the node unchanged.
+            // SAFETY: By the invariant `links` belongs to a valid node. The iterator and its
+            // results borrow the tree, which keeps the node unchanged.
             let node = unsafe { links.cast::<Node<K, V>>().as_ref() };
             // SAFETY: `links` is a node of the tree, which the borrow keeps unchanged.
             next = unsafe { rb_next(links.as_ptr()) };
@@ -115,22 +115,22 @@ impl<K, V> RBTree<K, V> {
     ///
     /// # Safety
     ///
-    /// `node` is in the tree.
+    /// `node` must be in the tree.
     unsafe fn detach(&mut self, node: NonNull<Node<K, V>>) -> RBTreeNode<K, V> {
-        // SAFETY: By the requirement it is a node of the tree, which `&mut self` borrows exclusively.
+        // SAFETY: By the requirement `node` is in the tree, which `&mut self` borrows exclusively.
         unsafe { rb_erase(node.as_ptr().cast(), &mut self.root) };
-        // SAFETY: By the invariant it is from `into_raw`. It has left the tree, so this is the only
-        // `from_raw` of it.
+        // SAFETY: By the invariant `node` is from `into_raw`. The node has left the tree, so no
+        // other call turns this pointer back.
         RBTreeNode(unsafe { KBox::from_raw(node.as_ptr()) })
     }
 }
 
 impl<K: Ord, V> RBTree<K, V> {
-    /// The first node whose key is not below `key`. A node of the tree.
+    /// Returns the tree's first node whose key is not below `key`.
     fn lower_bound(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
         let (mut bound, mut next) = (None, self.root.cast::<Node<K, V>>());
         // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
-        // borrow of the tree keeps them unchanged.
+        // borrow of the tree keeps the nodes unchanged.
         while let Some(node) = unsafe { next.as_ref() } {
             next = if node.key < *key {
                 node.links.right.cast()
@@ -142,7 +142,7 @@ impl<K: Ord, V> RBTree<K, V> {
         bound
     }
 
-    /// The node of `key`. A node of the tree.
+    /// Returns the tree's node with this key.
     fn find(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
         // SAFETY: A node of the tree is valid, and the borrow of the tree keeps it unchanged.
         let equal = |node: &NonNull<Node<K, V>>| unsafe { node.as_ref() }.key == *key;
@@ -153,7 +153,7 @@ impl<K: Ord, V> RBTree<K, V> {
     pub fn insert(&mut self, mut node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let mut parent = null_mut::<Node<K, V>>();
         let mut place: *mut *mut Links = &mut self.root;
-        // SAFETY: `place` points to the root or to a child of `parent`. By the invariant these are
+        // SAFETY: `place` points to the root or to a child of `parent`. By the invariant both are
         // null or valid nodes, and `&mut self` borrows the tree exclusively.
         while let Some(other) = unsafe { (*place).cast::<Node<K, V>>().as_mut() } {
             parent = other;
@@ -174,7 +174,8 @@ impl<K: Ord, V> RBTree<K, V> {
             left: null_mut(),
         };
         let node = KBox::into_raw(node.0).cast();
-        // INVARIANT: The keys of the nodes above it have led to `place`: it is in order there.
+        // INVARIANT: The keys of the nodes above `place` have led there, so the node is in order at
+        // `place`.
         // SAFETY: `place` points to the root or to a child of `parent`, and is null there, so no node
         // is lost. The node is linked to its parent and has no children. By the invariant C balances
         // the tree, which `&mut self` borrows exclusively.
@@ -185,13 +186,13 @@ impl<K: Ord, V> RBTree<K, V> {
         None
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         // SAFETY: A node of the tree is valid, and the value borrows the tree.
         self.find(key).map(|node| unsafe { &node.as_ref().value })
     }
 
-    /// The value of a key, to be changed.
+    /// Returns the value of a key, which the caller may change.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         // SAFETY: A node of the tree is valid, and the value borrows the tree exclusively.
         self.find(key)
@@ -204,7 +205,7 @@ impl<K: Ord, V> RBTree<K, V> {
         self.find(key).map(|node| unsafe { self.detach(node) })
     }
 
-    /// A cursor at the first key that is not below `key`.
+    /// Returns a cursor at the first key that is not below `key`.
     pub fn cursor_lower_bound(&mut self, key: &K) -> Option<Cursor<'_, K, V>> {
         // SAFETY: A node of the tree is valid, and the cursor borrows the tree.
         self.lower_bound(key)
@@ -216,7 +217,7 @@ impl<K: Ord, V> RBTree<K, V> {
 pub struct Cursor<'a, K, V>(&'a Node<K, V>);
 
 impl<K, V> Cursor<'_, K, V> {
-    /// The key and the value at this place.
+    /// Returns the key and the value at this place.
     pub fn current(&self) -> (&K, &V) {
         (&self.0.key, &self.0.value)
     }
