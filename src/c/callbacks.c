@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The way from nv_peer_mem_callback, which the driver calls, to Rust.
+ * Passes the driver's callbacks, which come through nv_peer_mem_callback, on to Rust.
  */
 #include "nvpm.h"
 
-/* In C, since kernels that check indirect calls go by the type that C gives a function. */
+/* This function is in C, because kernels that check indirect calls check its C type. */
 static void nvpm_handle_callback(void *number)
 {
 	nvpm_revoke((uintptr_t)number);

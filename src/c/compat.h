@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Replacements for names that differ between kernels since 4.18. build/has asks the
- * kernel's headers which names they have.
+ * Replacements for names that differ between kernels from 4.18 on. build/has finds out which
+ * names the kernel's headers have.
  */
 #ifndef NVPM_COMPAT_H
 #define NVPM_COMPAT_H
@@ -18,14 +18,17 @@
 #define static_assert(condition) _Static_assert(condition, #condition)
 #endif
 
-/* A page of a PCI device's memory; GPUs that were RAM to the kernel are younger than 4.20. */
+/*
+ * nvpm_is_p2pdma(PAGE): tells whether a page is memory of a PCI device. Kernels before 4.20 have
+ * no such test, and need none: they are older than GPUs whose memory is RAM to the kernel.
+ */
 #ifdef NVPM_HAS_IS_PCI_P2PDMA_PAGE
 #define nvpm_is_p2pdma(page) is_pci_p2pdma_page(page)
 #else
 #define nvpm_is_p2pdma(page) is_zone_device_page(page)
 #endif
 
-/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): a file of proc that seq_file reads. */
+/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): defines the operations of a file of proc, for seq_file. */
 #ifdef NVPM_HAS_PROC_OPS
 #define NVPM_PROC_FILE(name, opens, releases)		\
 	static const struct proc_ops name = {		\
@@ -45,7 +48,7 @@
 	}
 #endif
 
-/* When the task began, in nanoseconds since boot. */
+/* Returns the start time of the task, in nanoseconds since boot. */
 static inline u64 nvpm_task_born(const struct task_struct *task)
 {
 #ifdef NVPM_HAS_START_BOOTTIME

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The RDMA core's header: tells Rust with which kind of peer_mem.h the module was compiled.
+ * Tells Rust with which kind of the RDMA core's header peer_mem.h the module was compiled.
  */
 #include <linux/stddef.h>
 #include <linux/types.h>
@@ -8,7 +8,7 @@
 #include "compat.h"
 #include "nvpm.h"
 
-/* The same figures stand in abi.rs. */
+/* abi.rs asserts the same figures. */
 static_assert(offsetof(struct peer_memory_client, acquire) == 80);
 static_assert(offsetof(struct peer_memory_client, release) == 128);
 static_assert(sizeof(struct nvpm_client) == 152);

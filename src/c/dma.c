@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices, DMA mappings and scatterlists: inline functions and macros of the kernel.
+ * Functions for Rust about devices, DMA mappings and scatterlists, which in the kernel are
+ * inline functions and macros.
  */
 #include <linux/device.h>
 #include <linux/dma-mapping.h>
@@ -29,9 +30,9 @@ bool nvpm_can_invalidate(struct device *dev)
 {
 	/*
 	 * Alibaba's erdma never tells the core that a registration is complete, and Broadcom's
-	 * bnxt_re not of a queue's. An invalidation waits for that, and the GPU's driver for the
-	 * invalidation. bnxt_re also lets an invalidation return before the device has stopped,
-	 * if another thread deregisters.
+	 * bnxt_re does not tell this of a queue's registration. An invalidation would wait for
+	 * ever, and the GPU's driver would wait for the invalidation. bnxt_re also lets an
+	 * invalidation return before the device has stopped, if another thread deregisters.
 	 */
 	return !dev->driver || (strcmp(dev->driver->name, "erdma") &&
 				strcmp(dev->driver->name, "bnxt_en"));
@@ -55,7 +56,7 @@ bool nvpm_is_registered(struct device *dev)
 	return device_is_registered(dev);
 }
 
-/* GPU memory is not RAM: it is mapped as a resource of the PCI bus. */
+/* Maps GPU memory as a resource of the PCI bus, because it is not RAM. */
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr)
 {
 	dma_addr_t dma;

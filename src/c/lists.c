@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The directory /proc/driver/nv_peer_mem: lists that may be longer than a page.
+ * The directory /proc/driver/nv_peer_mem, with lists that may be longer than a page.
  *
- * Removing a file waits for its readers; a file that is still open then gives errors. So
- * no code of these files runs after the module has been unloaded.
+ * Removing a file waits for its readers. A file that is still open after that gives errors, so
+ * no code of these files runs after the module was unloaded.
  */
 #include <linux/errno.h>
 

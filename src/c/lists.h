@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The files of lists.c: each creates itself, and says whether it could. */
+/* Each function creates a file for lists.c, and returns whether it succeeded. */
 #ifndef NVPM_LISTS_H
 #define NVPM_LISTS_H
 

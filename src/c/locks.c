@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What threads of the module wait for: locks, whose size Rust does not know, and the phases
- * of registrations.
+ * Locks, and waiting for the phases of registrations. The locks are in C, because Rust does not
+ * know their size.
  */
 #include <linux/atomic.h>
 #include <linux/rwsem.h>
@@ -25,7 +25,7 @@ void nvpm_unlock(enum nvpm_lock_name name)
 	spin_unlock(&nvpm_locks[name]);
 }
 
-/* The kernel crate has no read-write semaphore, in any version. */
+/* This lock is in C, because no version of the kernel crate has a read-write semaphore. */
 static DECLARE_RWSEM(nvpm_unpin_rwsem);
 
 void nvpm_unpin_lock(bool exclusive)
@@ -45,8 +45,8 @@ void nvpm_unpin_unlock(bool exclusive)
 }
 
 /*
- * One queue for all registrations: hardly anybody ever waits. The crate's CondVar has to
- * be pinned in each record, which would cost every record its size.
+ * All registrations share a queue, because threads hardly ever wait. The crate's CondVar would
+ * have to be in each record, and would make each record larger.
  */
 static DECLARE_WAIT_QUEUE_HEAD(nvpm_phase_queue);
 static atomic_t nvpm_phase_wakes;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The module for the kernel: its metadata and parameters, its references, the rate limit of
- * its warnings.
+ * The module's metadata and parameters, its references, and the rate limit of its warnings.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -21,11 +20,11 @@ MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
 
-/* How the Rust was compiled: docs/building.md. */
+/* The value says how the Rust was compiled (docs/building.md). */
 MODULE_INFO(rust, NVPM_RUST);
 
 const char nvpm_version[] = NVPM_VERSION;
-/* Not _GPL: a module beside a proprietary driver may have no such symbol. */
+/* Not GPL-only, because a module beside a proprietary driver must not have GPL-only symbols. */
 EXPORT_SYMBOL(nvpm_version);
 
 static int nvpm_switch_set(const char *text, const struct kernel_param *param)
@@ -61,8 +60,8 @@ MODULE_PARM_DESC(persistent_api_support,
 bool nvpm_peermem_loaded(void)
 {
 	/*
-	 * The set of all modules is not exported, but each module is in it; and
-	 * kset_find_obj() is for GPL modules only.
+	 * The set of all modules is not exported, but this module's own object leads to it.
+	 * kset_find_obj() is only for GPL modules.
 	 */
 	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
 	struct kobject *module;
@@ -89,7 +88,7 @@ static DEFINE_RATELIMIT_STATE(nvpm_warnings, 5 * HZ, 10);
 
 bool nvpm_ratelimit(void)
 {
-	/* Under this name it reports how many messages it has suppressed. */
+	/* ___ratelimit() reports the number of suppressed messages under this name. */
 	return ___ratelimit(&nvpm_warnings, KBUILD_MODNAME);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The NVIDIA driver, as its header has it: what the driver's generations have
- * in common, and what some lack.
+ * Functions for Rust about the NVIDIA driver's objects, in all generations of the driver that
+ * this module knows.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -21,12 +21,12 @@
 #error "nv_peer_mem needs the NVIDIA driver 535 or later"
 #endif
 
-/* The versions below are those that this file knows; a new major number may mean other layouts. */
+/* This file only knows the versions below. A new major number may mean other layouts. */
 #if NVIDIA_P2P_PAGE_TABLE_VERSION >= 0x00030000 || NVIDIA_P2P_DMA_MAPPING_VERSION >= 0x00030000
 #error "this NVIDIA driver is newer than this version of nv_peer_mem, which does not know its structures: install a newer nv_peer_mem"
 #endif
 
-/* The same figures stand in abi.rs. */
+/* abi.rs asserts the same figures. */
 static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
 static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
 static_assert(offsetof(struct nvidia_p2p_page_table, entries) == 16);
@@ -47,8 +47,8 @@ int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 }
 
 /*
- * Since 1.2, which drivers from 535 on have, it has the UUID. The major number went to 2
- * when the flags were appended; the fields read here are the same in both.
+ * Drivers from 535 on have table version 1.2, which added the UUID. Version 2.0 only appended
+ * the flags, so the fields that this module reads are the same in both.
  */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 {
@@ -57,7 +57,7 @@ bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 {
-	/* Not by the header's macro, which compares with the header's own version, whatever that is. */
+	/* The header's macro compares with the header's own version, which may be another one. */
 	return mapping->version >= 0x00020003 && mapping->version < 0x00030000;
 }
 
@@ -95,13 +95,13 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (table->version >> 16 >= 2)
 		return !!(*(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
 			  NVPM_PAGE_TABLE_CACHEABLE);
-	/* Drivers before 580 do not say it, but such memory is RAM to the kernel. */
+	/* Drivers before 580 have no flags, but the kernel treats coherent memory as RAM. */
 	if (!table->entries || !table->pages)
 		return 0;
 	phys = table->pages[0]->physical_address;
 	/*
-	 * Not pfn_valid(), which is for GPL modules only in some kernels. On x86 this would
-	 * take a BAR at about 132 TiB for the kernel's own text; no machine has one there.
+	 * In some kernels, pfn_valid() is only for GPL modules. On x86, virt_addr_valid() would
+	 * mistake a BAR at about 132 TiB for the kernel's text, but no machine has a BAR there.
 	 */
 	if (!virt_addr_valid(__va(phys)))
 		return 0;
@@ -111,8 +111,8 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (!PageReserved(page) && !is_zone_device_page(page))
 		return 1;
 	/*
-	 * Until its memory is online a NUMA node of the GPU has such pages. A driver
-	 * may have them of a BAR, too.
+	 * A NUMA node of the GPU has such pages before its memory is online. A driver may also
+	 * have such pages for a BAR, which is device memory.
 	 */
 	return nvpm_is_bar(phys) ? 0 : -EOPNOTSUPP;
 }

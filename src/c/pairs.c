@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * /proc/driver/nv_peer_mem/pairs: a line for each pair of a GPU and a device that have met.
+ * /proc/driver/nv_peer_mem/pairs has a line for each pair of a GPU and a device whose map type is
+ * known.
  *
- * A node with 8 GPUs and 16 devices has more of them than a page, and so a file in sysfs,
- * has room for. All lines come from one look at the table.
+ * A node with 8 GPUs and 16 devices has more lines than fit a page, so the file cannot be in sysfs.
+ * A reader gets all lines of the same moment.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The process that calls, and the kernel's time: its macros and inline functions.
+ * Functions for Rust about the calling process and the kernel's time, which in the kernel are
+ * macros and inline functions.
  */
 #include <linux/cred.h>
 #include <linux/jiffies.h>
@@ -13,10 +14,10 @@
 #include "nvpm.h"
 
 /*
- * Returns the user who answers for what the current process registers. A user can make a user
- * namespace without any privilege, and acts there under thousands of subordinate numbers: all of
- * them count for that user. Namespaces that root made, as container engines do, have users of
- * their own.
+ * Returns the user who answers for registrations of the current process. A user can make a user
+ * namespace without any privilege, and acts there under thousands of subordinate numbers. All
+ * these numbers count for the user who made the namespace. In a namespace that root made, as
+ * container engines do, each number counts as a separate user.
  */
 static kuid_t nvpm_responsible_user(void)
 {
@@ -38,7 +39,7 @@ void nvpm_current_process(struct nvpm_process *process)
 
 void nvpm_current_comm(u8 *comm)
 {
-	/* The process may be changing it: its last byte stays zero. */
+	/* The process may be changing its name, but the last byte of the name is always zero. */
 	memcpy(comm, current->group_leader->comm, TASK_COMM_LEN - 1);
 }
 
@@ -57,7 +58,7 @@ void nvpm_cond_resched(void)
 	cond_resched();
 }
 
-/* The kernel's clocks are for GPL modules only. */
+/* This function uses jiffies, because the kernel's clocks are only for GPL modules. */
 u32 nvpm_seconds(void)
 {
 	return jiffies / HZ;

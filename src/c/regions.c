@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * /proc/driver/nv_peer_mem/regions: a line for each registration.
+ * /proc/driver/nv_peer_mem/regions has a line for each registration.
  *
- * A registration is a process' memory: only for who may look at all processes.
+ * A registration shows memory of a process, so only a user who may look at all processes may
+ * read the file.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>
@@ -44,7 +45,7 @@ static void nvpm_regions_stop(struct seq_file *file, void *line)
 {
 }
 
-/* Escapes the bytes of a name that would mean something where the line is read or shown. */
+/* Escapes the bytes of a name that have a meaning for readers of the line or for terminals. */
 static void nvpm_regions_name(struct seq_file *file, const u8 *name)
 {
 	for (; *name; name++)
@@ -71,7 +72,7 @@ static int nvpm_regions_show(struct seq_file *file, void *line)
 		seq_puts(file, "# process started age address length client state device name\n");
 		return 0;
 	}
-	/* When the process started is in the units of /proc/PID/stat. */
+	/* The start time of the process has the units of /proc/PID/stat. */
 	seq_printf(file, "%d %llu %u 0x%llx %llu %s %s ", region->process.tgid,
 		   region->process.born / 10000000, nvpm_seconds() - region->since,
 		   region->address, region->len, nvpm_client_name(region->client),

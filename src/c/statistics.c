@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The files in /sys/module/nv_peer_mem/statistics: counters, clients, and how the module
- * was compiled.
+ * The files in /sys/module/nv_peer_mem/statistics show counters, clients, and how the module was
+ * compiled.
  *
- * Removing a file waits for its readers; a file that is still open after that gives ENODEV.
- * So nothing of this runs when the module is gone.
+ * Removing a file waits for its readers. A file that is still open after that gives ENODEV, so no
+ * code of this file runs after the module is gone.
  *
- * debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add() are for GPL
- * modules only, which a module beside a proprietary driver cannot be.
+ * debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add() are only for GPL
+ * modules. A module beside a proprietary driver cannot be a GPL module.
  */
 #include <linux/completion.h>
 #include <linux/kernel.h>
@@ -28,7 +28,7 @@ const char *nvpm_client_name(enum nvpm_client_kind kind)
 	return nvpm_clients[kind];
 }
 
-/* A file, with a function that makes its text, or a counter. */
+/* A file. A function makes its text, or the file shows a counter. */
 struct nvpm_attribute {
 	struct attribute attr;
 	ssize_t (*show)(char *page);
@@ -88,7 +88,7 @@ static struct attribute *nvpm_attributes[] = {
 	NULL,
 };
 
-/* Three texts, and the end. */
+/* Besides the counters there are three texts, and the NULL at the end. */
 static_assert(ARRAY_SIZE(nvpm_attributes) == 3 + NVPM_COUNTERS + 1);
 
 static const struct attribute_group nvpm_group = {
@@ -131,7 +131,7 @@ int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
 	int ret;
 
 	memcpy(nvpm_clients, names, sizeof(nvpm_clients));
-	/* Only newer kernels say that they do not write to the type. */
+	/* Older kernels take a pointer that is not const, but do not write to the type either. */
 	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)

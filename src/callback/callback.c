@@ -3,11 +3,11 @@
  * The function that the NVIDIA driver calls when revocably pinned memory is freed. The function
  * has its own module, which stays loaded.
  *
- * The driver does not tell whether unpinning has found the pin: memory may stay pinned after
- * its registration has ended, and its callback may come at any later time. The callback must
- * find code then, also when nv_peer_mem was unloaded. So this module is never unloaded, and the number
- * of a registration is never used again: a callback that is late finds nothing to do. It
- * uses neither the driver nor the RDMA core, so both can be unloaded.
+ * The driver does not tell whether unpinning has found the pin. Memory may therefore stay pinned
+ * after its registration has ended, and its callback may come at any later time, even after
+ * nv_peer_mem was unloaded. The callback must always find code, so this module is never
+ * unloaded. The number of a registration is never used again, so a late callback finds nothing
+ * to do. This module uses neither the driver nor the RDMA core, so both can be unloaded.
  */
 #include <linux/atomic.h>
 #include <linux/errno.h>
@@ -17,8 +17,8 @@
 #include "callback.h"
 
 /*
- * The thread that frees memory takes this lock under the driver's lock, and holds it while the
- * handler runs; so this lock comes before every lock of nv_peer_mem and of the RDMA core.
+ * The thread that frees memory takes this lock under the driver's lock, and holds this lock while
+ * the handler runs. This lock therefore comes before every lock that the handler takes.
  */
 static DECLARE_RWSEM(gate);
 static void (*revoke)(void *number);
@@ -31,7 +31,7 @@ void nvpm_callback(void *number)
 		revoke(number);
 	up_read(&gate);
 }
-/* Not _GPL: nv_peer_mem may stand beside a proprietary driver. */
+/* The symbol is not GPL-only, because nv_peer_mem must load beside a proprietary driver. */
 EXPORT_SYMBOL(nvpm_callback);
 
 int nvpm_callback_serve(u32 interface, void (*handler)(void *number))
@@ -54,8 +54,8 @@ EXPORT_SYMBOL(nvpm_callback_number);
 static int __init callback_init(void)
 {
 	/*
-	 * A module without an exit function cannot be unloaded. The reference tells modprobe -r,
-	 * which would otherwise try to unload a module without users.
+	 * A module without an exit function cannot be unloaded. Without this reference, modprobe -r
+	 * would nevertheless try to unload the module.
 	 */
 	__module_get(THIS_MODULE);
 	return 0;

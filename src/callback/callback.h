@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The interface between nv_peer_mem and nv_peer_mem_callback. The latter stays loaded until the
- * next boot, and then serves older and newer versions of nv_peer_mem. So these functions
- * never change, nor do the names of their parameters, which are part of a symbol's version
- * in kernels with CONFIG_GENDWARFKSYMS. A different interface gets another number, and
- * nvpm_callback_serve() refuses unknown numbers.
+ * The interface between nv_peer_mem and nv_peer_mem_callback. nv_peer_mem_callback stays loaded
+ * until the next boot, so it must also serve older and newer versions of nv_peer_mem. These
+ * functions therefore never change, nor do the names of their parameters, which are part of a
+ * symbol's version in kernels with CONFIG_GENDWARFKSYMS. A different interface gets another
+ * number, and nvpm_callback_serve() refuses unknown numbers.
  */
 #ifndef NVPM_CALLBACK_H
 #define NVPM_CALLBACK_H
@@ -17,12 +17,13 @@
 void nvpm_callback(void *number);
 
 /*
- * From now on @handler is called for each callback; for none of them if it is NULL, and then
- * it is not running any more when this returns. -EPROTONOSUPPORT if @interface is not known.
+ * Has @handler called for each callback from now on. If @handler is NULL, callbacks are ignored,
+ * and no handler is running any more when the function returns. Returns -EPROTONOSUPPORT if
+ * @interface is not known.
  */
 int nvpm_callback_serve(u32 interface, void (*handler)(void *number));
 
-/* A number that no registration has had since the system was booted; never 0. */
+/* Returns a number, not 0, that no registration has had since the system was booted. */
 u64 nvpm_callback_number(void);
 
 #endif

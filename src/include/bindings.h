@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What bindgen reads for abi.rs. */
+/* bindgen reads these headers for abi.rs. */
 #include <linux/scatterlist.h>
 #include <nv-p2p.h>
 #include "../c/nvpm.h"

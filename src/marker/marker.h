@@ -2,7 +2,7 @@
 #ifndef NVPM_MARKER_H
 #define NVPM_MARKER_H
 
-/* Exported by nv_peer_mem: a module that uses it needs nv_peer_mem to be loaded. */
+/* nv_peer_mem exports this symbol, so that nv_peer_mem must be loaded before the marker. */
 extern const char nvpm_version[];
 
 #endif

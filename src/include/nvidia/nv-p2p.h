@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The NVIDIA driver's peer-to-peer interface, for machines without the
- * driver's source: those where the distribution built the modules. What this
- * module uses of it, with the names, layout and values of release 580 and
- * later. The fields that earlier releases (535 to 575) have are in the same
- * places, and the two persistent calls are there as well.
+ * The part of the NVIDIA driver's peer-to-peer interface that this module uses,
+ * for machines without the driver's source, because the distribution built the
+ * modules. Names, layout and values are those of release 580 and later. Earlier
+ * releases (535 to 575) have fewer fields, but in the same places, and also have
+ * the two persistent calls.
  *
  * A header of the installed driver is always preferred: see build/configure.
  */
@@ -19,8 +19,8 @@ struct pci_dev;
 #define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 
 /*
- * Versions: the upper half changes when a structure becomes another one, the
- * lower half when it grows.
+ * The upper half of a version changes when a structure changes its layout, the
+ * lower half when a structure only grows.
  */
 #define NVIDIA_P2P_MAJOR_VERSION(version)	((version) >> 16)
 #define NVIDIA_P2P_MINOR_VERSION(version)	((version) & 0xffff)
@@ -34,7 +34,7 @@ struct pci_dev;
 	 NVIDIA_P2P_MINOR_VERSION((object)->version) >= \
 	 NVIDIA_P2P_MINOR_VERSION(wanted))
 
-/* Sizes of GPU pages, as numbers that stand for them. */
+/* The driver's numbers for sizes of GPU pages. */
 enum nvidia_p2p_page_size_type {
 	NVIDIA_P2P_PAGE_SIZE_4KB = 0,
 	NVIDIA_P2P_PAGE_SIZE_64KB = 1,
@@ -42,7 +42,7 @@ enum nvidia_p2p_page_size_type {
 	NVIDIA_P2P_PAGE_SIZE_COUNT
 };
 
-/* One page. The registers are those of an old generation of GPUs. */
+/* A page. Only an old generation of GPUs uses the registers. */
 struct nvidia_p2p_page {
 	u64 physical_address;
 	union nvidia_p2p_request_registers {
@@ -60,7 +60,7 @@ struct nvidia_p2p_page {
 #define NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) \
 	NVIDIA_P2P_VERSION_COMPATIBLE(table, NVIDIA_P2P_PAGE_TABLE_VERSION)
 
-/* In a page table's flags: the memory is part of what the CPU caches. */
+/* This flag of a page table says that the CPU caches the memory. */
 #define NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE	0x1
 
 /**
@@ -105,13 +105,12 @@ struct nvidia_p2p_dma_mapping {
 };
 
 /*
- * All of these return 0 or a negative error number. Addresses and lengths are
- * multiples of 64 KiB. What a pointer to a pointer holds after a failure means
- * nothing.
+ * All functions return 0 or a negative error number. Addresses and lengths are
+ * multiples of 64 KiB. After a failure, a returned pointer has no meaning.
  *
- * Pages that the driver takes back when the memory is freed: it then calls
- * @free_callback, and frees the table and its mappings when that returns.
- * Token and address space are 0.
+ * nvidia_p2p_get_pages() pins pages that the driver takes back when the memory
+ * is freed. The driver then calls @free_callback, and frees the table and its
+ * mappings after the callback has returned. Token and address space are 0.
  */
 int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 u64 length, struct nvidia_p2p_page_table **page_table,
@@ -119,19 +118,19 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 struct nvidia_p2p_page_table *page_table);
 
-/* Pages that stay until they are put, even if the memory is freed before. */
+/* These functions pin pages until they are put, even if the memory is freed before. */
 #define NVIDIA_P2P_FLAGS_DEFAULT		0
 #define NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING	1
 
 int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 				    struct nvidia_p2p_page_table **page_table,
 				    u32 flags);
-/* The flags are 0. */
+/* The flags must be 0. */
 int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 				    struct nvidia_p2p_page_table *page_table,
 				    u32 flags);
 
-/* Addresses of pinned pages for the device @peer. */
+/* Returns addresses of pinned pages for the device @peer. */
 int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 			     struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **dma_mapping);
@@ -139,7 +138,7 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 			       struct nvidia_p2p_page_table *page_table,
 			       struct nvidia_p2p_dma_mapping *dma_mapping);
 
-/* For callbacks of old; releases with open modules do nothing here. */
+/* Older drivers' callbacks call these functions. Releases with open modules do nothing here. */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping);
 

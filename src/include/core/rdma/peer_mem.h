@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Peer memory as the RDMA core exports it, for machines without a header of
- * their own: OFED's modules alone are installed, or a kernel has peer memory
- * but its headers package leaves this file out. Names, layout and values are
- * those of MLNX_OFED 5.4-3.0.3 and later, DOCA-OFED, and the distributions'
- * kernels that took it over. What clients of older ones lack is not used for
- * them (nvpm.h), and what they have instead stands behind #ifdef.
+ * The RDMA core's interface for peer memory, for machines without a header of
+ * their own: only OFED's modules are installed, or a kernel has peer memory but
+ * its headers package lacks this file. Names, layout and values are those of
+ * MLNX_OFED 5.4-3.0.3 and later, of DOCA-OFED, and of distributions' kernels
+ * with the same interface. The module does not use fields that an older core
+ * lacks (nvpm.h). Fields that only older cores have are inside #ifdef.
  *
  * A header of the installed RDMA core is always preferred: see
  * build/find/core.sh.
@@ -18,17 +18,17 @@
 struct device;
 struct sg_table;
 
-/* The core names a registration by a number; before OFED 4.0 by a pointer. */
+/* The core identifies a registration by a number. Before OFED 4.0 it used a pointer. */
 #define PEER_MEM_U64_CORE_CONTEXT
 
-/* Sizes of the two texts in a client, terminators included. */
+/* The sizes of the two texts in a client, with their terminators. */
 #define IB_PEER_MEMORY_NAME_MAX	64
 #define IB_PEER_MEMORY_VER_MAX	16
 
 /*
- * What the core gives a client that asks for it on registration: takes the
- * registration @core_context away from its RDMA device, and returns when the
- * device no longer uses the memory. Sleeps; returns 0 always.
+ * The core gives this function to a client that asks for it on registration. It
+ * takes the registration @core_context away from its RDMA device, and returns
+ * when the device no longer uses the memory. Sleeps. Always returns 0.
  */
 typedef int (*invalidate_peer_memory)(void *reg_handle, u64 core_context);
 
@@ -40,11 +40,11 @@ typedef int (*invalidate_peer_memory)(void *reg_handle, u64 core_context);
  * @acquire: more than 0 if the memory is the client's, which then stores its
  *	context; otherwise the core asks the next client. The private data and
  *	the name are NULL but for some users of OFED 5.0 and earlier.
- * @get_pages: takes the pages, for the registration @core_context (0 is one).
- *	No table is given since OFED 5.1.
+ * @get_pages: takes the pages, for the registration @core_context, which may
+ *	be 0. Since OFED 5.1 the table is NULL.
  * @dma_map: fills the table with addresses for the device, and counts them.
- * @dma_unmap: ends what @dma_map began. Its result is not looked at.
- * @put_pages: ends what @get_pages began.
+ * @dma_unmap: undoes @dma_map. The core ignores the result.
+ * @put_pages: undoes @get_pages.
  * @get_page_size: the unit of the table's entries, in bytes.
  * @release: the last call for a context, one for each successful @acquire.
  */
@@ -64,7 +64,7 @@ struct peer_memory_client {
 	unsigned long (*get_page_size)(void *client_context);
 	void (*release)(void *client_context);
 #ifdef NVPM_CORE_PRIVATE_DATA
-	/* MLNX_OFED 4.1 to 5.0 has these two instead of the extension below. */
+	/* MLNX_OFED 4.1 to 5.0 has these two fields instead of the extension below. */
 	void *(*get_context_private_data)(u64 peer_id);
 	void (*put_context_private_data)(void *context);
 #endif
@@ -76,8 +76,9 @@ struct peer_memory_client {
  * @ex_size: size of this structure as the client knows it
  * @flags: of the values below
  *
- * OFED 4.1 to 5.0 take the word at @ex_size for a pointer to a function: there
- * it must be 0. The core keeps a pointer to the structure, not a copy.
+ * OFED 4.1 to 5.0 take the word at @ex_size for a pointer to a function, so it
+ * must be 0 for these cores. The core keeps a pointer to the structure, so the
+ * structure must live until the client is unregistered.
  */
 struct peer_memory_client_ex {
 	struct peer_memory_client client;
@@ -86,7 +87,7 @@ struct peer_memory_client_ex {
 };
 
 enum {
-	/* After an invalidation the core calls @release only. */
+	/* After an invalidation the core only calls @release. */
 	PEER_MEM_INVALIDATE_UNMAPS = 1 << 0,
 };
 
