@@ -58,8 +58,8 @@ mod bindings {
 }
 pub(crate) use bindings::*;
 
-// The same figures stand in core.c and nvidia.c: bindgen's compiler and the kernel's must agree on
-// them, and both with the contract.
+// core.c and nvidia.c assert the same figures, because bindgen's compiler, the kernel's compiler
+// and the contract must agree on the layouts.
 const _: () = {
     assert!(offset_of!(peer_memory_client, acquire) == 80);
     assert!(offset_of!(peer_memory_client, release) == 128);
@@ -76,12 +76,12 @@ const _: () = {
 
 /// Returns the size of the kernel's page in bytes.
 pub(crate) fn page_size() -> u64 {
-    // SAFETY: C defines it as a constant.
+    // SAFETY: C defines `nvpm_page_size` as a constant.
     unsafe { nvpm_page_size }
 }
 
 /// Lets other threads run. The caller may sleep.
 pub(crate) fn cond_resched() {
-    // SAFETY: Called where sleeping is allowed.
+    // SAFETY: The caller may sleep.
     unsafe { nvpm_cond_resched() }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Functions that the kernel crate lacks, or has in some versions only.
+//! Functions that the kernel crate lacks, or has only in some versions.
 
 use crate::abi;
 
-/// Prints a warning, rate-limited: for paths that a user can take at will.
+/// Prints a warning with a rate limit, for paths that a user can take at will.
 macro_rules! pr_warn_ratelimited {
     ($($arg:tt)*) => {
         if $crate::compat::ratelimit() {
@@ -14,8 +14,8 @@ macro_rules! pr_warn_ratelimited {
 }
 pub(crate) use pr_warn_ratelimited;
 
-/// Whether the rate limit lets one more line into the kernel's log.
+/// Tells whether the rate limit allows another line in the kernel's log.
 pub(crate) fn ratelimit() -> bool {
-    // SAFETY: Callable from any context.
+    // SAFETY: The function is callable from any context.
     unsafe { abi::nvpm_ratelimit() }
 }

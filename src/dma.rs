@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Devices, and mappings by which they reach memory.
+//! Devices, and mappings by which devices reach memory.
 //!
-//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. Every byte that a device can reach is mapped for it
-//! by the DMA API, on every kernel, and unmapped again: each segment by itself, or all extents in one
-//! range of I/O virtual addresses where the kernel and the device have that.
+//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. On every kernel, the DMA API maps and unmaps
+//! each byte that a device can reach: each segment separately, or all extents in one range of I/O
+//! virtual addresses if the kernel and the device have such ranges.
 
 use core::{ptr::NonNull, slice};
 
@@ -19,11 +19,11 @@ use crate::{
     stats,
 };
 
-/// A device that can reach GPU memory: a PCI device.
+/// A PCI device, which can reach GPU memory.
 ///
 /// # Invariants
 ///
-/// The pointer is to a PCI device that exists for as long as memory is mapped for it.
+/// The pointer is to a PCI device that exists as long as memory is mapped for the device.
 #[derive(Clone, Copy)]
 pub(crate) struct Device(NonNull<abi::device>);
 
@@ -31,16 +31,17 @@ pub(crate) struct Device(NonNull<abi::device>);
 unsafe impl Send for Device {}
 
 impl Device {
-    /// The device behind a pointer of the RDMA core.
+    /// Converts a pointer of the RDMA core. Returns an error if it is not to a PCI device.
     ///
     /// # Safety
     ///
-    /// The pointer must be NULL or to a device that outlives every mapping made for it.
+    /// The pointer must be NULL or to a device that outlives every mapping made for the device.
     pub(crate) unsafe fn from_raw(device: *mut abi::device) -> Result<Self> {
-        // SAFETY: By this function's requirement NULL, which is answered with NULL, or a device.
+        // SAFETY: By this function's requirement the pointer is to a device or NULL, for which
+        // `nvpm_pci_dev` returns NULL.
         let pci = unsafe { abi::nvpm_pci_dev(device) };
         match NonNull::new(device) {
-            // INVARIANT: `nvpm_pci_dev` says that it is a PCI device.
+            // INVARIANT: `nvpm_pci_dev` has found a PCI device.
             Some(device) if !pci.is_null() => Ok(Self(device)),
             _ => {
                 pr_warn_ratelimited!(
@@ -62,22 +63,22 @@ impl Device {
         self.0.as_ptr()
     }
 
-    /// Whether a registration for this device can be revoked.
+    /// Tells whether a registration for this device can be revoked.
     pub(crate) fn can_invalidate(&self) -> bool {
         // SAFETY: By the type's invariant the pointer is to a device.
         unsafe { abi::nvpm_can_invalidate(self.0.as_ptr()) }
     }
 
-    /// The device's place on PCI: domain, and bus and devfn.
+    /// Returns the device's address on PCI: the domain, and the bus with devfn.
     pub(crate) fn pci_address(&self) -> (u32, u16) {
         let (mut domain, mut devfn) = (0, 0);
-        // SAFETY: By the type's invariant the pointer is to a PCI device; the others are valid for
-        // writing.
+        // SAFETY: By the type's invariant the first pointer is to a PCI device. The other pointers
+        // are valid for writing.
         unsafe { abi::nvpm_pci_address(self.0.as_ptr(), &mut domain, &mut devfn) };
         (domain, devfn)
     }
 
-    /// Maps physical memory that is not RAM; returns the bus address.
+    /// Maps physical memory that is not RAM. Returns the bus address.
     pub(crate) fn map(&self, start: u64, len: u64) -> Result<u64> {
         let len = usize::try_from(len).map_err(|_| EINVAL)?;
         let mut address = 0;
@@ -88,12 +89,13 @@ impl Device {
 
     /// Undoes [`Self::map`] for `len` bytes at the bus address that `map` returned.
     pub(crate) fn unmap(&self, address: u64, len: u64) {
-        // SAFETY: By the type's invariant the pointer is to a device. The length fitted a `usize`.
+        // SAFETY: By the type's invariant the pointer is to a device. `map` has checked that the
+        // length fits a `usize`.
         unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
     }
 
-    /// Returns the part of `extents` that the core shall see of `range`: whole pages of the kernel, in
-    /// segments that the device takes.
+    /// Returns the part of `extents` that the core must see of `range`: whole pages of the kernel,
+    /// in segments that the device accepts.
     fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
         // SAFETY: By the type's invariant the pointer is to a device.
         let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
@@ -106,23 +108,24 @@ impl Device {
     }
 }
 
-/// A reference to a device: while it exists, no other device has its address in memory.
+/// A reference to a device. While the reference exists, no other device gets the device's address
+/// in memory.
 pub(crate) struct DeviceRef(Device);
 
 impl DeviceRef {
-    /// Takes a reference, while the device is known to exist.
+    /// Takes a reference to a device that exists.
     pub(crate) fn new(device: Device) -> Self {
-        // SAFETY: By the invariant of `Device` it is a PCI device that exists.
+        // SAFETY: By the invariant of `Device` the pointer is to a PCI device that exists.
         unsafe { abi::pci_dev_get(device.as_pci()) };
         Self(device)
     }
 
-    /// For functions of C.
+    /// Returns the pointer for functions of C.
     pub(crate) fn as_ptr(&self) -> *mut abi::device {
         self.0.as_ptr()
     }
 
-    /// Whether the device has not been removed.
+    /// Tells whether the device has not been removed.
     pub(crate) fn is_registered(&self) -> bool {
         // SAFETY: The pointer is to a device, to which this object has a reference.
         unsafe { abi::nvpm_is_registered(self.0.as_ptr()) }
@@ -131,12 +134,13 @@ impl DeviceRef {
 
 impl Drop for DeviceRef {
     fn drop(&mut self) {
-        // SAFETY: Gives back the one reference that `new` took.
+        // SAFETY: This object has the reference that `new` took, and gives it back once.
         unsafe { abi::pci_dev_put(self.0.as_pci()) };
     }
 }
 
-/// A scatterlist of addresses at which a device reaches GPU memory. Dropping it unmaps them.
+/// A scatterlist of addresses at which a device reaches GPU memory. Dropping the mapping unmaps the
+/// addresses.
 ///
 /// # Invariants
 ///
@@ -144,22 +148,23 @@ impl Drop for DeviceRef {
 pub(crate) struct Mapping {
     sg: Option<SgTable>,
     by: MappedBy,
-    /// Pinned bytes, as they are counted.
+    /// The number of pinned bytes, which the statistics count.
     bytes: u64,
 }
 
 /// The party that has mapped the addresses, and the data that unmapping needs.
 enum MappedBy {
-    /// Each entry of the scatterlist has been mapped for the device, the first with so many bytes before it.
+    /// This module has mapped each entry of the scatterlist for the device. The first mapping also
+    /// covers so many bytes before its entry.
     Entry(Device, u64),
-    /// All extents have been mapped in one range of addresses.
+    /// This module has mapped all extents in one range of addresses.
     Iova(Iova),
-    /// The driver has mapped, and undoes it itself.
+    /// The driver has mapped the addresses, and undoes the mapping itself.
     Driver,
 }
 
 impl Mapping {
-    /// Maps the physical `extents`, which are all of `range`, for `device`.
+    /// Maps the physical `extents`, which cover all of `range`, for `device`.
     pub(crate) fn new(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let extents = extents.as_slice();
         let Some((mut iova, extent)) = Iova::new(device, extents, range.pinned_len())? else {
@@ -178,8 +183,9 @@ impl Mapping {
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
         let segments = device.segments(extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
-        // An IOMMU begins whatever is mapped at a round address. So the first piece is mapped from its beginning
-        // on, although the range begins later: at the same place in a page then as in the user's addresses.
+        // An IOMMU maps each piece to a round address. The first piece is mapped from its
+        // beginning, although the user's range begins later, so that the range begins at the same
+        // place in a page on the bus as in the user's addresses.
         let before_first = segments.before_first();
         for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
             let before = if mapped == 0 { before_first } else { 0 };
@@ -212,13 +218,13 @@ impl Mapping {
         }
     }
 
-    /// The scatterlist as the core gets it.
+    /// Returns the scatterlist for the core.
     pub(crate) fn for_core(&self) -> abi::sg_table {
         self.sg.as_ref().map(SgTable::for_core).unwrap_or_default()
     }
 
-    /// Takes the addresses away from the device. The scatterlist stays: the core may still look at it. May
-    /// sleep.
+    /// Takes the addresses away from the device. Returns the scatterlist, because the core may
+    /// still read the list. May sleep.
     pub(crate) fn unmap(mut self) -> Option<SgTable> {
         self.undo()
     }
@@ -256,7 +262,7 @@ fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: us
 ///
 /// # Invariants
 ///
-/// `nvpm_iova_alloc` has made `iova` for `device`, and it has not been destroyed.
+/// `nvpm_iova_alloc` has made `iova` for `device`, and `iova` has not been destroyed.
 #[must_use = "only `destroy` gives the addresses back"]
 struct Iova {
     device: Device,
@@ -264,16 +270,17 @@ struct Iova {
 }
 
 impl Iova {
-    /// Maps `extents` of `len` bytes in all, and says where; [`None`] if this kernel or this device cannot do
-    /// that.
+    /// Maps `extents` of `len` bytes in all. Returns the range and its address, or [`None`] if this
+    /// kernel or this device has no such ranges.
     fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
         let mut iova = abi::nvpm_iova::default();
         let first = extents.first().map_or(0, |extent| extent.start);
-        // SAFETY: By the invariant of `Device` the pointer is to a device; `iova` is valid for writing.
+        // SAFETY: By the invariant of `Device` the pointer is to a device. `iova` is valid for
+        // writing.
         if !unsafe { abi::nvpm_iova_alloc(device.as_ptr(), &mut iova, first, len) } {
             return Ok(None);
         }
-        // INVARIANT: Just made.
+        // INVARIANT: `nvpm_iova_alloc` has just made `iova` for this device.
         let mut this = Self { device, iova };
         let mut linked = 0;
         match this.link(extents, &mut linked) {
@@ -285,23 +292,28 @@ impl Iova {
         }
     }
 
-    /// Links all extents, and counts the bytes; then the device can use them. Returns where they begin.
+    /// Links all extents, and adds their bytes to `linked`. Returns the address at which the device
+    /// sees them.
     fn link(&mut self, extents: &[Extent], linked: &mut u64) -> Result<u64> {
         let device = self.device.as_ptr();
         for &Extent { start, len } in extents {
-            // SAFETY: By the type's invariant the range is this device's.
-            to_result(unsafe { abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len) })?;
+            // SAFETY: By the type's invariant the range belongs to this device.
+            to_result(unsafe {
+                abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len)
+            })?;
             *linked = linked.wrapping_add(len);
         }
         let mut start = 0;
-        // SAFETY: By the type's invariant the range is this device's; `start` is valid for writing.
+        // SAFETY: By the type's invariant the range belongs to this device. `start` is valid for
+        // writing.
         to_result(unsafe { abi::nvpm_iova_sync(device, &mut self.iova, *linked, &mut start) })?;
         Ok(start)
     }
 
-    /// Gives the addresses back, of which `linked` bytes are mapped.
+    /// Gives the range of addresses back, after unmapping the first `linked` bytes.
     fn destroy(&mut self, linked: u64) {
-        // SAFETY: By the type's invariant the range is this device's, and is destroyed once.
+        // SAFETY: By the type's invariant the range belongs to this device, and was not destroyed
+        // before.
         unsafe { abi::nvpm_iova_destroy(self.device.as_ptr(), &mut self.iova, linked) };
     }
 }

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! From a user's address range to the entries of a scatterlist: arithmetic only.
+//! The arithmetic from a user's address range to the entries of a scatterlist.
 //!
-//! Three sizes meet here and none is assumed to equal another: the GPU page in which the driver
-//! pins (64 KiB), the page of the kernel (4 KiB to 64 KiB) in which the RDMA core counts, and the
-//! longest segment that the device takes.
-//!
-//! Sums that cannot wrap are written with `wrapping_add`, also in other files: an overflow check would compile
-//! a call to `panic`, and objtool refuses a function that ends in one.
+//! Three sizes can all differ: the GPU page in which the driver pins (64 KiB), the page of the
+//! kernel in which the RDMA core counts (4 KiB to 64 KiB), and the longest segment that the device
+//! accepts.
 
 use core::slice;
 
@@ -15,7 +12,7 @@ use kernel::prelude::*;
 
 use crate::turns::{before_chunk, Turns, AT_A_TIME};
 
-/// Bytes of the page in which the NVIDIA driver pins: addresses and lengths are multiples of it.
+/// The bytes of a page of the NVIDIA driver, which pins only whole pages.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;
 
 /// A range that a user asked to register, and the whole GPU pages that cover the range.
@@ -31,8 +28,8 @@ pub(crate) struct Range {
 }
 
 impl Range {
-    /// The range of `len` bytes at `address`, or [`None`] if it is empty, wraps around, or has
-    /// more pages than the driver can count.
+    /// Makes the range of `len` bytes at `address`. Returns [`None`] if the range is empty, wraps
+    /// around, or has more pages than the driver can count.
     pub(crate) fn new(address: u64, len: u64) -> Option<Self> {
         let end = address
             .checked_add(len)?
@@ -41,40 +38,40 @@ impl Range {
         if len == 0 || pinned / GPU_PAGE > u64::from(u32::MAX) {
             return None;
         }
-        // INVARIANT: Neither sum wrapped.
+        // INVARIANT: The length is not 0, no sum has wrapped, and the number of pages was checked.
         Some(Self { address, len })
     }
 
-    /// First byte that the user asked for.
+    /// Returns the first byte that the user asked for.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
 
     /// Returns the length that the user asked for, in bytes.
-    #[allow(clippy::len_without_is_empty)] // It never is.
+    #[allow(clippy::len_without_is_empty)] // A range is never empty.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// First byte to pin, in the user's address space: a multiple of [`GPU_PAGE`].
+    /// Returns the first byte to pin, in the user's address space: a multiple of [`GPU_PAGE`].
     pub(crate) fn start(&self) -> u64 {
         self.address - self.address % GPU_PAGE
     }
 
-    /// Number of bytes to pin: a multiple of [`GPU_PAGE`].
+    /// Returns the number of bytes to pin: a multiple of [`GPU_PAGE`].
     pub(crate) fn pinned_len(&self) -> u64 {
-        // By the type's invariant nothing wraps here.
+        // By the type's invariant the sums do not wrap.
         let len = self.len.wrapping_add(self.address % GPU_PAGE);
         len.wrapping_add(GPU_PAGE - 1) & !(GPU_PAGE - 1)
     }
 
-    /// Number of GPU pages to pin.
+    /// Returns the number of GPU pages to pin.
     pub(crate) fn pages(&self) -> u32 {
-        // Lossless by the type's invariant.
+        // By the type's invariant the number fits a `u32`.
         (self.pinned_len() / GPU_PAGE) as u32
     }
 
-    /// The first GPU page alone.
+    /// Returns a range of only the first GPU page.
     pub(crate) fn first_page(&self) -> Self {
         // INVARIANT: The page is part of the range.
         Self {
@@ -83,7 +80,7 @@ impl Range {
         }
     }
 
-    /// The last GPU page alone.
+    /// Returns a range of only the last GPU page.
     pub(crate) fn last_page(&self) -> Self {
         let end = self.start().wrapping_add(self.pinned_len());
         // INVARIANT: The page is part of the range.
@@ -93,10 +90,11 @@ impl Range {
         }
     }
 
-    /// The part of the pinned bytes that the RDMA core wants to see: the user's range widened to
-    /// pages of `page` bytes (a power of two), as an offset from [`Self::start`] and a length.
+    /// Returns the part of the pinned bytes that the RDMA core must see: the user's range widened
+    /// to pages of `page` bytes (a power of two), as an offset from [`Self::start`] and a length.
     ///
-    /// A page larger than the GPU's could reach beyond what is pinned: an error then.
+    /// Returns an error if the part reaches beyond the pinned bytes, which is possible if `page` is
+    /// larger than the GPU's page.
     pub(crate) fn window(&self, page: u64) -> Result<Extent> {
         let first = self.address - self.address % page;
         let end = self
@@ -113,26 +111,27 @@ impl Range {
     }
 }
 
-/// Contiguous bytes on some bus.
+/// Contiguous bytes on a bus, or in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// First byte.
+    /// The first byte.
     pub(crate) start: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub(crate) len: u64,
 }
 
-/// The extents of a range, in order, neighbours merged. Most ranges have one extent, for which nothing
-/// is allocated.
+/// The extents of a range, in order. Neighbours are merged. Most ranges have one extent, which
+/// needs no allocation.
 pub(crate) enum Extents {
-    /// The only one.
+    /// The only extent.
     One(Extent),
-    /// Two at least.
+    /// Two or more extents.
     Many(KVVec<Extent>),
 }
 
 impl Extents {
-    /// The extents of `pages`, of `page` bytes each (not zero), at the addresses that `address` reads.
+    /// Collects the extents of `pages` of `page` bytes (not zero). `address` returns the address of
+    /// a page.
     pub(crate) fn collect<T>(pages: &[T], page: u64, address: impl Fn(&T) -> u64) -> Result<Self> {
         let (first, rest) = pages.split_first().ok_or(EIO)?;
         let bytes = page.wrapping_mul(pages.len() as u64);
@@ -141,9 +140,10 @@ impl Extents {
         let mut end = start.wrapping_add(page);
         for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
             before_chunk(number);
-            // Every page of every registration passes here: one comparison for a page that is a neighbour.
+            // This loop sees every page of every registration, so a neighbour costs only a
+            // comparison.
             for address in some.iter().map(&address) {
-                // The end of the bus and its beginning are no neighbours.
+                // The last byte of the bus and the first byte are not neighbours.
                 if address == end && end > start {
                     end = end.wrapping_add(page);
                     continue;
@@ -164,7 +164,7 @@ impl Extents {
         match extents {
             None => *extents = Some(Self::One(extent)),
             Some(Self::One(first)) => {
-                // Mostly all are as long as the first.
+                // Usually all extents are as long as the first extent.
                 let expected = bytes.div_ceil(first.len.max(1)).max(2);
                 let expected = usize::try_from(expected).map_err(|_| ENOMEM)?;
                 let mut many = KVVec::with_capacity(expected, GFP_KERNEL)?;
@@ -177,7 +177,7 @@ impl Extents {
         Ok(())
     }
 
-    /// All of them.
+    /// Returns all extents.
     pub(crate) fn as_slice(&self) -> &[Extent] {
         match self {
             Self::One(only) => slice::from_ref(only),
@@ -189,23 +189,24 @@ impl Extents {
 /// The bytes of one scatterlist entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// First byte.
+    /// The first byte.
     pub(crate) start: u64,
-    /// Number of bytes.
+    /// The number of bytes.
     pub(crate) len: u32,
 }
 
-/// The bytes of a window into some extents, counted through all of them, in segments no longer than
-/// the device takes. An extent is cut into pieces from its beginning on, wherever the window begins: where one
-/// segment follows another, the RDMA core's pages must end, and the user's range may begin anywhere in a page.
+/// The segments of a window into extents. The window counts bytes across all extents, and a segment
+/// is not longer than the device accepts. An extent is cut into pieces from its own beginning, even
+/// if the window begins later, because a page of the RDMA core must end at the end of each segment,
+/// and the user's range may begin anywhere in a page.
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
     /// The rest of the current extent.
     rest: Extent,
-    /// Bytes of the next segment's piece that lie before it, outside the window.
+    /// The bytes of the next segment's piece that lie before the segment, outside the window.
     before: u64,
-    /// Bytes to skip.
+    /// The bytes before the window that are still to be skipped.
     skip: u64,
     /// The remaining bytes of the window.
     left: u64,
@@ -213,7 +214,7 @@ pub(crate) struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// For the bytes of `window`, in segments of at most `longest` bytes (not zero).
+    /// Makes segments of at most `longest` bytes (not zero) for the bytes of `window`.
     pub(crate) fn new(extents: &'a [Extent], window: Extent, longest: u32) -> Self {
         Self {
             extents: extents.iter(),
@@ -225,22 +226,22 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// How many bytes of the first segment's piece lie before it.
+    /// Returns how many bytes of the first segment's piece lie before the segment.
     pub(crate) fn before_first(&self) -> u64 {
         let mut segments = self.clone();
         segments.next_extent();
         segments.before
     }
 
-    /// How many there are. Fewer bytes than the window has would let the device use addresses that
-    /// do not exist: an error then.
+    /// Returns the number of segments, or an error if the extents have fewer bytes than the window.
+    /// The device could otherwise use addresses that do not exist.
     pub(crate) fn entries(&self) -> Result<u32> {
         let mut segments = self.clone();
         let longest = u64::from(self.longest);
         let mut entries = 0_u64;
         let mut turns = Turns::new();
         while let Some(extent) = segments.next_extent() {
-            // Mostly one, without a division.
+            // Usually there is one segment, which needs no division.
             let len = extent.len.saturating_add(segments.before);
             let some = match len <= longest {
                 true => 1,
@@ -255,7 +256,7 @@ impl<'a> Segments<'a> {
         u32::try_from(entries).map_err(|_| ENOMEM)
     }
 
-    /// The part of the next extent that is in the window.
+    /// Returns the part of the next extent that is in the window.
     fn next_extent(&mut self) -> Option<Extent> {
         while self.left > 0 {
             let extent = *self.extents.next()?;
@@ -263,7 +264,7 @@ impl<'a> Segments<'a> {
             self.skip -= skipped;
             self.before = match skipped {
                 0 => 0,
-                // By zero it would panic, which the compiler cannot know to be impossible.
+                // A plain `%` could panic, because the compiler cannot know that this is not 0.
                 skipped => skipped.checked_rem(u64::from(self.longest)).unwrap_or(0),
             };
             let len = (extent.len - skipped).min(self.left);
@@ -290,15 +291,15 @@ impl Iterator for Segments<'_> {
         // The sum wraps if the extent ends at the end of the bus; then no bytes remain.
         self.rest.start = start.wrapping_add(len);
         self.rest.len -= len;
-        // Lossless: it is not longer than the longest.
+        // The length is at most `longest`, so it fits a `u32`.
         let len = len as u32;
         Some(Segment { start, len })
     }
 }
 
-/// The longest segment for a device that takes `device_limit` bytes, in whole pages of `page`
-/// bytes (a power of two, of 32 bits). It is a power of two as well: the pieces of an extent begin as round as
-/// the extent does, or as they are long.
+/// Returns the longest segment for a device that accepts `device_limit` bytes, in whole pages of
+/// `page` bytes (a power of two, of 32 bits). The result is a power of two, so that each piece of
+/// an extent is as aligned as the extent, or aligned to the piece's length.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A table that exists once, behind a spin lock, while the module is loaded.
+//! A table that exists once, under a spin lock, while the module is loaded.
 //!
-//! The lock is C's: the kernel crate's `global_lock!` came with 6.13, and wants a table that a constant can
-//! make.
+//! The lock is in C, because the kernel crate has `global_lock!` only since 6.13, and it needs a
+//! constant as the initial table.
 
 use core::ptr::null_mut;
 
@@ -18,18 +18,19 @@ use crate::{
 ///
 /// # Invariants
 ///
-/// No two tables have the same lock. The pointer is NULL, or from [`KBox::into_raw`] and owned by this; it is
-/// read, changed and followed under the lock only. While the table is used the pointer is NULL.
+/// No two tables have the same lock. The pointer is NULL, or from [`KBox::into_raw`] and owned by
+/// this object. The pointer is read, changed and followed only under the lock. While a thread uses
+/// the table, the pointer is NULL.
 pub(crate) struct Global<T: 'static> {
     lock: abi::nvpm_lock_name,
     table: AtomicPtr<T>,
 }
 
 impl<T: Send> Global<T> {
-    /// A table that is not installed yet. The lock must be no other table's.
+    /// Makes an object without a table. No other object may have the same lock.
     pub(crate) const fn new(lock: abi::nvpm_lock_name) -> Self {
         assert!(lock < abi::NVPM_LOCKS);
-        // INVARIANT: NULL.
+        // INVARIANT: The pointer is NULL.
         Self {
             lock,
             table: AtomicPtr::new(null_mut()),
@@ -44,17 +45,19 @@ impl<T: Send> Global<T> {
         Ok(Installed(self))
     }
 
-    /// Uses the table under its lock; [`None`] if it is not installed. `work` neither sleeps nor uses the
-    /// table by another call: that would deadlock, or find no table.
+    /// Uses the table under its lock. Returns [`None`] if there is no table. `work` must neither
+    /// sleep nor use the table by another call, which would deadlock or find no table.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        // If there is no table, what `work` has taken along is dropped at the end, without the lock.
+        // If there is no table, the values that `work` has captured are dropped at the end, without
+        // the lock.
         let mut work = Some(work);
         self.locked(|table| {
             let installed = table.load(Ordering::Relaxed);
-            // INVARIANT: It is being used.
+            // INVARIANT: This thread uses the table, so the pointer becomes NULL.
             table.store(null_mut(), Ordering::Relaxed);
-            // SAFETY: By the type's invariant NULL or a valid table, to which nobody has a reference: other
-            // threads wait for the lock, and this one, if it uses the table already, has found NULL.
+            // SAFETY: By the type's invariant the pointer is NULL or to a valid table. No reference
+            // to the table exists: other threads wait for the lock, and if this thread uses the
+            // table already, the pointer is NULL.
             let in_use = unsafe { installed.as_mut() };
             let result = in_use.and_then(|table| work.take().map(|work| work(table)));
             table.store(installed, Ordering::Relaxed);
@@ -62,18 +65,18 @@ impl<T: Send> Global<T> {
         })
     }
 
-    /// Takes the table out, and puts another one in.
+    /// Replaces the table, and returns the table that was there before.
     fn replace(&self, new: *mut T) -> Option<KBox<T>> {
         let old = self.locked(|table| {
             let old = table.load(Ordering::Relaxed);
-            // INVARIANT: The caller's is NULL or from `into_raw`.
+            // INVARIANT: The caller's pointer is NULL or from `into_raw`.
             table.store(new, Ordering::Relaxed);
             old
         });
         if old.is_null() {
             return None;
         }
-        // SAFETY: By the type's invariant it is from `into_raw`, and was this object's.
+        // SAFETY: By the type's invariant the pointer is from `into_raw`, and this object owned it.
         Some(unsafe { KBox::from_raw(old) })
     }
 
@@ -82,7 +85,7 @@ impl<T: Send> Global<T> {
         // lock, deadlocks, which is not unsound.
         unsafe { abi::nvpm_lock(self.lock) };
         let result = work(&self.table);
-        // SAFETY: This thread has just taken it.
+        // SAFETY: This thread has taken the lock above.
         unsafe { abi::nvpm_unlock(self.lock) };
         result
     }
@@ -93,7 +96,7 @@ pub(crate) struct Installed<T: Send + 'static>(&'static Global<T>);
 
 impl<T: Send> Drop for Installed<T> {
     fn drop(&mut self) {
-        // Dropped without the lock: what is in it may sleep.
+        // The table is dropped without the lock, because dropping its contents may sleep.
         let table = self.0.replace(null_mut());
         drop(table);
     }

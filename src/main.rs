@@ -2,8 +2,8 @@
 
 //! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other memory.
 //!
-//! This is the crate's root, which names its files. `kernel` is the kernel's own crate or, if the kernel
-//! lacks a usable crate, the crate in `kernel/`.
+//! This file is the crate's root, which names the other files. `kernel` is the kernel's own crate
+//! or, if the kernel has no usable crate, the crate in `kernel/`.
 
 use kernel::prelude::*;
 

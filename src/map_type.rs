@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Whether, and how, a device may reach a GPU's memory (compare `drivers/pci/p2pdma.c`).
+//! Finds whether, and how, a device may reach a GPU's memory (compare `drivers/pci/p2pdma.c`).
 //!
-//! The driver's call to map pages refuses some pairs of GPU and device, and gives other pairs addresses that
-//! only it knows. This module maps physical addresses itself. So for each pair it asks the driver once, with
-//! one page, and compares the driver's address with its own. It remembers only what the driver says about
-//! the pair itself, until the module is unloaded (the driver's options do not change before) or the device
-//! is removed.
+//! The driver's call to map pages refuses some pairs of GPU and device, and gives other pairs
+//! addresses that only the driver knows. This module maps physical addresses itself. For each pair,
+//! the module therefore asks the driver once, with one page, and compares the driver's address with
+//! its own. The module remembers only answers about the pair itself, until the module is unloaded
+//! or the device is removed. The driver's options cannot change before the module is unloaded.
 //!
-//! It asks in the core's call to map, for a registration that no callback waits for. It holds no lock of this
-//! module meanwhile, since the driver takes its own.
+//! The module asks in the core's call to map, for a registration that no callback waits for. It
+//! then holds no lock of its own, because the driver takes locks.
 
 use core::ffi::CStr;
 
@@ -87,8 +87,9 @@ impl Pairs {
     }
 }
 
-/// Returns how memory of `gpu` is mapped for `device`. If the driver must be asked, it is asked with the
-/// first page of `range` of the calling process. Fails if the device cannot reach the memory.
+/// Returns how memory of `gpu` is mapped for `device`, or an error if the memory cannot be mapped.
+/// If the pair is not known, the driver is asked with the first page of `range`, which must be
+/// memory of the calling process.
 pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
     let answer = match known(gpu, device) {
         Some(answer) => Some(answer),
@@ -172,7 +173,7 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
-    // The memory may have been freed meanwhile, and another GPU's may have its address.
+    // The memory may have been freed before this, and memory of another GPU may have its address.
     if pin.gpu() != gpu {
         return Err(EFAULT);
     }
@@ -189,7 +190,8 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
-    // Our address has the same effect if it is equal, or if an IOMMU translates both.
+    // This module's address has the same effect as the driver's if both are equal, or if an IOMMU
+    // translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
     Ok(Some(match bus.start == ours || both_translated {
         true => Answer::Ours,
@@ -197,7 +199,7 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     }))
 }
 
-/// The extent of a page.
+/// Returns the only extent of a page.
 fn only(extents: &Extents) -> Result<Extent> {
     match extents {
         Extents::One(extent) => Ok(*extent),
@@ -209,7 +211,7 @@ fn only(extents: &Extents) -> Result<Extent> {
 ///
 /// # Safety
 ///
-/// `page` must be what `nvpm_pair_line` takes.
+/// `page` must be valid for `nvpm_pair_line`.
 #[no_mangle]
 pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     forget_removed();

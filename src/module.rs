@@ -16,8 +16,8 @@ use crate::{
     persistent, registry, revocable,
 };
 
-/// The clients' names, in the order of [`peer_client::Kind`]; no name if a client is not registered. Programs
-/// and scripts look for `nv_mem`, and for `nv_mem_nc`, the name of nvidia-peermem's own persistent client.
+/// Returns the clients' names, in the order of [`peer_client::Kind`]. A client that is not
+/// registered has no name.
 fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     if persistent_first {
         [
@@ -30,8 +30,9 @@ fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     }
 }
 
-/// The module while it is loaded. The fields drop in this order: each uses only the fields below it. When the
-/// module goes, the core has no registration any more, so the callbacks have nobody to tell.
+/// The module while it is loaded. The fields drop in this order, because each field uses only the
+/// fields below it. When the module goes, the core has no registration any more, so callbacks have
+/// no work.
 pub(crate) struct NvPeerMem {
     _lists: Lists,
     _statistics: Statistics,
@@ -43,7 +44,7 @@ pub(crate) struct NvPeerMem {
 
 impl kernel::Module for NvPeerMem {
     fn init(_: &'static ThisModule) -> Result<Self> {
-        // SAFETY: The module's initialisation calls this, which may sleep.
+        // SAFETY: The module's initialisation calls this function, and may sleep.
         if unsafe { abi::nvpm_peermem_loaded() } {
             pr_err!("nvidia_peermem is loaded and serves the same memory: unload it (modprobe -r nvidia_peermem) and keep it from being loaded again (echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf)\n");
             return Err(EBUSY);
@@ -61,7 +62,8 @@ impl kernel::Module for NvPeerMem {
         ];
         let statistics = Statistics::new(names)?;
         let lists = Lists::new()?;
-        // Nothing can fail after this, so a module that fails to load leaves no registration behind.
+        // No later step of loading can fail. If loading fails, no client has claimed memory before,
+        // so no registration is left.
         peer_client::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
@@ -90,13 +92,13 @@ fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegis
     ClientRegistration::new::<C>(name).map(Some)
 }
 
-/// The files in sysfs, which exist while this lives.
+/// The files in sysfs, which exist as long as this object.
 struct Statistics;
 
 impl Statistics {
     fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
         let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
-        // SAFETY: C copies the pointers; the names are `'static`. This is called once.
+        // SAFETY: C copies the pointers, and the names are `'static`. Loading calls `new` once.
         to_result(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
         Ok(Self)
     }
@@ -109,12 +111,13 @@ impl Drop for Statistics {
     }
 }
 
-/// The files in proc, which exist while this lives. They show the names that [`Statistics`] was given.
+/// The files in proc, which exist as long as this object. The files show the names of
+/// [`Statistics`].
 struct Lists;
 
 impl Lists {
     fn new() -> Result<Self> {
-        // SAFETY: This is called once, after the names are there.
+        // SAFETY: Loading calls `new` once, after `Statistics` has the names.
         to_result(unsafe { abi::nvpm_lists_create() })?;
         Ok(Self)
     }
@@ -127,12 +130,13 @@ impl Drop for Lists {
     }
 }
 
-/// While this lives, `nv_peer_mem_callback` passes the driver's callbacks on to [`revocable::nvpm_revoke`].
+/// While this object exists, `nv_peer_mem_callback` passes the driver's callbacks on to
+/// [`revocable::nvpm_revoke`].
 struct Callbacks;
 
 impl Callbacks {
     fn new() -> Result<Self> {
-        // SAFETY: This is called once, and may sleep.
+        // SAFETY: Loading calls `new` once, and may sleep.
         to_result(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
             pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
         })?;
@@ -142,8 +146,8 @@ impl Callbacks {
 
 impl Drop for Callbacks {
     fn drop(&mut self) {
-        // SAFETY: `new` has begun it; this may sleep. When it returns, no callback runs this module's code,
-        // and none will.
+        // SAFETY: `new` has begun the passing on, and unloading may sleep. After the call, no
+        // callback runs this module's code any more.
         unsafe { abi::nvpm_callbacks_end() };
     }
 }

@@ -4,15 +4,15 @@
 
 use crate::abi;
 
-/// A reference to this module: while one exists, the module is not unloaded.
+/// A reference to this module. While a reference exists, the module cannot be unloaded.
 pub(crate) struct ModuleRef(());
 
 impl ModuleRef {
-    /// A reference, unless the module is about to be unloaded.
+    /// Takes a reference. Returns [`None`] if the module is about to be unloaded.
     pub(crate) fn get() -> Option<Self> {
-        // SAFETY: The module is loaded, since it runs this code.
+        // SAFETY: The module is loaded, because it runs this code.
         let live = unsafe { abi::nvpm_try_module_get() };
-        // (`then_some` would create the object even without a reference, and drop it.)
+        // With `then_some`, the object would be made and dropped even without a reference.
         live.then(|| Self(()))
     }
 
@@ -20,7 +20,7 @@ impl ModuleRef {
     ///
     /// # Safety
     ///
-    /// A result of [`Self::get`] must have been forgotten for this, and for no other call.
+    /// Each call must have its own forgotten result of [`Self::get`].
     pub(crate) unsafe fn recover() -> Self {
         Self(())
     }
@@ -28,7 +28,7 @@ impl ModuleRef {
 
 impl Drop for ModuleRef {
     fn drop(&mut self) {
-        // SAFETY: Gives back the one reference that `get` took for this object.
+        // SAFETY: This object has the reference that `get` took, and gives it back once.
         unsafe { abi::nvpm_module_put() };
     }
 }

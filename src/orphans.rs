@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! How many orphans each user has, and the bound on them.
+//! Counts each user's orphans, and bounds their number.
 //!
-//! The driver unpins memory only for the process that pinned it. A revocable registration that ends in
-//! another process, or together with its own, therefore stays pinned until the memory is freed: it is an
-//! *orphan*. It costs kernel memory, in the driver about 60 bytes for each page, which no limit of the
-//! user's counts any more. So each user has a bound. Root has none: root of a container without a user
-//! namespace is the same user, and one container must not use up the bound of all.
+//! The driver unpins revocably pinned memory only for the process that pinned it. If a revocable
+//! registration ends in another process, or while its own process ends, the memory therefore stays
+//! pinned until it is freed. Such a registration is an *orphan*. An orphan costs kernel memory, in
+//! the driver about
+//! 60 bytes for each page, and no other limit of the user counts this memory. Each user therefore
+//! has a bound, except root: root is the same user in all containers without a user namespace, and
+//! one container must not use up the bound of all.
 
 use kernel::{
     prelude::*,
@@ -15,12 +17,12 @@ use kernel::{
 
 use crate::{compat::pr_warn_ratelimited, errno::edquot};
 
-/// Orphans that a user may have.
+/// The number of orphans that a user may have.
 const MOST_ORPHANS: u32 = 1 << 14;
-/// GPU pages in them, together: 4 TiB.
+/// The number of GPU pages that a user's orphans may have together: 4 TiB.
 const MOST_PAGES: u64 = 1 << 26;
 
-/// The users who have registered memory revocably, but root.
+/// The users who have registered memory revocably, except root.
 pub(crate) struct Users(RBTree<u32, User>);
 
 /// A user's entry in [`Users`].
@@ -29,7 +31,7 @@ pub(crate) type UserNode = RBTreeNode<u32, User>;
 /// The revocable registrations of a user.
 #[derive(Default)]
 pub(crate) struct User {
-    /// Registrations, orphans among them. With the last one the entry goes.
+    /// The number of registrations, including orphans. The entry goes with the last registration.
     registrations: u32,
     orphans: u32,
     pages: u64,
@@ -46,13 +48,13 @@ impl Users {
         Self(RBTree::new())
     }
 
-    /// An entry for a user who has none yet.
+    /// Allocates an entry for a user who has no entry yet.
     pub(crate) fn new_node(uid: u32) -> Result<UserNode> {
         RBTreeNode::new(uid, User::default(), GFP_KERNEL)
     }
 
-    /// Counts a registration of the user; false if the user has too many orphans. [`None`] if the user has no
-    /// entry yet and `node`, which becomes it, is missing.
+    /// Counts a registration of the user. Returns false if the user has too many orphans, and
+    /// [`None`] if the user has no entry and there is no `node` that can become the entry.
     pub(crate) fn add(&mut self, uid: u32, node: &mut Option<UserNode>) -> Option<bool> {
         if self.0.get(&uid).is_none() {
             self.0.insert(node.take()?);
@@ -65,7 +67,7 @@ impl Users {
         Some(may_register)
     }
 
-    /// A registration of the user has become an orphan of so many pages.
+    /// Counts a registration of the user that has become an orphan with so many pages.
     pub(crate) fn orphan(&mut self, uid: u32, pages: u32) {
         if let Some(user) = self.0.get_mut(&uid) {
             user.orphans = user.orphans.wrapping_add(1);
@@ -73,7 +75,7 @@ impl Users {
         }
     }
 
-    /// An orphan's memory has been freed.
+    /// Stops counting an orphan with so many pages, whose memory has been freed.
     pub(crate) fn freed(&mut self, uid: u32, pages: u32) {
         if let Some(user) = self.0.get_mut(&uid) {
             user.orphans = user.orphans.wrapping_sub(1);
@@ -81,7 +83,8 @@ impl Users {
         }
     }
 
-    /// A registration of the user is gone. The result is to be dropped without a lock.
+    /// Stops counting a registration of the user that is gone. The caller must drop the result
+    /// without a lock.
     pub(crate) fn remove(&mut self, uid: u32) -> Option<UserNode> {
         let user = self.0.get_mut(&uid)?;
         user.registrations = user.registrations.wrapping_sub(1);
@@ -92,7 +95,7 @@ impl Users {
     }
 }
 
-/// The error for a user who has too many orphans.
+/// Returns the error for a user who has too many orphans, and logs the reason.
 pub(crate) fn too_many(uid: u32) -> Error {
     pr_warn_ratelimited!("the processes of user {uid} have {MOST_ORPHANS} orphaned registrations of GPU memory, or 4 TiB of them (nvpm regions lists them as \"orphaned\"): they stay pinned until the memory is freed, and the user cannot register more until then\n");
     edquot()

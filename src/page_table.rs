@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The driver's description of pinned memory: page tables and DMA mappings, and the values that are accepted.
+//! The driver's description of pinned memory: page tables and DMA mappings, and checks of their
+//! values.
 //!
 //! C header: `nv-p2p.h`.
 
@@ -15,15 +16,15 @@ use crate::{
     extents::{Extents, Range},
 };
 
-/// A GPU, by its UUID; zeros where the driver does not say.
+/// The UUID of a GPU. It is zero if the driver does not tell the UUID.
 pub(crate) type Gpu = [u8; 16];
 
 /// A page table of the driver.
 ///
 /// # Invariants
 ///
-/// The table came from a successful call to pin. The driver may have freed the table since: every function
-/// that reads the table requires that the driver has not.
+/// The table came from a successful call to pin. The driver may free the table at any later time,
+/// so every function that reads the table requires that it is not freed.
 #[derive(Clone, Copy)]
 pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
@@ -31,13 +32,13 @@ pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 unsafe impl Send for PageTable {}
 
 impl PageTable {
-    /// The table that the driver has stored in a pointer; [`None`] if that is NULL.
+    /// Converts the pointer that the driver has stored. Returns [`None`] if it is NULL.
     ///
     /// # Safety
     ///
     /// The call to pin must have succeeded.
     pub(crate) unsafe fn from_driver(table: *mut abi::nvidia_p2p_page_table) -> Option<Self> {
-        // INVARIANT: By this function's requirement.
+        // INVARIANT: By this function's requirement the call to pin has succeeded.
         NonNull::new(table).map(Self)
     }
 
@@ -52,8 +53,8 @@ impl PageTable {
     ///
     /// The driver must not free the table meanwhile.
     pub(crate) unsafe fn extents(&self, range: &Range) -> Result<Extents> {
-        // SAFETY: By the type's invariant it is a table of the driver, which by this function's
-        // requirement is not freed meanwhile.
+        // SAFETY: By the type's invariant the pointer is to a table of the driver, which by this
+        // function's requirement is not freed meanwhile.
         let table = unsafe { self.0.as_ref() };
         // SAFETY: `table` is a reference, so it is valid for reading.
         if !unsafe { abi::nvpm_page_table_known(table) } {
@@ -66,14 +67,14 @@ impl PageTable {
         // SAFETY: The driver's `pages` has `entries` pointers for as long as the table exists.
         let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
         Extents::collect(pages, page, |&entry| {
-            // SAFETY: Each of the pointers is to a page of the driver, which lives as long as the table.
+            // SAFETY: Each pointer is to a page of the driver, which lives as long as the table.
             unsafe { (*entry).physical_address }
         })
     }
 
-    /// Whether the memory is behind a coherent link: the kernel treats it as RAM, so it is not mapped as
-    /// the memory of a device. An error if the kernel has not onlined it: then neither this module nor the
-    /// driver can map it.
+    /// Tells whether the memory is behind a coherent link. The kernel treats such memory as RAM, so
+    /// it must not be mapped as memory of a device. Returns an error if the kernel has not onlined
+    /// the memory yet, because then neither this module nor the driver can map it.
     ///
     /// # Safety
     ///
@@ -97,12 +98,13 @@ impl PageTable {
     pub(crate) unsafe fn location(&self, range: &Range) -> Result<(Extents, bool)> {
         // SAFETY: By this function's requirement the table is not freed meanwhile.
         let extents = unsafe { self.extents(range) }?;
-        // SAFETY: By this function's requirement the table is not freed meanwhile; `extents` has succeeded.
+        // SAFETY: By this function's requirement the table is not freed meanwhile. `extents` has
+        // succeeded.
         let coherent = unsafe { self.is_coherent() }?;
         Ok((extents, coherent))
     }
 
-    /// The GPU whose memory it is.
+    /// Returns the GPU that has the memory.
     ///
     /// # Safety
     ///
@@ -110,7 +112,8 @@ impl PageTable {
     pub(crate) unsafe fn gpu(&self) -> Gpu {
         // SAFETY: By this function's requirement the table is not freed meanwhile.
         let uuid = unsafe { abi::nvpm_page_table_uuid(self.0.as_ptr()) };
-        // SAFETY: NULL, or valid for reading 16 bytes, as long as the table is not freed.
+        // SAFETY: The pointer is NULL, or valid for reading 16 bytes as long as the table is not
+        // freed.
         unsafe { uuid.cast::<Gpu>().as_ref() }
             .copied()
             .unwrap_or_default()
@@ -125,8 +128,8 @@ fn unknown_version(made: &str, version: u32) -> Error {
     eopnotsupp()
 }
 
-/// The bytes of a page and the number of pages that the driver reports to have `done` (pinned or mapped).
-/// An error if they do not add up to the whole range.
+/// Returns the page size and the number of pages that the driver has reported, or an error if they
+/// do not add up to the whole range. `done` says what the driver did with the pages, for the log.
 fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize)> {
     let page: u64 = match kind {
         abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,
@@ -150,7 +153,7 @@ fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64,
     Ok((page, entries))
 }
 
-/// The bus addresses of a mapping of `range`, as extents.
+/// Returns the bus addresses of a mapping of `range`, as extents.
 pub(crate) fn bus_extents(mapping: &abi::nvidia_p2p_dma_mapping, range: &Range) -> Result<Extents> {
     // SAFETY: `mapping` is a reference, so it is valid for reading.
     if !unsafe { abi::nvpm_dma_mapping_known(mapping) } {

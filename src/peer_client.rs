@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The RDMA core's side: registration of a client, the functions that the core calls, and the one that
-//! this module calls.
+//! The interface to the RDMA core: registration of a client, the functions that the core calls, and
+//! the function that this module calls.
 //!
-//! C header: `rdma/peer_mem.h`. The functions check and convert what the core gives, call the client, and
-//! convert what comes back; they decide nothing.
+//! C header: `rdma/peer_mem.h`. The functions check and convert the core's arguments, call the
+//! client, and convert its results. All decisions are the clients'.
 
 use core::{
     marker::PhantomData,
@@ -35,50 +35,53 @@ use crate::{
 /// The clients, in the order in which the core asks them: `enum nvpm_client_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Keeps memory until the registration ends, where the driver can do that.
+    /// Keeps memory until the registration ends, if the driver can do that.
     Persistent = abi::NVPM_PERSISTENT as isize,
-    /// Gives memory up when it is freed.
+    /// Gives memory up when the memory is freed.
     Revocable = abi::NVPM_REVOCABLE as isize,
     /// Like `Persistent`, but asked last: takes memory that no other client took.
     CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
-/// A way to pin. Each function gets the number of the registration that the core's call is about.
+/// A way to pin. Each function gets the number of the registration for which the core calls.
 pub(crate) trait Client: 'static {
     /// The kind of this client.
     const KIND: Kind;
 
-    /// Pins `range`; whether it is GPU memory of the calling process which this client serves. An error makes
-    /// the core ask no other client, and the user sees it: for other memory it can only be a lack of memory.
+    /// Pins `range`. Returns true if it is GPU memory of the calling process and this client serves
+    /// it. After an error the core asks no other client, and the user sees the error; for memory
+    /// that is not the GPU's, the only possible error is therefore a lack of memory.
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool>;
 
-    /// The core takes the pages, for the registration that it calls `core_context`.
+    /// Stores `context`, by which the core identifies the registration, when the core takes the
+    /// pages.
     fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result;
 
-    /// The core wants bus addresses for `device`: the scatterlist, which stays ours to free.
+    /// Maps the memory for `device`. Returns the scatterlist for the core, which this module frees
+    /// later.
     fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table>;
 
-    /// The core does not use the addresses any more.
+    /// Undoes the mapping, because the core does not use the addresses any more.
     fn dma_unmap(number: RegistrationNumber);
 
-    /// The core forgets the registration; it calls nothing for it again.
+    /// Ends the registration. The core calls no function for the registration again.
     fn release(number: RegistrationNumber);
 }
 
-/// Whether the clients may claim memory. The core asks a client even before its registration has returned,
-/// when loading the module can still fail.
+/// Whether the clients may claim memory. The core may ask a client before the client's registration
+/// has returned, while loading the module can still fail.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
-/// All clients are registered: from now on they claim memory.
+/// Lets the clients claim memory from now on, because all clients are registered.
 pub(crate) fn open() {
     OPEN.store(true, Ordering::Release);
 }
 
-/// A client that is registered with the RDMA core for as long as this lives.
+/// A client that is registered with the RDMA core as long as this object exists.
 ///
 /// # Invariants
 ///
-/// `handle` came from the core, which keeps a pointer to what is in `_client`.
+/// `handle` came from the core, which keeps a pointer to the contents of `_client`.
 pub(crate) struct ClientRegistration {
     handle: NonNull<c_void>,
     revocable: bool,
@@ -87,12 +90,12 @@ pub(crate) struct ClientRegistration {
 
 // SAFETY: The core may be asked to unregister a client from any thread.
 unsafe impl Send for ClientRegistration {}
-// SAFETY: A shared reference gives access to nothing.
+// SAFETY: A shared reference gives no access to the fields.
 unsafe impl Sync for ClientRegistration {}
 
 impl ClientRegistration {
-    /// Registers the client under `name`, and says what is in the way if the core refuses. The core asks
-    /// clients in the order of their registration.
+    /// Registers the client under `name`, and logs the likely reason if the core refuses. The core
+    /// asks clients in the order of their registration.
     pub(crate) fn new<C: Client>(name: &str) -> Result<Self> {
         Self::with_core::<C>(name).inspect_err(|error| {
             pr_err!(
@@ -111,12 +114,13 @@ impl ClientRegistration {
             true => &raw mut invalidate,
             false => null_mut(),
         };
-        // SAFETY: The client lives until it is unregistered, with all that a core may look for behind
-        // the part that every core knows; `wanted` is NULL or valid for the core to store a pointer.
+        // SAFETY: The client lives until it is unregistered. After the fields that every core
+        // knows, the structure has all fields that any core reads. `wanted` is NULL or valid for
+        // storing a pointer.
         let handle =
             unsafe { abi::ib_register_peer_memory_client((&raw const *client).cast(), wanted) };
         let handle = NonNull::new(handle).ok_or(EINVAL)?;
-        // INVARIANT: The core has just returned it.
+        // INVARIANT: The core has just returned the handle.
         let registration = Self {
             handle,
             revocable,
@@ -133,8 +137,8 @@ impl ClientRegistration {
 
 impl Drop for ClientRegistration {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariant the client is registered, and is unregistered once. The core
-        // waits until it has released every registration.
+        // SAFETY: By the type's invariant the client is registered. The client is unregistered
+        // once, and the core waits until it has released every registration.
         unsafe { abi::ib_unregister_peer_memory_client(self.handle.as_ptr()) };
         if self.revocable {
             INVALIDATE.store(null_mut(), Ordering::Release);
@@ -144,22 +148,23 @@ impl Drop for ClientRegistration {
 
 type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 
-// The core's function and handle for the revocable client, kept for the driver's callback. They change only
-// while no registration can exist: before `open`, and after the core has unregistered the client.
+// The driver's callback needs the core's function and handle of the revocable client. Both change
+// only while no registration can exist: before `open`, and after the core has unregistered the
+// client.
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Reports to the core that the registration with this name loses its memory. The device does not use
-/// the memory any more when this returns.
+/// Reports to the core that the registration with this context loses its memory. After the call,
+/// the device does not use the memory any more.
 pub(crate) fn invalidate(core_context: CoreContext) {
     let function = INVALIDATE.load(Ordering::Acquire);
     if function.is_null() {
         return;
     }
-    // SAFETY: Not NULL, so `with_core` stored it, from a function of this type.
+    // SAFETY: The pointer is not NULL, so `with_core` has stored a function of this type.
     let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
     // SAFETY: The core's function and handle belong together, and are valid until the client has been
-    // unregistered, which waits for the registration whose `core_context` this is.
+    // unregistered. Unregistering waits for the registration with this context.
     let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), core_context) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
@@ -186,7 +191,7 @@ impl<C: Client> Vtable<C> {
     };
 }
 
-/// The structure that describes the client to the core.
+/// Returns the structure that describes the client to the core.
 fn client<C: Client>(name: &str) -> abi::nvpm_client {
     let mut client = abi::nvpm_client {
         client: Vtable::<C>::FUNCTIONS,
@@ -194,10 +199,10 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     };
     fill(&mut client.client.name, name);
     fill(&mut client.client.version, env!("NVPM_VERSION"));
-    // SAFETY: C defines it as a constant.
+    // SAFETY: C defines `nvpm_core_has_ex` as a constant.
     if !parameters::peerdirect_support() && unsafe { abi::nvpm_core_has_ex } {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
-        // `PEER_MEM_INVALIDATE_UNMAPS`, as C asserts.
+        // C asserts that this is `PEER_MEM_INVALIDATE_UNMAPS`.
         client.flags = 1;
         // This flag tells the core that the structure has the extension's fields.
         if let Some(last) = client.client.version.last_mut() {
@@ -207,8 +212,8 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     client
 }
 
-/// Copies a string into a zeroed field of C. The last two bytes stay: a terminator, and the byte of a
-/// version that is a flag.
+/// Copies a string into a zeroed field of C, except the last two bytes: a terminator, and the byte
+/// that is a flag in a version.
 fn fill(field: &mut [c_char], text: &str) {
     let room = field.len().saturating_sub(2);
     for (to, from) in field.iter_mut().take(room).zip(text.bytes()) {
@@ -216,7 +221,8 @@ fn fill(field: &mut [c_char], text: &str) {
     }
 }
 
-/// Whether the addresses are GPU memory of this process.
+/// Claims the addresses, and pins them, if they are GPU memory of this process. Returns 1 for a
+/// claim.
 ///
 /// # Safety
 ///
@@ -236,14 +242,14 @@ unsafe extern "C" fn acquire<C: Client>(
         Ok(Some(registration)) => Ok(registration.into_core()),
         Err(error) => Err(error),
     };
-    // SAFETY: By this function's requirement it is valid for storing a pointer.
+    // SAFETY: By this function's requirement `context` is valid for storing a pointer.
     unsafe { *client_context = to_client_context(claim) };
     1
 }
 
-/// The registration of `len` bytes at `address`, if that is memory for the client.
+/// Registers `len` bytes at `address`, if they are memory for the client.
 fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
-    // Without a reference the module is being unloaded, and serves no new memory.
+    // If there is no reference, the module is being unloaded and serves no new memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
     };
@@ -273,7 +279,8 @@ fn from_client_context(client_context: *mut c_void) -> Result<RegistrationNumber
     }
 }
 
-/// Takes the pages for the registration that the core calls `core_context`.
+/// Takes the pages for the registration that the core identifies by `core_context`. Returns the
+/// error of [`acquire`], if there was one.
 extern "C" fn get_pages<C: Client>(
     _address: c_ulong,
     _len: usize,
@@ -292,8 +299,8 @@ extern "C" fn get_pages<C: Client>(
 ///
 /// # Safety
 ///
-/// `device` must be NULL or a device that outlives the registration's mapping; `table` and `mapped` must be
-/// valid for writing.
+/// `device` must be NULL or a device that outlives the registration's mapping. `table` and `mapped`
+/// must be valid for writing.
 unsafe extern "C" fn dma_map<C: Client>(
     table: *mut abi::sg_table,
     client_context: *mut c_void,
@@ -301,14 +308,15 @@ unsafe extern "C" fn dma_map<C: Client>(
     _dmasync: c_int,
     mapped: *mut c_int,
 ) -> c_int {
-    // SAFETY: By this function's requirement it is NULL or a device that outlives the mapping.
+    // SAFETY: By this function's requirement `device` is NULL or a device that outlives the
+    // mapping.
     let device = unsafe { Device::from_raw(device) };
     let result = from_client_context(client_context).and_then(|number| C::dma_map(number, device?));
     from_result(match result {
         Ok(ours) => {
             stats::add(abi::NVPM_COUNT_REGISTRATIONS, 1);
-            // SAFETY: By this function's requirement both are valid for writing. `mapped` may point
-            // into `table`, so it comes last; the number of entries was counted in 32 bits.
+            // SAFETY: By this function's requirement both pointers are valid for writing. `mapped`
+            // may point into `table`, so it is written last. The number of entries has 32 bits.
             unsafe {
                 *table = ours;
                 *mapped = ours.nents as c_int;
@@ -334,16 +342,16 @@ extern "C" fn dma_unmap<C: Client>(
     0
 }
 
-/// The core lets go of the pages. They are unpinned in [`release`]: here an older core holds a
-/// lock that a callback of the driver may wait for, and unpinning waits for the callback.
+/// Does nothing. [`release`] unpins the pages, because here an older core holds a lock that a
+/// callback of the driver may wait for, and unpinning waits for the callback.
 extern "C" fn put_pages(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
 
-/// The page size of the scatterlist, which is trimmed to pages of the kernel.
+/// Returns the page size of the scatterlist, which is trimmed to pages of the kernel.
 extern "C" fn get_page_size(_client_context: *mut c_void) -> c_ulong {
     abi::page_size() as c_ulong
 }
 
-/// The core is done with the registration.
+/// Ends the registration, which the core does not need any more.
 ///
 /// # Safety
 ///
@@ -351,7 +359,8 @@ extern "C" fn get_page_size(_client_context: *mut c_void) -> c_ulong {
 unsafe extern "C" fn release<C: Client>(client_context: *mut c_void) {
     if let Ok(number) = from_client_context(client_context) {
         C::release(number);
-        // SAFETY: By this function's requirement `acquire` has given it to the core, once.
+        // SAFETY: By this function's requirement `acquire` has given the registration to the core,
+        // and the core gives it back once.
         drop(unsafe { Registration::from_core(number) });
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The clients that keep GPU memory pinned until the registration ends, even if it is freed meanwhile.
+//! The clients that keep GPU memory pinned until the registration ends, even if the memory is freed
+//! before.
 //!
-//! Nothing happens to such a registration but what the core calls, one call after the other. A call takes
-//! what is kept out of the record, works on it without a lock, and puts it back.
+//! Only the core's calls change such a registration, and they come one after another. A call takes
+//! the pin and the mapping out of the record, works on both without a lock, and puts both back.
 
 use kernel::prelude::*;
 
@@ -37,7 +38,7 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
 
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         match PersistentPin::new(range) {
-            // The core asks the next client: the revocable one may be able to.
+            // The core then asks the next client, because the revocable client may be able to pin.
             Err(error) if !CATCH_ALL && error.may_fall_back() => Ok(false),
             pin => keep(number, pin),
         }
@@ -65,11 +66,12 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
         put(number, kept, None);
     }
 
-    /// Does nothing: the pin and the mapping go with the record.
+    /// Does nothing, because the pin and the mapping go with the record.
     fn release(_: RegistrationNumber) {}
 }
 
-/// Keeps the driver's answer, if it is GPU memory.
+/// Keeps the pin, and returns whether the memory is GPU memory. Returns an error if GPU memory
+/// cannot be pinned.
 fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Result<bool> {
     let pin = match pin {
         Ok(pin) => pin,
@@ -98,7 +100,7 @@ fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
         .flatten()
 }
 
-/// Puts it back, and tells which device can reach the memory from now on.
+/// Puts the pin and the mapping back, and records which device can reach the memory from now on.
 fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
     let before = number.with(|record| {
         if let Some(device) = device {
@@ -106,7 +108,8 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
         }
         record.phase.advance(|phase| (Phase::Kept(kept), phase))
     });
-    // Nothing is in it; without the record, the pin would end here.
+    // The replaced phase is `InCall`, which holds nothing. If there is no record, the pin has
+    // ended.
     drop(before);
 }
 

@@ -2,8 +2,9 @@
 
 //! The phases in the life of a registration, and the pins and mappings that belong to each phase.
 //!
-//! A phase changes under the lock of the registry (`registry.rs`). A thread that takes a pin or a mapping out
-//! of a phase acts on it after the lock is released, so two threads cannot undo the same thing.
+//! A phase changes under the lock of the registry (`registry.rs`). Under the lock, only one thread
+//! can take a pin or a mapping out of a phase, so no two threads undo the same object. The thread
+//! undoes the object after it has released the lock.
 
 use core::mem;
 
@@ -16,10 +17,12 @@ use crate::{
     sg_table::SgTable,
 };
 
-/// The core's name for a registration, to be handed back when it is revoked; 0 is a legal one.
+/// The core's number for a registration, which this module returns when it revokes the
+/// registration. The number may be 0.
 pub(crate) type CoreContext = u64;
 
-/// The pin and the mapping of a persistent registration. Fields drop in order: the mapping goes before the pin.
+/// The pin and the mapping of a persistent registration. The fields drop in order, so the mapping
+/// goes before the pin.
 pub(crate) struct Kept {
     pub(crate) mapping: Option<Mapping>,
     /// The scatterlist, which the core may still read after the mapping was undone.
@@ -31,23 +34,22 @@ pub(crate) struct Kept {
 pub(crate) enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
     Pinning,
-    /// Persistent: the driver has pinned the pages, until the core releases them.
+    /// The driver has pinned the pages persistently, until the core releases the registration.
     Kept(Kept),
-    /// Persistent: a call of the core has taken the pin and the mapping, and works on them. Also the
-    /// placeholder while [`Self::advance`] replaces any phase, which no other thread sees: the lock is held.
+    /// A call of the core works on the persistent pin and its mapping.
     InCall,
     /// The driver has pinned the pages, until it takes them back.
     Pinned {
         pin: RevocablePin,
         memory: PinnedMemory,
     },
-    /// The core has named the registration.
+    /// The core has told its number for the registration.
     Bound {
         core_context: CoreContext,
         pin: RevocablePin,
         memory: PinnedMemory,
     },
-    /// A call of the core is mapping the pages, or has failed to.
+    /// A call of the core is mapping the pages, or has failed to map them.
     Mapping {
         core_context: CoreContext,
         pin: RevocablePin,
@@ -58,27 +60,28 @@ pub(crate) enum Phase {
         pin: RevocablePin,
         mapping: Mapping,
     },
-    /// This thread is reporting to the core that the memory goes away. A core that answers by a
-    /// deregistration on the same thread has the mapping undone before.
+    /// `thread` is reporting to the core that the memory goes away. If the core deregisters on the
+    /// same thread, the mapping is undone before the driver takes the memory back.
     Revoking {
         thread: i32,
         mapping: Option<Mapping>,
     },
-    /// The driver has taken the memory back. The core may still look at the scatterlist.
+    /// The driver has taken the memory back. The core may still read the scatterlist.
     Revoked {
-        #[allow(dead_code)] // The list is only kept, until the record goes.
+        #[allow(dead_code)] // The list is only kept until the record goes.
         list: Option<SgTable>,
     },
-    /// The core has let go of the addresses; its thread is undoing the mapping.
+    /// The core has returned the addresses, and its thread is undoing the mapping.
     Unmapping { pin: RevocablePin },
-    /// The mapping is undone, the pages are still pinned.
+    /// The mapping is undone, and the pages are still pinned.
     Unmapped {
         pin: RevocablePin,
         list: Option<SgTable>,
     },
-    /// The core is done with it, or never gets it; the driver is being asked to unpin.
+    /// The core has released the registration, or never gets it. The driver is being asked to
+    /// unpin.
     Unpinning,
-    /// The core is done with it, and the pages stay pinned until the memory is freed.
+    /// The core has released the registration, and the pages stay pinned until the memory is freed.
     Orphan,
 }
 
@@ -90,7 +93,7 @@ impl Phase {
         result
     }
 
-    /// The phase again, and why the core's call does not fit it.
+    /// Returns the same phase, and the reason why the core's call does not fit it.
     pub(crate) fn refuse<T>(self) -> (Self, Result<T>) {
         let error = match self {
             Self::Revoked { .. } => EFAULT,
@@ -99,14 +102,14 @@ impl Phase {
         (self, Err(error))
     }
 
-    /// The revocable pin that is left, when nothing is mapped.
+    /// Returns the revocable pin of a phase without a mapping, if there is one.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
             Self::Pinned { pin, .. }
             | Self::Bound { pin, .. }
             | Self::Mapping { pin, .. }
             | Self::Unmapped { pin, .. } => Some(pin),
-            // A mapped registration is unmapped first.
+            // A mapped registration has no pin to return, because it must be unmapped first.
             Self::Mapped { .. }
             | Self::Unmapping { .. }
             | Self::Pinning
@@ -119,7 +122,7 @@ impl Phase {
         }
     }
 
-    /// The word for it in `/proc/driver/nv_peer_mem/regions`.
+    /// Returns the state for `/proc/driver/nv_peer_mem/regions`.
     pub(crate) fn state(&self) -> abi::nvpm_region_state {
         match self {
             Self::Pinning => abi::NVPM_REGION_PINNING,

@@ -2,9 +2,9 @@
 
 //! Pinned GPU memory.
 //!
-//! A *persistent* pin lasts until this module puts it. A *revocable* pin also ends when the memory is freed:
-//! the driver calls back (`callback/callback.c`, then `revocable.rs`), and frees the page table, with all
-//! that belongs to it, when the callback has returned.
+//! A *persistent* pin lasts until this module ends it. A *revocable* pin also ends when the memory
+//! is freed: the driver calls back (`callback/callback.c`, then `revocable.rs`). After the callback
+//! has returned, the driver frees the page table and its mappings.
 
 use core::ptr::{null_mut, NonNull};
 
@@ -21,17 +21,17 @@ use crate::{
     unpin_lock::UnpinLock,
 };
 
-/// Why there is no pin.
+/// The reason why there is no pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PinError {
     /// The address is not GPU memory of the calling process.
     NotGpuMemory,
-    /// It is GPU memory, but cannot be pinned.
+    /// The memory is GPU memory, but cannot be pinned.
     Failed(Error),
 }
 
 impl PinError {
-    /// The reason in the driver's answer to a request to pin.
+    /// Converts the driver's answer to a request to pin that has failed.
     fn from_driver(ret: i32) -> Self {
         match to_result(ret) {
             Err(error) if error == EINVAL => Self::NotGpuMemory,
@@ -40,13 +40,14 @@ impl PinError {
         }
     }
 
-    /// Whether a revocable pin may succeed where a persistent one failed for this reason.
+    /// Tells whether a revocable pin may succeed if a persistent pin has failed for this reason.
     pub(crate) fn may_fall_back(self) -> bool {
         matches!(self, Self::Failed(error) if error == eopnotsupp() || error == EIO)
     }
 }
 
-/// Pages that are pinned until this is dropped, and the driver's mapping of them, if there is one.
+/// Pages that are pinned until this object is dropped, and the driver's mapping of the pages, if
+/// there is a mapping.
 ///
 /// # Invariants
 ///
@@ -58,8 +59,8 @@ pub(crate) struct PersistentPin {
     mapping: Option<(Device, NonNull<abi::nvidia_p2p_dma_mapping>)>,
 }
 
-// SAFETY: The driver lets any task unmap and put a persistent pin, and does not change its table and
-// mapping meanwhile.
+// SAFETY: The driver lets any task unmap and put a persistent pin, and does not change the pin's
+// table and mapping.
 unsafe impl Send for PersistentPin {}
 
 impl PersistentPin {
@@ -98,7 +99,7 @@ impl PersistentPin {
         unsafe { self.table.location(range) }
     }
 
-    /// The GPU whose memory it is.
+    /// Returns the GPU that has the memory.
     pub(crate) fn gpu(&self) -> Gpu {
         // SAFETY: By the type's invariant the driver does not free the table.
         unsafe { self.table.gpu() }
@@ -108,31 +109,31 @@ impl PersistentPin {
     pub(crate) fn map(&mut self, device: Device) -> Result {
         self.unmap();
         let mut mapping = null_mut();
-        // SAFETY: By the invariant of `Device` the device exists, by that of this type the table does;
-        // `mapping` is valid for the driver to store a pointer.
+        // SAFETY: By the invariant of `Device` the device exists, and by the invariant of this type
+        // the table exists. `mapping` is valid for the driver to store a pointer.
         to_result(unsafe {
             abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.as_ptr(), &mut mapping)
         })?;
         let mapping = NonNull::new(mapping).ok_or(EIO)?;
-        // INVARIANT: The driver has just returned it.
+        // INVARIANT: The driver has just made the mapping from the table for this device.
         self.mapping = Some((device, mapping));
         Ok(())
     }
 
-    /// The bus addresses to which the driver has mapped `range`, as extents.
+    /// Returns the bus addresses to which the driver has mapped `range`, as extents.
     pub(crate) fn bus_extents(&self, range: &Range) -> Result<Extents> {
         let (_, mapping) = self.mapping.as_ref().ok_or(EINVAL)?;
         // SAFETY: By the type's invariant the mapping has not been unmapped.
         bus_extents(unsafe { mapping.as_ref() }, range)
     }
 
-    /// Lets the driver undo its mapping, if the driver has mapped.
+    /// Lets the driver undo its mapping, if there is one.
     pub(crate) fn unmap(&mut self) {
         let Some((device, mapping)) = self.mapping.take() else {
             return;
         };
-        // SAFETY: By the type's invariant the mapping was made from this table for this device, and is
-        // unmapped once. By the invariant of `Device` the device exists.
+        // SAFETY: By the type's invariant the mapping was made from this table for this device, and
+        // was not unmapped before. By the invariant of `Device` the device exists.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(device.as_pci(), self.table.as_ptr(), mapping.as_ptr())
         };
@@ -148,8 +149,8 @@ impl PersistentPin {
 impl Drop for PersistentPin {
     fn drop(&mut self) {
         self.unmap();
-        // SAFETY: By the type's invariant the pin has not been put. `self` owns the table, so it is not
-        // used after this.
+        // SAFETY: By the type's invariant the pin has not been put. `self` owns the table and ends
+        // here, so the table is not used again.
         let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.as_ptr()) };
         if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
@@ -157,34 +158,36 @@ impl Drop for PersistentPin {
     }
 }
 
-/// A copy of the important parts of a revocable pin's page table, because the driver may free the table: the
-/// addresses of the memory, and the GPU.
+/// The addresses and the GPU of revocably pinned memory. They are copied from the page table,
+/// because the driver may free the table.
 pub(crate) struct PinnedMemory {
     pub(crate) extents: Extents,
     pub(crate) gpu: Gpu,
 }
 
-/// Pages that are pinned until they are put or the driver takes them back, whichever comes first.
+/// Pages that are pinned until this module puts them or the driver takes them back.
 ///
-/// Dropping this does nothing: the driver itself undoes a pin that it takes back.
+/// Dropping this object does nothing, because the driver itself undoes a pin that it takes back.
 ///
 /// # Invariants
 ///
-/// The table came from a successful pin. It is only used as a key for the driver, and never read.
+/// The table came from a successful pin. The table's address is only a key for the driver: the
+/// table is never read.
 #[must_use = "only `put` gives the pages back"]
 pub(crate) struct RevocablePin(PageTable);
 
 impl RevocablePin {
     /// Pins `range` of the calling process. When the memory is freed, the driver calls
-    /// `nv_peer_mem_callback` with `data`. Returns the pin, and the memory or the reason why the memory is of
-    /// no use.
+    /// `nv_peer_mem_callback` with `data`. Returns the pin, and the memory or the reason why the
+    /// memory cannot be used.
     ///
-    /// The callback may come before this returns.
+    /// The callback may come before this function returns.
     ///
     /// # Safety
     ///
-    /// The callback must wait until the caller has the result. The pin must not be undone before the callback
-    /// goes on: they would wait for each other.
+    /// The callback must wait until the caller has the result. The caller must not undo the pin
+    /// before it lets the callback go on, because the callback and the undoing would wait for each
+    /// other.
     pub(crate) unsafe fn new(
         range: &Range,
         data: u64,
@@ -193,10 +196,10 @@ impl RevocablePin {
         let table = get_pages(range, data);
         drop(lock);
         let table = table?;
-        // SAFETY: By this function's requirement the callback waits, and the driver frees the table when the
-        // callback has returned.
+        // SAFETY: By this function's requirement the callback waits, and the driver frees the table
+        // only after the callback has returned.
         let memory = unsafe { Self::memory(&table, range) };
-        // INVARIANT: The driver has just returned it.
+        // INVARIANT: The driver has just pinned the pages of this table.
         Ok((Self(table), memory))
     }
 
@@ -220,23 +223,24 @@ impl RevocablePin {
         Ok(PinnedMemory { extents, gpu })
     }
 
-    /// Unpins `range`, unless `is_freed` says that the callback has come: then the driver frees the page
-    /// table, and may use its address again. False if the driver refuses.
+    /// Unpins `range`, unless `is_freed` says that the callback has come. After the callback, the
+    /// driver frees the page table, and may use its address again. Returns false if the driver
+    /// refuses.
     ///
-    /// If the driver takes the pages back in this moment, or does not find the calling process any more in
-    /// its list for this memory, it does not find the pin, and says nothing. No new pin can have the same key:
-    /// pinning needs the unpin lock.
+    /// If the driver takes the pages back at the same time, or does not list the calling process
+    /// for this memory any more, it does not find the pin, and reports success. No new pin can have
+    /// the same key, because pinning needs the unpin lock.
     pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
         let _lock = UnpinLock::exclusive();
         is_freed() || put_pages(range, self.0)
     }
 }
 
-/// Pins `range` revocably; `data` is what the callback gets.
+/// Pins `range` revocably. The callback will get `data`.
 fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
     let mut table = null_mut();
-    // SAFETY: `table` is valid for the driver to store a pointer; the callback accepts any number, and its
-    // code is never unloaded.
+    // SAFETY: `table` is valid for the driver to store a pointer. The callback accepts any number,
+    // and its code is never unloaded.
     let ret = unsafe {
         abi::nvidia_p2p_get_pages(
             0,
@@ -256,7 +260,8 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
     unsafe { PageTable::from_driver(table) }.ok_or(PinError::Failed(EIO))
 }
 
-/// Unpins what [`get_pages`] has pinned; false, with a warning in the log, if the driver refuses.
+/// Unpins pages that [`get_pages`] has pinned. Returns false, and logs a warning, if the driver
+/// refuses.
 fn put_pages(range: &Range, table: PageTable) -> bool {
     // SAFETY: The pin was made with the same arguments. The driver searches for the table by its address, and
     // reads the table only after it was found.

@@ -7,16 +7,17 @@ use crate::{
     pin::{PersistentPin, PinError},
 };
 
-/// Above this number of bytes the driver is asked for single pages first. Up to it the driver allocates
-/// at most 16 MiB, twice.
+/// The largest range for which the driver is asked at once. For this range the driver allocates 16
+/// MiB twice.
 const LARGE: u64 = 64 << 30;
-/// More bytes than a GPU has. To pin this many the driver allocates 256 MiB.
+/// No GPU has more bytes than this. To pin so many bytes the driver allocates 256 MiB.
 const LARGEST: u64 = 1 << 40;
 
-/// Whether the driver may be asked to pin all of `range`. The driver allocates memory for each page before
-/// it looks up whose pages they are, so a huge range that is not GPU memory would cost gigabytes. Only one
-/// allocation can be pinned, so both of its ends must be GPU memory of the process. A process can place
-/// two allocations far apart and ask for everything between, so a range is never larger than a GPU.
+/// Tells whether the driver may be asked to pin all of `range`. The driver allocates memory for
+/// each page before it looks for the owner of the pages, so a huge range that is not GPU memory
+/// would cost gigabytes. A range must lie in one allocation, so both ends must be GPU memory of the
+/// process. A process can also place two allocations far apart and ask for everything between, so a
+/// range must not be larger than a GPU.
 pub(crate) fn probe_ends(range: &Range) -> bool {
     if range.pinned_len() <= LARGE {
         return true;

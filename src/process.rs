@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The process that a registration belongs to.
+//! The process of a registration.
 
 use crate::abi;
 
-/// A process, by its number and its start time, since numbers are used again; and its user.
+/// A process and its user. The number and the start time identify the process, because numbers are
+/// used again.
 #[derive(Clone, Copy)]
 pub(crate) struct Process(abi::nvpm_process);
 
 impl Process {
-    /// The calling process.
+    /// Returns the calling process.
     pub(crate) fn current() -> Self {
         let mut process = abi::nvpm_process::default();
         // SAFETY: `process` is valid for writing.
@@ -23,7 +24,7 @@ impl Process {
         self.0.tgid == current.0.tgid && self.0.born == current.0.born
     }
 
-    /// The number of its user, in the initial user namespace.
+    /// Returns the number of the process's user in the initial user namespace.
     pub(crate) fn uid(&self) -> u32 {
         self.0.uid
     }
@@ -34,7 +35,7 @@ impl Process {
     }
 }
 
-/// The calling process's name, padded with zeros.
+/// Returns the name of the calling process, padded with zeros.
 pub(crate) fn current_comm() -> [u8; 16] {
     let mut comm = [0; 16];
     // SAFETY: `comm` has room for 15 bytes.

@@ -3,9 +3,10 @@
 //! The table of registrations. Each registration has one record, which holds its whole state.
 //!
 //! A registration has a number that is never used again, not even after the module was unloaded and loaded
-//! again (`callback/callback.c` counts). The core gets the number as the registration's context, and the driver
-//! passes the number to the free callback: a late call finds no record, where a pointer would lead to freed
-//! memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that was read.
+//! again (`callback/callback.c` counts). The core gets the number as the registration's context,
+//! and the driver passes the number to the free callback. A late call therefore finds no record,
+//! instead of freed memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after the last
+//! key that it has read.
 
 use core::mem;
 
@@ -34,14 +35,16 @@ pub(crate) struct Registry {
 
 pub(crate) static REGISTRY: Global<Registry> = Global::new(abi::NVPM_LOCK_REGISTRY);
 
-/// A registration: while the core has it, and longer if it is an orphan.
+/// The record of a registration. It exists as long as the core has the registration; the record of
+/// an orphan exists until the memory is freed.
 pub(crate) struct Record {
     pub(crate) phase: Phase,
     range: Range,
     process: Process,
-    /// When it was registered.
+    /// The time of the registration, in seconds.
     since: u32,
-    /// The place on PCI of the device that can reach the memory, or could: domain, and bus and devfn.
+    /// The address on PCI of the device that can reach the memory, or could reach it: the domain,
+    /// and the bus with devfn.
     domain: u32,
     devfn: u16,
     /// An `enum nvpm_client_kind`.
@@ -59,12 +62,12 @@ impl Record {
         self.range
     }
 
-    /// The process that has registered.
+    /// Returns the process that has registered.
     pub(crate) fn process(&self) -> Process {
         self.process
     }
 
-    /// Tells that `device` can reach the memory.
+    /// Records that `device` can reach the memory.
     pub(crate) fn set_device(&mut self, device: Device) {
         (self.domain, self.devfn) = device.pci_address();
     }
@@ -94,7 +97,7 @@ impl Registry {
         })
     }
 
-    /// Removes a record. The result is to be dropped without a lock.
+    /// Removes a record. The caller must drop the result without a lock.
     fn remove(&mut self, number: RegistrationNumber) -> Option<Removed> {
         let (_, record) = self.records.remove_node(&number.key())?.to_key_value();
         let uid = record.process.uid();
@@ -110,8 +113,8 @@ impl Registry {
     }
 }
 
-/// The record of a registration that was removed, and the entry of its user, if the registration was the last
-/// one of the user. Both are dropped without the lock.
+/// A removed record, and the entry of its user if the user has no other registration. Both must be
+/// dropped without the lock.
 struct Removed {
     record: Record,
     _user: Option<UserNode>,
@@ -130,7 +133,7 @@ impl Drop for Removed {
 pub(crate) struct RegistrationNumber(u64);
 
 impl RegistrationNumber {
-    /// The number that the core or the driver has handed back.
+    /// Converts a number from the core or the driver.
     pub(crate) fn from_raw(number: u64) -> Self {
         Self(number)
     }
@@ -140,15 +143,15 @@ impl RegistrationNumber {
         self.0
     }
 
-    /// The record's key, which does not look negative either. Keys of numbers that follow each other are far
-    /// apart, so that the tree grows evenly: in the numbers' own order each new record would come to its end,
-    /// which is twice as deep as the rest.
+    /// Returns the record's key, which does not look negative either. Keys of consecutive numbers
+    /// are far apart, so that the tree grows evenly. If the numbers were the keys, each new record
+    /// would come to the end of the tree, which is then twice as deep as the rest.
     fn key(self) -> u64 {
         self.0.reverse_bits() >> 1
     }
 
-    /// Calls `access` with the record, if the registration exists. `access` may change only fields that no thread
-    /// waits for, because this function wakes no thread; `update` does.
+    /// Calls `access` with the record, if the registration exists. `access` may change only fields
+    /// that no thread waits for, because only `update` wakes threads.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
         // If there is no record, the values that `access` has captured are dropped at the end, without the lock.
         let mut access = Some(access);
@@ -169,8 +172,8 @@ impl RegistrationNumber {
         Some(result)
     }
 
-    /// Calls `change` after each change of the phase, until `change` returns a result. Returns [`None`] if the
-    /// registration does not exist, or ends meanwhile. Sleeps.
+    /// Calls `change` at once and after each change of the phase, until `change` returns a result.
+    /// Returns [`None`] if the registration does not exist, or ends while this waits. Sleeps.
     pub(crate) fn update_when<R>(
         self,
         mut change: impl FnMut(&mut Record) -> Option<R>,
@@ -184,8 +187,8 @@ impl RegistrationNumber {
                     Some(_) => awaited = mem::take(&mut record.awaited),
                     None => {
                         record.awaited = true;
-                        // SAFETY: Reads a counter. A thread that changes the phase adds to it after this one
-                        // has released the lock.
+                        // SAFETY: The function only reads a counter. A thread that changes the
+                        // phase can raise the counter only after this thread has released the lock.
                         count = unsafe { abi::nvpm_phase_count() };
                     }
                 }
@@ -197,13 +200,13 @@ impl RegistrationNumber {
             if result.is_some() {
                 return result;
             }
-            // SAFETY: Called where sleeping is allowed, without a lock.
+            // SAFETY: This thread holds no lock, and may sleep.
             unsafe { abi::nvpm_phase_wait(count) };
         }
     }
 
-    /// Counts the registration for its user; false if the user has too many orphans. Root has no bound, and is
-    /// not counted.
+    /// Counts the registration for its user. Returns false if the user has too many orphans.
+    /// Registrations of root do not count, because root has no bound.
     pub(crate) fn count_for_user(self) -> Result<bool> {
         let uid = Process::current().uid();
         if uid == 0 {
@@ -226,7 +229,8 @@ impl RegistrationNumber {
         }
     }
 
-    /// The registration ends, and its pages stay pinned until the callback comes, unless it has come.
+    /// Makes the registration an orphan, whose pages stay pinned until the callback comes, unless
+    /// the callback has come before.
     pub(crate) fn orphan(self) {
         REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.key())?;
@@ -241,7 +245,7 @@ impl RegistrationNumber {
         });
     }
 
-    /// The memory of an orphan has been freed.
+    /// Removes the record of an orphan whose memory has been freed.
     pub(crate) fn forget_orphan(self) {
         let removed = REGISTRY.with(|registry| registry.remove(self));
         drop(removed);
@@ -250,12 +254,12 @@ impl RegistrationNumber {
 
 /// Wakes the threads that wait for another phase.
 fn wake() {
-    // SAFETY: Callable from any context.
+    // SAFETY: The function is callable from any context.
     unsafe { abi::nvpm_phase_wake() };
 }
 
-/// Holds a registration: while this lives, its record exists and the module stays loaded. An orphan's record
-/// stays after that, and the module may go.
+/// Holds a registration. While this object exists, the record exists and the module stays loaded.
+/// The record of an orphan stays longer, but does not hold the module.
 pub(crate) struct Registration {
     number: RegistrationNumber,
     _module: ModuleRef,
@@ -268,7 +272,7 @@ impl Registration {
             phase: Phase::Pinning,
             range: *range,
             process: Process::current(),
-            // SAFETY: Callable from any context.
+            // SAFETY: The function is callable from any context.
             since: unsafe { abi::nvpm_seconds() },
             domain: abi::NVPM_NO_DEVICE,
             devfn: 0,
@@ -277,7 +281,7 @@ impl Registration {
             counted: false,
             comm: current_comm(),
         };
-        // SAFETY: Callable from any context.
+        // SAFETY: The function is callable from any context.
         let number = RegistrationNumber(unsafe { abi::nvpm_callback_number() });
         let node = RBTreeNode::new(number.key(), record, GFP_KERNEL)?;
         REGISTRY.with(|registry| registry.records.insert(node));
@@ -287,25 +291,26 @@ impl Registration {
         })
     }
 
-    /// Its number.
+    /// Returns the number of the registration.
     pub(crate) fn number(&self) -> RegistrationNumber {
         self.number
     }
 
-    /// Lets the core hold the registration, until [`Self::from_core`].
+    /// Lets the core hold the registration until [`Self::from_core`].
     pub(crate) fn into_core(self) -> RegistrationNumber {
         let number = self.number;
         mem::forget(self);
         number
     }
 
-    /// Holds a registration that the core has held.
+    /// Takes a registration back that the core has held.
     ///
     /// # Safety
     ///
-    /// `number` must be from [`Self::into_core`], and each is taken back once.
+    /// `number` must be from [`Self::into_core`], and each number may be taken back only once.
     pub(crate) unsafe fn from_core(number: RegistrationNumber) -> Self {
-        // SAFETY: By this function's requirement `into_core` has forgotten it, and it is taken back once.
+        // SAFETY: By this function's requirement `into_core` has forgotten the reference, which is
+        // taken back once.
         let _module = unsafe { ModuleRef::recover() };
         Self { number, _module }
     }
@@ -324,8 +329,8 @@ impl Drop for Registration {
     }
 }
 
-/// Copies the line of the first registration whose key is not below `key`, and returns the key of that
-/// registration; 0 if no registration follows.
+/// Copies the line of the first registration whose key is not below `key`. Returns the key of this
+/// registration, or 0 if no registration follows.
 ///
 /// # Safety
 ///
@@ -340,7 +345,7 @@ pub(crate) unsafe extern "C" fn nvpm_region_from(key: u64, line: *mut abi::nvpm_
     let Some((key, found)) = found.flatten() else {
         return 0;
     };
-    // SAFETY: By this function's requirement.
+    // SAFETY: By this function's requirement `line` is valid for writing.
     unsafe { *line = found };
     key
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The client that gives GPU memory up when it is freed.
+//! The client that gives GPU memory up when the memory is freed.
 //!
-//! The driver's free callback may come at any time. Each event is a change of phase (`phase.rs`) under the
-//! registry's lock; the thread that gets a mapping or a pin out of the phase acts on it after it has released
-//! the lock. So two threads that tear down the same registration are kept apart: mapping and pin are in the
-//! phase once.
+//! The driver's free callback may come at any time. Each event changes the phase (`phase.rs`) under
+//! the registry's lock. A thread that takes a mapping or a pin out of the phase undoes it after it
+//! has released the lock. If two threads tear down the same registration, only one thread finds the
+//! mapping or the pin in the phase, so nothing is undone twice.
 //!
 //! # Locks and their order
 //!
@@ -18,17 +18,18 @@
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
 //! | locks of the registry and of the pairs | ours | one look-up |
 //!
-//! They are taken in this order, from the top down. The rules that keep it so:
+//! Locks are taken in this order, from the top down. These rules keep the order:
 //!
 //! - No lock of ours is held across a call into either neighbour, except the unpin lock.
-//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
-//!   without the mapping lock. In `dma_map`, under it, the driver is asked about persistent pins
-//!   only (`map_type.rs`), which takes the unpin lock and the API lock. The registration is not `Mapped` then, so
-//!   no callback waits for its mapping lock.
-//! - The core is told of a revocation only for a registration in phase `Mapped`: from then on the thread
-//!   that holds the mapping lock waits for nothing of ours or the driver's.
-//! - The callback waits only for the end of the call that pinned, which needs no lock of the driver any
-//!   more, and for the end of a `dma_unmap`, which needs none. It never takes the unpin lock.
+//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls without
+//!   the mapping lock. In `dma_map`, under the mapping lock, the driver is only asked for persistent
+//!   pins and mappings (`map_type.rs`), which takes the unpin lock and the API lock. The registration
+//!   is not `Mapped` at this time, so no callback waits for its mapping lock.
+//! - The core is told of a revocation only if the registration is in phase `Mapped`. In this phase, a
+//!   thread that holds the mapping lock waits for no lock of this module or of the driver.
+//! - The callback waits only for the end of the call that pinned, which needs no lock of the driver
+//!   any more, and for the end of a `dma_unmap`, which needs no such lock. It never takes the unpin
+//!   lock.
 
 use core::mem;
 
@@ -51,7 +52,7 @@ use crate::{
     stats,
 };
 
-/// The client that gives memory up.
+/// The client that gives memory up when the memory is freed.
 pub(crate) struct Revocable;
 
 impl Client for Revocable {
@@ -61,8 +62,8 @@ impl Client for Revocable {
         if !number.count_for_user()? {
             return refuse(range);
         }
-        // SAFETY: In the phase `Pinning` the callback waits. The phase changes when the result is there, and
-        // before the pin is undone.
+        // SAFETY: In the phase `Pinning` the callback waits. The phase changes only after this
+        // thread has the result, and before the pin is undone.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
                 number.update(|record| record.phase = Phase::Pinned { pin, memory });
@@ -126,7 +127,7 @@ impl Client for Revocable {
     fn dma_unmap(number: RegistrationNumber) {
         let mapping = advance(number, |phase| match phase {
             Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Ok(mapping)),
-            // A revocation undoes it, or nothing is mapped.
+            // A revocation undoes the mapping, or there is no mapping.
             other => other.refuse(),
         });
         let Ok(mapping) = mapping else {
@@ -134,7 +135,7 @@ impl Client for Revocable {
         };
         let list = mapping.unmap();
         // The pin stays until `release`, which the core calls without the lock that a callback may
-        // wait for. Until here the callback has waited.
+        // wait for. A callback that has waited for the end of the unmapping goes on now.
         number.update(|record| {
             record.phase.advance(|phase| match phase {
                 Phase::Unmapping { pin } => (Phase::Unmapped { pin, list }, ()),
@@ -144,14 +145,17 @@ impl Client for Revocable {
     }
 
     fn release(number: RegistrationNumber) {
-        // A core should have unmapped before; mapped memory must not be unpinned.
+        // A correct core has unmapped before. If it has not, the memory must be unmapped before it
+        // is unpinned.
         Self::dma_unmap(number);
         let thread = thread();
         let release = number.update_when(|record| match &record.phase {
-            // The device may go when the core's call returns: the mapping is undone by then, because it goes
-            // with the record.
+            // This is the thread of the callback, inside the core's answer. The device may go after
+            // the core's call returns, but the mapping goes with the record, before the call
+            // returns.
             Phase::Revoking { thread: own, .. } if *own == thread => Some(Release::ByCallback),
-            // The core still uses its record of this registration, and the callback uses the device.
+            // Another thread's callback still uses the device, and the core uses its own record of
+            // this registration, so this call must wait.
             Phase::Revoking { .. } => None,
             _ => {
                 let phase = mem::replace(&mut record.phase, Phase::Unpinning);
@@ -167,7 +171,8 @@ impl Client for Revocable {
     }
 }
 
-/// The user has too many orphans. Memory that is not the GPU's is for others all the same.
+/// Returns the result of `acquire` if the user has too many orphans: an error for GPU memory. Other
+/// memory is left to other clients, as always.
 fn refuse(range: &Range) -> Result<bool> {
     match PersistentPin::new(&range.first_page()) {
         Err(PinError::NotGpuMemory) => Ok(false),
@@ -185,7 +190,8 @@ fn advance<R>(
         .unwrap_or(Err(EINVAL))
 }
 
-/// The last step of `dma_map`. If the memory was revoked meanwhile, the mapping is undone.
+/// Does the last step of `dma_map`: stores the mapping. If the memory was revoked before, undoes
+/// the mapping.
 fn end_mapping(
     number: RegistrationNumber,
     device: Device,
@@ -210,18 +216,19 @@ fn end_mapping(
             }
         })
     });
-    // Without the lock.
+    // The mapping is undone without the lock, because unmapping may sleep.
     drop(late);
     ended.unwrap_or(Err(EINVAL))
 }
 
-/// Unpins, in the phase `Unpinning`, unless the driver takes the pages back meanwhile. If it would not find
-/// the pin, or reports an error, the registration becomes an orphan. `process` has pinned `range`.
+/// Unpins `range`, which `process` has pinned, unless the driver takes the pages back before. The
+/// phase is `Unpinning`. If the driver would not find the pin, or reports an error, the
+/// registration becomes an orphan.
 fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: Process) {
-    // The driver looks a pin up by process. Called from another process it finds nothing, and returns
-    // 0. The same can happen in a process that exits, whose objects in the driver may be gone: the
-    // driver then frees its memory, with a callback.
-    // SAFETY: Reads a flag of the calling thread, from any context.
+    // The driver looks a pin up by process. If another process calls, the driver finds no pin, and
+    // returns 0. The same can happen to a process that exits, whose objects in the driver may be
+    // gone. The driver then frees the memory, with a callback.
+    // SAFETY: The function reads a flag of the calling thread, and is callable from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
         || number.with(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
@@ -231,7 +238,7 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
 }
 
 fn thread() -> i32 {
-    // SAFETY: Reads the calling thread's number.
+    // SAFETY: The function only reads the calling thread's number.
     unsafe { abi::nvpm_current_tid() }
 }
 
@@ -239,32 +246,36 @@ fn thread() -> i32 {
 enum Then {
     /// Tell the core that the registration with this name loses its memory.
     Invalidate(CoreContext),
-    /// The memory of an orphan has been freed: the record goes.
+    /// Remove the record of an orphan, because its memory has been freed.
     Forget,
-    /// Drop the phase, of whose memory the device has no addresses.
+    /// Drop the phase. The device has no addresses of its memory.
     Drop { _phase: Phase },
-    /// Nothing is to be done.
+    /// Do nothing.
     Nothing,
 }
 
 /// The work of `release`.
 enum Release {
-    /// This thread is inside the core's answer to the invalidation of this registration, as in older cores. The
-    /// mapping is undone when the invalidation returns: the callback has it.
+    /// This thread is inside the core's answer to the invalidation of this registration, as with
+    /// older cores. The mapping goes with the record, and the driver takes the pages back after the
+    /// callback.
     ByCallback,
-    /// This thread ends the registration, which was in this phase.
+    /// This thread ends the registration, which was in this phase, with this range and this
+    /// process.
     Taken(Phase, Range, Process),
 }
 
-/// The driver takes the memory of a registration back when this returns: `nv_peer_mem_callback` calls it. By
-/// then no device reaches the memory through the registration's mapping, no thread reads the pin's page
-/// table, and nobody will use the pin.
+/// Revokes a registration. `nv_peer_mem_callback` calls this function, and the driver takes the
+/// memory back after it returns. By then no device reaches the memory through the registration's
+/// mapping, no thread reads the pin's page table, and no thread will use the pin.
 ///
-/// In the phases `Pinning` and `Unmapping` this waits. A registration that a device can reach is `Mapped`:
-/// the core, once told, has stopped the device, and the mapping is undone here, or by `release` further
-/// down this stack. A registration that is being mapped is found `Revoked` by the thread that maps, which
-/// undoes it without having given the addresses to the core. What is mapped is mapped from a copy of the
-/// table, `Memory`. The pin is dropped here, or a thread has it that unpins, and looks at the phase first.
+/// In the phases `Pinning` and `Unmapping` this function waits. If a device can reach the memory,
+/// the phase is
+/// `Mapped`: the core is told and stops the device, and then the mapping is undone, here or by
+/// `release` further down this stack. If a thread is mapping the memory, the thread later finds the
+/// phase `Revoked`, and undoes the mapping without giving the addresses to the core. It maps from a
+/// copy of the table, `PinnedMemory`. The pin is dropped here, or belongs to a thread that is about
+/// to unpin, and that checks the phase first.
 #[no_mangle]
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
@@ -284,7 +295,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
                 )
             }
             Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
-            // The device has never reached the memory, or does not any more.
+            // The device has never reached the memory, or does not reach it any more.
             unmapped @ (Phase::Pinned { .. }
             | Phase::Bound { .. }
             | Phase::Mapping { .. }
@@ -299,7 +310,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
         Some(Then::Forget) => number.forget_orphan(),
-        // The phases that were taken out are dropped here, without the lock.
+        // A phase that was taken out is dropped here, without the lock.
         Some(Then::Drop { .. } | Then::Nothing) => {}
         // The registration has ended, in this load of the module or in an earlier one.
         None => {}

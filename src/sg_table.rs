@@ -2,7 +2,8 @@
 
 //! Scatterlists of bus addresses, as the RDMA core reads them.
 //!
-//! C header: `linux/scatterlist.h`. Entries have no `struct page`: the memory is not the kernel's.
+//! C header: `linux/scatterlist.h`. Entries have no `struct page`, because the memory is not the
+//! kernel's.
 
 use core::ptr::NonNull;
 
@@ -14,19 +15,20 @@ use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
 ///
 /// # Invariants
 ///
-/// `sg_alloc_table` has made the table, of one entry at least.
+/// `sg_alloc_table` has made the table, with one entry or more.
 pub(crate) struct SgTable(abi::sg_table);
 
-// SAFETY: The pointer is to memory that only this object uses, from any thread.
+// SAFETY: Only this object uses the memory behind the pointer, which any thread may use.
 unsafe impl Send for SgTable {}
 
 impl SgTable {
-    /// A scatterlist with an entry for each of `segments`, still without address and length.
+    /// Makes a scatterlist with an entry for each of `segments`. The entries have no address and
+    /// length yet.
     pub(crate) fn empty(segments: &Segments<'_>) -> Result<Self> {
         let mut table = abi::sg_table::default();
-        // SAFETY: `table` is valid for writing; the caller may sleep.
+        // SAFETY: `table` is valid for writing, and the caller may sleep.
         to_result(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
-        // INVARIANT: `sg_alloc_table` has just made the table, of `entries`, which is not 0.
+        // INVARIANT: `sg_alloc_table` has just made the table, and the number of entries is not 0.
         Ok(Self(table))
     }
 
@@ -39,7 +41,8 @@ impl SgTable {
         Ok(table)
     }
 
-    /// The entries, in their order. Lets other threads run now and then, so it may sleep.
+    /// Returns the entries in order. The iterator lets other threads run from time to time, so it
+    /// may sleep.
     pub(crate) fn entries(&mut self) -> Entries<'_> {
         Entries {
             next: NonNull::new(self.0.sgl),
@@ -48,8 +51,8 @@ impl SgTable {
         }
     }
 
-    /// Returns the table for the core. The table has bus addresses and no pages: code that copies pages
-    /// finds an empty list, and not entries without a page.
+    /// Returns the table for the core. It counts entries with bus addresses, but no entries with
+    /// pages, so that code that copies pages finds an empty list, and not entries without a page.
     pub(crate) fn for_core(&self) -> abi::sg_table {
         abi::sg_table {
             sgl: self.0.sgl,
@@ -61,8 +64,9 @@ impl SgTable {
 
 impl Drop for SgTable {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariant `sg_alloc_table` has made it. The core does not use the
-        // entries any more: it has released the registration, or never got them.
+        // SAFETY: By the type's invariant `sg_alloc_table` has made the table. The core does not
+        // use the entries any more, because it has released the registration or never got the
+        // table.
         unsafe { abi::sg_free_table(&mut self.0) };
     }
 }
@@ -74,11 +78,11 @@ pub(crate) fn fill(entry: &mut abi::scatterlist, address: u64, len: u32) {
     entry.dma_address = address;
 }
 
-/// The entries of a scatterlist.
+/// An iterator over the entries of a scatterlist.
 ///
 /// # Invariants
 ///
-/// `next` is an entry of the table that has not been given out, if there is one.
+/// `next` is an entry of the table that was not returned before, or [`None`].
 pub(crate) struct Entries<'a> {
     next: Option<NonNull<abi::scatterlist>>,
     turns: Turns,
@@ -91,11 +95,12 @@ impl<'a> Iterator for Entries<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let mut entry = self.next?;
         self.turns.step();
-        // SAFETY: By the type's invariant it is an entry of a list that `sg_alloc_table` has made.
+        // SAFETY: By the type's invariant `entry` is an entry of a list that `sg_alloc_table` has
+        // made.
         // INVARIANT: `nvpm_sg_next` returns the next entry, or NULL after the last.
         self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
-        // SAFETY: By the type's invariant it is valid, and given out once; the table is borrowed
-        // for as long as the reference lives.
+        // SAFETY: By the type's invariant the entry is valid, and is returned only once. The table
+        // is borrowed as long as the reference lives.
         Some(unsafe { entry.as_mut() })
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Long loops let other threads run after a number of steps, so they may sleep.
+//! Lets other threads run after each number of steps of a long loop. Such a loop may sleep.
 //!
-//! The models on the host have a file of their own in place of this one: it refuses each step of a loop
-//! under a lock, also of a loop that is too short to sleep.
+//! The models on the host replace this file by another file, which refuses each step of a loop
+//! under a lock, even if the loop is too short to sleep.
 
 use crate::abi::cond_resched;
 
-/// Steps that a loop makes before it lets other threads run.
+/// A loop makes so many steps before it lets other threads run.
 pub(crate) const AT_A_TIME: usize = 1 << 12;
 
 /// The steps that a loop has made.
@@ -28,8 +28,8 @@ impl Turns {
     }
 }
 
-/// Lets other threads run before a loop handles the chunk with this number, unless the chunk is the first
-/// one. A chunk has at most [`AT_A_TIME`] elements.
+/// Lets other threads run before a loop handles the chunk with this number, except before the first
+/// chunk. A chunk has at most [`AT_A_TIME`] elements.
 pub(crate) fn before_chunk(number: usize) {
     if number > 0 {
         cond_resched();

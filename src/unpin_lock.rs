@@ -2,27 +2,28 @@
 
 //! The lock between pinning and unpinning.
 //!
-//! The driver identifies a pin by the address of its page table. When it frees a table, it must not use the
-//! address for a new pin while this module is about to unpin the old one.
+//! The driver identifies a pin by the address of its page table. After the driver has freed a
+//! table, it may use the address for a new pin. The lock keeps new pins away while this module is
+//! about to unpin an old pin.
 
 use crate::abi;
 
-/// The lock, held for pinning (shared) or for unpinning what was pinned revocably (exclusive).
+/// Holds the lock: shared for pinning, exclusively for unpinning revocably pinned memory.
 pub(crate) struct UnpinLock {
     exclusive: bool,
 }
 
 impl UnpinLock {
-    /// For pinning: any number of threads at a time.
+    /// Takes the lock for pinning, as any number of threads may at a time.
     pub(crate) fn shared() -> Self {
-        // SAFETY: The caller may sleep and does not hold the lock; `drop` unlocks it.
+        // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
         unsafe { abi::nvpm_unpin_lock(false) };
         Self { exclusive: false }
     }
 
-    /// For unpinning: one thread, and no thread that pins.
+    /// Takes the lock for unpinning, as only one thread may while no thread pins.
     pub(crate) fn exclusive() -> Self {
-        // SAFETY: The caller may sleep and does not hold the lock; `drop` unlocks it.
+        // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
         unsafe { abi::nvpm_unpin_lock(true) };
         Self { exclusive: true }
     }
