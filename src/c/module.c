@@ -24,7 +24,7 @@ MODULE_VERSION(NVPM_VERSION);
 MODULE_INFO(rust, NVPM_RUST);
 
 const char nvpm_version[] = NVPM_VERSION;
-/* Not GPL-only, because a module beside a proprietary driver must not have GPL-only symbols. */
+/* A module beside a proprietary driver must not export GPL-only symbols. */
 EXPORT_SYMBOL(nvpm_version);
 
 static int nvpm_switch_set(const char *text, const struct kernel_param *param)

@@ -190,7 +190,7 @@ def served(text, client, *what):
 
 
 def gdsync_objects(revocable, fixed):
-    # As in libgdsync, the buffers are small and lie in the same page of the GPU.
+    # The buffers are small and lie in the same page of the GPU, as in libgdsync.
     address = alloc(65536)
     sizes = {"a send queue": 32768, "a completion queue": 4096, "a doorbell": 8}
     owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]

@@ -34,7 +34,7 @@ for support in 1 0; do
 	unload_module
 done
 
-# Also without an IOMMU, the module must map and unmap each entry by the kernel's functions.
+# The module must map and unmap each entry by the kernel's functions, even without an IOMMU.
 if [ "$MACHINE" = plain ]; then
 	tracing=/sys/kernel/tracing
 	mount -t tracefs tracefs "$tracing" 2>/dev/null || test -e "$tracing/trace"

@@ -104,13 +104,13 @@ impl Inherit {
             "meet" => heir.to_string(),
             what => owner.act(what),
         });
-        // As after a crash, the process cleans up nothing.
+        // The process ends without cleaning up, as after a crash.
         forget(owner);
         Ok(status)
     }
 }
 
-/// One of the two children of this process.
+/// A child of this process, the owner or the heir.
 struct Member {
     child: Pid,
     orders: BufReader<UnixStream>,

@@ -51,7 +51,7 @@ const PROCESSES: usize = 4;
 /// A process lives at most for so many registrations of all processes.
 const LONGEST_LIFE: u64 = 800;
 
-/// One process of so many is killed.
+/// The program kills each process with a probability of 1 / KILLED.
 const KILLED: u64 = 3;
 
 #[derive(Clone, Copy, ValueEnum)]
