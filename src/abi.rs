@@ -3,9 +3,9 @@
 //! The C side: bindgen's view of `peer_mem.h`, `nv-p2p.h` and `nvpm.h` (see `include/bindings.h`),
 //! with assertions that the layouts are those with which the neighbours were compiled.
 //!
-//! For the kernel's own crate, bindgen generates the file during the build. For this module's crate,
-//! the file `include/bindings.rs` was generated before; C asserts that this kernel's structures
-//! are the same.
+//! For the kernel's own crate, bindgen generates the file during the build. For this module's
+//! crate, the file `include/bindings.rs` was generated before; C asserts that this kernel's
+//! structures are the same.
 
 use core::mem::{offset_of, size_of};
 

@@ -82,7 +82,8 @@ impl Device {
     pub(crate) fn map(&self, start: u64, len: u64) -> Result<u64> {
         let len = usize::try_from(len).map_err(|_| EINVAL)?;
         let mut address = 0;
-        // SAFETY: By the type's invariant the pointer is to a device; `address` is valid for writing.
+        // SAFETY: By the type's invariant the pointer is to a device; `address` is valid for
+        // writing.
         to_result(unsafe { abi::nvpm_dma_map(self.0.as_ptr(), start, len, &mut address) })?;
         Ok(address)
     }
@@ -202,7 +203,8 @@ impl Mapping {
         Ok(Self::counted(sg, by, range))
     }
 
-    /// Builds a mapping from `extents`, the bus addresses at which the driver has mapped all of `range`.
+    /// Builds a mapping from `extents`, the bus addresses at which the driver has mapped all of
+    /// `range`.
     pub(crate) fn by_driver(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let sg = SgTable::new(device.segments(extents.as_slice(), range)?)?;
         Ok(Self::counted(sg, MappedBy::Driver, range))
@@ -249,7 +251,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Unmaps the first `mapped` entries, the first entry together with the `before_first` bytes before it.
+/// Unmaps the first `mapped` entries, the first entry together with the `before_first` bytes before
+/// it.
 fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: usize) {
     for (number, entry) in sg.entries().take(mapped).enumerate() {
         let before = if number == 0 { before_first } else { 0 };
@@ -298,9 +301,7 @@ impl Iova {
         let device = self.device.as_ptr();
         for &Extent { start, len } in extents {
             // SAFETY: By the type's invariant the range belongs to this device.
-            to_result(unsafe {
-                abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len)
-            })?;
+            to_result(unsafe { abi::nvpm_iova_link(device, &mut self.iova, start, *linked, len) })?;
             *linked = linked.wrapping_add(len);
         }
         let mut start = 0;

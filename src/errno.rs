@@ -4,22 +4,23 @@
 
 use kernel::prelude::*;
 
-/// Operation not supported: a constant of the crate since 7.3.
+/// Returns EOPNOTSUPP, for which the kernel crate has a constant only since 7.3.
 pub(crate) fn eopnotsupp() -> Error {
     Error::from_errno(-95)
 }
 
-/// Disk quota exceeded: the limit is this user's, not the system's.
+/// Returns EDQUOT, because the limit is this user's and not the system's.
 pub(crate) fn edquot() -> Error {
     Error::from_errno(-122)
 }
 
-/// ENOTSUPP, which the driver returns: a number of the kernel's own, which must not reach a user.
+/// ENOTSUPP, which the driver returns. User space does not know this number, so the number must not
+/// reach a user.
 const ENOTSUPP: i32 = 524;
 
-/// Converts the return value of a neighbour's function, 0 or a negative error number. The error has a
-/// number that user space knows: a positive value, or a number that only the kernel uses, breaks the
-/// neighbour's contract and becomes an I/O error.
+/// Converts the return value of a neighbour's function, 0 or a negative error number. The error has
+/// a number that user space knows: a positive value, or a number that only the kernel uses, breaks
+/// the neighbour's contract and becomes an I/O error.
 pub(crate) fn to_result(ret: i32) -> Result {
     match ret.checked_neg() {
         Some(0) => Ok(()),

@@ -5,6 +5,9 @@
 //! Three sizes can all differ: the GPU page in which the driver pins (64 KiB), the page of the
 //! kernel in which the RDMA core counts (4 KiB to 64 KiB), and the longest segment that the device
 //! accepts.
+//!
+//! Sums that cannot wrap are written with `wrapping_add`, also in other files: an overflow check
+//! would compile a call to `panic`, and objtool refuses a function that ends in one.
 
 use core::slice;
 

@@ -81,8 +81,8 @@ impl<T: Send> Global<T> {
     }
 
     fn locked<R>(&self, work: impl FnOnce(&AtomicPtr<T>) -> R) -> R {
-        // SAFETY: C has a lock of this name. A thread that takes the lock twice, or sleeps while it holds the
-        // lock, deadlocks, which is not unsound.
+        // SAFETY: C has a lock of this name. A thread that takes the lock twice, or sleeps while it
+        // holds the lock, deadlocks, which is not unsound.
         unsafe { abi::nvpm_lock(self.lock) };
         let result = work(&self.table);
         // SAFETY: This thread has taken the lock above.

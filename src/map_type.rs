@@ -137,8 +137,8 @@ pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
     let Ok(node) = RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL) else {
         return;
     };
-    // Another registration may have asked at the same time, and got the same answer. The older entry is
-    // dropped after the lock is released.
+    // Another registration may have asked at the same time, and got the same answer. The older
+    // entry is dropped after the lock is released.
     let replaced = PAIRS.with(|pairs| pairs.0.insert(node));
     drop(replaced);
 }
@@ -163,8 +163,8 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
         .flatten()
 }
 
-/// Asks the driver, with one page. Returns no answer if the page cannot be pinned. An answer that a later
-/// moment may change is an error.
+/// Asks the driver, with one page. Returns no answer if the page cannot be pinned. An answer that a
+/// later moment may change is an error.
 fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     // The pin is persistent, so that the driver cannot free the table during the mapping.
     let mut pin = match PersistentPin::new(page) {
@@ -218,8 +218,8 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     PAIRS.with(|pairs| {
         for (pair, known) in pairs.0.iter() {
             let name = known.answer.name().as_ptr().cast();
-            // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes; `known` has a
-            // reference to the PCI device.
+            // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes;
+            // `known` has a reference to the PCI device.
             unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
         }
     });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Loading and unloading: the clients and files that the module registers, and the order in which they are
-//! removed.
+//! Loading and unloading: the clients and files that the module registers, and the order in which
+//! they are removed.
 
 use core::{ffi::CStr, ptr::null};
 
@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// Returns the clients' names, in the order of [`peer_client::Kind`]. A client that is not
-/// registered has no name.
+/// registered has no name. Programs and scripts look for `nv_mem`, and for `nv_mem_nc`, the name of
+/// nvidia-peermem's persistent client.
 fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     if persistent_first {
         [

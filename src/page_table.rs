@@ -80,8 +80,8 @@ impl PageTable {
     ///
     /// The driver must not free the table meanwhile, and [`Self::extents`] must have succeeded.
     unsafe fn is_coherent(&self) -> Result<bool> {
-        // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents` has
-        // checked the table's version and pages.
+        // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents`
+        // has checked the table's version and pages.
         let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
         if coherent < 0 {
             pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
@@ -90,7 +90,8 @@ impl PageTable {
         Ok(coherent > 0)
     }
 
-    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent link.
+    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent
+    /// link.
     ///
     /// # Safety
     ///

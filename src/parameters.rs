@@ -16,8 +16,8 @@ pub(crate) fn persistent_api_support() -> bool {
     unsafe { nvpm_persistent_api_support != 0 }
 }
 
-/// Returns the end of a message about memory that cannot be revoked: the remedy, unless it is applied
-/// already.
+/// Returns the end of a message about memory that cannot be revoked: the remedy, unless it is
+/// applied already.
 pub(crate) fn persistent_instead() -> &'static str {
     match persistent_api_support() {
         true => "",

@@ -163,8 +163,8 @@ pub(crate) fn invalidate(core_context: CoreContext) {
     }
     // SAFETY: The pointer is not NULL, so `with_core` has stored a function of this type.
     let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
-    // SAFETY: The core's function and handle belong together, and are valid until the client has been
-    // unregistered. Unregistering waits for the registration with this context.
+    // SAFETY: The core's function and handle belong together, and are valid until the client has
+    // been unregistered. Unregistering waits for the registration with this context.
     let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), core_context) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
@@ -261,9 +261,9 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     Ok(claimed.then_some(registration))
 }
 
-/// Converts a claim to the pointer that the core keeps: the number of the registration, or an error encoded
-/// as by `ERR_PTR()`. The core ignores errors from `acquire`, so a failed registration is claimed as well, and
-/// [`get_pages`] returns the error to the user.
+/// Converts a claim to the pointer that the core keeps: the number of the registration, or an error
+/// encoded as by `ERR_PTR()`. The core ignores errors from `acquire`, so a failed registration is
+/// claimed as well, and [`get_pages`] returns the error to the user.
 fn to_client_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,

@@ -22,8 +22,8 @@ use crate::{
 /// The client that the core asks first, unless `persistent_api_support=0`.
 pub(crate) type Persistent = KeepingClient<false>;
 
-/// The client that the core asks last. This client also claims GPU memory that cannot be pinned, so that the
-/// program gets the driver's error.
+/// The client that the core asks last. This client also claims GPU memory that cannot be pinned, so
+/// that the program gets the driver's error.
 pub(crate) type CatchAll = KeepingClient<true>;
 
 /// A client whose pins last until deregistration.
@@ -124,7 +124,8 @@ fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> 
             Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
         }
         MapType::Ours => Mapping::new(device, &pin.extents(range)?, range)?,
-        // The whole range is pinned already, so that its first page could not be pinned is transient.
+        // The whole range is pinned already, so the failure to pin its first page is
+        // transient.
         MapType::Unasked => return Err(EIO),
     });
     Ok(mapping.for_core())

@@ -30,13 +30,16 @@ pub(crate) struct Kept {
     pub(crate) pin: PersistentPin,
 }
 
-/// The life of a registration. Persistent registrations only have the phases `Pinning`, `Kept` and `InCall`.
+/// The life of a registration. Persistent registrations only have the phases `Pinning`, `Kept` and
+/// `InCall`.
 pub(crate) enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
     Pinning,
     /// The driver has pinned the pages persistently, until the core releases the registration.
     Kept(Kept),
-    /// A call of the core works on the persistent pin and its mapping.
+    /// A call of the core works on the persistent pin and its mapping. `InCall` is also the
+    /// placeholder while [`Self::advance`] replaces any phase. No other thread sees the
+    /// placeholder, because `advance` runs under the lock.
     InCall,
     /// The driver has pinned the pages, until it takes them back.
     Pinned {

@@ -51,8 +51,9 @@ impl PinError {
 ///
 /// # Invariants
 ///
-/// `table` came from a successful persistent pin at `address`. The pin has not been put, so the driver does
-/// not free the table. `mapping` was made from the table for the device, and has not been unmapped.
+/// `table` came from a successful persistent pin at `address`. The pin has not been put, so the
+/// driver does not free the table. `mapping` was made from the table for the device, and has not
+/// been unmapped.
 pub(crate) struct PersistentPin {
     table: PageTable,
     address: u64,
@@ -93,7 +94,8 @@ impl PersistentPin {
         unsafe { self.table.extents(range) }
     }
 
-    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent link.
+    /// Returns the physical addresses of the pages, and whether the memory is behind a coherent
+    /// link.
     pub(crate) fn location(&self, range: &Range) -> Result<(Extents, bool)> {
         // SAFETY: By the type's invariant the driver does not free the table.
         unsafe { self.table.location(range) }
@@ -263,8 +265,8 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
 /// Unpins pages that [`get_pages`] has pinned. Returns false, and logs a warning, if the driver
 /// refuses.
 fn put_pages(range: &Range, table: PageTable) -> bool {
-    // SAFETY: The pin was made with the same arguments. The driver searches for the table by its address, and
-    // reads the table only after it was found.
+    // SAFETY: The pin was made with the same arguments. The driver searches for the table by its
+    // address, and reads the table only after it was found.
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.as_ptr()) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(

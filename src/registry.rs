@@ -2,11 +2,11 @@
 
 //! The table of registrations. Each registration has one record, which holds its whole state.
 //!
-//! A registration has a number that is never used again, not even after the module was unloaded and loaded
-//! again (`callback/callback.c` counts). The core gets the number as the registration's context,
-//! and the driver passes the number to the free callback. A late call therefore finds no record,
-//! instead of freed memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after the last
-//! key that it has read.
+//! A registration has a number that is never used again, not even after the module was unloaded and
+//! loaded again (`callback/callback.c` counts). The core gets the number as the registration's
+//! context, and the driver passes the number to the free callback. A late call therefore finds no
+//! record, instead of freed memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after
+//! the last key that it has read.
 
 use core::mem;
 
@@ -153,7 +153,8 @@ impl RegistrationNumber {
     /// Calls `access` with the record, if the registration exists. `access` may change only fields
     /// that no thread waits for, because only `update` wakes threads.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        // If there is no record, the values that `access` has captured are dropped at the end, without the lock.
+        // If there is no record, the values that `access` has captured are dropped at the end,
+        // without the lock.
         let mut access = Some(access);
         let result = REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.key())?;
@@ -162,7 +163,8 @@ impl RegistrationNumber {
         result.flatten()
     }
 
-    /// Changes the record's phase, if the registration exists, and wakes the threads that wait for a change.
+    /// Changes the record's phase, if the registration exists, and wakes the threads that wait for
+    /// a change.
     pub(crate) fn update<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let (result, awaited) =
             self.with(|record| (change(record), mem::take(&mut record.awaited)))?;

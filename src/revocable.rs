@@ -21,12 +21,12 @@
 //! Locks are taken in this order, from the top down. These rules keep the order:
 //!
 //! - No lock of ours is held across a call into either neighbour, except the unpin lock.
-//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls without
-//!   the mapping lock. In `dma_map`, under the mapping lock, the driver is only asked for persistent
-//!   pins and mappings (`map_type.rs`), which takes the unpin lock and the API lock. The registration
-//!   is not `Mapped` at this time, so no callback waits for its mapping lock.
-//! - The core is told of a revocation only if the registration is in phase `Mapped`. In this phase, a
-//!   thread that holds the mapping lock waits for no lock of this module or of the driver.
+//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
+//!   without the mapping lock. In `dma_map`, under the mapping lock, the driver is only asked for
+//!   persistent pins and mappings (`map_type.rs`), which takes the unpin lock and the API lock. The
+//!   registration is not `Mapped` at this time, so no callback waits for its mapping lock.
+//! - The core is told of a revocation only if the registration is in phase `Mapped`. In this phase,
+//!   a thread that holds the mapping lock waits for no lock of this module or of the driver.
 //! - The callback waits only for the end of the call that pinned, which needs no lock of the driver
 //!   any more, and for the end of a `dma_unmap`, which needs no such lock. It never takes the unpin
 //!   lock.

@@ -37,7 +37,8 @@ pub struct AllocError;
 ///
 /// # Invariants
 ///
-/// Points to memory from `nvpm_alloc` that is large enough and aligned for `T`, and has no other owner.
+/// Points to memory from `nvpm_alloc` that is large enough and aligned for `T`, and has no other
+/// owner.
 struct Memory<T>(NonNull<T>);
 
 impl<T> Memory<T> {
@@ -123,24 +124,24 @@ impl<T> Deref for KBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the invariants the memory holds a valid, aligned object, which the result borrows
-        // through `self`.
+        // SAFETY: By the invariants the memory holds a valid, aligned object, which the result
+        // borrows through `self`.
         unsafe { self.0 .0.as_ref() }
     }
 }
 
 impl<T> DerefMut for KBox<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other owner; the
-        // result borrows it exclusively through `self`.
+        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other
+        // owner; the result borrows it exclusively through `self`.
         unsafe { self.0 .0.as_mut() }
     }
 }
 
 impl<T> Drop for KBox<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other owner. The
-        // object is not used again: `Memory` frees itself without dropping an object.
+        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other
+        // owner. The object is not used again: `Memory` frees itself without dropping an object.
         unsafe { self.0 .0.as_ptr().drop_in_place() };
     }
 }
@@ -149,8 +150,8 @@ impl<T> Drop for KBox<T> {
 ///
 /// # Invariants
 ///
-/// The memory has room for `capacity` elements; there is no memory if `capacity` is 0. The first `len`
-/// elements are initialised, and `len` is at most `capacity`.
+/// The memory has room for `capacity` elements; there is no memory if `capacity` is 0. The first
+/// `len` elements are initialised, and `len` is at most `capacity`.
 pub struct KVVec<T: Copy> {
     memory: Option<Memory<T>>,
     len: usize,
@@ -225,17 +226,17 @@ impl<T: Copy> Deref for KVVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
-        // is smaller than `isize::MAX`. The result borrows the elements through `self`.
+        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation,
+        // which is smaller than `isize::MAX`. The result borrows the elements through `self`.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.len) }
     }
 }
 
 impl<T: Copy> DerefMut for KVVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation, which
-        // is smaller than `isize::MAX` and has no other owner. The result borrows the elements
-        // exclusively.
+        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation,
+        // which is smaller than `isize::MAX` and has no other owner. The result borrows the
+        // elements exclusively.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The `kernel` crate for kernels without a crate that the module may use. This crate has the items that
-//! the module takes from the kernel's own crate, with the same names, built on `core` and C
+//! The `kernel` crate for kernels without a crate that the module may use. This crate has the items
+//! that the module takes from the kernel's own crate, with the same names, built on `core` and C
 //! (`kernel.c`).
 //!
 //! If versions of the kernel's crate differ, this crate is as strict as the strictest version, so
@@ -50,8 +50,8 @@ macro_rules! module {
             extern "C" fn nvpm_load() -> ::core::ffi::c_int {
                 match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
                     Ok(module) => {
-                        // SAFETY: Only this function and `nvpm_unload` use `MODULE`, and `kernel.c` calls
-                        // one after the other. The threads may differ: `Module: Send`.
+                        // SAFETY: Only this function and `nvpm_unload` use `MODULE`, and `kernel.c`
+                        // calls one after the other. The threads may differ: `Module: Send`.
                         unsafe { MODULE = Some(module) };
                         0
                     }
@@ -61,8 +61,8 @@ macro_rules! module {
 
             #[no_mangle]
             extern "C" fn nvpm_unload() {
-                // SAFETY: Only this function and `nvpm_load` use `MODULE`, and `kernel.c` calls one after
-                // the other.
+                // SAFETY: Only this function and `nvpm_load` use `MODULE`, and `kernel.c` calls one
+                // after the other.
                 unsafe { MODULE = None };
             }
         };

@@ -7,7 +7,8 @@ use core::fmt::{self, Write};
 use core::ffi::c_int;
 
 extern "C" {
-    /// Prints the `len` bytes at `text`, which must be valid for reading. Callable from any context.
+    /// Prints the `len` bytes at `text`, which must be valid for reading. Callable from any
+    /// context.
     fn nvpm_print(level: c_int, text: *const u8, len: usize);
     #[cfg(target_os = "none")]
     fn nvpm_bug();
@@ -65,7 +66,8 @@ macro_rules! pr_warn { ($($arg:tt)*) => { $crate::print::print(4, format_args!($
 #[macro_export]
 macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($($arg)*)) } }
 
-/// Prints the panic's place and message, then stops the thread with `BUG()`, which logs a backtrace.
+/// Prints the panic's place and message, then stops the thread with `BUG()`, which logs a
+/// backtrace.
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

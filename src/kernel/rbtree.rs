@@ -96,8 +96,8 @@ impl<K, V> RBTree<K, V> {
         let (mut next, mut left) = (null_mut(), self.root);
         while !left.is_null() {
             next = left;
-            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
-            // borrow of the tree keeps the nodes unchanged.
+            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes.
+            // The borrow of the tree keeps the nodes unchanged.
             left = unsafe { (*next).left };
         }
         from_fn(move || {
@@ -175,10 +175,9 @@ impl<K: Ord, V> RBTree<K, V> {
         };
         let node = KBox::into_raw(node.0).cast();
         // INVARIANT: The keys of the nodes above `place` have led there, so the node is in order at
-        // `place`.
-        // SAFETY: `place` points to the root or to a child of `parent`, and is null there, so no node
-        // is lost. The node is linked to its parent and has no children. By the invariant C balances
-        // the tree, which `&mut self` borrows exclusively.
+        // `place`. SAFETY: `place` points to the root or to a child of `parent`, and is null there,
+        // so no node is lost. The node is linked to its parent and has no children. By the
+        // invariant C balances the tree, which `&mut self` borrows exclusively.
         unsafe {
             *place = node;
             rb_insert_color(node, &mut self.root);
