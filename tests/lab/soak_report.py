@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# A round that is over: what it was, and figures by their names.
+# The record of a round that is over: its description, and its figures by their names.
 Round = dict[str, Any]
 
 HEAD = """\
@@ -12,49 +12,52 @@ HEAD = """\
 <!-- Written by tests/run soak --docs: do not edit. -->
 # A million registrations
 
-**{registrations:,} registrations have run, of {goal:,} that are wanted, {outcome}.**
-`tests/run soak` goes on where the last run was cut off. They ran between {begin} and {end}
-(UTC): {rounds} rounds in {guests} guests, on kernel {kernels} with KASAN, lockdep, kmemleak and
-DMA-API debug. The module's source has the hash `{module}`.
+**{registrations:,} of {goal:,} wanted registrations have run, {outcome}.**
+`tests/run soak` goes on where the last run was cut off. The registrations ran between {begin}
+and {end} (UTC): {rounds} rounds in {guests} guests, on kernel {kernels} with KASAN,
+lockdep, kmemleak and DMA-API debug. The module's source has the hash `{module}`.
 
 In a round the module is loaded, four processes at a time register memory and misbehave in every
-way that a program can, and the module is unloaded. Behind it nothing is pinned, mapped or
-registered, nothing was violated or reported, kmemleak finds nothing, all checkers are still on,
-and the memory in use is what it was.
+way that a program can, and the module is unloaded. A round passes only if afterwards nothing is
+pinned, mapped or registered, no contract was violated, no checker has reported anything or has
+turned itself off, kmemleak finds nothing, and no more memory is in use than before.
 
 """
 
 # The figures that a round reports, and their meaning.
 HAPPENED = {
     "registrations": "registrations tried",
-    "registered": "registrations that succeeded; the others met memory that had been freed",
+    "registered": "registrations that succeeded; the memory of the others had been freed",
     "freed_under": "pieces of memory freed under their registrations",
     "freed_while_registering": "pieces freed while they were being registered",
     "freed_while_deregistering": "pieces freed while a registration of them ended",
     "transfers": "RDMA transfers",
     "workers": "processes that registered",
-    "workers_killed": "such processes killed in mid-work",
-    "forks": "children that inherited everything",
-    "children_killed": "such children killed",
+    "workers_killed": "processes that were killed while they registered",
+    "forks": "children that inherited all registrations",
+    "children_killed": "children that were killed",
     "deregistered_by_child": "registrations that a child ended first",
 }
 
-# Kinds of rounds, by what is said of the registrations in them. What the seed's last bits mean:
-# ../guest/scenarios/soak.sh.
+# Kinds of rounds, by the words with which the report describes their registrations.
+# ../guest/scenarios/soak.sh explains the seed's last bits.
 KINDS: dict[str, Callable[[Round], bool]] = {
     "in rounds with persistent pins": lambda one: one["seed"] % 2 == 1,
-    "in rounds without, which are revoked when memory is freed": lambda one: one["seed"] % 2 == 0,
-    "in rounds in which the driver takes memory away, too": lambda one: one["seed"] // 2 % 2 == 1,
+    "in rounds with revocable pins, which end when memory is freed": lambda one: (
+        one["seed"] % 2 == 0
+    ),
+    "in rounds in which the driver also takes memory away": lambda one: one["seed"] // 2 % 2 == 1,
     "in guests whose processors really run at once": lambda one: one["threads"] == "multi",
 }
 
 MEMORY = """\
 ## Memory in use
 
-In bytes: what the kernel has given away in slabs, from vmalloc and for each processor, after it has
-taken back what it can have at any time. A guest has registered and ended two thousand registrations
-before its first round, which are not counted: they leave what is kept for good. A round fails if
-more is in use behind it than ever before by 128 KiB, or if the free pages are fewer by 32 MiB.
+The figures are the bytes that the kernel has allocated in slabs, from vmalloc and for each
+processor, after it has freed all memory that it can free at any time. A guest makes and ends two
+thousand registrations before its first round, which are not counted, because some memory of the
+first registrations is kept for good. A round fails if afterwards 128 KiB more are in use than the
+lowest figure so far, or if there are 32 MiB less of free pages than at first.
 
 | guest | threads | registrations | at first | lowest | highest | last | difference | free pages |
 |---|---|---|---|---|---|---|---|---|
@@ -68,12 +71,12 @@ CURVE = """\
 |---|---|---|---|
 """
 
-# So many lines of the curve are enough to see whether it rises.
+# The most lines of the curve: enough to see whether the curve rises.
 LINES = 25
 
 
 def total(rounds: list[Round]) -> int:
-    """Registrations that count."""
+    """Returns the number of registrations in rounds that have passed."""
     return sum(one["registrations"] for one in rounds if "failed" not in one)
 
 
@@ -108,7 +111,7 @@ def line_of_guest(guest: str, rounds: list[Round]) -> str:
 
 
 def curve(rounds: list[Round]) -> Iterator[str]:
-    """Every round, or as many as are enough; the last one always."""
+    """Yields a line for each round, or for at most LINES rounds and the last round."""
     first, free = rounds[0]["in_use_at_first"], rounds[0]["free_at_first"]
     yield f"| 0 | {first:,} | | {free:,} |"
     step = -(-len(rounds) // LINES)
