@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints a line `ok` for each look at a machine, because the lab counts these lines."""
+"""Prints a line `ok` for each command that was run on a machine, because the lab counts these
+lines."""
 
 import sys
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reports of crashes as kernels write them, of several kinds and on several processors. Numbers
-and names are made up."""
+"""The reports that kernels write of several kinds of crashes, on several processors. Numbers and
+names are made up."""
 
 # Lines of the log without any connection to GPUs, RDMA or a crash.
 QUIET = ["[   10.000000] usb 1-1: new high-speed USB device number 2 using xhci_hcd"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A machine as its files show it to the service. At first everything is good: a GPU and an RDMA
-device are below one switch. The methods are the changes of a table (tables.py)."""
+"""Makes the files from which nvpm and the service learn about a machine. At first everything is
+good: a GPU and an RDMA device are below one switch. The methods are the changes that a table may
+make (tables.py)."""
 
 import codecs
 import os
@@ -86,7 +87,7 @@ class Machine:
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
     def change(self, line: str) -> None:
-        """Applies a line of a table, as tables.py describes."""
+        """Applies a line of a table; tables.py describes the lines."""
         word, *rest = line.split()
         if word == "-":
             self.gone(*rest)
@@ -165,7 +166,8 @@ class Machine:
             self.acs(path.rpartition("/")[2], 0)
 
     def acs(self, pci: str, control: Word) -> None:
-        """Sets the ACS control register, which comes after another capability in the list."""
+        """Sets the ACS control register. Another capability comes before it, so nvpm has to follow
+        the list."""
         config = bytearray(4096)
         struct.pack_into("<I", config, 0x100, 0x14010001)
         struct.pack_into("<IHH", config, 0x140, 0x0001000D, 0x5F, int(control))

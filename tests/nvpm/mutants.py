@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """mutants.py [WORD]: puts one mistake at a time into a copy of nvpm; the test named with the
-mistake must fail. WORD selects the mistakes whose test or file has WORD in its name. The mistakes
-are a sample of all mistakes tried while the tests were written, some for each part of nvpm."""
+mistake must fail. WORD selects the mistakes whose test or file has WORD in its name. While the
+tests were written, more mistakes were tried; these are a sample from each part of nvpm."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ FILES = ("nvpm.sh", ".gitattributes")
 
 
 class Mutant(NamedTuple):
-    """The test that must fail, the file in nvpm/, the words to replace, and the mistake."""
+    """The test that must fail, the file in nvpm/, the words to replace, and the wrong words."""
 
     test: str
     file: str
@@ -40,14 +40,13 @@ MUTANTS = [
         'place.partition("/pci")[2]',
     ),
     Mutant(
-        f"{VARIED}[NVIDIA's devices that are no GPU, GPUs of others, and one of another class that "
-        "NVIDIA's driver has]",
+        f"{VARIED}[NVIDIA's devices that are no GPU, others' GPUs, and a GPU of another class]",
         "read/pci.py",
         "vendor == NVIDIA and kind.startswith(DISPLAY)",
         "vendor == NVIDIA",
     ),
     Mutant(
-        f"{VARIED}[neither end says its node, on a machine of two]",
+        f"{VARIED}[neither end says its node, on a machine with two nodes]",
         "facts/topology.py",
         "-1 and not several_nodes(machine)",
         "-1",
@@ -77,20 +76,19 @@ MUTANTS = [
         'CoherentGPUMemoryMode=", options',
     ),
     Mutant(
-        f"{VARIED}[which module has the verbs of a device's driver (mana)]",
+        f"{VARIED}[the module that has the verbs of a device's driver (mana)]",
         "read/dma_buf.py",
         '"mana": "mana_ib"',
         '"mana": "mana"',
     ),
     Mutant(
-        f"{VARIED}[a function that is there twice: the kernel's list names first the one that is "
-        "used]",
+        f"{VARIED}[a function that two modules have: the kernel's list names the used one first]",
         "read/kernel_symbols.py",
         "in reversed(found)",
         "in found",
     ),
     Mutant(
-        f"{VARIED}[two GPUs: one pair is refused, by UUIDs of which one begins with the other]",
+        f"{VARIED}[two GPUs: one pair is refused, and one UUID begins with the other]",
         "read/pairs.py",
         "len(row) == 3",
         "len(row) >= 3",
@@ -102,25 +100,25 @@ MUTANTS = [
         'f"^{PEERMEM}"',
     ),
     Mutant(
-        f"{VARIED}[a container whose engine leaves no file, and a machine that is none]",
+        f"{VARIED}[a container whose engine leaves no file, and a machine that is no container]",
         "read/place.py",
         "^flags.* hypervisor",
         "hypervisor",
     ),
     Mutant(
-        f"{VARIED}[rights and limits, each of them on its own]",
+        f"{VARIED}[each right and each limit alone]",
         "facts/access.py",
         "mode & OPEN != OPEN",
         "mode & OPEN == 0",
     ),
     Mutant(
-        f"{STATUS}[how much memory those may lock that start jobs]",
+        f"{STATUS}[the memory that may be locked by daemons that start jobs]",
         "facts/access.py",
         r"^Uid:\s+0\s+0\s",
         r"^Uid:\s+\d+\s+0\s",
     ),
     Mutant(
-        f"{STATUS}[a node without a GPU, and the packages of all nodes: one thing is said of it]",
+        f"{STATUS}[a node without a GPU that has the packages: a single line needs attention]",
         "show/printers.py",
         "any(matches(NO_GPU, pattern) for pattern in patterns)",
         "True",
@@ -132,7 +130,7 @@ MUTANTS = [
         "enumerate(gpus(machine))",
     ),
     Mutant(
-        f"{VARIED}[what does not work comes first, whatever it rests on]",
+        f"{VARIED}[errors come before warnings, in any section]",
         "show/text.py",
         "for verdict in (BAD, WARN):",
         "for verdict in (WARN, BAD):",
@@ -144,20 +142,19 @@ MUTANTS = [
         '"*" in pattern and fact.id.startswith(pattern.split("*")[0])',
     ),
     Mutant(
-        f"{VARIED}[who has them, and what keeps the module]",
+        f"{VARIED}[users of registrations, and registrations that keep the module loaded]",
         "read/regions.py",
         'if one.state != "orphaned"',
         'if one.state == "mapped"',
     ),
     Mutant(
-        f"{VARIED}[what the kernel says over several lines, and of neighbours]",
+        f"{VARIED}[messages of the kernel over several lines, and about neighbours]",
         "facts/advice.py",
         "re.search(pattern, self.text, re.DOTALL)",
         "re.search(pattern, self.text)",
     ),
     Mutant(
-        f"{VARIED}[an archive that cannot be finished does not stay; and a program has its "
-        "signals]",
+        f"{VARIED}[an unfinished archive does not stay; and a program has its signals]",
         "bugreport.py",
         "        if kind:\n",
         "        if False:\n",
@@ -204,7 +201,7 @@ MUTANTS = [
         "test_programs.py::test_nothing_to_read", "read/programs.py", "stdin=nothing", "stdin=None"
     ),
     Mutant(
-        f"{SELFTEST}[each way to fail has words of its own; and nothing is left]",
+        f"{SELFTEST}[each failure has a message of its own, and leaves nothing]",
         "selftest/verbs.py",
         "found if found > 0 else ctypes.get_errno()",
         "found",

@@ -55,8 +55,9 @@ from machine import ALIASES, Machine
 from nvpm import commands
 from nvpm.read import machine as subject
 
-# Lines of a table with their numbers; and an output with its exit code.
+# The lines of a table, with their numbers.
 Lines = list[tuple[int, str]]
+# The output of a command, and its exit code.
 Ended = tuple[str, object]
 
 HERE = Path(__file__).resolve().parent
@@ -230,7 +231,7 @@ def run(environment: dict[str, str], command: str) -> Ended:
 
 
 class Look:
-    """A command, and the expectations of it: lines of the table with their numbers."""
+    """Runs a command on a machine, and compares the output with the expectations of a table."""
 
     def __init__(
         self,

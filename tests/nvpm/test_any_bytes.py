@@ -65,7 +65,7 @@ FILES = sorted(
     if path.is_file() and not path.is_symlink()
 )
 
-# Words that occur in the files, and words that do not.
+# Words that occur in the files, and words that do not occur in them.
 WORDS = st.sampled_from(
     [
         *("0", "1", "-1", "00", "4242", "18446744073709551616", "1e9", "0x", "nan", "٣", "²"),

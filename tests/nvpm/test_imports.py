@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The files of nvpm import each other in one direction only, so that each file can be read after
 the files that it imports. The folders have an order also: reading, facts, showing, and then the
-commands. Imports inside functions count also."""
+commands. Imports inside functions also count."""
 
 import ast
 import graphlib
@@ -22,7 +22,7 @@ FILES = {name_of(file): file for file in PACKAGE.rglob("*.py") if file.name != "
 
 def imported(name: str, file: Path) -> Iterator[str]:
     """Yields the files of nvpm that FILE imports. If a package has no file of the imported name,
-    the import means the package's __init__.py."""
+    the name is in the package's __init__.py."""
     here = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:

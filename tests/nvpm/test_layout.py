@@ -10,11 +10,11 @@ from pathlib import Path
 
 from nvpm.selftest import abi
 
-# A newer library has larger versions of these structures.
+# These structures are larger in a newer library, so the test does not compare their sizes.
 GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
 
 
-# A description of the compared number, the expression in C, and the number in abi.py.
+# A compared number: its description, its expression in C, and its value in abi.py.
 Compared = tuple[str, str, int]
 
 

@@ -19,7 +19,7 @@ from machine import Machine
 from nvpm import bugreport
 from nvpm.read import ask, programs
 
-# The child in another session has the pipe, and is not killed together with the program.
+# The child in another session has the pipe open, and is not killed together with the program.
 HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of the service's selftest. Python imports
+"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of nvpm selftest. Python imports
 this file when it starts, and ctypes then loads these doubles instead. "GPU memory" is host memory,
 and an RDMA write copies at once. A program that breaks a rule, or does not free everything, is
 ended with a message. Variables in the environment:
@@ -42,7 +42,8 @@ ERRORS = {
 }
 
 objects: Counter[str] = Counter()
-# GPU memory, and the freed part; completions; the start and the end of each region, by its key.
+# The buffers in GPU memory, and those that were freed; the statuses of completions; the start and
+# the end of each region, by the region's key.
 buffers: list[C] = []
 freed: list[C] = []
 pending: list[str] = []
