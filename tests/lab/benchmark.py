@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Measurements beside nvidia-peermem, and of each way to compile Rust beside the others, in guests
-whose time counts instructions (../guest/bench.py). What they say is kept in results.json; ../bench
-makes the report, and exits with the status of the report.
+"""Measures nv_peer_mem beside nvidia-peermem, and the ways to compile Rust beside each other, in
+guests whose time counts instructions (../guest/bench.py). results.json keeps the measurements;
+../bench makes the report, and the exit status is that of the report.
 """
 
 import hashlib
@@ -51,7 +51,8 @@ class Measured:
 
 
 def measure(job: Job) -> Measured:
-    """Nothing is left to chance, or two runs could not agree."""
+    """Runs one guest, and returns its measurements. The seed is fixed, because two runs should
+    agree."""
     made = layers(job.name, "guest", job.machine, *job.layers)
     words = f"lab.seed=1 lab.job={job.name} lab.sizes={','.join(map(str, SIZES))}"
     cpus = 4 if job.name == "bench-threads" else 1
@@ -87,7 +88,7 @@ def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
         "sizes": SIZES,
         "jobs": names,
         "qemu": qemu_version(),
-        # Two runs with the same of these should agree.
+        # Two runs with equal inputs should agree.
         "inputs": hashlib.sha256(inputs.encode()).hexdigest(),
         "nv_peer_mem": module_version(made, "nv_peer_mem"),
         "nvidia-peermem": module_version(made, "nvidia-peermem"),
@@ -125,7 +126,7 @@ def write_docs() -> int:
 
 
 def draw(words: list[str]) -> int:
-    """The plots of docs/performance, into a directory."""
+    """Draws the plots of docs/performance, into the directory that WORDS names."""
     if len(words) != 1:
         raise Wrong("where? tests/run bench --draw DIR")
     out = Path(words[0]).resolve()

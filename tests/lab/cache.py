@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The lab's cache: what is kept between runs, and for the length of one."""
+"""The lab's cache: the files that stay between runs, and those of a single run."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ printing = threading.Lock()
 
 
 class Wrong(Exception):
-    """Something that the user should read, and no trace of Python."""
+    """A message for the user, which is printed without a trace of Python."""
 
 
 def say(who: str, text: str) -> None:
@@ -40,7 +40,7 @@ def killed_with_us(*command: object) -> list[str]:
 
 
 def new_dir(kind: str, name: str) -> tuple[Path, int]:
-    """A directory of the cache, locked while this process lives."""
+    """Makes a directory of the cache, and locks it while this process lives."""
     path = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=CACHE / kind))
     lock = os.open(path / "lock", os.O_CREAT | os.O_WRONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,15 +53,15 @@ def scratch(name: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        # By a program that is fast where a kernel's tree was copied; once the lock is gone another
-        # run may take what is left for a leftover.
+        # rm is faster than Python on a copied kernel tree. The lock goes last, because another run
+        # removes each directory without a lock.
         subprocess.run(["rm", "-rf", path], check=False)
         os.close(lock)
 
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str = "") -> Iterator[None]:
-    """Waits for whoever has the lock, or says BUSY instead."""
+    """Waits until the lock is free; if BUSY is given, raises it as a message instead."""
     with open(path, "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
@@ -103,14 +103,14 @@ def prepare_cache() -> None:
             f"cannot write to {CACHE}: choose another directory with LAB_CACHE=DIR."
         ) from error
     check_overlay()
-    # Enough for a run when the layers are there, for a build when not.
+    # A run needs less space if the layers are there than if they have to be built.
     need, free = 3 if any(CACHE.glob("layers/base-*")) else 8, shutil.disk_usage(CACHE).free >> 30
     if free < need:
         raise Wrong(
             f"the lab needs {need} GB free in {CACHE}, only {free} GB are: make room or set "
             "LAB_CACHE=DIR."
         )
-    # Directories of dead builds and runs are removed. A live one holds its lock.
+    # Directories of dead builds and runs are removed. A live build or run holds its lock.
     for path in [*CACHE.glob("tmp/*/"), *CACHE.glob("run/*/")]:
         with contextlib.suppress(OSError), open(path / "lock", "a", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +126,8 @@ def prepare_cache() -> None:
 
 @functools.cache
 def hash_of(*paths: Path) -> str:
-    """Returns a hash of the files' names, contents, modes and links; of whole directories."""
+    """Returns a hash of names, contents, modes and links of the files, also of those in
+    directories."""
     found = hashlib.sha256()
     for top in paths:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
@@ -142,7 +143,8 @@ def named(name: str, *words: object) -> str:
 
 
 def logged(name: str, what: str, run: Callable[..., Any], hint: str = "") -> None:
-    """RUN(stdout=..., stderr=...) with its output in the log NAME; the end is shown if it fails."""
+    """Calls RUN(stdout=..., stderr=...), with the output in the log NAME. If RUN fails, shows the
+    end of the log."""
     log = CACHE / "log" / f"{name}.log"
     with open(log, "w", encoding="utf-8") as out:
         failed = run(stdout=out, stderr=subprocess.STDOUT).returncode

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# check.sh NAME: what needs no guest: formatting, lints and style, programs that are tested
-# where they are built, and the module's own files between models of their neighbours. It runs in
-# the layers that ../jobs.md names, in a copy of the checkout; with $kver and $kseries, of a kernel.
+# check.sh NAME: runs a check that needs no guest: formatting, lints and style, tests of programs in
+# the place where they are built, and tests of the module's own files between models of their
+# neighbours. A check runs in the layers that ../jobs.md names, in a copy of the checkout. The
+# variables kver and kseries name the kernel, if a layer has one.
 set -euo pipefail
 
-# The copy may have been kept, with what cargo has compiled in it. Cargo goes by times: files get
-# new ones where their contents change, and only there.
+# The copy may be a kept one, with the results of cargo. Cargo compares times, so a file gets a new
+# time only if its contents have changed.
 mkdir -p /tmp/copy
 rsync --recursive --links --perms --checksum --delete --exclude=.git --exclude=target /checkout/ /tmp/copy/
 cd /tmp/copy
@@ -21,7 +22,8 @@ check_rustfmt() {
 	done
 }
 
-# in_order NAME FEWEST FILE...: no file imports a file that imports it, directly or through others.
+# in_order NAME FEWEST FILE...: checks that no file imports a file that imports it, directly or
+# through others.
 in_order() {
 	for file in "${@:3}"; do
 		awk -v name="$(basename "$file" .rs)" '
@@ -40,28 +42,29 @@ in_order() {
 	tsort "/tmp/imports.$1" >/tmp/order
 }
 
-# The files of the module, and of the preloaded library, have an order.
+# Checks that the files of the module, and of the preloaded library, import each other in one
+# direction.
 check_imports() {
 	in_order module 40 src/*.rs
 	in_order preload 15 preload/src/*.rs
 }
 
-# The kernel's own lints: a warning is a failure. What was compiled before would not
-# be warned of again.
+# Runs the kernel's own lints: a warning is a failure. Earlier results are removed first, because
+# clippy warns only of files that it compiles.
 check_clippy() {
 	make clippy KVER="$kver" 2>&1 | tee /tmp/log
 	if grep -E "^(warning|error)" /tmp/log; then exit 1; fi
 }
 
-# The same with the module's tests in the kernel, which are compiled for the debug kernel alone.
+# Does the same for the module's KUnit tests, which only the debug kernel compiles.
 check_kunit_clippy() { check_clippy; }
 
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
 
-# The report of made-up measurements.
+# Checks the report of made-up measurements.
 check_bench_report() { PYTHONPATH=tests/guest python3 -B tests/bench/selftest.py; }
 
-# Every file with a first line or a suffix of the shell.
+# Runs shellcheck on every file with a first line or a suffix of the shell.
 check_shell() {
 	shell="^(#!.*[/ ](ba|da)?sh( |$)|# shellcheck shell=)"
 	{
@@ -102,8 +105,8 @@ check_checkpatch() {
 		grep -vxF "$(printf '%s\n' "${apart[@]}")" | xargs "${checkpatch[@]}" -f
 }
 
-# The version stands in one place, and the files that must repeat it agree. The check `generations`
-# looks at the module's version.
+# Checks that all files that repeat the version agree with dkms.conf. The check `generations` looks
+# at the module's version.
 check_version() {
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
 	[ -n "$version" ]
@@ -111,11 +114,11 @@ check_version() {
 	grep -x "VERSION = \"$version\"" nvpm/__init__.py
 }
 
-# The oldest versions stand in one file for the programs, and the pages repeat them.
+# Checks that the pages repeat the oldest versions from the one file that the programs read.
 check_oldest() {
 	# shellcheck source=build/find/oldest.sh
 	. build/find/oldest.sh
-	# has FILE TEXT: the page says so.
+	# has FILE TEXT: succeeds if the page contains the text.
 	has() { grep -qF -e "$2" "$1" || { echo "$1 does not say: $2" && return 1; }; }
 	has docs/support.md "| kernel | $oldest_kernel |"
 	has docs/support.md "| kernel whose Rust crates are used | $oldest_crates |"
@@ -131,35 +134,35 @@ check_oldest() {
 		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
 }
 
-# How plainly comments and pages are written.
+# Measures how plainly comments and pages are written.
 check_prose() { python3 -B tests/lab/prose.py; }
 
-# nvpm on machines that are made of files, and its selftest with doubles of the libraries.
+# Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-# Each mistake in nvpm is noticed by the test that is named with it.
+# Checks that each mistake in nvpm is noticed by the test that is named with it.
 check_nvpm_mutants() { python3 -B tests/nvpm/mutants.py; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/preload/mutants.py; }
 
-# The preloaded library in real processes, over doubles of its neighbours.
+# Tests the preloaded library in real processes, over doubles of its neighbours.
 check_preload() {
 	(cd preload && cargo clippy --offline -- -D warnings)
 	CC=gcc-14 python3 -B -m pytest -q -p no:cacheprovider tests/preload
 }
 
-# The same of the library as it is installed: of the assembly that a release contains, linked by cc, as
-# packages do, and for any C library; and for arm64, whose programs are emulated.
+# Runs the same tests on the library of packages and releases: a release's assembly, linked by cc as
+# packages do, and linked for any C library; and on the library for arm64, in emulated programs.
 check_preload_built() {
 	local library=/tmp/any/libnvpm_preload.so
 	mkdir /tmp/any
-	# tested LIBRARY [OPTION...]
+	# tested LIBRARY [OPTION...]: runs the tests with this library.
 	tested() { PRELOAD_LIBRARY=$1 python3 -B -m pytest -q -p no:cacheprovider tests/preload "${@:2}"; }
 	export CC=gcc-14
 	make preload
 	tested "$PWD/preload/libnvpm_preload.so"
 	sh preload/link x86_64 "$library"
 	tested "$library"
-	# The verbs that arm64 has are all doubles.
+	# On arm64 all verbs are doubles.
 	export CC=aarch64-linux-gnu-gcc PRELOAD_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 	make preload
 	tested "$PWD/preload/libnvpm_preload.so" -k "not real_libibverbs"
@@ -167,7 +170,7 @@ check_preload_built() {
 	tested "$library" -k "not real_libibverbs"
 }
 
-# How Python is written (ruff.toml), and whether its types agree (mypy.ini).
+# Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
 	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
@@ -176,20 +179,20 @@ check_python() {
 	mypy
 }
 
-# A soak goes on where it was cut off.
+# Checks that a soak goes on where it was cut off.
 check_soak() { python3 -B tests/lab/soak_test.py; }
 
-# Commands run in many layers, and the lab's own failure is reported as such.
+# Checks that commands run in many layers, and that the lab's own failure is reported as such.
 check_layers() { python3 -B tests/lab/making_test.py; }
 
-# Each way in which a guest can fail does fail.
+# Checks that each way in which a guest can fail is reported as a failure.
 check_ktap() { python3 -B tests/lab/ktap.py; }
 
 check_defects_table() { tests/lab/defects_table; }
 
 check_messages() { tests/lab/messages_table; }
 
-# repository USER: a git repository of the checkout, which belongs to USER, in /tmp/USER.
+# repository USER: makes a git repository of the checkout in /tmp/USER, which belongs to USER.
 repository() {
 	cp -a /tmp/copy "/tmp/$1"
 	rm -rf "/tmp/$1/preload/prebuilt" "/tmp/$1/build/prebuilt"
@@ -200,8 +203,8 @@ repository() {
 	chown -R "$1" "/tmp/$1"
 }
 
-# Debian 11 has the oldest rustc, dkms, rpm and git that the pages name. A release is made there as
-# README.md says; its packages are built, installed and purged.
+# Makes a release on Debian 11 as README.md says, and builds, installs and purges its packages.
+# Debian 11 has the oldest rustc, dkms, rpm and git that the pages name.
 check_debian11() {
 	grep -x "11\..*" /etc/debian_version
 	rustc --version | grep -F "rustc $(sed -n 's/^oldest_rustc=//p' build/find/oldest.sh)."
@@ -233,7 +236,7 @@ check_debian11() {
 	made_without_rust
 }
 
-# A checkout without Rust makes the packages that need none.
+# Checks that a checkout without Rust makes the packages that need no Rust.
 made_without_rust() {
 	cd /tmp/copy
 	rm -rf preload/prebuilt build/prebuilt
@@ -241,8 +244,8 @@ made_without_rust() {
 	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
 }
 
-# padded: each function in the assembly for x86-64 comes after 16 bytes of nop, in which kernels with
-# CONFIG_CALL_PADDING put code.
+# padded: succeeds if each function in the assembly for x86-64 comes after 16 bytes of nop, in which
+# kernels with CONFIG_CALL_PADDING put code.
 padded() {
 	gcc -c -DCONFIG_X86_64 -DCONFIG_RETPOLINE -DCONFIG_RETHUNK -o /tmp/padded.o build/prebuilt.S
 	objdump -d --no-show-raw-insn /tmp/padded.o | awk '
@@ -253,9 +256,9 @@ padded() {
 		END { exit bad || functions < 50 }'
 }
 
-# The simulated driver compiles with an nv-p2p.h of the newest generation; the module compiles with its own
-# header, which is of the same generation, and refuses a header that is too old. The module has the version
-# of dkms.conf.
+# Checks that the simulated driver compiles with an nv-p2p.h of the newest generation, that the
+# module compiles with its own header of the same generation and refuses a header that is too old,
+# and that the module has the version of dkms.conf.
 check_generations() {
 	double=tests/lab/nvidia
 	version=$(sed -n "s/^PACKAGE_VERSION=\"\(.*\)\"$/\1/p" dkms.conf)
@@ -270,7 +273,7 @@ check_generations() {
 	"$double/header" 515 /tmp/headers/515
 	if make KVER="$kver" NV_SRC=/tmp/headers/515 2>/tmp/refused; then exit 1; fi
 	grep "of an NVIDIA driver before 535" /tmp/refused
-	# A header that is newer than this module.
+	# The module also refuses a header that is newer than the module.
 	for structure in PAGE_TABLE DMA_MAPPING; do
 		mkdir -p "/tmp/headers/$structure"
 		sed "s/\(define NVIDIA_P2P_${structure}_VERSION[[:blank:]]\).*/\10x00030000/" "$headers/nv-p2p.h" >"/tmp/headers/$structure/nv-p2p.h"
@@ -280,9 +283,10 @@ check_generations() {
 	done
 }
 
-# The assembly of a release has the same bytes wherever it is made, and no path of that place. It also fits
-# kernels without return thunks or retpolines, which the lab lacks, and refuses kernels that it cannot
-# serve. On arm64 it does not use register 18, which points to the shadow stack of some kernels.
+# Checks that the assembly of a release has the same bytes wherever it is made, and no path of that
+# place; that it fits kernels without return thunks or retpolines, which the lab lacks, and refuses
+# kernels that it cannot serve; and that on arm64 it does not use register 18, which points to the
+# shadow stack of some kernels.
 check_ready() {
 	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
 	cmp build/prebuilt/x86_64.S /ready/x86_64.S
@@ -298,7 +302,8 @@ check_ready() {
 	grep -qE "\b[wx]17\b" build/prebuilt/aarch64.S
 	if grep -nE "\b[wx]18\b" build/prebuilt/aarch64.S; then exit 1; fi
 
-	# assembled NAME WORD...: for a kernel so configured; its instructions in /tmp/NAME.
+	# assembled NAME WORD...: assembles for a kernel with this configuration, and writes the
+	# instructions to /tmp/NAME.
 	assembled() {
 		gcc-14 -c -DCONFIG_X86_64 "${@:2}" -o /tmp/ready.o build/prebuilt.S || return 1
 		objdump -d --no-show-raw-insn /tmp/ready.o | awk -F: '{ print $2 }' | awk '{ print $1 }' >"/tmp/$1"
@@ -312,7 +317,7 @@ check_ready() {
 	if grep -x int3 /tmp/plain; then exit 1; fi
 	assembled sls -DCONFIG_MITIGATION_RETPOLINE -DCONFIG_MITIGATION_SLS
 	[ "$(grep -x -A 1 ret /tmp/sls | grep -cx int3)" = "$returns" ]
-	# The one thunk that the code calls is the kernel's, or stands in the file.
+	# The code calls a single thunk, which the kernel has or the file defines.
 	thunks() { nm /tmp/ready.o | awk '$NF ~ /_thunk_/ { print $(NF - 1), $NF }' | grep -v return; }
 	[ "$(thunks)" = "U __x86_indirect_thunk_r11" ]
 	assembled no_retpolines
@@ -324,23 +329,23 @@ check_ready() {
 	refused "checks the type of indirect calls" -DCONFIG_RETPOLINE -DCONFIG_CFI_CLANG
 }
 
-# The bindings in the tree are the same as bindgen makes from the headers.
+# Checks that the bindings in the tree are those that bindgen makes from the headers.
 check_bindings() {
 	cp src/include/bindings.rs /tmp/before
 	make bindings KVER="$kver"
 	diff -u /tmp/before src/include/bindings.rs
 }
 
-# How a build compiles Rust, and why; what it lacks is named, with what to install.
+# Checks how a build compiles Rust, and its messages about missing parts and packages to install.
 check_build_messages() { tests/lab/build_messages "$kver"; }
 
-# The features of a kernel decide, not its version.
+# Checks that a kernel's features decide how the module is compiled, and not its version.
 check_backports() { tests/lab/backports "$kver"; }
 
-# ---- what is compiled with cargo -------------------------------------------------
+# ---- crates -------------------------------------------------------------------
 
-# crates TARGET DIR: in DIR, with the crates that the layer has compiled in TARGET. A lock
-# file that cargo left in the checkout names other versions than Debian has.
+# crates TARGET DIR: goes to DIR, and lets cargo use the crates that the layer has compiled in
+# TARGET. The lock file goes, because it may name other versions than Debian has.
 crates() {
 	export CARGO_TARGET_DIR=/tmp/copy/target
 	[ -d target ] || cp -a "$1" target
@@ -365,7 +370,8 @@ in_host() { crates /var/cache/host-target tests/host; }
 # quickly SET: runs the chosen tests of SET, only in orders with few preemptions.
 quickly() { LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-2} cargo test --test "$1" -- "$TESTS"; }
 
-# Every interleaving; then some of them once more under valgrind. No interleaving, no proof.
+# Runs every interleaving, and then some of them again under valgrind. A run without an interleaving
+# fails, because it proves nothing.
 check_models() {
 	in_host
 	add_up() {
@@ -377,8 +383,8 @@ check_models() {
 	cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 	grep "^test result:" /tmp/log
 	add_up ""
-	# The stacks of loom and of threads, of 2 MiB, may be neighbours: valgrind must not take a switch
-	# between two stacks for a large frame, whose bytes would be new.
+	# Two stacks of 2 MiB may be neighbours. Valgrind must not take a switch between them for a
+	# large frame, because it would then treat the bytes of the other stack as new.
 	export RUST_TEST_THREADS=1
 	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
 	LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
@@ -386,17 +392,17 @@ check_models() {
 	grep "^==.* ERROR SUMMARY: 0 errors" /tmp/log
 }
 
-# The module's own kernel crate, with valgrind watching its memory.
+# Tests the module's own kernel crate, with valgrind watching its memory.
 check_kernel_crate() {
 	in_host
 	[ -z "${TESTS:-}" ] || { quickly kernel_crate; return; }
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/kernel_crate/watched memcheck" cargo test --test kernel_crate
 }
 
-# The module's C files, over a kernel made of the C library.
+# Tests the module's C files, over a kernel made of the C library.
 check_c_half() { tests/host/c/run ${TESTS:+"$TESTS"}; }
 
-# Random tests repeat what they did with the same seed.
+# Tests the arithmetic. The random tests make the same choices again if the seed is the same.
 check_arithmetic() {
 	in_host
 	[ -z "${TESTS:-}" ] || { quickly arithmetic; return; }
@@ -410,7 +416,8 @@ check_arithmetic() {
 	fi
 }
 
-# Histories and numbers that a fuzzer makes up: a fixed number of them, or those that were asked for.
+# Runs histories and numbers that a fuzzer makes up: a fixed number of them, or those that $TESTS
+# names.
 check_fuzz() {
 	in_host
 	cd fuzz
@@ -425,10 +432,10 @@ check_fuzz() {
 	./run corpus
 }
 
-# Every mutant quotes lines that stand in its file.
+# Checks that every mutant quotes lines of its file.
 check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
 
-# Each is killed by the test that it names.
+# Checks that each mutant is killed by the test that it names.
 check_mutants() {
 	in_host
 	mutants/run ${TESTS:+"$TESTS"}

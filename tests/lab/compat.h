@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the doubles take from newer kernels, for older ones: the common header of each
- * of them includes it.
+ * Names of newer kernels that the doubles use, for kernels that lack them. The common
+ * header of each double includes this file.
  */
 #ifndef LAB_COMPAT_H
 #define LAB_COMPAT_H
@@ -22,7 +22,7 @@
 	kzalloc(sizeof(object), lab_second(0, ##__VA_ARGS__, GFP_KERNEL))
 #endif
 
-/* 6.5, and the series before it that Debian keeps up to date */
+/* Kernel 6.5 has this header, as have the earlier series that Debian keeps up to date. */
 #if __has_include(<linux/cleanup.h>)
 #include <linux/cleanup.h>
 #else
@@ -35,7 +35,7 @@ static inline void lab_free_kfree(void *variable)
 		kfree(object);
 }
 
-/* guard(srcu)(&of_this) and guard(mutex)(&this): the kinds that are used. */
+/* The doubles use guard(srcu)(&object) and guard(mutex)(&object). */
 #define guard(kind) lab_guard_##kind
 #define lab_guard_mutex(lock)						\
 	struct mutex *lab_guard __attribute__((__cleanup__(lab_mutex_end), __unused__)) = \
@@ -126,7 +126,9 @@ static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, 
 	lab_map_resource(dev, phys, size, dir, attrs)
 #endif
 
-/* Whether the device uses physical addresses, and nobody looks whether they are unmapped. */
+/* The doubles ask whether a device uses physical addresses, because nothing then checks that
+ * they are unmapped.
+ */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0)
 #include <linux/dma-map-ops.h>
 #endif
@@ -140,12 +142,12 @@ static inline bool lab_dma_direct(struct device *dev)
 	return !IS_ENABLED(CONFIG_DMA_API_DEBUG) && !get_dma_ops(dev) && !use_dma_iommu(dev);
 }
 
-/* One range of addresses for many pieces of device memory. */
+/* Kernels that can map many pieces of device memory to one range of addresses. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_IOMMU_DMA)
 #define LAB_DMA_RANGES
 #endif
 
-/* The functions of dma-bufs, for modules. */
+/* Lets a module use the functions of dma-bufs. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 #define LAB_IMPORT_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
 #elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 16, 0)
@@ -154,7 +156,7 @@ static inline bool lab_dma_direct(struct device *dev)
 #define LAB_IMPORT_DMA_BUF
 #endif
 
-/* Before there were two of them, this one was managed where the device was. */
+/* Before there were two functions, this one was the managed one for a managed device. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region
 #endif
@@ -168,7 +170,7 @@ static inline bool lab_dma_direct(struct device *dev)
 #define ftrace_regs_set_instruction_pointer instruction_pointer_set
 #define may_split split
 #define FTRACE_OPS_FL_RECURSION 0
-/* Not for modules yet: the filters stay. */
+/* Modules cannot call this function yet, so the filters stay. */
 #define ftrace_free_filter(ops) ((void)(ops))
 #define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
@@ -188,7 +190,7 @@ static inline bool lab_dma_direct(struct device *dev)
 #define kobject_init(kobj, type) (kobject_init)(kobj, (struct kobj_type *)(type))
 #endif
 
-/* The list of a umem; afresh; and once the list is there. */
+/* Access to the list of a umem: its address, making it empty, and counting its entries. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(5, 15, 0)
 #define lab_umem_table(umem) (&(umem)->sg_head)
 #define lab_umem_clear(umem) memset(&(umem)->sg_head, 0, sizeof((umem)->sg_head))

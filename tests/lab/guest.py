@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A guest from QEMU's start to its end, and what host and guest say to each other."""
+"""Runs a guest from QEMU's start to its end, and exchanges messages with it."""
 
 import os
 import re
@@ -51,7 +51,7 @@ class Guest:
         self.cable: list[int] = []
         self.network = Network()
         self.answers: dict[str, Callable[..., str]] = {"pattern": self.pattern}
-        # Told of each result at once.
+        # This function is called with each result at once.
         self.ended: Callable[[Result], None] = lambda result: None
         with open(self.run / "bar", "wb") as bar:
             bar.truncate(GPU_MB << 20)
@@ -62,7 +62,7 @@ class Guest:
         return qemu.command(self.layers, self.kernel, self.run, self.network, self.options, words)
 
     def shell(self) -> None:
-        """A guest at this terminal."""
+        """Runs a guest with a shell at this terminal."""
         terminal = ["-chardev", "stdio,id=tty,signal=off", "-serial", "chardev:tty"]
         command = [*self.qemu("lab.scenario=shell"), "-chardev", "null,id=lab", *terminal]
         subprocess.run(command, check=False)
@@ -102,7 +102,7 @@ class Guest:
                 self.process.kill()
                 self.process.wait()
 
-    # ---- what is said ----------------------------------------------------------
+    # ---- messages --------------------------------------------------------------
 
     def converse(self, lines: Iterable[str], port: socket.socket) -> str | None:
         for line in lines:
@@ -140,7 +140,8 @@ class Guest:
         return self.answers[word](*words)
 
     def pattern(self, offset: str, length: str, seed: str) -> str:
-        """Whether the bytes in the file behind the GPU's BAR are the pattern that SEED makes."""
+        """Answers whether the file of the GPU's BAR has, from OFFSET on, the bytes that SEED
+        makes."""
         command = ["gpuverbs", "pattern", "--seed", seed, "--length", length]
         made = in_layers(
             self.layers.stack, *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -158,7 +159,7 @@ class Guest:
     # ---- ways to run -------------------------------------------------------------
 
     def scenarios(self) -> list[Result]:
-        """Its scenarios, one after another."""
+        """Runs the scenarios, one after another. Returns their results."""
         wrong = self.boot(f"lab.scenario={','.join(self.ktap.names)} {self.words}")
         if not self.killed:
             self.all_over(wrong)
@@ -169,7 +170,7 @@ class Guest:
             self.ended(result)
 
     def system(self) -> list[Result]:
-        """A whole system, with a disk, through all of its boots."""
+        """Runs a whole system, with a disk, through all of its boots."""
         with open(self.run / "disk", "wb") as disk:
             disk.truncate(2 << 30)
         lazy = ["-E", "lazy_itable_init,lazy_journal_init"]
@@ -185,7 +186,7 @@ class Guest:
         return self.ktap.results
 
     def restarts(self) -> bool:
-        """Whether it went off as it had said, to boot again, and the console ends in that."""
+        """Returns whether the guest went off to boot again, as it had announced."""
         console = self.console.read_bytes()
         end = b"".join(console.splitlines()[-3:])
         crashed = CRASH.search(console)
@@ -233,14 +234,14 @@ class Host(Guest):
         return "told"
 
     def hear_of(self, key: str) -> str:
-        """Waits until it was told; `gone` if that will never be."""
+        """Waits until the other guest has told KEY. Answers `gone` if the other guest has ended."""
         values = self.told.values
         with self.told.changed:
             self.told.changed.wait_for(lambda: key in values or self.other.over, self.timeout)
             return f"said {values[key]}" if key in values else "gone"
 
     def kill(self, _: str) -> str:
-        """The other guest loses its power. That is its end, and no failure."""
+        """Turns the other guest's power off. For the other guest this end is no failure."""
         self.other.killed = True
         self.other.process.kill()
         return "killed"
@@ -259,7 +260,7 @@ class Host(Guest):
 
 
 def pair(who: str, layers: Layers, scenario: str, words: str) -> tuple[Host, Host]:
-    """SCENARIO on two guests at a time. Returns both, with their results."""
+    """Runs SCENARIO on two guests at a time. Returns both, with their results."""
     told = Told()
     left, right = (Host(name, told, who, layers, scenario, words) for name in ("left", "right"))
     left.other, right.other = right, left

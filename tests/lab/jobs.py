@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A job: how each kind of job runs, and its result."""
+"""Runs a job of each kind, and keeps its result."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from qemu import USUAL, Options
 # Seconds after which a check or a test of the packages is ended.
 LIMIT = 3600
 
-# The command that runs one job of a kind again, where it is not called as the kind.
+# The command that runs one job of a kind again, if the command has another name than the kind.
 COMMANDS_OF = {"guest": "scenario", "pair": "scenario", "package": "packages"}
 
 
@@ -47,7 +47,7 @@ def nothing() -> Iterable[str]:
 
 @dataclass
 class Job:
-    """A line of jobs.md, and its result."""
+    """A line of jobs.md, and the result of the job."""
 
     name: str
     where: str
@@ -58,15 +58,15 @@ class Job:
     why: str
     # Machines of one kernel have most layers in common.
     kernel: str = "-"
-    # More for the guest's kernel to be told, and how the guest runs.
+    # More words for the kernel's command line, and options for the emulator.
     words: str = ""
     options: Options = USUAL
     # Questions that only this job's guest may ask.
     answers: dict[str, Callable[..., str]] = field(default_factory=dict)
-    # For checks that can run a single test: its name. Empty runs all tests.
+    # The single test that a check is to run; empty for all tests.
     tests: str = ""
 
-    # The current activity; whether the layers are there; the results so far.
+    # The current activity; whether the layers are complete; the results so far.
     doing: str = field(default="its layers", init=False)
     ready: bool = field(default=False, init=False)
     passed: int = field(default=0, init=False)
@@ -183,8 +183,8 @@ class Job:
     def run_logged(
         self, name: str, stack: str, *command: object, binds: Iterable[str] = ()
     ) -> None:
-        """In layers, a command that counts its own checks, in lines `ok ...` or as cargo does; its
-        output is kept."""
+        """Runs a command in layers, with its output in a log. The command counts its own checks, in
+        lines `ok ...` or as cargo does."""
         self.doing, log = name, CACHE / "log" / f"{name}.log"
         ended = logged_end(log, stack, *command, binds=[f"{TOP}:/checkout:ro", *binds])
         text = log.read_text(errors="replace")
@@ -234,7 +234,8 @@ class Job:
             self.run_logged(name, made.stack, program, made.kver)
 
     def run_compile(self) -> None:
-        """The layer is the result: it says when it was made."""
+        """Reports each layer `compile` as a result. The time of a layer says when it was made,
+        because an unchanged module is not compiled again."""
         for machine in self.runs:
             try:
                 compiled = self.made("compile", machine).compiled
@@ -249,7 +250,7 @@ class Job:
 
 
 def logged_end(log: Path, stack: str, *command: object, binds: list[str]) -> int | str:
-    """Runs it in layers, with its output in LOG; how it ended, nothing if well."""
+    """Runs COMMAND in layers, with the output in LOG. Returns the exit status, or the problem."""
     with open(log, "w", encoding="utf-8") as out:
         try:
             return in_layers(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The table jobs.md: its permitted contents, and the jobs that a command means."""
+"""Reads the table jobs.md, checks its contents, and finds the jobs that a command means."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from jobs import Job, headers
 from layers import Layers
 from machines import machines
 
-# Which jobs a command runs, by the column "in".
+# The words of the column "in" whose jobs each command runs.
 COMMANDS = {
     "test": {"test"},
     "all": {"test", "all"},
@@ -60,7 +60,7 @@ def wrong(what: str) -> Wrong:
 
 
 def read_line(line: str, known: dict[str, set[str]]) -> Job:
-    """A job, each of whose words means something."""
+    """Returns the job of a line. Raises Wrong if a word of the line has no meaning."""
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     if len(cells) != 7 or not cells[0]:
         raise wrong(f"seven columns are wanted: {line}")
@@ -84,7 +84,7 @@ def read_line(line: str, known: dict[str, set[str]]) -> Job:
 
 
 def read_table() -> list[Job]:
-    """The jobs; and each scenario is in one of them."""
+    """Returns the jobs. Raises Wrong if a scenario is in none of them."""
     known = known_words()
     text = (TOP / "tests/jobs.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
@@ -112,14 +112,15 @@ def check_headers(scenario: str) -> None:
 
 
 def check_all_used(jobs: list[Job], known: dict[str, set[str]]) -> None:
-    """Kinds that run files of the same place share them."""
+    """Checks that each file of a kind is in a job. Kinds with the same directory share its
+    files."""
     for kind, place in PLACES.items():
         used = {name for job in jobs if PLACES.get(job.kind) == place for name in job.runs}
         if idle := known[kind] - used:
             raise wrong(f"in no job: {' '.join(sorted(idle))} ({kind})")
 
 
-# ---- which jobs are meant -----------------------------------------------------------
+# ---- the jobs of a command ----------------------------------------------------------
 
 
 def all_runs(jobs: list[Job]) -> str:
@@ -133,8 +134,8 @@ def chosen(jobs: list[Job], kinds: list[str], words: list[str]) -> list[Job]:
 
 
 def job_of(text: str, jobs: list[Job]) -> Job:
-    """NAME or NAME@MACHINE, or NAME::TEST of a check that cargo runs; on the first machine that has
-    it."""
+    """Returns the job that NAME, NAME@MACHINE or NAME::TEST means. Without MACHINE, it is the first
+    job that runs NAME."""
     word, _, tests = text.partition("::")
     name, _, machine = word.partition("@")
     those = [job for job in jobs if name in job.runs]

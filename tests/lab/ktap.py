@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The lines of a guest on its serial port: KTAP, with a scenario's checks nested in its result, and
-the lab's own lines, which KTAP takes for comments.
+"""Reads the lines of a guest on its serial port: KTAP, with a scenario's checks nested in its
+result, and the lab's own lines, which KTAP takes for comments.
 
     1..2
       ok 1 write, aligned
@@ -19,7 +19,7 @@ PLAN = re.compile(r"1\.\.(\d+)")
 
 @dataclass
 class Result:
-    """The result of a scenario, system, test or check: passed, if nothing failed."""
+    """The result of a scenario, system, test or check. Without failures, it has passed."""
 
     name: str
     checks: int
@@ -27,7 +27,7 @@ class Result:
 
 
 class Ktap:
-    """The results of the scenarios NAMES, line by line."""
+    """Collects the results of the scenarios NAMES, line by line."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
@@ -35,13 +35,13 @@ class Ktap:
         self.begin()
 
     def begin(self) -> None:
-        """The next scenario, of which nothing was heard yet."""
+        """Begins the next scenario, without any line so far."""
         self.checks = 0
         self.failures: list[str] = []
         self.planned: int | None = None
 
     def hear(self, line: str) -> str | None:
-        """Takes a line; what follows `# ` is returned as it is."""
+        """Takes a line. Returns the text of a line that begins with `# `."""
         nested, text = line.startswith("  "), line.strip()
         if text.startswith("# "):
             return text[2:]
@@ -70,7 +70,7 @@ class Ktap:
             self.failures.append(f"skipped: {text}")
 
     def end(self, word: str, number: str, name: str) -> None:
-        """A scenario's own result."""
+        """Takes a scenario's own result."""
         expected = "nothing more" if self.complete else self.names[len(self.results)]
         if name != expected or int(number) != len(self.results) + 1:
             self.failures.append(f"the result of {name} where that of {expected} was expected")
@@ -85,7 +85,7 @@ class Ktap:
         self.begin()
 
     def over(self, why: str) -> list[Result]:
-        """Nothing more will be heard: what has no result has failed. Returns those."""
+        """Ends the results: each scenario without a result has failed. Returns these failures."""
         heard = len(self.results)
         for name in self.names[heard:]:
             self.results.append(Result(name, self.checks, [*self.failures, why]))
@@ -122,7 +122,7 @@ CASES = (
 
 
 def main() -> None:
-    """That each way to fail does fail."""
+    """Checks that each way in which a guest can fail is reported as a failure."""
     for text, passed, lines in CASES:
         guest = Ktap(["a", "b"])
         for line in lines:

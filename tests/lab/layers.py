@@ -1,37 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The lab's layers: what each is made of, from the bottom up.
+"""Makes the lab's layers. These are the layers of a guest, from the bottom up:
 
     base        Debian with compilers, verbs programs and RDMA user space
-    kernel      a kernel as Debian builds it, and its headers; above it, where something compiles
-                with the kernel's own Rust crates, metadata, which Debian leaves out; or
-    debug       one compiled by us from the same source, with every checker on
-    boot        its initramfs
-    nvsource    what the lab compiles of NVIDIA's source, from Debian
+    kernel      a kernel as Debian builds it, and its headers; above this layer, if something is
+                compiled with the kernel's own Rust crates, the layer `metadata`, which has the
+                metadata that Debian leaves out; or
+    debug       a kernel that the lab compiles from the same source, with every checker on
+    boot        the kernel's initramfs
+    nvsource    the parts of NVIDIA's source, from Debian, that the lab compiles
     nvidia      the simulated NVIDIA driver, installed; or
-    realdriver  NVIDIA's own, of Debian's package, built by dkms, and a GPU for it
+    realdriver  NVIDIA's own driver, built by dkms from Debian's package, and a GPU for it
     ofed        the RDMA core with peer memory, installed as MLNX_OFED does it
-    neighbours  what is beside ours: NVIDIA's nvidia-peermem, which ours is compared with, a second
-                client of the driver, mistakes for the kernel's checkers, verbs step by step
-    module      nv_peer_mem.ko, built with the project's Makefile and installed, on the
-                way that the machine's line names; for that:
+    neighbours  modules and programs beside ours: NVIDIA's nvidia-peermem, with which ours is
+                compared, a second client of the driver, mistakes for the kernel's checkers, and
+                a program that does verbs step by step
+    module      nv_peer_mem.ko, built with the project's Makefile and installed, in the
+                way that the machine's line names; a prebuilt module needs the layer
     ready       the assembly of releases, for machines without Rust
     gpuverbs    the lab's own verbs client
 
-What only some guests want (the column "layers" of ../jobs.md):
+These layers are only for some guests (the column "layers" of ../jobs.md):
     generations drivers and RDMA cores of other generations, and the module for them
-    rust        the module compiled in every other way that the kernel can have
-    programs    programs of others for CUDA memory, above libcuda over the simulated GPU (cuda) and
-                the examples; and our own (clients)
+    rust        the module compiled in every way that is possible for the kernel
+    programs    other projects' programs for CUDA memory, above a libcuda for the simulated GPU
+                (cuda) and the examples; and the lab's own programs (clients)
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
     python      the programs that measure, and draw the results
 
-Layers that no guest has: pytest, which tests and checks programs of Python, and above it emulator,
+No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
 which runs programs of arm64; hosttools and clienttools, the crates for compiling other layers; and
 the layers of the packages.
 
-Guests of arm64 have the same. What they boot is compiled here, on x86-64: all is built on the
-lab's own base with a cross compiler above it (cross), and booted above a root of their own
+Guests of arm64 have the same layers, which are compiled here, on x86-64: they are built on the
+lab's own base with a cross compiler above it (cross), and booted above a root of the guest's own
 processor (arm64root).
 """
 
@@ -90,8 +92,8 @@ BASE = [
     '--customize-hook=echo nv-lab >"$1"/etc/hostname',
 ]
 
-# No script of a package is run, because programs of arm64 cannot run here; hooks make the files
-# that guests need of these scripts.
+# No script of a package is run, because programs of arm64 cannot run here; hooks make those files
+# of the scripts that guests need.
 ARM64 = [
     "--variant=extract",
     "--architectures=arm64",
@@ -111,18 +113,18 @@ class Bootable(NamedTuple):
 
 
 def root_of(full: str) -> Path:
-    """The files of a layer."""
+    """Returns the directory with the files of a layer."""
     return CACHE / "layers" / full / "root"
 
 
 def topmost(stack: str) -> Path:
-    """The files of the layer that was added last."""
+    """Returns the directory with the files of the layer that was added last."""
     return root_of(stack.split(":")[0])
 
 
 class Layers:
-    """A stack of layers, `stack`, to which functions add on top; and what is to be known of them.
-    An attribute is there once the function that sets it has been called."""
+    """A stack of layers, `stack`, on top of which functions add layers; and facts about the layers.
+    An attribute exists once the function that sets it has been called."""
 
     machine: Machine
     # The machine's kernel: release, version of the packages, series; and the previous release in
@@ -132,8 +134,8 @@ class Layers:
     # The kernel that the guest boots, and the kernel that a system boots from the second time on.
     kernel: Bootable
     newer: Bootable | None = None
-    # The layers below all others of a machine; the same with the kernel; and a guest's root, if
-    # that is not `stack`.
+    # The layers below all others of a machine; these with the kernel; and a guest's root, if that
+    # differs from `stack`.
     base: str
     kernel_stack: str
     guest_stack = ""
@@ -179,7 +181,7 @@ class Layers:
         words: Sequence[str] = (),
         network: bool = False,
     ) -> str:
-        """The layer NAME above STACK, made by build/NAME.sh with WORDS."""
+        """Makes the layer NAME above STACK, by build/NAME.sh with WORDS. Returns its full name."""
 
         def fill(where: Path) -> None:
             log = f"{name}-{self.kver}" if self.kver else name
@@ -197,7 +199,8 @@ class Layers:
         words: Sequence[str] = (),
         network: bool = False,
     ) -> None:
-        """On top; made above ON, what does not depend on a kernel, and so is shared by all."""
+        """Adds the layer NAME on top. A layer that does not depend on a kernel is made above ON, so
+        that all kernels share it."""
         below = on or self.stack
         full = self.beside(name, below, text, *inputs, words=words, network=network)
         self.stack = f"{full}:{self.stack}"
@@ -233,7 +236,8 @@ class Layers:
         self.older = before.release if before else None
 
     def make_cross(self) -> None:
-        """For arm64, whose kernel has the version that amd64 has."""
+        """Makes the cross compiler for arm64. The kernel has the version of the kernel for
+        amd64."""
         self.kver = f"{self.kver.removesuffix('-amd64')}-{self.machine.flavour}"
         text = "compilers and libraries for arm64 (a minute)"
         cross = self.beside("cross", self.lab_base, text, network=True)
@@ -284,7 +288,7 @@ class Layers:
         self.add("nvsource", "NVIDIA's source from Debian (35 MB)", on=self.lab_base, network=True)
 
     def add_neighbours(self) -> None:
-        """The RDMA core's side and NVIDIA's, which is the upper one: it is edited more often."""
+        """Adds the RDMA core, and the driver above it, because the driver is edited more often."""
         self.add(
             "ofed",
             f"RDMA core with peer memory for {self.kver}",
@@ -366,12 +370,13 @@ class Layers:
         self.add("module", f"nv_peer_mem.ko, {rust}", *MODULE, *ready, words=words)
 
     def client_early(self) -> None:
-        """In a thread of its own. What fails here fails once more where it is waited for."""
+        """Makes the verbs client early, in a thread. A failure is ignored here, because the same
+        layer fails again when the guest needs it."""
         with contextlib.suppress(Wrong):
             self.beside("gpuverbs", self.clienttools(), "verbs client of the lab", *CLIENT)
 
     def make_ready(self) -> Path:
-        """For arm64 `ready` is what a release has for that processor."""
+        """Makes the assembly of releases, for the machine's processor. Returns its directory."""
         return root_of(self.beside("ready", self.base, "the Rust as assembly", *MODULE)) / "ready"
 
     def clienttools(self) -> str:
@@ -394,7 +399,7 @@ class Layers:
         tools = self.clienttools().replace(self.lab_base, self.base)
         return self.beside("gpuverbs", tools, text, *CLIENT, words=words)
 
-    # ---- what some guests want, by the words of jobs.md -----------------------------------
+    # ---- layers of some guests, by the words of jobs.md -----------------------------------
 
     def extra_generations(self) -> None:
         self.add(
@@ -427,7 +432,8 @@ class Layers:
         self.stack = f"{self.make_ready().parts[-3]}:{self.stack}"
 
     def extra_programs(self) -> None:
-        """Beneath a kernel's packages: dpkg must know the last."""
+        """Adds the programs below the kernel's layers, because the topmost list of dpkg must also
+        have the kernel's packages."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
         cuda = (LAB / "cuda/cuda.c", LAB / "cuda/include", LAB / "nvidia/lab_gpu.h")
         self.add("cuda", "CUDA of the lab", *cuda)
@@ -464,8 +470,8 @@ class Layers:
     # ---- without a guest ------------------------------------------------------------------
 
     def compile(self, machine: str) -> None:
-        """The module compiled in every way that it can be; what was found is in the file
-        `compiled`. For a kernel that is only source, the module is not linked."""
+        """Compiles the module in every way that is possible; the file `compiled` has the findings.
+        For a kernel that exists only as source, the module is not linked."""
         self.machine = machines()[machine]
         if self.machine.packages != "tree":
             self.guest(machine, "rust")
@@ -511,12 +517,14 @@ class Layers:
     # ---- packages, and whole systems (with systemd and a disk) that have them installed ---------
 
     def packaging(self) -> str:
-        """Adds what makes packages. dpkg has one list of them and the kernel's packages."""
+        """Makes the layer with the tools for packages, directly above the kernel's packages, so
+        that one list of dpkg has all of them."""
         text = "Debian's tools for packages (a minute)"
         return self.beside("packaging", self.those("kernel", "base"), text, network=True)
 
     def packaged(self, machine: str) -> None:
-        """No program for verbs is in it, which not every release's base could run."""
+        """Makes the stack in which packages are made and tested. It has no program for verbs,
+        because not every release's base could run one."""
         self.machine = machines()[machine]
         self.make_kernel()
         self.add_neighbours()
@@ -525,8 +533,9 @@ class Layers:
         self.stack = f"{self.packaging()}:{self.stack}"
 
     def packages(self, machine: str) -> None:
-        """A guest's stack without module, with what packages are made with and the packages
-        themselves, made on stock: in /packages and, of an older version, in /packages/old."""
+        """Makes a guest's stack without the module, but with the tools for packages. It has the
+        packages, made on the machine `stock`, in /packages, and those of an older version in
+        /packages/old."""
         self.packaged("stock")
         text = "packages, deb and rpm"
         self.made = self.beside("packages", self.stack, text, *RELEASED, words=[self.kver])
@@ -544,10 +553,10 @@ class Layers:
         self.add_gpuverbs()
 
     def system(self, machine: str, name: str) -> None:
-        """The system before its first boot. The first lines of tests/guest/systems/NAME.sh say
-        # Prepared: WORD...   what systems/prepare/WORD.sh did before the first boot;
-                              natively, ten times faster than in an emulated guest
-        # Kernels: older newer  that the first boot is of an older kernel than the others"""
+        """Makes a system before its first boot. The first lines of tests/guest/systems/NAME.sh say
+        # Prepared: WORD...     runs systems/prepare/WORD.sh before the first boot: natively, ten
+                                times faster than in an emulated guest
+        # Kernels: older newer  boots an older kernel first, and the newer kernel from then on"""
         text = (TOP / f"tests/guest/systems/{name}.sh").read_text(encoding="utf-8")
         self.packages("stock")
         self.system_of(machine)
@@ -577,11 +586,11 @@ class Layers:
         self.add("prepared", f"a system, prepared: {word}", *inputs, words=(word, self.kver, newer))
 
     def add_newer(self, newer_stack: str) -> None:
-        """The newer kernel's layers beneath everything else, so that what both have is the older
-        one's. But /usr/lib/modules of any kernel's layer hides all beneath it (overlayfs: a new
-        directory is opaque): the modules come once more, on top. So does what the RDMA core has for
-        modules that are compiled: OFED keeps a tree for each kernel, whose versions of symbols may
-        differ."""
+        """Adds the newer kernel's layers below all others, so that a file of both kernels is the
+        older kernel's. But /usr/lib/modules of any kernel's layer hides the directory of that name
+        below it (overlayfs: a new directory is opaque), so the newer kernel's modules are added
+        again, on top. OFED's tree for the newer kernel is also added on top, because OFED keeps a
+        tree for each kernel, whose versions of symbols may differ."""
         assert self.newer
         kver, newer = self.newer.kver, newer_stack.split(":")
 
@@ -606,7 +615,7 @@ class Layers:
 def layers(
     who: str, kind: str, *words: str, doing: Callable[[str], None] = lambda text: None
 ) -> Layers:
-    """Has layers made: a guest's, a system's, those of packages, compile or tools."""
+    """Makes the layers of KIND: a guest, a system, packages, compile or tools."""
     made = Layers(doing)
     try:
         getattr(made, kind)(*words)

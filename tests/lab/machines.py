@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The machines that the lab knows, and what Debian's archive has for them."""
+"""Finds the machines that the lab knows, and the kernels and drivers of Debian's archive for
+them."""
 
 import functools
 import os
@@ -11,7 +12,8 @@ from typing import NamedTuple
 import making
 from cache import CACHE, LAB, Wrong, logged, say, scratch
 
-# The release whose programs most guests run (kernels has the others).
+# The release whose programs most guests run. The table `kernels` names the releases of other
+# guests.
 RELEASE = "trixie"
 
 
@@ -57,7 +59,7 @@ def machines() -> dict[str, Machine]:
 
 
 def suites_of(release: str) -> list[str]:
-    """A release has its own packages, and the lab's own the kernels of all others beside them."""
+    """Returns the suites of a root. The lab's own root also has the suites of all kernels."""
     if release != RELEASE:
         return [release]
     return [release, *sorted({machine.suite for machine in machines().values()} - {release})]
@@ -80,8 +82,8 @@ LIST = r"""
 
 
 def archive(base: str) -> list[str]:
-    """Kernels and drivers of the archive as "name|version" lines, oldest first. Kept until
-    `tests/run update`: a lab that works is not disturbed by news."""
+    """Returns the kernels and drivers of the archive as "name|version" lines, oldest first. The
+    list is kept until `tests/run update`, so that a new package does not disturb a working lab."""
     path = CACHE / f"archive-nvidia+{'+'.join(sorted(suites_of(RELEASE)))}"
     if not path.exists():
         say("archive", f"listing the kernels and drivers that {making.mirror()} offers")
@@ -99,7 +101,7 @@ def list_archive(base: str, where: Path) -> None:
 
 
 def kernels_of(lines: list[str]) -> list[Kernel]:
-    """Each kernel that has image, headers and source of the same version, oldest first."""
+    """Returns the kernels with image, headers and source of the same version, oldest first."""
     there, found = set(lines), []
     for line in lines:
         image = re.fullmatch(r"linux-image-(([0-9]+\.[0-9]+)[^|]*-amd64)\|(.*)", line)
@@ -112,12 +114,13 @@ def kernels_of(lines: list[str]) -> list[Kernel]:
 
 
 def wanted_kernel(machine: Machine) -> str:
-    """LAB_KERNEL, a release or a series, takes the place of "7"."""
+    """Returns the machine's kernel. LAB_KERNEL, a release or a series, replaces "7"."""
     return os.environ.get("LAB_KERNEL", "7") if machine.kernel == "7" else machine.kernel
 
 
 def find_kernel(base: str, want: str) -> tuple[Kernel, Kernel | None]:
-    """The newest kernel of the archive that is WANT, a release or a series; and the one before."""
+    """Returns the newest kernel of WANT, a release or a series, and the kernel before it in the
+    archive."""
     kernels = kernels_of(archive(base))
     series = (f"{want}.", f"{want}+")
     fitting = [one for one in kernels if one.release == want or one.release.startswith(series)]
@@ -133,7 +136,7 @@ def find_kernel(base: str, want: str) -> tuple[Kernel, Kernel | None]:
 
 
 def driver_version(base: str, branch: str) -> str:
-    """The newest of NVIDIA's own driver that the archive has of a branch."""
+    """Returns the newest version of NVIDIA's own driver in a branch."""
     package = "nvidia-kernel-dkms"
     lines = [line for line in archive(base) if line.startswith(f"{package}|{branch}.")]
     if not lines:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How a layer is made: a directory that overlayfs stacks with others to one root file system, the
-result of one script run inside the layers below it.
+"""Makes layers. A layer is a directory that overlayfs stacks with others to one root file system.
+It has the files that a script has made inside the layers below.
 
 A layer's name ends in a hash of all that it was made from: its script, its inputs, the layer below
 it, and this whole file. An edit of this file makes every layer again, also the checker kernel. The
@@ -26,7 +26,7 @@ Done = subprocess.CompletedProcess[Any]
 
 
 def known_to_apt() -> str | None:
-    """The mirror that this machine's own apt uses for Debian."""
+    """Returns the mirror that this machine's own apt uses for Debian."""
     format_of_lines = "$(ORIGIN)|$(LABEL)|$(REPO_URI)"
     targets = ["apt-get", "indextargets", "--format", format_of_lines, "Created-By: Packages"]
     listed = subprocess.run(targets, capture_output=True, text=True, check=False).stdout
@@ -36,7 +36,7 @@ def known_to_apt() -> str | None:
 
 @functools.cache
 def mirror() -> str:
-    """LAB_MIRROR, or the one this machine's own apt uses for Debian."""
+    """Returns LAB_MIRROR, or the mirror that this machine's own apt uses for Debian."""
     found = os.environ.get("LAB_MIRROR") or known_to_apt()
     if not found:
         subprocess.run(["apt-get", "update"], capture_output=True, check=False)
@@ -47,9 +47,8 @@ def mirror() -> str:
 
 
 def write_sources(where: Path, *suites: str) -> None:
-    """WHERE/sources.list for apt. The first suite has to be there: a clear sentence before any long
-    step if it is not. An old one may have left the archive: then its kernels are missing, and no
-    others."""
+    """Writes WHERE/sources.list for apt. If the first suite is missing, ends with a clear message
+    before any long step. If another suite has left the archive, only its kernels are missing."""
 
     def answers(suite: str) -> bool:
         url = f"{mirror()}/dists/{suite}/Release"
@@ -67,8 +66,9 @@ def write_sources(where: Path, *suites: str) -> None:
 
 
 def debian(where: Path, options: list[str], release: str, packages: list[str], **more: Any) -> Done:
-    """Makes a root of these packages. It keeps the archive's lists, which are more than half of
-    what a layer with a few packages would have to fetch: apt there only asks if they are true."""
+    """Makes a root of these packages. The root keeps the archive's lists, which would be more than
+    half of the download for a layer with a few packages: apt then only asks whether they are
+    current."""
     unpack = [
         "force-unsafe-io",
         *(f"path-exclude=/usr/share/{name}/*" for name in ("man", "doc", "locale")),
@@ -94,8 +94,8 @@ def debian(where: Path, options: list[str], release: str, packages: list[str], *
 
 # ---- commands in layers --------------------------------------------------------------
 
-# The mounts live in a namespace of their own and die with it; so do the processes,
-# whatever happens to this program.
+# The mounts and the processes live in namespaces of their own and end with them, even if this
+# program is killed.
 ENTER = r"""
 upper=$1 lower=$2 binds=$3
 shift 3
@@ -123,8 +123,8 @@ exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=
 def run_below(
     upper: Path, stack: str, *command: object, binds: Iterable[str] = (), **options: Any
 ) -> Done:
-    """Runs it in a chroot made of the layers in STACK (topmost first, colon-separated) with UPPER's
-    root/ on top to write to. Directories to share are in BINDS, as FROM:TO[:ro]."""
+    """Runs COMMAND in a chroot made of the layers in STACK (topmost first, colon-separated), with
+    UPPER's root/ on top for writing. BINDS has directories to share, as FROM:TO[:ro]."""
     for name in ("root", "work", "mnt"):
         (upper / name).mkdir(exist_ok=True)
     lower = ":".join(f"layers/{name}/root" for name in stack.split(":"))
@@ -140,7 +140,7 @@ def run_below(
 
 
 def in_layers(stack: str, *command: object, **options: Any) -> Done:
-    """The same, and nothing is kept."""
+    """Runs COMMAND in layers, and keeps no file that it writes."""
     with scratch("scratch") as upper:
         return run_below(upper, stack, *command, **options)
 
@@ -183,7 +183,7 @@ def build(
 
 
 def finish(where: Path, full: str) -> None:
-    """The finished root/ of WHERE becomes a layer."""
+    """Makes the finished root/ of WHERE the layer FULL."""
     (where / "layer").mkdir()
     (where / "root").rename(where / "layer/root")
     shutil.rmtree(where / "layer/root/in", ignore_errors=True)
@@ -192,8 +192,8 @@ def finish(where: Path, full: str) -> None:
 
 
 def unless_there(full: str, make: Callable[[Path], None]) -> str:
-    """Has MAKE fill the root/ of a directory, unless the layer FULL is there. Where two want the
-    same layer, one thread makes the layer, and the other waits and looks again."""
+    """Lets MAKE fill the root/ of a directory, unless the layer FULL exists. If two threads want
+    the same layer, one makes the layer, and the other waits and looks again."""
     path, waiting = CACHE / "layers" / full, CACHE / "tmp" / f"{full}.building"
     if not path.is_dir():
         with locked(waiting):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Tests that commands run in many layers, and that a failure of this machine is not reported as a
-failure of the guest. Runs in a layer of Debian 13, whose mount uses the kernel's new interface."""
+failure of the guest. The tests run in a layer of Debian 13, whose mount uses the kernel's new
+interface, which limits the length of options."""
 
 import os
 import subprocess
@@ -34,7 +35,7 @@ def many_layers() -> None:
 
 
 def cache_on_an_overlay() -> None:
-    """Checks that a cache on the file system of a container is refused, and what to do is said."""
+    """Checks that a cache on the file system of a container is refused, with advice."""
     cache.CACHE = Path(tempfile.mkdtemp(dir="/var/tmp"))
     try:
         prepare_cache()
@@ -47,7 +48,7 @@ def cache_on_an_overlay() -> None:
 
 
 def failure_of_this_machine() -> None:
-    """Checks the answer to a guest when the host's own command fails."""
+    """Checks that the run ends with a message when the host's own command for a guest fails."""
     refused = subprocess.CompletedProcess([], 32, b"", b"mount: wrong fs type")
     guest.in_layers = lambda *_, **__: refused  # type: ignore[attr-defined]
     made_up = SimpleNamespace(who="guest", layers=SimpleNamespace(stack=""), run=Path("/none"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How a guest is emulated: QEMU's command line, and the words for the kernel in it."""
+"""Makes QEMU's command line for a guest, which includes the guest's kernel command line."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ from pathlib import Path
 from cache import CACHE, TOP, Wrong
 from layers import Bootable, Layers
 
-# How the guest runs: emulated (tcg) or kvm. With a thread for each of its processors (multi)
-# races are better; but where the machine has no more processors than threads, one spins for
-# another that does not run, and everything takes twice as long.
+# The guest is emulated (tcg) or virtual (kvm). With a thread for each of its processors (multi)
+# races are more likely. But if the machine has no more processors than threads, a thread spins for
+# another thread that does not run, and everything takes twice as long.
 ACCEL = os.environ.get("LAB_ACCEL", "tcg")
 THREADS = os.environ.get("LAB_THREADS", "single")
 
@@ -28,8 +28,8 @@ QUIET = "loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 
 
 @dataclass(frozen=True)
 class Options:
-    """How a guest runs; its clock is the host's or counts `instructions`. More network cards, that
-    are connected to nothing."""
+    """Options of a guest. Its clock is the host's, or counts `instructions`. The cards are more
+    network cards, which are connected to nothing."""
 
     cpus: int = 2
     threads: str = THREADS
@@ -51,7 +51,7 @@ class Network:
 
 @dataclass
 class Platform:
-    """The computer that is emulated, and words for the kernel, before all others and behind."""
+    """The emulated computer, and the first and the last words of the kernel's command line."""
 
     machine: list[str]
     first: str
@@ -73,7 +73,8 @@ def arm64(layers: Layers) -> Platform:
 def x86_64(layers: Layers, options: Options) -> Platform:
     cpu = "max,la57=off" if ACCEL == "tcg" else "host"
     if options.clock == "instructions":
-        # Or the kernel clears and copies memory with an instruction that counts once for each byte.
+        # Without these flags the kernel uses other instructions than rep movsb and rep stosb, which
+        # would count once for each byte.
         cpu += ",erms=off,fsrm=off"
     computer = Platform(
         machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
@@ -87,11 +88,12 @@ def x86_64(layers: Layers, options: Options) -> Platform:
     else:
         computer.last += " tsc=unstable clocksource=hpet"
     if layers.machine.kind == "iommu":
-        # Before the devices that it translates for; interrupts as on other machines.
+        # The IOMMU comes before the devices whose addresses it translates. It does not translate
+        # interrupts, so these are as on other machines.
         computer.devices += ["-device", "intel-iommu,intremap=off,caching-mode=on"]
         computer.last += " intel_iommu=on iommu=nopt iommu.strict=1"
     if layers.machine.kind == "debug":
-        # Not the kernel's own suites, which run at each boot.
+        # The filter leaves out the kernel's own suites, which would run at each boot.
         computer.last += " kunit.filter_glob=nv_peer_mem*"
     return computer
 
@@ -122,7 +124,7 @@ def disk(run: Path) -> list[str]:
 
 
 def shared(name: str, path: Path, *more: str) -> list[str]:
-    """A directory that the guest can mount, and read."""
+    """Returns the options for a directory that the guest can mount read-only."""
     options = ["security_model=none", "readonly=on", *more]
     return [
         "-fsdev",
@@ -138,7 +140,7 @@ def devices(run: Path, network: Network) -> list[str]:
         *shared("layers", CACHE / "layers", "multidevs=remap"),
         *shared("guest", TOP / "tests/guest"),
         *("-object", bar, "-device", "ivshmem-plain,memdev=bar"),
-        # Behind a bridge, and so on another bus than the first.
+        # The second device is behind a bridge, so that it is on another bus than the first.
         *("-device", "pcie-root-port,id=bridge,chassis=1"),
         *("-netdev", f"{network.backend},id=net"),
         *("-device", f"e1000e,bus=bridge,netdev=net,mac={network.mac}"),
@@ -147,7 +149,8 @@ def devices(run: Path, network: Network) -> list[str]:
 
 
 def more_cards(number: int) -> Iterator[str]:
-    """Eight in a slot, of the bus' last ones: the firmware has no room for so many bridges."""
+    """Yields options for NUMBER network cards. Eight cards share each of the last slots of the bus,
+    because the firmware has no room for a bridge for each card."""
     for card in range(number):
         place = f"{0x10 + card // 8:x}.{card % 8}"
         yield from ("-device", f"e1000e,addr={place},multifunction=on")

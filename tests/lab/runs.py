@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Jobs, some at a time."""
+"""Runs jobs, several at a time."""
 
 import os
 import threading
@@ -11,20 +11,20 @@ from cache import Wrong, say
 from guest import seconds_since
 from jobs import Job
 
-# Seconds between two lines that say how far a run is.
+# Seconds between two lines about the progress of a run.
 PROGRESS = 30
 
 
 def slots() -> int:
-    """How many jobs at a time."""
+    """Returns the number of jobs that run at a time."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 30
     fitting = max(1, min(len(os.sched_getaffinity(0)), memory // 3))
     return int(os.environ.get("LAB_JOBS") or fitting)
 
 
 class Run:
-    """Jobs, in the table's order; but none waits for layers that another makes, while a third could
-    run. Those that passed are noted in the directory KEPT."""
+    """Runs jobs in the table's order. A job whose layers another job is making does not hold up the
+    jobs after it. The directory KEPT notes the jobs that passed."""
 
     def __init__(self, title: str, jobs: Iterable[Job], kept: Path | None = None) -> None:
         self.title, self.waiting, self.kept = title, list(jobs), kept
@@ -36,7 +36,7 @@ class Run:
         self.changed = threading.Condition()
 
     def all(self) -> int:
-        """Runs them. Returns the exit status."""
+        """Runs all jobs. Returns the exit status."""
         began = time.monotonic()
         self.skip_passed()
         with self.changed:

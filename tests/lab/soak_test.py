@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""That a soak goes on where it was cut off, and forgets nothing: with guests that are made up."""
+"""Tests with made-up guests that a soak goes on where it was cut off, and forgets no round."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import tempfile
 from types import SimpleNamespace
 from typing import Any
 
-# Before the cache is imported.
+# The cache is imported after the variable is set.
 os.environ["LAB_CACHE"] = tempfile.mkdtemp()
 
 import soaking
@@ -24,12 +24,12 @@ MODULE, GUEST = "abc", "guest"
 
 
 def soak(goal: int = 4 * ROUND) -> Soak:
-    """Returns a run that begins anew."""
+    """Returns a run that reads the record of earlier runs."""
     return Soak(MODULE, goal)
 
 
 def one_round(run: Soak, guest: str = GUEST) -> str:
-    """Returns the seed."""
+    """Runs one round that ends well. Returns its seed."""
     seed = run.next_round(guest, "multi").split()[0]
     assert run.round_ended(guest, seed, *FIGURES) == "noted"
     return seed

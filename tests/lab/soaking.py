@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The soak: registrations of one module, in rounds, until there were as many as are wanted.
+"""Runs the soak: registrations of one module, in rounds, until there were as many as are wanted.
 
-A guest of the debug kernel asks for one round after another (../guest/scenarios/soak.sh). Each is
-noted as soon as it is over, in a file that is named after the module's source: whatever ends a run
-costs the rounds that were not over, and the next run goes on behind them. A round that has failed
-is noted for good; its registrations do not count, and the next run has it again. Whoever finds out
-why it failed adds that to its line of the file, as "why": the report has it.
+A guest of the debug kernel asks for one round after another (../guest/scenarios/soak.sh). A round
+is noted as soon as it is over, in a file that is named after the module's source. A run that is cut
+off loses only the rounds that were not over, and the next run goes on after the noted rounds. A
+round that has failed is noted for good; its registrations do not count, and the next run repeats
+it. To put the cause of the failure into the report, add it to the round's line in the file, as
+"why".
 """
 
 import gzip
@@ -32,13 +33,14 @@ GOAL = 1_000_000
 # after a round take as long as a thousand registrations.
 ROUND = 10_000
 
-# The record from other machines, with the name of the module; and the page for readers.
+# The record from other machines, which names the module; and the page that is made from all
+# records.
 ELSEWHERE, REPORT = TOP / "docs/soak.json.gz", TOP / "docs/soak.md"
 
 
 def module() -> str:
-    """A name for the module's source: what was changed has not been soaked. What a build leaves
-    there makes no difference."""
+    """Returns a name for the module's source, because a soak says nothing about changed source.
+    Files that a build leaves there make no difference."""
     listed = ["git", "-C", str(TOP), "ls-files", "-co", "--exclude-standard", "src", "Kbuild"]
     names = subprocess.run(listed, capture_output=True, text=True, check=False).stdout.split()
     if not names:
@@ -50,17 +52,17 @@ def module() -> str:
     return found.hexdigest()[:12]
 
 
-# ---- what is kept -----------------------------------------------------------------------
+# ---- the record -------------------------------------------------------------------------
 
 
 class Record:
-    """The rounds of a module that are over, here and, before that, elsewhere."""
+    """The finished rounds of a module, on other machines and on this one."""
 
     def __init__(self, module: str) -> None:
         self.module = module
         self.path = CACHE / "soak" / f"{module}.jsonl"
         self.path.parent.mkdir(exist_ok=True)
-        # The last line was cut off.
+        # A last line without a newline was cut off, so it is removed.
         if self.path.exists() and not (text := self.path.read_text("utf-8")).endswith("\n"):
             self.path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
 
@@ -72,7 +74,7 @@ class Record:
             raise Wrong(f"cannot write to {self.path}: {error.strerror}. Make room.") from error
 
     def rounds(self) -> list[Round]:
-        """Each once, in the order in which they ended; and all that have failed."""
+        """Returns all failed rounds, and each good round once, in the order in which they ended."""
         found = [*self.elsewhere(), *self.here()]
         good = {one["number"]: one for one in found if "failed" not in one}
         bad = {(one["number"], one["guest"]): one for one in found if "failed" in one}
@@ -111,21 +113,21 @@ def write_docs(module: str) -> int:
     return 0
 
 
-# ---- which round is next ------------------------------------------------------------------
+# ---- the next round -----------------------------------------------------------------------
 
 
 class Soak:
-    """The rounds that are over, and the rounds that are under way, by guest."""
+    """The finished rounds, and the rounds that are under way, by guest."""
 
     def __init__(self, module: str, goal: int) -> None:
         self.goal, self.record = goal, Record(module)
         self.over = self.record.rounds()
         self.under_way: dict[str, Round] = {}
-        # Guests ask at any time.
+        # Guests ask at any time, so the lock protects both.
         self.asked = threading.Lock()
 
     def next_round(self, guest: str, threads: str) -> str:
-        """For a guest: SEED REGISTRATIONS, or that it was enough."""
+        """Answers a guest with SEED REGISTRATIONS, or `enough` if no round is left."""
         with self.asked:
             under_way = list(self.under_way.values())
             if total(self.over) + total(under_way) >= self.goal:
@@ -161,7 +163,7 @@ class Soak:
         self.over.append(one)
 
     def note_failed(self, job: Job, guest: str) -> None:
-        """Ends the round of a guest that failed, and was not cut off."""
+        """Notes the round of a guest that failed. A round that was cut off is not noted."""
         one = self.under_way.pop(guest, None)
         if one and job.failures:
             self.note({**one, "failed": job.failures})
@@ -181,7 +183,7 @@ def now() -> str:
 
 
 class SoakRun(Run):
-    """A round that has failed is noted at once: the run may be cut off at any time."""
+    """A run that notes a failed round at once, because the run may be cut off at any time."""
 
     def __init__(self, soak: Soak, jobs: dict[str, Job]) -> None:
         super().__init__("soak", list(jobs.values()))
@@ -193,14 +195,15 @@ class SoakRun(Run):
 
 
 def guests() -> tuple[int, str]:
-    """How many, and with how many threads each: one for each processor, or races are rare."""
+    """Returns the number of guests, and the threads of each. A guest has a thread for each of its
+    processors, because races are rare otherwise."""
     if threads := os.environ.get("LAB_THREADS"):
         return slots(), threads
     return max(1, slots() // 2), "multi"
 
 
 def jobs_of(job: Job, soak: Soak) -> dict[str, Job]:
-    """A job for each guest, by the guest's name."""
+    """Returns a job for each guest, by the guest's name."""
     number, threads = guests()
     began = time.strftime("%m%d%H%M%S", time.gmtime())
     names = [f"{began}-{index}" for index in range(number)]
@@ -218,8 +221,8 @@ def jobs_of(job: Job, soak: Soak) -> dict[str, Job]:
 
 
 def run(job: Job, module: str, goal: int) -> int:
-    """Guests until the goal is reached. Returns the exit status."""
-    # Two runs would have the same rounds.
+    """Runs guests until the goal is reached. Returns the exit status."""
+    # Two runs at a time would run the same rounds.
     with locked(CACHE / "soak.lock", busy="a soak is running already."):
         soak = Soak(module, goal)
         before = total(soak.over)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The guest's initramfs: busybox, the modules that reach the shared layers, and modules for a disk, which
-# are loaded only if the guest has a disk.
+# Makes the guest's initramfs: busybox, the modules that reach the shared layers, and modules for a
+# disk, which are loaded only if the guest has a disk.
 set -euo pipefail
 kver=$1
 work=/tmp/initramfs
@@ -10,8 +10,8 @@ mkdir -p "$work"/{bin,modules}
 cp /usr/bin/busybox "$work/bin/busybox"
 install -m 755 /in/initramfs-init "$work/init"
 
-# take ORDER MODULE...: the modules with what they need, and the file ORDER with
-# their names in the order to load them.
+# take ORDER MODULE...: takes the modules and the modules that they need, and writes their names to
+# the file ORDER, in the order in which to load them.
 take() {
 	local order=$1 module path name
 	shift
@@ -25,7 +25,7 @@ take() {
 	done >"$work/modules/$order"
 }
 take order virtio_pci 9pnet_virtio 9p overlay
-# The debug kernel has neither, and no guest with a disk.
+# The debug kernel has neither module, because no guest with that kernel has a disk.
 take disk-order virtio_blk ext4 || true
 
 mkdir -p /boot

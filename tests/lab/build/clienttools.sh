@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The crates that the lab's verbs client depends on, compiled once.
+# Compiles the crates that the lab's verbs client depends on, once for all clients.
 set -euo pipefail
 # shellcheck source=SCRIPTDIR/crates.sh
 . /in/crates.sh
@@ -9,7 +9,7 @@ set -euo pipefail
 install_packages librust-anyhow-dev librust-clap-dev librust-libc-dev librust-nix-dev
 use_debian_crates /var/cache/client-target
 
-# The dependencies alone.
+# Only the dependencies are compiled here.
 mkdir -p /tmp/client/src
 cd /tmp/client
 cp /in/Cargo.toml .

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Compiles the module for a kernel that has no neighbours to link against here.
-# What was compiled is listed in /compiled.
+# Compiles the module for a kernel without neighbours to link against. /compiled lists the results.
 set -euo pipefail
 kver=$1
 nv_src=$(echo /usr/src/nvidia-[0-9]*)

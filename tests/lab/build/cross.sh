@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What compiles for arm64 on x86-64: modules, and the programs that guests run.
+# Installs compilers and libraries for arm64 on x86-64, for modules and for the programs of guests.
 set -euo pipefail
 dpkg --add-architecture arm64
 apt-get update
@@ -9,12 +9,12 @@ apt-get update
 apt-get install -y --no-install-recommends gcc-14-aarch64-linux-gnu gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf binutils-multiarch \
 	libc6-dev:arm64 libibverbs-dev:arm64 libstd-rust-dev:arm64
 
-# For the guest's initramfs.
+# The guest's initramfs needs this busybox.
 cd /tmp
 apt-get download busybox-static:arm64
 dpkg-deb -x busybox-static_*.deb /
 
-# Programs that ask for the machine's processor are to find the guest's.
+# A program that asks for the machine's processor gets the guest's.
 cat >/usr/local/bin/uname <<'UNAME'
 #!/bin/sh
 case "$*" in

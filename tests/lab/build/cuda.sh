@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The lab's libcuda, in the directory of NVIDIA's packages, and its header.
+# Installs the lab's libcuda, in the directory of NVIDIA's packages, and its header.
 set -euo pipefail
 lib=/usr/lib/x86_64-linux-gnu
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,libcuda.so.1 -Wl,-z,defs \

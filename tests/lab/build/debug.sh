@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel with every checker on, compiled with clang, because only clang combines Rust and KASAN. The
-# layer keeps the kernel, its modules, the files that other modules are compiled against, and clang.
+# Makes a kernel with every checker on, compiled with clang, because only clang combines Rust and
+# KASAN. The layer keeps the kernel, its modules, the files that other modules are compiled against,
+# and clang.
 set -euo pipefail
 version=$1 series=$2 compiler=$3
 source=/tmp/source objects=/tmp/objects
 tarball=/usr/src/linux-source-$series.tar.xz
 
-# unpack: of drivers that the lab does not configure, only Kconfig and Makefiles are unpacked.
+# unpack: unpacks the source. Only Kconfig and Makefiles are unpacked of drivers that the lab does
+# not configure.
 unpack() {
 	local inside=linux-source-$series
 	mkdir "$source"
@@ -23,7 +25,8 @@ kernel_make() {
 	make -C "$source" O="$objects" LLVM=1 -j"$(nproc)" "$@"
 }
 
-# Kconfig drops without a word what it cannot set.
+# configure: configures the kernel, and fails if an option of the lab is missing afterwards, because
+# Kconfig drops options without a message.
 configure() {
 	local dropped
 	grep '^CONFIG_' /in/config >/tmp/fragment
@@ -35,9 +38,9 @@ configure() {
 	}
 }
 
-# install_tree DIR: what modules are compiled against.
+# install_tree DIR: installs the files against which modules are compiled.
 install_tree() {
-	# shellcheck disable=SC2016 # for make
+	# shellcheck disable=SC2016 # make expands the variable
 	kernel_make run-command KBUILD_RUN_COMMAND='$(srctree)/scripts/package/install-extmod-build '"$1"
 	cp "$objects/.config" "$1/"
 	mkdir -p "$1/rust"

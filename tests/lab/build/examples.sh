@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The examples, as a user builds them.
+# Builds the examples as a user does.
 set -euo pipefail
 gcc-14 -std=gnu17 -O2 -Wall -Wextra -Werror -I/usr/local/cuda/include \
 	-o /usr/local/bin/register_gpu-c /in/examples/c/register_gpu.c -lcuda -libverbs

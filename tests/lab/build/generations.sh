@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Where only scenarios look: the simulated driver of the newest generation, and the module for it, and
-# for the header of each earlier RDMA core.
+# Builds the simulated driver of the newest generation, the module for that driver, and the module
+# for the header of each earlier RDMA core. They are in directories where only scenarios look.
 set -euo pipefail
 kver=$1 rust=$2 kind=$3
 tree=/lib/modules/$kver/build
@@ -13,7 +13,7 @@ mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/
 cp -a /in/ready /tmp/build/build/prebuilt
 
-# module NAME SETTING: nv_peer_mem.ko built with SETTING.
+# module NAME SETTING: builds nv_peer_mem.ko with SETTING, and keeps it under NAME.
 module() {
 	make -C /tmp/build KVER="$kver" NVPM_RUST="$rust" "$2"
 	install -D -m 644 /tmp/build/nv_peer_mem.ko "/lib/nv_peer_mem/$1/nv_peer_mem.ko"
@@ -29,8 +29,8 @@ install -D -m 644 -t /lib/nv_peer_mem/driver-590 "$double"/*.ko
 cp "$double/Module.symvers" "$headers/"
 module driver-590 NV_SRC="$headers"
 
-# Only the directory of such a core is there. No core is installed that could tell its generation, and
-# the directory lists the exports of its core.
+# Earlier RDMA cores exist only as directories with a header. So no core is installed here that
+# could tell another generation, and each directory lists the exports of its core.
 core=/lib/modules/$kver/updates/ib_core.ko
 mv "$core" /tmp/ib_core.ko
 cp -a /usr/src/ofa_kernel /tmp/ofed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The lab's own verbs client, also for arm64 if that target is given. The program needs no file of the
-# layer in which it is compiled.
+# Compiles the lab's own verbs client, for arm64 if that target is given. The program needs no file
+# of the layer in which it is compiled.
 set -euo pipefail
 export CARGO_TARGET_DIR=/tmp/target
 built=$CARGO_TARGET_DIR/release

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs that run on two guests; Debian's Open MPI, which comes with UCX, and the ssh that
-# mpirun starts it through on other machines. Guests know each other's keys: they are the same.
+# Installs programs that run on two guests: Debian's Open MPI, which comes with UCX, and ssh, with
+# which mpirun starts programs on other machines. All guests have the same keys, so they know each
+# other.
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends libopenmpi-dev openmpi-bin openssh-client openssh-server

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the tests on the host take from Debian beside the base: the crates that
-# they depend on, compiled once, libFuzzer, and the programs that apply the mutants and
-# watch memory.
+# Installs the parts of Debian that the tests on the host need in addition to the base: the crates
+# that they depend on, compiled once, libFuzzer, and the programs that apply mutants and watch
+# memory.
 set -euo pipefail
 # shellcheck source=SCRIPTDIR/crates.sh
 . /in/crates.sh
@@ -11,7 +11,7 @@ set -euo pipefail
 install_packages libclang-rt-19-dev librust-generator-dev librust-loom-dev librust-proptest-dev patch valgrind
 use_debian_crates /var/cache/host-target
 
-# The dependencies alone, without the module's own crate: tests without tests.
+# Only the dependencies are compiled here, by a crate whose tests are empty.
 mkdir -p /tmp/host/models /tmp/host/arithmetic /tmp/host/kernel_crate
 cd /tmp/host
 sed '/^kernel_crate = /d; /^\[profile.*kernel_crate\]$/,/^$/d' /in/Cargo.toml >Cargo.toml

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The metadata of a kernel's own Rust crates, which Debian leaves out, made as an administrator
-# has it made. Nothing for a kernel without Rust.
+# Makes the metadata of a kernel's own Rust crates, which Debian leaves out, as an administrator
+# does. The layer stays empty for a kernel without Rust.
 set -euo pipefail
 kver=$1 version=$2 series=$3
 headers=linux-headers-$kver source=linux-source-$series
@@ -23,6 +23,6 @@ case $kver in
 	;;
 esac
 dpkg --unpack --force-depends ./*.deb
-# In memory: a kernel's source is many small files.
+# The work is in memory, because a kernel's source has many small files.
 TMPDIR=/tmp /in/rust-metadata "$kver"
 rm "/usr/src/$source.tar.xz"

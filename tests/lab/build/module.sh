@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The module, built as an administrator would: plain make finds everything. Only the
-# way is told, since here all three would do.
+# Builds the module as an administrator does: plain make finds everything. Only the way to compile
+# Rust is given, because here both ways are possible.
 set -euo pipefail
 kver=$1 rust=$2
 mkdir /tmp/build
@@ -13,6 +13,6 @@ make KVER="$kver" NVPM_RUST="$rust"
 [ "$(modinfo -F rust nv_peer_mem.ko)" = "$rust" ]
 grep -x "PACKAGE_VERSION=\"$(modinfo -F version nv_peer_mem.ko)\"" dkms.conf
 make KVER="$kver" NVPM_RUST="$rust" install
-# Guests load it again and again, and unpacking is slow there.
+# Guests load the module again and again, and unpack slowly.
 find "/lib/modules/$kver" -name 'nv_peer_mem*.ko.xz' -exec xz -d {} +
 depmod "$kver"

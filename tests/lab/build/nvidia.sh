@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The simulated NVIDIA driver, open or closed, installed where DKMS puts the real one;
-# the other kind in /lib/nv_peer_mem/KIND. Like the real one it leaves no
-# Module.symvers behind; the lab's own modules find its symbols in /lib/nv_peer_mem.
+# Builds the simulated NVIDIA driver, open or closed, and installs it where DKMS puts the real
+# driver; the other kind goes to /lib/nv_peer_mem/KIND. Like the real driver, it leaves no
+# Module.symvers; the lab's own modules find its symbols in /lib/nv_peer_mem.
 set -euo pipefail
 kver=$1 installed=$2 compiler=$3
 tree=/lib/modules/$kver/build
@@ -11,7 +11,7 @@ tree=/lib/modules/$kver/build
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 src=$(echo /usr/src/nvidia-*)
 
-# driver KIND [SETTING]: built, and put in its place.
+# driver KIND [SETTING]: builds the driver of this kind, and puts it in its place.
 driver() {
 	local to=/lib/nv_peer_mem/$1
 	[ "$1" != "$installed" ] || to=/lib/modules/$kver/updates/dkms
@@ -24,11 +24,12 @@ driver() {
 }
 driver open
 driver closed NV_CLOSED=1
-# A module that was compiled for one flavour can be loaded with the other.
+# A module that was compiled for one flavour can be loaded with the other, so both flavours must
+# have the same symbols.
 join -j 2 /tmp/open.symvers /tmp/closed.symvers | awk '{ n++ } $2 != $5 { print; bad = 1 } END { exit bad || n < 8 }'
 install -m 644 "/tmp/$installed.symvers" /lib/nv_peer_mem/nvidia.symvers
 depmod "$kver"
 
-# Threads that free, for any program (injector.c).
+# injector.c gives any program threads that free memory.
 "$compiler" -std=gnu17 -O2 -Wall -Wextra -Werror -shared -fPIC -pthread \
 	-o /usr/local/lib/lab-injector.so /in/nvidia/injector.c

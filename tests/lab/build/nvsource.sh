@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Of NVIDIA's source, from Debian's package, what the lab compiles: nvidia-peermem, and the
-# peer-to-peer calls of nvidia.ko with the headers that they name. They are where NVIDIA's
-# installer puts them.
+# Takes the files that the lab compiles from NVIDIA's source in Debian's package: nvidia-peermem,
+# and the peer-to-peer calls of nvidia.ko with their headers. The files are where NVIDIA's installer
+# puts them.
 set -euo pipefail
 
 apt-get update

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The kernel's RDMA core and software HCA with peer memory, installed the way MLNX_OFED does it:
-# ib_core.ko, for older kernels ib_uverbs.ko, and rdma_rxe.ko, which take precedence over the
-# kernel's, and header and Module.symvers for other modules. Beside that tree, `default`, stand
-# trees with the headers of earlier generations.
+# Builds the kernel's RDMA core and software HCA with peer memory, and installs them as MLNX_OFED
+# does: ib_core.ko, for older kernels ib_uverbs.ko, and rdma_rxe.ko, which take precedence over the
+# kernel's modules, and the tree `default` with header and Module.symvers for other modules. Trees
+# beside it have the headers of earlier generations.
 #
-# And rdma_rxe.ko for the kernel's own RDMA core, which imports dma-bufs, in /lib/nv_peer_mem/inbox.
+# Also builds rdma_rxe.ko for the kernel's own RDMA core, in /lib/nv_peer_mem/inbox. It imports
+# dma-bufs.
 set -euo pipefail
 kver=$1 series=$2
 tree=/lib/modules/$kver/build
 # A kernel compiled by clang wants its modules compiled by clang.
 ! grep -q '^CONFIG_CC_IS_CLANG=y' "$tree/.config" || export LLVM=1
 
-# header OTHERS: without the parts of these generations (a regular expression).
+# header OTHERS: prints the header without the parts of these generations (a regular expression).
 header() { sed -E "/^#ifdef LAB_($1)\$/,/^#endif\$/d; /^#ifdef LAB_/,/^#endif\$/{/^#/d}" /in/ofed/include/peer_mem.h; }
 
 infiniband=drivers/infiniband
 
-# source_of DIRECTORY PART...: parts of the kernel's RDMA stack.
+# source_of DIRECTORY PART...: copies parts of the kernel's RDMA stack to DIRECTORY.
 source_of() {
 	local part
 	mkdir -p "$1/include/trace" "$1/include/rdma" "$1/$infiniband/sw"
 	for part in "${@:2}"; do cp -r "/usr/src/linux-lab-$series/$infiniband/$part" "$1/$infiniband/$part"; done
 }
 
-# build_in DIRECTORY: the adapted copy, with what of the lab belongs to each.
+# build_in DIRECTORY: builds the adapted copy, with the lab's files added to its parts.
 build_in() {
 	cp /in/ofed/rxe/* "$1/$infiniband/sw/rxe/"
 	cp /in/ofed/Kbuild "$1/"
@@ -48,8 +49,8 @@ if grep -q rxe_dmabuf "/tmp/inbox/$infiniband/sw/rxe/Makefile"; then
 fi
 cd /tmp/ofed
 
-# The kernel's other RDMA modules are loaded above these: each symbol that these modules
-# have in the kernel must be there, and of the version that the others were built with.
+# The kernel's other RDMA modules are loaded above these modules. So these modules must export each
+# symbol of the kernel's own versions, with the same version number.
 built=$(find $infiniband -name '*.ko' | sed 's/\.ko$//' | paste -sd' ')
 wrong=$(awk -v built=" $built " '
 	NR == FNR { ours[$2] = $1; next }
@@ -63,7 +64,7 @@ wrong=$(awk -v built=" $built " '
 
 mkdir -p "/lib/modules/$kver/updates"
 for module in "$infiniband"/core/*.ko "$infiniband"/sw/rxe/*.ko; do
-	# Debug information makes them ten times as large, and the guest slower.
+	# Debug information would make the modules ten times as large, and the guest slower.
 	strip --strip-debug -o "/lib/modules/$kver/updates/${module##*/}" "$module"
 done
 for generation in default:G2 g2:G3B g3a:'G2|G3B'; do

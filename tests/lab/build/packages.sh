@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The packages of this checkout in /packages, made as the README says; those of
-# an older version, to upgrade from, in /packages/old.
+# Makes the packages of this checkout in /packages, as the README says, and those of an older
+# version, to upgrade from, in /packages/old.
 set -euo pipefail
 kver=$1
 
-# A repository of what is to be released, an older version in the branch "old".
+# make_repository: makes a repository of the release, with an older version in the branch "old".
 make_repository() {
 	mkdir /tmp/repository
 	cp -a /in/. /tmp/repository/
@@ -26,10 +26,10 @@ make_repository() {
 	git checkout --quiet main
 }
 
-# source_packages OUT [BRANCH [OPTION]]
+# source_packages OUT [BRANCH [OPTION]]: makes the source packages of BRANCH in OUT.
 source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${@:3}"; }
 
-# binary_packages OUT: of the source packages there, also into OUT.
+# binary_packages OUT: makes the binary packages of the source packages in OUT, also in OUT.
 binary_packages() {
 	cd "$1"
 	# The requirements are installed, but rpm knows no package of this system.
@@ -45,8 +45,8 @@ make_repository
 source_packages /packages
 rustc=
 binary_packages /packages
-# The older version as from a machine without Rust, which is made sooner: of use where
-# the kernel's own crates are.
+# The older version is made as on a machine without Rust, because that is faster. It can be
+# installed only if the kernel has its own crates.
 rustc=/none
 RUSTC=$rustc source_packages /packages/old old --without-rust
 binary_packages /packages/old

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The preloaded library for scenarios, made by cargo. Job preload-built tests the library of packages and
-# releases.
+# Makes the preloaded library for scenarios, by cargo. Job preload-built tests the library of
+# packages and releases.
 set -euo pipefail
 mkdir /tmp/build
 cp -a /in/.cargo /in/Cargo.* /in/src /tmp/build/

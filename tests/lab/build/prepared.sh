@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# prepared.sh WORD KVER NEWER_KVER: does to a system what
-# tests/guest/systems/prepare/WORD.sh says, as if it ran kernel KVER. The packages
-# are in /in/packages.
+# prepared.sh WORD KVER NEWER_KVER: runs tests/guest/systems/prepare/WORD.sh on a system, as if the
+# system ran kernel KVER. The packages are in /in/packages.
 set -euo pipefail
-# shellcheck disable=SC2034 # for what is run
+# shellcheck disable=SC2034 # WORD.sh uses them
 kver=$2 newer_kver=$3
 mkdir /tmp/bin
 cat >/tmp/bin/uname <<UNAME
@@ -21,5 +20,5 @@ PATH=/tmp/bin:$PATH
 # A node of a cluster has no Rust, unless somebody wants the kernel's own crates.
 [ -e "/usr/src/linux-rust-$kver" ] || rm -f /usr/bin/rustc
 
-# shellcheck disable=SC1090 # named by the scenario
+# shellcheck disable=SC1090 # the scenario names the file
 . "/in/$1.sh"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Other projects' programs for RDMA with CUDA memory: Debian's packages, and perftest from Debian's source,
-# because Debian's package lacks CUDA.
+# Installs other projects' programs for RDMA with CUDA memory: Debian's packages, and perftest from
+# Debian's source, because Debian's package lacks CUDA.
 set -euo pipefail
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update

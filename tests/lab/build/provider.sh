@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# rdma-core's user space driver for rxe, which registers no dma-bufs: that of Debian's source with
-# this one operation more, as the drivers have it that can. A file in /etc/libibverbs.d may name it;
-# all else of rdma-core stays Debian's.
+# Builds rdma-core's user-space driver for rxe from Debian's source, with the operation that
+# registers a dma-buf, which the original lacks. A file in /etc/libibverbs.d selects this driver;
+# all other parts of rdma-core stay Debian's.
 set -euo pipefail
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update

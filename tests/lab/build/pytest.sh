@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What tests programs of Python, and what looks for mistakes in them. Debian has no ruff, and its mypy is
+# Installs the tools that test and check programs of Python. Debian has no ruff, and its mypy is
 # older than the one that the annotations were checked with.
 set -euo pipefail
 apt-get update

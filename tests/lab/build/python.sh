@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# All of Python, for measurements in guests, and matplotlib, for drawing the results.
+# Installs all of Python, for measurements in guests, and matplotlib, for drawing the results.
 set -euo pipefail
 apt-get update
 apt-get install -y --no-install-recommends python3-matplotlib

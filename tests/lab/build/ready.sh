@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What releases have for machines without Rust (docs/building.md), in /ready. The check
-# `ready` makes it again.
+# Makes the assembly of a release, for machines without Rust (docs/building.md), in /ready. The
+# check `ready` makes the assembly again, and compares.
 set -euo pipefail
 mkdir /tmp/build
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src /tmp/build/

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# NVIDIA's proprietary driver itself, built by dkms from Debian's package: only nvidia.ko, which pins
-# memory. The packages that it depends on need a GPU; guests have idlegpu.
+# Builds NVIDIA's proprietary driver itself, by dkms from Debian's package: only nvidia.ko, which
+# pins memory. The packages that it depends on need a GPU; guests have idlegpu.
 set -euo pipefail
 kver=$1 package=$2
 version=${package%-*}
@@ -18,7 +18,7 @@ sed -i '/^BUILT_MODULE_NAME\[1\]/,$d' "/usr/src/nvidia-current-$version/dkms.con
 NV_EXCLUDE_KERNEL_MODULES='nvidia-modeset nvidia-drm nvidia-uvm nvidia-peermem' \
 	dkms install "nvidia-current/$version" -k "$kver"
 
-# The symbols with their versions, as that build has them.
+# The lab's modules find the symbols, with the versions of that build, in /lib/nv_peer_mem.
 mkdir -p /lib/nv_peer_mem
 grep -P '\tnvidia_p2p_' "/var/lib/dkms/nvidia-current/$version/$kver/$(uname -m)/module/Module.symvers" | sort -k 2 |
 	sed 's,\t/[^\t]*nvidia\t,\tnvidia\t,' >/lib/nv_peer_mem/nvidia.symvers

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The module in each way that it can be compiled for the kernel, in /lib/nv_peer_mem/rust-WAY,
-# compiled without a warning and looked at (object). What was found is in /compiled.
+# Compiles the module for the kernel in each possible way, without a warning, installs it in
+# /lib/nv_peer_mem/rust-WAY, and examines it (object). /compiled has the findings.
 set -euo pipefail
 kver=$1
 tree=/lib/modules/$kver/build
@@ -12,18 +12,19 @@ mkdir "$source"
 cp -a /in/Kbuild /in/Makefile /in/dkms.conf /in/build /in/src "$source/"
 cp -a /in/ready "$source/build/prebuilt"
 
-# build WAY: /tmp/build/nv_peer_mem.ko and its marker, and no word of objtool or modpost.
+# build WAY: builds nv_peer_mem.ko and its marker in /tmp/build, and fails if objtool or modpost
+# print a message.
 build() {
 	make -C "$source" clean >/dev/null
 	SECONDS=0
-	# With the kernel's own assembler and linker, where the lab's are others.
+	# /opt/binutils has the kernel's own assembler and linker, if the lab's are others.
 	PATH=/opt/binutils/bin:$PATH LD_LIBRARY_PATH=/opt/binutils/usr/lib/x86_64-linux-gnu \
 		make -C "$source" KVER="$kver" NVPM_RUST="$1" marker >/tmp/said 2>&1 || { cat /tmp/said; return 1; }
 	cat /tmp/said
 	if grep -iE 'warning|objtool:|modpost:' /tmp/said | grep -v -e 'compiler differs' -e 'pahole version'; then return 1; fi
 }
 
-# beside KIND COMMAND...: with the open or the closed NVIDIA modules installed.
+# beside KIND COMMAND...: runs COMMAND with the open or the closed NVIDIA modules installed.
 beside() {
 	local installed=/lib/modules/$kver/updates/dkms/nvidia.ko other=/lib/nv_peer_mem/$1/nvidia.ko
 	cp "$installed" /tmp/installed.ko
@@ -32,17 +33,17 @@ beside() {
 	cp /tmp/installed.ko "$installed"
 }
 
-# look WAY [NAME]: one paragraph of /compiled; installed as rust-NAME. With *-open
-# for a name it is what a machine with the open driver has.
+# look WAY [NAME]: installs the module as rust-NAME, and writes a paragraph of /compiled. A NAME
+# that ends in -open is examined for a machine with the open driver.
 look() {
 	local ko=$source/nv_peer_mem.ko bytes
 	[ "$(modinfo -F rust "$ko")" = "$1" ]
 	strip --strip-debug -o /tmp/stripped.ko "$ko"
-	# BTF is debug information, too, which some kernels give to modules and load.
+	# BTF is also debug information, which some kernels give to modules and load.
 	strip --strip-debug -R .BTF -R .BTF.base -o /tmp/bare.ko "$ko"
 	bytes=$(stat -c %s /tmp/bare.ko)
 	printf '%s for %s: compiled in %s s, %s bytes\n' "$1" "$kver" "$SECONDS" "$bytes"
-	# With KASAN every access is a call, and KUnit's tests come along.
+	# With KASAN the module is larger: every access is a call, and the KUnit tests are included.
 	grep -q '^CONFIG_KASAN=y' "$tree/.config" || [ "$bytes" -lt 200000 ]
 	local driver=closed
 	[[ ${2-} != *-open ]] || driver=open
@@ -85,15 +86,15 @@ mistakes() {
 	for kind in "${kinds[@]}"; do grep "^WRONG: $kind" /tmp/mistakes; done
 }
 
-# oldest: /tmp/oldest.h, which takes from the module's files what kernels from 4.18 on
-# lack, after the headers of this one have used it: to the questions in build/has, too, which
-# then have the answers of the oldest. Other files may not know such names.
+# oldest: writes /tmp/oldest.h. After the headers of this kernel, it takes the names away that
+# kernels from 4.18 on may lack, also from the questions in build/has, whose answers are then those
+# of the oldest kernel. So the module must compile without these names.
 oldest() {
 	local name
 	{
 		grep -rhoE --include='*.[ch]' --exclude='*.mod.c' '^#include <linux/[a-z0-9_-]+\.h>' "$source/src" | sort -u |
 			sed -E 's/.*(<.*)/#if __has_include(\1)\n#include \1\n#endif/'
-		# The first is of each file itself; the others came between 4.20 and 5.10.
+		# Each file defines pr_fmt itself; the other names came between 4.20 and 5.10.
 		printf '#undef %s\n' pr_fmt static_assert
 		for name in is_pci_p2pdma_page default_groups xa_load ktime_get_boottime_ns fallthrough mmap_read_lock dma_map_sgtable \
 			for_each_sgtable_sg for_each_sgtable_dma_sg kfree_sensitive sysfs_emit sysfs_emit_at; do
@@ -105,13 +106,13 @@ oldest() {
 ways=(prebuilt)
 [ ! -e "$tree/rust/libkernel.rmeta" ] && [ ! -e "/usr/src/linux-rust-$kver" ] || ways+=(in-kernel)
 
-# Not in a list with ||: the shell would not stop where something fails.
+# This subshell is not part of a list with ||, because the shell would then not stop at a failure.
 (
 	for way in "${ways[@]}"; do
 		if [ "$way" = in-kernel ]; then beside open build in-kernel; else beside closed build "$way"; fi
 		look "$way"
 	done
-	# Functions that are for GPL modules only are used where the driver is open.
+	# With the open driver, the module uses functions that are for GPL modules only.
 	if grep -qw dma_iova_try_alloc "$tree/Module.symvers"; then
 		beside open build prebuilt
 		look prebuilt prebuilt-open

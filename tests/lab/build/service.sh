@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The service, where the packages put it.
+# Installs the service where the packages put it.
 set -euo pipefail
 lib=/usr/lib/nvidia-peer-memory
 install -D -m 755 -t /etc/init.d /in/init.d/nv_peer_mem

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What makes the lab's root a whole system: systemd as init, dkms, rpm, and
-# units of the lab. Emulated, each unit and each udev rule costs a tenth of a
-# second a boot: what no scenario asks for is turned off.
+# Makes the lab's root a whole system: systemd as init, dkms, rpm, and units of the lab. In an
+# emulated guest, each unit and each udev rule takes a tenth of a second for each boot, so those
+# that no scenario needs are turned off.
 set -euo pipefail
 
 apt-get update
@@ -24,7 +24,7 @@ systemctl mask rdma-load-modules@.service modprobe@.service \
 	systemd-ask-password-{console,wall}.path getty.target \
 	systemd-{creds,hostnamed,sysext,initctl,pcrextend,pcrlock}.socket timers.target
 
-# Only the rules that make device nodes and load drivers.
+# Only the rules that make device nodes and load drivers stay.
 cd /usr/lib/udev/rules.d
 for rule in *; do
 	case $rule in
@@ -32,7 +32,8 @@ for rule in *; do
 	*) ln -s /dev/null "/etc/udev/rules.d/$rule" ;;
 	esac
 done
-# Only the generator that reads /etc/init.d. Generators run at each boot and each daemon-reload.
+# Only the generator that reads /etc/init.d stays, because generators run at each boot and each
+# daemon-reload.
 mkdir -p /etc/systemd/system-generators
 cd /usr/lib/systemd/system-generators
 for generator in *; do
@@ -41,7 +42,7 @@ for generator in *; do
 	*) ln -s /dev/null "/etc/systemd/system-generators/$generator" ;;
 	esac
 done
-# QEMU's machine has them; nobody uses them.
+# QEMU's machine has these devices, but no scenario uses them.
 printf 'blacklist %s\n' ahci i2c_i801 lpc_ich >/etc/modprobe.d/lab.conf
 
 apt-get clean

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A kernel tree to compile against, /usr/src/matrix: the source of a kernel that Debian
-# builds without CONFIG_RUST, configured with it.
+# Makes /usr/src/matrix, a kernel tree to compile against: the source of a kernel that Debian builds
+# without CONFIG_RUST, configured with CONFIG_RUST.
 set -euo pipefail
 version=$1 series=$2 suite=$3 compiler=$4
 
@@ -11,7 +11,7 @@ apt-get install -y --no-install-recommends -t "$suite" "linux-source-$series=$ve
 
 source=/usr/src/linux-lab-$series
 mkdir "$source" /usr/src/matrix
-# Drivers' code is not compiled; their Kconfig and Makefiles are read.
+# The code of drivers is not compiled, but their Kconfig and Makefiles are read.
 tar -xJf "/usr/src/linux-source-$series.tar.xz" -C "$source" --strip-components=1 --anchored --wildcards \
 	--exclude="linux-source-$series/drivers/*.c" --exclude="linux-source-$series/drivers/gpu/drm/amd/include"
 build() { make -C "$source" O=/usr/src/matrix -j"$(nproc)" "$@"; }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# The RDMA core as Ubuntu 26.04 ships DOCA-OFED: signed modules below kernel/, each
-# compressed, with no directory of OFED, no header and no Module.symvers. The module is built
-# there as an administrator would; and in /lib/nv_peer_mem/other-core for a core with other
-# versions of its symbols.
+# Installs the RDMA core as Ubuntu 26.04 ships DOCA-OFED: signed, compressed modules below kernel/,
+# without OFED's directory, header and Module.symvers. The module is built for this core as an
+# administrator does, and for a core with other versions of its symbols in
+# /lib/nv_peer_mem/other-core.
 set -euo pipefail
 kver=$1 rust=$2
 modules=/lib/modules/$kver
@@ -33,7 +33,7 @@ build install
 find "$modules/extra" -name 'nv_peer_mem*.ko.xz' -exec xz -d {} +
 depmod "$kver"
 
-# The version is that of the core's own build; a directory with another one is refused.
+# The symbol has the version of the core's own build; a directory with another version is refused.
 name=ib_register_peer_memory_client
 version=$(awk -v name=$name '$2 == name { print $1 }' /tmp/ofed/default/Module.symvers)
 [ "$version" != 0x00000000 ]
