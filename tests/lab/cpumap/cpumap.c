@@ -28,7 +28,7 @@ static bool cpumap_revoked;
 static struct address_space *cpumap_pages;
 static u64 cpumap_addr;
 
-/* The driver frees the table when this returns. */
+/* Takes the pages from the mapping. The driver frees the table when this function returns. */
 static void cpumap_revoke(void *data)
 {
 	mutex_lock(&cpumap_lock);
@@ -60,7 +60,7 @@ static ssize_t cpumap_write(struct file *file, const char __user *from, size_t s
 	return size;
 }
 
-/* Without a way to find pages that have been taken away. */
+/* There is no fault handler, so an access to a page that was taken away causes SIGBUS. */
 static const struct vm_operations_struct cpumap_vm_ops = {};
 
 static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
@@ -80,7 +80,7 @@ static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
 	return ret;
 }
 
-/* A put after the callback could meet another's table. */
+/* Unpins the range, unless the callback has come: the address may be another pin's table then. */
 static int cpumap_release(struct inode *inode, struct file *file)
 {
 	struct nvidia_p2p_page_table *table;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 over the simulated GPU. README.md lists the rules of CUDA that it keeps. Programs
- * cannot link with other functions of CUDA, or find them missing.
+ * libcuda.so.1 for the simulated GPU. README.md lists the rules of CUDA that the library keeps.
+ * A program that needs other functions of CUDA does not link, or does not find them.
  *
  * A process uses the library from one thread at a time.
  */
@@ -67,7 +67,7 @@ CUresult cuInit(unsigned int flags)
 	return gpu >= 0 && memory >= 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 }
 
-/* A child of fork() has no devices. */
+/* Tells whether a device exists. A child of fork() has no devices. */
 static CUresult known(CUdevice device)
 {
 	if (gpu < 0 || owner != getpid())
@@ -75,7 +75,7 @@ static CUresult known(CUdevice device)
 	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
-/* Whether this thread may work: it needs a context. */
+/* Tells whether this thread has a context, which most calls need. */
 static CUresult ready(void)
 {
 	if (known(0) || (current && current->users))
@@ -135,7 +135,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
 /* ---- memory ------------------------------------------------------------------ */
 
-/* The buffer around an address. */
+/* Returns the buffer around an address, or NULL. */
 static struct buffer *find(CUdeviceptr address)
 {
 	struct buffer *buffer;
@@ -146,7 +146,7 @@ static struct buffer *find(CUdeviceptr address)
 	return NULL;
 }
 
-/* At the first gap between mappings that is large enough. */
+/* Allocates at the first gap between mappings that is large enough. */
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
 	struct buffer *buffer = buffers;
@@ -179,7 +179,7 @@ static CUresult release(struct buffer *buffer)
 	return munmap((void *)buffer->start, size) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-/* The context is the buffer's: the thread needs none. */
+/* Frees a buffer, in the buffer's context: the thread needs no context. */
 CUresult cuMemFree(CUdeviceptr address)
 {
 	struct buffer *buffer = find(address);
@@ -197,7 +197,7 @@ static int fits(CUdeviceptr address, size_t size)
 	return !buffer || size <= buffer->start + buffer->size - address;
 }
 
-/* Every byte goes through the driver. */
+/* Copies each byte through the driver. */
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
 	char part[1 << 16];
@@ -230,7 +230,7 @@ CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size)
 	return find(to) && find(from) ? cuMemcpy(to, from, size) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Copies are synchronous anyway. */
+/* Accepts SYNC_MEMOPS, which changes nothing because all copies are synchronous. */
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	if (known(0))
@@ -341,7 +341,7 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 	return cuCtxSetCurrent(*context);
 }
 
-/* The context is not freed: a thread may still have it, and its calls there fail. */
+/* Destroys a context, and does not free it: a thread may still have it, whose calls then fail. */
 CUresult cuCtxDestroy(CUcontext context)
 {
 	leave(context);
@@ -363,7 +363,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 	return known(device);
 }
 
-/* ---- what perftest links with, and does not call here -------------------------- */
+/* ---- functions that perftest links with, but does not call here ----------------- */
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {

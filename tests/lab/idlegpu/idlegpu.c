@@ -19,7 +19,7 @@
 #define MEMORY_DEVICE 0x1110
 #define MEMORY_BAR 2
 
-/* Registers, and what they are in a TU104. */
+/* Registers, and their values in a TU104. */
 #define PMC_BOOT_0 0
 #define PMC_BOOT_0_TU104 0x164000a1
 #define PMC_BOOT_42 0xa00
@@ -37,7 +37,7 @@ static u32 config[PCI_CFG_SPACE_SIZE / 4] = {
 	[PCI_INTERRUPT_LINE / 4] = 1 << 8 | 11,
 };
 
-/* The bits that can be written; of BARs they say how large it is. */
+/* The bits that can be written. Those of a BAR tell its size. */
 static const u32 writable[PCI_CFG_SPACE_SIZE / 4] = {
 	[PCI_COMMAND / 4] = PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER | PCI_COMMAND_INTX_DISABLE,
 	[PCI_BASE_ADDRESS_0 / 4] = (u32)-SZ_16M,

@@ -2,22 +2,21 @@
 /*
  * The resource manager's API lock.
  *
- * The real one is taken for writing by get_pages (twice), put_pages and
- * dma_map_pages, and is held by whoever frees GPU memory until the client's
- * free callback has returned. It is not recursive: a call from inside the
- * callback fails an assertion and comes back as -EIO. dma_unmap_pages and the
- * two no-op frees do not take it.
+ * In the real driver, get_pages (twice), put_pages and dma_map_pages take the lock for
+ * writing, and a task that frees GPU memory holds it until the client's free callback has
+ * returned. The lock is not recursive: a call from inside the callback fails an assertion
+ * and returns -EIO. dma_unmap_pages and the two no-op frees do not take the lock.
  *
- * Two things are added. A task that waits too long for the same owner counts as half of
- * a deadlock: a violation is recorded, and calls that can fail do so, which lets the run
- * end. And lockdep knows the lock: a lock that the callback takes must not be held in a
- * call that waits for this lock.
+ * The simulation adds two checks. A task that waits too long for the same owner counts as
+ * half of a deadlock: a violation is recorded, and calls that can fail do so, which lets the
+ * run end. Lockdep also knows the lock, so it reports a client whose callback takes a lock
+ * that the client also holds in a call that waits for this lock.
  *
- * Of some calls it is not told: those about persistent pages. The RDMA core has the
- * lock of a region in hand when it asks a client to map, who asks the driver then;
- * and waits for the lock of another region in the callback. To lockdep these are
- * one lock, and the two orders a deadlock; but no callback waits for a region that
- * is not mapped yet, or whose pages persist.
+ * Lockdep is not told of calls about persistent pages, because it would report a false
+ * deadlock. The RDMA core holds the lock of a region when it asks a client to map, and the
+ * client then calls the driver; in the callback, the core waits for the lock of another
+ * region. Lockdep takes the two locks for one. But no callback waits for a region that is
+ * not mapped yet, or whose pages persist.
  */
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
@@ -72,7 +71,7 @@ int sim_api_lock(const char *what, bool ordered)
 			api.ordered = ordered;
 			return 0;
 		}
-		/* A queue that moves is only a busy one. */
+		/* If the owner changes, the lock is only busy, and there is no deadlock. */
 	} while (turn != READ_ONCE(api.turn) || !READ_ONCE(api.owner));
 
 	sim_violation("stall",
@@ -83,7 +82,7 @@ int sim_api_lock(const char *what, bool ordered)
 	return -EIO;
 }
 
-/* For those who cannot fail. Never called by the owner. */
+/* Takes the lock for callers that cannot fail. The owner never calls this function. */
 void sim_api_lock_always(const char *what, bool ordered)
 {
 	while (sim_api_lock(what, ordered))

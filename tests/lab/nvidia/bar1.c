@@ -23,7 +23,7 @@ static u64 sim_extent_bytes(const struct sim_extent *extent)
 	return (u64)(extent->end - extent->first) << SIM_PAGE_SHIFT;
 }
 
-/* The first extent that ends behind a page, or NULL. */
+/* Returns the first extent that ends after a page, or NULL. */
 static struct sim_extent *sim_extent_from(struct list_head *extents, u32 page)
 {
 	struct sim_extent *extent;
@@ -54,7 +54,7 @@ static struct sim_extent *sim_extent_new(struct list_head *extents, u32 page, u3
 	return extent;
 }
 
-/* The pin is counted no more in the extents of its pages up to @end. */
+/* Ends the counting of a pin in the extents of its pages up to @end. */
 static void sim_bar1_leave(struct sim_alloc *alloc, struct sim_pin *pin, u32 end)
 {
 	struct sim_extent *extent, *next;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The closed flavour of the driver for the kernel and clients: a module with NVIDIA's
- * licence that exports the functions for clients. The simulation is in nvidia_core.ko.
+ * The closed flavour of the driver: a module with NVIDIA's licence that exports the functions
+ * for clients, so that the kernel treats it as proprietary. The simulation is in nvidia_core.ko.
  */
 #include <linux/module.h>
 

@@ -9,7 +9,7 @@
  * a client that maps them as device memory, with dma_map_resource(), is in violation
  * (owndma.c). From 580 on, page tables say CPU_CACHEABLE; older ones do not tell.
  *
- * 2 is such memory before it is online, or if it never will be: its pages are Reserved.
+ * With the value 2, this memory is not online (yet): its pages are Reserved.
  */
 #include <linux/gfp.h>
 
@@ -36,7 +36,7 @@ static void sim_coherent_reserve(bool reserved)
 	ram_reserved = reserved;
 }
 
-/* The last allocation has ended. */
+/* Gives the RAM back after the last allocation has ended. */
 void sim_coherent_drop(void)
 {
 	u32 f;
@@ -50,7 +50,7 @@ void sim_coherent_drop(void)
 	sim_gpu.ram = NULL;
 }
 
-/* Has the GPU's frames as RAM, too. gpu.lock is held. */
+/* Allocates RAM for the GPU's frames. gpu.lock is held. */
 int sim_coherent_take(bool reserved)
 {
 	u32 f;

@@ -16,7 +16,7 @@ static_assert(NVIDIA_P2P_DMA_MAPPING_VERSION == 0x00020003);
 
 /* ---- map ------------------------------------------------------------------------ */
 
-/* How many pages from this one on are mapped at once. */
+/* Returns how many pages, from this page on, are mapped at once. */
 static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
 {
 	phys_addr_t phys = sim_alloc_phys(pin->alloc, pin->first + page);
@@ -28,7 +28,7 @@ static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
 	return n;
 }
 
-/* RAM: neither topology nor the way past the IOMMU is asked about. */
+/* Maps a run. For RAM, neither the topology nor the way past the IOMMU matters. */
 static dma_addr_t sim_map_run(const struct sim_mapping *m, phys_addr_t phys, size_t size)
 {
 	struct device *dev = &m->peer->dev;
@@ -83,14 +83,14 @@ static struct sim_mapping *sim_mapping_new(struct sim_pin *pin, struct pci_dev *
 	INIT_LIST_HEAD(&m->on_pin);
 	kref_get(&pin->object.ref);
 	m->pin = pin;
-	/* The pointer itself stays, as a key. */
+	/* The pointer to the client's device stays, because it is a key. */
 	m->peer = pci_dev_get(peer);
 	m->ram = pin->alloc->coherent;
 	m->runs = kvcalloc(pin->entries, sizeof(*m->runs), GFP_KERNEL);
 	return m;
 }
 
-/* The mapping is forgotten. */
+/* Undoes the rest of a mapping that NVIDIA's code does not know any more, and frees it. */
 void sim_mapping_gone(struct sim_mapping *m)
 {
 	while (m->undone < m->nruns)
@@ -100,7 +100,7 @@ void sim_mapping_gone(struct sim_mapping *m)
 	kvfree(m->runs);
 }
 
-/* The API lock is held, and the pin is live. */
+/* Maps the pages of a live pin. The API lock is held. */
 static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64 *addresses,
 				void **private)
 {
@@ -116,7 +116,7 @@ static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64
 		sim_object_put(m ? &m->object : NULL);
 		return status;
 	}
-	/* NVIDIA's code gives its private data back at once. */
+	/* NVIDIA's code gives the private data back at once. */
 	*private = m->ram ? m : NULL;
 	m->addresses = addresses;
 	sim_object_own(&m->object, addresses);
@@ -126,7 +126,7 @@ static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64
 	return NV_OK;
 }
 
-/* The pin whose table has this for the GPU's name, with a reference, while there is one. */
+/* Returns the pin whose table has this UUID, with a reference, or NULL. */
 static struct sim_pin *sim_pin_of_uuid(const NvU8 *uuid)
 {
 	struct sim_object *object;
@@ -152,7 +152,7 @@ NV_STATUS rm_p2p_dma_map_pages(nvidia_stack_t *stack, nv_dma_device_t *peer, NvU
 		return status;
 	pin = sim_pin_of_uuid(uuid);
 	sim_inject_pin(SIM_in_dma_map, pin);
-	/* Persistent ones are not in lockdep's order: see apilock.c. */
+	/* Lockdep does not know the lock of persistent pins: see apilock.c. */
 	status = sim_rm_lock("dma_map_pages", !pin || !pin->persistent);
 	if (status == NV_OK) {
 		if (pin && sim_pin_alive(pin)) {
@@ -168,7 +168,7 @@ NV_STATUS rm_p2p_dma_map_pages(nvidia_stack_t *stack, nv_dma_device_t *peer, NvU
 	return status;
 }
 
-/* The mapping is complete: the structure that NVIDIA's code has made is its key. */
+/* Completes a mapping. The structure that NVIDIA's code has made becomes its key. */
 void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map)
 {
 	struct sim_mapping *m;
@@ -188,7 +188,7 @@ void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *ma
 
 /* ---- unmap ---------------------------------------------------------------------- */
 
-/* Whether NVIDIA's code has yet to give it back, which it does next. */
+/* Ends a mapping. Returns whether NVIDIA's code still has to give it back, which it does next. */
 bool sim_mapping_end(struct sim_mapping *m)
 {
 	bool mine;
@@ -205,7 +205,7 @@ bool sim_mapping_end(struct sim_mapping *m)
 	return mine;
 }
 
-/* With its pin. */
+/* Ends all mappings of a pin, when the pin ends. */
 void sim_mapping_end_all(struct sim_pin *pin)
 {
 	struct sim_mapping *m;
@@ -220,7 +220,7 @@ void sim_mapping_end_all(struct sim_pin *pin)
 	}
 }
 
-/* Memory that is RAM. */
+/* Undoes a mapping of RAM. */
 NV_STATUS nv_dma_unmap_alloc(nv_dma_device_t *peer, NvU64 pages, NvU64 *addresses, void **private)
 {
 	struct sim_mapping *m = *private;
@@ -232,9 +232,10 @@ NV_STATUS nv_dma_unmap_alloc(nv_dma_device_t *peer, NvU64 pages, NvU64 *addresse
 }
 
 /*
- * Take the next run of a mapping that is being given back, if it begins at an address: if
- * none does, the address is in a run that went before, or on the bus. Where devices use
- * physical addresses several mappings may have the same run: it does not matter whose.
+ * Takes the next run of a mapping that is being given back, if the run begins at this
+ * address. Otherwise the address is in a run that was given back before, or on the bus. If
+ * devices use physical addresses, several mappings may have the same run, and any of them
+ * will do.
  */
 static bool sim_take_run(const struct device *dev, dma_addr_t address, struct sim_run *run)
 {

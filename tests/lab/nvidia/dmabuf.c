@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Memory as a dma-buf, as the driver's nv-dmabuf.c exports it.
+ * Exports memory as a dma-buf, as the driver's nv-dmabuf.c does.
  *
- * It has bus addresses and no pages, for devices that accept that. The memory stays until
- * the last reference goes: freeing it before only takes away its address. Importers are not
- * told about that, and are never asked to move.
+ * The dma-buf has bus addresses and no pages, for devices that accept this. The memory stays
+ * until the last reference goes: an earlier free only takes away its address. Importers are
+ * not told about the free, and are never asked to move.
  */
 #include <linux/dma-buf.h>
 #include <linux/scatterlist.h>
@@ -20,7 +20,7 @@ struct sim_dma_buf {
 	u64 size;
 };
 
-/* The physical address at a place of it, and how many bytes follow there without a gap. */
+/* Finds the physical address at an offset. Returns how many bytes follow without a gap. */
 static u64 sim_dma_buf_run(const struct sim_dma_buf *buf, u64 at, phys_addr_t *phys)
 {
 	u64 from = buf->offset + at, left = buf->size - at;
@@ -60,7 +60,7 @@ static void sim_dma_buf_unmap(struct dma_buf_attachment *attachment, struct sg_t
 	kfree(table);
 }
 
-/* Entries that could not be mapped have no length. */
+/* Maps all entries. An entry that could not be mapped gets no length. */
 static int sim_dma_buf_fill(const struct sim_dma_buf *buf, struct device *dev,
 			    struct sg_table *table, enum dma_data_direction direction)
 {
@@ -105,7 +105,7 @@ static struct sg_table *sim_dma_buf_map(struct dma_buf_attachment *attachment,
 	return table;
 }
 
-/* Only for who can do with bus addresses: there are no pages. */
+/* Attaches a device, if it can use bus addresses without pages. */
 static int sim_dma_buf_attach(struct dma_buf *dma_buf, struct dma_buf_attachment *attachment)
 {
 	return attachment->peer2peer ? 0 : -EOPNOTSUPP;
@@ -138,7 +138,7 @@ static const struct dma_buf_ops sim_dma_buf_ops = {
 	.release = sim_dma_buf_release,
 };
 
-/* The memory of a range, kept from now on. */
+/* Makes the data of a dma-buf, which keeps the memory of a range from now on. */
 static struct sim_dma_buf *sim_dma_buf_new(u64 addr, u64 size)
 {
 	struct sim_dma_buf *buf;
@@ -166,7 +166,7 @@ static struct sim_dma_buf *sim_dma_buf_new(u64 addr, u64 size)
 	return buf;
 }
 
-/* A descriptor of a new dma-buf. */
+/* Returns a descriptor of a new dma-buf, or an error. */
 long sim_export(u64 addr, u64 size)
 {
 	struct sim_dma_buf *buf = sim_dma_buf_new(addr, size);

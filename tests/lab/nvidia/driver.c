@@ -19,13 +19,13 @@
 
 #include <nv-p2p.c>
 
-/* The memory that a table is in. */
+/* Returns the memory that contains a table. */
 void *driver_memory(struct nvidia_p2p_page_table *table)
 {
 	return container_of(table, nv_p2p_mem_info_t, page_table);
 }
 
-/* The client is called through sim_pin_tell(), which knows the pin. */
+/* Makes NVIDIA's code call sim_pin_tell(), which knows the pin, in place of the client. */
 void driver_lead(void *memory, struct sim_pin *pin)
 {
 	nv_p2p_mem_info_t *info = memory;

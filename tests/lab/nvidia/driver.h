@@ -15,7 +15,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-/* NVIDIA's own: types, and the status of a call. */
+/* NVIDIA's own headers for types and for the status of a call. */
 #include <nvstatus.h>
 
 /* The functions are not exported here, but wrapped and exported by exports.c. */
@@ -102,7 +102,7 @@ NV_STATUS nv_dma_unmap_alloc(nv_dma_device_t *peer, NvU64 pages, NvU64 *addresse
 			     void **private);
 void nv_dma_unmap_peer(nv_dma_device_t *peer, NvU64 pages, NvU64 address);
 
-/* ---- driver.c: what is in nv-p2p.c ----------------------------------------------- */
+/* ---- driver.c: access to data of nv-p2p.c ------------------------------------------- */
 
 struct nvidia_p2p_page_table;
 struct sim_pin;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the driver exports: NVIDIA's functions (driver.c), each on the clock and with failures
- * and frees as the test has them. What the real ones answer with memory that is somebody
- * else's, a crash or a hang is a violation here, and does not reach them.
+ * The functions that the driver exports. They call NVIDIA's functions (driver.c), measure the
+ * time, and cause the failures and frees that the test has set. A mistake of the client to which
+ * the real driver would react with a crash, a hang or the use of foreign memory is a violation
+ * here, and does not reach NVIDIA's functions.
  */
 #include <linux/export.h>
 
@@ -19,7 +20,7 @@ typeof(nvidia_p2p_free_dma_mapping) driver_free_dma_mapping;
 
 /* ---- get ------------------------------------------------------------------------ */
 
-/* Drivers before 555 only check the address of a wrong range. */
+/* Tells whether a range is wrong. Drivers before 555 only check its address. */
 static bool sim_range_is_wrong(const char *what, u64 va, u64 length)
 {
 	if (length && IS_ALIGNED(va | length, SIM_PAGE_SIZE) && length >> SIM_PAGE_SHIFT <= U32_MAX)
@@ -68,7 +69,10 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 	if (sim_range_is_wrong("get_pages_persistent", virtual_address, length))
 		return -EINVAL;
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
-	/* Drivers from 570 on do this; this code is older. Unknown bits are let through. */
+	/*
+	 * Drivers from 570 on have this check, and ignore unknown bits; NVIDIA's code here is
+	 * older.
+	 */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)
 		return sim_refuse_bar1("get_pages_persistent", virtual_address, length);
 	flags = 0;
@@ -84,14 +88,14 @@ SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 
 /* ---- put ------------------------------------------------------------------------ */
 
-/* @alloc was pinned when the call began, or is NULL. */
+/* Ends a put: injects its free. @alloc was pinned when the call began, or is NULL. */
 static void sim_after_put(struct sim_pin *pin, struct sim_alloc *alloc)
 {
 	bool gone = alloc && READ_ONCE(pin->state) == SIM_PIN_PUT;
 	u64 began = gone ? pin->began : 0;
 	u32 pages = gone ? pin->entries : 0;
 
-	/* The memory of the pin may be freed here, which is part of the cost of a page. */
+	/* This may free the memory of the pin, which is part of the cost of a page. */
 	sim_pin_drop(pin);
 	sim_spend(began, SIM_PUT_PAGE, pages);
 	sim_inject(SIM_after_put, gone ? alloc : NULL);
@@ -118,7 +122,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 }
 SIM_EXPORT(nvidia_p2p_put_pages);
 
-/* The real code would read freed memory of a wrong table. */
+/* Returns false for a wrong table, whose freed memory the real code would read. */
 static bool sim_may_put_persistent(const void *table, const struct sim_pin *pin, u64 va)
 {
 	const char *what = "put_pages_persistent of page table";
@@ -161,7 +165,7 @@ SIM_EXPORT(nvidia_p2p_put_pages_persistent);
 
 /* ---- DMA ------------------------------------------------------------------------ */
 
-/* Which may be a pointer to no device at all: it is not followed. */
+/* Tells whether a pointer leads to a PCI device, without following the pointer. */
 static bool sim_is_pci(const struct pci_dev *peer)
 {
 	struct pci_dev *pdev = NULL;
@@ -175,7 +179,7 @@ static bool sim_is_pci(const struct pci_dev *peer)
 	return false;
 }
 
-/* Whether the real code can read what it is given. */
+/* Tells whether the real code can read the client's arguments; records a violation if not. */
 static bool sim_may_map(const struct pci_dev *peer, const struct nvidia_p2p_page_table *table,
 			const struct sim_pin *pin)
 {
@@ -217,7 +221,7 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 }
 SIM_EXPORT(nvidia_p2p_dma_map_pages);
 
-/* Say what is wrong with the mapping that is to be undone. */
+/* Tells whether a mapping may be undone; records a violation if not. */
 static bool sim_may_unmap(const struct sim_mapping *m, const void *key,
 			  const struct pci_dev *peer, const void *table)
 {
@@ -237,7 +241,7 @@ static bool sim_may_unmap(const struct sim_mapping *m, const void *key,
 	return false;
 }
 
-/* Its table is alive: a mapping that has gone already is not missed. */
+/* Undoes a mapping of a live table. A mapping that has already gone is no mistake of the client. */
 static int sim_dma_unmap(struct sim_mapping *m, struct pci_dev *peer,
 			 struct nvidia_p2p_page_table *table, struct nvidia_p2p_dma_mapping *map)
 {
@@ -281,9 +285,9 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 }
 SIM_EXPORT(nvidia_p2p_dma_unmap_pages);
 
-/* ---- what does nothing ------------------------------------------------------ */
+/* ---- functions that do nothing ---------------------------------------------- */
 
-/* For callbacks of old: the driver frees both itself after the callback. */
+/* Checks a call that old clients make in the callback, after which the driver frees both itself. */
 static void sim_check_no_op(const void *key, bool mapping)
 {
 	struct sim_object *object = sim_object_find(key, mapping);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Freeing from another task: at a point of the test's choice, or at random.
+ * Frees memory from another task: at a point that the test chooses, or at random.
  *
- * GPU memory may be freed at any time, by any task. An injected free is one that is
- * aimed at one point in a client's dealings with the driver. At the points
- * called in_ and before_ the call at whose point memory is freed goes on when the memory is
- * gone, or when the free itself waits: a client may well make its callback wait
- * for this very call. At the points called after_ nothing is waited for; the
- * free starts at once, or when "inject_hold" is back at zero.
+ * GPU memory may be freed at any time, by any task. An injected free happens at one point of
+ * a client's calls. At the points called in_ and before_ the call goes on when the memory is
+ * gone, or when the free itself waits, because a client may make its callback wait for this
+ * very call. At the points called after_ the call does not wait; the free starts at once, or
+ * when "inject_hold" is back at zero.
  *
  * "inject_from" chooses the freeing task, in the words of "free_from" (vidmem.c): task is
  * another thread of the owning process, close the same by munmap. All but kthread need a
@@ -33,7 +32,7 @@ struct sim_blow {
 	struct completion done;
 	struct sim_alloc *alloc;
 	enum sim_freer from;
-	bool after;			/* nobody waits for it */
+	bool after;			/* the call does not wait for it */
 	u32 pause_us;
 	struct task_struct *task;	/* the freeing task, as soon as it is known */
 };
@@ -45,7 +44,7 @@ static LIST_HEAD(outstanding);
 static DEFINE_SPINLOCK(outstanding_lock);
 static DECLARE_WAIT_QUEUE_HEAD(injectors);
 
-/* ---- when ---------------------------------------------------------------- */
+/* ---- the point of a free ------------------------------------------------- */
 
 static atomic64_t sim_injections[SIM_after_put + 1];
 
@@ -62,7 +61,7 @@ s64 sim_injected(enum sim_point point)
 	return atomic64_read(&sim_injections[point]);
 }
 
-/* Whether the memory goes now. */
+/* Tells whether the memory is to be freed at this point. */
 static bool sim_point_is(enum sim_point now)
 {
 	bool hit = false;
@@ -105,7 +104,7 @@ int sim_inject_plan(const char *words)
 	return 0;
 }
 
-/* Stay here until the test says otherwise; for a minute, should it forget. */
+/* Waits until the test ends the hold; at most a minute, in case the test forgets. */
 static void sim_hold(enum sim_point now)
 {
 	if (sim_knob(hold) != now)
@@ -117,7 +116,7 @@ static void sim_hold(enum sim_point now)
 	sim_add(SIM_live_held, -1);
 }
 
-/* ---- who ----------------------------------------------------------------- */
+/* ---- the task that frees ------------------------------------------------- */
 
 static void sim_blow_destroy(struct kref *ref)
 {
@@ -128,24 +127,24 @@ static void sim_blow_destroy(struct kref *ref)
 	kfree(blow);
 }
 
-/* The task that was to free is done with it, and with its reference. */
+/* Ends a blow: the freeing task is done with it, and drops its reference. */
 static void sim_blow_end(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
 
 	complete(&blow->done);
 	sim_add(SIM_live_injections, -1);
-	/* May be what keeps this module: exit waits for this function. */
+	/* The allocation may hold the last reference to this module, whose exit waits for this. */
 	sim_alloc_put(alloc);
 	kref_put(&blow->ref, sim_blow_destroy);
 }
 
-/* Free what it is about. */
+/* Frees the memory of a blow. */
 static void sim_blow_land(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
 
-	/* Pairs with sim_blow_waits(): a task that is seen is referenced. */
+	/* Pairs with sim_blow_waits(), which sees the task only with the reference. */
 	smp_store_release(&blow->task, get_task_struct(current));
 	if (blow->from != SIM_close)
 		sim_alloc_free(alloc);
@@ -154,7 +153,7 @@ static void sim_blow_land(struct sim_blow *blow)
 	sim_blow_end(blow);
 }
 
-/* The memory has gone by itself: nobody need free it any more. */
+/* Cancels the outstanding frees of memory that was freed otherwise. */
 void sim_inject_moot(struct sim_alloc *alloc)
 {
 	struct sim_blow *blow, *next;
@@ -189,13 +188,16 @@ static void sim_blow_work(struct work_struct *work)
 	list_add_tail(&blow->node, &outstanding);
 	spin_unlock(&outstanding_lock);
 	wake_up_all(&injectors);
-	/* Either it is seen on the list by the free, or the free here. */
+	/*
+	 * Either the free finds the blow on the list, or this thread sees that the memory is
+	 * gone.
+	 */
 	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
 		sim_inject_moot(alloc);
 	sim_alloc_put(alloc);
 }
 
-/* The oldest blow that the calling task is the right one for. */
+/* Returns the oldest blow that the calling task may execute, or NULL. */
 static struct sim_blow *sim_blow_take(void)
 {
 	struct sim_blow *blow, *mine = NULL;
@@ -215,8 +217,8 @@ static struct sim_blow *sim_blow_take(void)
 }
 
 /*
- * LAB_GPU_INJECTOR. One blow for each call: what a munmap leaves to do is done on
- * the way back to user space.
+ * Executes one blow for each call of LAB_GPU_INJECTOR, because the kernel finishes a munmap only
+ * on the way back to user space.
  */
 int sim_injector(void)
 {
@@ -228,7 +230,7 @@ int sim_injector(void)
 	return ret;
 }
 
-/* With a reference for the caller, and one for the task that is to free. */
+/* Makes a blow with two references, for the caller and for the freeing task. */
 static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, enum sim_freer from)
 {
 	struct sim_blow *blow = kzalloc_obj(*blow, GFP_KERNEL | __GFP_NOFAIL);
@@ -258,7 +260,7 @@ void sim_free_elsewhere(struct sim_alloc *alloc, enum sim_freer from, bool wait)
 
 /* ---- injected frees --------------------------------------------------------- */
 
-/* Whether the one who frees sleeps in a client's callback. */
+/* Tells whether the freeing task sleeps in a client's callback. */
 static bool sim_blow_waits(const struct sim_blow *blow)
 {
 	/* Pairs with sim_blow_land(). */
@@ -269,8 +271,8 @@ static bool sim_blow_waits(const struct sim_blow *blow)
 }
 
 /*
- * Until the memory is gone, or the free has been seen to wait two times in a
- * row; at most "inject_wait_ms", which decides only if no injector comes.
+ * Waits until the memory is gone, or until the free was seen to wait twice in a row. The
+ * limit "inject_wait_ms" matters only if no injector comes.
  */
 static void sim_blow_await(struct sim_blow *blow)
 {
@@ -284,7 +286,7 @@ static void sim_blow_await(struct sim_blow *blow)
 	}
 }
 
-/* No lock may be held. @alloc is the caller's, or NULL. */
+/* Injects a free at this point, if one is due. No lock may be held; @alloc may be NULL. */
 void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 {
 	struct sim_blow *blow;
@@ -294,7 +296,7 @@ void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 		atomic64_inc(&sim_injections[now]);
 		blow = sim_blow_new(alloc, sim_knob(inject_from));
 		blow->after = strstarts(sim_point_names[now], "after_");
-		/* Long enough to meet whatever the client does next. */
+		/* A random pause lets the free meet any later step of the client. */
 		if (blow->after && READ_ONCE(plan.permille))
 			blow->pause_us = sim_random() % 4096;
 		queue_work(nv_queue, &blow->work);
@@ -305,7 +307,7 @@ void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 	sim_hold(now);
 }
 
-/* For the allocation of a pin, which may be dead or NULL. */
+/* Injects a free of a pin's allocation. The pin may be dead or NULL. */
 void sim_inject_pin(enum sim_point now, struct sim_pin *pin)
 {
 	struct sim_alloc *alloc = sim_pin_alloc(pin);
@@ -321,7 +323,7 @@ int sim_inject_init(void)
 	return nv_queue ? 0 : -ENOMEM;
 }
 
-/* An outstanding free holds memory, and the memory holds this module. */
+/* No free is outstanding now, because it would hold memory, and the memory this module. */
 void sim_inject_exit(void)
 {
 	destroy_workqueue(nv_queue);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The test's side, in debugfs under nvidia_lab: counters, violations, knobs, failures, and
- * how long calls take. README.md says what each file is.
+ * The files for tests, in debugfs under nvidia_lab: counters, violations, knobs, failures, and
+ * the times of calls. README.md describes each file.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -15,7 +15,7 @@
 #include "sim.h"
 
 static struct dentry *sim_dir;
-static DEFINE_SPINLOCK(sim_spin);	/* violations, failures, and what is random */
+static DEFINE_SPINLOCK(sim_spin);	/* violations, failures, random numbers */
 
 static const char * const sim_counter_names[] = SIM_COUNTERS(__stringify);
 static const char * const sim_clock_names[] = SIM_CLOCKS(__stringify);
@@ -86,24 +86,24 @@ static void show_clocks(struct seq_file *s)
 /* ---- costs ---------------------------------------------------------------- */
 
 /*
- * In nanoseconds, for a call and for each page of it; the same for persistent pages, of
- * which the same is mapped.
+ * The costs are in nanoseconds, for a call and for each page. They are the same for persistent
+ * pages, for which the driver maps the same.
  *
- * dynamic: the driver maps into BAR1 what it pins, as drivers up to 575 do, and later ones
- * where BAR1 is smaller than the GPU's memory. Published of a V100, in gdrcopy's pull
- * request 129: 68 to 70 us to pin 64 KiB to 1 MiB and 37 to 38 us to unpin them; beyond that,
- * 0.2 and 0.1 us for each page. (Its README has 1346 and 677 us for 64 KiB, of a machine with
- * eight V100: there only the number of calls matters.) Nobody has published what a page costs
- * that is pinned already. The value is an estimate: locks and look-ups, without page tables and
- * their flush.
+ * dynamic: the driver maps pinned memory into BAR1, as drivers up to 575 do, and later drivers
+ * do if BAR1 is smaller than the GPU's memory. gdrcopy's pull request 129 has figures of a V100:
+ * 68 to 70 us to pin 64 KiB to 1 MiB, and 37 to 38 us to unpin them; beyond that 0.2 and 0.1 us
+ * for each page. (gdrcopy's README has 1346 and 677 us for 64 KiB, on a machine with eight V100,
+ * where only the number of calls matters.) There is no published figure for a page that is
+ * pinned already. The value is an estimate: locks and look-ups, without page tables and their
+ * flush.
  *
- * static: BAR1 shows all of the GPU's memory, as in drivers from 580 on where it is large
- * enough. Then a page that is pinned already costs no less. Measured on an H100 of 80 GB with
- * driver 580.159.04, through ioctls of the resource manager, less the 2.5 us that an ioctl takes
- * there: 4.1 us to map memory into BAR1 and 1.3 us to unmap it, 64 KiB as well as 1 GiB, and
- * 1.8 us for any other call about the GPU. To pin is to map and to register a callback; to
- * unpin is to look up and to unmap, rounded up. The cost of a page is an estimate: half of
- * the above, because there are no page tables.
+ * static: BAR1 shows all of the GPU's memory, as with drivers from 580 on if BAR1 is large
+ * enough. Then a page that is pinned already costs as much as any other. The figures were
+ * measured on an H100 of 80 GB with driver 580.159.04, through ioctls of the resource manager,
+ * less the 2.5 us of an ioctl itself: 4.1 us to map memory into BAR1 and 1.3 us to unmap it, for
+ * 64 KiB as well as for 1 GiB, and 1.8 us for any other call about the GPU. A pin maps and
+ * registers a callback; an unpin looks up and unmaps; both are rounded up. The cost of a page is
+ * an estimate: half of the above, because there are no page tables.
  */
 static const u32 sim_costs[][SIM_WORKS] = {
 	[SIM_dynamic] = {
@@ -116,7 +116,7 @@ static const u32 sim_costs[][SIM_WORKS] = {
 	},
 };
 
-/* Begins work that has a cost, after a lock was taken: waiting for a lock is not work. */
+/* Begins work that has a cost. A lock is taken before, because waiting for a lock is not work. */
 u64 sim_begin(void)
 {
 	return sim_knob(costs) == SIM_simulated ? 0 : local_clock();
@@ -242,7 +242,7 @@ static int store_fail(const char *words)
 	return 0;
 }
 
-/* ---- what is random ----------------------------------------------------- */
+/* ---- random numbers ----------------------------------------------------- */
 
 static struct rnd_state sim_rnd;
 

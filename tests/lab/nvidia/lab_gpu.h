@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a test program says to the simulated GPU through /dev/nvidia-lab.
+ * The calls of test programs to the simulated GPU, through /dev/nvidia-lab.
  *
- * It stands for the few calls of the CUDA driver API that matter here:
+ * They stand for the few calls of the CUDA driver API that matter here:
  *
  *   allocate  mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, where)
  *             "where" is the offset in the GPU's memory at which the allocation
  *             starts; a multiple of LAB_GPU_PAGE_SIZE. The address that comes
  *             back is the GPU virtual address. The descriptor may be closed.
- *             With PROT_NONE only the GPU knows the address: each access of the CPU
- *             is SIGSEGV. /proc/self/mem is the copy engine.
- *             Instead of an offset: LAB_GPU_ANYWHERE, where there is room.
- *             Added to either: LAB_GPU_NO_P2P, which cannot be pinned.
+ *             With PROT_NONE only the GPU knows the address: an access of the CPU
+ *             causes SIGSEGV. /proc/self/mem is the copy engine.
+ *             LAB_GPU_ANYWHERE instead of an offset takes the first free room.
+ *             LAB_GPU_NO_P2P, added to either, makes memory that cannot be pinned.
  *   free      munmap() of the whole mapping, exit, or LAB_GPU_FREE, which
- *             frees the memory under a mapping that stays: touching it after
- *             that is SIGBUS.
+ *             frees the memory under a mapping that stays: a later access
+ *             causes SIGBUS.
  *   export    LAB_GPU_EXPORT: a descriptor of a dma-buf, which keeps the memory
  *             until the last descriptor is closed.
  *
- * Usable from user space and by bindgen; no structure has holes.
+ * User space and bindgen also read this header, so no structure has holes.
  */
 #ifndef LAB_GPU_H
 #define LAB_GPU_H
@@ -33,9 +33,9 @@ enum {
 enum {
 	/*
 	 * As "where": an allocation of any size up to 128 GiB that has bus
-	 * addresses, but no memory behind them. For measuring what a
-	 * registration costs; whoever touches it gets SIGBUS, and nothing must
-	 * be transferred to or from it.
+	 * addresses, but no memory behind them. It is for measuring the cost
+	 * of a registration: an access causes SIGBUS, and nothing must be
+	 * transferred to or from it.
 	 */
 	LAB_GPU_UNBACKED = 0x80000000000,
 };
@@ -44,7 +44,7 @@ enum {
 #define LAB_GPU_NO_P2P		0x40000000000
 
 /**
- * struct lab_gpu_address - which allocation is meant
+ * struct lab_gpu_address - names an allocation
  * @addr: any address inside, in the process that called mmap()
  */
 struct lab_gpu_address {
@@ -63,13 +63,13 @@ struct lab_gpu_range {
 
 /* An enum has these constants, because bindgen cannot evaluate macros. */
 enum {
-	/* 0x40084701. EINVAL: not memory of this process. */
+	/* 0x40084701. Fails with EINVAL if the memory is not of this process. */
 	LAB_GPU_FREE = _IOW('G', 1, struct lab_gpu_address),
-	/* 0x40084702. How many there are, of either kind. EINVAL: as above. */
+	/* 0x40084702. Returns the number of pins, of both kinds. EINVAL as above. */
 	LAB_GPU_PINS = _IOW('G', 2, struct lab_gpu_address),
 	/* 0x4703. Waits for one free that this thread is to inject, and does it. */
 	LAB_GPU_INJECTOR = _IO('G', 3),
-	/* 0x40104704. A new descriptor. EINVAL: not such memory of this process. */
+	/* 0x40104704. Returns a new descriptor. EINVAL as above, or for a wrong range. */
 	LAB_GPU_EXPORT = _IOW('G', 4, struct lab_gpu_range),
 };
 

@@ -2,7 +2,7 @@
 /*
  * The memory that NVIDIA's code allocates: page tables, pages, mappings, addresses.
  *
- * All of that belongs to the driver. put_pages frees the table and every DMA mapping made
+ * All of this memory belongs to the driver. put_pages frees the table and every DMA mapping made
  * from it; so does the driver on its own as soon as the free callback of a table has
  * returned.
  *
@@ -24,7 +24,7 @@
 
 /* The header before each block that NVIDIA's code gets. */
 struct sim_block {
-	struct sim_block *next;		/* of the object's */
+	struct sim_block *next;		/* the object's next block */
 	struct sim_object *object;	/* the client's object with this block, or NULL */
 	size_t size;
 	bool again;			/* was another table's */
@@ -94,7 +94,7 @@ struct nvidia_p2p_page *sim_page_new(void)
 	return sim_block_init(kmalloc(sizeof(struct sim_block) + size, GFP_KERNEL), size);
 }
 
-/* The block with the key of an object is freed last. */
+/* Frees a block. NVIDIA's code frees the block with the key of an object last. */
 void os_free_mem(void *address)
 {
 	struct sim_block *block = sim_block_of(address);
@@ -108,7 +108,7 @@ void os_free_mem(void *address)
 		sim_object_bury(object);
 }
 
-/* ---- what a client sees ------------------------------------------------- */
+/* ---- objects that a client sees ----------------------------------------- */
 
 void sim_object_init(struct sim_object *object, bool mapping, void *key)
 {
@@ -130,7 +130,7 @@ static void sim_object_destroy(struct kref *ref)
 	kvfree(object->first);
 	if (object->mapping)
 		sim_mapping_gone(container_of(object, struct sim_mapping, object));
-	/* The first member of either. */
+	/* The object is the first member of a pin and of a mapping. */
 	kfree(object);
 }
 
@@ -147,7 +147,7 @@ void sim_object_adopt(struct sim_object *object, void *first)
 	object->first->object = object;
 }
 
-/* All of its other memory. */
+/* Adds a block to the object's other memory. */
 void sim_object_own(struct sim_object *object, void *memory)
 {
 	struct sim_block *block = sim_block_of(memory);
@@ -172,7 +172,10 @@ static u32 sim_object_hash(const struct sim_object *object)
 	return hash | 1;
 }
 
-/* The object is complete and must not change any more. Its claims may be made wrong here. */
+/*
+ * Seals a complete object, which must not change any more. Knobs may make its contents wrong
+ * here.
+ */
 void sim_object_seal(struct sim_object *object)
 {
 	struct nvidia_p2p_dma_mapping *map = object->key;
@@ -190,7 +193,7 @@ void sim_object_seal(struct sim_object *object)
 		object->hash = sim_object_hash(object);
 }
 
-/* The API lock of a live table is held, so the object is not poisoned meanwhile. */
+/* Checks that a client has not written to an object. The API lock keeps the object from ending. */
 void sim_object_check(struct sim_object *object, const char *where)
 {
 	if (!object->hash || object->hash == sim_object_hash(object))
@@ -200,7 +203,7 @@ void sim_object_check(struct sim_object *object, const char *where)
 	object->hash = 0;
 }
 
-/* The object is about to end: NVIDIA's code frees it. */
+/* Prepares an object for NVIDIA's code, which reads it for the last time and frees it. */
 void sim_object_hand_back(struct sim_object *object, const char *where)
 {
 	sim_object_check(object, where);
@@ -222,7 +225,7 @@ static void sim_object_inspect(const struct sim_object *object)
 			      object->mapping ? "DMA mapping" : "page table", object->key);
 }
 
-/* Let go of what is more than @max. gpu.lock is held. */
+/* Frees the oldest objects of the quarantine beyond @max. gpu.lock is held. */
 static void sim_evict(u32 max)
 {
 	struct sim_object *object;
@@ -272,8 +275,8 @@ void sim_object_bury(struct sim_object *object)
 }
 
 /*
- * A reference to what goes by this address, or else to the last that went by it. Who has
- * many objects mostly asks for one of the latest.
+ * Returns a reference to the object with this key, or else to the last object that had it. The
+ * search begins with the newest, because a client with many objects mostly names a new one.
  */
 struct sim_object *sim_object_find(const void *key, bool mapping)
 {

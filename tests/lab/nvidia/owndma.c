@@ -2,15 +2,15 @@
 /*
  * GPU memory that a client maps for its device without the driver.
  *
- * A client that must not rely on the page table once the callback may come copies the
- * addresses and maps them with the kernel's dma_map_resource(), or as pieces of one range
- * with dma_iova_link(). The driver does not notice that. To free memory in the middle all the
- * same, ftrace leads the kernel's functions that begin and end such mappings through here, as
- * with live patches. Mappings of GPU memory are counted, and frees can be injected at the
- * points in_, before the real function, and after_, after it.
+ * A client that must not rely on the page table once the callback may come copies the addresses and
+ * maps them with the kernel's dma_map_resource(), or as pieces of one range with dma_iova_link().
+ * The driver does not notice that. To free memory in the middle of a mapping nevertheless, ftrace
+ * leads the kernel's functions that begin and end such mappings through here, as with live patches.
+ * Mappings of GPU memory are counted, and frees can be injected at the points in_, before the real
+ * function, and after_, after it.
  *
- * A device that uses physical addresses has nothing to undo: a client need not, and
- * it is not counted.
+ * If a device uses physical addresses, there is nothing to undo, so a client need not undo the
+ * mapping, and the mapping is not counted.
  */
 #include <linux/module.h>
 #include <linux/spinlock.h>
@@ -31,7 +31,7 @@ struct sim_own {
 static LIST_HEAD(sim_owns);
 static DEFINE_SPINLOCK(sim_owns_lock);
 
-/* A mapping begins: of what, with a reference, if it is GPU memory. */
+/* Begins a mapping. Returns the allocation, with a reference, or NULL for other memory. */
 static struct sim_alloc *sim_own_begins(phys_addr_t phys)
 {
 	struct sim_alloc *alloc = sim_alloc_at(phys);
@@ -45,7 +45,7 @@ static struct sim_alloc *sim_own_begins(phys_addr_t phys)
 	return alloc;
 }
 
-/* It is there, unless the kernel @failed, and will have an end if it is @counted. */
+/* Counts a mapping that has begun, unless the kernel @failed, or it need not end (not @counted). */
 static void sim_own_begun(struct device *dev, dma_addr_t addr, struct sim_alloc *alloc,
 			  bool failed, bool counted)
 {
@@ -69,7 +69,9 @@ static void sim_own_begun(struct device *dev, dma_addr_t addr, struct sim_alloc 
 	sim_alloc_put(alloc);
 }
 
-/* Returns the ending mapping, if it is of GPU memory. Other callers may come from anywhere. */
+/*
+ * Returns the ending mapping of GPU memory, or NULL: any module may end mappings of other memory.
+ */
 static struct sim_own *sim_own_ends(struct device *dev, dma_addr_t addr)
 {
 	struct sim_own *own, *found = NULL;
@@ -100,8 +102,9 @@ static void sim_own_ended(struct sim_own *own)
 }
 
 /*
- * Around the real functions. The barriers keep the compiler from jumping to them at the
- * end of a function: they would return to our caller, and be taken for his.
+ * These functions call the real ones. The barriers keep the compiler from jumping to a real
+ * function at the end: it would then return to our caller, and sim_divert() would take the call
+ * for the caller's.
  */
 static dma_addr_t sim_dma_map_resource(struct device *dev, phys_addr_t phys,
 				       size_t size, enum dma_data_direction dir,
@@ -151,7 +154,7 @@ static void sim_iova_destroy(struct device *dev, struct dma_iova_state *state,
 }
 #endif
 
-/* Everybody's calls are led here, but for our own. */
+/* Leads all calls of the kernel's functions here, except those of this file. */
 static void notrace sim_divert(unsigned long ip, unsigned long parent_ip,
 			       struct ftrace_ops *ops,
 			       struct ftrace_regs *fregs)
@@ -204,7 +207,7 @@ int sim_own_dma_init(void)
 	return ret;
 }
 
-/* No module that maps GPU memory is left, so nobody is in here any more. */
+/* No module that maps GPU memory is left, so no thread is in this file any more. */
 void sim_own_dma_exit(void)
 {
 	while (sim_diverted) {

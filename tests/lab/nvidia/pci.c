@@ -8,8 +8,8 @@
  * it through them. Nothing here depends on an IOMMU; clients map the BAR for
  * their devices through the DMA API.
  *
- * Without such a device the module loads all the same, and every address is
- * foreign to it, as with the real driver and no GPU.
+ * The module also loads without such a device. Every address is then unknown to it, as to
+ * the real driver without a GPU.
  */
 #include <linux/memremap.h>
 #include <linux/module.h>
@@ -33,7 +33,10 @@ struct sim_gpu sim_gpu = {
 	.dead = LIST_HEAD_INIT(sim_gpu.dead),
 };
 
-/* On kernels without PCI peer-to-peer, the pages come without that property. */
+/*
+ * Adds struct pages for the BAR; without PCI peer-to-peer in the kernel, as ordinary device
+ * pages.
+ */
 static int sim_add_pages(struct pci_dev *pdev)
 {
 	struct dev_pagemap *map;
@@ -84,7 +87,7 @@ static int sim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return ret;
 }
 
-/* Mappings hold on to the module, and the driver cannot be unbound by hand: nobody has memory. */
+/* No memory is in use: mappings hold the module, and the driver cannot be unbound by hand. */
 static void sim_remove(struct pci_dev *pdev)
 {
 	misc_deregister(&sim_gpu.misc);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Pinned pages: what the resource manager keeps for each get_pages, and revocation.
+ * Pinned pages: the resource manager's record of each get_pages, and revocation.
  *
  * A pin is listed with its allocation after its pages are mapped. A free before the callback
  * is armed takes the pages away and calls no client. NVIDIA's get_pages then fails, and does not
@@ -58,7 +58,7 @@ struct sim_pin *sim_pin_find(const void *table)
 	return object ? sim_pin_of(object) : NULL;
 }
 
-/* From here on a free takes its pages. Its allocation is held. gpu.lock is held. */
+/* Lists a pin, whose pages a free takes from now on. The allocation and gpu.lock are held. */
 void sim_pin_publish(struct sim_pin *pin)
 {
 	lockdep_assert_held(&sim_gpu.lock);
@@ -73,7 +73,7 @@ void sim_pin_publish(struct sim_pin *pin)
 	sim_add(SIM_live_pins, 1);
 }
 
-/* The table of the pin is complete, with all memory that belongs to it. */
+/* Completes the pin's table, with all memory that belongs to it. */
 void sim_pin_complete(struct sim_pin *pin, void *memory)
 {
 	struct nvidia_p2p_page_table *table = pin->object.key;
@@ -91,7 +91,7 @@ void sim_pin_complete(struct sim_pin *pin, void *memory)
 	sim_spend(pin->began, SIM_GET_PAGE, pin->entries);
 }
 
-/* A persistent pin has no callback to arm. */
+/* Completes a persistent pin, which has no callback to arm. */
 void sim_pin_complete_persistent(struct nvidia_p2p_page_table *table)
 {
 	struct sim_pin *pin = sim_pin_find(table);
@@ -108,7 +108,7 @@ bool sim_pin_alive(const struct sim_pin *pin)
 	return state == SIM_PIN_LIVE || state == SIM_PIN_REVOKING;
 }
 
-/* Say what is wrong with a pointer that should have been a live table. */
+/* Records a violation about a pointer that should have been a live table. */
 void sim_accuse_table(const char *what, const void *table, const struct sim_pin *pin)
 {
 	if (pin)
@@ -120,7 +120,7 @@ void sim_accuse_table(const char *what, const void *table, const struct sim_pin 
 			      what, table);
 }
 
-/* The allocation of a live pin, with a reference, or NULL. */
+/* Returns the allocation of a live pin, with a reference, or NULL. */
 struct sim_alloc *sim_pin_alloc(struct sim_pin *pin)
 {
 	if (!pin)
@@ -132,8 +132,8 @@ struct sim_alloc *sim_pin_alloc(struct sim_pin *pin)
 }
 
 /*
- * The end of a pin: NVIDIA's code frees its table next. The API lock is held; the caller
- * holds the pin and the allocation.
+ * Ends a pin, whose table NVIDIA's code frees next. The API lock is held; the caller holds the
+ * pin and the allocation.
  */
 void sim_pin_end(struct sim_pin *pin, enum sim_pin_state how)
 {
@@ -159,7 +159,7 @@ void sim_pin_end(struct sim_pin *pin, enum sim_pin_state how)
 	}
 }
 
-/* Its pages leave BAR1. The API lock is held. */
+/* Takes the pin's pages from BAR1. The API lock is held. */
 void sim_pin_unmap(struct sim_alloc *alloc, struct sim_pin *pin)
 {
 	mutex_lock(&sim_gpu.lock);
@@ -175,7 +175,7 @@ void sim_pin_unmap(struct sim_alloc *alloc, struct sim_pin *pin)
 
 /* ---- revocation ---------------------------------------------------------------- */
 
-/* NVIDIA's callback has come, and calls this in the place of the client's. */
+/* Calls the client's callback. NVIDIA's callback calls this function in its place. */
 void sim_pin_tell(void *data)
 {
 	struct sim_pin *pin = data;
@@ -193,7 +193,7 @@ void sim_pin_tell(void *data)
 	sim_pin_end(pin, SIM_PIN_REVOKED);
 }
 
-/* With a reference. */
+/* Returns the next pin to revoke, with a reference, or NULL. */
 static struct sim_pin *sim_pin_to_revoke(struct sim_alloc *alloc)
 {
 	struct sim_pin *pin;
@@ -212,9 +212,9 @@ static struct sim_pin *sim_pin_to_revoke(struct sim_alloc *alloc)
 }
 
 /*
- * Tell every client that its pages are going, one after another; NVIDIA's callback frees a
- * table as soon as the client's has returned. Only then its pages leave BAR1. The API
- * lock is held.
+ * Calls the free callback of each pin, one after another. NVIDIA's callback frees a table as
+ * soon as the client's callback has returned; only then do the pages leave BAR1. The API lock
+ * is held.
  */
 void sim_pin_revoke_all(struct sim_alloc *alloc)
 {
@@ -231,8 +231,8 @@ void sim_pin_revoke_all(struct sim_alloc *alloc)
 }
 
 /*
- * A module has been unloaded. Callbacks into it must not be armed any more:
- * they are disarmed here, because the next free would jump to nowhere.
+ * Handles the unloading of a module. A callback into the module that is still armed is a
+ * violation, and is disarmed here, because the next free would call freed code.
  */
 void sim_pin_module_gone(const struct module *mod)
 {

@@ -3,20 +3,19 @@
  * The resource manager, as NVIDIA's nv-p2p.c calls it to pin and unpin (src/nvidia of the
  * open driver, mostly kernel/gpu/bus/p2p.c).
  *
- * Each call takes the API lock for itself. A revocable get_pages makes two of them: one
- * maps the pages of memory that is found by address and tgid, one arms the callback. A
- * persistent one also makes two: one tells which GPU the memory is of, and only the other
- * one pins it. Memory can be freed in between ("in_get_gap"): either get_pages fails then.
+ * Each call takes the API lock for itself. A revocable get_pages makes two calls: one finds
+ * memory by address and tgid and maps its pages, the other arms the callback. A persistent
+ * get_pages also makes two calls: one returns the memory's GPU, the other pins the memory.
+ * Memory can be freed between the two calls ("in_get_gap"): get_pages then fails.
  *
- * Persistent pages have no callback. The frames stay reserved, whoever frees
- * the memory, until the put, which any task may do.
+ * Persistent pages have no callback. Their frames stay reserved, even if the memory is freed,
+ * until the put, which any task may do.
  *
- * put_pages is keyed by the table's address and the caller's tgid. Any other
- * process finds nothing, and the callback stays armed. Nor does one find anything that
- * comes after the callback. But since the key is an address, and the table behind it is
- * freed as soon as the callback has returned, such a put may meet the table of another
- * pin: it then takes away pages that somebody else uses. With the knob "reuse" addresses
- * come back at once, as they do in the real driver.
+ * put_pages finds a pin by the table's address and the caller's tgid. It finds nothing if
+ * another process calls, and the callback stays armed. It also finds nothing after the
+ * callback. But the table is freed as soon as the callback has returned, so another pin may
+ * get the table's address: a late put then takes away pages that are still in use. With the
+ * knob "reuse" an address is used again at once, as it may be in the real driver.
  */
 #include "driver.h"
 #include "sim.h"
@@ -47,7 +46,7 @@ NV_STATUS sim_rm_lock(const char *what, bool ordered)
 	return sim_api_lock(what, ordered) ? NV_ERR_INVALID_LOCK_STATE : NV_OK;
 }
 
-/* ---- which GPU ------------------------------------------------------------------- */
+/* ---- the GPU ---------------------------------------------------------------------- */
 
 static NV_STATUS sim_uuid_new(NvU8 **uuid)
 {
@@ -62,7 +61,7 @@ static NV_STATUS sim_uuid_new(NvU8 **uuid)
 	return NV_OK;
 }
 
-/* A held GPU must not be released by its driver. */
+/* Holds a GPU, which its driver must not release then. */
 int nvidia_dev_get_uuid(const u8 *uuid, nvidia_stack_t *stack)
 {
 	sim_add(SIM_live_gpu_holds, 1);
@@ -76,7 +75,10 @@ void nvidia_dev_put_uuid(const u8 *uuid, nvidia_stack_t *stack)
 
 /* ---- get ------------------------------------------------------------------------ */
 
-/* The allocation of this process that has all of a range and may be pinned. gpu.lock is held. */
+/*
+ * Returns the allocation of this process that contains a range and may be pinned. gpu.lock is
+ * held.
+ */
 static struct sim_alloc *sim_pinnable(u64 va, u64 length)
 {
 	struct sim_alloc *alloc = sim_knob(delisted) ? NULL : sim_alloc_find(va);
@@ -84,7 +86,7 @@ static struct sim_alloc *sim_pinnable(u64 va, u64 length)
 	return alloc && !alloc->no_p2p && length <= alloc->va + alloc->size - va ? alloc : NULL;
 }
 
-/* The memory is there, is the caller's, and fits into BAR1. The API lock is held. */
+/* Maps a pin's pages: finds the caller's memory, and room in BAR1. The API lock is held. */
 static int sim_map_pages(struct sim_pin *pin)
 {
 	struct sim_alloc *alloc;
@@ -104,13 +106,16 @@ static int sim_map_pages(struct sim_pin *pin)
 	return 0;
 }
 
-/* NVIDIA's code has memory for each page by now, whether or not there is any. */
+/*
+ * Counts a range that was not found. NVIDIA's code has already allocated memory for each page of
+ * it.
+ */
 static void sim_not_found(u64 length)
 {
 	sim_add(SIM_pages_not_found, length >> SIM_PAGE_SHIFT);
 }
 
-/* Map pages for a table that is to come, and say where they are. */
+/* Maps pages for a table that NVIDIA's code will make, and returns their addresses. */
 static NV_STATUS sim_get_pages(const char *what, u64 va, u64 length, bool persistent,
 			       struct nvidia_p2p_page_table *table, NvU64 *physical, NvU32 *entries)
 {
@@ -145,7 +150,7 @@ static NV_STATUS sim_get_pages(const char *what, u64 va, u64 length, bool persis
 	return sim_status(ret);
 }
 
-/* Memory is freed at an address, if the test says so. */
+/* Injects a free of the memory at an address, if the test has asked for one. */
 static void sim_inject_at(enum sim_point now, u64 va)
 {
 	struct sim_alloc *alloc = sim_alloc_of(va);
@@ -161,7 +166,7 @@ NV_STATUS rm_p2p_get_pages(nvidia_stack_t *stack, u64 token, u32 space, u64 va, 
 {
 	NV_STATUS status = sim_status(sim_fail(SIM_get_pages));
 
-	/* Tokens are a thing of the past. */
+	/* Today's drivers have no tokens. */
 	if (status == NV_OK && (token || space))
 		status = NV_ERR_OBJECT_NOT_FOUND;
 	if (status == NV_OK)
@@ -180,7 +185,7 @@ NV_STATUS rm_p2p_get_pages(nvidia_stack_t *stack, u64 token, u32 space, u64 va, 
 	return NV_OK;
 }
 
-/* The pin is complete: arms the callback, if the memory was not freed meanwhile. */
+/* Arms the callback of a complete pin, unless the memory was freed in the meantime. */
 NV_STATUS rm_p2p_register_callback(nvidia_stack_t *stack, u64 token, u64 va, u64 length,
 				   void *key, void (*callback)(void *data), void *data)
 {
@@ -239,7 +244,7 @@ NV_STATUS rm_p2p_get_pages_persistent(nvidia_stack_t *stack, u64 va, u64 length,
 }
 
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
-/* Only for GPUs on a coherent link; but the memory is looked up before that is seen. */
+/* Refuses a BAR1 mapping without a coherent link. The driver looks the memory up first. */
 int sim_refuse_bar1(const char *what, u64 va, u64 length)
 {
 	int ret = sim_api_lock(what, false);
@@ -260,8 +265,8 @@ int sim_refuse_bar1(const char *what, u64 va, u64 length)
 /* ---- put ------------------------------------------------------------------------ */
 
 /*
- * A get_pages whose memory went before its callback was armed, and NVIDIA's code, which
- * finds nothing to put, and forgets the table.
+ * Handles a get_pages whose memory was freed before the callback was armed. NVIDIA's code then
+ * finds no pin to put, and loses the table.
  */
 static void sim_pin_lose(struct sim_pin *pin)
 {
@@ -270,7 +275,7 @@ static void sim_pin_lose(struct sim_pin *pin)
 	sim_object_bury(&pin->object);
 }
 
-/* The pages of a pin that still has some go. The API lock is held. */
+/* Unpins the pages that a pin still has. The API lock is held. */
 static void sim_unpin(struct sim_pin *pin)
 {
 	struct sim_alloc *alloc = sim_pin_alloc(pin);
@@ -282,7 +287,7 @@ static void sim_unpin(struct sim_pin *pin)
 	sim_alloc_put(alloc);
 }
 
-/* Which pin of the caller's goes by a key, or NULL; and what is wrong. The API lock is held. */
+/* Returns the caller's pin with this key, or NULL; records violations. The API lock is held. */
 static struct sim_pin *sim_pin_to_put(struct sim_pin *pin, const void *key)
 {
 	if (!pin) {
@@ -304,7 +309,7 @@ static struct sim_pin *sim_pin_to_put(struct sim_pin *pin, const void *key)
 	return NULL;
 }
 
-/* Whether it is the pin that the client means. @before went by this address when it called. */
+/* Checks that @pin is the one that the client means: @before had the address when it called. */
 static void sim_check_put(const struct sim_pin *pin, const struct sim_pin *before, u64 va)
 {
 	if (pin != before || (pin->reused && va != pin->va))

@@ -15,11 +15,11 @@
  *   sim_pin      pages that the resource manager has mapped for one get_pages. Holds
  *                its allocation while it is alive; afterwards a tombstone in the
  *                quarantine, which has the memory that was the table's.
- *   sim_mapping  one dma_map_pages. Same life, under its pin.
+ *   sim_mapping  one dma_map_pages. Lives like a pin, and not longer than its pin.
  *
  * Locks, outermost first
  *
- *   mmap_lock    of a process. Only held around us, in mmap, fault and close.
+ *   mmap_lock    of a process. Only the kernel takes it, around mmap, fault and close.
  *   API lock     apilock.c. Exclusive, not recursive, may be held for long.
  *                Held while a client's free callback runs.
  *   gpu.lock     every list and every state below. Never held while a client
@@ -48,7 +48,9 @@
 #error "this nv-p2p.h is of a driver before 535"
 #endif
 
-/* For the closed nvidia.ko, which has no GPL; else as the real driver does. */
+/*
+ * Plain exports for the closed nvidia.ko, which is not under the GPL; else as in the real driver.
+ */
 #ifdef SIM_CLOSED
 #define SIM_EXPORT(function)	EXPORT_SYMBOL(function)
 #else
@@ -73,7 +75,7 @@
 #define SIM_SCRUB		0xdb
 #define SIM_POISON		0x6b
 
-/* ---- lists, each of them an enum here and the words of debugfs in lab.c --- */
+/* ---- lists: each is an enum here, and the words of debugfs in lab.c ------ */
 
 #define SIM_ID(name)		SIM_##name
 #define SIM_KNOB_ID(name)	SIM_KNOB_##name
@@ -101,7 +103,7 @@
 	name(after_dma_unmap), name(before_put), name(after_put)		\
 }
 
-/* Things with a clock: the exports, without nvidia_p2p_, and two others. */
+/* Functions whose time is measured: the exports, without nvidia_p2p_, and two others. */
 #define SIM_CLOCKS(name) {							\
 	name(get_pages), name(put_pages), name(get_pages_persistent),		\
 	name(put_pages_persistent), name(dma_map_pages), name(dma_unmap_pages),	\
@@ -121,7 +123,7 @@
 	name(tables_lost), name(failures_injected), name(injections)		\
 }
 
-/* README.md says what each does. */
+/* README.md describes each knob. */
 #define SIM_KNOBS(name) {							\
 	name(layout), name(free_from), name(inject_from), name(hold),		\
 	name(bar1_bytes), name(inject_wait_ms), name(inject_hold),		\
@@ -140,7 +142,7 @@ SIM_ENUM(sim_clock, SIM_CLOCKS, SIM_ID);
 SIM_ENUM(sim_counter, SIM_COUNTERS, SIM_ID);
 SIM_ENUM(sim_knob, SIM_KNOBS, SIM_KNOB_ID);
 
-/* ---- lab.c: what a test sees and sets --------------------------------- */
+/* ---- lab.c: the files for tests ---------------------------------------- */
 
 extern u64 sim_knobs[];
 extern const char * const sim_point_names[];
@@ -154,7 +156,7 @@ void sim_add(enum sim_counter which, s64 n);
 u32 sim_random(void);
 __printf(2, 3) void sim_violation(const char *kind, const char *fmt, ...);
 
-/* A call on the clock, until the end of its scope. */
+/* A call whose time is measured until the end of the variable's scope. */
 struct sim_call {
 	enum sim_clock which;
 	u64 began;
@@ -166,8 +168,8 @@ void sim_leave(struct sim_call *call);
 DEFINE_CLASS(sim_call, struct sim_call, sim_leave(&_T), sim_enter(which), enum sim_clock which)
 
 /*
- * Parts of the calls that cost something. "again" is of pages that are in BAR1 already, or
- * stay there: they are looked up and counted.
+ * Parts of the calls that cost something. "again" is for pages that are in BAR1 already, or stay
+ * there: these pages are only looked up and counted.
  */
 enum sim_work {
 	SIM_GET,
@@ -193,7 +195,7 @@ extern struct sim_gpu {
 
 	struct mutex lock;	/* protects the following members and their objects */
 	struct sim_alloc **owner;	/* for each 64 KiB frame, or NULL */
-	struct page **ram;	/* for each frame, where memory is RAM */
+	struct page **ram;	/* for each frame, if memory is RAM */
 	struct list_head allocs;	/* those that own frames */
 	u64 bar1_used;
 	struct list_head live;	/* pins and mappings, oldest first */
@@ -224,14 +226,14 @@ struct sim_alloc {
 	bool unbacked;		/* bus addresses alone: no frames, no bytes */
 	bool coherent;		/* the frames are RAM, not part of the BAR */
 	bool no_p2p;		/* can never be pinned */
-	bool unmapped;		/* its address means nothing any more */
+	bool unmapped;		/* the address is not its own any more */
 	bool queued;		/* another task frees it */
 	bool free_in_close;	/* whatever free_from says */
 	bool telling;		/* a callback about it runs */
 	bool orphan;		/* freed, but pinned at that time */
 	u32 vmas;
 	u32 npins;
-	u32 npersistent;	/* also counts dma-bufs, which keep memory, too */
+	u32 npersistent;	/* persistent pins, and dma-bufs, which also keep memory */
 	struct list_head pins;	/* revocable pins, in the order of arming */
 	struct list_head extents[2];	/* in BAR1: for revocable and for persistent pins */
 
@@ -369,7 +371,7 @@ struct sim_mapping {
 		u32 pages;
 	} *runs;			/* what is mapped */
 	u32 nruns;
-	u32 undone;			/* of them */
+	u32 undone;			/* runs that were given back */
 };
 
 void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *map);

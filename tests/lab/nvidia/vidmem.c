@@ -27,11 +27,11 @@
  *   kthread  in a worker called nv_queue that has no address space, as the
  *            real driver does when closing was interrupted. munmap does not
  *            wait for it; LAB_GPU_FREE does.
- *   process  in a task of another process that waits in LAB_GPU_INJECTOR, and else
- *            the same.
+ *   process  in a task of another process that waits in LAB_GPU_INJECTOR; otherwise
+ *            like kthread.
  *
- * The first of these hangs on a file of its own for each allocation: the last
- * fput() is deferred to a moment without locks, and holds on to this module.
+ * For `task`, each allocation has a file of its own: the kernel defers the last fput() to a
+ * moment without locks, and until then the file holds this module.
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
@@ -77,7 +77,7 @@ static u64 sim_place_at_random(const struct sim_alloc *alloc, u32 page)
 	return sim_gpu.nframes;
 }
 
-/* The first of @n free frames in a row, or where they would be too few. */
+/* Returns the first of @n free frames in a row, or a frame that fewer than @n frames follow. */
 static u32 sim_room(u32 n)
 {
 	u32 first = 0, f;
@@ -96,7 +96,7 @@ static void sim_release_frames(struct sim_alloc *alloc, u32 n)
 		sim_gpu.owner[alloc->frame[n]] = NULL;
 }
 
-/* Memory without backing has frames without an owner, which others may have as well. */
+/* Takes frames. Memory without backing has frames without an owner, which may be shared. */
 static int sim_take_frames(struct sim_alloc *alloc, bool anywhere)
 {
 	u32 first = anywhere ? sim_room(alloc->npages) : alloc->offset >> SIM_PAGE_SHIFT;
@@ -190,7 +190,7 @@ void sim_alloc_put(struct sim_alloc *alloc)
 	kref_put(&alloc->ref, sim_alloc_destroy);
 }
 
-/* The allocation of this process around an address, for as long as gpu.lock is held. */
+/* Returns the allocation of this process around an address. gpu.lock is held. */
 struct sim_alloc *sim_alloc_find(u64 va)
 {
 	struct sim_alloc *alloc;
@@ -203,7 +203,7 @@ struct sim_alloc *sim_alloc_find(u64 va)
 	return NULL;
 }
 
-/* The same, with a reference. */
+/* Returns the allocation of this process around an address, with a reference. */
 struct sim_alloc *sim_alloc_of(u64 va)
 {
 	struct sim_alloc *alloc;
@@ -241,7 +241,7 @@ struct sim_alloc *sim_alloc_at(phys_addr_t phys)
 	return alloc;
 }
 
-/* Give the frames back if nothing holds them. The API lock is held. */
+/* Gives the frames back if nothing holds them. The API lock is held. */
 void sim_alloc_settle(struct sim_alloc *alloc)
 {
 	u32 i;
@@ -269,7 +269,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 {
 	bool mine;
 
-	/* A callback that drops the last mm of another process gets here. */
+	/* This happens if a callback drops the last mm of another process. */
 	if (sim_api_is_mine()) {
 		sim_free_elsewhere(alloc, SIM_kthread, false);
 		return;
@@ -293,9 +293,9 @@ void sim_alloc_free(struct sim_alloc *alloc)
 	mutex_unlock(&sim_gpu.lock);
 
 	/*
-	 * The fault handler puts nothing back from here on. Whoever else has
-	 * mapped the same offset loses his PTEs too, and gets them back at his
-	 * next access.
+	 * From here on the fault handler maps nothing any more. Another process
+	 * that has mapped the same offset also loses its PTEs, and gets them
+	 * back at its next access.
 	 */
 	unmap_mapping_range(alloc->device->f_mapping, alloc->offset,
 			    alloc->size, 1);
@@ -364,7 +364,7 @@ static void sim_vma_close(struct vm_area_struct *vma)
 	fput(alloc->handle);
 }
 
-/* An allocation is mapped whole, where it was, or not at all. */
+/* Refuses to split a mapping: an allocation is mapped whole, at its address, or not at all. */
 static int sim_vma_may_split(struct vm_area_struct *vma, unsigned long addr)
 {
 	return -EINVAL;
@@ -396,8 +396,8 @@ static vm_fault_t sim_vma_fault(struct vm_fault *vmf)
 }
 
 /*
- * The copy engine: /proc/self/mem reaches what a program has mapped without access for
- * the CPU.
+ * Copies as the GPU's copy engine does: /proc/self/mem also reaches memory that a program has
+ * mapped without access for the CPU.
  */
 static int sim_vma_access(struct vm_area_struct *vma, unsigned long addr, void *buffer, int n,
 			  int write)
@@ -424,7 +424,7 @@ static const struct vm_operations_struct sim_vm_ops = {
 	.access = sim_vma_access,
 };
 
-/* With a reference for the list, and one for the handle. */
+/* Adds an allocation, with a reference for the list and a reference for the handle. */
 static int sim_alloc_add(struct sim_alloc *alloc, bool anywhere)
 {
 	int ret = 0;
@@ -483,7 +483,7 @@ static int sim_mmap(struct file *file, struct vm_area_struct *vma)
 	return 0;
 }
 
-/* GPU addresses start at 64 KiB, those of large allocations at 2 MiB. */
+/* Aligns addresses as the GPU does: to 64 KiB, for large allocations to 2 MiB. */
 static unsigned long sim_get_unmapped_area(struct file *file,
 					   unsigned long addr,
 					   unsigned long len,

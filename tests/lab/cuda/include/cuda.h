@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The CUDA driver API, as far as the lab's libcuda has it (README.md). Names and
- * numbers are those of CUDA 12.4: a program compiled with NVIDIA's header runs with
- * the lab's library, if it uses nothing else.
+ * The part of the CUDA driver API that the lab's libcuda has (README.md). Names and
+ * numbers are those of CUDA 12.4, so a program that was compiled with NVIDIA's header
+ * runs with the lab's library, if it uses only this part.
  */
 #ifndef LAB_CUDA_H
 #define LAB_CUDA_H
@@ -54,7 +54,7 @@ typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
 } CUmemRangeHandleType;
 
-/* Calls that have changed since they were new. */
+/* These calls have changed since their first version. */
 #define cuCtxCreate			cuCtxCreate_v2
 #define cuCtxDestroy			cuCtxDestroy_v2
 #define cuCtxPopCurrent			cuCtxPopCurrent_v2

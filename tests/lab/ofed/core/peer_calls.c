@@ -13,7 +13,7 @@
 /* The context before acquire; a client must change it. */
 #define PEER_CONTEXT_POISON ((void *)0x5eed0fc0ffee0bad)
 
-/* A call that is under way; lives on the caller's stack. */
+/* A call that is under way. The record is on the caller's stack. */
 struct peer_call {
 	struct list_head entry;
 	struct task_struct *task;
@@ -52,7 +52,7 @@ static void peer_call_end(struct peer_call *call)
 			       peer_op_name(call->op));
 }
 
-/* Evaluates to the answer. An operation without answer is given as (operation(...), 0). */
+/* Makes a call and evaluates to its answer. An operation without one is (operation(...), 0). */
 #define peer_call(_client, _umem, _op, _answer)				\
 ({									\
 	struct peer_call call = { .client = (_client), .umem = (_umem),	\
@@ -65,7 +65,7 @@ static void peer_call_end(struct peer_call *call)
 	answer;								\
 })
 
-/* Whether this task is inside a call: one for the region, or any. */
+/* Tells whether this task is inside a call: for the region, or for any region if NULL. */
 bool peer_in_call(struct peer_umem *p)
 {
 	struct peer_call *call;
@@ -91,7 +91,7 @@ int peer_show_calls(struct seq_file *m)
 	return 0;
 }
 
-/* Zero or an errno, whatever the client said. */
+/* Checks a client's answer. Returns zero or an errno, even if the answer is neither. */
 static int peer_check_errno(struct peer_umem *p, enum peer_op op, int ret)
 {
 	if (!ret || (ret < 0 && ret >= -PEER_MAX_ERRNO))
@@ -121,7 +121,7 @@ int peer_call_acquire(struct peer_client *client, unsigned long addr,
 	return 1;
 }
 
-/* Counts a region among the live ones, or no longer: once, whoever comes first. */
+/* Counts a region as live or not live. Only the first of several callers changes the counter. */
 void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live)
 {
 	if (live && !test_and_set_bit(which, &p->live))
@@ -161,7 +161,7 @@ int peer_call_get_pages(struct peer_umem *p)
 
 int peer_call_dma_map(struct peer_umem *p)
 {
-	/* Cores of today keep no number of their own. */
+	/* Cores from G3B on have no separate number. */
 	bool separate = p->client->generation < PEER_G3B;
 	int *nmap = separate ? &p->nmap : (int *)&p->table.nents;
 	int ret;

@@ -78,7 +78,7 @@ static struct kobject *peer_root_get(void)
 	return kobj;
 }
 
-/* Asked first, because kobject_add() would print a stack trace. */
+/* Tells whether a name is taken: for such a name, kobject_add() would print a stack trace. */
 static bool peer_name_taken(struct kobject *root, const char *name)
 {
 	struct kernfs_node *node = kernfs_find_and_get(root->sd, name);
@@ -87,7 +87,7 @@ static bool peer_name_taken(struct kobject *root, const char *name)
 	return node || sysfs_streq(peer_taken_name, name);
 }
 
-/* Fails for a name that is taken. What was added goes with the client's last reference. */
+/* Adds the client's files, or fails if the name is taken. The last reference removes the files. */
 static int peer_sysfs_add(struct peer_client *client)
 {
 	const char *name = client->ops->name;
@@ -119,7 +119,7 @@ static const struct kobj_type peer_client_type = {
 	.sysfs_ops = &kobj_sysfs_ops,
 };
 
-/* ---- who there is ---------------------------------------------------------- */
+/* ---- the registered clients ------------------------------------------------ */
 
 static struct peer_client *peer_live_find(const void *handle)
 {
@@ -131,7 +131,7 @@ static struct peer_client *peer_live_find(const void *handle)
 	return NULL;
 }
 
-/* An invalidation of one of the client's regions begins. */
+/* Begins an invalidation of one of the client's regions. */
 struct peer_client *peer_client_enter(void *handle)
 {
 	struct peer_client *client;
@@ -191,7 +191,7 @@ struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 	return found;
 }
 
-/* ---- how they come and go --------------------------------------------------- */
+/* ---- registering and unregistering ------------------------------------------ */
 
 static const char *peer_client_fault(const struct peer_memory_client *ops)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A driver's use of peer memory without a device: registrations without transfers.
+ * Uses peer memory as a driver does, but without a device: registrations without transfers.
  *
  * Each open file "umem" in debugfs holds one registration, and one thread uses it. A write
  * is one command:
@@ -10,13 +10,12 @@
  *                                  registers objects of its hardware: queues,
  *                                  doorbells, DevX.
  *   deregister
- *   repeat ADDRESS LENGTH WAY N    both, N times
- *   device N                       the Nth RDMA device, instead of the first
+ *   repeat ADDRESS LENGTH WAY N    registers and deregisters, N times
+ *   device N                       takes the Nth RDMA device, instead of the first
  *
- * and what is read is the outcome, "name number" on each line: ticks of
- * get_cycles() for both, entries of the scatterlist, and the page size that a
- * device would work with. The end of a region that was revoked is still to be
- * deregistered.
+ * A read returns the outcome, "name number" on each line: ticks of get_cycles() for both
+ * commands, entries of the scatterlist, and the page size that a device would use. A region
+ * that was revoked must still be deregistered.
  */
 #include <net/net_namespace.h>
 
@@ -26,7 +25,7 @@
 /* The page sizes of mlx5: 4 KiB to 2 GiB. */
 #define PEER_PAGE_SIZES GENMASK(31, 12)
 
-/* How many devices are looked for. */
+/* The number of devices that are tried. */
 #define PEER_DEVICES 16
 
 struct peer_consumer {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Invalidations: a client says that a region loses its memory; and how G2 ends one.
+ * Invalidations, by which a client says that a region loses its memory; and the end of a
+ * region in G2.
  */
 #include <linux/preempt.h>
 
@@ -13,8 +14,8 @@ void peer_unlock(struct peer_lock *lock)
 }
 
 /*
- * Waits until the region is mapped. A client may call the moment that its
- * dma_map has decided to succeed, never before.
+ * Waits until the region is mapped. A client may invalidate as soon as its dma_map is certain
+ * to succeed, and not before.
  */
 static bool peer_wait_ready(struct peer_umem *p)
 {
@@ -41,7 +42,7 @@ static void peer_umem_invalidate(struct peer_umem *p)
 	if (!peer_wait_ready(p))
 		return;
 	if (p->b13_stuck) {
-		/* A real one never returns. */
+		/* A real server never returns here. */
 		peer_count(PEER_b13_hangs, 1);
 		return;
 	}
@@ -90,11 +91,10 @@ static void peer_invalidate_ticket(struct peer_client *client, u64 ticket)
 }
 
 /*
- * G2: nothing is locked while a client works. An invalidation that comes before
- * the driver has activated the region only fails the activation. One that
- * comes later does the whole deregistration itself, in the client's own call;
- * if the user is doing that already, it waits until the ticket is taken back,
- * and returns while the user's thread goes on.
+ * Activates a region in G2, where nothing is locked while a client works. An invalidation
+ * before the activation only makes the activation fail. A later invalidation does the whole
+ * deregistration itself, in the client's own call; if the user's thread is already doing so,
+ * the invalidation waits until the ticket is taken back, and returns while that thread goes on.
  */
 int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *priv)
 {
@@ -112,7 +112,7 @@ int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *pri
 	return err;
 }
 
-/* The user's: either this or an invalidation ends the region. */
+/* Begins the user's deregistration: either it or an invalidation ends the region. */
 void peer_g2_begin_dereg(struct peer_umem *p)
 {
 	if (p->dereg_begun)
@@ -132,7 +132,7 @@ void peer_g2_dereg(struct peer_umem *p)
 	if (READ_ONCE(p->phase) == PEER_ENDED)
 		return;
 	mutex_lock(&lock->mutex);
-	/* A client that has been told may have undone its mapping. */
+	/* After an early invalidation, the client may have undone its mapping. */
 	if (!p->invalidated_early)
 		peer_table_check_mapped(p);
 	peer_umem_forget(p);
@@ -141,7 +141,7 @@ void peer_g2_dereg(struct peer_umem *p)
 	peer_umem_release(p);
 }
 
-/* The invalidation's: everything, with the tickets locked. */
+/* Ends a region from an invalidation: does the whole deregistration, with the tickets locked. */
 static void peer_g2_end(struct peer_umem *p)
 {
 	p->invalidate(p->umem, p->invalidate_priv);
@@ -199,7 +199,7 @@ static bool peer_ticket_possible(struct peer_client *client, u64 ticket)
 	return ticket < PEER_NO_TICKET;
 }
 
-/* The invalidate callback of clients. */
+/* Invalidates a region. Clients call this function when they lose memory. */
 int peer_invalidate(void *handle, u64 core_context)
 {
 	u64 began = get_cycles();

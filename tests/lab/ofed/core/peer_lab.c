@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What a test reads and sets in debugfs (../README.md).
+ * The files in debugfs that a test reads and sets (../README.md).
  */
 #include <linux/module.h>
 
 #include "peer_server.h"
 
-/* How long a test may hold a task. */
+/* Seconds for which a test may hold a task. */
 #define PEER_HOLD_SECONDS 60
 
 /* A line of a file: a name, and one number or two. */
@@ -52,7 +52,7 @@ int peer_fail(enum peer_fail point)
 	return atomic64_dec_if_positive(&peer_fails[point].value) < 0 ? 0 : -ENOMEM;
 }
 
-/* A test that forgets somebody fails, but does not hang. */
+/* Holds a task until the test lets it go. A test that forgets the task fails, but does not hang. */
 void peer_hold(enum peer_hold point)
 {
 	struct peer_number *hold = &peer_holds[point];
@@ -100,7 +100,7 @@ static int numbers_show(struct seq_file *m, void *unused)
 			seq_printf(m, " %lld", atomic64_read(&n->more));
 		seq_putc(m, '\n');
 	}
-	/* How often each operation was called counts, too. */
+	/* The numbers of calls of each operation are also counters. */
 	for (n = peer_ops; file->numbers == peer_counters && n < peer_ops + ARRAY_SIZE(peer_ops); n++)
 		seq_printf(m, "calls_%s %lld\n", n->name, atomic64_read(&n->value));
 	return 0;
@@ -143,7 +143,7 @@ DEFINE_SHOW_STORE_ATTRIBUTE(numbers);
 
 /* ---- violations ------------------------------------------------------------ */
 
-/* How often each rule was broken, and how the last time. */
+/* A broken rule: how often it was broken, and the details of the last time. */
 struct peer_offence {
 	const char *kind;
 	unsigned int count;
@@ -152,7 +152,7 @@ struct peer_offence {
 
 static DEFINE_SPINLOCK(peer_lab_lock);
 
-/* In the order in which they came; there are fewer kinds. */
+/* The offences in the order of their first time. There are fewer kinds than entries. */
 static struct peer_offence peer_offences[32];
 
 void peer_violation(struct peer_client *client, const char *kind, const char *format, ...)
@@ -188,7 +188,7 @@ static int violations_show(struct seq_file *m, void *unused)
 	return 0;
 }
 
-/* A test that meant to break rules wipes its traces, by writing anything. */
+/* Clears the list, for a test that breaks rules on purpose. */
 static ssize_t violations_write(struct file *file, const char __user *buf,
 				size_t count, loff_t *pos)
 {

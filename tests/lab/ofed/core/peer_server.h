@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Inside the peer-memory server.
+ * The internals of the peer-memory server.
  *
  * Locks, outermost first:
  *   peer_memory_mutex   clients in order of registration; held over acquire
@@ -35,16 +35,16 @@
 #include "compat.h"
 #include "peer_driver.h"
 
-/* A region without ticket: one that cannot be invalidated. */
+/* The ticket of a region that cannot be invalidated. */
 #define PEER_NO_ID U64_MAX
 
-/* The value for the client instead, from G3A on. G2 uses zero. */
+/* The ticket that the client gets for such a region, from G3A on. G2 uses zero. */
 #define PEER_NO_TICKET U32_MAX
 
-/* How long an invalidation waits before the server calls it a deadlock. */
+/* Seconds that an invalidation waits before the server reports a deadlock. */
 #define PEER_DEADLOCK_SECONDS 10
 
-/* The words of the files in debugfs and sysfs. What the server and a client do to each other: */
+/* The words of the files in debugfs and sysfs. Calls between the server and a client: */
 #define PEER_OPS(x) {							\
 	x(acquire) x(get_pages) x(dma_map) x(get_page_size)		\
 	x(dma_unmap) x(put_pages) x(release) x(invalidate)		\
@@ -94,20 +94,20 @@ enum peer_fail PEER_FAILS(PEER_FAIL);
 #define PEER_HOLD(name) PEER_HOLD_##name,
 enum peer_hold PEER_HOLDS(PEER_HOLD);
 
-/* In the order of their age; README.md tells of each. */
+/* The oldest generation is first; README.md describes each. */
 enum peer_generation {
 	PEER_G2,
 	PEER_G3A,
 	PEER_G3B,
 };
 
-/* A mutex that can be waited for with an end. */
+/* A mutex with a limit for the time of waiting. */
 struct peer_lock {
 	struct mutex mutex;
 	wait_queue_head_t wait;
 };
 
-/* A macro, for locks of clients and those of regions are two classes to lockdep. */
+/* A macro, so that lockdep takes locks of clients and locks of regions for two classes. */
 #define peer_lock_init(_lock) do {					\
 	struct peer_lock *lock = (_lock);				\
 									\
@@ -134,22 +134,22 @@ struct peer_client {
 };
 
 /*
- * The lock of a region to lockdep: setup is one class, everything later another,
- * because an invalidation only waits for a setup that has no client code
- * left to run. That is what the violation invalidate_early watches over.
+ * Lockdep's subclasses of a region's lock: one for setup, another for everything later, because
+ * an invalidation only waits for a setup that runs no client code any more. The violation
+ * invalidate_early checks this.
  */
 enum {
 	PEER_LOCK_SETUP,
 	PEER_LOCK_LATER,
 };
 
-/* How far a registration has come, for those who wait without the lock. */
+/* The progress of a registration, for threads that wait without the lock. */
 enum peer_phase {
 	PEER_PINNING,
 	PEER_MAPPING,
 	PEER_READY,
 	PEER_FAILED,
-	PEER_ENDED,	/* of G2: by an invalidation, and the client may be gone */
+	PEER_ENDED,	/* G2 only: ended by an invalidation; the client may be gone */
 };
 
 /* The server's data of a umem. */
@@ -161,9 +161,9 @@ struct peer_umem {
 	u64 id;
 	bool can_invalidate;		/* the driver said so */
 	struct device *device;		/* does DMA */
-	struct device *dma_device;	/* which the client is told to map for */
+	struct device *dma_device;	/* the client is told to map for this one */
 
-	struct peer_lock lock;		/* its waiters wait for the phase, too */
+	struct peer_lock lock;		/* its waiters also wait for the phase */
 	enum peer_phase phase;
 	/* under the lock */
 	bool mapped;			/* not unmapped or invalidated yet */
@@ -171,9 +171,9 @@ struct peer_umem {
 	bool b13_stuck;			/* real servers hold the lock for ever */
 	umem_invalidate_func_t invalidate;
 	void *invalidate_priv;
-	unsigned long page_size;	/* that the client said */
+	unsigned long page_size;	/* the client's answer */
 	struct sg_table table;		/* the client's */
-	int nmap;			/* how many entries it said, up to G3A */
+	int nmap;			/* the client's number of entries, up to G3A */
 	struct sg_table table_seen;
 	bool borrowed;			/* the driver has the client's list itself */
 	u32 table_sum;
@@ -181,7 +181,7 @@ struct peer_umem {
 	atomic_t in_flight;		/* invalidations that have found it */
 	unsigned long live;		/* bits: its counted parts, see peer_set_live() */
 
-	/* G2 only; but for the first under the client's lock */
+	/* G2 only; all but the first are under the client's lock */
 	atomic_t ending;		/* by deregistration, by invalidation */
 	bool dereg_begun;		/* the deregistering thread's own */
 	bool invalidated_early;
@@ -193,7 +193,7 @@ static inline bool peer_is_g2(const struct peer_client *client)
 	return client->generation == PEER_G2;
 }
 
-/* An invalidation waits for what happens under a lock; a deadlock does not take the machine. */
+/* Waits for a condition under a lock; reports a deadlock after some seconds, and goes on. */
 #define peer_wait_or_tell(_client, _ticket, _what, _lock, _condition)		\
 ({										\
 	bool met;								\

@@ -21,14 +21,14 @@ struct device *peer_device_get(struct ib_device *ibdev)
 {
 	struct device *dev = lab_device_get(ibdev);
 
-	/* A NIC says nothing of this, an RDMA device says 2 GiB (mlx5). */
+	/* A NIC sets no longest segment; mlx5's RDMA device sets 2 GiB. */
 	if (dev)
 		dma_set_max_seg_size(dev, peer_switched(PEER_short_segments) ?
 				     SZ_64K : SZ_2G);
 	return dev;
 }
 
-/* Returns the device that a client is told, with a reference. */
+/* Returns the device that the core passes to the client, with a reference. */
 struct device *peer_device_told(struct device *dev)
 {
 	struct pci_dev *other = NULL;
@@ -43,7 +43,7 @@ struct device *peer_device_told(struct device *dev)
 	return NULL;
 }
 
-/* How much of the client's list is outside the range, for large pages. */
+/* The parts of the client's list, made of large pages, that are outside the range. */
 struct peer_trim {
 	size_t head;
 	size_t tail;
@@ -67,9 +67,9 @@ static u32 peer_table_hash(const struct sg_table *table)
 }
 
 /*
- * Whether the table can be walked. The number of entries that have pages may be that of
- * all entries, or 0, where none has. With the first and no pages nothing happens until
- * the core copies from what is registered (ib_umem_copy_from): it would follow NULL.
+ * Tells whether the table can be walked. orig_nents, the number of entries with pages, is the
+ * number of all entries, or 0 if no entry has pages. Another value would only matter later, when
+ * the core copies from the registered memory (ib_umem_copy_from) and follows NULL.
  */
 static bool peer_table_check_shape(struct peer_umem *p)
 {
@@ -111,8 +111,8 @@ static const char *peer_entry_fault(struct scatterlist *sg)
 }
 
 /*
- * A list in large pages begins and ends at bounds of such pages, but B7: some
- * servers take the first address for that of the first page of the range.
+ * Finds the parts outside the range. A list of large pages begins and ends at the bounds of
+ * such pages, but some servers take the first address for the range's first page (B7).
  */
 static struct peer_trim peer_table_trim(struct peer_umem *p)
 {
@@ -165,7 +165,7 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 				  peer_switched(PEER_any_memory));
 }
 
-/* Like lab_device_resolve(), but only for device memory. */
+/* Does the same as lab_device_resolve(), but only for device memory. */
 static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
 			     phys_addr_t *phys)
 {
@@ -232,7 +232,7 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	runs = peer_table_copy(p, trim, NULL);
 	if (runs < 0)
 		return runs;
-	/* The append table still tells of the pages that were pinned at first. */
+	/* The append table still describes the pages that were pinned first. */
 	lab_umem_clear(p->umem);
 	err = sg_alloc_table(table, runs, GFP_KERNEL);
 	if (err) {
@@ -246,9 +246,9 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 }
 
 /*
- * Checks what dma_map left, and gives the driver its table. For measurements, where what
- * this double looks at would count as the core's work, that is the client's own list, as
- * with real servers; so nothing can be cut off in it.
+ * Checks the client's table after dma_map, and gives the driver its table. For measurements,
+ * in which these checks would count as the core's work, the driver gets the client's own list,
+ * as with real servers. Nothing can be cut off from that list.
  */
 int peer_table_check(struct peer_umem *p)
 {
@@ -258,7 +258,7 @@ int peer_table_check(struct peer_umem *p)
 	if (p->borrowed)
 		return trim.head || trim.tail ? -EOPNOTSUPP : peer_table_build(p, &trim);
 	if (!peer_table_check_shape(p)) {
-		/* Not to be walked later either. */
+		/* peer_table_verify() must not walk this table later. */
 		p->table_seen.sgl = NULL;
 		return -EINVAL;
 	}
@@ -295,9 +295,8 @@ void peer_table_check_mapped(struct peer_umem *p)
 }
 
 /*
- * The client's list must still be there, as it was when it came: B6, servers
- * write to it until the region is released. Our own copy of the table's head is
- * zeroed by an invalidation.
+ * Checks that the client's list has not changed, because servers write to it until the region
+ * is released (B6). An invalidation zeroes our own copy of the table's head.
  */
 void peer_table_verify(struct peer_umem *p)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of a region, from a failed pin to its release. peer_invalidate.c has the end of a
- * region in G2, and invalidations.
+ * The life of a region, from the core's failed pin to the release. peer_invalidate.c has
+ * invalidations, and the end of a region in G2.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -9,8 +9,8 @@
 #include "peer_server.h"
 
 /*
- * What ib_umem_get_peer() tells ib_peer_umem_get() through the access flags
- * that umem.c hands down: bits that no verbs user can set.
+ * ib_umem_get_peer() passes these bits to ib_peer_umem_get() in the access flags, which umem.c
+ * hands down. No verbs user can set them.
  */
 #define PEER_ACCESS_ALLOW ((int)BIT(30))
 #define PEER_ACCESS_INVAL ((int)BIT(31))
@@ -39,14 +39,14 @@ void peer_umem_free(struct kref *kref)
 	kfree(p);
 }
 
-/* Everybody who waits for the region to be mapped, or not. */
+/* Sets the region's phase, and wakes the threads that wait for it. */
 void peer_set_phase(struct peer_umem *p, enum peer_phase phase)
 {
 	WRITE_ONCE(p->phase, phase);
 	wake_up_all(&p->lock.wait);
 }
 
-/* Undoes dma_map and get_pages; or a client that does so itself has been told. */
+/* Undoes dma_map and get_pages, or notes that the client has undone them. */
 void peer_umem_unmap(struct peer_umem *p, bool by_client)
 {
 	atomic64_t *stats = p->client->stats;
@@ -95,7 +95,7 @@ static struct peer_umem *peer_umem_new(struct ib_umem *umem,
 	return p;
 }
 
-/* The client's end: no new invalidation can find the region any more. */
+/* Ends the region for its client. No new invalidation can find the region any more. */
 void peer_umem_release(struct peer_umem *p)
 {
 	if (p->client->unmaps)
@@ -108,7 +108,7 @@ void peer_umem_release(struct peer_umem *p)
 	peer_client_put(p->client);
 }
 
-/* Ours. */
+/* Ends the server's own data of the region. */
 static void peer_umem_end(struct peer_umem *p)
 {
 	peer_table_free(p);
@@ -120,10 +120,9 @@ static void peer_umem_end(struct peer_umem *p)
 }
 
 /*
- * All that is left to do for a region that the driver has stopped. One that is
- * still mapped, for the driver has not (B11, B13), is unmapped at the last moment,
- * and nothing keeps an invalidation from coming in between. G3A knows no stop, and
- * unmaps here, locked. That is B1.
+ * Ends a region after the driver has stopped it. If the driver has not (B11, B13), the region
+ * is still mapped, and is unmapped at the last moment; an invalidation may come in between. G3A
+ * has no stop, and unmaps here, with the lock held (B1).
  */
 static void peer_umem_dereg(struct peer_umem *p)
 {
@@ -147,7 +146,7 @@ static void peer_umem_dereg(struct peer_umem *p)
 	peer_umem_release(p);
 }
 
-/* In G2 every region that could be invalidated gets a ticket, even if its client does not want that. */
+/* Gives the region a ticket. In G2 this includes regions whose client never invalidates. */
 static int peer_umem_ticket(struct peer_umem *p)
 {
 	struct peer_client *client = p->client;
@@ -173,7 +172,7 @@ static int peer_umem_ticket(struct peer_umem *p)
 	return err;
 }
 
-/* Takes the ticket back. Who waits for that goes on. */
+/* Takes the ticket back, and wakes the threads that wait for this. */
 void peer_umem_forget(struct peer_umem *p)
 {
 	if (p->id != PEER_NO_ID)
@@ -182,7 +181,7 @@ void peer_umem_forget(struct peer_umem *p)
 	wake_up_all(&p->lock.wait);
 }
 
-/* Has the client pin and map the range. On failure nothing of it is left. */
+/* Makes the client pin and map the range. After a failure nothing is left. */
 static int peer_umem_map(struct peer_umem *p)
 {
 	int err = peer_call_get_pages(p);
@@ -199,7 +198,7 @@ static int peer_umem_map(struct peer_umem *p)
 	return err;
 }
 
-/* A failure leaves nothing of the client. G2 locks only what has to do with tickets. */
+/* Sets the region up. After a failure nothing is left. G2 only locks its tickets. */
 static int peer_umem_setup(struct peer_umem *p)
 {
 	bool g2 = peer_is_g2(p->client);
@@ -309,9 +308,9 @@ int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
 EXPORT_SYMBOL(ib_umem_activate_invalidation_notifier);
 
 /*
- * Servers from 5.4-3.0.3 to 25.01 test the wrong way round whether the lock is
- * still held here: they hang when a registration fails in the driver, and
- * unlock the region of a client without tickets without having locked it.
+ * Reports defect B2. Servers from 5.4-3.0.3 to 25.01 have an inverted test for the lock here:
+ * they hang when a registration fails in the driver, and unlock the region of a client without
+ * tickets although it is not locked.
  */
 static void peer_tell_b2(struct peer_umem *p)
 {
@@ -333,7 +332,7 @@ static void peer_umem_stop(struct peer_umem *p)
 	p->setup_held = false;
 	p->invalidate = NULL;
 	if (p->client->generation == PEER_G3A) {
-		/* These leave the rest to release. */
+		/* For these regions, the release does the rest. */
 		peer_unlock(&p->lock);
 		return;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The device that does DMA for a software RDMA device, and what its bus addresses mean.
+ * The device that does DMA for a software RDMA device, and the memory behind its bus addresses.
  */
 #ifndef LAB_DEVICE_H
 #define LAB_DEVICE_H
@@ -11,8 +11,8 @@
 #include <rdma/ib_verbs.h>
 
 /*
- * The NIC below a software RDMA device stands in, as the neighbours expect a PCI device. With a
- * reference, or NULL.
+ * Returns the NIC below a software RDMA device, with a reference, or NULL. It stands for the RDMA
+ * device, because the neighbours expect a PCI device.
  */
 static inline struct device *lab_device_get(struct ib_device *ibdev)
 {
@@ -31,8 +31,8 @@ static inline struct device *lab_device_get(struct ib_device *ibdev)
 }
 
 /*
- * The physical address behind a bus address, and for how many of the bytes it
- * goes on without a gap: none if nothing is mapped there for the device.
+ * Finds the physical address behind a bus address. Returns how many of the bytes follow without a
+ * gap: 0 if nothing is mapped at the address for the device.
  */
 static inline size_t lab_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 					phys_addr_t *phys)

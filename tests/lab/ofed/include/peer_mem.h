@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The peer-memory API of the RDMA core for clients. Written for the lab after the documented
- * behaviour of MLNX_OFED, with the names, layout and constants of the real headers. The build
- * keeps the parts between #ifdef and #endif for one generation: LAB_G2 is MLNX_OFED 4.1 to
+ * The peer-memory API of the RDMA core for clients. This header was written for the lab after the
+ * documented behaviour of MLNX_OFED, with the names, layout and constants of the real headers. The
+ * build keeps the parts between #ifdef and #endif for one generation: LAB_G2 is MLNX_OFED 4.1 to
  * 5.0, LAB_G3B is 5.4-3 and later; 4.0, and 5.1 to 5.4-2, have neither.
  */
 #ifndef RDMA_PEER_MEM_H
@@ -37,8 +37,8 @@ struct peer_memory_client {
 	void (*release)(void *client_context);
 #ifdef LAB_G2
 	/*
-	 * Optional. A client that has @get_context_private_data is offered
-	 * nothing by processes that have not asked for peer @peer_id.
+	 * Optional. A client with @get_context_private_data gets no memory
+	 * of processes that have not asked for peer @peer_id.
 	 */
 	void *(*get_context_private_data)(u64 peer_id);
 	void (*put_context_private_data)(void *context);
@@ -48,15 +48,14 @@ struct peer_memory_client {
 #ifdef LAB_G3B
 enum {
 	/*
-	 * The client takes mapping and pages down by itself when it has
-	 * invalidated a region: the core then calls neither dma_unmap nor
-	 * put_pages for it. They still come if the region was being
-	 * deregistered at that moment.
+	 * The client undoes mapping and pages itself when it has invalidated
+	 * a region: the core then calls neither dma_unmap nor put_pages for
+	 * the region, unless the region was being deregistered at that moment.
 	 */
 	PEER_MEM_INVALIDATE_UNMAPS = 1 << 0,
 };
 
-/* A client whose version has a last byte other than zero. */
+/* A client with this structure has a version whose last byte is not zero. */
 struct peer_memory_client_ex {
 	struct peer_memory_client client;
 	size_t ex_size;

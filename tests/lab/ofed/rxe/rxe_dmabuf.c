@@ -2,9 +2,9 @@
 /*
  * rxe that imports dma-bufs, which the kernel's does not.
  *
- * The RDMA core pins and maps the dma-buf for the NIC below, as for a real device. What
- * comes back has bus addresses and no pages: the memory is looked up by them. It may
- * be any memory, a GPU's above all, as long as the kernel can copy from it.
+ * The RDMA core pins and maps the dma-buf for the NIC below, as for a real device. The result
+ * has bus addresses and no pages, so rxe looks the memory up by its bus addresses. Any memory
+ * from which the kernel can copy will do, above all a GPU's.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -54,7 +54,7 @@ static int rxe_dmabuf_fill(struct rxe_mr *mr, struct device *dev)
 	unsigned int i;
 	int err;
 
-	/* rxe frees it with the MR. */
+	/* rxe frees page_info with the MR. */
 	mr->page_info = kcalloc(pages, sizeof(*mr->page_info), GFP_KERNEL);
 	if (!mr->page_info)
 		return -ENOMEM;
@@ -68,7 +68,7 @@ static int rxe_dmabuf_fill(struct rxe_mr *mr, struct device *dev)
 	return mr->nbuf == pages ? 0 : -EFAULT;
 }
 
-/* After a failure here, the MR releases everything. */
+/* Pins and maps a dma-buf for an MR. After a failure, the MR releases everything. */
 static int rxe_dmabuf_init_mr(struct rxe_mr *mr, u64 offset, u64 length, u64 iova, int fd,
 			      int access)
 {
@@ -97,7 +97,7 @@ static int rxe_dmabuf_init_mr(struct rxe_mr *mr, u64 offset, u64 length, u64 iov
 	return err;
 }
 
-/* Like rxe_reg_user_mr(), which registers memory with an address. */
+/* Registers a dma-buf, as rxe_reg_user_mr() registers memory with an address. */
 static struct ib_mr *rxe_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
 					    int fd, int access, struct ib_dmah *dmah,
 					    struct uverbs_attr_bundle *attrs)

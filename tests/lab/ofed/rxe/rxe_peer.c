@@ -3,9 +3,9 @@
  * rxe with peer memory: an MR whose memory can be taken away.
  *
  * rxe's "DMA" is the CPU copying through the pages of the MR. Copies run in an
- * SRCU read section and look at mr->peer_revoked first (`adapt` puts that into
- * each function that copies); whoever revokes peer memory sets that and waits for
- * the copies under way.
+ * SRCU read section and look at mr->peer_revoked first (`adapt` puts this check into
+ * each function that copies). A revocation sets mr->peer_revoked and waits for the
+ * copies under way.
  */
 #include <linux/srcu.h>
 #include <rdma/ib_umem.h>

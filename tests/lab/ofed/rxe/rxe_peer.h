@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * rxe with peer memory: what the lines call that `adapt` puts into rxe's files.
+ * rxe with peer memory: the functions that `adapt` makes rxe's files call.
  */
 #ifndef RXE_PEER_H
 #define RXE_PEER_H
@@ -9,24 +9,24 @@
 
 #include "compat.h"
 
-/* Held for reading by everything that works on the memory of an MR. */
+/* Functions that work on the memory of an MR hold this for reading. */
 extern struct srcu_struct rxe_peer_srcu;
 
-/* Asked under it, and first: the MR's memory is not to be touched any more. */
+/* Tells whether the MR's memory was taken away. Callers hold rxe_peer_srcu and ask first. */
 static inline bool rxe_peer_gone(const struct rxe_mr *mr)
 {
 	return mr && READ_ONCE(mr->peer_revoked);
 }
 
-/* Called where rxe's own files pin and unpin the memory of a user's MR. */
+/* rxe's files call these two instead of the functions that pin and unpin a user's memory. */
 struct ib_umem *rxe_peer_umem_get(struct ib_device *device, u64 start, u64 length,
 				  int access);
 void rxe_peer_umem_release(struct ib_umem *umem);
 
-/* The last step of a registration. What fails here is released with the MR. */
+/* Makes the last step of a registration. After a failure, the MR releases everything. */
 int rxe_peer_activate(struct rxe_mr *mr);
 
-/* The first step of a deregistration that can no longer fail. */
+/* Makes the first step of a deregistration that can no longer fail. */
 void rxe_peer_dereg(struct rxe_mr *mr);
 
 #endif
