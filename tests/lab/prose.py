@@ -2,7 +2,7 @@
 """Measures how plainly comments and pages are written, and fails above the bounds. CONTRIBUTING.md
 has the rule; a text within the bounds is not yet clear.
 
-    prose.py [FILE...] prints the figures of each part, and the lines of files that are too dense
+    prose.py [FILE...]   prints the figures of each part, and the lines of files that are too dense
 
 A line of six words or more is *dense* if a quarter of the words are pronouns and particles. A
 comment block is a *riddle* if its first word announces a subject that does not come.
