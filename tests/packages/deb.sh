@@ -92,8 +92,8 @@ check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
-# In a guest system the module that is loaded is its host's. This is one: its processes
-# have a namespace of their own, which is hidden to see the other signs.
+# In a guest system, a loaded module is the host's. This test runs in a guest system: its processes
+# have a namespace of their own. That sign is hidden, so that the other signs are tested.
 left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
 hidden=(env NVPM_SYSROOT=/tmp/place)
 mkdir -p /tmp/place/run/systemd
@@ -106,7 +106,7 @@ for mark in .dockerenv run/.containerenv run/systemd/container; do
 	rm "/tmp/place/$mark"
 done
 leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
-# A module that cannot be unloaded here: each attempt fails.
+# The module is loaded, but each attempt to unload it here fails.
 mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
 ln -s /sys/module /tmp/place/sys/module
 echo 0 >/sys/module/nv_peer_mem/refcnt
@@ -129,7 +129,7 @@ installed "$version"
 check "still with the edited configuration file" grep -qx ONBOOT=no "$conf"
 
 # Packages can be removed even if a part of the system is broken.
-# removed_without TEXT PATH...
+# removed_without TEXT PATH...: checks that the package can be removed without these files.
 removed_without() {
 	without "${@:2}"
 	told "removed without $1" "the module, if it is loaded, stays so until the next boot." \
@@ -139,7 +139,7 @@ removed_without() {
 }
 removed_without "a part of Python" "$(python3 -c 'import argparse; print(argparse.__file__)')"
 removed_without "the command" /usr/sbin/nvpm
-# Configuration that an administrator has taken away stays away.
+# A configuration file that an administrator has removed stays removed.
 rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
@@ -175,7 +175,7 @@ for name in systemctl deb-systemd-invoke invoke-rc.d rmmod modprobe; do
 	chmod +x "/usr/local/bin/$name"
 done
 
-# kept TEXT DEB: nothing was told but to read its files again.
+# kept TEXT DEB: checks that installing DEB stops, starts and loads nothing.
 kept() {
 	: >"$calls"
 	check "$1" saying dpkg -i "$2"
@@ -187,7 +187,7 @@ kept "installed" /packages/old/nvidia-peer-memory_*_all.deb
 kept "updated" /packages/nvidia-peer-memory_*_all.deb
 kept "installed again" /packages/nvidia-peer-memory_*_all.deb
 
-# That stopping is seen at all.
+# This package stops the service, to show that `kept` would notice it.
 dpkg-deb -R /packages/nvidia-peer-memory_*_all.deb /tmp/stops
 printf '#!/bin/sh\n[ "%s" != upgrade ] || deb-systemd-invoke stop nv_peer_mem.service\n' "\$1" >/tmp/stops/DEBIAN/preinst
 chmod 755 /tmp/stops/DEBIAN/preinst

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the driver's symbols are found in compressed modules too, and their versions on a kernel that checks them
+# Shows: the driver's symbols are also found in compressed modules, and their versions on a kernel
+# that checks versions
 . /checkout/tests/packages/lib.sh
 
 cp -a /checkout/src /tmp/src
 
-# located: prints what build/configure finds out about the driver.
+# located: prints the findings of build/configure about the driver.
 located() { KVER=$kver KDIR=${kdir-} sh /tmp/build/configure; }
 symbols=/tmp/nvidia.symvers
 
@@ -14,8 +15,8 @@ check "the driver as it is" saying located
 check "its functions are listed" grep -q nvidia_p2p_get_pages "$symbols"
 check "without versions, for the kernel has none" fails grep -v '^0x00000000	' "$symbols"
 cp "$symbols" /tmp/plain
-# Packed, and found without depmod, which takes its time. Debian's modinfo reads
-# no .gz, other distributions' does.
+# This modinfo finds the compressed driver without depmod, which is slow, and reads .gz, which only
+# other distributions' modinfo does.
 cat >/usr/local/bin/modinfo <<MODINFO
 #!/bin/sh
 for file; do :; done
@@ -38,12 +39,13 @@ done
 mv /tmp/driver "$driver"
 rm /usr/local/bin/modinfo
 
-# A kernel that checks versions, and drivers as such kernels' builds make them.
+# The kernel checks versions from here on, and the drivers have versions as builds for such kernels
+# make them.
 kdir=/tmp/versions
 cp -a "/usr/src/linux-rust-$kver/." "$kdir"
 rm "$kdir/.config"
 sed "\$aCONFIG_MODVERSIONS=y" "/usr/src/linux-headers-$kver/.config" >"$kdir/.config"
-# (The RDMA core that is installed here has none either.)
+# (The installed RDMA core is taken away, because it also has no versions.)
 without "$core"
 refused "a driver without versions will not do" "kernel $kver checks symbol versions, and $driver has none" located
 

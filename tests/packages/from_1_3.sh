@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: from 1.3, with apt and dpkg: refused, with nothing lost, where a kernel would be left without a module; else each kernel has ours, and a service that was disabled stays so, or it is said that nobody can tell
+# Shows: the update from 1.3, with apt and dpkg, is refused if a kernel would be left without a
+# module, and then changes nothing; otherwise each kernel gets our module, and a disabled service
+# stays disabled, or a message says that this is not known
 . /checkout/tests/packages/lib.sh
 
 { read -r service && read -r dkms; } < <(debs /packages)
@@ -26,7 +28,7 @@ each_has() {
 	done
 }
 
-# are VERSION PACKAGE...: installed and configured.
+# are VERSION PACKAGE...: succeeds if the packages are installed and configured in this version.
 are() {
 	local package
 	for package in "${@:2}"; do
@@ -35,17 +37,18 @@ are() {
 }
 both=(nvidia-peer-memory nvidia-peer-memory-dkms)
 
-# unchanged TEXT REASON COMMAND...: refused, with nothing lost.
+# unchanged TEXT REASON COMMAND...: checks that COMMAND is refused, and that nothing is lost.
 unchanged() {
 	refused "$1: the update is refused" "$2" "${@:3}"
 	check "$1: both packages are as they were" are 1.3-0 "${both[@]}"
 	check "$1: each kernel has its module still" each_has 1.3-0
 }
 
-# Packages that are called and laid out as those of 1.3, and do the same with DKMS and with init's
-# links, with NVIDIA's own client in C, from Debian, as their module. They go by lsb_release: Ubuntu's
-# links they leave alone. Debian 11 and 12 have it, because their dkms wants it.
-# put FILE [MODE]: with what is said.
+# These packages have the names and the layout of 1.3, and do the same with DKMS and with init's
+# links. Their module is NVIDIA's own client in C, from Debian. Their scripts ask lsb_release, and
+# leave Ubuntu's links alone. Debian 11 and 12 have lsb_release, because their dkms depends on it.
+#
+# put FILE [MODE]: writes FILE from the standard input.
 put() {
 	mkdir -p "$(dirname "$1")"
 	cat >"$1"
@@ -86,7 +89,7 @@ put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
 POSTINST
 put "$tree/DEBIAN/prerm" 755 <<'PRERM'
 #!/bin/sh
-# Whether it is removed or updated.
+# The script of 1.3 does the same whether the package is removed or updated.
 [ -z "$(dkms status nv_peer_mem/1.3)" ] || dkms remove nv_peer_mem/1.3 --all
 PRERM
 package nvidia-peer-memory-dkms
@@ -122,7 +125,7 @@ echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
 for kernel in "${kernels[@]:1}"; do dkms install nv_peer_mem/1.3 -k "$kernel"; done
 check "1.3 has its module for each kernel" each_has 1.3-0
 
-# With apt and dpkg, in either order.
+# The update is refused with apt and with dpkg, in either order of the packages.
 without_core
 for way in apt at_once; do
 	unchanged "$way" "version 1.3-0 stays as it is, with its modules" "$way" "$service" "$dkms"
@@ -132,7 +135,8 @@ for way in apt at_once; do
 	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
 	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
 done
-# dpkg refuses to install the package with the source alone, because the package of the service comes first.
+# dpkg refuses to install only the package with the source, because the package of the service comes
+# first.
 unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
 # An image is being built: the builder's kernel runs.
@@ -157,7 +161,7 @@ check "1.3 without its service: each kernel has its module still" each_has 1.3-0
 back
 dpkg -i --force-confold "${old[0]}"
 
-# updated TEXT ORDER...: by apt.
+# updated TEXT PACKAGE...: checks an update by apt, with the packages in this order.
 updated() {
 	check "$1: updated" saying apt "${@:2}"
 	check "$1: both packages are ours" are "$version-1" "${both[@]}"
@@ -205,7 +209,7 @@ check "installed again" saying at_once "$service"
 check "once is enough" fails says "$not_known"
 dpkg -P "${both[@]}"
 
-# An administrator continues all the same.
+# An administrator may force the update.
 dpkg -i "${old[@]}"
 without_core
 export NVPM_UPGRADE=anyway

@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a newer kernel is installed whatever becomes of the module: it does not compile, it cannot be built, dkms is old; the older kernel's module stays
+# Shows: a newer kernel is installed even if the module does not compile, if the module cannot be
+# built, or if dkms is old; the older kernel's module stays
 . /checkout/tests/packages/lib.sh
 
 source=/usr/src/nvidia-peer-memory-$version
 newer=$kver-newer
 note "dkms $(dpkg-query -f '${Version}' -W dkms)"
 
-# goes_on REASON [HOOKS]: the newer kernel is installed, without the module.
+# goes_on REASON [HOOKS]: checks that the newer kernel is installed without the module, for this
+# reason.
 goes_on() {
 	told "the kernel's installation goes on" "nv_peer_mem is not built for kernel $newer: " kernel_installed "$newer" "${@:2}"
 	check "and why: $1" says "$1"
@@ -34,7 +36,7 @@ check "and where the whole log is" says "(the whole log: /var/lib/dkms/nvidia-pe
 check "dkms by hand tells of the failure" fails saying dkms install "nvidia-peer-memory/$version" -k "$newer"
 back
 
-# Headers that are installed before or after.
+# The headers may be installed before or after the kernel.
 check "when it compiles it is built" saying kernel_installed "$newer"
 check "for the newer kernel" installed_for "$newer"
 check "and not again" saying run-parts --exit-on-error --arg="$newer" \
@@ -67,7 +69,7 @@ on_both() {
 	check "$1: so has the newer kernel" installed_for "$newer" "$2"
 }
 on_both "the same version is installed again" "$version" dpkg -i "${ours[1]}"
-# Also where dkms is not to build for new kernels.
+# The same holds if dkms must not build for new kernels.
 mkdir -p /etc/dkms
 touch /etc/dkms/no-autoinstall
 on_both "the same version is installed again, without dkms' automatic builds" "$version" dpkg -i "${ours[1]}"

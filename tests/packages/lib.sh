@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What each test of the packages begins with. They run natively in a copy of
-# the guest's root file system, with the guest's kernel as argument.
+# Each test of the packages sources this file first. The tests run natively in a copy of the guest's
+# root file system, with the guest's kernel as argument.
 set -euo pipefail
 
 kver=$1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
 said=/tmp/said
 
-# The host's kernel runs, but packages are to see the guest's kernel. The file may be that of a
-# machine with another processor.
+# The host's kernel runs, but packages must see the guest's kernel. An earlier uname at this place
+# may answer for a machine with another processor.
 processor=$(uname -m)
 cat >/usr/local/bin/uname <<UNAME
 #!/bin/sh
@@ -37,7 +37,7 @@ check() {
 	fi
 }
 
-# fails COMMAND...
+# fails COMMAND...: succeeds if COMMAND fails.
 fails() { ! "$@"; }
 
 # saying COMMAND...: shows the output of COMMAND, and keeps the output for `says`.
@@ -51,7 +51,8 @@ saying() {
 # says TEXT: succeeds if the last command printed TEXT, on any number of lines. apt ends lines as terminals do.
 says() { grep -qF -e "$1" <<<"$(tr -s ' \r\n' ' ' <"$said")"; }
 
-# told TEXT SAID COMMAND...: it succeeds, and says this. refused: it fails, and does.
+# told TEXT SAID COMMAND...: checks that COMMAND succeeds and prints SAID.
+# refused TEXT SAID COMMAND...: checks that COMMAND fails and prints SAID.
 told() {
 	check "$1" saying "${@:3}"
 	check "$1: it is said" says "$2"
@@ -61,7 +62,7 @@ refused() {
 	check "$1: it is said why" says "$2"
 }
 
-# in_turkish COMMAND...: runs it as on a Turkish machine, where tr does not turn i into I.
+# in_turkish COMMAND...: runs COMMAND as on a Turkish machine, on which tr does not turn i into I.
 in_turkish() { (unset LC_ALL && export LANG=tr_TR.UTF-8 && "$@"); }
 
 # files: prints all files except the files that a system writes about itself.
@@ -73,8 +74,8 @@ files() {
 
 # ---- the preloaded library ----
 
-# examined LIBRARY ARCH NEEDED...: that it answers for four names and no others, needs these
-# libraries alone, and has nothing that could be written where it should not, or executed.
+# examined LIBRARY ARCH NEEDED...: checks that the library exports the four verbs and no other name,
+# needs only these libraries, and has no memory that could be written or executed by mistake.
 examined() {
 	local library=$1 processor=${2/_/-}
 	shift 2
@@ -110,11 +111,11 @@ on_dma_buf() {
 	NVPM_SYSROOT=/tmp/on_dma_buf "$@"
 }
 
-# Both are about the module that modprobe would load.
+# Both functions print facts about the module that modprobe would load.
 module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
-# field NAME MODULE: what the module says of itself.
+# field NAME MODULE: prints a field of the module's own description.
 field() { modinfo -k "$kver" -F "$1" "$2"; }
 
 # loads NAME: checks that modprobe finds the module and all its dependencies.
@@ -128,10 +129,10 @@ callback_comes() {
 	check "$1: it needs no other module" [ "$(grep -c '^insmod' <(loads nv_peer_mem_callback))" = 1 ]
 }
 
-# NVIDIA's.
+# NVIDIA's driver.
 driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 
-# The RDMA core with peer memory: the module, and the directory that OFED has beside it.
+# The RDMA core with peer memory. OFED's directory belongs to it.
 core=/lib/modules/$kver/updates/ib_core.ko
 
 # without PATH...: moves the files away until `back`.
@@ -148,7 +149,8 @@ without_driver() {
 	depmod "$kver"
 }
 
-# edited PATH COMMAND...: the file as COMMAND makes it of its standard input, until `back`.
+# edited PATH COMMAND...: replaces the file by the output of COMMAND, which reads the old file,
+# until `back`.
 edited() {
 	without "$1"
 	"${@:2}" <"$1.away" >"$1"
@@ -164,7 +166,7 @@ back() {
 	away=()
 }
 
-# with_config SED_SCRIPT: the kernel's configuration, edited.
+# with_config SED_SCRIPT: edits the kernel's configuration, until `back`.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
 # debs DIR: prints the packages in DIR, in the order that dpkg needs.
@@ -195,22 +197,22 @@ another_kernel() {
 	: >"/lib/modules/$1/modules.builtin"
 }
 
-# and the same driver.
+# give_driver KVER: gives that kernel the same driver.
 give_driver() {
 	cp "$driver" "/lib/modules/$1/updates/dkms/"
 	depmod "$1"
 }
 
-# installed_for KVER [VERSION]: whether dkms has installed the module.
+# installed_for KVER [VERSION]: succeeds if dkms has installed the module for the kernel.
 installed_for() { grep "^nvidia-peer-memory/${2:-$version}, $1, .*: installed" <(dkms status nvidia-peer-memory); }
 
-# kernel_installed [KVER [HOOKS]]: what becomes of modules then: the hooks of dkms and ours, in
-# their order; the first that fails is the end.
+# kernel_installed [KVER [HOOKS]]: runs the hooks of dkms and ours, in their order, as the
+# installation of a kernel does. The first hook that fails ends the function.
 kernel_installed() {
 	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" "/etc/kernel/${2:-postinst.d}"
 }
 
-# Rust, as Debian has it, where it is installed.
+# The files of Debian's Rust, if it is installed.
 rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)")
 
 # with_proprietary_driver: puts the driver under NVIDIA's licence. The new text has the length of the

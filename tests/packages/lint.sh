@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: neither lintian nor rpmlint nor mandoc has anything to say, and no installed document has a dead link
+# Shows: lintian, rpmlint and mandoc find nothing, and no installed document has a dead link
 . /checkout/tests/packages/lib.sh
 
 # The project has no mail address, closes no bug of Debian's, and is not made
@@ -34,7 +34,7 @@ dead_links() {
 	done
 }
 
-# none_dead TEXT DIR
+# none_dead TEXT DIR: checks that no link in the pages of DIR is dead.
 none_dead() {
 	dead_links "$2" >/tmp/dead
 	cat /tmp/dead

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a release without packages: made, installed with the marker, uninstalled; the same below another directory; help
+# Shows: a release can be made, installed with the marker and uninstalled without packages, also
+# below another directory; and there is help
 . /checkout/tests/packages/lib.sh
 
 tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp
@@ -42,7 +43,8 @@ files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
 told "uninstalling again is no error" "make install has put nothing into /lib/modules/$kver/extra." make uninstall
 
-# below WORD: as a package is made; relative to where make was called.
+# below WORD: installs below a directory, as the making of a package does. A relative path begins at
+# the directory in which make was called.
 below() {
 	check "$1: installed" saying make install marker_install "$1"
 	check "$1: the modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: Rust metadata that an administrator has had made by rust-metadata: what is said where it cannot be made, what is built with it, and when it goes
+# Shows: an administrator can make Rust metadata by rust-metadata: the messages if that is not
+# possible, the builds that use the metadata, and its removal
 . /checkout/tests/packages/lib.sh
 
 tool=/usr/lib/nvidia-peer-memory/rust-metadata
@@ -10,10 +11,10 @@ series=$(cut -d. -f1,2 <<<"$kver")
 dpkg -i /packages/nvidia-peer-memory_*_all.deb
 dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 
-# cannot TEXT: make it, and why.
+# cannot TEXT: checks that the metadata cannot be made, and the reason.
 cannot() { refused "it cannot be made" "rust-metadata: $1" "$tool" "$kver"; }
 
-# The layer of the kernel was made by this very script.
+# The same script made the metadata in the layer of the kernel.
 check "what was made is there" [ -e "$tree/rust/libkernel.rmeta" ]
 told "and is not made twice" "rust-metadata: $tree is there already" "$tool" "$kver"
 refused "nor of a kernel without headers" "rust-metadata: no headers of kernel 1.2.3; install them" "$tool" 1.2.3

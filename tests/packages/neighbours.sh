@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a kernel for which dkms cannot build the module is passed over, with the reason, and without a failure that would stop the kernel's installation; for a new one dkms builds the RDMA core and the driver first, and a driver that is not for this kernel keeps nobody waiting
+# Shows: a kernel for which dkms cannot build the module is skipped, with the reason, and without a
+# failure that would stop the kernel's installation; for a new kernel dkms builds the RDMA core and
+# the driver before the module, and does not wait for a driver that is not for this kernel
 . /checkout/tests/packages/lib.sh
 
-# neighbour NAME FILE LINE...: a module that dkms knows, and has yet to install.
+# neighbour NAME FILE LINE...: makes a package of dkms with the module FILE, which is not installed
+# yet.
 neighbour() {
 	local dir=/usr/src/$1-1.0
 	mkdir "$dir"
@@ -14,8 +17,8 @@ neighbour() {
 	dkms add "$1/1.0"
 }
 
-# A driver that dkms knows, and that does not compile: nobody's package is left half
-# installed for that, and nobody is told to use force.
+# dkms knows a driver that does not compile. Our packages are installed nevertheless, and no message
+# advises --force.
 without_driver
 : >/tmp/nvidia.ko
 neighbour nvidia-current-open /tmp/nvidia.ko 'DEST_MODULE_NAME[0]=nvidia-current-open' 'MAKE[0]=false'
@@ -32,7 +35,7 @@ back
 
 unpacked
 
-# passed_over TEXT: as when a kernel is installed.
+# passed_over TEXT: checks that the installation of the kernel skips the module, with this reason.
 passed_over() {
 	told "the kernel is passed over" "nv_peer_mem is not built for kernel $kver: $1" kernel_installed
 	check "nothing was built" fails grep -E 'built|installed' <(dkms status nvidia-peer-memory)
@@ -54,7 +57,7 @@ without "/lib/modules/$kver/build"
 told "without headers the kernel is passed over" 'kernel headers for this kernel do not seem to be installed' kernel_installed
 back
 
-# By the names that they have in DOCA-OFED's rpm and among Debian's drivers.
+# These are the names in DOCA-OFED's rpm and among Debian's drivers.
 core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
 neighbour $core_name "/lib/modules/$kver/updates/ib_core.ko" 'MAKE[0]=true' POST_INSTALL=tree
 # MLNX_OFED has a tree for each kernel.
@@ -69,14 +72,14 @@ chmod +x /usr/src/$core_name-1.0/tree
 neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'MAKE[0]=true' 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
 
-# A driver that is not built for real-time kernels, and such a kernel.
+# The driver is not built for real-time kernels, and this kernel becomes one.
 config=/usr/src/linux-headers-$kver/include/config/auto.conf
 cp "$config" /tmp/config
 echo CONFIG_PREEMPT_RT=y >>"$config"
 told "the kernel of no driver is installed" "nv_peer_mem is not built for kernel $kver: no NVIDIA driver for kernel $kver" kernel_installed
 cp /tmp/config "$config"
 
-# all_built: the three of them.
+# all_built: checks that dkms has installed core, driver and module.
 all_built() {
 	for name in $core_name $driver_name nvidia-peer-memory; do
 		check "with $name" grep -q "^$name/.*, $kver, .*: installed" <(dkms status "$name")

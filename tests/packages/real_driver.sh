@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module beside NVIDIA's proprietary driver itself: it is linked with that, its imports are not for GPL modules only, their versions are the driver's
+# Shows: dkms builds the module beside NVIDIA's proprietary driver itself: the module is linked with
+# the driver, no import is for GPL modules only, and the versions of the imports are the driver's
 . /checkout/tests/packages/lib.sh
 
 # imports: prints the driver's symbols that the module imports, with their versions.

@@ -1,13 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a release suits machines without Rust and names nothing of its builder's machine; a release made without Rust names the missing files; checksums; the record of tools; a noexec /tmp
+# Shows: a release suits machines without Rust and contains no path of its builder's machine; a
+# release made without Rust names the missing files; the checksums and the record of tools are
+# right; and a release can be made with a noexec /tmp
 . /checkout/tests/packages/lib.sh
 
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there
-# By a file: cpio stops at the last entry, which can end who still writes to it.
+# The archive goes through a file, because cpio stops reading at the last entry, and a signal would
+# end rpm2cpio in a pipe.
 rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 (cd /tmp/srpm && cpio -i --quiet </tmp/srpm.cpio)
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
@@ -30,8 +33,8 @@ check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s|so)$|(fr
 
 check "what cargo is told about the library is there" [ -e "/tmp/there/$name/preload/.cargo/config.toml" ]
 
-# The library alone: linked here for both processors, and for any C library; the same from the same
-# tools, wherever that is.
+# The preloaded library is linked for both processors and for any C library. The same tools make the
+# same file in any directory.
 library=/packages/libnvpm_preload-$version
 examined "$library-x86_64.so" x86_64 libc.so.6 libdl.so.2 libpthread.so.0
 examined "$library-aarch64.so" aarch64 libc.so.6 libdl.so.2 libpthread.so.0
@@ -88,8 +91,8 @@ for arch in x86_64 aarch64; do
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
 
-# nvpm as one file, in what is like a container: nothing of ours is installed, /sys is there to be
-# read, neither libcuda nor a device is there, and the user is nobody.
+# nvpm is tried as one file in an environment like a container: nothing of ours is installed, /sys
+# can be read, there is no libcuda and no device, and the user is nobody.
 pyz=/packages/nvpm-$version.pyz
 in_pod() {
 	unshare --mount bash -c 'mount -t sysfs -o ro sysfs /sys && cd / && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -115,14 +118,14 @@ check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
 check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
 check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
-# The library lies in the same directory, under its name in the release.
+# The library is in the same directory, under its name in the release.
 mkdir /tmp/pod
 cp "$pyz" "$library-$(uname -m).so" /tmp/pod/
 check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "/tmp/pod/${pyz##*/}" run printenv LD_PRELOAD)" = \
 	"/tmp/pod/libnvpm_preload-$version-$(uname -m).so" ]
 
-# A release from a checkout, where no program in /tmp can be run, and no linker for the other processor
-# is installed.
+# A release is made from a checkout on a machine on which no program in /tmp can be run, and on
+# which no linker for the other processor is installed.
 cd "/tmp/there/$name" || exit
 rm -r build/prebuilt preload/prebuilt
 git init --quiet
@@ -153,7 +156,7 @@ unset TMPDIR
 check "nothing is left behind" [ -z "$(find /tmp/noexec /tmp/made -name 'nv.*')" ]
 umount /tmp/noexec
 
-# The same on a machine without Rust.
+# A release is made on a machine without Rust.
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
@@ -165,13 +168,13 @@ told "who wants them has them made" "rustc 1.78 or later with the source of its 
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
-# Nor do they depend on the kernel that runs there.
+# The packages also do not depend on the running kernel.
 mkdir /tmp/another
 printf '#!/bin/sh\n[ "$*" = -r ] && echo 9.9-other || exec /usr/bin/uname "$@"\n' >/tmp/another/uname
 chmod +x /tmp/another/uname
 check "it is made beside another kernel" saying env PATH="/tmp/another:$PATH" OUT=/tmp/elsewhere ./build_release.sh --without-rust
 check "of the same bytes" cmp /tmp/lacking/*.src.rpm /tmp/elsewhere/*.src.rpm
-# Without a tool that it needs it makes nothing, and names the package.
+# If a tool is missing, build_release.sh makes nothing, and names the tool's package.
 mv /usr/bin/rpmbuild /tmp/
 refused "without rpmbuild no source packages are made" "rpmbuild is missing (package rpm). Install it, or choose --without-rpm" \
 	env OUT=/tmp/half ./build_release.sh --without-rust
@@ -183,7 +186,7 @@ check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/hal
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
-# The commands of README.md, for a tarball in another place.
+# The commands of README.md make packages, here from a tarball in another directory.
 # shellcheck disable=SC2088 # the literal text of README.md
 sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written

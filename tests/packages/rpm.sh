@@ -10,7 +10,7 @@ wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
 rpm=(rpm --dbpath /tmp/rpmdb)
 arch=$(uname -m)
 
-# install DIR kmod|dkms, also over an earlier version
+# install DIR kmod|dkms: installs the packages of DIR, also over an earlier version.
 install() { "${rpm[@]}" -Uvh --nodeps "$1"/nvidia_peer_memory-[0-9]*."$arch".rpm "$1/nvidia_peer_memory-$2"-*.rpm; }
 # shellcheck disable=SC2046 # a list of names
 erase() { "${rpm[@]}" -e $("${rpm[@]}" -qa --qf '%{NAME}\n' 'nvidia_peer_memory*'); }
@@ -37,7 +37,7 @@ while_registered() {
 	rm -r /sys/module/nv_peer_mem/refcnt /srv/place
 }
 
-# life kmod|dkms
+# life kmod|dkms: installs, updates and erases the packages of this kind.
 life() {
 	files >/tmp/before
 	told "$1: the older version can be installed" 'now: systemctl start nv_peer_mem' install /packages/old "$1"
@@ -77,7 +77,7 @@ check "the library wants none of the others" fails grep nvidia_peer_memory <(req
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
 check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 
-# Every system of rpm packages has this directory.
+# Every system with rpm packages has this directory.
 mkdir -p /usr/share/licenses
 
 # one_three: makes a package with the layout of 1.3, which removes its own links of init.
@@ -102,7 +102,7 @@ one_three() {
 	rpmbuild -bb --nodeps --define '_topdir /tmp/one_three' /tmp/one_three.spec
 }
 
-# from_1_3 on|off: updated, where the service of 1.3 was or was not started on boot.
+# from_1_3 on|off: updates from 1.3, whose service was or was not started on boot.
 from_1_3() {
 	check "1.3 ($1) can be installed" saying "${rpm[@]}" -ivh --nodeps /tmp/one_three/RPMS/*/*.rpm
 	[ "$1" = off ] || ln -s ../init.d/nv_peer_mem /etc/rc3.d/S95nv_peer_mem

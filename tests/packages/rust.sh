@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module on what the machine has: the kernel's Rust crates, a release's assembly, or a rustc to make that, beside either driver; and where a kernel's crates are not what the module expects
+# Shows: dkms builds the module with the kernel's Rust crates, with a release's assembly, or with a
+# rustc that makes the assembly, beside either driver; and with a kernel whose crates differ from
+# those that the module expects
 . /checkout/tests/packages/lib.sh
 
 unpacked
@@ -9,7 +11,7 @@ unpacked
 source=/usr/src/nvidia-peer-memory-$version
 log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 
-# built WAY TEXT: as when a kernel is installed; the log of dkms says why.
+# built WAY TEXT: checks the build at the installation of a kernel, and the reason in dkms' log.
 built() {
 	check "dkms builds the module" saying kernel_installed
 	as_it_should "$@"
@@ -22,7 +24,7 @@ as_it_should() {
 	check "the marker, too" loads nv_peer_mem_marker
 }
 
-# undo: not built, and the machine as it was.
+# undo: removes the built module, and restores the machine.
 undo() {
 	dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 	back
@@ -30,10 +32,10 @@ undo() {
 
 built in-kernel "in-kernel: the kernel's own crates"
 
-# The machine's driver is replaced by the proprietary one: what `start` then advises.
+# The proprietary driver replaces the machine's driver, and the test follows the advice of `start`.
 without "${rust[@]}"
 with_proprietary_driver
-# The host's kernel runs here.
+# The host's kernel runs here, so modinfo must be told the guest's kernel.
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
@@ -59,7 +61,7 @@ without "$source/build/prebuilt"
 built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"
 undo
 
-# A kernel that is newer than what the module knows.
+# This kernel is newer than the kernels that the module knows.
 echo 'rustflags-y += --of-another-version' >>"$source/build/in-kernel.mk"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
