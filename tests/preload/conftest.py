@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Builds the preloaded library, the doubles of libibverbs and libcuda, and their client, once; and
+"""Builds the preloaded library, the doubles of libibverbs and libcuda, and their client, once, and
 runs the client. $PRELOAD_CRATE names a copy of preload/ to build, for the mutants; $PRELOAD_LIBRARY
 names a library that is built already. $PRELOAD_EMULATOR runs programs of another processor; then
 $CC compiles for that processor."""
@@ -48,8 +48,8 @@ class Bed:
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # Debian links libibverbs like the first, Ubuntu like the second. The others are older, and
-        # the last has an old table of symbols.
+        # "new" is linked like Debian's libibverbs, "symbolic" like Ubuntu's. "old" and "v27" are
+        # older versions, and v27 has an old table of symbols.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
@@ -58,7 +58,8 @@ class Bed:
         # an old table of symbols.
         self.verbs("system", '-DCOPY="system"')
         self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
-        # These two differ in the addresses of the functions that register, and not before these.
+        # These two differ only in the addresses of the functions that register, and of later
+        # functions.
         in_order = "-fno-toplevel-reorder"
         self.verbs("plain", '-DCOPY="plain"', in_order)
         self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library. The test that
-is named with the mistake must fail. A WORD chooses the mistakes whose test has it in its name."""
+is named with the mistake must fail. WORD selects the mistakes whose test has WORD in its name."""
 
 import os
 import shutil

@@ -179,7 +179,7 @@ class Trial:
 
     def cost(self, address):
         """Prints the microseconds of a registration that the library translates, and of a program
-        that exports the memory by itself. Both call from Python; the second makes three calls."""
+        that exports the memory itself. Both call from Python; the program makes three calls."""
         export, own = self.cuda.cuMemGetHandleForAddressRange, self.verbs.ibv_reg_dmabuf_mr
         own.restype = ctypes.POINTER(Mr)
         own.argtypes = [c_void_p, c_uint64, c_size_t, c_uint64, c_int, c_int]

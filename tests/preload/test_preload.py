@@ -28,14 +28,14 @@ def reg(addr, length=4096, access=LOCAL):
     return f"reg {addr:#x} {length} {access}"
 
 
-# ---- what is caught ---------------------------------------------------------
+# ---- calls that are caught --------------------------------------------------
 
 
 @pytest.mark.parametrize("verbs", ["new", "symbolic"])
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
 def test_linked_program(bed, access, verbs):
-    """A call with constant flags is a call of another function. Ubuntu links libraries so that no
-    call within a library can be caught."""
+    """With constant flags, verbs.h calls another function. Ubuntu links libraries so that no call
+    within a library can be caught."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked", verbs=verbs)
     assert ran.printed == 2 * registered(GPU, 4096)
@@ -46,7 +46,7 @@ def test_linked_program(bed, access, verbs):
 
 
 def test_locally_opened_libibverbs(bed):
-    """dlopen() with RTLD_LOCAL and dlvsym(), as NCCL and NVSHMEM do."""
+    """The program calls dlopen() with RTLD_LOCAL, and dlvsym(), as NCCL and NVSHMEM do."""
     ran = bed.run(LOCALLY, reg(GPU))
     assert ran.printed == registered(GPU, 4096)
     assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{GPU:#x}", "0x1"]]
@@ -83,13 +83,13 @@ def test_reg_mr_ex(bed, client, words, mask, iova):
 
 @pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
 def test_reg_mr_ex_of_something_else(bed, mask):
-    """A descriptor, a DMA handle, and an unknown member."""
+    """The library leaves a descriptor, a DMA handle and an unknown member to the real function."""
     ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
     assert ran.printed == failed(errno.EFAULT)
     assert not ran.cuda[2:]
 
 
-# ---- what is registered -----------------------------------------------------
+# ---- successful registrations -----------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,8 @@ def test_program_without_libibverbs(bed):
 
 
 def test_what_is_registered_meanwhile(bed):
-    """ibv_reg_mr() from within ibv_reg_dmabuf_mr() gets the real answer; the next one does not."""
+    """A call of ibv_reg_mr() inside ibv_reg_dmabuf_mr() gets the real answer; the next call gets
+    the translation."""
     ran = bed.run(LOCALLY, reg(GPU), reg(GPU + 4096), REENTER=1)
     assert ran.of("inner") == 2 * [["failed", str(errno.EFAULT)]]
     assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
@@ -245,7 +246,7 @@ def test_context_of_the_thread(bed):
 
 
 def test_child_after_fork(bed):
-    """CUDA does not work there. Memory of the host can be registered."""
+    """CUDA does not work in a child, but memory of the host can be registered."""
     ran = bed.run(LOCALLY, reg(GPU), "fork", reg(GPU), "reg host 4096 1")
     assert ran.printed[:2] == registered(GPU, 4096) + failed(errno.EFAULT)
     assert ran.printed[2].startswith("addr=0x")
@@ -256,7 +257,7 @@ def test_threads(bed):
     assert ran.printed == ["registered=8000"]
 
 
-# ---- why it fails -----------------------------------------------------------
+# ---- reasons of failures ----------------------------------------------------
 
 
 def test_no_descriptor_left(bed):

@@ -16,12 +16,12 @@ SYSTEM = "libibverbs.so.1"
 
 
 def unnumbered(lines):
-    """The lines without the addresses of the host's memory, which differ each time."""
+    """Returns the lines without the addresses of the host's memory, which differ each time."""
     return [re.sub(r"addr=0x(?!7e[01]0{9})\w+", "addr=host", line) for line in lines]
 
 
 def both(bed, *words, **variables):
-    """Runs a program without the library and with it, and returns the second."""
+    """Runs a program without the library and with it. Returns the run with the library."""
     without = bed.run(*words, **{**variables, "LD_PRELOAD": ""})
     ran = bed.run(*words, **variables)
     assert unnumbered(ran.printed) == unnumbered(without.printed)
@@ -30,7 +30,7 @@ def both(bed, *words, **variables):
 
 
 def translated(bed, *words, **variables):
-    """Runs a program that registers GPU memory last: without the library this fails."""
+    """Runs a program whose last registration, of GPU memory, fails only without the library."""
     without = bed.run(*words, **{**variables, "LD_PRELOAD": ""})
     assert without.printed[-1:] == failed(14)
     ran = bed.run(*words, **variables)
@@ -47,8 +47,8 @@ def copies(ran):
 
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_bundled_copy(bed, pd):
-    """A wheel of Python brings a copy under a name of its own. A program need not tell whose the
-    protection domain is."""
+    """A wheel of Python brings a copy with a name of its own. The program has no other copy, so the
+    protection domain need not tell its maker."""
     words = {"client": "linked_with_bundled", "verbs": "bundle"}
     assert copies(both(bed, pd, HOST, f"iova {NO_MEMORY} 1 1 0", **words)) == {"bundled"}
     ran = translated(bed, pd, "cuda context", reg(GPU), **words)
@@ -67,7 +67,7 @@ def test_bundled_copy_and_the_system_s(bed, pd):
 
 @pytest.mark.parametrize("names", [(SYSTEM, BUNDLED), (BUNDLED, SYSTEM), (BUNDLED, OTHER)])
 def test_copies_that_are_local(bed, names):
-    """Each is opened with RTLD_LOCAL, as Python opens modules; the calls alternate."""
+    """The copies are opened with RTLD_LOCAL, as Python opens modules; the calls alternate."""
     kinds = {SYSTEM: "system", BUNDLED: "bundled", OTHER: "other"}
     places = {SYSTEM: "system", BUNDLED: "bundle", OTHER: "other"}
     opened = [f"open {bed.where}/{places[name]}/{name} pd" for name in names]
@@ -91,7 +91,7 @@ def test_library_that_is_linked_with_a_local_copy(bed):
 
 
 def test_copy_that_is_closed(bed):
-    """Another one is opened, perhaps at the same address."""
+    """After a copy is closed, another copy is opened, perhaps at the same address."""
     words = []
     for name, place in ((BUNDLED, "bundle"), (OTHER, "other"), (SYSTEM, "system")) * 2:
         opened = f"open {bed.where}/{place}/{name}"
@@ -103,8 +103,8 @@ def test_copy_that_is_closed(bed):
 
 
 def test_copy_at_the_address_of_another(bed):
-    """The second copy gets the address of the first, where the function that tells them apart is
-    the same, and others are elsewhere."""
+    """The second copy gets the address of the first. The function that identifies a copy is at the
+    same place in both, and other functions are at other places."""
     words = []
     for place in ("plain", "shifted") * 4:
         words += [f"open {bed.where}/{place}/{SYSTEM} pd", HOST, HOST, "close"]
@@ -113,7 +113,7 @@ def test_copy_at_the_address_of_another(bed):
 
 
 def test_many_copies(bed):
-    """More copies than the library remembers."""
+    """The process has more copies than the library remembers."""
     words = []
     for number in range(40):
         copy = bed.where / f"many{number}" / SYSTEM
@@ -137,7 +137,7 @@ def test_no_libibverbs_is_kept(bed):
 @pytest.mark.parametrize("client, opened", [("client", "verbs"), ("linked", "")])
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
-    """rdma-core 27 and older; it has no dma-bufs, either."""
+    """rdma-core 27 and older versions also have no dma-bufs."""
     words = (opened, pd, HOST, "iova host 4096 1 0x7000", reg(NO_MEMORY))
     both(bed, *words, client=client, verbs="v27")
     ran = bed.run(opened, pd, "cuda context", reg(GPU), client=client, verbs="v27")
@@ -145,7 +145,7 @@ def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
 
 
 def test_name_that_libibverbs_does_not_have(bed):
-    """A program that looks for ibv_reg_mr_ex() finds this library's."""
+    """A program that looks for ibv_reg_mr_ex() finds the function of this library."""
     words = f"ex host 4096 1 0x9000 2 ex host 4096 1 0x9000 3 ex {GPU:#x} 4096 1 0 4"
     ran = bed.run(words, client="linked", verbs="old")
     assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
@@ -218,14 +218,14 @@ def test_libcuda_that_is_being_loaded_by_an_old_linker(bed):
 
 
 def test_list_of_objects_that_the_program_replaces(bed):
-    """Seastar does so, in order that an exception takes no lock."""
+    """Seastar replaces dl_iterate_phdr(), so that an exception takes no lock."""
     for pd in ("", "pd"):
         both(bed, "verbs", pd, HOST, reg(NO_MEMORY), client="own_list")
         translated(bed, "verbs", pd, "cuda context", reg(GPU), client="own_list")
 
 
 def imported(library):
-    """The names that a library needs of others, without their versions."""
+    """Returns the names that a library needs from other libraries, without their versions."""
     table = command("readelf", "--dyn-syms", "-W", library).splitlines()
     rows = [row.split() for row in table]
     return {row[7].partition("@")[0] for row in rows if row[6:7] == ["UND"] and row[7:]}
@@ -246,8 +246,8 @@ def test_exported_names(bed):
 
 
 def test_table_of_symbols_that_is_empty(bed):
-    """The word after the table looks like the hash of ibv_reg_mr, and the symbol that no table
-    counts looks like a function whose name is outside of the library."""
+    """The table has no symbol. The word after the table looks like the hash of ibv_reg_mr, and the
+    memory after the symbols looks like a function whose name is outside of the library."""
     library = bed.where / "empty.so"
     compiler = os.environ.get("CC", "cc")
     command(compiler, "-shared", "-nostdlib", "-o", library, "-x", "c", os.devnull)
@@ -317,7 +317,7 @@ def test_pending_cancellation(bed, addr, peer, log):
 
 
 def test_stderr_that_is_another_file(bed):
-    """A descriptor of that number may be a file with data."""
+    """After the program has closed stderr, the same descriptor may be a file with data."""
     data = bed.where / "data"
     words = (reg(NO_MEMORY), f"stderr {data}", reg(NO_MEMORY), reg(NO_MEMORY))
     ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1)
@@ -337,7 +337,7 @@ def test_log_without_a_descriptor(bed):
 
 @pytest.fixture(scope="session")
 def real(bed):
-    """The real libibverbs, and a copy of it under another name."""
+    """Returns a directory with the real libibverbs, and a copy of it under another name."""
     found = command("cc", "-print-file-name=libibverbs.so.1").strip()
     where = bed.where / "real"
     where.mkdir()

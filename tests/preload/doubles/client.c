@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A program that registers memory. It does each thing that its words say, in their order, and prints
- * a line for each registration. With -DLINKED it is linked with libibverbs; otherwise the word "verbs"
- * opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr() that shows no object.
+ * A program that registers memory. It executes the words of its command line in their order, and
+ * prints a line for each registration. With -DLINKED it is linked with libibverbs; otherwise the
+ * word "verbs" opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr() that shows no
+ * object.
  *
  *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
- *	open FILE		opens another libibverbs so, which is used from then on
- *	plugin FILE		opens a library that is something else
+ *	open FILE		opens another libibverbs in the same way, and uses it from then on
+ *	plugin FILE		opens a library that is no libibverbs
  *	close			closes the libibverbs that was opened last, and forgets its domain
  *	pd			takes a protection domain of the libibverbs that is used
  *	crafted			makes one for a real libibverbs, with this program as the device's driver
@@ -21,7 +22,8 @@
  *	ex ADDRESS LENGTH ACCESS IOVA MASK
  *	times N			the next registration N times; prints how many descriptors were added
  *	threads N		the next registration 1000 times in each of N threads
- *	loading			the next registration, over and over while a thread opens libcuda, and once more
+ *	loading			the next registration, over and over while a thread opens libcuda, and once
+ *				afterwards
  *	forks N			the next registration, over and over in three threads, and once in each of
  *				N children; prints how many children hung
  *	probe			calls the ibv_reg_mr_iova2() that the process has without libibverbs
@@ -71,8 +73,8 @@ static void *function(void *library, const char *name, const char *version)
 }
 
 /*
- * Each operation of the driver of a crafted device: ibv_reg_mr_iova2() and ibv_reg_dmabuf_mr() call
- * it, with a pointer or an offset. There is no peer memory.
+ * Stands for each operation of the crafted device's driver: ibv_reg_mr_iova2() calls it with a
+ * pointer, ibv_reg_dmabuf_mr() with an offset. There is no peer memory.
  */
 static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 {
@@ -89,8 +91,9 @@ static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 }
 
 /*
- * The order of the operations differs in each version of rdma-core, so all of them are the same. A
- * static function of libibverbs has no name here; an exported one is as good.
+ * Makes a protection domain. The order of the operations differs in each version of rdma-core, so
+ * all of them are the same. A static function of libibverbs has no name here, so an exported one is
+ * used.
  */
 static struct ibv_pd *crafted(void)
 {
@@ -223,7 +226,7 @@ static void threads(struct registration *it, int number)
 	printf("registered=%ld\n", done);
 }
 
-/* A registration by a thread that has a cancellation pending. Printing would end the thread. */
+/* The result of a thread with a pending cancellation, which cannot print: that would end it. */
 static struct ibv_mr *region_of_cancelled;
 static int error_of_cancelled;
 static bool returned;
@@ -264,7 +267,7 @@ static void *open_library(const char *file)
 	return library;
 }
 
-/* A registration while another thread is inside dlopen(): libcuda is in the list of objects early. */
+/* Set when dlopen() has returned. libcuda is in the list of objects earlier. */
 static atomic_bool loaded;
 
 static void *load_cuda(void *unused)
@@ -285,7 +288,7 @@ static void while_loading(struct registration *it)
 	say(registered(it));
 }
 
-/* A child has one thread, and inherits the locks that the others held. */
+/* Registers until the process ends. A child inherits a lock that such a thread holds. */
 static void *forever(void *it)
 {
 	for (;;)

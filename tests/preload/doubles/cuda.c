@@ -41,7 +41,7 @@ __attribute__((destructor)) static void end(void)
 	event("left pushed=%d retained=%d\n", pushed, retained);
 }
 
-/* Called first by each function: a child of fork has no CUDA, and a test may want an error. */
+/* Begins each function: returns an error in a child of fork, and if a test wants one. */
 static int called(const char *name)
 {
 	event("%s\n", name);
@@ -180,7 +180,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 		return INVALID_VALUE;
 	fd = memfd_create("dma-buf", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, size)) {
-		/* Libcuda says no more, and leaves no error number. */
+		/* Libcuda returns only this code, and sets no error number. */
 		errno = 0;
 		return OPERATING_SYSTEM;
 	}

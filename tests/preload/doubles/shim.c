@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A preloaded library that counts registrations, and passes them on to whatever comes next. */
+/* A preloaded library that counts registrations, and passes them on to the next library. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

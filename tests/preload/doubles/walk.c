@@ -28,7 +28,10 @@ static int shown(struct dl_phdr_info *info, size_t size, void *data)
 
 int dl_iterate_phdr(callback show, void *data)
 {
-	/* Found before there are threads: dlsym() would wait for a thread that is inside dlopen(). */
+	/*
+	 * Looked up before there are threads: dlsym() would wait for a thread that is inside
+	 * dlopen().
+	 */
 	static int (*next)(callback show, void *data);
 	struct walk walk = { show, data };
 
