@@ -117,7 +117,7 @@ pub(crate) enum Version {
 impl<'a> Object<'a> {
     /// # Safety
     ///
-    /// The object stays mapped for `'a`, and both arguments are what `dl_iterate_phdr()` says.
+    /// The object stays mapped for `'a`, and both arguments come from `dl_iterate_phdr()`.
     pub(crate) unsafe fn new(base: u64, segments: *const Segment, number: u16) -> Self {
         if segments.is_null() {
             return Self { base, segments: &[] };
@@ -243,7 +243,7 @@ impl Tables {
     /// the hash of each symbol, whose lowest bit says that the symbol is the last of its bucket.
     fn find_by_gnu_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
-            // SAFETY: the indices below are those that the dynamic linker reads, too.
+            // SAFETY: the dynamic linker also reads the table at the indices below.
             unsafe { *self.gnu_hash.wrapping_add(index) }
         };
         let (buckets, first, filter) = (word(0), word(1), word(2));
@@ -271,7 +271,7 @@ impl Tables {
     /// symbol the next one of the same bucket; 0 at the end.
     fn find_by_old_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
-            // SAFETY: the indices below are those that the dynamic linker reads, too.
+            // SAFETY: the dynamic linker also reads the table at the indices below.
             unsafe { *self.old_hash.wrapping_add(index) }
         };
         let buckets = word(0);
@@ -286,7 +286,7 @@ impl Tables {
     }
 
     fn symbol(&self, index: u32) -> Symbol {
-        // SAFETY: a hash table names only symbols that there are.
+        // SAFETY: a hash table names only symbols that exist.
         unsafe { *self.symbols.wrapping_add(index as usize) }
     }
 

@@ -27,7 +27,7 @@ unsafe impl Sync for Gate {}
 /// The same thread may enter again, in a handler of a signal.
 static GATE: Gate = Gate(UnsafeCell::new(Mutex::RECURSIVE));
 
-/// The thread is inside the gate until this is dropped; or has waited too long, and goes on.
+/// While this exists, the thread is inside the gate, or has waited too long and goes on outside.
 pub(crate) struct Passage(());
 
 impl Passage {
@@ -64,7 +64,8 @@ extern "C" fn leave() {
     let _: c_int = unsafe { libc::pthread_mutex_unlock(GATE.0.get()) };
 }
 
-/// The thread has another number in the child, so the C library would refuse to unlock the mutex.
+/// Makes the mutex new in the child. The thread has another number there, so the C library would
+/// refuse to unlock the mutex.
 extern "C" fn open_in_child() {
     // SAFETY: the child has one thread, which does not use the mutex now.
     unsafe { GATE.0.get().write(Mutex::RECURSIVE) };

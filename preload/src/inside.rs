@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
 
-/// The key of each thread's own number. The lowest bit says that the thread is at work in the
-/// library; the others count how often the thread has been.
+/// The key of each thread's own number. The lowest bit is set while the thread is at work in the
+/// library; the other bits count how often the thread has entered the library.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
 
 const AT_WORK: usize = 1;
@@ -24,7 +24,7 @@ pub(crate) fn create_key() {
 }
 
 fn number() -> usize {
-    // SAFETY: a thread has the value NULL for a key that there is not.
+    // SAFETY: a thread has the value NULL for a key that does not exist.
     unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) as usize }
 }
 

@@ -107,8 +107,9 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     unsafe { registered_at_iova(&asked, &shims::REG_MR_IOVA2, Verbs::reg_mr_iova2) }
 }
 
-/// `ibv_reg_mr()` of libibverbs. Where libibverbs was linked with `-Bsymbolic-functions`, as Ubuntu
-/// does, no other library sees which functions it calls itself.
+/// `ibv_reg_mr()` of libibverbs. If libibverbs was linked with `-Bsymbolic-functions`, as in
+/// Ubuntu, its own call of `ibv_reg_mr_iova2()` does not reach this library, so this name is
+/// needed.
 ///
 /// # Safety
 ///
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn ibv_reg_mr(
     unsafe { answered(&asked, real) }
 }
 
-/// `ibv_reg_mr_iova()` of libibverbs, for the same reason.
+/// `ibv_reg_mr_iova()` of libibverbs, which is needed for the same reason as `ibv_reg_mr()`.
 ///
 /// # Safety
 ///
@@ -180,8 +181,8 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
         match (copy.reg_mr_ex, &asked) {
             // SAFETY: these are the caller's own arguments.
             (Some(real), _) => unsafe { real(pd, attr) },
-            // A program that looks for the name finds this library's, whatever its libibverbs has.
-            // SAFETY: `pd` belongs to this copy.
+            // A program that looks for the name finds this library's function, even if its
+            // libibverbs has none. SAFETY: `pd` belongs to this copy.
             (None, Some(asked)) => unsafe { copy.reg_mr_iova2(asked) },
             (None, None) => verbs::missing(),
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The functions of the C library that are used. Each is in every glibc, under one name.
+//! The functions of the C library that the library uses. Every glibc has each under this name.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -33,7 +33,7 @@ impl Mutex {
 /// Stands for the objects after the one that calls `dlsym()`.
 pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
-// Since glibc 2.34 the others are part of the first.
+// Since glibc 2.34 the first library contains the others.
 #[link(name = "c")]
 #[link(name = "dl")]
 #[link(name = "pthread")]
@@ -69,8 +69,8 @@ extern "C" {
     pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
     /// Returns the time in seconds.
     pub(crate) fn time(also_here: *mut c_long) -> c_long;
-    /// Arranges what `fork()` calls first, and last in the parent and in the child. The C library
-    /// has `pthread_atfork()` only as a part that is linked into each library.
+    /// Sets the functions that `fork()` calls first, and last in the parent and the child. The C
+    /// library has `pthread_atfork()` only as a part that is linked into each library.
     pub(crate) fn __register_atfork(
         first: extern "C" fn(),
         in_parent: extern "C" fn(),

@@ -23,7 +23,7 @@ struct Refusal {
     because: &'static CStr,
     /// The name of libcuda's answer, if libcuda refused.
     answer: &'static CStr,
-    /// The error number for the caller; `None` if that of the real function says as much.
+    /// The error number for the caller; `None` if the real function's number is as good.
     errno: Option<c_int>,
 }
 
@@ -47,7 +47,7 @@ impl From<cuda::Error> for Refusal {
 
 /// Looks again at `mr`, the real function's answer, and returns a better answer or the same.
 ///
-/// `ENOMEM` may stand for GPU memory, too: the kernel checks the limit of locked memory
+/// `ENOMEM` may also mean GPU memory: the kernel checks the limit of locked memory
 /// (`RLIMIT_MEMLOCK`) before it looks at the memory. A dma-buf is not locked.
 ///
 /// # Safety

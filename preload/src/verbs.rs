@@ -21,7 +21,7 @@ pub(crate) const ACCESS_RELAXED_ORDERING: c_uint = 1 << 20;
 
 /// `IBV_REG_MR_MASK_ADDR`: the caller has filled in `MrInitAttr::addr`.
 pub(crate) const MASK_ADDR: u64 = 2;
-/// The caller has filled in `MrInitAttr::iova`, too.
+/// The caller has also filled in `MrInitAttr::iova`.
 pub(crate) const MASK_ADDR_AND_IOVA: u64 = 2 + 1;
 
 /// The beginning of `struct ibv_pd`.
@@ -141,7 +141,7 @@ pub(crate) struct Verbs {
     reg_mr: Option<RegMr>,
     /// Since rdma-core 25.
     reg_mr_iova: Option<RegMrIova>,
-    /// Since rdma-core 28. The two above call this one since rdma-core 32.
+    /// Since rdma-core 28. The two functions above call `ibv_reg_mr_iova2()` since rdma-core 32.
     reg_mr_iova2: Option<RegMrIova>,
     /// Since rdma-core 59.
     pub(crate) reg_mr_ex: Option<RegMrEx>,
@@ -243,8 +243,8 @@ impl Verbs {
     }
 }
 
-/// Returns the answer where libibverbs is not in the process, or is older than the function: a
-/// program asked for the name alone, and was given the function of this library.
+/// Returns the answer if libibverbs is not in the process, or is older than the function. The
+/// program has only looked for the name, and has found the function of this library.
 #[cold]
 pub(crate) fn missing() -> *mut Mr {
     libc::set_errno(libc::EOPNOTSUPP);
