@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The kernel's own crate: its build's rules for Rust do the rest, against what bindgen makes
-# of the C headers.
+# Compiles the Rust against the kernel's own crate and the bindings that bindgen makes from the C
+# headers. The kernel's own rules for Rust do the rest.
 
 nv_peer_mem-y += src/main.o
 
-# Tests that run inside the kernel, where it has KUnit built in. Before 7 its
-# Rust crate lacks parts of what they are written with. Here a version decides, as
-# the C files of build/has cannot ask a crate; a wrong guess costs tests, which only
-# kernels of developers run.
+# These tests run inside a kernel that has KUnit built in. Before Linux 7, the kernel's Rust crate
+# lacks parts that the tests use. Here a version decides, because the C files of build/has cannot
+# ask a crate. A wrong guess only affects the tests, which only developers' kernels run.
 nvpm-kunit := $(if $(filter y,$(CONFIG_KUNIT)),$(call test-ge,$(VERSION),7))
 nv_peer_mem-$(nvpm-kunit) += src/kunit/helpers.o
 ccflags-$(nvpm-kunit) += -DNVPM_KUNIT
 rustflags-$(nvpm-kunit) += --cfg nvpm_kunit
 
-# bindgen parses with clang, which does not know all of GCC's options. Those
-# that decide what a header means are few: definitions, include paths, and how
-# wide types are. The rest is left out, so no new GCC option can get in the way.
+# bindgen parses with clang, which does not know all of GCC's options. Only a few options change the
+# meaning of a header: definitions, include paths, and the widths of types. All others are left out,
+# so that a new GCC option does no harm.
 nvpm-bindgen-cflags = $(filter -D% -U% -I% -include %.h -Wp$(comma)-MMD% -nostdinc -std=% -m64 \
 	-fshort-wchar -funsigned-char -fms-extensions -fms-anonymous-structs,$(c_flags)) \
 	-w -fno-builtin -D__BINDGEN__ --target=$(NVPM_TARGET)

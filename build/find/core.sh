@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The RDMA core: the one with peer memory that the kernel would load. Its symbols come from
-# the module itself. Its header is one of three kinds, which nvpm.h needs to know: EX has a
-# client's extension with flags (MLNX_OFED 5.4-3 and later); PRIVATE_DATA, two functions in
-# its place (4.1 to 5.0); PLAIN, neither. Where no header is installed, what the core exports
-# says which.
+# Finds the RDMA core with peer memory that the kernel would load. The core's symbols come from the
+# module itself. The core's header is one of three kinds, which nvpm.h needs to know: EX has a
+# client's extension with flags (MLNX_OFED 5.4-3 and later), PRIVATE_DATA has two functions in its
+# place (4.1 to 5.0), and PLAIN has neither. If no header is installed, the core's exports tell the
+# kind.
 
 register=ib_register_peer_memory_client
 unregister=ib_unregister_peer_memory_client
@@ -98,7 +98,7 @@ why_not() {
 	fi
 	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
 	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
-	# The other two kinds have the same layout, with nothing behind the last function.
+	# The other two kinds have the same layout, with nothing after the last function.
 	case $header_kind/$expected in
 	EX/EX | */) ;; # the same, or nobody can tell
 	EX/* | */EX) echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has" ;;
@@ -131,9 +131,9 @@ take_given_tree() {
 	take_tree "$OFA_KERNEL"
 }
 
-# find_core_tree: leaves in $tree the directory with the core's header: OFED keeps one for
-# each kernel, and `default` is a link that may lead to another kernel's; a kernel that has
-# peer memory itself may have the header, too.
+# find_core_tree: sets $tree to the directory with the core's header. OFED keeps a directory for
+# each kernel, and `default` is a link that may lead to another kernel's directory. A kernel that
+# has peer memory itself may also have the header.
 find_core_tree() {
 	arch=$(uname -m)
 	set_aside='' stale=''

@@ -49,8 +49,8 @@ debian_drivers() {
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'
 }
 
-# ubuntu_versions PROGRAM VERSION: Ubuntu has several versions of Rust's tools, with a name
-# or a directory for each.
+# ubuntu_versions PROGRAM VERSION: prints the names of a tool in this version. Ubuntu has several
+# versions of Rust's tools, with a name or a directory for each.
 ubuntu_versions() {
 	[ -z "$2" ] || printf '%s\n' "$1-$2" "/usr/lib/rust-$2/bin/$1"
 }

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What dkms will build, or has not built, of the two neighbours.
+# Finds the packages of dkms that build the two neighbours.
 
 # dkms_knows NEIGHBOUR: prints NAME/VERSION of each package of dkms that builds the neighbour. The RDMA
 # core is recognised by the package's name, the driver, which has many names, by its module.
@@ -18,8 +18,9 @@ dkms_knows() {
 	done
 }
 
-# missing NEIGHBOUR TEXT ADVICE: fatal, unless dkms builds that one first, or the build is
-# only to show that it compiles. What dkms knows need not be installed.
+# missing NEIGHBOUR TEXT ADVICE: ends with an error, unless dkms builds the neighbour first, or the
+# build is only to show that the module compiles. A package that dkms knows need not be installed
+# yet.
 missing() {
 	case " ${NVPM_LATER-} " in *" $1 "*) return 0 ;; esac
 	known=$(dkms_knows "$1" | tail -n 1)

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The NVIDIA driver: the module that the kernel would load, with its flavour and its symbols,
-# and its header nv-p2p.h.
+# Finds the NVIDIA driver that the kernel would load, with its flavour, its symbols, and its header
+# nv-p2p.h.
 
 find_driver() {
 	find_driver_module
@@ -68,7 +68,7 @@ find_driver_header() {
 	elif [ "$version" ]; then
 		nv_include=$(first_with nv-p2p.h /usr/src/nvidia*-"$version"/nvidia /usr/src/nvidia*-"$version"/kernel*/nvidia) || :
 	else
-		# Without a driver to ask, the newest source there is.
+		# Without a driver, the newest source is taken.
 		# shellcheck disable=SC2046 # a list of directories without spaces
 		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
 	fi
@@ -82,7 +82,7 @@ find_driver_header() {
 		die "$nv_include/nv-p2p.h is of an NVIDIA driver before $oldest_driver: install version $oldest_driver or later, with its source (package $driver_packages)."
 }
 
-# first_with FILE DIR...: the first of the directories that has the file.
+# first_with FILE DIR...: prints the first of the directories that has the file.
 first_with() {
 	wanted=$1
 	shift

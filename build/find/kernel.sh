@@ -1,10 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The kernel: its release, headers and compiler.
+# Finds the kernel: its release, headers and compiler.
 
 # choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
-# a tree; or to the release of the kernel that runs. (build/make calls this, too.)
+# a tree; or to the release of the kernel that runs. (build/make also calls this function.)
 choose_kernel() {
 	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
 }
@@ -47,12 +47,13 @@ older_than() {
 		{ exit !($1 + 0 < limit[1] + 0 || ($1 + 0 == limit[1] + 0 && minor < limit[2] + 0)) }'
 }
 
-# find_compiler: sets the compiler. A kernel that clang compiled needs modules that clang compiled. LLVM=
-# and CC= of the user come first.
+# find_compiler: sets the compiler. A kernel that clang compiled needs modules that clang compiled.
+# The user's LLVM= and CC= override this.
 find_compiler() {
 	NVPM_COMPILER=
 	[ "$(config_value CONFIG_CC_IS_CLANG)" = y ] || return 0
-	# CC of the environment does not reach the kernel's build; make's own does.
+	# The environment's CC does not reach the kernel's build, but CC as an argument of make
+	# does.
 	case ${LLVM:+LLVM=}${MAKEFLAGS:-} in *LLVM=* | *' CC='*) return 0 ;; esac
 	NVPM_COMPILER=CC=clang
 	tools=clang

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# How the module's Rust is compiled (docs/building.md):
+# Chooses the way to compile the module's Rust (docs/building.md):
 #   in-kernel  against the kernel's own crates, from Linux 6.12 on: with their metadata, the
 #              rustc that they were built with, bindgen, and a driver that is not proprietary
 #   prebuilt   from build/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
@@ -40,7 +40,7 @@ first_possible_way() {
 	fi
 }
 
-# can_WAY: whether the Rust can be compiled so; if not, $why says what is in the way.
+# can_WAY: succeeds if the Rust can be compiled in this way; otherwise sets $why to the reason.
 can_in_kernel() {
 	why=
 	if [ "$(config_value CONFIG_RUST)" != y ]; then
@@ -63,8 +63,8 @@ can_in_kernel() {
 	[ -z "$why" ]
 }
 
-# find_crates: leaves in $crates the tree with the metadata of the kernel's crates. One that
-# the user has named is the only one.
+# find_crates: sets $crates to the tree with the metadata of the kernel's crates. If the user has
+# named a tree, no other is searched.
 find_crates() {
 	for crates in "$KDIR" ${metadata_dir:+"$metadata_dir"}; do
 		[ ! -e "$crates/rust/libkernel.rmeta" ] || return 0
@@ -100,7 +100,7 @@ choose_rustc() {
 	[ -n "$kernel_rustc" ]
 }
 
-# can_prebuilt: leaves in $assemble the name of the assembly, if RUSTC has to make it first.
+# can_prebuilt: also sets $assemble to the name of the assembly, if RUSTC has to make it first.
 can_prebuilt() {
 	! checks_calls || return 1
 	assembly=$(uname -m).S

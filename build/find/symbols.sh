@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What the neighbours' installed modules export. Such modules come without Module.symvers;
-# but the file has the list, and the versions of the symbols on kernels that check them.
+# Reads the exports of the neighbours' installed modules. Such modules come without Module.symvers,
+# but the file of a module has the list, and on kernels that check versions also the symbols'
+# versions.
 
 # module_file NAME: prints the file that modprobe would load for KVER. A module that is built into the
 # kernel has no file.
@@ -11,7 +12,7 @@ module_file() {
 	[ -e "$file" ] && printf '%s\n' "$file"
 }
 
-# unpack FILE TO: the module without its compression.
+# unpack FILE TO: writes the module without its compression.
 unpack() {
 	case $1 in
 	*.xz) program=xz package=xz-utils ;;
@@ -26,7 +27,7 @@ unpack() {
 	"$program" -dc "$1" >"$2" || die "$1 cannot be read: install it again."
 }
 
-# exports UNPACKED FILE: the names that a module exports.
+# exports UNPACKED FILE: prints the names that a module exports.
 exports() {
 	command -v nm >/dev/null || die "nm is missing: install it (package binutils)."
 	nm "$1" >"$1.names" 2>/dev/null || die "$2 cannot be read: install it again."
@@ -35,9 +36,10 @@ exports() {
 
 checks_versions() { [ "$(config_value CONFIG_MODVERSIONS)" = y ]; }
 
-# symbol_version MODULE NAME: its checksum, 8 digits: the value of the symbol __crc_NAME, or
-# the word that it points to in its section. Nothing where the module has none, or, on older
-# kernels, only mentions the name, because none could be made.
+# symbol_version MODULE NAME: prints the symbol's checksum, 8 digits: the value of the symbol
+# __crc_NAME, or the word in its section to which that symbol points. Prints nothing if the module
+# has no checksum, or, on older kernels, has only the name, because the build could make no
+# checksum.
 symbol_version() {
 	if ! checks_versions; then
 		printf '00000000'
@@ -55,7 +57,7 @@ symbol_version() {
 	esac
 }
 
-# list_symbols UNPACKED FILE MODULE NAME...: lines of a Module.symvers for the names that
+# list_symbols UNPACKED FILE MODULE NAME...: prints lines of a Module.symvers for the names that
 # MODULE, whose file is FILE, exports.
 list_symbols() {
 	unpacked=$1 file=$2 module=$3

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# What this kernel has: a file here asks for what it is named after, and compiles only if the
-# kernel has that. Not by version: distributions take members and functions of later kernels
-# into older ones. c/compat.h includes the answers.
+# Finds out which features this kernel has: each file here asks for the feature in its name, and
+# compiles only if the kernel has the feature. The version is not asked, because distributions take
+# members and functions of later kernels into older ones. c/compat.h includes the answers.
 
-# The flags of a module. A warning is no answer, but two are: a function that is not declared,
-# and one of another type.
+# These are a module's flags. A warning does not mean no, except two: that a function is not
+# declared, and that a pointer has another type.
 nvpm-ask-cflags = $(c_flags) -Wno-error -Werror=implicit-function-declaration \
 	-Werror=incompatible-pointer-types
 

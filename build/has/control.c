@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * No question: every kernel compiles this. If one does not, the questions beside it would
- * fail for the same reason, and their answers would mean nothing. It includes what they
- * include.
+ * This file is no question: it compiles with every kernel. If it does not compile, the questions
+ * would fail for the same reason, and their answers would mean nothing. So it includes all
+ * headers of the questions.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>

@@ -64,8 +64,9 @@ x86_target() {
 	JSON
 }
 
-# compile_crates ASSEMBLY: compiles the crates. The module's crate comes last, as an archive, because some versions of rustc
-# would otherwise leave out the functions of the other crates. The kernel's own build says no_std, too.
+# compile_crates ASSEMBLY: compiles the crates. The module's crate comes last, as an archive,
+# because some versions of rustc would otherwise leave out the functions of the other crates. The
+# kernel's own build also sets no_std.
 compile_crates() {
 	assembly=$1
 	run --edition=2021 -Cmetadata=nv_peer_mem --crate-name kernel --crate-type rlib \
@@ -86,8 +87,8 @@ check_names() {
 	[ -z "$foreign" ] || die "rustc has left out names that the module uses: $foreign"
 }
 
-# adapt: makes returns patchable, and calls direct: of @PLT, assemblers before 2.37 make a name that old
-# kernels do not have.
+# adapt: makes returns patchable, and calls direct. Assemblers before 2.37 turn @PLT into a
+# reference to a name that old kernels do not have.
 adapt() { sed -e 's/^\tjmp\t__x86_return_thunk$/\tnvpm_return/' -e '/^\t\(call\|jmp\)/s/@PLT//' | padded; }
 
 # padded: puts 16 bytes of nop before each function of x86-64. Kernels with CONFIG_CALL_PADDING write

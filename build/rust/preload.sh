@@ -17,7 +17,7 @@ set_flags() {
 		--remap-path-prefix=$top/preload=preload --remap-path-prefix=$library=library"
 }
 
-# compile_crates ASSEMBLY
+# compile_crates ASSEMBLY: compiles the crate to assembly, and to the two objects for preload/link.
 compile_crates() {
 	assembly=$1
 	set --
