@@ -1,14 +1,14 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Reads /etc/infiniband/nv_peer_mem.conf, which is text and never run: whatever people
-# write for yes and no in such files is understood, or refused.
+# Reads /etc/infiniband/nv_peer_mem.conf as text, and never runs it. All usual words for yes and no
+# are understood; other words are refused.
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# conf_lines: prints the settings, as lines "NAME yes", "NAME no" or "NAME unclear", and "? TEXT" for
-# each line that cannot be understood. These do not count: the mark that some editors begin
-# UTF-8 with, the end of lines from Windows, tabs, and what would move a cursor.
+# conf_lines: prints the settings, as lines "NAME yes", "NAME no" or "NAME unclear", and "? TEXT"
+# for each line that cannot be understood. The function ignores the mark at the beginning of UTF-8
+# files, the ends of lines from Windows, tabs, and characters that would move a cursor.
 conf_lines() {
 	{ cat "${NVPM_SYSROOT-}$conf" && echo; } 2>/dev/null | LC_ALL=C tr '\001-\011\013-\037\177' ' ' | LC_ALL=C sed -nE '
 		1s/^\xef\xbb\xbf//
@@ -40,7 +40,7 @@ conf_refused() {
 		s/\n/; /g'
 }
 
-# marker_wanted: succeeds if the module that only has a name must be loaded, too.
+# marker_wanted: succeeds if the marker must also be loaded.
 marker_wanted() {
 	[ "$(conf_value MARKER)" = yes ]
 }
