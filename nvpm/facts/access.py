@@ -6,10 +6,13 @@ import os
 import re
 from typing import Dict, Optional
 
-from ..read.machine import Machine, once
+from ..read import regions
+from ..read.machine import STATISTICS, Machine, once
+from ..read.pci import nics
+from ..read.regions import size
 from .fact import Fact, Facts, bad, good, info, warn
 
-DAEMONS = ("slurmd", "kubelet", "containerd")
+DAEMONS = ("slurmd", "pbs_mom", "kubelet", "containerd", "crio", "dockerd", "sshd")
 UNITS = [
     f"{directory}/systemd/system/%s.service{more}"
     for directory in ("/lib", "/usr/lib", "/etc")
@@ -22,6 +25,37 @@ OPEN_FILES = (
     "Install the udev rules of rdma-core, which give 0666; until the next boot: "
     "chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm"
 )
+# The processes that inherit a daemon's limit, where they are not jobs.
+JOBS = {
+    "dockerd": "containers without --ulimit memlock=-1",
+    "containerd": "its containers",
+    "crio": "its containers",
+    "sshd": "programs of its logins",
+}
+RAISE = {
+    "dockerd": (
+        'docker run --ulimit memlock=-1, or "default-ulimits": {{"memlock": {{"Name": '
+        '"memlock", '
+        '"Soft": -1, "Hard": -1}}}} in /etc/docker/daemon.json, then systemctl restart docker.'
+    ),
+    "sshd": (
+        "Write '* - memlock unlimited' into /etc/security/limits.d/rdma.conf, and log in again; "
+        "for "
+        "ssh without pam_limits: systemctl edit ssh, [Service], LimitMEMLOCK=infinity."
+    ),
+}
+RAISE_OWN = (
+    "Write '* - memlock unlimited' into /etc/security/limits.d/rdma.conf and log in again; in a "
+    "service LimitMEMLOCK=infinity, in docker --ulimit memlock=-1."
+)
+MORE_MAPPINGS = (
+    "At that number ibv_reg_mr and ibv_create_qp fail with ENOMEM. A program with ibv_fork_init() "
+    "splits a mapping with each registration: sysctl vm.max_map_count=1048576, or run it without "
+    "fork "
+    "support (RDMAV_FORK_SAFE and IBV_FORK_SAFE unset)."
+)
+# A node may have thousands of processes with registrations; the first show the kind.
+MOST_PROCESSES = 16
 RAISE_LIMIT = (
     "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}."
 )
@@ -32,6 +66,8 @@ def facts(machine: Machine) -> Facts:
         yield device_files(machine)
     for daemon in DAEMONS:
         yield memory_lock(machine, daemon)
+    yield own_memory_lock(machine)
+    yield from holders(machine)
 
 
 def device_files(machine: Machine) -> Fact:
@@ -49,6 +85,54 @@ def device_files(machine: Machine) -> Fact:
     return good("access", "/dev/infiniband", "open to all users")
 
 
+def each_device(machine: Machine, limit: str) -> str:
+    """Returns how much memory fits into LIMIT if a program registers it with all devices: each
+    registration counts, also of the same memory."""
+    count = len(nics(machine))
+    if count < 2 or not limit.isdigit():
+        return ""
+    return f", which is {size(int(limit) // count)} with each of {count} RDMA devices"
+
+
+def own_memory_lock(machine: Machine) -> Optional[Fact]:
+    """Judges the limit of this session, which programs started here inherit."""
+    limit = locked_limit(machine, "/proc/self")
+    if not limit:
+        return None
+    if limit == "unlimited":
+        return good("access", "memory lock here", "unlimited, for programs of this session")
+    value = f"{size(int(limit))} for each process of this session{each_device(machine, limit)}"
+    return warn("access", "memory lock here", value, RAISE_OWN)
+
+
+def locked_limit(machine: Machine, process: str) -> str:
+    limits = machine.all_text(f"{process}/limits")
+    found = re.search(r"^Max locked memory\s+(\d+|unlimited)", limits, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def holders(machine: Machine) -> Facts:
+    """Judges the processes that have GPU memory registered: how near they are to the limits at
+    which the kernel answers ENOMEM."""
+    if machine.text(STATISTICS + "reachable_regions") in ("", "0"):
+        return
+    try:
+        found = regions.processes(machine, regions.regions(machine))
+    except regions.Unreadable:
+        return
+    most = machine.text("/proc/sys/vm/max_map_count")
+    for process in found[:MOST_PROCESSES]:
+        place = f"/proc/{process.number}"
+        limit = locked_limit(machine, place)
+        if limit.isdigit() and process.bytes * 10 > int(limit) * 9:
+            value = f"has registered {size(process.bytes)}, and may lock {size(int(limit))}"
+            yield warn("access", f"process {process.number}", value, RAISE_OWN)
+        mappings = machine.read(f"{place}/maps").count(b"\n") if most.isdigit() else 0
+        if most.isdigit() and mappings * 10 > int(most) * 9:
+            value = f"has {mappings} mappings, and may have {most} (vm.max_map_count)"
+            yield warn("access", f"mappings of process {process.number}", value, MORE_MAPPINGS)
+
+
 def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
     name, limit = f"memory lock {daemon}", memory_limit(machine, daemon)
     if not limit:
@@ -57,9 +141,10 @@ def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
         return info("access", name, f"{limit}; containers have that of their runtime")
     if limit.startswith(("unlimited", "infinity")):
         return good("access", name, limit)
-    amount = f"{limit} bytes" if limit.isdigit() else limit
-    value = f"{amount}: its jobs cannot register more"
-    return warn("access", name, value, RAISE_LIMIT.format(daemon))
+    amount = size(int(limit)) if limit.isdigit() else limit
+    who = JOBS.get(daemon, "its jobs")
+    value = f"{amount}: {who} cannot register more{each_device(machine, limit)}"
+    return warn("access", name, value, RAISE.get(daemon, RAISE_LIMIT).format(daemon))
 
 
 @once
@@ -91,8 +176,7 @@ def memory_limit(machine: Machine, daemon: str) -> str:
     string without such a daemon."""
     process = daemons(machine).get(daemon)
     if process:
-        limits = machine.all_text(f"{process}/limits")
-        return "".join(re.findall(r"^Max locked memory\s+(\S+)", limits, re.MULTILINE))
+        return locked_limit(machine, process)
     files = machine.glob(*(file % daemon for file in UNITS))
     if not files:
         return ""

@@ -8,14 +8,12 @@ from functools import partial
 from typing import Callable, Dict, Tuple, Union
 
 from ..read.machine import CALLBACK, MODULE, Machine, modinfo
+from ..read.place import cloud, container, image_based
+from .core_advice import get_core
 
 INSTALL_DRIVER = (
     "Install NVIDIA's kernel modules, the open or the proprietary ones "
     "(nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
-)
-INSTALL_CORE = (
-    "Install MLNX_OFED or DOCA-OFED and restart it (/etc/init.d/openibd restart); "
-    "the kernel's own RDMA core is not enough."
 )
 UNLOAD_PEERMEM = (
     "modprobe -r nvidia_peermem && "
@@ -110,7 +108,7 @@ SAID: Tuple[Tuple[str, Template], ...] = (
     ("disagrees about version of symbol", "{disagrees}"),
     (
         "Unknown symbol ib_(un)?register_peer_memory_client",
-        f"The RDMA core that is loaded has no peer memory. {INSTALL_CORE}",
+        "The RDMA core that is loaded has no peer memory. {get_core}",
     ),
     ("Unknown symbol nvidia_p2p_", "{driver_lacks}"),
     (
@@ -191,6 +189,17 @@ KEY_WAITS = (
 ENROL = (
     "Enrol the key that modules are signed with here, reboot and confirm: mokutil --import {key}"
 )
+NO_CONSOLE = (
+    "On {cloud} no console may show the question of MokManager. Then turn Secure Boot off in the "
+    "settings of the virtual machine, or boot an image whose firmware database has the key, or use "
+    "modules that the provider has signed. Where there is a console: "
+)
+ON_THE_NODE = "Modules belong to the node: build and load nv_peer_mem there, not in this container."
+IN_IMAGE = (
+    "{image} is one image, so modules are built into the image: add the package to a layered image "
+    "or "
+    "build, and boot that (docs/kubernetes.md)."
+)
 BUILD_AGAIN = {
     MODULE: "{rebuild}",
     "nvidia": "install the NVIDIA driver's dkms package again",
@@ -250,6 +259,10 @@ class Advice:
 
     def __getitem__(self, name: str) -> str:
         """Returns the text for {NAME} in a template. Nothing else is computed."""
+        if name in BY_INSTALLER and image_based(self.machine):
+            return self.filled(IN_IMAGE)
+        if name in BY_INSTALLER and container(self.machine):
+            return ON_THE_NODE
         if name in BY_INSTALLER:
             by = self.installed_by()
             # dkms counts a module as installed whose file was cut short by a full disk.
@@ -294,6 +307,10 @@ class Advice:
     def to_enrol(self) -> str:
         """Returns how this machine comes to trust a module that was built here. A key that the
         firmware has already is not the reason."""
+        text = self.to_enrol_at_console()
+        return self.filled(NO_CONSOLE) + text if cloud(self.machine) else text
+
+    def to_enrol_at_console(self) -> str:
         known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
             return self.filled(SIGN)
@@ -384,6 +401,9 @@ WORDS: Dict[str, Callable[[Advice], str]] = {
     "cut_file": Advice.file_of_no_module,
     "key": Advice.key,
     "to_unlink": Advice.to_unlink,
+    "get_core": lambda advice: get_core(advice.machine),
+    "image": lambda advice: image_based(advice.machine),
+    "cloud": lambda advice: cloud(advice.machine),
     "to_enrol": Advice.to_enrol,
     "build_again": Advice.build_again,
     "without_gpl": Advice.without_gpl,

@@ -9,7 +9,8 @@ from ..read import ways
 from ..read.kernel_symbols import peer_memory_in
 from ..read.machine import PARAMETERS, PEERS, SERVICE, STATISTICS, Machine
 from ..read.pci import gpus, nics
-from .advice import INSTALL_CORE, Advice
+from .advice import Advice
+from .core_advice import get_core, ofed
 from .fact import Fact, Facts, bad, good, info, warn
 
 PERSISTENT = "persistent: memory is pinned until it is deregistered"
@@ -26,38 +27,43 @@ SET_NEW = (
 
 
 def facts(machine: Machine) -> Facts:
-    ofed = machine.run("ofed_info", "-s")[1].rstrip(":")
-    yield peer_memory(machine, ofed)
-    yield built_for(machine, ofed)
+    yield peer_memory(machine)
+    yield built_for(machine)
     yield from client_facts(machine)
 
 
-def peer_memory(machine: Machine, ofed: str) -> Fact:
+def peer_memory(machine: Machine) -> Fact:
     where = peer_memory_in(machine)
     if where:
-        return good("RDMA core", "peer memory", f"yes, in {where}" + (ofed and f", {ofed}"))
+        return good(
+            "RDMA core",
+            "peer memory",
+            f"yes, in {where}" + (ofed(machine) and f", {ofed(machine)}"),
+        )
     if machine.loaded("ib_core"):
         value = "no: the one that is loaded does not have it"
         if not nics(machine) or not gpus(machine):
             return info("RDMA core", "peer memory", value)
         if ways.dma_buf_serves(machine):
             value = f"{value}; dma-buf serves, but not programs that register a pointer"
-            return info("RDMA core", "peer memory", value, INSTALL_CORE)
-        return bad("RDMA core", "peer memory", value, INSTALL_CORE)
+            return info("RDMA core", "peer memory", value, get_core(machine))
+        if ways.served(machine):
+            return info("RDMA core", "peer memory", value)
+        return bad("RDMA core", "peer memory", value, get_core(machine))
     return info("RDMA core", "peer memory", f"not loaded yet; {SERVICE} start loads it")
 
 
-def built_for(machine: Machine, ofed: str) -> Optional[Fact]:
+def built_for(machine: Machine) -> Optional[Fact]:
     """Compares the generation of the interface for which the module is loaded with that of the
     installed MLNX_OFED."""
     core = machine.text(STATISTICS + "core_api")
     if not core:
         return None
-    if not ofed:
+    if not ofed(machine):
         return info("RDMA core", "built for", core)
     set_old = machine.text(PARAMETERS + "peerdirect_support") == "1"
     for_old = core.startswith("MLNX_OFED 4.1") or set_old
-    is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed))
+    is_old = bool(re.search(r"[A-Za-z]-(4\.[1-9]|5\.0)-", ofed(machine)))
     if for_old == is_old:
         return good("RDMA core", "built for", core)
     if is_old:

@@ -91,7 +91,8 @@ SET_MARKER = (
 
 
 def facts(machine: Machine) -> Facts:
-    if not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF):
+    nothing = not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF)
+    if nothing or not nics(machine) or ways.excluded_gpus(machine):
         yield info("detection", "programs", "nothing to detect: there is no way to GPU memory")
         return
     for program in PROGRAMS:

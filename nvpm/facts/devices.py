@@ -4,11 +4,13 @@
 import os
 from typing import List, Optional
 
-from ..read import dma_buf
+from ..read import dma_buf, ways
 from ..read.machine import PARAMETERS, Machine
 from ..read.pci import Gpu, Nic, Pci, gpus, nics
+from ..read.peers import asks, own_peer_memory
 from ..read.place import virtual
-from . import access, kernel, place, topology
+from ..read.products import MAY, NO, OWN_PEER_MEMORY, YES
+from . import access, host, kernel, no_device, place, topology
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, info, unread, warn
 
@@ -20,16 +22,10 @@ PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 FIND_GPU = (
     "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
 )
-FIND_NIC = (
-    "Load the driver of the RDMA device (/etc/init.d/openibd start); "
-    "ibv_devices lists what is there."
-)
 NODE_UNKNOWN = (
     "Programs cannot choose the near processors: look for newer firmware (BIOS), "
     "or bind them by hand."
 )
-
-HOST_MEMORY = "Register memory of cudaHostAlloc, which the GPU reaches too: docs/choosing.md."
 
 # rdma-core's program for machines whose switches and data-direct functions sysfs does not show.
 RDMA_TOPO = "rdma_topo of rdma-core knows more of this machine's switches and of data direct"
@@ -58,6 +54,14 @@ PERSISTENT_AGAIN = (
 LARGE_BAR = "Turn on above 4G decoding and resizable BAR in the firmware."
 
 # Advice about an RDMA device and its ports.
+ONLY_DMA_BUF = (
+    "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and "
+    "drivers of other vendors in their own versions. Use dma-buf: docs/choosing.md."
+)
+EFA_NEEDS = (
+    "EFA asks NVIDIA's driver itself: with the proprietary one directly, with the open one by the "
+    "module efa_nv_peermem (modprobe efa_nv_peermem), or by dma-buf. nv_peer_mem is not needed."
+)
 LARGE_READS = (
     "Reads are cut small. Until the next reboot: setpci -s {} CAP_EXP+8.w=5000:7000 "
     "allows 4096 bytes; for good, see the firmware's settings."
@@ -78,6 +82,7 @@ NO_LINK = "Look at cable and switch; ibstat and iblinkinfo say more."
 
 def facts(machine: Machine) -> Facts:
     yield from place.facts(machine)
+    yield from host.facts(machine)
     yield from kernel.facts(machine)
     yield from topology.facts(machine)
     if any(gpu.coherent for gpu in gpus(machine)):
@@ -88,7 +93,7 @@ def facts(machine: Machine) -> Facts:
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
         # Without a GPU there is nothing for an RDMA device to reach.
-        yield (bad if gpus(machine) else info)("RDMA devices", "number", 0, FIND_NIC)
+        yield no_device.why(machine) if gpus(machine) else info("RDMA devices", "number", 0)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
@@ -111,7 +116,7 @@ def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
     yield gpu_driver(machine, gpu, section)
     if gpu.model():
         yield info(section, "model", gpu.model())
-    yield integrated(gpu, section)
+    yield product(machine, gpu, section)
     yield numa_node(machine, section, gpu.pci)
     if gpu.coherent:
         yield coherent_memory(machine, section)
@@ -126,7 +131,7 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
     if name == "nvidia":
         return good(section, "driver", name)
     if name.startswith("vfio"):
-        served = any(other.driver == "nvidia" for other in gpus(machine))
+        served = ways.given_away(machine) or bool(ways.driven_gpus(machine))
         value = f"{name}: it is given to a virtual machine"
         return (info if served else warn)(
             section, "driver", value, GIVEN_AWAY.format(name, gpu.name)
@@ -146,11 +151,17 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
     return bad(section, "driver", "none", LOAD_DRIVER)
 
 
-def integrated(gpu: Gpu, section: str) -> Optional[Fact]:
-    if not gpu.integrated():
+def product(machine: Machine, gpu: Gpu, section: str) -> Optional[Fact]:
+    """Returns the fact about a product that takes no part, or perhaps takes no part. Beside GPUs
+    that do, it is no defect: many nodes have a GPU for a screen."""
+    doubt = gpu.doubt()
+    if not doubt:
         return None
-    return bad(
-        section, "integrated", "neither peer memory nor dma-buf reaches its memory", HOST_MEMORY
+    if not gpu.excluded():
+        return info(section, "product", f"may not take part: {doubt.why}", doubt.advice)
+    others = bool(ways.usable_gpus(machine))
+    return (info if others else bad)(
+        section, "product", f"takes no part: {doubt.why}", doubt.advice
     )
 
 
@@ -196,11 +207,30 @@ def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
         return
     over = f", software over {nic.software}" if nic.software else ""
     yield info(section, "place", nic.pci.address + over)
+    yield asks_for_peers(machine, nic, section)
     yield takes_dma_buf(machine, nic, section)
     yield numa_node(machine, section, nic.pci)
     yield iommu(machine, section, nic.pci)
     if not nic.software:
         yield from settings_facts(machine, section, nic.pci)
+
+
+def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
+    """Returns the fact about a device that peer memory does not serve for certain."""
+    own = own_peer_memory(machine, nic)
+    if own:
+        return good(section, "peer memory", f"its driver {own} has its own, without the RDMA core")
+    asking = asks(machine, nic)
+    if asking.can == YES:
+        return None
+    value = f"{'perhaps' if asking.can == MAY else 'no'}: {asking.why}"
+    useless = asking.can == NO and not any(found for found in ways.of_pairs(machine).values())
+    driver = nic.driver()
+    if driver in OWN_PEER_MEMORY and asking.can == NO:
+        value, advice = f"no: {driver} finds no NVIDIA driver that serves it", EFA_NEEDS
+    else:
+        advice = ONLY_DMA_BUF
+    return (bad if useless and gpus(machine) else info)(section, "peer memory", value, advice)
 
 
 def takes_dma_buf(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:

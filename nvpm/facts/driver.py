@@ -5,10 +5,13 @@ import re
 from typing import Dict, Optional
 
 from ..read import ways
-from ..read.machine import PARAMETERS, SERVICE, Machine, modinfo, module_wanted, once, rust
+from ..read.doubts import driver_keeps_memory
+from ..read.machine import SERVICE, Machine, modinfo, module_wanted, once, rust
 from ..read.pci import gpus
 from .advice import INSTALL_DRIVER, UNLOAD_PEERMEM, Advice
-from .fact import Fact, Facts, bad, good, info, warn
+from .bad_versions import DEFECTS, numbers
+from .fact import Fact, Facts, bad, good, info, judged, warn
+from .security import because, refused
 
 LOADED_ON_BOOT = (
     "/etc/modules-load.d/*.conf",
@@ -17,10 +20,6 @@ LOADED_ON_BOOT = (
 )
 
 LOAD = "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."
-UPDATE = (
-    "Install driver 535.129.03 or later (of 545: 545.29.02); "
-    "until then keep persistent_api_support=1."
-)
 BUILT_IN_KERNEL = (
     "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out"
 )
@@ -67,22 +66,12 @@ def version(machine: Machine) -> str:
     return installed(machine).get("version", "")
 
 
-def frees_twice(version: str) -> bool:
-    """Whether nvidia_p2p_get_pages() frees some of its memory twice if the GPU memory is freed
-    while it runs (docs/support.md)."""
-    number = tuple(int(part) for part in re.findall(r"\d+", version))
-    if number[:1] == (535,):
-        # The developers' beta got the repair in a version of its own.
-        return number < (535, 129) and not (535, 43, 24) <= number < (535, 44)
-    return number[:1] == (545,) and number < (545, 29)
-
-
 def facts(machine: Machine) -> Facts:
     if machine.loaded("nvidia"):
         yield good("driver", "nvidia", f"loaded, version {version(machine) or 'unknown'}")
     else:
         yield not_loaded(machine)
-    yield double_free(machine, version(machine))
+    yield from defects(machine)
     yield its_flavour(machine)
     yield coherent_mode(machine)
     yield static_bar1(machine)
@@ -92,21 +81,27 @@ def facts(machine: Machine) -> Facts:
 def not_loaded(machine: Machine) -> Fact:
     if not gpus(machine):
         return info("driver", "nvidia", "not loaded; this machine has no NVIDIA GPU")
+    if ways.given_away(machine):
+        return info("driver", "nvidia", "not loaded; all GPUs are given to virtual machines")
+    reason = refused(machine, "nvidia")
+    if reason:
+        value = f"not loaded; {reason}{because(machine)}"
+        return bad("driver", "nvidia", value, Advice(machine, "nvidia")["to_enrol"])
     if installed(machine):
         value = f"not loaded; version {version(machine)} is installed"
         return warn("driver", "nvidia", value, LOAD)
     return bad("driver", "nvidia", f"none for kernel {machine.kernel}", INSTALL_DRIVER)
 
 
-def double_free(machine: Machine, version: str) -> Optional[Fact]:
-    if not frees_twice(version):
-        return None
-    frees = f"{version} frees memory of the kernel twice"
-    if machine.text(PARAMETERS + "persistent_api_support") == "0":
-        value = f"{frees} if a program frees GPU memory while it registers it"
-        return bad("driver", "double_free", value, UPDATE)
-    value = f"{frees} in revocable registrations (MIG, vGPU), if GPU memory is freed meanwhile"
-    return warn("driver", "double_free", value, UPDATE)
+def defects(machine: Machine) -> Facts:
+    """Yields the known defects of this version that this machine can meet."""
+    number = numbers(version(machine))
+    for defect in DEFECTS:
+        if number and defect.first <= number < defect.repaired:
+            verdict = defect.meets(machine)
+            if verdict:
+                value = f"{version(machine)} {defect.effect} ({defect.source})"
+                yield judged(verdict, "driver", defect.name, value, defect.advice)
 
 
 def its_flavour(machine: Machine) -> Optional[Fact]:
@@ -116,19 +111,8 @@ def its_flavour(machine: Machine) -> Optional[Fact]:
     return good("driver", "flavour", found) if found else None
 
 
-def options(machine: Machine) -> str:
-    """Returns the options for the next time the driver is loaded."""
-    return machine.all_text(*machine.glob("/etc/modprobe.d/*.conf", "/usr/lib/modprobe.d/*.conf"))
-
-
 def coherent_mode(machine: Machine) -> Optional[Fact]:
-    """On Grace the driver can keep the GPU's memory for itself (CDMM), in place of giving the
-    memory to the kernel as a NUMA node. Only the driver's option shows the mode."""
-    if not re.search(
-        r"^\s*options\s+nvidia\s.*NVreg_CoherentGPUMemoryMode=driver", options(machine), re.M
-    ):
-        return None
-    return info("driver", "CDMM", CDMM)
+    return info("driver", "CDMM", CDMM) if driver_keeps_memory(machine) else None
 
 
 def static_bar1(machine: Machine) -> Optional[Fact]:

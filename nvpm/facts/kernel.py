@@ -18,6 +18,11 @@ CHECKS_CALLS = (
     "not in this kernel (CONFIG_RUST), which checks indirect calls (CONFIG_CFI): "
     "the module cannot be built"
 )
+OTHER_KERNEL = (
+    "Boot a kernel with CONFIG_RUST=y or without CONFIG_CFI, or use programs with dma-buf, which "
+    "need "
+    "no module."
+)
 WITHOUT_CRATES = "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates"
 
 
@@ -36,7 +41,7 @@ def facts(machine: Machine) -> Facts:
         yield bad("machine", "modules", value, "Boot a kernel of a distribution.")
     elif "CONFIG_RUST=y" not in config:
         if re.search("CONFIG_CFI(_CLANG)?=y", config):
-            yield bad("machine", "Rust", CHECKS_CALLS, "Boot another kernel.")
+            yield bad("machine", "Rust", CHECKS_CALLS, OTHER_KERNEL)
         else:
             yield info("machine", "Rust", WITHOUT_CRATES)
 

@@ -20,7 +20,8 @@ from ..read.machine import (
     module_wanted,
     rust,
 )
-from ..read.pci import gpus
+from ..read.pci import gpus, nics
+from ..read.peers import none_asks
 from .advice import Advice
 from .fact import Fact, Facts, bad, good, info, warn
 
@@ -54,6 +55,9 @@ NOT_NEEDED = "programs that register GPU memory as dma-buf do without it"
 NO_PEER_MEMORY = "it could not be used with this RDMA core, which has no peer memory"
 PEERMEM_SERVES = "nvidia_peermem serves the same programs"
 NO_GPU = "this machine has no NVIDIA GPU"
+GIVEN_AWAY = "the GPUs are given to virtual machines, and the module belongs there"
+EXCLUDED = "it serves none of the GPUs here"
+NONE_ASKS = "it serves none of the RDMA devices here"
 START = f"{SERVICE} start; if that fails, it says why."
 
 
@@ -103,6 +107,12 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
     """Returns the verdict on the module's absence, and the reason, if the absence is no defect."""
     if not gpus(machine):
         return info, f"; {NO_GPU}"
+    if ways.given_away(machine):
+        return info, f"; {GIVEN_AWAY}"
+    if ways.excluded_gpus(machine):
+        return info, f"; {EXCLUDED}"
+    if nics(machine) and none_asks(machine):
+        return info, f"; {NONE_ASKS}"
     if not module_wanted(machine) and ways.peer_memory_by(machine):
         return info, f"; {PEERMEM_SERVES}"
     if not ways.dma_buf_serves(machine):

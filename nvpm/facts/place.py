@@ -4,7 +4,7 @@
 from typing import Optional
 
 from ..read.machine import Machine
-from ..read.place import container, virtual
+from ..read.place import DRIVER_CONTAINER, container, virtual
 from .fact import Fact, Facts, info
 
 NOT_ALL_ITS_OWN = (
@@ -23,8 +23,6 @@ GIVE_THEM = (
     "RDMA device plugin), NVIDIA's container toolkit the GPUs and libcuda."
 )
 
-# The root directory of the GPU Operator's driver container.
-DRIVER_CONTAINER = "/run/nvidia/driver"
 OF_CONTAINER = (
     "NVIDIA's driver is that of the GPU Operator's container (" + DRIVER_CONTAINER + "): "
     "a module that is built on this host is not for it"

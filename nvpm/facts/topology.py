@@ -6,7 +6,8 @@ from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ..read.machine import Machine
 from ..read.pci import Gpu, Pci, gpus, nics, number, pci_at
-from ..read.place import virtual
+from ..read.place import container, virtual
+from ..read.root_complex import forwards
 from .fact import Fact, Facts, good, info, unread, warn
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
@@ -15,6 +16,11 @@ ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
 
 NCCL_COHERENT = "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows."
 NCCL_PHB = "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."
+# Between two root ports the distance is no proof.
+NOT_PROVEN = (
+    "Some root complexes drop requests between their root ports, or only those that read: nvpm "
+    "selftest shows it, in both directions. If it passes, NCCL needs NCCL_NET_GDR_LEVEL=PHB."
+)
 NONE_NEAR = (
     "No RDMA device is near. Put one into a slot of this GPU's {}. Until then, NCCL uses GPUDirect "
     "only with NCCL_NET_GDR_LEVEL=SYS, and may be slower with it."
@@ -92,6 +98,25 @@ def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
         yield nearest(machine, gpu, found)
 
 
+def unproven(machine: Machine) -> str:
+    """Returns why no distance shows that data gets from device to device here; an empty string if
+    some GPU and RDMA device are below one switch, or at a root complex that is known to forward."""
+    if container(machine):
+        return ""
+    if virtual(machine):
+        return "in a virtual machine"
+    found = [
+        relation(machine, gpu.pci, nic.pci)[0]
+        for gpu in gpus(machine)
+        for nic in nics(machine)
+        if nic.pci and nic.pci.path and gpu.pci.path
+    ]
+    coherent = any(gpu.coherent for gpu in gpus(machine))
+    if not found or coherent or PIX in found or PXB in found or forwards(machine):
+        return ""
+    return "through this root complex" if PHB in found else "between two root complexes"
+
+
 def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
     """Judges the nearest device only: many machines have devices far away from a GPU, but each GPU
     needs a near one."""
@@ -104,8 +129,11 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
     # The data passes the processor in any case, because the memory is the processor's.
     if gpu.coherent and least != SYS:
         return good("distance", name, value, NCCL_COHERENT)
-    if least == PHB:
+    if least == PHB and forwards(machine):
         return good("distance", name, value, NCCL_PHB)
+    if least == PHB:
+        value = f"{value}, at another root port: nothing shows that data gets through"
+        return info("distance", name, value, NOT_PROVEN)
     advice = NONE_NEAR.format("processor" if gpu.coherent else "root complex")
     return warn("distance", name, value, advice)
 
@@ -113,17 +141,21 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
 # ---- bridges that redirect ----
 
 
-def acs_control(config: List[int]) -> int:
-    """Returns the control register of access control services, from the list of extended
-    capabilities; 0 without the capability."""
+def extended(config: List[int], capability: int) -> int:
+    """Returns the first register of an extended capability; 0 without the capability."""
     at = 64
     for _ in range(960):
         if not 64 <= at < len(config) - 1:
             break
-        if config[at] & 0xFFFF == ACS_CAPABILITY:
-            return config[at + 1] >> 16
+        if config[at] & 0xFFFF == capability:
+            return config[at + 1]
         at = config[at] >> 22
     return 0
+
+
+def acs_control(config: List[int]) -> int:
+    """Returns the control register of access control services."""
+    return extended(config, ACS_CAPABILITY) >> 16
 
 
 def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:

@@ -6,6 +6,7 @@ from typing import Optional
 
 from ..read import pairs, regions
 from ..read.machine import STATISTICS, Machine
+from ..read.pci import gpus
 from .fact import BAD, GOOD, NONE, Fact, Facts, good, info, judged, unread, warn
 
 FIGURES = ("reachable_regions", "bytes", "registrations", "revocations")
@@ -14,8 +15,8 @@ FIGURES = ("reachable_regions", "bytes", "registrations", "revocations")
 FAILURES = {
     "failed_no_memory": (
         "Registrations found no room in the GPU's BAR1, or the kernel no memory. "
-        "nvidia-smi -q -d MEMORY shows BAR1: register less, or turn on a large BAR in the firmware "
-        "(above 4G decoding, resizable BAR)."
+        "nvidia-smi -q -d MEMORY shows whether BAR1 is used up: then register less, or at fewer "
+        "devices{bar1}. If it has room, free -h shows the kernel's."
     ),
     "failed_not_supported": (
         "The memory or the device does not support it: dmesg | grep nv_peer_mem says which."
@@ -57,7 +58,7 @@ PAIRS = {
 def facts(machine: Machine) -> Facts:
     counts = {name: machine.text(STATISTICS + name) for name in (*FIGURES, *FAILURES)}
     for name, count in counts.items():
-        yield figure(name, count)
+        yield figure(machine, name, count)
     yield from pair_facts(machine)
     if counts["reachable_regions"] not in ("", "0"):
         yield from process_facts(machine)
@@ -79,11 +80,20 @@ def process_facts(machine: Machine) -> Facts:
         yield info("use", f"process {process.number}", value)
 
 
-def figure(name: str, count: str) -> Optional[Fact]:
+def larger_bar1(machine: Machine) -> str:
+    """Returns the advice to enlarge BAR1, unless it is as large as it can be."""
+    if any(gpu.largest_bar1() > gpu.bar1() for gpu in gpus(machine)):
+        return ", or turn on a large BAR in the firmware (above 4G decoding, resizable BAR)"
+    return (
+        "" if all(gpu.largest_bar1() for gpu in gpus(machine)) else "; BAR1 is of a fixed size here"
+    )
+
+
+def figure(machine: Machine, name: str, count: str) -> Optional[Fact]:
     if not count:
         return None
     if name in FAILURES and count != "0":
-        return warn("use", name, count, FAILURES[name])
+        return warn("use", name, count, FAILURES[name].format(bar1=larger_bar1(machine)))
     return (good if name.startswith("failed_") else info)("use", name, count)
 
 

@@ -146,9 +146,13 @@ class Machine:
 # ---- what several parts of a report ask ----
 
 
-@functools.lru_cache(maxsize=32)
 def modinfo(machine: Machine, module: str = MODULE) -> Dict[str, str]:
     """Returns the fields of an installed module; none if the running kernel has no such module."""
+    return fields_of(machine, module)
+
+
+@functools.lru_cache(maxsize=32)
+def fields_of(machine: Machine, module: str) -> Dict[str, str]:
     lines = reversed(machine.run("modinfo", module)[1].splitlines())
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 

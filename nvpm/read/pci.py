@@ -6,7 +6,8 @@ import os
 import re
 from typing import List, Optional, Tuple
 
-from .machine import Machine, once
+from .machine import Machine, decoded, once
+from .products import NO, Product, product_of
 
 DEVICES = "/sys/bus/pci/devices/"
 ADDRESS = re.compile("[0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$")
@@ -14,7 +15,6 @@ NVIDIA, DISPLAY = "0x10de", "0x03"
 
 # GH200, GB200 and GB300: the processor accesses the memory of these GPUs like its own.
 COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31C2)
-INTEGRATED = r"\b(GB10|Thor|Orin|Xavier)\b"
 
 
 def integer(text: str, otherwise: int = 0, base: int = 10) -> int:
@@ -98,12 +98,17 @@ class Gpu:
         return found[1] if found else ""
 
     def model(self) -> str:
-        return self.information("Model")
+        """Returns the name by the driver, or else by the system's list of PCI devices."""
+        return self.information("Model") or listed_name(self.machine, self.product)
 
-    def integrated(self) -> bool:
-        """Whether the GPU uses the processor's memory, which the driver pins for no other
-        device."""
-        return bool(re.search(INTEGRATED, self.model()))
+    def doubt(self) -> Optional[Product]:
+        """Returns what keeps this product from GPUDirect RDMA, for certain or perhaps."""
+        return product_of(self.model())
+
+    def excluded(self) -> bool:
+        """Whether this product takes no part in GPUDirect RDMA."""
+        doubt = self.doubt()
+        return doubt is not None and doubt.can == NO
 
     def instances(self) -> int:
         """Returns the number of GPU instances made by MIG."""
@@ -111,6 +116,20 @@ class Gpu:
         if not minor.isdigit():
             return 0
         return len(self.machine.glob(f"/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi[0-9]*"))
+
+
+@functools.lru_cache(maxsize=None)
+def listed_name(machine: Machine, product: int) -> str:
+    """Returns the name of an NVIDIA product in the system's list of PCI devices, as in
+    `GA102 (GeForce RTX 3090)`."""
+    for file in machine.glob("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"):
+        vendor = machine.read(file).partition(b"\n10de  ")[2]
+        its_products = re.split(rb"\n(?=[0-9a-f])", vendor, maxsplit=1)[0]
+        found = re.search(rb"^\t%04x  (.*)" % product, its_products, re.MULTILINE)
+        if found:
+            # Brackets mean a list of devices where facts are printed.
+            return decoded(found[1].strip()).replace("[", "(").replace("]", ")")
+    return ""
 
 
 class Nic:

@@ -10,6 +10,8 @@ from .machine import Machine, once
 # The namespace of the machine's first process has this number in all kernels.
 FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
+# The root directory of the GPU Operator's driver container.
+DRIVER_CONTAINER = "/run/nvidia/driver"
 HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 
@@ -25,6 +27,60 @@ def container(machine: Machine) -> str:
         return "docker"
     namespace = machine.link("/proc/self/ns/pid")
     return "" if namespace in ("", FIRST_NAMESPACE) else "processes of its own"
+
+
+# Systems whose files come as one image: a module that is built on such a node is gone with the next
+# image, and most of them have neither packages nor headers.
+IMAGES = {
+    "flatcar": "Flatcar",
+    "cos": "Container-Optimized OS",
+    "talos": "Talos",
+    "bottlerocket": "Bottlerocket",
+}
+# Words in the firmware's names of a machine, and the cloud.
+CLOUDS = {
+    "Google Compute Engine": "Google Cloud",
+    "Amazon EC2": "Amazon EC2",
+    "Alibaba Cloud": "Alibaba Cloud",
+    "OracleCloud": "Oracle Cloud",
+    "OpenStack": "OpenStack",
+}
+AZURE_TAG = "7783-7084-3265-9085-8269-3286-77"
+CONFIDENTIAL = {
+    "TDX": ("/dev/tdx_guest", "/sys/devices/virtual/misc/tdx_guest"),
+    "SEV-SNP": ("/dev/sev-guest", "/sys/devices/virtual/misc/sev-guest"),
+}
+
+
+@once
+def image_based(machine: Machine) -> str:
+    """Returns the name of a system that is one image; an empty string for any other system."""
+    system = machine.all_text("/etc/os-release")
+    name = re.search("^PRETTY_NAME=[\"']?([^\"'\n]+)", system, re.MULTILINE)
+    if machine.exists("/run/ostree-booted"):
+        return name[1] if name else "a system of OSTree"
+    kind = re.search("^ID=[\"']?([a-z0-9_-]+)", system, re.MULTILINE)
+    return IMAGES.get(kind[1], "") if kind else ""
+
+
+@once
+def cloud(machine: Machine) -> str:
+    """Returns the cloud in which this virtual machine runs, by the firmware's names."""
+    directory = "/sys/class/dmi/id/"
+    names = ("product_name", "sys_vendor", "bios_vendor", "chassis_asset_tag")
+    texts = " ".join(machine.text(directory + name) for name in names)
+    if AZURE_TAG in texts:
+        return "Azure"
+    return next((cloud for word, cloud in CLOUDS.items() if word in texts), "")
+
+
+@once
+def confidential(machine: Machine) -> str:
+    """Returns the kind of a confidential virtual machine; an empty string for any other."""
+    for kind, files in CONFIDENTIAL.items():
+        if any(map(machine.exists, files)):
+            return f"a confidential virtual machine ({kind})"
+    return ""
 
 
 @once

@@ -10,10 +10,13 @@ from . import dma_buf
 from .kernel_symbols import peer_memory_in
 from .machine import MODULE, PARAMETERS, Machine, once
 from .pairs import REFUSED, pairs
-from .pci import Gpu, gpus, nics
+from .pci import Gpu, Nic, gpus, nics
+from .peers import asks, none_asks, own_peer_memory
+from .products import NO
 
 PEERMEM = "nvidia_peermem"
 DMA_BUF = "dma-buf"
+NO_DEVICE = "there is no RDMA device"
 
 # Our marker module has the name nvidia_peermem also.
 MARKER = "/sys/module/nv_peer_mem/holders/nvidia_peermem"
@@ -43,7 +46,7 @@ def driven_gpus(machine: Machine) -> List[Gpu]:
 
 @once
 def usable_gpus(machine: Machine) -> List[Gpu]:
-    return [gpu for gpu in driven_gpus(machine) if not gpu.integrated()]
+    return [gpu for gpu in driven_gpus(machine) if not gpu.excluded()]
 
 
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
@@ -62,38 +65,77 @@ def refused(machine: Machine) -> Set[Pair]:
     return {(met.gpu.lower(), met.device) for met in pairs(machine) if met.said == REFUSED}
 
 
+def pointer_way(machine: Machine, gpu: Gpu, nic: Nic) -> str:
+    """Returns the module that serves ibv_reg_mr() of this GPU's memory for this device."""
+    own = own_peer_memory(machine, nic)
+    if own or not nic.pci or asks(machine, nic).can == NO:
+        return own
+    uuid = gpu.information("GPU UUID").lower()
+    return "" if (uuid, nic.pci.address) in refused(machine) else peer_memory_of(machine, gpu)
+
+
 @once
 def of_pairs(machine: Machine) -> Dict[Pair, List[str]]:
     """Returns the ways of each GPU with a driver and each RDMA device, peer memory first."""
     by_dma_buf, found = dma_buf.taken_by(machine), {}
     for gpu in usable_gpus(machine):
-        peer, uuid = peer_memory_of(machine, gpu), gpu.information("GPU UUID").lower()
         for nic in nics(machine):
-            reaches = nic.pci and (uuid, nic.pci.address) not in refused(machine)
-            ways = [peer] if peer and reaches else []
+            pointer = pointer_way(machine, gpu, nic)
+            ways = [pointer] if pointer else []
             if nic.name in by_dma_buf:
                 ways.append(DMA_BUF)
             found[gpu.name, nic.name] = ways
     return found
 
 
+def pointer_ways(machine: Machine) -> List[str]:
+    """Returns the modules that serve ibv_reg_mr() of GPU memory for some pair here."""
+    found = (way for ways in of_pairs(machine).values() for way in ways if way != DMA_BUF)
+    return list(dict.fromkeys(found))
+
+
+def excluded_gpus(machine: Machine) -> bool:
+    """Whether there are GPUs with a driver, and none of them takes part."""
+    return bool(driven_gpus(machine)) and not usable_gpus(machine)
+
+
+def excluded(machine: Machine) -> str:
+    """Returns the reason for which no GPU with a driver takes part; an empty string if one does."""
+    if not excluded_gpus(machine):
+        return ""
+    gpu = driven_gpus(machine)[0]
+    doubt = gpu.doubt()
+    return f"{gpu.model()} is {doubt.why}" if doubt else ""
+
+
+@once
+def given_away(machine: Machine) -> bool:
+    """Whether all GPUs of this host are given to virtual machines."""
+    found = gpus(machine)
+    return bool(found) and all(gpu.driver.startswith("vfio") for gpu in found)
+
+
 @once
 def in_the_way(machine: Machine) -> str:
     """Returns the reason for which no GPU memory can be registered; an empty string if some can."""
+    if given_away(machine):
+        return "its GPUs are given to virtual machines, which register their memory"
     if not gpus(machine):
         return "there is no NVIDIA GPU"
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
     if not driven_gpus(machine):
         return "the NVIDIA driver has none of the GPUs"
-    if not usable_gpus(machine):
-        return "the GPU has no memory of its own"
+    if excluded(machine):
+        return excluded(machine)
     if not nics(machine):
-        return "there is no RDMA device"
+        return NO_DEVICE
     if any(of_pairs(machine).values()):
         return ""
     if not any(nic.pci for nic in nics(machine)):
         return "no RDMA device is a PCI device"
+    if none_asks(machine):
+        return f"{none_asks(machine)} for peer memory, and there is no dma-buf"
     if peer_memory_by(machine):
         return "no RDMA device reaches the memory of a GPU"
     if peer_memory_in(machine):
@@ -110,6 +152,13 @@ def dma_buf_serves(machine: Machine) -> bool:
     dma-buf."""
     found = of_pairs(machine)
     reached = {gpu for (gpu, _), ways in found.items() if DMA_BUF in ways}
+    return bool(found) and reached == {gpu for gpu, _ in found}
+
+
+def served(machine: Machine) -> bool:
+    """Whether each GPU reaches some RDMA device, by any way."""
+    found = of_pairs(machine)
+    reached = {gpu for (gpu, _), ways in found.items() if ways}
     return bool(found) and reached == {gpu for gpu, _ in found}
 
 

@@ -6,11 +6,12 @@ import re
 import textwrap
 from typing import Dict, Iterable, Iterator, List, Optional
 
-from ..facts import detection
+from ..facts import detection, no_device, topology
 from ..facts.driver import flavour, version
 from ..facts.fact import BAD, Fact, to_do
 from ..facts.status import Status
 from ..read import dma_buf, ways
+from ..read.doubts import uncertain
 from ..read.machine import Machine, clean
 from ..read.pci import gpus, nics
 from ..read.ways import DMA_BUF
@@ -31,24 +32,38 @@ FOUNDATIONS = (
     "rdma_core/",
     "driver/",
     "machine/",
-    "module/",
     "security/",
+    "module/",
 )
 
 
 def headline(machine: Machine) -> str:
     """Returns "yes" with the ways, or "no" with the reason."""
     obstacle = ways.in_the_way(machine)
+    if obstacle == ways.NO_DEVICE and no_device.headline(machine):
+        obstacle = f"{obstacle}: {no_device.headline(machine)}"
     if obstacle:
         return f"GPU memory cannot be registered for RDMA here: {obstacle}."
-    peer, by_dma_buf = ways.peer_memory_by(machine), ways.there_are(machine, DMA_BUF)
+    peer, by_dma_buf = " and ".join(ways.pointer_ways(machine)), ways.there_are(machine, DMA_BUF)
     if peer and by_dma_buf:
         how = f"by pointer (ibv_reg_mr, {peer}) and as dma-buf"
     elif peer:
         how = f"by pointer (ibv_reg_mr, {peer}); there is no dma-buf"
     else:
         how = "as dma-buf; of a pointer (ibv_reg_mr) by nvpm run PROGRAM"
-    return f"GPU memory can be registered for RDMA here, {how}."
+    can = "may work" if uncertain(machine) else "can be registered"
+    caveats = caveat(machine)
+    return f"GPU memory {can} for RDMA here, {how}{caveats and '; ' + caveats}."
+
+
+def caveat(machine: Machine) -> str:
+    """Returns what the files do not show about the ways; an empty string if nothing is in doubt."""
+    if uncertain(machine):
+        return f"not certain, because {uncertain(machine)}"
+    unproven = topology.unproven(machine)
+    if unproven:
+        return f"whether data gets from device to device {unproven}, nvpm selftest shows"
+    return ""
 
 
 def gpu_numbers(machine: Machine) -> Dict[str, int]:
@@ -140,6 +155,14 @@ def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
     return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
 
 
+def cause_and_advice(machine: Machine, fact: Fact) -> str:
+    """Returns the fact to mend with its value, unless the first line says that already."""
+    text = f"{fact.section}, {fact.name}"
+    if fact.value.partition(": ")[2] in headline(machine) and ": " in fact.value:
+        return f"{text}: {fact.advice}"
+    return f"{text}: {fact.value} -> {fact.advice}"
+
+
 def depth(fact: Fact) -> int:
     """Returns the level of the fact in the foundations."""
     matching = (at for at, begin in enumerate(FOUNDATIONS) if f"{fact.id}/".startswith(begin))
@@ -190,11 +213,9 @@ def lines(status: Status, width: int = WIDTH) -> List[str]:
     said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)
     said += fitted("GPUs", gpu_text(machine), width, most // 3)
     said += fitted("RDMA devices", device_text(machine), width, most // 3)
-    last = (
-        fitted("first to do", f"{wanted.section}, {wanted.name}: {wanted.advice}", width, most)
-        if wanted
-        else []
-    )
+    # Without a way there are no lines about ways and programs, so the advice has their room.
+    room = most + 1 if not ways.in_the_way(machine) else max(most, height - len(said))
+    last = fitted("first to do", cause_and_advice(machine, wanted), width, room) if wanted else []
     if not ways.in_the_way(machine):
         said += listed("ways", list(way_lines(machine)), width, most)
         left = height - len(said) - len(last)

@@ -38,6 +38,11 @@ def test_varied(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)
 
 
+@each("judged")
+def test_judged(lines: Lines, tmp_path: Path, record_property: Record) -> None:
+    played(Player(tmp_path), lines, record_property)
+
+
 @each("commands")
 def test_commands(lines: Lines, tmp_path: Path, record_property: Record) -> None:
     played(Player(tmp_path), lines, record_property)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Versions of NVIDIA's driver with a known defect that programs with GPU memory meet. A new defect
+takes a row with its source, and a machine in tests/nvpm/machines."""
+
+import re
+from typing import Callable, NamedTuple, Tuple
+
+from ..read.machine import PARAMETERS, Machine
+from .fact import BAD, WARN
+
+Version = Tuple[int, ...]
+
+
+class Defect(NamedTuple):
+    """A defect of the versions from FIRST up to, and without, REPAIRED."""
+
+    name: str
+    first: Version
+    repaired: Version
+    # Whether this machine can meet the defect, and the verdict then.
+    meets: Callable[[Machine], str]
+    effect: str
+    advice: str
+    source: str
+
+
+def numbers(version: str) -> Version:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def loses_revocable(machine: Machine) -> str:
+    """The double free needs a registration that can be revoked: all are with this parameter, and
+    those of MIG and vGPU always."""
+    return BAD if machine.text(PARAMETERS + "persistent_api_support") == "0" else WARN
+
+
+def has_hmm(machine: Machine) -> str:
+    """HMM is on unless the parameter of nvidia_uvm turns it off."""
+    is_off = machine.text("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm") == "Y"
+    is_open = "P" not in machine.text("/sys/module/nvidia/taint")
+    return BAD if is_open and not is_off else ""
+
+
+def is_open(machine: Machine) -> str:
+    return "" if "P" in machine.text("/sys/module/nvidia/taint") else WARN
+
+
+UPDATE = (
+    "Install driver 535.129.03 or later (of 545: 545.29.02); "
+    "until then keep persistent_api_support=1."
+)
+TWICE = (
+    "frees memory of the kernel twice if a program frees GPU memory during a revocable "
+    "registration "
+    "(of MIG and vGPU; with persistent_api_support=0 of all)"
+)
+
+DEFECTS = (
+    # The developers' beta 535.43.24 got the repair in a version of its own (docs/support.md).
+    Defect("double_free", (535,), (535, 43, 24), loses_revocable, TWICE, UPDATE, "docs/support.md"),
+    Defect("double_free", (535, 44), (535, 129), loses_revocable, TWICE, UPDATE, "docs/support.md"),
+    Defect("double_free", (545,), (545, 29), loses_revocable, TWICE, UPDATE, "docs/support.md"),
+    Defect(
+        "crash_at_exit",
+        (595,),
+        (596,),
+        has_hmm,
+        "crashes the kernel when a process that used the GPU ends (uvm_hmm_unregister_gpu), or "
+        "hangs "
+        "every later call of nvidia-smi",
+        "Install driver 610 or later, or one of 590 and older; until then: echo 'options "
+        "nvidia_uvm "
+        "uvm_disable_hmm=1' >/etc/modprobe.d/nvidia-uvm-hmm.conf, and reboot.",
+        "NVIDIA/open-gpu-kernel-modules#1082, #1333",
+    ),
+    Defect(
+        "crash_on_proc_mem",
+        (595, 58),
+        (595, 58, 4),
+        is_open,
+        "crashes the kernel when a debugger reads GPU mappings by /proc/PID/mem "
+        "(nvidia_vma_access)",
+        "Use no debugger on processes with GPU memory, or install another version of the driver.",
+        "NVIDIA/open-gpu-kernel-modules#1107",
+    ),
+)

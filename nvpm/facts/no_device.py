@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Why there is no RDMA device: its driver is refused, missing, or half of another stack; or the
+network of this node has no verbs."""
+
+import os
+from typing import List, NamedTuple, Optional
+
+from ..read.machine import Machine, once
+from ..read.pci import DEVICES
+from .advice import Advice
+from .core_advice import ofed, restart
+from .fact import Fact, bad, info
+from .security import because, refused
+
+# Vendors of RDMA cards on PCI, and the modules that make an RDMA device of such a card.
+MODULES = {
+    "0x15b3": ("mlx5_core", "mlx5_ib"),
+    "0x1d0f": ("efa", "efa"),
+    "0x14e4": ("bnxt_en", "bnxt_re"),
+    "0x8086": ("ice", "irdma"),
+    "0x1414": ("mana", "mana_ib"),
+}
+# Some vendors make many other cards also: a card counts only by its product or its driver.
+EFA = ("0xefa0", "0xefa1", "0xefa2", "0xefa3")
+# HPE Slingshot: its libfabric provider cxi reaches GPU memory without verbs.
+WITHOUT_VERBS = {"0x17db": "HPE Slingshot"}
+
+NOTHING_ON_PCI = (
+    "lspci lists no card of a known vendor of RDMA devices: check slot, power and firmware; in a "
+    "virtual machine, whether it was given one."
+)
+OTHER_NETWORK = (
+    "{} has no verbs; programs reach GPU memory by libfabric's provider cxi, without this module"
+)
+NO_DRIVER = (
+    "modprobe {module}; dmesg | grep {module} shows why not. If there is no such module, install "
+    "OFED "
+    "or the kernel's modules (linux-modules-extra-{kernel} on Ubuntu)."
+)
+GIVEN = "{} is given to a virtual machine (vfio): RDMA is done there."
+HALF = (
+    "{card} has its driver {core}, and no RDMA device: {verbs} is {state}. modprobe {verbs}, then "
+    'dmesg | grep {verbs}. If it says "disagrees about version of symbol" or "Unknown symbol", '
+    "{core} and ib_core are of two stacks, of OFED and of the kernel: {restart}. If udev loads the "
+    "kernel's own modules again: echo 'blacklist mlx5_core' and 'blacklist mlx5_ib' "
+    ">/etc/modprobe.d/inbox-rdma.conf, and make the initramfs anew (update-initramfs -u, or dracut "
+    "-f)."
+)
+
+
+class Card(NamedTuple):
+    address: str
+    vendor: str
+    driver: str
+
+
+@once
+def cards(machine: Machine) -> List[Card]:
+    """Returns the cards on PCI that could be RDMA devices."""
+    found = []
+    for place in machine.glob(DEVICES + "*"):
+        vendor, kind = machine.text(f"{place}/vendor"), machine.text(f"{place}/class")
+        if vendor not in MODULES and vendor not in WITHOUT_VERBS or not kind.startswith("0x02"):
+            continue
+        driver = os.path.basename(machine.target(f"{place}/driver"))
+        known = vendor in ("0x15b3", *WITHOUT_VERBS) or driver in MODULES[vendor]
+        if known or machine.text(f"{place}/device") in EFA:
+            found.append(Card(os.path.basename(place), vendor, driver))
+    return found
+
+
+def why(machine: Machine) -> Fact:
+    """Returns the fact about a node with GPUs and without an RDMA device."""
+    found = cards(machine)
+    if not found:
+        return bad("RDMA devices", "number", 0, NOTHING_ON_PCI)
+    card = found[0]
+    if card.vendor in WITHOUT_VERBS:
+        name = WITHOUT_VERBS[card.vendor]
+        return info("RDMA devices", "number", f"0: {OTHER_NETWORK.format(name)}")
+    core, verbs = MODULES[card.vendor]
+    for module in dict.fromkeys((core, "ib_core", verbs)):
+        reason = refused(machine, module)
+        if reason:
+            value = f"0: {reason}{because(machine)}"
+            return bad("RDMA devices", "number", value, Advice(machine, module)["to_enrol"])
+    if card.driver.startswith("vfio"):
+        return bad(
+            "RDMA devices", "number", f"0: {card.address} is not here", GIVEN.format(card.address)
+        )
+    if not card.driver:
+        value = f"0: the card {card.address} has no driver"
+        return bad(
+            "RDMA devices", "number", value, NO_DRIVER.format(module=core, kernel=machine.kernel)
+        )
+    return half(machine, card, verbs)
+
+
+def half(machine: Machine, card: Card, verbs: str) -> Fact:
+    loaded = machine.loaded(verbs)
+    state = "loaded, and has made none" if loaded else "not loaded"
+    value = f"0: the card {card.address} has its driver {card.driver}, and {verbs} is {state}"
+    if ofed(machine):
+        value += f"; {ofed(machine)} is installed"
+    advice = HALF.format(
+        card=card.address, core=card.driver, verbs=verbs, state=state, restart=restart(machine)
+    )
+    return bad("RDMA devices", "number", value, advice)
+
+
+def headline(machine: Machine) -> Optional[str]:
+    """Returns the reason in the first line of nvpm."""
+    fact = why(machine)
+    return fact.value.partition(": ")[2] or None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The parts of this node that stop when the RDMA stack is restarted: networks, and mounted "
+"storage."""
+
+import os
+import re
+from typing import Dict, List, Set
+
+from .machine import Machine, once
+
+MELLANOX = "0x15b3"
+INTERFACES = "/sys/class/net/"
+
+# Modules of storage that use the RDMA stack, or the modules that an OFED brings for them. While one
+# is in use, the stack cannot be unloaded.
+STORAGE = (
+    *("nvme", "nvme_core", "nvme_rdma", "nvmet", "nvmet_rdma", "ib_iser", "ib_isert", "ib_srp"),
+    *("ib_srpt", "rpcrdma", "svcrdma", "xprtrdma", "ko2iblnd", "beegfs", "smbdirect", "cifs"),
+    *("rds_rdma", "lnet", "lustre", "gpfs", "mmfs26"),
+)
+STACK = ("mlx_compat", "mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "rdma_cm")
+
+
+@once
+def on_devices(machine: Machine) -> Dict[str, str]:
+    """Returns the interfaces of cards whose driver belongs to an OFED, each with the interface of
+    the card itself: bonds, bridges and VLANs are above it."""
+    found: Dict[str, str] = {}
+    for place in machine.glob(INTERFACES + "*"):
+        card = machine.target(f"{place}/device")
+        if card and machine.text(f"{place}/device/vendor") == MELLANOX:
+            found[os.path.basename(place)] = os.path.basename(place)
+    for _ in range(4):
+        for name, card in list(found.items()):
+            for upper in uppers(machine, name):
+                found.setdefault(upper, card)
+    return found
+
+
+def uppers(machine: Machine, name: str) -> List[str]:
+    """Returns the interfaces that use the interface NAME."""
+    master = os.path.basename(machine.link(f"{INTERFACES}{name}/master"))
+    links = machine.glob(f"{INTERFACES}{name}/upper_*")
+    return [*filter(None, [master]), *(os.path.basename(link)[len("upper_") :] for link in links)]
+
+
+def default_routes(machine: Machine) -> Set[str]:
+    """Returns the interfaces of the default routes, of IPv4 and IPv6."""
+    found = set()
+    for line in machine.lines("/proc/net/route")[1:]:
+        fields = line.split()
+        if len(fields) > 1 and fields[1] == "00000000" and fields[7:8] in ([], ["00000000"]):
+            found.add(fields[0])
+    for line in machine.lines("/proc/net/ipv6_route"):
+        fields = line.split()
+        if len(fields) == 10 and fields[0] == "0" * 32 and fields[1] == "00":
+            found.add(fields[9])
+    return found - {"lo"}
+
+
+@once
+def networks(machine: Machine) -> List[str]:
+    """Returns the networks that go with the cards."""
+    cards = on_devices(machine)
+    routes = []
+    for name in sorted(default_routes(machine) & set(cards)):
+        over = "" if cards[name] == name else f", over {cards[name]}"
+        routes.append(f"this node's default route ({name}{over})")
+    names = {os.path.basename(place) for place in machine.glob(INTERFACES + "*")} - {"lo"}
+    up = {name for name in names if machine.text(f"{INTERFACES}{name}/operstate") == "up"}
+    only = up and up <= set(cards)
+    return routes or ([f"this node's only network ({', '.join(sorted(up))})"] if only else [])
+
+
+@once
+def storage(machine: Machine) -> List[str]:
+    """Returns the file systems and disks that are reached by RDMA."""
+    found = []
+    for line in machine.lines("/proc/mounts"):
+        source, place, kind, options = (line.split() + [""] * 4)[:4]
+        by_rdma = kind.startswith(("nfs", "cifs", "smb3")) and re.search(r"\brdma\b", options)
+        if by_rdma or kind == "beegfs" or (kind == "lustre" and "@o2ib" in source):
+            found.append(f"{place} ({kind})")
+    for place in machine.glob("/sys/class/nvme/nvme*"):
+        if machine.text(f"{place}/transport") == "rdma":
+            found.append(os.path.basename(place))
+    return found
+
+
+@once
+def holders(machine: Machine) -> List[str]:
+    """Returns the modules of storage that keep the RDMA stack from being unloaded."""
+    found = [
+        os.path.basename(place)
+        for module in STACK
+        for place in machine.glob(f"/sys/module/{module}/holders/*")
+    ]
+    return [name for name in dict.fromkeys(found) if name in STORAGE]
+
+
+def stopped(machine: Machine) -> str:
+    """Returns what a restart of the RDMA stack would take away; an empty string for nothing."""
+    parts = networks(machine) + [f"mounted storage: {', '.join(storage(machine))}"] * bool(
+        storage(machine)
+    )
+    return " and ".join(parts)

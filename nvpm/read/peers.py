@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Whether the driver of an RDMA device asks for peer memory, the RDMA core or NVIDIA's driver.
+Registrations of other memory succeed without asking, so a driver that never asks looks healthy."""
+
+from typing import NamedTuple
+
+from .dma_buf import VERBS_OF
+from .machine import Machine, once
+from .pairs import pairs
+from .pci import Nic, nics
+from .products import ASK, MAY, NO, OWN_PEER_MEMORY, YES
+
+
+class Asks(NamedTuple):
+    """Whether the driver of an RDMA device asks the RDMA core for peer memory, and the reason."""
+
+    can: str
+    why: str
+
+
+def asks(machine: Machine, nic: Nic) -> Asks:
+    """Returns whether the device's driver asks the RDMA core for peer memory."""
+    if not nic.pci:
+        return Asks(NO, "not a PCI device")
+    if any(met.device == nic.pci.address for met in pairs(machine)):
+        return Asks(YES, "it has asked")
+    driver = nic.driver()
+    if driver in ASK and not nic.software:
+        return Asks(YES, driver)
+    module = VERBS_OF.get(driver, driver)
+    if nic.software:
+        module = "siw" if nic.name.startswith("siw") else "rdma_rxe"
+    if module in OWN_PEER_MEMORY:
+        return Asks(NO, f"its driver {module} never asks the RDMA core")
+    # The kernel marks modules that are not its own.
+    if not driver or "O" in machine.text(f"/sys/module/{module}/taint"):
+        return Asks(
+            MAY, f"whether its driver {module or 'unknown'} asks the RDMA core is not known"
+        )
+    return Asks(NO, f"its driver {module} never asks the RDMA core")
+
+
+def own_peer_memory(machine: Machine, nic: Nic) -> str:
+    """Returns the driver that asks NVIDIA's driver itself, without the core and without clients;
+    an empty string if this device's driver cannot. EFA says in a file whether it can."""
+    driver = nic.driver()
+    if driver in OWN_PEER_MEMORY and nic.pci and nic.pci.text("p2p").startswith("NVIDIA"):
+        return driver
+    return ""
+
+
+@once
+def none_asks(machine: Machine) -> str:
+    """Returns the reason for which no device's driver asks for peer memory; an empty string if
+    some driver does."""
+    found = [asks(machine, nic) for nic in nics(machine)]
+    if not found or any(one.can != NO for one in found):
+        return ""
+    drivers = ", ".join(dict.fromkeys(one.why for one in found))
+    return drivers if len(found) == 1 else f"no RDMA device can use it ({drivers})"
