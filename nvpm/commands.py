@@ -21,6 +21,7 @@ Usage: nvpm [COMMAND [OPTION]...]
   check       one line and an exit code, for monitoring
   selftest    moves data between GPUs and RDMA devices, by each way
   regions     which process has which GPU memory registered (root)
+  compare     which of many nodes differ, from what nvpm status --json printed on each
   run         starts a program that registers pointers where only dma-buf serves
   report      what a bug report needs, in one archive, without names and addresses
   help        this text; nvpm COMMAND --help says more
@@ -149,6 +150,12 @@ def regions(machine: Machine, words: List[str]) -> int:
 
 def selftest(machine: Machine, words: List[str]) -> int:
     from .selftest import main
+
+    return main.main(machine, words)
+
+
+def compare(machine: Machine, words: List[str]) -> int:
+    from .compare import main
 
     return main.main(machine, words)
 
@@ -287,6 +294,7 @@ COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
     "regions": regions,
     "check": check,
     "selftest": selftest,
+    "compare": compare,
     "run": run,
     "report": report,
     "help": usage,

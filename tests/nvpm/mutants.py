@@ -71,9 +71,9 @@ MUTANTS = [
     ),
     Mutant(
         f"{VARIED}[versions, licences and options that look like others]",
-        "facts/driver.py",
-        'CoherentGPUMemoryMode=driver", options',
-        'CoherentGPUMemoryMode=", options',
+        "read/doubts.py",
+        'CoherentGPUMemoryMode=driver"',
+        'CoherentGPUMemoryMode="',
     ),
     Mutant(
         f"{VARIED}[the module that has the verbs of a device's driver (mana)]",

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The features by which nodes are compared: the facts of a status without the parts that differ
+between equal nodes, as addresses, counters, and the speed of an idle link."""
+
+import functools
+import re
+from sys import intern
+from typing import Dict, List, Tuple, cast
+
+ADDRESS = re.compile(r"[0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+DEVICE = re.compile("(GPU|RDMA device) (.*)")
+# GPUs slow their link down while they are idle.
+SPEED = re.compile(r"[0-9.]+ GT/s (x\d+).*")
+# Facts about what happens now, and facts that repeat others.
+PASSING = re.compile(r"use/(?!failed_|orphans)|distance/.*_nearest$|.*/process_\d+$")
+
+Json = Dict[str, object]
+Features = Dict[str, str]
+
+
+def features(status: Json) -> Features:
+    """Returns the value of each feature of a node."""
+    values: Dict[str, List[Tuple[str, str]]] = {"kernel": [("", str(status.get("kernel")))]}
+    for fact in cast(List[Json], status.get("facts") or []):
+        words = (str(fact.get(key)) for key in ("id", "section", "name", "value"))
+        name, device, value = feature(*words)
+        if name:
+            values.setdefault(name, []).append((device, value))
+    for pair in cast(List[Json], status.get("ways") or []):
+        device = f"{pair['gpu']} {pair['device']}"
+        found = " and ".join(cast(List[str], pair["ways"])) or "no way"
+        values.setdefault("ways", []).append((device, found))
+    for program, way in cast(Dict[str, str], status.get("programs") or {}).items():
+        values.setdefault(f"program {program}", []).append(("", way or "finds no way"))
+    return {intern(name): intern(summed(found)) for name, found in values.items()}
+
+
+# Most facts of a node are facts of the other nodes also.
+@functools.lru_cache(maxsize=1 << 16)
+def feature(id: str, section: str, name: str, value: str) -> Tuple[str, str, str]:
+    """Returns the feature of a fact, its device, and its value. A passing fact has no feature."""
+    if PASSING.match(id):
+        return "", "", ""
+    if section == "distance":
+        return "distance", name, value
+    if section == "use":
+        value = "0" if value == "0" else "not 0"
+    device = DEVICE.match(section)
+    if not device:
+        return f"{section}, {ADDRESS.sub('*', name)}", "", ADDRESS.sub("*", value)
+    if device[1] == "GPU" and name == "link":
+        value = SPEED.sub(r"\1", value) if "idle" in value or ":" not in value else value
+    return f"{device[1]}, {name}", device[2], ADDRESS.sub("*", value)
+
+
+def summed(found: List[Tuple[str, str]]) -> str:
+    """Returns the values with their numbers, the most frequent first. A value that few devices have
+    is followed by their names."""
+    by_value: Dict[str, List[str]] = {}
+    for device, value in found:
+        by_value.setdefault(value, []).append(device)
+    if len(found) == 1:
+        return found[0][1]
+    ordered = sorted(by_value.items(), key=lambda item: (-len(item[1]), item[0]))
+    texts = [f"{len(ordered[0][1])} x {ordered[0][0]}"]
+    for value, devices in ordered[1:]:
+        texts.append(f"{len(devices)} x {value} ({', '.join(devices[:4])})")
+    return "; ".join(texts)

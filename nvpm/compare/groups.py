@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Which nodes are alike, and in which features the others differ."""
+
+import re
+from typing import Counter, Dict, List, NamedTuple, Tuple
+
+from .features import Features
+
+MISSING = "not there"
+
+Difference = Tuple[str, str]
+
+
+class Group(NamedTuple):
+    """Nodes that differ in the same way: the features, and their values there."""
+
+    nodes: List[str]
+    differences: List[Difference]
+
+
+def norm_of(nodes: Dict[str, Features]) -> Features:
+    """Returns the most frequent value of each feature."""
+    counts: Dict[str, Counter[str]] = {}
+    for found in nodes.values():
+        for name, value in found.items():
+            counts.setdefault(name, Counter())[value] += 1
+    norm = {}
+    for name, count in counts.items():
+        value, times = count.most_common(1)[0]
+        # A feature that most nodes lack is not part of the norm.
+        norm[name] = value if times * 2 >= len(nodes) - sum(count.values()) else MISSING
+    return norm
+
+
+def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
+    """Returns the groups of equal nodes, the smallest first, and the nodes like the norm last."""
+    found: Dict[Tuple[Difference, ...], List[str]] = {}
+    for node, its in nodes.items():
+        differences = tuple(
+            (name, its.get(name, MISSING))
+            for name, usual in norm.items()
+            if its.get(name, MISSING) != usual
+        )
+        found.setdefault(differences, []).append(node)
+    groups = [Group(names, list(differences)) for differences, names in found.items()]
+    return sorted(
+        groups, key=lambda group: (not group.differences, len(group.nodes), group.nodes[0])
+    )
+
+
+def folded(names: List[str]) -> str:
+    """Returns the names as tools for clusters write them: node[1-3,7]."""
+    by_stem: Dict[Tuple[str, str], List[str]] = {}
+    for name in names:
+        found = re.match(r"(.*?)(\d+)(\D*)$", name)
+        if found:
+            by_stem.setdefault((found[1], found[3]), []).append(found[2])
+        else:
+            by_stem.setdefault((name, ""), [])
+    texts = []
+    for (stem, end), digits in by_stem.items():
+        if not digits:
+            texts.append(stem)
+        elif len(digits) == 1:
+            texts.append(f"{stem}{digits[0]}{end}")
+        else:
+            texts.append(f"{stem}[{','.join(runs(digits))}]{end}")
+    return ",".join(texts)
+
+
+def runs(digits: List[str]) -> List[str]:
+    """Returns the ranges of consecutive numbers of the same width."""
+    found: List[List[str]] = []
+    for text in sorted(digits, key=lambda text: (len(text), int(text))):
+        if found and int(found[-1][-1]) + 1 == int(text) and len(found[-1][-1]) == len(text):
+            found[-1].append(text)
+        else:
+            found.append([text])
+    return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found]

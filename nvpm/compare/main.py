@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The command compare, and its output on one screen or as JSON."""
+
+import json
+import os
+import sys
+import textwrap
+from argparse import Namespace
+from typing import Dict, Iterator, List, Optional
+
+from ..options import Parser
+from ..read.machine import Machine, clean
+from .features import Features, features
+from .groups import MISSING, Group, folded, groups_of, norm_of
+from .inputs import Node, from_lines, from_paths
+
+# Lines of one screen, and columns.
+HEIGHT, WIDTH, NAME = 24, 100, 14
+# Features that describe the nodes that are alike.
+DESCRIBING = (
+    *("GPU, model", "driver, nvidia", "driver, flavour", "module, state", "module, source"),
+    *("RDMA core, peer memory", "RDMA device, firmware", "ways", "kernel"),
+)
+
+
+class Fleet:
+    """The nodes of all inputs."""
+
+    def __init__(self, nodes: Iterator[Node]) -> None:
+        self.nodes: Dict[str, Features] = {}
+        self.silent: List[Node] = []
+        for node in nodes:
+            name = clean(node.name)
+            if node.status is None:
+                self.silent.append(node._replace(name=name, words=clean(node.words)))
+            else:
+                self.nodes[self.unused(name)] = features(node.status)
+        self.norm = norm_of(self.nodes)
+        self.groups = groups_of(self.nodes, self.norm)
+        self.odd = [group for group in self.groups if group.differences]
+        self.alike = sum(len(group.nodes) for group in self.groups if not group.differences)
+
+    def unused(self, name: str) -> str:
+        """Returns NAME, with a number if another node has the same name."""
+        number = 2
+        unused = name
+        while unused in self.nodes:
+            unused = f"{name}#{number}"
+            number += 1
+        return unused
+
+
+def wrapped(name: str, text: str, most: int) -> List[str]:
+    lines = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=name.ljust(NAME - 1) + " ",
+        subsequent_indent=" " * NAME,
+        break_on_hyphens=False,
+    )
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], lines[most - 1][: WIDTH - 4] + " ..."]
+
+
+def headline(fleet: Fleet) -> str:
+    total = len(fleet.nodes) + len(fleet.silent)
+    differ = sum(len(group.nodes) for group in fleet.odd)
+    texts = [f"{total} nodes: {fleet.alike} are alike"]
+    if differ:
+        ways = "1 way" if len(fleet.odd) == 1 else f"{len(fleet.odd)} ways"
+        texts.append(f"{differ} differ, in {ways}")
+    if fleet.silent:
+        texts.append(f"{len(fleet.silent)} gave no status")
+    return ", ".join(texts) + "."
+
+
+def silent_lines(fleet: Fleet) -> Iterator[List[str]]:
+    by_words: Dict[str, List[str]] = {}
+    for node in fleet.silent:
+        by_words.setdefault(node.words, []).append(node.name)
+    for words, names in by_words.items():
+        yield wrapped(folded(names), f"no status: {words or 'no output'}", 2)
+
+
+def group_lines(fleet: Fleet, group: Group, most: int) -> List[str]:
+    """Returns the differences of a group, each beside the value of the others."""
+    count = f"{len(group.nodes)} nodes: " if len(group.nodes) > 1 else ""
+    said: List[str] = []
+    name = folded(group.nodes)
+    if len(name) > NAME - 2:
+        said, name = [name if len(name) <= WIDTH else name[: WIDTH - 4] + " ..."], ""
+    for feature, value in group.differences:
+        usual = fleet.norm[feature]
+        others = "the others have none" if usual == MISSING else f"the others {usual}"
+        said += wrapped(name, f"{count}{feature}: {value}; {others}", 2)
+        name, count = "", ""
+    if len(said) > most:
+        said = [*said[: most - 1], " " * NAME + f"and {len(group.differences)} differences in all"]
+    return said
+
+
+def alike_lines(fleet: Fleet) -> List[str]:
+    parts = [
+        f"{name}: {fleet.norm[name]}"
+        for name in DESCRIBING
+        if fleet.norm.get(name, MISSING) != MISSING
+    ]
+    return wrapped("most nodes", "; ".join(parts), 4)
+
+
+def as_text(fleet: Fleet, every: bool) -> Iterator[str]:
+    """Yields one screen: the odd nodes first."""
+    yield headline(fleet)
+    room = sys.maxsize if every else HEIGHT - 6
+    blocks = [*silent_lines(fleet)]
+    blocks += [group_lines(fleet, group, sys.maxsize if every else 5) for group in fleet.odd]
+    left = len(blocks)
+    for block in blocks:
+        if len(block) > room:
+            break
+        room -= len(block)
+        left -= 1
+        yield from block
+    if left:
+        yield f"and {left} more groups: nvpm compare --all"
+    yield from alike_lines(fleet)
+
+
+def as_json(fleet: Fleet) -> str:
+    groups = [
+        {
+            "nodes": group.nodes,
+            "differences": [
+                {"feature": name, "value": value, "others": fleet.norm[name]}
+                for name, value in group.differences
+            ],
+        }
+        for group in fleet.odd
+    ]
+    silent = [{"node": node.name, "words": node.words} for node in fleet.silent]
+    return json.dumps(
+        {
+            "schema": 1,
+            "nodes": len(fleet.nodes) + len(fleet.silent),
+            "alike": fleet.alike,
+            "groups": groups,
+            "silent": silent,
+            "norm": fleet.norm,
+        },
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def options_of(machine: Machine, words: List[str]) -> Namespace:
+    parser = Parser(
+        "compare",
+        "Compares what nvpm status --json printed on many nodes, and says which nodes differ from "
+        "the others, and in which fact. Reads files, directories with a file for each node, or "
+        "standard input with the node before each line (clush, pdsh, srun --label), or with a "
+        "heading before each node (clush -b, Ansible).",
+        "Exit codes: 0 all nodes are alike, 1 some differ or gave no status, 2 there is nothing to "
+        "compare.",
+    )
+    parser.add_argument("path", nargs="*", help="files or directories; without one: standard input")
+    parser.add_argument("--all", action="store_true", help="all groups, also beyond one screen")
+    parser.add_argument("--json", action="store_true", help="one object for machines")
+    options = parser.read(machine, words)
+    missing = next((path for path in options.path if not os.path.exists(path)), None)
+    if missing:
+        parser.error(f"there is no {missing}")
+    if not options.path and sys.stdin.isatty():
+        parser.error("name files or directories, or pipe the output of many nodes into it")
+    return options
+
+
+def main(machine: Machine, words: List[str]) -> int:
+    options = options_of(machine, words)
+    try:
+        fleet = Fleet(from_paths(options.path) if options.path else from_lines(sys.stdin))
+    except OSError as error:
+        sys.stderr.write(f"nvpm compare: {error.filename}: {error.strerror}\n")
+        return 2
+    if not fleet.nodes:
+        sys.stderr.write(nothing(fleet))
+        return 2
+    if options.json:
+        print(as_json(fleet))
+    else:
+        print("\n".join(map(clean, as_text(fleet, options.all))))
+    return 1 if fleet.odd or fleet.silent else 0
+
+
+def nothing(fleet: Fleet) -> str:
+    words: Optional[str] = fleet.silent[0].words if fleet.silent else None
+    said = f" The first node said: {words}" if words else ""
+    return (
+        "nvpm compare: there is no status to compare: it reads the output of nvpm status --json."
+        f"{said}\n"
+    )

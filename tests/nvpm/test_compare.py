@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""nvpm compare finds the odd nodes of a fleet, in the output of each tool that collects it."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nvpm.compare.groups import folded
+from nvpm.compare.inputs import Node, from_lines, from_paths
+from nvpm.compare.main import HEIGHT, WIDTH, Fleet, as_json, as_text
+
+Status = dict[str, Any]
+
+
+def fact(section: str, name: str, value: str, verdict: str = "good") -> dict[str, str]:
+    words = f"{section}/{name}".lower().replace(" ", "_")
+    return {"id": words, "section": section, "name": name, "verdict": verdict, "value": value}
+
+
+def status(host: str) -> Status:
+    return {
+        "schema": 2,
+        "host": host,
+        "kernel": "6.8.0-45-generic",
+        "time": f"2026-11-26T03:00:{len(host):02}Z",
+        "ways": [{"gpu": "0000:03:00.0", "device": "mlx5_0", "ways": ["nv_peer_mem"]}],
+        "programs": {"NCCL, newer": "nv_peer_mem"},
+        "facts": [
+            fact("driver", "nvidia", "loaded, version 590.48.01"),
+            fact(
+                "GPU 0000:03:00.0", "link", "2.5 GT/s x16, can 32 GT/s: GPUs are slower when idle"
+            ),
+            fact("GPU 0000:43:00.0", "link", "32.0 GT/s x16"),
+            fact("GPU 0000:03:00.0", "BAR1", "128 GiB"),
+            fact("GPU 0000:43:00.0", "BAR1", "128 GiB"),
+            fact("RDMA device mlx5_0", "link", "32.0 GT/s x16"),
+            fact("use", "registrations", str(len(host) * 7)),
+            fact("use", "failed_driver", "0"),
+        ],
+    }
+
+
+def printed(said: Status) -> list[str]:
+    """Returns the lines in which nvpm prints a status."""
+    head = [f"  {json.dumps(key)}: {json.dumps(said[key])}," for key in said if key != "facts"]
+    facts = ",\n".join(f"    {json.dumps(one)}" for one in said["facts"]).split("\n")
+    return ["{", *head, '  "facts": [', *facts, "  ]", "}"]
+
+
+def with_labels(nodes: dict[str, Status], form: str = "{}: {}") -> list[str]:
+    return [form.format(name, line) for name, said in nodes.items() for line in printed(said)]
+
+
+def numbered(nodes: dict[str, Status]) -> list[str]:
+    """Returns the lines as srun --label prints them, two tasks mixed."""
+    columns = [
+        [f"{number:>2}: {line}" for line in printed(said)]
+        for number, said in enumerate(nodes.values())
+    ]
+    return [line for lines in zip(*columns, strict=True) for line in lines]
+
+
+def in_groups(nodes: dict[str, Status]) -> list[str]:
+    rule = "-" * 15
+    return [line for name, said in nodes.items() for line in (rule, name, rule, *printed(said), "")]
+
+
+def by_ansible(nodes: dict[str, Status]) -> list[str]:
+    lines = []
+    for number, (name, said) in enumerate(nodes.items()):
+        text = printed(said)
+        if number % 2:
+            text[-1] += "non-zero return code"
+        how = "FAILED | rc=3 >>" if number % 2 else "CHANGED | rc=0 >>"
+        lines += [f"{name} | {how}", *text]
+    return lines
+
+
+def by_module(nodes: dict[str, Status]) -> list[str]:
+    """Returns the lines in which Ansible prints the result of a module, with the output in it."""
+    lines = []
+    for name, said in nodes.items():
+        result = {"changed": True, "rc": 0, "stdout": "\n".join(printed(said))}
+        lines += [f"{name} | SUCCESS => {line}" for line in json.dumps(result).split("\n")]
+    return lines
+
+
+FORMS: dict[str, Callable[[dict[str, Status]], list[str]]] = {
+    "pdsh, clush": with_labels,
+    "without a blank": lambda nodes: with_labels(nodes, "{}:{}"),
+    "srun --label": numbered,
+    "clush -b": in_groups,
+    "ansible": by_ansible,
+    "ansible, a module's result": by_module,
+    "one after the other": lambda nodes: [
+        line for said in nodes.values() for line in printed(said)
+    ],
+    "on one line each": lambda nodes: [json.dumps(said) for said in nodes.values()],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms(form: str) -> None:
+    """Each form gives the same nodes, with the same facts."""
+    nodes = {name: status(name) for name in ("node1", "node2", "gpu-a.example")}
+    found = list(from_lines(line + "\n" for line in FORMS[form](nodes)))
+    assert [node.name for node in found] == list(nodes)
+    assert [node.status for node in found] == list(nodes.values())
+
+
+def test_files(tmp_path: Path) -> None:
+    """A directory has a file for each node, some of which failed."""
+    for name in ("node1", "node2"):
+        (tmp_path / f"{name}.json").write_text("\n".join(printed(status(name))))
+    (tmp_path / "node3.json").write_text("bash: nvpm: command not found\n")
+    (tmp_path / "node4.txt").write_text("")
+    (tmp_path / ".hidden").write_text("x")
+    found = list(from_paths([str(tmp_path)]))
+    assert [node.name for node in found] == ["node1", "node2", "node3", "node4"]
+    assert found[2].words == "bash: nvpm: command not found" and found[3].status is None
+
+
+def fleet(count: int, **changes: Callable[[Status], None]) -> Fleet:
+    """Makes a fleet; CHANGES are made to the nodes with these names."""
+    nodes = []
+    for number in range(count):
+        name = f"node{number:03}"
+        said = status(name)
+        changes.get(name, lambda _: None)(said)
+        nodes.append(Node(name, said))
+    return Fleet(iter(nodes))
+
+
+def changed(name: str, value: str, at: int = 0) -> Callable[[Status], None]:
+    def change(said: Status) -> None:
+        [one for one in said["facts"] if one["name"] == name][at]["value"] = value
+
+    return change
+
+
+def test_equal_nodes() -> None:
+    """Counters, times, and the speed of an idle GPU's link differ between equal nodes."""
+    found = fleet(
+        9, node003=changed("link", "32.0 GT/s x16"), node004=changed("registrations", "9")
+    )
+    assert found.alike == 9 and not found.odd
+    assert next(as_text(found, False)) == "9 nodes: 9 are alike."
+
+
+def test_odd_nodes() -> None:
+    """The odd nodes come first, with their value, the device, and the value of the others."""
+    found = fleet(
+        200,
+        node017=changed("BAR1", "256 MiB", 1),
+        node100=changed("nvidia", "loaded, version 580.95"),
+        node101=changed("nvidia", "loaded, version 580.95"),
+        node150=lambda said: said.update(kernel="6.5.0-1-generic"),
+        node199=changed("failed_driver", "3"),
+    )
+    lines = list(as_text(found, False))
+    text = "\n".join(lines)
+    assert lines[0] == "200 nodes: 195 are alike, 5 differ, in 4 ways."
+    assert (
+        "node017       GPU, BAR1: 1 x 128 GiB; 1 x 256 MiB (0000:43:00.0); the others 2 x" in text
+    )
+    assert "node[100-101]" in text and "2 nodes: driver, nvidia: loaded, version 580.95" in text
+    assert "node199       use, failed_driver: not 0; the others 0" in text
+    assert text.index("node199") < text.index("node[100-101]") < text.index("most nodes")
+    assert json.loads(as_json(found))["groups"][0]["nodes"] == ["node017"]
+
+
+def test_one_screen() -> None:
+    """A fleet with many odd nodes fits on one screen, and says how to see the others."""
+    changes = {f"node{i:03}": changed("BAR1", f"{i} MiB") for i in range(40)}
+    found = fleet(100, **changes)
+    lines = list(as_text(found, False))
+    assert len(lines) <= HEIGHT and max(map(len, lines)) <= WIDTH
+    assert any("more groups: nvpm compare --all" in line for line in lines)
+    assert len(list(as_text(found, True))) > HEIGHT
+
+
+def test_silent_nodes() -> None:
+    """Nodes that gave no status are part of the fleet, and come first."""
+    lines = [
+        *with_labels({"node1": status("node1"), "node2": status("node2")}),
+        "node3: ssh: connect to host node3 port 22: No route to host",
+        "node4: bash: line 1: nvpm: command not found",
+        "node5: {",
+        'node5:   "schema": 2,',
+    ]
+    text = list(as_text(Fleet(from_lines(lines)), False))
+    assert text[0] == "5 nodes: 2 are alike, 3 gave no status."
+    assert text[1].startswith("node3") and "No route to host" in text[1]
+    assert "node5         no status: the status is cut off" in text
+
+
+def test_same_names() -> None:
+    """Two nodes may have the same name: both count."""
+    lines = [*printed(status("localhost")), *printed(status("localhost"))]
+    assert list(Fleet(from_lines(lines)).nodes) == ["localhost", "localhost#2"]
+
+
+def test_harmful_text() -> None:
+    """What nodes say steers no terminal."""
+    said = status("node1")
+    changed("nvidia", "\033[2J\033]0;x\007")(said)
+    found = Fleet(iter([Node("node1", said), Node("\033node2", None, "\033[0m")]))
+    assert "\033" not in "".join(found.nodes) + "".join(node.words for node in found.silent)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["node1", "node2", "node3", "node7"], "node[1-3,7]"),
+        (["n008", "n009", "n010"], "n[008-010]"),
+        (["n8", "n9", "n10"], "n[8-9,10]"),
+        (["a", "b-1", "b-2"], "a,b-[1-2]"),
+        (["gpu1.x", "gpu2.x"], "gpu[1-2].x"),
+    ],
+)
+def test_folded(names: list[str], text: str) -> None:
+    assert folded(names) == text
+
+
+def test_cannot_compare(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nvpm.compare.main import main
+    from nvpm.read.machine import Machine
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("node1: nvpm: not found\n"))
+    assert main(Machine(), []) == 2
+    assert "The first node said: nvpm: not found" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(Machine(), ["/nonexistent"])
+    assert ended.value.code == 2
