@@ -12,7 +12,8 @@ from ..facts.fact import BAD, WARN, Fact, bad
 from ..options import Parser
 from ..read import dma_buf, ways
 from ..read.machine import Machine
-from . import Absent, cuda, printers, verbs
+from . import Absent, cuda, matrix, printers, verbs
+from .bandwidth import Flow
 from .port import Port, usable_port
 from .trial import Trial
 
@@ -82,6 +83,19 @@ def read_options(machine: Machine, words: List[str]) -> argparse.Namespace:
         default="30",
         metavar="SECONDS",
         help="for the transfers of a pair; 30",
+    )
+    parser.add_argument(
+        "--bandwidth",
+        action="store_true",
+        help="measures instead: sustained transfers with many messages at a time, both ways, one "
+        "pair after the other; other jobs get less from these devices meanwhile",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=natural,
+        default="1",
+        metavar="N",
+        help="with --bandwidth: for each direction of each pair; 1",
     )
     parser.add_argument("--json", action="store_true", help="one object for machines")
     return parser.read(machine, words)
@@ -200,7 +214,7 @@ def main(machine: Machine, words: List[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end_by_signal)
     options = read_options(machine, words)
-    say = printers.Json() if options.json else printers.Text()
+    say = printer(options)
     missing: List[Absent] = []
     gpus = unless_absent(missing, lambda: find_gpus(options.gpu))
     ports = unless_absent(missing, lambda: find_ports(machine, options.device))
@@ -214,9 +228,15 @@ def main(machine: Machine, words: List[str]) -> int:
         say.end(NOTHING, 0, 0)
         return NOTHING
     passed = test_all(machine, gpus, ports, options, say)
-    code = PASSED if all(passed) else FAILED
+    code = PASSED if all(passed) and not say.slow else FAILED
     say.end(code, passed.count(True), passed.count(False))
     return code
+
+
+def printer(options: argparse.Namespace) -> printers.Text:
+    if options.bandwidth:
+        return matrix.Json() if options.json else matrix.Text()
+    return printers.Json() if options.json else printers.Text()
 
 
 def ways_to_test(machine: Machine, port: Port) -> List[bool]:
@@ -231,15 +251,20 @@ def test_all(
     machine: Machine, gpus: Gpus, ports: Ports, options: argparse.Namespace, say: printers.Text
 ) -> List[bool]:
     """Tests each pair by each way. Returns which passed."""
-    passed = []
+    passed: List[bool] = []
+    trials: List[Trial] = []
+    kind = Flow if options.bandwidth else Trial
     reasons = Reasons(machine, [gpu.pci for gpu in gpus.all] + ports.devices)
     for gpu in gpus.chosen:
         try:
             for port in ports.ports:
                 for by_dma_buf in ways_to_test(machine, port):
-                    trial = Trial(machine, gpu, port, by_dma_buf, options)
+                    trial = kind(machine, gpu, port, by_dma_buf, options)
+                    say.progress(trial, len(passed))
                     passed.append(trial.run(ports.library))
+                    trials.append(trial)
                     say.pair(trial, [] if passed[-1] else reasons.of(gpu.pci, port.device))
         finally:
             gpu.release()
+    say.judged(machine, trials)
     return passed

@@ -6,6 +6,7 @@ import json
 from typing import Dict, List, Optional
 
 from ..facts.fact import Fact
+from ..read.machine import Machine
 from . import Absent
 from .trial import Trial
 
@@ -38,6 +39,15 @@ def plural(count: int, what: str) -> str:
 
 
 class Text:
+    # The number of rates that are marked; only --bandwidth judges rates.
+    slow = 0
+
+    def progress(self, trial: Trial, done: int) -> None:
+        """Called before each trial. A trial without --bandwidth takes less than a second."""
+
+    def judged(self, machine: Machine, trials: List[Trial]) -> None:
+        """Called after all trials."""
+
     def begin(self, options: argparse.Namespace, gpus: int, devices: int) -> None:
         print(
             f"nvpm selftest: {plural(gpus, 'GPU')}, {plural(devices, 'RDMA device')}; "

@@ -23,6 +23,9 @@ TIMES = 4
 PROBE = 4096
 PAGE = 4096
 
+# Directions. The device itself reads the one memory and writes the other.
+TO_GPU, FROM_GPU = "host to GPU", "GPU to host"
+
 # A completion with one of these is no refusal: no device has answered.
 SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIMEOUT_ERR")
 
@@ -57,8 +60,21 @@ def difference(expected: bytes, found: bytes) -> str:
     return f"{what}, the first at offset {first}"
 
 
+def meaning(what: str) -> str:
+    """Returns what a transfer in this direction needs, as a hint to the part that fails."""
+    if what == TO_GPU:
+        return "; the RDMA device cannot write into the GPU"
+    return (
+        "; the RDMA device cannot read from the GPU: some root complexes forward no reads between "
+        "their root ports; see ACS, IOMMU and distance in nvpm status"
+    )
+
+
 class Trial:
     """A trial, and its results up to a failure: `to_gpu` and `from_gpu` are seconds."""
+
+    # Transfers at a time.
+    DEPTH = 1
 
     def __init__(
         self,
@@ -72,6 +88,7 @@ class Trial:
         self.size: int = options.size
         self.seed: int = options.seed
         self.limit: int = options.timeout
+        self.seconds: int = options.seconds
         self.failure: Optional[str] = None
         self.to_gpu: Optional[float] = None
         self.from_gpu: Optional[float] = None
@@ -99,7 +116,7 @@ class Trial:
         self.memory = cuda.Memory(stack, self.gpu.cuda, self.size)
         self.host = mmap.mmap(-1, self.size)
         try:
-            self.device = verbs.Device(stack, library, self.port)
+            self.device = verbs.Device(stack, library, self.port, self.DEPTH)
         except verbs.VerbsError as error:
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise Failure(f"{error}: {NO_RIGHT}") from error
@@ -162,7 +179,7 @@ class Trial:
                 length = min(self.message, self.size - offset)
                 status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
                 if status != "IBV_WC_SUCCESS":
-                    raise Failure(f"{what}: the RDMA write ended with {status}")
+                    raise Failure(f"{what}: the RDMA write ended with {status}{meaning(what)}")
             times.append(time.monotonic() - begun)
         return min(times)
 
@@ -170,23 +187,23 @@ class Trial:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "to")
         self.memory.put(poison(self.size))
         self.host[:] = data
-        seconds = self.write("host to GPU", self.host_region, self.gpu_region)
-        self.compare("host to GPU", data, self.memory.get())
+        seconds = self.write(TO_GPU, self.host_region, self.gpu_region)
+        self.compare(TO_GPU, data, self.memory.get())
         return seconds
 
     def move_from_gpu(self) -> float:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "from")
         self.memory.put(data)
         self.host[:] = poison(self.size)
-        seconds = self.write("GPU to host", self.gpu_region, self.host_region)
-        self.compare("GPU to host", data, self.host[:])
+        seconds = self.write(FROM_GPU, self.gpu_region, self.host_region)
+        self.compare(FROM_GPU, data, self.host[:])
         return seconds
 
     @staticmethod
     def compare(what: str, expected: bytes, found: bytes) -> None:
         wrong = difference(expected, found)
         if wrong:
-            raise Failure(f"{what}: {wrong}")
+            raise Failure(f"{what}: {wrong}{meaning(what)}")
 
     def free(self) -> str:
         """Frees the memory while it is registered, and reads: a write could damage memory that

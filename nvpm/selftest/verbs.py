@@ -133,13 +133,14 @@ class Library:
 class Device:
     """An open device, with a protection domain and a completion queue."""
 
-    def __init__(self, stack: ExitStack, library: Library, port: Port) -> None:
-        self.library, self.port = library, port
+    def __init__(self, stack: ExitStack, library: Library, port: Port, depth: int = 1) -> None:
+        """DEPTH: the number of transfers at a time."""
+        self.library, self.port, self.depth = library, port, depth
         self.context = library.open(port.device)
         stack.callback(library.close_device, self.context)
         self.pd = library.alloc_pd(self.context)
         stack.callback(library.dealloc_pd, self.pd)
-        self.cq = library.create_cq(self.context, 4, None, None, 0)
+        self.cq = library.create_cq(self.context, 2 + 2 * depth, None, None, 0)
         stack.callback(library.destroy_cq, self.cq)
         self.attributes = abi.ibv_port_attr()
         library.query_port(self.context, port.number, byref(self.attributes))
@@ -168,21 +169,30 @@ class Device:
         other.connect(one)
         return one
 
+    def completed(self, found: Any) -> List[str]:
+        """Returns the statuses of completions that are there, at most as many as the array FOUND
+        has room for."""
+        count = self.context.contents.ops.poll_cq(self.cq, len(found), found)
+        if count < 0:
+            raise Failure("ibv_poll_cq() fails")
+        return [status_name(found[at].status) for at in range(count)]
+
     def completion(self, deadline: float) -> Optional[str]:
         """Returns the status of the next completion; None if no completion comes in time."""
-        found, begun = abi.ibv_wc(), time.monotonic()
+        found, begun = (abi.ibv_wc * 1)(), time.monotonic()
         while True:
-            count = self.context.contents.ops.poll_cq(self.cq, 1, byref(found))
-            if count < 0:
-                raise Failure("ibv_poll_cq() fails")
-            if count:
-                name = dict(enumerate(abi.IBV_WC)).get(found.status, str(found.status))
-                return f"IBV_WC_{name}"
+            statuses = self.completed(found)
+            if statuses:
+                return statuses[0]
             if time.monotonic() > deadline:
                 return None
             # A fast transfer is measured; a slow one leaves the processor alone.
             if time.monotonic() > begun + 0.01:
                 time.sleep(0.001)
+
+
+def status_name(status: int) -> str:
+    return f"IBV_WC_{dict(enumerate(abi.IBV_WC)).get(status, str(status))}"
 
 
 class Region(NamedTuple):
@@ -197,7 +207,7 @@ class QueuePair:
     def __init__(self, stack: ExitStack, device: Device) -> None:
         self.device, self.library = device, device.library
         init = abi.ibv_qp_init_attr(send_cq=device.cq, recv_cq=device.cq, qp_type=abi.IBV_QPT_RC)
-        init.cap.max_send_wr = init.cap.max_recv_wr = 1
+        init.cap.max_send_wr, init.cap.max_recv_wr = device.depth, 1
         init.cap.max_send_sge = init.cap.max_recv_sge = 1
         self.qp = self.library.create_qp(device.pd, byref(init))
         stack.callback(self.library.destroy_qp, self.qp)

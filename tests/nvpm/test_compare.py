@@ -124,13 +124,17 @@ def test_files(tmp_path: Path) -> None:
     assert found[2].words == "bash: nvpm: command not found" and found[3].status is None
 
 
+def unchanged(_said: Status) -> None:
+    """Changes nothing."""
+
+
 def fleet(count: int, **changes: Callable[[Status], None]) -> Fleet:
     """Makes a fleet; CHANGES are made to the nodes with these names."""
     nodes = []
     for number in range(count):
         name = f"node{number:03}"
         said = status(name)
-        changes.get(name, lambda _: None)(said)
+        changes.get(name, unchanged)(said)
         nodes.append(Node(name, said))
     return Fleet(iter(nodes))
 

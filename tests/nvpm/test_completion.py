@@ -33,6 +33,9 @@ LINES = [
     ("nvpm run program_of_ours resu", "nvpm run program_of_ours results/"),
     ("nvpm run program_of_ours --l", "nvpm run program_of_ours --l"),
     ("nvpm selftest --see", "nvpm selftest --seed "),
+    ("nvpm selftest --b", "nvpm selftest --bandwidth "),
+    ("nvpm compare --j", "nvpm compare --json "),
+    ("nvpm compare resu", "nvpm compare results/"),
 ]
 
 

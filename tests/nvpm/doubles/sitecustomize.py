@@ -52,6 +52,14 @@ qps: list["Qp"] = []
 # The memory of each dma-buf, by its descriptor; the keys of regions made from dma-bufs.
 exported: dict[int, int] = {}
 by_dma_buf: set[int] = set()
+# The keys of the regions of the pair and the way that DOUBLE=slow makes a hundred times slower. The
+# clock then shows the time that the messages would have taken.
+slow_keys: set[int] = set()
+clock = [0.0]
+if TOLD == "slow":
+    time.monotonic = lambda: clock[0]
+# The context of the current GPU, which is its number plus 1.
+current = [0]
 
 
 def rule(kept: object, text: str) -> None:
@@ -94,6 +102,7 @@ class Cuda:
 
     def cuCtxSetCurrent(self, context: C) -> None:
         objects["current context"] = bool(context)
+        current[0] = getattr(context, "value", context) or 0
 
     def cuInit(self, _flags: C) -> int:
         return 999 if TOLD == "cuInit" else 100 * (not GPUS)
@@ -174,11 +183,11 @@ def reach(key: C, address: C, length: C) -> int | None:
     return None if gpu_memory_at(start) in freed and not stays else address
 
 
-def poll_cq(_cq: C, _count: C, completion: C) -> int:
-    if not pending:
-        return 0
-    completion[0].status = abi.IBV_WC.index(pending.pop())
-    return 1
+def poll_cq(_cq: C, count: C, completion: C) -> int:
+    number: int = min(len(pending), count)
+    for at in range(number):
+        completion[at].status = abi.IBV_WC.index(pending.pop(0))
+    return number
 
 
 def post_send(_qp: C, request: C, _bad: C) -> int:
@@ -191,9 +200,10 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
         "one signaled request",
     )
     rule(
-        not pending and element.length <= LONGEST,
-        "one message at a time, no longer than the port allows",
+        len(pending) < qps[0].depth and element.length <= LONGEST,
+        "no more messages than the queue has room for, and none longer than the port allows",
     )
+    clock[0] += element.length / (1e8 if slow_keys & {element.lkey, wr.wr.rdma.rkey} else 1e10)
     rule(
         wr.opcode == abi.IBV_WR_RDMA_READ
         or (wr.opcode == abi.IBV_WR_RDMA_WRITE and local and remote),
@@ -220,6 +230,7 @@ OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
 
 class Qp(abi.ibv_qp):  # type: ignore[misc] # the base is made at run time
     state = 0
+    depth = 1
 
     def __init__(self, roce: bool) -> None:
         super().__init__(qp_num=0x1000011 + len(qps))
@@ -288,6 +299,8 @@ class Verbs:
         key = 0x70 + len(regions)
         regions[key] = iova, iova + length
         by_dma_buf.add(key)
+        if TOLD == "slow" and pd.context == len(HCAS) and current[0] == GPUS:
+            slow_keys.add(key)
         # libibverbs also returns the address inside the dma-buf.
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
         return made("region", ctypes.pointer(mr))
@@ -310,6 +323,7 @@ class Verbs:
         )
         rule(init.cap.max_send_wr >= 1 and init.cap.max_send_sge >= 1, "room for a request")
         qps.append(made("queue pair", Qp(HCAS[pd.context - 1].startswith("roce"))))
+        qps[-1].depth = init.cap.max_send_wr
         return ctypes.cast(ctypes.pointer(qps[-1]), ctypes.POINTER(abi.ibv_qp))
 
     def ibv_destroy_qp(self, qp: C) -> None:
