@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The module's Rust, which was compiled in advance for all kernels of an architecture. Calls
- * through pointers and returns go through thunks, which the kernel patches when it loads the
- * module. A kernel without such a mitigation has no thunk, so this file defines plain ones.
+ * This file includes the module's Rust, which was compiled in advance for all kernels of an
+ * architecture. On x86-64, indirect calls and returns go through thunks, which the kernel patches
+ * when it loads the module. If a kernel lacks a mitigation, and therefore its thunk, this file
+ * defines a plain jump or return instead.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
 #error "this kernel checks the type of indirect calls (CFI), for which this was not compiled"
 #endif
 
 #ifdef CONFIG_X86_64
-	/* objtool accepts an int3 here only in kernels that ask for it. */
+	/* objtool rejects an int3 after a jump or return in kernels without the mitigation SLS. */
 	.macro nvpm_no_speculation
 #if defined(CONFIG_MITIGATION_SLS) || defined(CONFIG_SLS)
 	int3
@@ -26,7 +27,7 @@
 	.endm
 
 #if !defined(CONFIG_MITIGATION_RETPOLINE) && !defined(CONFIG_RETPOLINE)
-	/* rustc calls only through this register. */
+	/* Only the thunk of r11 is needed, because rustc makes all indirect calls through r11. */
 	.text
 	.type	__x86_indirect_thunk_r11, @function
 __x86_indirect_thunk_r11:

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Finds the RDMA core with peer memory that the kernel would load. The core's symbols come from the
-# module itself. The core's header is one of three kinds, which nvpm.h needs to know: EX has a
-# client's extension with flags (MLNX_OFED 5.4-3 and later), PRIVATE_DATA has two functions in its
-# place (4.1 to 5.0), and PLAIN has neither. If no header is installed, the core's exports tell the
-# kind.
+# Finds the RDMA core with peer memory that the kernel would load. The symbols of the core are read
+# from its module. The core's header peer_mem.h is one of three kinds, and src/c/nvpm.h is compiled
+# for one of them: EX has a client's extension with flags (MLNX_OFED 5.4-3 and later), PRIVATE_DATA
+# has two functions instead of the extension (4.1 to 5.0), and PLAIN has neither. If no header is
+# installed, the names that the core exports tell the kind.
 
 register=ib_register_peer_memory_client
 unregister=ib_unregister_peer_memory_client
@@ -32,10 +32,10 @@ find_core() {
 	[ -z "$core" ] || found "$core_module" "$core"
 }
 
-# read_installed_core: looks for an installed module of the kernel that exports peer memory. If there
-# is such a module, the function sets $core to its file, and $told to the kind of header that belongs
-# to it. Otherwise the function sets $without to the file of ib_core. Since OFED 24.07 peer memory is
-# in ib_uverbs.
+# read_installed_core: looks for the installed module that exports the functions of peer memory:
+# ib_core, or, since OFED 24.07, ib_uverbs. If there is such a module, sets $core to the module's
+# file, and $told to the kind of header that belongs to the module. Otherwise sets $without to the
+# file of ib_core.
 read_installed_core() {
 	core='' told='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
@@ -54,9 +54,10 @@ read_installed_core() {
 	fi
 }
 
-# kind_of_exports: prints the kind of a core that exports the names on the standard input. Each
-# generation of the core adds functions for drivers. (Cores older than 4.0 are for kernels older than
-# 4.18.)
+# kind_of_exports: reads the exported names of a core from the standard input, and prints the kind
+# of its header, or nothing if the names do not tell the kind. Each generation of the core exports
+# other functions for drivers. Cores of MLNX_OFED before 4.0 need no case, because they are for
+# kernels older than 4.18.
 kind_of_exports() {
 	awk '{ has[$1] = 1 }
 		END {
@@ -78,7 +79,8 @@ kind_of_header() {
 	fi
 }
 
-# version_in DIR: prints the version of the symbol in Module.symvers in DIR.
+# version_in DIR: prints the version of ib_register_peer_memory_client that Module.symvers in DIR
+# lists; fails if the file does not list the symbol.
 version_in() {
 	awk -v name="$register" '$2 == name { print $1; found = 1 } END { exit !found }' "$1/Module.symvers" 2>/dev/null
 }
@@ -98,15 +100,15 @@ why_not() {
 	fi
 	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
 	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
-	# The other two kinds have the same layout, with nothing after the last function.
+	# PLAIN and PRIVATE_DATA pass for each other: neither has data after the client's functions.
 	case $header_kind/$expected in
-	EX/EX | */) ;; # the same, or nobody can tell
+	EX/EX | */) ;; # the same kind, or the expected kind is unknown
 	EX/* | */EX) echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has" ;;
 	esac
 }
 
-# loaded_from_elsewhere: succeeds if the running kernel has loaded another core than the installed core,
-# for example from a container with OFED.
+# loaded_from_elsewhere: succeeds if the running kernel has loaded another core than the installed
+# core, for example from a container with OFED.
 loaded_from_elsewhere() {
 	[ "$core" ] && [ "$KVER" = "$(uname -r)" ] || return 1
 	loaded=$(cat "/sys/module/$core_module/srcversion" 2>/dev/null) || return 1
@@ -116,7 +118,7 @@ loaded_from_elsewhere() {
 take_given_tree() {
 	[ -e "$OFA_KERNEL/include/rdma/peer_mem.h" ] ||
 		die "OFA_KERNEL=$OFA_KERNEL$core_from has no include/rdma/peer_mem.h: give the directory that has it."
-	# The kernel's build system works in another directory.
+	# The kernel's build system runs in another directory, so the path must be absolute.
 	OFA_KERNEL=$(CDPATH='' cd -- "$OFA_KERNEL" && pwd)
 	why=$(why_not "$OFA_KERNEL") || exit 1
 	if [ "$why" ] && loaded_from_elsewhere; then
@@ -131,9 +133,9 @@ take_given_tree() {
 	take_tree "$OFA_KERNEL"
 }
 
-# find_core_tree: sets $tree to the directory with the core's header. OFED keeps a directory for
-# each kernel, and `default` is a link that may lead to another kernel's directory. A kernel that
-# has peer memory itself may also have the header.
+# find_core_tree: sets $tree to the directory with the core's header, or fails and sets $set_aside
+# and $stale to the reasons. OFED keeps a directory for each kernel, and the link `default` may lead
+# to the directory of another kernel. A kernel with its own peer memory may also have the header.
 find_core_tree() {
 	arch=$(uname -m)
 	set_aside='' stale=''
@@ -156,18 +158,20 @@ find_core_tree() {
 	return 1
 }
 
-# is_stale DIR: succeeds if DIR is the link `default` and leads to the directory of another kernel, and
-# sets $of to this kernel. (If the core is installed, the version of its symbol decides.)
+# is_stale DIR: succeeds if DIR is the link `default` and leads to the directory of another kernel,
+# and sets $of to that kernel. This matters only if no core is installed; otherwise why_not has
+# compared the versions of the symbol.
 is_stale() {
 	[ "$1" = /usr/src/ofa_kernel/default ] || return 1
 	of=$(readlink -f "$1")
 	of=${of##*/}
 	case $of in
-	"$KVER" | [!0-9]*) return 1 ;; # this kernel's, or a directory of that name
+	"$KVER" | [!0-9]*) return 1 ;; # the directory of KVER, or `default` is no link
 	esac
 }
 
-# take_own_header CORE: chooses the module's own header for the kind in $told.
+# take_own_header CORE: sets $core_kind, for the module's own header, to the kind in $told. If the
+# kind is unknown, ends with an error that names CORE.
 take_own_header() {
 	[ "$told" ] || die "$1 exports $register, but no function by which its generation is known: give OFA_KERNEL= with the header and the Module.symvers of this RDMA core."
 	core_kind=$told
@@ -178,7 +182,7 @@ take_tree() {
 	core_kind=$(kind_of_header "$core_include/rdma/peer_mem.h") || exit 1
 	case $1 in
 	"$KDIR" | "$KDIR/source")
-		# The kernel's build reads the kernel's own list anyway.
+		# The kernel's build reads its own Module.symvers in any case, so $core_symbols stays empty.
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
 		;;
 	*)

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Peculiarities of the distributions: names of packages, and unusual places of files. Each function is
-# called for the kernel KVER.
+# Sets values that differ between distributions: names of packages, and places of files. KVER must
+# be set before.
 
 distribution() {
 	case $(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' /etc/os-release 2>/dev/null) in
@@ -18,7 +18,7 @@ debian() {
 	core_packages='mlnx-ofed-kernel-dkms or doca-ofed'
 	driver_packages='nvidia-open-kernel-dkms or nvidia-kernel-dkms'
 	metadata_advice="/usr/lib/nvidia-peer-memory/rust-metadata $KVER makes it; in the sources debian/rust-metadata"
-	# Debian's headers lack the kernel's Rust metadata; debian/rust-metadata puts the metadata here.
+	# Debian's headers lack the kernel's Rust metadata, so debian/rust-metadata writes it here.
 	metadata_dir=/usr/src/linux-rust-$KVER
 }
 
@@ -42,15 +42,17 @@ red_hat() {
 	metadata_advice='' metadata_dir=''
 }
 
-# debian_drivers: prints the modules that Debian loads as nvidia. Debian names the driver's file after the
-# flavour, and chooses among several drivers by a line `install nvidia` for modprobe.
+# debian_drivers: prints the names of the modules that modprobe would load for the name nvidia.
+# Debian names the driver's file after the flavour, and a line `install nvidia` in modprobe's
+# configuration chooses among several drivers.
 debian_drivers() {
 	modprobe -S "$KVER" --show-depends nvidia 2>/dev/null |
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'
 }
 
-# ubuntu_versions PROGRAM VERSION: prints the names of a tool in this version. Ubuntu has several
-# versions of Rust's tools, with a name or a directory for each.
+# ubuntu_versions PROGRAM VERSION: prints the names that Ubuntu gives PROGRAM in this version, or
+# nothing if VERSION is empty. Ubuntu has several versions of Rust's tools, with a name or a
+# directory for each version.
 ubuntu_versions() {
 	[ -z "$2" ] || printf '%s\n' "$1-$2" "/usr/lib/rust-$2/bin/$1"
 }

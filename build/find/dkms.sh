@@ -1,10 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Finds the packages of dkms that build the two neighbours.
+# Finds the dkms packages that build the two neighbours: the RDMA core and the NVIDIA driver.
 
-# dkms_knows NEIGHBOUR: prints NAME/VERSION of each package of dkms that builds the neighbour. The RDMA
-# core is recognised by the package's name, the driver, which has many names, by its module.
+# dkms_knows NEIGHBOUR: prints NAME/VERSION of each dkms package that builds NEIGHBOUR, which is
+# `core` or `driver`. The RDMA core is recognised by the package's name. The driver's packages have
+# many names, so the driver is recognised by its module.
 dkms_knows() {
 	for conf in "${dkms_tree:-/var/lib/dkms}"/*/*/source/dkms.conf; do
 		known=${conf%/source/dkms.conf}
@@ -18,9 +19,10 @@ dkms_knows() {
 	done
 }
 
-# missing NEIGHBOUR TEXT ADVICE: ends with an error, unless dkms builds the neighbour first, or the
-# build is only to show that the module compiles. A package that dkms knows need not be installed
-# yet.
+# missing NEIGHBOUR TEXT ADVICE: ends with an error that contains TEXT, and either ADVICE or the
+# dkms package that is not built for the kernel yet. Does nothing if dkms builds the neighbour
+# before the module. Only warns if KBUILD_MODPOST_WARN is set, because the module then only has to
+# compile.
 missing() {
 	case " ${NVPM_LATER-} " in *" $1 "*) return 0 ;; esac
 	known=$(dkms_knows "$1" | tail -n 1)

@@ -28,12 +28,13 @@ find_driver_module() {
 	esac
 }
 
-# choose_driver: sets $driver to the file of the driver that the kernel would load. If modprobe has no
-# preference, the loaded driver is taken; otherwise a proprietary driver, because a module that was built
-# for a proprietary driver also loads with an open driver.
+# choose_driver: sets $driver to the file of the driver that the kernel would load, or to nothing.
+# If modprobe would load none as nvidia, the driver that is loaded now is taken. If no installed
+# driver is loaded, a proprietary driver is preferred, because a module that was built for a
+# proprietary driver also loads with an open driver.
 choose_driver() {
 	driver=
-	# modprobe prints a module after the modules that it depends on.
+	# The last match is the driver: modprobe prints a module after the modules that it depends on.
 	for name in nvidia $(debian_drivers); do
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
@@ -41,7 +42,7 @@ choose_driver() {
 	[ -z "$driver" ] || return 0
 	loaded=$(cat /sys/module/nvidia/srcversion 2>/dev/null) || loaded=
 	for name in $(drivers_there); do
-		# The driver was compiled as nvidia, whatever the name of the file is.
+		# The module's name is nvidia, whatever the name of the file is.
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" = nvidia ] || continue
 		if [ "$loaded" ] && [ "$(modinfo -F srcversion "$file")" = "$loaded" ]; then
@@ -55,7 +56,8 @@ choose_driver() {
 	done
 }
 
-# drivers_there: prints all modules whose files may be the driver.
+# drivers_there: prints all installed modules whose names begin with nvidia. One of them may be the
+# driver.
 drivers_there() {
 	sed -n 's|^\([^:]*/\)\{0,1\}\(nvidia[^/:]*\)\.ko[^/:]*:.*|\2|p' "/lib/modules/$KVER/modules.dep" 2>/dev/null
 }
@@ -82,7 +84,7 @@ find_driver_header() {
 		die "$nv_include/nv-p2p.h is of an NVIDIA driver before $oldest_driver: install version $oldest_driver or later, with its source (package $driver_packages)."
 }
 
-# first_with FILE DIR...: prints the first of the directories that has the file.
+# first_with FILE DIR...: prints the first directory that contains FILE; fails if none does.
 first_with() {
 	wanted=$1
 	shift
@@ -97,7 +99,7 @@ first_with() {
 
 find_driver_symbols() {
 	driver_symbols=
-	# NVIDIA's make leaves the list beside the directory with the header.
+	# NVIDIA's make writes Module.symvers next to the directory with the header.
 	if [ -n "${NV_SRC:-}" ] && dir=$(first_with Module.symvers "$NV_SRC" "${nv_include%/*}"); then
 		driver_symbols=$dir/Module.symvers
 	elif [ "$driver" ]; then

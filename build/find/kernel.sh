@@ -3,14 +3,15 @@
 #
 # Finds the kernel: its release, headers and compiler.
 
-# choose_kernel: sets KVER to the user's choice; or to the release of the tree, if the user gives only
-# a tree; or to the release of the kernel that runs. (build/make also calls this function.)
+# choose_kernel: sets KVER to the user's choice; or, if the user gives only a tree, to the release
+# of that tree; or to the release of the running kernel. (build/make also calls this function.)
 choose_kernel() {
 	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
 }
 
-# release_of_tree: prints the name that the kernel of the tree KDIR gives itself. In Debian's headers
-# before Debian 13 the file kernel.release has another name than /lib/modules.
+# release_of_tree: prints the release of the kernel tree KDIR; fails if KDIR is empty or has none.
+# UTS_RELEASE comes first, because in Debian's headers before Debian 13 the file kernel.release
+# contains another name than /lib/modules has.
 release_of_tree() {
 	[ -n "${KDIR:-}" ] || return 1
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$KDIR/include/generated/utsrelease.h" 2>/dev/null | grep . ||
@@ -34,12 +35,13 @@ find_kernel() {
 	esac
 }
 
-# config_value NAME: prints the value of a setting in the kernel's configuration.
+# config_value NAME: prints the value of a setting in the kernel's configuration, or nothing if it
+# is not set.
 config_value() {
 	sed -n "s/^$1=\"\\{0,1\\}\\([^\"]*\\)\"\\{0,1\\}\$/\\1/p" "$KDIR/.config"
 }
 
-# older_than MAJOR.MINOR: succeeds if the kernel is older.
+# older_than MAJOR.MINOR: succeeds if the kernel is older than this version.
 older_than() {
 	printf '%s\n' "$release" | awk -F '[.]' -v than="$1" '
 		{ split(than, limit); minor = $2 + 0 }
@@ -47,13 +49,13 @@ older_than() {
 		{ exit !($1 + 0 < limit[1] + 0 || ($1 + 0 == limit[1] + 0 && minor < limit[2] + 0)) }'
 }
 
-# find_compiler: sets the compiler. A kernel that clang compiled needs modules that clang compiled.
-# The user's LLVM= and CC= override this.
+# find_compiler: sets $NVPM_COMPILER to make's argument that selects clang, if clang compiled the
+# kernel, because such a kernel needs modules that clang compiled. Otherwise, or if the user gives
+# LLVM= or CC=, leaves it empty.
 find_compiler() {
 	NVPM_COMPILER=
 	[ "$(config_value CONFIG_CC_IS_CLANG)" = y ] || return 0
-	# The environment's CC does not reach the kernel's build, but CC as an argument of make
-	# does.
+	# The kernel's build ignores CC in the environment, but obeys CC as an argument of make.
 	case ${LLVM:+LLVM=}${MAKEFLAGS:-} in *LLVM=* | *' CC='*) return 0 ;; esac
 	NVPM_COMPILER=CC=clang
 	tools=clang

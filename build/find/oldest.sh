@@ -1,13 +1,13 @@
 # shellcheck shell=sh disable=SC2034
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The oldest versions that a build accepts. docs/support.md repeats them and says which test uses
-# each of them; the check `oldest` compares.
+# Sets the oldest versions that a build accepts. docs/support.md lists the same versions, and the
+# test that uses each; the check `oldest` compares both lists.
 
 oldest_kernel=4.18
-# The module uses parts of the kernel's Rust crates that 6.12 brought.
+# The module uses parts of the kernel's Rust crates that Linux 6.12 introduced.
 oldest_crates=6.12
-# Drivers before 535 lack the call for pins that last until the module ends them.
+# Drivers before 535 lack the function for persistent pins, which last until the module ends them.
 oldest_driver=535
-# Older compilers do not know the target's options that build/rust/module.sh gives.
+# Older compilers reject some of the target's options in build/rust/module.sh.
 oldest_rustc=1.78

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Chooses the way to compile the module's Rust (docs/building.md):
-#   in-kernel  against the kernel's own crates, from Linux 6.12 on: with their metadata, the
-#              rustc that they were built with, bindgen, and a driver that is not proprietary
-#   prebuilt   from build/prebuilt/ARCHITECTURE.S, with a small kernel crate of the module's
-#              own: a release contains the file, and a checkout makes it with any rustc
+#   in-kernel  compiles against the kernel's own crates. Needs Linux 6.12, the metadata of the
+#              crates, the rustc that compiled the crates, bindgen, and a driver that is not
+#              proprietary
+#   prebuilt   assembles build/prebuilt/ARCHITECTURE.S, which contains a small kernel crate of the
+#              module's own. A release contains the file; a checkout compiles it with any rustc
+#              that find/oldest.sh allows
 
 choose_rust() {
 	assemble=
@@ -63,8 +65,8 @@ can_in_kernel() {
 	[ -z "$why" ]
 }
 
-# find_crates: sets $crates to the tree with the metadata of the kernel's crates. If the user has
-# named a tree, no other is searched.
+# find_crates: sets $crates to the tree with the metadata of the kernel's crates; fails if there is
+# none. If the user has chosen KDIR, only that tree is searched.
 find_crates() {
 	for crates in "$KDIR" ${metadata_dir:+"$metadata_dir"}; do
 		[ ! -e "$crates/rust/libkernel.rmeta" ] || return 0
@@ -73,8 +75,8 @@ find_crates() {
 	return 1
 }
 
-# choose_bindgen: sets $kernel_bindgen to the caller's choice, or to the version in the kernel's
-# configuration.
+# choose_bindgen: sets $kernel_bindgen to the user's BINDGEN, or to an installed bindgen, if
+# possible of the version in the kernel's configuration; fails if there is none.
 choose_bindgen() {
 	bindgen_version=$(config_value CONFIG_BINDGEN_VERSION_TEXT | sed -n 's/^bindgen \([0-9]*\.[0-9]*\).*/\1/p')
 	for kernel_bindgen in ${BINDGEN:-$(ubuntu_versions bindgen "$bindgen_version") bindgen}; do
@@ -83,8 +85,8 @@ choose_bindgen() {
 	return 1
 }
 
-# choose_rustc: sets $kernel_rustc in the same way. A compiler that prints the same version as the
-# kernel's compiler, $want, comes first.
+# choose_rustc: sets $kernel_rustc to the user's RUSTC, or to an installed rustc, if possible one
+# that prints the same version as the kernel's compiler, $want; fails if there is none.
 choose_rustc() {
 	want=$(config_value CONFIG_RUSTC_VERSION_TEXT)
 	rustc_version=$(printf '%s\n' "$want" | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')
@@ -100,7 +102,8 @@ choose_rustc() {
 	[ -n "$kernel_rustc" ]
 }
 
-# can_prebuilt: also sets $assemble to the name of the assembly, if RUSTC has to make it first.
+# can_prebuilt: works like can_in_kernel, and also sets $assemble to the name of the assembly if
+# rustc has to compile the assembly first.
 can_prebuilt() {
 	! checks_calls || return 1
 	assembly=$(uname -m).S
@@ -115,14 +118,15 @@ can_prebuilt() {
 }
 
 # is_current ASSEMBLY: succeeds if the file was compiled from the sources here; otherwise sets
-# $unsuitable to the difference. The preinst of the Debian package asks
-# before the sources are there.
+# $unsuitable to the difference, and fails. Without sources, any file is accepted: the preinst of
+# the Debian package calls this function before the sources are unpacked.
 is_current() {
 	if [ -e "$1" ] && [ ! -e "$top/src/main.rs" ]; then return 0; fi
 	unsuitable=$(sh "$here/rust-assembly" module --is-current "$1")
 }
 
-# checks_calls: succeeds if the kernel checks indirect calls, for which prebuilt code is not prepared.
+# checks_calls: succeeds, and sets $why, if the kernel checks the type of indirect calls. prebuilt
+# code lacks the data for this check.
 checks_calls() {
 	[ "$(config_value CONFIG_CFI)$(config_value CONFIG_CFI_CLANG)" = y ] || return 1
 	why="kernel $KVER checks the type of indirect calls (CONFIG_CFI)"

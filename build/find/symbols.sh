@@ -1,18 +1,18 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Reads the exports of the neighbours' installed modules. Such modules come without Module.symvers,
-# but the file of a module has the list, and on kernels that check versions also the symbols'
-# versions.
+# Reads the exported symbols of the neighbours' installed modules. Installed modules come without
+# Module.symvers, but a module's file contains the names of its exports and, for kernels that check
+# versions, also their versions.
 
-# module_file NAME: prints the file that modprobe would load for KVER. A module that is built into the
-# kernel has no file.
+# module_file NAME: prints the file that modprobe would load for KVER; fails if there is no such
+# file, because the module is not installed, or is built into the kernel.
 module_file() {
 	file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
 	[ -e "$file" ] && printf '%s\n' "$file"
 }
 
-# unpack FILE TO: writes the module without its compression.
+# unpack FILE TO: writes the module in FILE to TO, without its compression.
 unpack() {
 	case $1 in
 	*.xz) program=xz package=xz-utils ;;
@@ -27,7 +27,8 @@ unpack() {
 	"$program" -dc "$1" >"$2" || die "$1 cannot be read: install it again."
 }
 
-# exports UNPACKED FILE: prints the names that a module exports.
+# exports UNPACKED FILE: prints the names that the module in UNPACKED exports. Messages name FILE,
+# the installed file of the module.
 exports() {
 	command -v nm >/dev/null || die "nm is missing: install it (package binutils)."
 	nm "$1" >"$1.names" 2>/dev/null || die "$2 cannot be read: install it again."
@@ -36,10 +37,10 @@ exports() {
 
 checks_versions() { [ "$(config_value CONFIG_MODVERSIONS)" = y ]; }
 
-# symbol_version MODULE NAME: prints the symbol's checksum, 8 digits: the value of the symbol
-# __crc_NAME, or the word in its section to which that symbol points. Prints nothing if the module
-# has no checksum, or, on older kernels, has only the name, because the build could make no
-# checksum.
+# symbol_version MODULE NAME: prints the version of symbol NAME, a checksum of 8 digits: the value
+# of the symbol __crc_NAME, or the word to which __crc_NAME points in its section. Prints zeros if
+# the kernel does not check versions. Prints nothing if MODULE has no __crc_NAME, or an undefined
+# one, which older kernels' builds leave if they could compute no checksum.
 symbol_version() {
 	if ! checks_versions; then
 		printf '00000000'
@@ -57,8 +58,9 @@ symbol_version() {
 	esac
 }
 
-# list_symbols UNPACKED FILE MODULE NAME...: prints lines of a Module.symvers for the names that
-# MODULE, whose file is FILE, exports.
+# list_symbols UNPACKED FILE MODULE NAME...: prints a line of a Module.symvers for each NAME, which
+# MODULE exports. UNPACKED is the module's file without its compression; messages name the installed
+# FILE.
 list_symbols() {
 	unpacked=$1 file=$2 module=$3
 	shift 3
@@ -70,7 +72,8 @@ list_symbols() {
 	done
 }
 
-# write_symbols: writes the lists for the kernel's build next to the sources.
+# write_symbols: writes the symbols of the core and the driver, for the kernel's build, into files
+# next to the sources.
 write_symbols() {
 	if [ "$core" ]; then
 		core_symbols=$top/ib_core.symvers

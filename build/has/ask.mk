@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Finds out which features this kernel has: each file here asks for the feature in its name, and
-# compiles only if the kernel has the feature. The version is not asked, because distributions take
-# members and functions of later kernels into older ones. c/compat.h includes the answers.
+# Finds out which features the kernel has: each C file in build/has except control.c compiles only
+# if the kernel has the feature in the file's name. The kernel's version cannot tell this, because
+# distributions backport members and functions of later kernels. src/c/compat.h includes the
+# answers.
 
-# These are a module's flags. A warning does not mean no, except two: that a function is not
-# declared, and that a pointer has another type.
+# The questions are compiled with a module's flags. Two warnings count as errors, because they mean
+# that the feature is missing: a function is not declared, or a pointer has another type. Other
+# warnings do not count.
 nvpm-ask-cflags = $(c_flags) -Wno-error -Werror=implicit-function-declaration \
 	-Werror=incompatible-pointer-types
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * This file is no question: it compiles with every kernel. If it does not compile, the questions
- * would fail for the same reason, and their answers would mean nothing. So it includes all
- * headers of the questions.
+ * This file compiles with every kernel. If it does not, the headers or the compiler are unusable,
+ * the questions fail for the same reason, and build/has/ask ends with an error. To notice every
+ * broken header, this file includes all headers of the questions.
  */
 #include <linux/dma-mapping.h>
 #include <linux/kobject.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A kobj_type has groups of attributes (Linux 5.2), and not one list of them. */
+/* Compiles if struct kobj_type has the member default_groups (Linux 5.2 and later). */
 #include <linux/kobject.h>
 
 const struct kobj_type question = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kernel tells a page of a PCI device's memory from others (Linux 4.20). */
+/* Compiles if the kernel can recognise pages of PCI devices' memory (Linux 4.20 and later). */
 #include <linux/memremap.h>
 #include <linux/mm.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* A file of proc has a proc_ops (Linux 5.6), and not the file_operations of any file. */
+/* Compiles if proc_create() expects a proc_ops (Linux 5.6 and later), not a file_operations. */
 #include <linux/proc_fs.h>
 
 static const struct proc_ops operations = {

@@ -1,15 +1,16 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# The module, for ../rust-assembly: its Rust with the module's own kernel crate, as assembly that suits
-# all kernels of an architecture (../prebuilt.S).
+# Contains the functions of ../rust-assembly for the product `module`. They compile the module's
+# Rust, with the module's own kernel crate, to assembly that suits all kernels of an architecture.
+# ../prebuilt.S includes the assembly.
 
 program=nv_peer_mem
 title="nv_peer_mem $version"
 core_flags="--cfg no_fp_fmt_parse"
 
-# print_sources: prints the sources, without bindings_generated.rs: only builds with the kernel's own
-# crate use this file.
+# print_sources: prints the version and the sources, for the checksum. bindings_generated.rs is left
+# out, because only in-kernel builds use that file.
 print_sources() {
 	cd "$top/src" || exit
 	echo "$version"
@@ -17,15 +18,16 @@ print_sources() {
 	cat include/bindings.rs kernel/*.rs
 }
 
-# set_flags: sets the flags of rustc. Overflows panic, as in the kernel's own Rust. Frame pointers are kept, because some kernels
-# unwind by them. The code has every mitigation that any kernel of the architecture needs.
+# set_flags: sets the flags of rustc. Overflows panic, as in the kernel's own Rust. Frame pointers
+# are kept, because some kernels unwind by them. The code has every mitigation that any kernel of
+# the architecture needs.
 set_flags() {
 	flags="-Cforce-frame-pointers=y -Cpanic=abort -Cforce-unwind-tables=n -Csymbol-mangling-version=v0 -Copt-level=2 -Cdebug-assertions=n
 		-Coverflow-checks=y -Ccodegen-units=1 -Crelocation-model=static -Cembed-bitcode=y -Zfunction-sections=n
 		--remap-path-prefix=$top/src=src --remap-path-prefix=$library=library"
 	case $arch in
 	x86_64) set_x86_flags ;;
-	# Register 18 belongs to kernels with a shadow call stack.
+	# The code must not use register x18, which kernels with a shadow call stack reserve.
 	aarch64)
 		flags="$flags --target=aarch64-unknown-none-softfloat -Zbranch-protection=bti,pac-ret"
 		if at_least 108000; then flags="$flags -Ctarget-feature=-neon -Zfixed-x18"; else flags="$flags -Ctarget-feature=-neon,+reserve-x18"; fi
@@ -43,7 +45,8 @@ set_x86_flags() {
 	! at_least 109500 || flags="$flags -Zunstable-options"
 }
 
-# x86_target FEATURES: prints the target as the kernel's scripts/generate_rust_target.rs has it.
+# x86_target FEATURES: prints the description of the target, with the same values as the kernel's
+# scripts/generate_rust_target.rs.
 x86_target() {
 	abi='' width='"64"'
 	! at_least 109100 || width=64
@@ -64,9 +67,9 @@ x86_target() {
 	JSON
 }
 
-# compile_crates ASSEMBLY: compiles the crates. The module's crate comes last, as an archive,
-# because some versions of rustc would otherwise leave out the functions of the other crates. The
-# kernel's own build also sets no_std.
+# compile_crates ASSEMBLY: compiles the kernel crate, and then the module's crate to ASSEMBLY. The
+# module's crate is compiled as an archive, because some versions of rustc would otherwise leave out
+# functions of the other crates. As in the kernel's own build, an option sets no_std.
 compile_crates() {
 	assembly=$1
 	run --edition=2021 -Cmetadata=nv_peer_mem --crate-name kernel --crate-type rlib \
@@ -78,8 +81,8 @@ compile_crates() {
 	check_names "$assembly"
 }
 
-# check_names ASSEMBLY: ends with an error if a name of the crate core is used and not defined. The
-# module loader would take such a name from the running kernel's own crates.
+# check_names ASSEMBLY: ends with an error if ASSEMBLY uses a mangled Rust name that it does not
+# define. The module loader would otherwise look for the name in the running kernel's own crates.
 check_names() {
 	sed -n 's/^\(_R[[:alnum:]_]*\).*:$/\1/p; s/^[[:blank:]]*\.comm[[:blank:]]\(_R[[:alnum:]_]*\)[^,]*,.*/\1/p' "$1" |
 		sort -u >"$dir/defined"
@@ -87,12 +90,13 @@ check_names() {
 	[ -z "$foreign" ] || die "rustc has left out names that the module uses: $foreign"
 }
 
-# adapt: makes returns patchable, and calls direct. Assemblers before 2.37 turn @PLT into a
-# reference to a name that old kernels do not have.
+# adapt: makes returns patchable, by the macro nvpm_return of ../prebuilt.S, and calls direct, by
+# removing @PLT: assemblers before 2.37 turn @PLT into a reference to a name that old kernels lack.
 adapt() { sed -e 's/^\tjmp\t__x86_return_thunk$/\tnvpm_return/' -e '/^\t\(call\|jmp\)/s/@PLT//' | padded; }
 
-# padded: puts 16 bytes of nop before each function of x86-64. Kernels with CONFIG_CALL_PADDING write
-# code there. rustc has an option for such padding only since 1.81.
+# padded: puts 16 bytes of nop before each function on x86-64, because kernels with
+# CONFIG_CALL_PADDING write code into these bytes. rustc has an option for such padding only since
+# 1.81.
 padded() {
 	[ "$arch" = x86_64 ] || exec cat
 	awk '
