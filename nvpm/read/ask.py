@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Asks RDMA devices whether they take a dma-buf, as NCCL and others do, by registering the file
-descriptor -1. The error EBADF says that the driver has looked at the descriptor.
+"""Asks RDMA devices whether they support dma-buf, in the same way as NCCL and other programs: by
+registering the file descriptor -1. The error EBADF shows that the device's driver has looked at the
+descriptor, so it supports dma-buf.
 
-libibverbs and the drivers that it loads are the code of others, and may crash or hang: they run in
-a process of their own.
+libibverbs and the drivers that it loads are foreign code, which may crash or hang, so they run in a
+child process.
 """
 
 import os
@@ -22,7 +23,7 @@ NO_DESCRIPTOR, LENGTH, LOCAL_WRITE = -1, 4096, 1
 
 
 def devices(limit: float = LIMIT) -> Dict[str, str]:
-    """Returns the name of the error of each device that has answered in time."""
+    """Returns, for each device that has answered in time, the name of the error."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -34,12 +35,12 @@ def devices(limit: float = LIMIT) -> Dict[str, str]:
         os.close(reading)
         programs.stop(child, "the process that asks RDMA devices for dma-buf")
     pairs = (line.partition(" ") for line in said.decode("utf-8", "surrogateescape").split("\n"))
-    # An answer ends with a line break, so the last piece is empty, or cut off.
+    # An answer ends with a line break, so the last piece is empty or incomplete, and is left out.
     return {name: error for name, _, error in list(pairs)[:-1]}
 
 
 def read_until(reading: int, deadline: float) -> bytes:
-    """Returns the bytes that arrive before the end or the deadline."""
+    """Returns the bytes that arrive until the pipe is closed or the deadline has come."""
     said = b""
     while select.select([reading], [], [], max(0.0, deadline - time.monotonic()))[0]:
         more = os.read(reading, 65536)
@@ -50,8 +51,8 @@ def read_until(reading: int, deadline: float) -> bytes:
 
 
 def answer_and_end(writing: int) -> None:
-    """Runs in the child, which prints nothing and never returns. An alarm ends the child if the
-    parent was killed."""
+    """Writes the answers to the pipe WRITING and ends the process. Runs in the child, which must
+    print nothing. An alarm ends the child if the parent was killed."""
     status = 1
     try:
         signal.alarm(int(LIMIT) + 1)
@@ -74,13 +75,13 @@ def answers() -> Iterator[Tuple[str, str]]:
         return
     register = library.reg_dmabuf_mr
     if not register:
-        return  # a library from before the verb
+        return  # the library is older than the verb
     with library.devices() as devices_there:
         for name, device in devices_there:
             try:
                 domain = library.alloc_pd(library.open_device(device))
             except Failure:
-                continue  # closed to this user, or in a container without its file
+                continue  # this user may not open the device, or the container lacks its file
             try:
                 register(domain, 0, LENGTH, 0, NO_DESCRIPTOR, LOCAL_WRITE)
             except verbs.VerbsError as error:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Chooses the lines of the kernel's log that a bug report needs: those about GPUs and RDMA devices,
-and each report of a crash as a whole, because its registers and its stack name no device."""
+"""Chooses the lines of the kernel's log that a bug report needs: lines about GPUs and RDMA devices,
+and all lines of each crash report, because its registers and its stack name no device."""
 
 import re
 from typing import List
@@ -12,7 +12,7 @@ SPOKEN = re.compile(
     r"|iommu|dmar|aer:|Call Trace",
     re.IGNORECASE,
 )
-# The kernel begins a report with one of these, and ends most of them with a line of their own.
+# A line that CRASH matches begins a crash report. A line that CRASH_ENDS matches ends most reports.
 CRASH = re.compile(
     r"\bBUG\b|WARNING:|\bOops\b|cut here|general protection|refcount_t|blocked for more than"
     r"|corruption|[Uu]nable to handle|Internal error|stack guard|soft lockup|[Hh]ard LOCKUP"
@@ -20,10 +20,11 @@ CRASH = re.compile(
     r"|Bad page|double fault"
 )
 CRASH_ENDS = re.compile(r"end trace|end Kernel panic")
-# The length of a report without such an end.
+# The number of lines that are taken from a report without such an end.
 CRASH_LINES = 80
 
-# A long log is shortened in the middle: the first crash causes others, and the last lines count.
+# A long log is shortened in the middle. The first lines stay because the first crash may cause
+# others, and the last lines because they are the newest.
 FIRST_LINES, LAST_LINES = 500, 1500
 
 COMMANDS = (
@@ -34,8 +35,8 @@ UNREAD = "(the kernel's log cannot be read: run this as root)"
 
 
 def wanted(lines: List[str]) -> List[str]:
-    """Returns the lines to keep. Some lines repeat the kernel's command line, most of which is
-    left out of a report."""
+    """Returns the lines to keep. A line that repeats the kernel's command line is left out, because
+    a report must not contain all of the command line."""
     found, left = [], 0
     for line in lines:
         if CRASH.search(line):
@@ -54,7 +55,7 @@ def shortened(lines: List[str]) -> List[str]:
 
 
 def kernel_log(machine: Machine) -> str:
-    """Returns the lines of this boot."""
+    """Returns the chosen lines of this boot, or a text that the log cannot be read."""
     for command in COMMANDS:
         well, printed = machine.run(*command)
         if well and printed:

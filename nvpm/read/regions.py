@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the list of the GPU memory that each process has registered. The module writes the list,
-with everything in the names of processes in octal except plain letters, digits and signs."""
+"""Reads the module's list of the GPU memory that each process has registered. In the names of
+processes, the module writes all characters in octal except plain letters, digits and signs."""
 
 import os
 import pwd
@@ -13,8 +13,8 @@ from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
 
-# A line of the list. A later module may write more fields after these. The name may be empty,
-# because a process names itself.
+# Matches a line of the list. A later version of the module may write more fields after these. The
+# last of these, the name of the process, may be empty, because processes choose their names.
 LINE = re.compile(
     r"(\d{1,10}) (\d{1,20}) (\d{1,10}) (\S+) (\d{1,20}) (\S+) (\S+) (\S+) (\S*)(?: .*)?",
     re.ASCII,
@@ -51,7 +51,7 @@ class Region(NamedTuple):
 
 
 class Unreadable(Exception):
-    """The list cannot be read. Has the exit code and the reason."""
+    """The list cannot be read. `code` is the exit code, and the message is the reason."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
@@ -70,7 +70,7 @@ def need_list(machine: Machine) -> None:
 
 
 def parsed(line: str) -> Optional[Region]:
-    """Parses a line of the list; None for any other text."""
+    """Returns the registration in a line of the list, or None for any other text."""
     found = LINE.fullmatch(line)
     if not found:
         return None
@@ -89,7 +89,8 @@ def parsed(line: str) -> Optional[Region]:
 
 
 def regions(machine: Machine) -> List[Region]:
-    """Returns the registrations by process, the oldest of each process first."""
+    """Returns the registrations in the order of processes, the oldest of each process first. Raises
+    Unreadable if the list cannot be read."""
     need_list(machine)
     found = [one for one in map(parsed, machine.lines(LIST)) if one]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
@@ -102,8 +103,9 @@ class Process:
         first = found[0]
         self.number, self.command, self.regions = first.process, first.command, found
         self.bytes = total(found)
-        # The name may have blanks, so the fields are counted after its parenthesis. The start time
-        # tells whether the number belongs to another process now.
+        # The name in the file may contain blanks, so the fields are counted after the parenthesis
+        # that ends the name. If the start time is another one, the number belongs to another
+        # process now.
         fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
         self.running = fields[19:20] == [str(first.started)]
         ended = "" if self.running else ", which has ended"
@@ -114,7 +116,8 @@ class Process:
 
 
 def user(machine: Machine, process: int) -> str:
-    """Returns the owner of the process; an empty string if the owner is unknown."""
+    """Returns the name of the owner of the process, or the owner's number if there is no name; an
+    empty string if the owner is unknown."""
     status = machine.all_text(f"/proc/{process}/status")
     found = re.search(r"^Uid:\s+(\d+)", status, re.MULTILINE)
     if not found:
@@ -146,7 +149,7 @@ def total(found: Sequence[Region]) -> int:
 
 
 def size(number: int) -> str:
-    """Formats a size in the largest unit that fits at least once."""
+    """Returns a number of bytes as text, in the largest unit that is not larger than the number."""
     power = min(max(number.bit_length() - 1, 0) // 10, len(UNITS) - 1)
     unit = 1 << 10 * power
     digits = 1 if number % unit else 0
@@ -160,12 +163,12 @@ def count(found: Sequence[Region]) -> str:
 def open_devices(machine: Machine) -> List[Tuple[int, str]]:
     """Returns numbers and names of the processes that have an RDMA device open; only these can hold
     registrations. The search reads every descriptor of every process, which takes seconds on a
-    busy node, so only a module without a list is worth the time."""
+    busy node, so holders() searches only if the list names no process."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):
         files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
         if any(file.startswith("/dev/infiniband/uverbs") for file in files):
-            # A process that has ended has no such file; a name may have no letter.
+            # If the process has ended, `comm` cannot be read. A name may also consist of blanks.
             comm = decoded(machine.read(f"{process}/comm"))
             name = clean(comm.rstrip("\n")).strip() or "?"
             if comm:
@@ -174,8 +177,9 @@ def open_devices(machine: Machine) -> List[Tuple[int, str]]:
 
 
 def holders(machine: Machine) -> List[str]:
-    """Returns the processes that keep the module from being unloaded. The memory of orphans
-    does not. A module that was loaded before an update keeps no list."""
+    """Returns a text about each process that keeps the module from being unloaded. Orphans do not
+    keep the module, so they are left out. If the list names no process, or cannot be read, as from
+    an older module, the processes that have an RDMA device open are returned."""
     try:
         live = [one for one in regions(machine) if one.state != "orphaned"]
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Collects the names of hosts and users that this machine knows, for a report without names."""
+"""Collects the names of hosts and users on this machine, so that a report can leave them out."""
 
 import os
 import pwd
@@ -9,8 +9,8 @@ from ..read.machine import Machine
 
 FIRST_PERSON, NOBODY = 1000, 65534
 
-# Names that identify nobody: names of every machine, users that come with systems, purposes of
-# machines, and short words of every text.
+# These names identify nobody: they exist on every machine, come with an operating system, or
+# describe the purpose of a machine; or they are short words of any text.
 COMMON = {
     *("localhost", "localdomain", "localhost4", "localhost6", "broadcasthost", "ip6-localhost"),
     *("ip6-loopback", "ip6-localnet", "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters"),
@@ -23,7 +23,8 @@ COMMON = {
 
 
 def named(names: Iterable[str]) -> Set[str]:
-    """Returns the NAMES that can identify somebody. Every text has single letters and numbers."""
+    """Returns the NAMES that can identify somebody: no single characters, numbers or common
+    names."""
     return {
         name
         for name in names
@@ -32,17 +33,18 @@ def named(names: Iterable[str]) -> Set[str]:
 
 
 def hosts(machine: Machine) -> Set[str]:
-    """Returns the names of this machine and of those in /etc/hosts, without their domains."""
+    """Returns the names of this machine and of the hosts in /etc/hosts, without their domains."""
     lines = (line.partition("#")[0].split()[1:] for line in machine.lines("/etc/hosts"))
     names = {machine.host, *(name for line in lines for name in line)}
     labels = {name.partition(".")[0] for name in names}
-    # Case counts for words only, but hosts have one name in any case.
+    # A text may contain a host's name with or without capitals, and Redactor.is_host() compares
+    # small letters, so each name is added in small letters, too.
     return named(labels | {name.lower() for name in labels})
 
 
 def people(machine: Machine) -> Set[str]:
-    """Returns the names of users with a number for people, of the present user, and of users with a
-    directory in /home: a directory service need not list its users."""
+    """Returns the names of users whose number is in the range for people, of the present user, and
+    of users with a directory in /home, because a directory service need not list its users."""
     found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
     found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
     return named(found | {os.path.basename(home) for home in machine.glob("/home/*")})

@@ -1,43 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The forms of names and numbers that identify people, hosts, jobs and cards. Most have a form of
-their own; names of hosts and users are words that names.py has found on this machine."""
+"""Contains patterns of names and numbers that identify people, hosts, jobs and cards. Most of these
+have a recognizable form. Names of hosts and users have none, so each word of a text is compared
+with the names that names.py has found on this machine."""
 
 import re
 from typing import NamedTuple, Pattern
 
-# Groups of a pattern: the text before the part that is taken out, that part, and a text that only
-# looks like such a part and stays.
+# Groups of a pattern: BEFORE is the text before the part to replace, WHAT is the part to replace,
+# and KEPT is a text that only looks like such a part, and stays.
 BEFORE, WHAT, KEPT = "before", "what", "kept"
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 IPV4 = rf"(?<![\w.-]){OCTET}(?:\.{OCTET}){{3}}(?!\w|[.-]\d)"
-# A register or a page table entry in the report of a crash may hold any number; the number of a
-# report is random; and a version has as many numbers as an address.
+# These texts look like addresses, but stay: registers and page table entries in the report of a
+# crash, the random number of such a report, and versions.
 REGISTER = (
     rf"(?P<{KEPT}>\b(?:(?:orig_)?r[a-z]{{2}}|r\d{{1,2}}|cr\d|dr\d|(?:knl)?[fg]s|x\d{{1,2}}|sp|pc|lr)"
     r" ?: ?(?:[0-9a-f]{4}:)?[0-9a-f]{16}\b|end trace [0-9a-f]{16}"
     r"|\b(?:pgd|p4d|pud|pmd|pte)=[0-9a-f]{16}\b|\bidle=[0-9a-f]+/\d+/0x[0-9a-f]{16}\b"
     r"|\bversion ?[:=]\s{0,16}v?\d+(?:\.\d+)+)"
 )
-# Addresses in the kernel, poison of freed memory and of lists, and small numbers.
+# A number of 16 digits that begins with one of these is no GUID, but an address in the kernel,
+# poison of freed memory or of lists, or a small number.
 KERNEL_VALUE = r"(?:f{3}[0-9a-f]|dead|0000|6b6b|5a5a|a5a5|bbbb|cccc)"
 GUID = (
     rf"\b[0-9a-f]{{4}}(?::[0-9a-f]{{4}}){{3}}\b"
     rf"|\b0x(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b|\b(?!{KERNEL_VALUE})[0-9a-f]{{16}}\b"
     r"|\b[0-9a-f]{32}\b"
 )
-# The kernel also prints a GUID without its first zeros.
+# The kernel may print a GUID without its leading zeros.
 SHORT_GUID = rf"(?P<{BEFORE}>guid ?[:=]? ?(?:0x)?)(?P<{WHAT}>[0-9a-f]{{9,16}})\b"
-# Ethernet has 6 bytes, a GUID has 8, IP over InfiniBand has 20.
+# A hardware address has 6 bytes on Ethernet, 8 as a GUID, and 20 with IP over InfiniBand.
 MAC = r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}\b"
-# Eight groups, or fewer around the two colons that stand for zeros; with an IPv4 address.
+# MAPPED is an IPv6 address that ends with an IPv4 address. IPV6 has eight groups, or fewer groups
+# around two colons, which stand for zeros.
 MAPPED = rf"(?<![\w:.])(?=[0-9a-f:]*::)[0-9a-f:]{{1,39}}:{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"
 IPV6 = (
     r"(?<![\w:.])(?:(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"
     r"|(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6}|(?:[0-9a-f]{1,4}:){2,7}:"
     r"|::(?:[0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4})(?![\w:])"
 )
-# Network interfaces and RDMA devices that are named by their address.
+# The names of some network interfaces and RDMA devices contain their hardware address.
 NAMED_BY_ADDRESS = (
     rf"(?P<{BEFORE}>(?<![a-z0-9])(?:enx|wlx|wwx|ibx|rocex|iwx|opax))"
     rf"(?P<{WHAT}>[0-9a-f]{{12}}(?:[0-9a-f]{{4}})?)(?![0-9a-f])"
@@ -51,15 +54,16 @@ SECRET = (
     rf"(?P<{BEFORE}>(?:password|passwd|passphrase|secret|token|api_?key) ?[:=] ?)(?P<{WHAT}>\S+)"
 )
 CREDENTIALS = rf"(?P<{BEFORE}>://)(?P<{WHAT}>[^\s/@]+)(?=@)"
-# The part after @ may be a host without a domain. Nodes of a device tree are parts of a path.
+# The part after @ may be a host without a domain. A word after a slash is no mail address, because
+# names in the paths of a device tree contain @.
 MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
-# Names of storage targets contain names of hosts.
+# Names of storage targets are replaced, because they may contain names of hosts.
 TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
 PUBLIC = (
     r"(?<![\w.-])(?:[a-z0-9-]+\.)*(?:nvidia\.com|kernel\.org|debian\.org|redhat\.com|github\.com)\b"
 )
-# Other names with dots are files and functions.
+# A name with dots that ends with one of these is a file or a function, and no host.
 SUFFIX = (
     r"(?:conf|ko|so|xz|zst|gz|py|sh|service|socket|target|rules|json|txt|log|md|cold|part|isra"
     r"|constprop|llvm|cfi|deb|rpm|noarch|elf)"
@@ -70,7 +74,8 @@ FQDN = (
     rf"(?:(?:[a-z0-9][a-z0-9-]*\.)+(?!{SUFFIX}\b)[a-z]{{2,}}|{TOP_LEVEL})(?![\w-])"
 )
 
-# The places in the kernel's log at which a process is named; 15 characters at most, blanks also.
+# The places in the kernel's log where a process is named. The name has at most 15 characters, and
+# may contain blanks.
 NAME = rf"(?P<{WHAT}>[^\n]{{1,15}}?)"
 JOBS = (
     rf"(?P<{BEFORE}>\bname=)(?P<{WHAT}>[^,\n]{{1,15}})",
@@ -84,13 +89,15 @@ JOBS = (
     rf"(?P<{BEFORE}>\bProcess ){NAME}(?= \(pid: )",
     rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?!traps: |kernel: )(?P<{WHAT}>[^\n\[\]]{{1,15}}?)"
     r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
-    # The file after a fault, of which libraries have no secret; and the lines about missing memory.
+    # The next pattern is the file in the report of a fault; libraries stay, because their names
+    # tell nothing about users. The patterns after it are for reports about a lack of memory.
     rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in )(?!\S+\.so\b)(?P<{WHAT}>[^\n\[]+)(?=\[)",
     rf"(?P<{BEFORE}>\btask=){NAME}(?=,pid=)",
     rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=)(?P<{WHAT}>[^,\n]+)",
     rf"(?P<{BEFORE}>\[ *\d+\](?: +-?\d+){{7,9}} +){NAME}(?=$)",
 )
-# Threads of the kernel, and programs of the system, whose names tell nothing about users.
+# Processes whose names begin like these stay: threads of the kernel and programs of the system,
+# whose names tell nothing about users.
 OF_THE_SYSTEM = re.compile(
     r"<|kworker|ksoftirqd|migration|swapper|rcu|irq|khungtaskd|kswapd|kthreadd|watchdog|kcompactd"
     r"|khugepaged|cpuhp|nv_|nvidia|nvpm|UVM|mlx|ib_|rdma|modprobe|insmod|rmmod|depmod|systemd"
@@ -98,13 +105,15 @@ OF_THE_SYSTEM = re.compile(
     r"|dockerd|opensm|job-\d"
 )
 
-# A word is a name only outside of PCI addresses and of a list of bytes.
+# The alternatives before WHAT match PCI addresses, lists of bytes and registers, whose parts must
+# not be taken for names of hosts.
 HOST_WORD = re.compile(
     r"[0-9a-f]{4,5}:[0-9a-f]{2}(?![0-9a-z])(?::[0-9a-f]{2})?|\b[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
     r"|\[[0-9a-f]{2}(?:-[0-9a-f]{2})?\]|\bCode: [^\n]*|\bx\d+ ?:"
     rf"|(?P<{WHAT}>[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*)"
 )
-# The characters of a host's name without its domain, an odd number.
+# The greatest length of a host's name without its domain. host_word() uses it as a limit for the
+# number of parts in a name, which is odd, so this number must be odd, too.
 LONGEST_LABEL = 63
 BETWEEN = re.compile(r"([_-])")
 USER_WORD = re.compile(rf"(?P<{WHAT}>[\w-]+(?:\.[\w-]+)*)")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Takes names and numbers that identify people, hosts, jobs and cards out of a text.
+"""Removes names and numbers that identify people, hosts, jobs and cards from a text.
 
-Each becomes a word with a number, always the same word for the same name, so that a reader can
-still compare: address-2 is address-2 everywhere. PCI addresses stay, because all machines have the
-same addresses; kernel addresses, models, versions and programs of the system stay also."""
+Each name is replaced by a word with a number, such as address-2. The same name always gets the same
+word, so that a reader can still compare. PCI addresses stay, because all machines have the same
+addresses. Kernel addresses, models, versions and programs of the system also stay."""
 
 import json
 import re
@@ -26,20 +26,21 @@ from .patterns import (
     WHAT,
 )
 
-# Keys of a JSON whose strings are words of nvpm, or names of devices; and of a process's name.
+# Keys of nvpm's JSON: the values of WORDS are nvpm's own words or names of devices, the value of
+# COMMAND is the name of a process, and the value of HOST is the name of a host.
 WORDS = ("id", "section", "name", "verdict", "gpu", "device", "pci", "way", "ways", "client")
 COMMAND, HOST = "command", "host"
 PROCESS = re.compile(r"(.*?)((?:, which has ended,)? has \d+ registrations? of GPU memory.*)")
 
 GUID_DIGITS = re.compile("(?:0x)?[0-9a-f]{9,16}|[0-9a-f]{4}(?::[0-9a-f]{4}){3}")
 
-# The words that stand for names.
+# Matches a word that has replaced a name, and must not be replaced again.
 REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|address|host|job)-\d+$")
 
 
 def key_of(word: str, name: str) -> str:
-    """Returns the same key for all spellings of NAME: capitals do not count, and a GUID is written
-    with and without 0x, colons and its first zeros."""
+    """Returns the same key for all spellings of NAME: with or without capitals, and, for a GUID,
+    with or without 0x, colons and leading zeros."""
     name = name.lower()
     if word == "address" and GUID_DIGITS.fullmatch(name):
         return name.replace("0x", "").replace(":", "").lstrip("0")
@@ -47,7 +48,8 @@ def key_of(word: str, name: str) -> str:
 
 
 class Redactor:
-    """KEPT are texts that look like addresses and are none: versions have four numbers also."""
+    """Replaces names, and counts the replaced names. KEPT are texts that look like addresses, but
+    stay, such as versions with four numbers."""
 
     def __init__(self, machine: Machine, kept: Iterable[str] = ()):
         self.known: Dict[str, Dict[str, str]] = {}
@@ -55,20 +57,22 @@ class Redactor:
         self.hosts, self.users = hosts(machine), people(machine)
 
     def text(self, text: str) -> str:
-        """Redacts a free text."""
+        """Redacts a text in which each word may be a name."""
         text = self.patterns(text)
         text = HOST_WORD.sub(self.host_word, text)
         text = USER_WORD.sub(self.user_word, text)
         return DOMAINS.pattern.sub(partial(self.instead, DOMAINS.word), text)
 
     def patterns(self, text: str) -> str:
-        """Redacts by form only: for text in which any word may be one of nvpm's own."""
+        """Redacts only names with a recognizable form. Other words stay, because they may be nvpm's
+        own words even if a host or a user has the same name."""
         for word, pattern in RULES:
             text = pattern.sub(partial(self.instead, word), text)
         return text
 
     def json(self, text: str) -> str:
-        """Redacts the values in a JSON. Keys, and words of nvpm, stay as they are."""
+        """Redacts the values in a JSON. Keys, and words of nvpm, stay. If TEXT is no JSON, redacts
+        it as a text."""
         try:
             return json.dumps(self.value("", json.loads(text)), indent=1, ensure_ascii=False) + "\n"
         except ValueError:
@@ -88,7 +92,7 @@ class Redactor:
         return self.patterns(value) if key in WORDS else self.text(value)
 
     def fact(self, fact: Fact) -> Fact:
-        """Redacts value and advice."""
+        """Returns FACT with a redacted value and redacted advice."""
         process = PROCESS.fullmatch(fact.value)
         if process and fact.section == "use":
             return fact._replace(value=self.job(process[1]) + process[2])
@@ -111,9 +115,10 @@ class Redactor:
         return (groups.get(BEFORE) or "") + name
 
     def host_word(self, found: Match[str]) -> str:
-        """Replaces a host's name together with the domain after it. The parts of a word between
-        hyphens and underscores are looked at also, the longest name first: node-12-ib0 is
-        node-12's, not node's. A name of two letters is a whole word only."""
+        """Replaces a host's name together with the domain after it. The name may also be a part of
+        a word between hyphens or underscores. Longer names are tried first: in node-12-ib0 the name
+        is node-12, not node. A name of two characters must have only underscores or the word's ends
+        as neighbours, or begin the word and not consist of letters only."""
         word: str = found[WHAT] or ""
         start = 0
         for label in word.split("."):
@@ -134,13 +139,15 @@ class Redactor:
         return found.group()
 
     def is_host(self, name: str) -> bool:
-        """A name of letters only may be a word also: then its case counts."""
+        """Returns whether NAME is the name of a host. Case counts if NAME has only letters, because
+        it may then be an ordinary word."""
         if name in self.hosts:
             return True
         return not name.isalpha() and name.lower() in self.hosts
 
     def user_word(self, found: Match[str]) -> str:
-        """Replaces the name of a user, in which capitals count."""
+        """Replaces a word that is the name of a user, or else the parts between dots that are. Case
+        counts."""
         word: str = found[WHAT]
         if word in self.users:
             return self.replaced("user", word)
@@ -150,6 +157,6 @@ class Redactor:
         )
 
     def counted(self) -> str:
-        """Returns how many names were taken out, for the reader."""
+        """Returns a text with the number of replaced names of each kind, or "nothing"."""
         counts = [f"{len(known)} x {word}" for word, known in sorted(self.known.items())]
         return ", ".join(counts) or "nothing"
