@@ -3,11 +3,12 @@
 
 
 class Failure(Exception):
-    """A pair of GPU and RDMA device did not pass. Has the reason."""
+    """A pair of GPU and RDMA device did not pass. The message is the reason."""
 
 
 class Absent(Exception):
-    """A thing that every pair needs is missing. Has the name of the thing, and advice."""
+    """A thing that every pair needs is missing. `what` names the thing, and `advice` says what to
+    do."""
 
     def __init__(self, what: str, advice: str) -> None:
         super().__init__(what)

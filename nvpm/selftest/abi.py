@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The used part of <infiniband/verbs.h>, with its names: structures and numbers that are the same
-since libibverbs 1.1. tests/nvpm/test_layout.py compares them with the header."""
+"""Declares the structures and numbers of <infiniband/verbs.h> that the selftest uses, under the
+same names. They have not changed since libibverbs 1.1. tests/nvpm/test_layout.py compares them with
+the header."""
 
 import ctypes
 from ctypes import POINTER, c_int, c_void_p
@@ -28,7 +29,7 @@ IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ = 0, 4
 IBV_SEND_SIGNALED = 2
 IBV_QPF_GRH_REQUIRED = 1
 
-# The statuses of completions, numbered in this order.
+# The names of the statuses of completions, in the order of their numbers, from 0.
 IBV_WC = [
     "SUCCESS",
     "LOC_LEN_ERR",
@@ -67,8 +68,8 @@ TYPES: Dict[str, Any] = {
 
 
 def structure(name: str, text: str, base: Any = ctypes.Structure) -> Any:
-    """Returns a structure. TEXT has fields as in C: `TYPE NAME...;`, and [N] after the name of an
-    array. Fields with a leading _ are not used."""
+    """Returns a new structure, and adds it to TYPES. TEXT lists the fields as in C: `TYPE
+    NAME...;`, with [N] after the name of an array. Fields whose names begin with _ are not used."""
     fields: List[Tuple[str, Any]] = []
     for kind, *names in (part.split() for part in text.split(";")):
         for field, _, number in (one.rstrip("]").partition("[") for one in names):
@@ -78,7 +79,7 @@ def structure(name: str, text: str, base: Any = ctypes.Structure) -> Any:
     return TYPES[name]
 
 
-# The last fields are those that an older library does not fill in.
+# An older library does not fill in the last fields.
 ibv_port_attr = structure(
     "ibv_port_attr",
     """int state max_mtu active_mtu gid_tbl_len;
@@ -106,7 +107,7 @@ ibv_ah_attr = structure(
     "ibv_ah_attr",
     "ibv_global_route grh; u16 dlid; u8 sl src_path_bits static_rate is_global port_num",
 )
-# The last fields are those that an older library does not read.
+# An older library does not read the last fields.
 ibv_qp_attr = structure(
     "ibv_qp_attr",
     """int qp_state cur_qp_state path_mtu path_mig_state;
@@ -120,8 +121,8 @@ ibv_qp_attr = structure(
 )
 ibv_sge = structure("ibv_sge", "u64 addr; u32 length lkey")
 _rdma = structure("rdma", "u64 remote_addr; u32 rkey")
-# The largest member is that of atomic operations; memory windows have the largest field after the
-# union.
+# The unused fields give the structures their size: the largest member of this union is that of
+# atomic operations, and the largest field after the union is that of memory windows.
 _wr = structure("wr", "rdma rdma; u64 _atomic[4]", ctypes.Union)
 ibv_send_wr = structure(
     "ibv_send_wr",
@@ -135,8 +136,8 @@ ibv_wc = structure(
     unsigned wc_flags; u16 pkey_index slid;
     u8 sl dlid_path_bits""",
 )
-# The device's driver puts these two functions into the context; inline functions of the header call
-# them.
+# Inline functions of the header call these two functions by pointers in the context, which come
+# from the device's driver.
 poll_cq = TYPES["poll_cq"] = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, TYPES["ibv_wc*"])
 post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(
     c_int, c_void_p, TYPES["ibv_send_wr*"], POINTER(c_void_p)

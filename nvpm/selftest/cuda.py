@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libcuda, the driver's own library: GPUs and their memory."""
+"""Calls libcuda, the driver's own library, for GPUs and their memory."""
 
 import contextlib
 import ctypes
@@ -23,8 +23,8 @@ CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NO_DEVICE = 2, 100
 CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6
 CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1
 
-# A buffer of this size has its own blocks of the driver. Smaller buffers of the process share a
-# block, which the driver keeps while any of the buffers lives.
+# The driver gives a buffer of this size its own blocks. Smaller buffers share a block, which the
+# driver keeps while any of the buffers exists, so the selftest allocates whole blocks.
 BLOCK = 2 << 20
 
 
@@ -36,7 +36,7 @@ class CudaError(Failure):
 
 class Library:
     def __init__(self) -> None:
-        # The order of nvidia-smi.
+        # The GPUs are numbered in the same order as in nvidia-smi.
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         try:
             self.library = ctypes.CDLL(LIBRARY)
@@ -71,12 +71,12 @@ class Gpu:
         name = ctypes.create_string_buffer(32)
         cuda.call("cuDeviceGet", byref(self.device), c_int(index))
         cuda.call("cuDeviceGetPCIBusId", name, c_int(len(name)), self.device)
-        # The address as in sysfs.
+        # sysfs has the address in small letters.
         self.pci = name.value.decode().lower()
 
     def use(self) -> None:
-        """Makes this GPU the one that allocates. The context is kept for the next RDMA device,
-        because making a context takes a while."""
+        """Makes this GPU current, so that allocations take its memory. The context is kept for the
+        next RDMA device, because making a context takes a while."""
         if self.context is None:
             context = c_void_p()
             self.cuda.call("cuDevicePrimaryCtxRetain", byref(context), self.device)
@@ -91,7 +91,7 @@ class Gpu:
 
 
 class Memory:
-    """GPU memory, which the stack frees at the latest."""
+    """GPU memory, which is freed at the latest when the stack is closed."""
 
     def __init__(self, stack: contextlib.ExitStack, cuda: Library, size: int) -> None:
         self.cuda, self.size, self.freed = cuda, size, False
@@ -106,13 +106,13 @@ class Memory:
             ) from error
         self.address = address.value
         stack.callback(self.free)
-        # Copies then wait for earlier work, and are complete when they return.
+        # With this attribute, copies wait for earlier work, and are complete when they return.
         attribute = c_int(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         self.cuda.call("cuPointerSetAttribute", byref(c_uint(1)), attribute, address)
 
     def exported(self) -> int:
-        """Returns a descriptor of the memory as a dma-buf, which the caller closes. The range must
-        have whole pages, as blocks have."""
+        """Returns a file descriptor of the memory as a dma-buf. The caller must close it. All
+        blocks are exported, because only whole pages can be."""
         descriptor = c_int(-1)
         start, length = c_uint64(self.address), c_size_t(self.whole)
         kind, flags = c_int(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD), c_uint64(0)

@@ -17,7 +17,7 @@ from .bandwidth import Flow
 from .port import Port, usable_port
 from .trial import Trial
 
-# Exit codes; 2 stands for wrong options.
+# Exit codes. The parser of options uses 2 for wrong options.
 PASSED, FAILED, NOTHING = 0, 1, 3
 
 LARGEST = 1 << 30
@@ -113,7 +113,7 @@ class Ports(NamedTuple):
     library: verbs.Library
     devices: List[str]
     ports: List[Port]
-    # Names of devices, and the reasons.
+    # Names of the devices that are not tested, with the reasons.
     not_tested: List[Tuple[str, str]]
 
 
@@ -148,8 +148,8 @@ def find_ports(machine: Machine, wanted: Optional[str]) -> Ports:
 
 
 def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[Found]:
-    """Returns the result of LOOK, or None. Absent things are collected, so that all are named at
-    once."""
+    """Returns the result of LOOK. If LOOK raises Absent, adds the exception to MISSING, so that all
+    missing things can be named at once, and returns None."""
     try:
         return look()
     except Absent as absent:
@@ -165,19 +165,20 @@ def status_facts(machine: Machine) -> List[Fact]:
         from ..facts.status import status_of
 
         return status_of(machine).facts
-    except Exception:  # the failure must be told in any case
+    except Exception:  # the failure must be printed in any case
         return [NO_STATUS]
 
 
 def matters(fact: Fact) -> bool:
-    """Whether the fact can explain a failure now: neither the tests of programs nor the next boot
-    can."""
+    """Returns whether the fact can explain a failure. Facts about detection by programs, and about
+    the next boot, cannot."""
     return fact.section != "detection" and (fact.section, fact.name) != ("module", "on boot")
 
 
 class Reasons:
-    """The lines of `nvpm status` that explain failures. Status is computed once, after the first
-    failure. Each line is given once, because a defect of the module concerns every pair."""
+    """Selects the lines of `nvpm status` that explain failures. Status is computed once, after the
+    first failure. Each line is returned only once, because a defect of the module concerns every
+    pair."""
 
     def __init__(self, machine: Machine, names: List[str]) -> None:
         self.machine, self.names = machine, set(names)
@@ -185,8 +186,8 @@ class Reasons:
         self.said: Set[Fact] = set()
 
     def of(self, *names: str) -> List[Fact]:
-        """Returns the bad facts about the module or about NAMES; without such facts, the
-        warnings."""
+        """Returns the bad facts about NAMES, or about no device; without such facts, the warnings.
+        Facts that were returned before are left out."""
         if self.facts is None:
             self.facts = [fact for fact in status_facts(self.machine) if matters(fact)]
         others = self.names - set(names)
@@ -206,7 +207,7 @@ class Reasons:
 
 
 def end_by_signal(number: int, _frame: object) -> NoReturn:
-    """Ends by an exception, so that all resources are given back."""
+    """Ends the program by an exception, so that all resources are released."""
     sys.exit(128 + number)
 
 
@@ -240,8 +241,8 @@ def printer(options: argparse.Namespace) -> printers.Text:
 
 
 def ways_to_test(machine: Machine, port: Port) -> List[bool]:
-    """Returns for each way of the device whether the way is dma-buf. A device without a way is
-    tried by pointer, whose failure tells the reason."""
+    """Returns the ways to test with a device: False stands for a pointer, True for a dma-buf. A
+    device without a way is tested by pointer, because the failure then tells the reason."""
     by_dma_buf = port.device in dma_buf.taken_by(machine)
     by_pointer = ways.peer_memory_by(machine) or not by_dma_buf
     return [way for way, there in ((False, by_pointer), (True, by_dma_buf)) if there]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Ports of RDMA devices, and their addresses."""
+"""Finds ports of RDMA devices, and their addresses."""
 
 import os
 from typing import Optional, Tuple
@@ -12,7 +12,7 @@ class Port:
     def __init__(self, machine: Machine, path: str) -> None:
         self.machine, self.path = machine, path
         self.device, self.number = path.split("/")[-3], int(os.path.basename(path))
-        # The text is like "4: ACTIVE".
+        # The file contains a text like "4: ACTIVE".
         self.state = self.text("state").split(" ")[-1] or "unknown"
         self.needs_gid = self.text("link_layer") != "InfiniBand"
 
@@ -20,12 +20,12 @@ class Port:
         return self.machine.text(f"{self.path}/{name}")
 
     def gid(self) -> Tuple[int, bytes]:
-        """Returns index and bytes of the GID that programs also choose: first RoCE v2 with an IPv4
-        address, then IPv6, then link-local addresses."""
+        """Returns index and bytes of the GID that programs also choose: RoCE v2 comes before v1,
+        then IPv4 before IPv6, then other addresses before link-local addresses."""
         found = []
-        for index in range(256):  # an address handle has 8 bits for it
+        for index in range(256):  # an address handle has 8 bits for the index
             text = self.text(f"gids/{index}").replace(":", "")
-            if text.strip("0"):  # unused ones are zeros, or cannot be read
+            if text.strip("0"):  # an unused GID is zero, or cannot be read
                 raw = bytes.fromhex(text)
                 not_v2 = "v2" not in self.text(f"gid_attrs/types/{index}")
                 not_ipv4 = raw[:12] != bytes(10) + b"\xff\xff"
@@ -43,7 +43,7 @@ class Port:
 def usable_port(machine: Machine, device: str) -> Tuple[Optional[Port], str]:
     """Returns the first active port of the device, or None with the reason."""
     directory = f"/sys/class/infiniband/{device}"
-    # "1: CA" is InfiniBand and RoCE.
+    # Devices for InfiniBand and for RoCE have the kind "1: CA".
     kind = machine.text(f"{directory}/node_type")
     if not kind.startswith("1"):
         return None, (

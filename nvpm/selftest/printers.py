@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints results: for people one by one, for machines at the end."""
+"""Prints results: as text, each at once; as JSON, all at the end."""
 
 import argparse
 import json
@@ -88,7 +88,7 @@ class Text:
 
 
 class Json(Text):
-    """Prints one JSON object."""
+    """Collects the results, and prints one JSON object at the end."""
 
     def __init__(self) -> None:
         self.said: Dict[str, object] = {"schema": SCHEMA}

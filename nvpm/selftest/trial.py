@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The trial of one GPU, one RDMA device and one way: register, move, compare, free, deregister."""
+"""Tries one GPU with one RDMA device by one way: registers, moves, compares, frees, deregisters."""
 
 import argparse
 import contextlib
@@ -17,9 +17,9 @@ from ..read.machine import PARAMETERS, Machine
 from . import Failure, abi, cuda, verbs
 from .port import Port
 
-# The number of transfers. The fastest counts, because the first one warms up.
+# The number of transfers each way. Only the fastest is reported, because the first is slower.
 TIMES = 4
-# Bytes to read after the memory was freed.
+# The number of bytes that the device reads after the memory was freed.
 PROBE = 4096
 PAGE = 4096
 
@@ -35,19 +35,19 @@ STILL_REACHED = "the device still reaches the memory, which persistent_api_suppo
 
 
 def pattern(length: int, *seed: object) -> bytes:
-    """Returns random bytes, the same for the same seed."""
+    """Returns LENGTH random bytes, which are the same for the same SEED."""
     chance, part = random.Random(" ".join(map(str, seed))), 1 << 20
     parts = (chance.getrandbits(8 * part).to_bytes(part, "little") for _ in range(0, length, part))
     return b"".join(parts)[:length]
 
 
 def poison(length: int) -> bytes:
-    """Returns the bytes of a buffer before a transfer."""
+    """Returns the bytes that a buffer contains before data arrives."""
     return b"\xdb" * length
 
 
 def difference(expected: bytes, found: bytes) -> str:
-    """Returns the difference of the bytes; an empty string for equal bytes."""
+    """Returns a text about the difference of the bytes; an empty string for equal bytes."""
     if expected == found:
         return ""
     starts = range(0, len(expected), PAGE)
@@ -71,7 +71,8 @@ def meaning(what: str) -> str:
 
 
 class Trial:
-    """A trial, and its results up to a failure: `to_gpu` and `from_gpu` are seconds."""
+    """A trial and its results. After a failure, later results are missing. `to_gpu` and `from_gpu`
+    are the seconds that a transfer took."""
 
     # Transfers at a time.
     DEPTH = 1
@@ -95,7 +96,7 @@ class Trial:
         self.freed = ""
 
     def run(self, library: verbs.Library) -> bool:
-        """Returns whether it passed."""
+        """Runs the trial, and returns whether it passed."""
         try:
             # The stack releases all resources in every case.
             with contextlib.ExitStack() as stack:
@@ -107,7 +108,7 @@ class Trial:
                 except Failure as failure:
                     self.failure = str(failure)
         except Failure as failure:
-            # Releasing has failed. An earlier failure is the reason.
+            # Releasing resources has failed. An earlier failure is reported instead.
             self.failure = self.failure or str(failure)
         return self.failure is None
 
@@ -156,13 +157,14 @@ class Trial:
         try:
             return self.device.register_dma_buf(stack, descriptor, self.memory.address, self.size)
         finally:
-            # The registration holds the memory now.
+            # The registration keeps the memory, so the descriptor is not needed any more.
             os.close(descriptor)
 
     def transfer(
         self, what: str, opcode: int, local: Any, remote: Any, length: int, offset: int = 0
     ) -> str:
-        """Transfers, and returns the status of the completion."""
+        """Makes one transfer, and returns the status of the completion. WHAT names the transfer for
+        messages."""
         self.queue.post(opcode, local, remote, length, offset)
         status = self.device.completion(self.deadline)
         if status is None:
@@ -170,8 +172,8 @@ class Trial:
         return status
 
     def write(self, what: str, local: Any, remote: Any) -> float:
-        """Writes the whole buffer a few times, in messages that the device takes. Returns the
-        seconds of the fastest time."""
+        """Writes the whole buffer TIMES times, in messages that are not too long for the device.
+        Returns the seconds of the fastest time."""
         times = []
         for _ in range(TIMES):
             begun = time.monotonic()
@@ -206,8 +208,9 @@ class Trial:
             raise Failure(f"{what}: {wrong}{meaning(what)}")
 
     def free(self) -> str:
-        """Frees the memory while it is registered, and reads: a write could damage memory that
-        belongs to another program by then."""
+        """Frees the memory while it is registered, and lets the device read the memory. Returns
+        "revoked" if the device was refused, and "pinned" if it still reached the memory. A write
+        would be dangerous, because the memory may belong to another program by then."""
         what, length = "after cuMemFree", min(PROBE, self.size)
         self.memory.free()
         status = self.transfer(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""libibverbs. Each object belongs to an ExitStack, which releases its objects in reverse order."""
+"""Calls libibverbs. Each object belongs to an ExitStack, which releases its objects in reverse
+order."""
 
 import ctypes
 import errno
@@ -20,12 +21,12 @@ INSTALL = (
 ALL = abi.IBV_ACCESS_LOCAL_WRITE | abi.IBV_ACCESS_REMOTE_WRITE | abi.IBV_ACCESS_REMOTE_READ
 
 
-# Python names this number ENOTSUP; EOPNOTSUPP is the name in manuals of verbs.
+# Python calls this error ENOTSUP, but the manuals of verbs call it EOPNOTSUPP.
 NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 
 
 class VerbsError(Failure):
-    """An error of a verb, as in: ibv_reg_mr: EFAULT (Bad address)"""
+    """A verb has failed. The message is like: ibv_reg_mr: EFAULT (Bad address)"""
 
     def __init__(self, verb: str, number: int) -> None:
         self.errno, self.name = number, NAMES.get(number, str(number))
@@ -33,14 +34,15 @@ class VerbsError(Failure):
 
 
 def not_null(found: Any, verb: Any, _arguments: Any) -> Any:
-    """Checks verbs that return an object, or NULL and errno."""
+    """Checks the result of a verb that returns an object, or returns NULL and sets errno."""
     if not found:
         raise VerbsError(verb.__name__, ctypes.get_errno())
     return found
 
 
 def zero(found: int, verb: Any, _arguments: Any) -> None:
-    """Checks verbs that return 0 or an error number; some return -1 and errno."""
+    """Checks the result of a verb that returns 0, or returns an error number, or returns -1 and
+    sets errno."""
     if found:
         raise VerbsError(verb.__name__, found if found > 0 else ctypes.get_errno())
 
@@ -68,7 +70,7 @@ class Library:
         self.reg_mr = self.verb(
             "reg_mr", not_null, POINTER(abi.ibv_mr), c_void_p, c_void_p, c_size_t, c_int
         )
-        # Since rdma-core 34.
+        # Libraries before rdma-core 34 lack this verb.
         self.reg_dmabuf_mr: Any = None
         if hasattr(self.library, "ibv_reg_dmabuf_mr"):
             self.reg_dmabuf_mr = self.verb(
@@ -152,7 +154,7 @@ class Device:
     def register_dma_buf(
         self, stack: ExitStack, descriptor: int, address: int, length: int
     ) -> "Region":
-        """Registers the first LENGTH bytes of a dma-buf, which devices then find at ADDRESS."""
+        """Registers the first LENGTH bytes of a dma-buf, which devices then reach at ADDRESS."""
         if not self.library.reg_dmabuf_mr:
             raise Failure(f"{LIBRARY} has no ibv_reg_dmabuf_mr: it is older than rdma-core 34")
         region = self.library.reg_dmabuf_mr(self.pd, 0, length, address, descriptor, ALL)
@@ -163,7 +165,7 @@ class Device:
         return Region(address, region.contents.lkey, region.contents.rkey)
 
     def pair(self, stack: ExitStack) -> "QueuePair":
-        """Returns a queue pair, connected to a second one of this port."""
+        """Returns a queue pair that is connected to a second queue pair of the same port."""
         one, other = QueuePair(stack, self), QueuePair(stack, self)
         one.connect(other)
         other.connect(one)
@@ -186,7 +188,8 @@ class Device:
                 return statuses[0]
             if time.monotonic() > deadline:
                 return None
-            # A fast transfer is measured; a slow one leaves the processor alone.
+            # In the first 10 ms the loop does not sleep, so that the time of a fast transfer is
+            # exact. Later it sleeps, so that a slow transfer does not occupy the processor.
             if time.monotonic() > begun + 0.01:
                 time.sleep(0.001)
 
@@ -196,7 +199,8 @@ def status_name(status: int) -> str:
 
 
 class Region(NamedTuple):
-    """A registration. libibverbs writes another address into the object of a dma-buf."""
+    """A registration. `addr` is the address that devices use; the address in an ibv_mr is another
+    one if the memory is a dma-buf."""
 
     addr: int
     lkey: int
@@ -240,7 +244,8 @@ class QueuePair:
             max_dest_rd_atomic=1,
             min_rnr_timer=12,
         )
-        # A second (4.096 us << 18) and a few tries, all within our own time limit.
+        # The timeout is about a second (4.096 us << 18). With the retries, the device gives up
+        # before the selftest's own time limit ends.
         self.modify(
             abi.IBV_QPS_RTS,
             abi.IBV_QP_TIMEOUT

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The answer, on one screen: whether GPU memory can be registered here, the ways, the programs that
-find a way, and the first thing to do about an obstacle."""
+"""Makes the answer, which fits one screen: whether GPU memory can be registered on this machine,
+the ways, the programs that find a way, and the first thing to do about an obstacle."""
 
 import re
 import textwrap
@@ -16,14 +16,15 @@ from ..read.machine import Machine, clean
 from ..read.pci import gpus, nics
 from ..read.ways import DMA_BUF
 
-# The largest height and width of the answer on every node; narrower screens get more lines.
+# The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer
+# columns than NARROW, it may have more lines.
 HEIGHT, WIDTH, NARROW = 12, 100, 60
-# The column at which values start.
+# The column at which values start, after the names.
 NAME = 14
 
 NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
 
-# The foundations of a registration, from the lowest up, as beginnings of identifiers.
+# The foundations of a registration, lowest first, as beginnings of the facts' identifiers.
 FOUNDATIONS = (
     "gpu",
     "driver/nvidia/",
@@ -38,7 +39,7 @@ FOUNDATIONS = (
 
 
 def headline(machine: Machine) -> str:
-    """Returns "yes" with the ways, or "no" with the reason."""
+    """Returns a sentence: GPU memory can be registered, and how; or it cannot, and why."""
     obstacle = ways.in_the_way(machine)
     if obstacle == ways.NO_DEVICE and no_device.headline(machine):
         obstacle = f"{obstacle}: {no_device.headline(machine)}"
@@ -67,7 +68,8 @@ def caveat(machine: Machine) -> str:
 
 
 def gpu_numbers(machine: Machine) -> Dict[str, int]:
-    """Returns the numbers of nvidia-smi, which follow the addresses."""
+    """Returns the number of each GPU in nvidia-smi, which numbers GPUs in the order of their
+    addresses."""
     return {gpu.name: number for number, gpu in enumerate(ways.driven_gpus(machine))}
 
 
@@ -87,7 +89,7 @@ def device_text(machine: Machine) -> str:
 
 
 def way_lines(machine: Machine) -> Iterator[str]:
-    """Yields a line for all GPUs and devices with the same ways."""
+    """Yields a line for each group of GPUs and devices that have the same ways."""
     numbers, groups = gpu_numbers(machine), ways.grouped(machine)
     every_gpu = len(ways.usable_gpus(machine))
     every_nic = len(nics(machine))
@@ -113,7 +115,8 @@ def why_none(machine: Machine, devices: List[str]) -> str:
 
 
 def program_lines(machine: Machine) -> Iterator[str]:
-    """Yields the programs by the way that they find."""
+    """Yields a line for each way, with the programs that find it, and one for programs that find
+    none."""
     found: Dict[str, List[str]] = {}
     for program, way in detection.ways_found(machine).items():
         wanted = detection.setting(program) if way == DMA_BUF else ""
@@ -141,7 +144,7 @@ def folded(names: List[str]) -> List[str]:
 
 
 def follows(name: str, other: str) -> bool:
-    """Whether OTHER is NAME with the next number."""
+    """Returns whether OTHER is NAME with the next number."""
     one, two = (re.match(r"(.*?)(\d+)$", word) for word in (name, other))
     if not one or not two:
         return False
@@ -149,8 +152,8 @@ def follows(name: str, other: str) -> bool:
 
 
 def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
-    """Returns the fact to mend first: a defect before a weakness, and a foundation before the
-    things that rest on that foundation."""
+    """Returns the fact to mend first, or None: a defect comes before a weakness, and a foundation
+    before the things that rest on it."""
     wanted = [fact for fact in to_do(facts) if fact.advice]
     return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
 
@@ -164,13 +167,13 @@ def cause_and_advice(machine: Machine, fact: Fact) -> str:
 
 
 def depth(fact: Fact) -> int:
-    """Returns the level of the fact in the foundations."""
+    """Returns the index of the fact in FOUNDATIONS, or their number if the fact is not in them."""
     matching = (at for at, begin in enumerate(FOUNDATIONS) if f"{fact.id}/".startswith(begin))
     return next(matching, len(FOUNDATIONS))
 
 
 def fitted(name: str, text: str, width: int, most: int) -> List[str]:
-    """Returns NAME and TEXT in at most MOST lines."""
+    """Returns NAME and TEXT in at most MOST lines. A longer text is cut."""
     lines = textwrap.wrap(
         text,
         width,
@@ -183,7 +186,8 @@ def fitted(name: str, text: str, width: int, most: int) -> List[str]:
 
 
 def cut(line: str, width: int) -> str:
-    """Shortens LINE for the mark of omitted words."""
+    """Appends the mark of omitted words to LINE, and removes last words so that both fit in
+    WIDTH."""
     while line and len(line) > width - 4:
         line = line.rpartition(" ")[0]
     return f"{line} ..."
@@ -191,7 +195,7 @@ def cut(line: str, width: int) -> str:
 
 def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
     """Returns NAME and TEXTS in at most MOST lines: one line for each text, and spare lines for the
-    first long texts."""
+    first long texts. If there are too many texts, the last line says how many are left out."""
     shown = texts if len(texts) <= most else texts[: most - 1]
     left = most - len(shown) - (len(shown) < len(texts))
     said: List[str] = []
@@ -205,7 +209,8 @@ def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
 
 
 def lines(status: Status, width: int = WIDTH) -> List[str]:
-    """Returns the whole answer. A narrow screen gets more lines, and the whole text."""
+    """Returns the lines of the answer. On a narrow screen, no text is cut, and the number of lines
+    has no limit."""
     height, most = (HEIGHT, 3) if width >= NARROW else (99, 99)
     if status.state == "unknown":
         return [NOBODY_KNOWS]

@@ -6,7 +6,7 @@ from typing import Dict, Iterable, List, Tuple
 
 from ..facts.fact import Fact
 
-# Sections with the name of a device are printed as one section.
+# The sections of single devices are printed as one section, without the devices' names.
 MANY = re.compile("(GPU|RDMA device) (.*)")
 
 
@@ -25,8 +25,8 @@ class Line:
 
 
 def section_of(fact: Fact) -> Tuple[str, str]:
-    """Returns the section that is printed, and the device; an empty string if the fact concerns
-    none."""
+    """Returns the name of the section as printed, and the device, which is an empty string if the
+    fact does not concern a device."""
     many = MANY.match(fact.section)
     return (f"{many[1]}s", many[2]) if many else (fact.section, "")
 
@@ -39,7 +39,7 @@ def lines_of(facts: Iterable[Fact]) -> List[Line]:
         if not device:
             found.append(Line(section, fact))
             continue
-        # A device says a thing once: the same fact again is another device's.
+        # Each fact occurs once for each device, so the same fact again is about another device.
         key = (section, fact.name, fact.verdict, fact.value, fact.advice)
         if key not in same:
             same[key] = Line(section, fact)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints the status for machines: as JSON, as metrics for Prometheus, and as a Nagios plug-in
-does."""
+"""Prints the status for other programs: as JSON, as metrics for Prometheus, and as the line of a
+Nagios plug-in."""
 
 import json
 import re
@@ -16,14 +16,15 @@ from ..read.pci import gpus
 from . import answer
 from .lines import lines_of
 
-# docs/monitoring.md explains the object. A change of its meaning increases the number.
+# The version of the JSON object, which docs/monitoring.md explains. A change of the object's
+# meaning increases this number.
 SCHEMA = 2
 
 LEVELS = {GOOD: 0, WARN: 1, BAD: 2}
 
 
 class Figure(NamedTuple):
-    """A fact with a number, as a metric. The unit is that of Nagios: c is a counter, B are
+    """A metric for a fact with a number. The unit is that of Nagios: c stands for a counter, B for
     bytes."""
 
     metric: str
@@ -89,7 +90,7 @@ NO_GPU = Fact(
     "gpus/number",
 )
 
-# A label, {} or {NAME: TEXT}, and a number.
+# One value of a metric: a label, which is {} or {NAME: TEXT}, and the number.
 Sample = Tuple[Dict[str, str], Union[int, str]]
 
 
@@ -98,7 +99,7 @@ def quoted(text: object) -> str:
 
 
 def figures(status: Status) -> Dict[str, Fact]:
-    """Returns the facts with numbers, by their identifiers."""
+    """Returns the facts that have numbers and are metrics, by their identifiers."""
     names = (*FIGURES, FAILED)
     return {
         fact.id: fact
@@ -111,7 +112,7 @@ def figures(status: Status) -> Dict[str, Fact]:
 
 
 def as_json(status: Status) -> Iterator[str]:
-    """Yields one JSON object, with a line for each fact."""
+    """Yields the lines of one JSON object. Each fact has one line."""
     head = {
         "schema": SCHEMA,
         "host": status.machine.host,
@@ -139,7 +140,7 @@ def ways_of(status: Status) -> List[Dict[str, object]]:
 
 
 def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
-    """Returns the fact for JSON, in which a number stays a number."""
+    """Returns the fact for JSON. A value that is a number becomes a number in JSON, too."""
     number = re.match("(0|[1-9][0-9]*)$", fact.value)
     found: Dict[str, Union[int, str]] = {
         "id": fact.id,
@@ -157,7 +158,7 @@ def as_object(fact: Fact) -> Dict[str, Union[int, str]]:
 
 
 def metric(figure: Figure, *samples: Sample) -> Iterator[str]:
-    """Yields the samples of one metric together, after its type."""
+    """Yields the lines of one metric: its meaning, its type, and all its samples."""
     name = f"nvpm_{figure.metric}"
     yield f"# HELP {name} {figure.meaning}"
     yield f"# TYPE {name} {figure.kind}"
@@ -194,8 +195,8 @@ def as_metrics(status: Status) -> Iterator[str]:
 
 
 def plugin(code: int, text: str, data: str = "") -> str:
-    """Returns the line of a plug-in. A bar begins the performance data, so the text must have
-    none."""
+    """Returns the line of a plug-in. A bar begins the performance data, so bars in TEXT become
+    slashes."""
     return f"NVPM {WORDS[code]} - {text.replace('|', '/')}" + (data and f" |{data}")
 
 
@@ -208,13 +209,13 @@ def performance(status: Status) -> str:
 
 
 def matches(fact: Fact, pattern: str) -> bool:
-    """Whether the pattern matches; a star at its end matches any rest."""
+    """Returns whether PATTERN matches the fact's identifier. A star at the end matches any rest."""
     return fact.id == pattern or (pattern.endswith("*") and fact.id.startswith(pattern[:-1]))
 
 
 def marked(facts: List[Fact], verdict: str) -> List[str]:
-    """Returns the facts with this verdict. The same fact about several devices is one item, under
-    the identifier of the first: a monitor cuts long lines."""
+    """Returns texts about the facts with this verdict. The same fact about several devices is one
+    text, with the identifier of the first device's fact, because a monitor cuts long lines."""
     said = []
     for line in lines_of(fact for fact in facts if fact.verdict == verdict):
         names = ", ".join(answer.folded(line.devices)) if len(line.devices) > 1 else ""
@@ -223,14 +224,15 @@ def marked(facts: List[Fact], verdict: str) -> List[str]:
 
 
 def no_gpu(status: Status) -> bool:
-    """Whether the node has neither a GPU nor a loaded driver, as a login node with the packages of
-    all nodes."""
+    """Returns whether the machine has no GPU, and has loaded neither the driver nor the module,
+    like a login node with the packages of all nodes."""
     machine = status.machine
     return not (gpus(machine) or machine.loaded("nvidia") or machine.loaded(MODULE))
 
 
 def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
-    """Returns the line and the exit code. IGNORED are identifiers of facts that are not judged."""
+    """Returns the line and the exit code. IGNORED are identifiers of facts that are not judged; see
+    matches()."""
     patterns = [pattern for pattern in ignored if pattern]
     judged = [
         fact for fact in status.facts if not any(matches(fact, pattern) for pattern in patterns)
@@ -241,7 +243,8 @@ def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
         state = status.facts[0]
         code, text = UNKNOWN, f"{state.value}: {state.advice}"
     elif no_gpu(status):
-        # A GPU that has failed may be missing, so only the administrator can call this good.
+        # The GPU may be missing because it has failed, so a machine without a GPU is OK only if the
+        # administrator ignores this fact.
         expected = any(matches(NO_GPU, pattern) for pattern in patterns)
         code, text = (
             (OK, NO_GPU.value) if expected else (UNKNOWN, f"{NO_GPU.value}; {NO_GPU.advice}")

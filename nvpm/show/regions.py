@@ -21,7 +21,7 @@ def age(seconds: int) -> str:
 
 
 def as_summary(machine: Machine) -> Iterator[str]:
-    """Yields a line for each process, with the amount."""
+    """Yields a line for each process, with the number and size of its registrations, and a sum."""
     found = regions(machine)
     for process in processes(machine, found):
         yield f"{process.who}: {process.what}"
@@ -50,7 +50,7 @@ def as_text(machine: Machine) -> Iterator[str]:
 
 
 def as_json(machine: Machine) -> Iterator[str]:
-    """Yields a JSON with a line for each registration and each process."""
+    """Yields the lines of one JSON object. Each registration and each process has one line."""
     found, names = regions(machine), names_by_pci(machine)
     registrations: List[Dict[str, object]] = [
         {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The screen: a terminal with a width and colours; or a file or another program, which gets each
-fact on one line."""
+"""Describes the standard output: a terminal has a width and colours; a file or another program gets
+each fact on one line."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ BOLD = "1"
 
 
 class Screen:
-    """A screen. WIDTH is 0 if lines are not wrapped."""
+    """The standard output. If WIDTH is 0, lines are not wrapped."""
 
     def __init__(self, width: int = 0, coloured: bool = False) -> None:
         self.width, self.coloured = width, coloured
@@ -29,8 +29,8 @@ class Screen:
 
 
 def here() -> Screen:
-    """Returns the screen of standard output. NO_COLOR turns colours off, and COLUMNS is the
-    width."""
+    """Returns the screen of standard output. In the environment, NO_COLOR turns colours off, and
+    COLUMNS sets the width."""
     terminal = sys.stdout.isatty()
     wanted = terminal or os.environ.get("COLUMNS", "").isdigit()
     width = shutil.get_terminal_size().columns if wanted else 0

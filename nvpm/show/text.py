@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints the status for people: the answer first, then the facts that need attention, and all facts
-with --all. Advice that serves several lines is given at the first; distances are a matrix."""
+"""Prints the status for people: the answer first, then the facts that need attention, or all facts
+with --all. Advice that several lines have in common is printed only with the first; distances are
+printed as a matrix."""
 
 import textwrap
 from typing import Dict, Iterator, List, Optional, Set
@@ -21,7 +22,7 @@ MEANINGS = {
     SYS: "across NUMA nodes, or nobody says which",
 }
 TITLES = {"distance": "distance of GPU and RDMA device"}
-# Width of a list of devices, also without a terminal.
+# The width of a list of devices, even if the output is no terminal.
 WIDTH = 90
 # The column at which values start.
 VALUE = 31
@@ -29,7 +30,7 @@ NOT_FOUND = "there is no GPU and no RDMA device {}. There are: {}"
 
 
 def wrap_list(indent: str, text: str) -> List[str]:
-    """Breaks a list with commas into lines for a terminal."""
+    """Breaks a list with commas into lines of about WIDTH columns after INDENT."""
     lines = [""]
     for item in text.split(", "):
         if lines[-1] and len(lines[-1] + item) > WIDTH:
@@ -64,11 +65,12 @@ def brief(status: Status, screen: Screen) -> Iterator[str]:
 
 
 class Unknown(Exception):
-    """The machine has no such device."""
+    """The user has named a device that the machine does not have."""
 
 
 def of_devices(status: Status, screen: Screen, wanted: List[str]) -> Iterator[str]:
-    """Yields the facts about the WANTED devices: names of this machine, or numbers of GPUs."""
+    """Yields the facts about the WANTED devices, which are names of devices or numbers of GPUs.
+    Raises Unknown if the machine lacks one."""
     numbers = {str(number): name for name, number in answer.gpu_numbers(status.machine).items()}
     there = {many[2] for many in map(MANY.match, (fact.section for fact in status.facts)) if many}
     names = {numbers.get(name, name.lower() if ":" in name else name) for name in wanted}
@@ -88,7 +90,7 @@ def is_about(fact: Fact, names: Set[str]) -> bool:
 
 
 def is_cell(fact: Fact) -> bool:
-    """Whether the fact is a distance of two devices, which the matrix shows."""
+    """Returns whether the fact is a distance of two devices, which the matrix shows."""
     return fact.section == "distance" and not fact.name.endswith(" nearest")
 
 
@@ -96,9 +98,10 @@ class Text:
     def __init__(self, status: Status, screen: Optional[Screen] = None) -> None:
         self.state = status.state
         self.screen = screen or Screen()
-        # Sections in their order, with the devices of those that are about devices.
+        # The sections in their order, each with its devices. The list is empty for a section that
+        # is not about devices.
         self.sections: Dict[str, List[str]] = {}
-        # Rows and columns of the matrix.
+        # The distances in the matrix, by row and column.
         self.distances: Dict[str, Dict[str, str]] = {}
         self.advised: Set[str] = set()
         for fact in status.facts:
@@ -106,7 +109,8 @@ class Text:
         self.all = lines_of(fact for fact in status.facts if not is_cell(fact))
 
     def note(self, fact: Fact) -> None:
-        """Notes the section and the device of a fact, or its place in the matrix."""
+        """Stores the section and the device of a fact and, for a distance, its place in the
+        matrix."""
         section, device = section_of(fact)
         devices = self.sections.setdefault(section, [])
         if device and device not in devices:
@@ -128,8 +132,8 @@ class Text:
         return self.screen.marked(verdict, f"{MARKS[verdict]:>2}")
 
     def attention(self) -> Iterator[str]:
-        """Yields the lines that do not work, then the lines that could do better, each with its
-        section."""
+        """Yields the lines about things that do not work, then about things that could do better,
+        each with its section."""
         for verdict in (BAD, WARN):
             for line in self.all:
                 if line.fact.verdict == verdict:
@@ -142,7 +146,8 @@ class Text:
                     yield from self.advice(line)
 
     def wrapped(self, before: str, value: str, indent: int) -> Iterator[str]:
-        """Yields VALUE after BEFORE, which may have colours; on a terminal in lines that fit."""
+        """Yields VALUE after BEFORE, which may contain colours. On a terminal, VALUE is wrapped,
+        and later lines begin with INDENT blanks."""
         if not self.screen.width:
             yield before + value
             return
@@ -168,8 +173,8 @@ class Text:
                 yield from self.section(section, len(devices))
 
     def section(self, name: str, devices: int) -> Iterator[str]:
-        """Yields the lines of a section. Lines with the same name come together, whichever device
-        was first."""
+        """Yields the lines of a section. Lines with the same name are printed together, even if
+        other lines stood between them."""
         here = [line for line in self.all if line.section == name]
         for first in here:
             for line in here if first.devices else [first]:
@@ -177,7 +182,8 @@ class Text:
                     yield from self.line(line, len(line.devices) < devices)
 
     def line(self, line: Line, some: bool) -> Iterator[str]:
-        """Yields a line. SOME: the line does not concern all devices of its section."""
+        """Yields a line and its advice. If SOME, the line does not concern all devices of its
+        section, so the devices are named."""
         line.shown = True
         fact = line.fact
         only = f" [{line.devices[0]}]" if some and len(line.devices) == 1 else ""
@@ -188,7 +194,8 @@ class Text:
         yield from self.advice(line)
 
     def advice(self, line: Line) -> Iterator[str]:
-        """Yields advice at the first line that has it, with the names of the other lines."""
+        """Yields the advice of the line, with the names of other lines that have the same advice.
+        Yields nothing if an earlier line had the advice."""
         advice = line.fact.advice
         if not advice or advice in self.advised:
             return
