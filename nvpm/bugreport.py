@@ -23,7 +23,7 @@ from .show import printers, regions, text
 from .show.screen import Screen
 
 DIRECTORY = "nvpm-report"
-# Seconds that a selftest of many devices may take.
+# The selftest, which may have many devices to test, is ended after this number of seconds.
 SELFTEST_LIMIT = 300
 
 MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
@@ -31,7 +31,7 @@ OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa",
 FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
 
 PROGRAMS = (
-    # Without the name of the host.
+    # These options leave out the name of the host.
     ("uname", "-srvm"),
     ("ofed_info", "-s"),
     ("dkms", "status"),
@@ -52,7 +52,8 @@ FILES = (
     "/etc/infiniband/nv_peer_mem.conf",
 )
 
-# Words of the kernel's command line that concern these devices; the others stay private.
+# Matches words of the kernel's command line that concern GPUs and RDMA devices. Other words are
+# left out, because they may be private.
 WORDS = re.compile(
     r"(\w+_)?iommu|pci|nvidia|rdma|mlx|ib_|mod(ule|probe)|lockdown|intremap|swiotlb|hugepages|memmap"
 )
@@ -84,7 +85,7 @@ def files(machine: Machine) -> str:
     said += ["# /proc/cmdline, of which others are left out", " ".join(spoken), ""]
     said.append("# lines of /etc/modprobe.d and /etc/modules-load.d about these modules")
     for name in machine.glob("/etc/modprobe.d/*.conf", "/etc/modules-load.d/*.conf"):
-        # Comments tell of people and tickets.
+        # Comments are left out, because they may name people and tickets.
         lines = (line.partition("#")[0].rstrip() for line in machine.lines(name))
         said += [f"{name}: {line}" for line in lines if OPTIONS.search(line)]
     return "\n".join(said) + "\n"
@@ -105,12 +106,13 @@ def tested() -> str:
     if ended.why:
         return f"(nvpm selftest {ended.why})\n"
     output = ended.output.decode(errors="replace")
-    # The object has its exit code in it; a library that crashes leaves no object.
+    # The JSON object contains the exit code. If a library has crashed, there is no object, so the
+    # exit code is appended.
     return output if 0 <= (ended.code or 0) <= 3 else f"{output}\n# exit code {ended.code}\n"
 
 
 def versions_of(machine: Machine) -> List[str]:
-    """Returns versions that look like addresses."""
+    """Returns the versions of the devices' firmware, which look like addresses but must stay."""
     return [machine.text(f"{nic.directory}/fw_ver") for nic in nics(machine)]
 
 
@@ -118,8 +120,9 @@ Part = Tuple[str, Callable[[], str]]
 
 
 def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
-    """Returns the files of the archive, in the order of their use for a reader. In the status only
-    values of facts are redacted: all other words are nvpm's own."""
+    """Returns the names of the files in the archive, the most useful first, each with a function
+    that returns the text. In the status, only the value and advice of facts are redacted, because
+    all other words are nvpm's own."""
 
     @functools.lru_cache(maxsize=1)
     def status() -> Status:
@@ -155,8 +158,8 @@ Read it before you give it to anybody: no program knows all of your secrets.
 
 
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
-    """Returns the texts of the archive. A part that fails says why, because the others are of use
-    without it."""
+    """Returns the texts of the archive, by the names of the files. If a part fails, its text is the
+    reason, because the other parts are useful without it."""
     redactor = None if as_it_is else Redactor(machine, versions_of(machine))
     texts = {}
     for name, make in parts(machine, redactor):
@@ -167,7 +170,8 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
             said = make()
         except Exception:  # every failure belongs into the report
             said = traceback.format_exc()
-        # Processes choose their names, and the kernel's log repeats these.
+        # All characters are made printable, because processes choose their names, which are in the
+        # list of registrations and in the kernel's log.
         said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
         texts[name] = redacted(redactor, name, said)
     out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
@@ -180,8 +184,9 @@ def shown(texts: Dict[str, str]) -> List[str]:
 
 
 class Archive:
-    """A file for its owner only, which gets the whole archive or does not stay. A file that exists
-    is not overwritten. The file is made first, because collecting the texts takes minutes."""
+    """A new file that only its owner can read. An existing file is not overwritten. If an error
+    occurs before the archive is complete, the file is deleted. The file is made before the texts
+    are collected, so that an error is noticed at once, because collecting takes minutes."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -236,7 +236,7 @@ def first_screen(machine: Machine) -> int:
     return say(["", "nvpm status says what needs attention; nvpm help lists the commands."])
 
 
-# ---- what the service's script and the packages ask ----
+# ---- commands for the service's script and the packages ----
 
 IN_USE = 75  # EX_TEMPFAIL of sysexits.h: try again later
 
@@ -244,7 +244,7 @@ NOT_OURS = (
     "nv_peer_mem: the kernel belongs to another system (chroot or container): "
     "its module is left alone."
 )
-# Seconds that the service may take to stop: a package manager waits for this.
+# The service must stop within this number of seconds, because a package manager waits.
 STOP_LIMIT = 120
 STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
@@ -267,7 +267,7 @@ def holders(machine: Machine, _words: List[str]) -> int:
 
 def leave(machine: Machine, words: List[str]) -> int:
     """leave SCRIPT: stops the service for a package that is being removed. SCRIPT, the service's
-    script, may be gone, or come from an earlier version, because it counts as configuration. The
+    script, may be missing, or come from an earlier version, because it is a configuration file. The
     exit code is IN_USE while programs have GPU memory registered, and 0 in all other cases: only
     such programs may keep a package from being removed."""
     from .read.place import kernel_of_another
@@ -322,7 +322,8 @@ def main(machine: Machine, words: List[str]) -> int:
 
 
 def hint(name: str) -> str:
-    """Returns the command that was probably meant."""
+    """Returns a sentence with the command that was probably meant, or with the way to list all
+    commands."""
     import difflib  # a small Python lacks this module, and only a typing error needs it
 
     near = difflib.get_close_matches(name, COMMANDS, 1)

@@ -8,7 +8,7 @@ from .read.machine import Machine
 
 
 class Formatter(argparse.HelpFormatter):
-    """Begins with "Usage", as the text of `nvpm help` does."""
+    """Begins the help with "Usage", like the text of `nvpm help`."""
 
     def add_usage(
         self,

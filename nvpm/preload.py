@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Starts a program that registers pointers to GPU memory on a machine without peer memory: a
-library that is loaded before all others registers the memory as a dma-buf for it."""
+"""Starts a program that registers GPU memory by pointer, on a machine without peer memory. A
+preloaded library registers the memory as a dma-buf for the program."""
 
 import os
 import re
@@ -23,7 +23,7 @@ GET_IT = (
     "file with --library."
 )
 
-# A shell ends with these if a program cannot be run, or does not exist.
+# The exit codes of a shell if a program cannot be run, or does not exist.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 # The beginning of a 64-bit little-endian ELF file, and the numbers of the processors (e_machine).
@@ -32,7 +32,8 @@ PROCESSORS = {62: "x86_64", 183: "aarch64"}
 
 
 class Decision(NamedTuple):
-    """Whether the program gets the library; and if not, whether it lacks nothing, and why."""
+    """Says whether the program gets the library. If not, `said` is the reason, and `needless` says
+    whether the program works without the library."""
 
     preload: bool
     said: str = ""
@@ -40,7 +41,8 @@ class Decision(NamedTuple):
 
 
 def decision(machine: Machine) -> Decision:
-    """Decides whether to preload the library; not where it would change nothing."""
+    """Decides whether to preload the library. It is not preloaded on a machine with peer memory, or
+    without dma-buf, because it would change nothing."""
     peer = ways.peer_memory_by(machine)
     if peer:
         return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory", True)
@@ -74,14 +76,16 @@ def places() -> List[str]:
 
 def environment(library: str) -> Dict[str, str]:
     """Returns this process's environment, with the library after the libraries that are preloaded
-    already. If another library wraps ibv_reg_mr, its RTLD_NEXT finds this library."""
+    already. If one of these wraps ibv_reg_mr, the function that it calls with RTLD_NEXT is this
+    library's."""
     before = os.environ.get(VARIABLE)
     return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
 
 
 def misfit(library: str) -> str:
-    """Returns why the dynamic linker could not load the library, or nothing. The linker itself
-    would say so in passing, and run the program without the library."""
+    """Returns why the dynamic linker could not load the library, or an empty string. This is
+    checked because the linker would only print a warning, and run the program without the
+    library."""
     try:
         with open(library, "rb") as file:
             header = file.read(20)
@@ -95,11 +99,13 @@ def misfit(library: str) -> str:
 
 
 def run(machine: Machine, library: str, words: List[str]) -> int:
-    """Becomes the program. LIBRARY is the library to preload; if empty, it is looked for."""
+    """Replaces this process by the program WORDS. LIBRARY is the library to preload; if empty,
+    places() are searched. Returns 1 if the library is needed, but is missing or does not fit."""
     decided, there = decision(machine), [os.path.abspath(library)] if library else places()
     found = next(filter(os.path.exists, there), "")
     if not decided.preload:
-        # A job of many processes would print a line for each, for nothing.
+        # If the library is not needed, nothing is printed, because each process of a job would
+        # print the same line.
         if not decided.needless or os.environ.get(LOG) == "1":
             tell(f"{decided.said}. {words[0]} runs as it is.")
         return become(words, dict(os.environ))
@@ -118,7 +124,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
-    # Python ignores this signal, and the program would inherit that.
+    # Python ignores SIGXFSZ, and the program would inherit this setting.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
         os.execvpe(words[0], words, variables)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Decides whether another user could have written a file. nvpm runs as root in monitoring, and must
-not load such a file. Trusted are root, the present user, and the owner of this program, whose
-code is running already."""
+"""Decides whether another user could have written a file. nvpm must not load such a file, because
+monitoring may run nvpm as root. The trusted users are root, the present user, and the owner of this
+program, because the owner's code is running already."""
 
 import os
 import pwd
@@ -29,11 +29,11 @@ def directories(path: str) -> Iterator[str]:
 
 
 def distrusted(path: str) -> str:
-    """Returns why the file at PATH could be the work of another user; an empty string if it could
-    not. The directories of PATH must not be links; the file must not be one either, because the
-    owner of a link chooses the target. An access list shows in the rights of the group,
-    so write rights of a group count as those of others. In a sticky directory, as /tmp is, only the
-    owners of a file and of the directory can replace the file."""
+    """Returns why another user could have written the file at PATH; an empty string if no other
+    user could. Neither the file nor a directory of PATH may be a link, because the owner of a link
+    chooses the target. Write rights of the group count like those of others, because the rights of
+    an access list appear as rights of the group. A sticky directory, such as /tmp, may be writable,
+    because only the owners of a file and of the directory can replace the file."""
     trusted = (0, os.geteuid(), os.stat(program()).st_uid)
     for name in (path, *directories(path)):
         try:
