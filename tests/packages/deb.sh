@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the life of the Debian packages. An older version is installed; an update that does not compile fails, the next update succeeds; then the packages are removed, installed again and purged. The service keeps running
+# Shows: the Debian packages can be installed, updated, removed, installed again and purged; an
+# update that does not compile fails and leaves the older version; no update stops the service
 . /checkout/tests/packages/lib.sh
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# broken_update: makes the dkms package as version 1.9.5, with a mistake that breaks every build.
+# broken_update: makes /tmp/broken.deb, the dkms package as version 1.9.5, with a mistake in the
+# source that breaks every build.
 broken_update() {
 	local dir=/tmp/broken
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
@@ -16,7 +18,7 @@ broken_update() {
 	dpkg-deb -b "$dir" /tmp/broken.deb
 }
 
-# documented: checks that each page that the unit names is installed.
+# documented: succeeds if each manual page that the unit's Documentation= names is installed.
 documented() {
 	local page
 	local -a pages
@@ -36,11 +38,13 @@ installed() {
 	check "$1: dkms has signed it" [ "$(field signer nv_peer_mem_callback)" ]
 }
 
-# leaves TEXT [COMMAND...]: checks that removing a package leaves the module alone.
+# leaves TEXT [COMMAND...]: checks that `nvpm leave`, run by COMMAND, leaves the module alone, and
+# prints the text $left_alone.
 leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
 leave() { "$@" /usr/sbin/nvpm leave /etc/init.d/nv_peer_mem; }
 
-# chrooted COMMAND...: runs COMMAND with nvpm leave in a chroot that shows this system's /etc, /proc and /usr.
+# chrooted COMMAND...: runs `COMMAND... nvpm leave` in a chroot that contains this system's /etc,
+# /proc and /usr.
 chrooted() {
 	local name
 	mkdir /tmp/below
@@ -92,8 +96,9 @@ check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
-# In a guest system, a loaded module is the host's. This test runs in a guest system: its processes
-# have a namespace of their own. That sign is hidden, so that the other signs are tested.
+# In a container or chroot, a loaded module belongs to the host, so removing a package must leave
+# the module alone. This test runs with its own namespace of processes, which nvpm recognizes as a
+# container. NVPM_SYSROOT hides this sign, so that each other sign can be tested alone.
 left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
 hidden=(env NVPM_SYSROOT=/tmp/place)
 mkdir -p /tmp/place/run/systemd
@@ -106,7 +111,7 @@ for mark in .dockerenv run/.containerenv run/systemd/container; do
 	rm "/tmp/place/$mark"
 done
 leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
-# The module is loaded, but each attempt to unload it here fails.
+# The module seems to be loaded, but cannot be unloaded: the files in /sys/module are made up.
 mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
 ln -s /sys/module /tmp/place/sys/module
 echo 0 >/sys/module/nv_peer_mem/refcnt
@@ -139,7 +144,8 @@ removed_without() {
 }
 removed_without "a part of Python" "$(python3 -c 'import argparse; print(argparse.__file__)')"
 removed_without "the command" /usr/sbin/nvpm
-# A configuration file that an administrator has removed stays removed.
+# dpkg does not restore a configuration file that an administrator has removed, so the script is
+# missing from here on.
 rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
@@ -167,7 +173,8 @@ dpkg -P nvidia-peer-memory
 
 # ---- under systemd neither an update nor installing again stops the service or unloads anything ----
 
-# The machine looks as if systemd had started it; requests to systemd are written to a file.
+# The machine looks as if systemd had booted it. Instead of these programs, scripts write their
+# arguments to the file $calls.
 mkdir -p /run/systemd/system
 calls=/tmp/calls
 for name in systemctl deb-systemd-invoke invoke-rc.d rmmod modprobe; do

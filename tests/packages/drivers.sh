@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the driver's symbols are also found in compressed modules, and their versions on a kernel
-# that checks versions
+# Shows: build/configure finds the driver's symbols also in compressed modules, and, for a kernel
+# that checks versions, the symbols' versions
 . /checkout/tests/packages/lib.sh
 
 cp -a /checkout/src /tmp/src
 
-# located: prints the findings of build/configure about the driver.
+# located: runs build/configure for the kernel tree $kdir, and prints its findings.
 located() { KVER=$kver KDIR=${kdir-} sh /tmp/build/configure; }
 symbols=/tmp/nvidia.symvers
 
@@ -15,8 +15,8 @@ check "the driver as it is" saying located
 check "its functions are listed" grep -q nvidia_p2p_get_pages "$symbols"
 check "without versions, for the kernel has none" fails grep -v '^0x00000000	' "$symbols"
 cp "$symbols" /tmp/plain
-# This modinfo finds the compressed driver without depmod, which is slow, and reads .gz, which only
-# other distributions' modinfo does.
+# This replacement of modinfo finds the compressed driver without depmod, which is slow. It also
+# reads .gz, which Debian's modinfo does not.
 cat >/usr/local/bin/modinfo <<MODINFO
 #!/bin/sh
 for file; do :; done
@@ -39,17 +39,19 @@ done
 mv /tmp/driver "$driver"
 rm /usr/local/bin/modinfo
 
-# The kernel checks versions from here on, and the drivers have versions as builds for such kernels
-# make them.
+# From here on the kernel checks versions. versioned() gives the driver versions in both forms that
+# builds for such kernels make.
 kdir=/tmp/versions
 cp -a "/usr/src/linux-rust-$kver/." "$kdir"
 rm "$kdir/.config"
 sed "\$aCONFIG_MODVERSIONS=y" "/usr/src/linux-headers-$kver/.config" >"$kdir/.config"
-# (The installed RDMA core is taken away, because it also has no versions.)
+# The RDMA core has no versions either, so it is removed, and only the driver can be the reason of
+# an error.
 without "$core"
 refused "a driver without versions will not do" "kernel $kver checks symbol versions, and $driver has none" located
 
-# versioned DIRECTIVE...: adds __crc_ symbols to the driver.
+# versioned DIRECTIVE...: adds the __crc_ symbols that these assembler directives define to the
+# driver.
 cp "$driver" /tmp/driver
 versioned() {
 	printf '%s\n' "$@" >/tmp/crc.s

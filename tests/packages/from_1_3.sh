@@ -1,26 +1,27 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: the update from 1.3, with apt and dpkg, is refused if a kernel would be left without a
-# module, and then changes nothing; otherwise each kernel gets our module, and a disabled service
-# stays disabled, or a message says that this is not known
+# Shows: an update from 1.3, with apt or dpkg, is refused and changes nothing if a kernel would be
+# left without a module; otherwise each kernel gets our module, and a disabled service stays
+# disabled, or a message says that the setting is not known
 . /checkout/tests/packages/lib.sh
 
 { read -r service && read -r dkms; } < <(debs /packages)
 old=(/tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb)
 
-# dpkg's scripts find the uname of this kernel as well.
+# apt: dpkg's scripts must also find the replacement of uname, so dpkg gets this PATH.
 apt() { apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
 at_once() { dpkg -i --force-confold "$@"; }
 
-# The running kernel, a kernel for which dkms only builds on request, and the newest kernel.
+# The test has three kernels: the running kernel; the newest kernel, for which dkms also builds; and
+# a kernel between, for which dkms builds only on request.
 kernels=("$kver" "$kver-between" "$kver-newest")
 for kernel in "${kernels[@]:1}"; do
 	another_kernel "$kernel"
 	give_driver "$kernel"
 done
 
-# each_has VERSION: succeeds if the module has this version for each kernel.
+# each_has VERSION: succeeds if each kernel has the module in this version.
 each_has() {
 	local kernel
 	for kernel in "${kernels[@]}"; do
@@ -37,16 +38,18 @@ are() {
 }
 both=(nvidia-peer-memory nvidia-peer-memory-dkms)
 
-# unchanged TEXT REASON COMMAND...: checks that COMMAND is refused, and that nothing is lost.
+# unchanged TEXT REASON COMMAND...: checks that COMMAND fails with REASON, and leaves both packages
+# and each kernel's module as they were.
 unchanged() {
 	refused "$1: the update is refused" "$2" "${@:3}"
 	check "$1: both packages are as they were" are 1.3-0 "${both[@]}"
 	check "$1: each kernel has its module still" each_has 1.3-0
 }
 
-# These packages have the names and the layout of 1.3, and do the same with DKMS and with init's
-# links. Their module is NVIDIA's own client in C, from Debian. Their scripts ask lsb_release, and
-# leave Ubuntu's links alone. Debian 11 and 12 have lsb_release, because their dkms depends on it.
+# The next lines make doubles of the packages of 1.3, with the same names, layout, and treatment of
+# DKMS and of init's links. Their module is compiled from NVIDIA's own client in C, from Debian's
+# driver. As in 1.3, their scripts leave the links alone if lsb_release prints Ubuntu. Debian 11 and
+# 12 also have lsb_release, because their dkms depends on it.
 #
 # put FILE [MODE]: writes FILE from the standard input.
 put() {
@@ -89,7 +92,7 @@ put "$tree/DEBIAN/postinst" 755 <<'POSTINST'
 POSTINST
 put "$tree/DEBIAN/prerm" 755 <<'PRERM'
 #!/bin/sh
-# The script of 1.3 does the same whether the package is removed or updated.
+# Like the script of 1.3, this removes the module also on an update.
 [ -z "$(dkms status nv_peer_mem/1.3)" ] || dkms remove nv_peer_mem/1.3 --all
 PRERM
 package nvidia-peer-memory-dkms
@@ -115,7 +118,7 @@ put "$tree/DEBIAN/prerm" 755 <<'PRERM'
 #!/bin/sh
 [ "$(lsb_release -s -i)" = Ubuntu ] || update-rc.d -f nv_peer_mem remove
 PRERM
-# on DISTRIBUTION: makes lsb_release print DISTRIBUTION, which the scripts of 1.3 ask for.
+# on DISTRIBUTION: installs an lsb_release that prints DISTRIBUTION for the scripts of 1.3.
 on() { put /usr/local/bin/lsb_release 755 <<<"echo $1"; }
 find "$tree/etc" -type f -printf '/etc/%P\n' | put "$tree/DEBIAN/conffiles"
 package nvidia-peer-memory
@@ -135,11 +138,11 @@ for way in apt at_once; do
 	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
 	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
 done
-# dpkg refuses to install only the package with the source, because the package of the service comes
-# first.
+# dpkg refuses to install the package with the source alone, because it pre-depends on the package
+# of the service.
 unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
-# An image is being built: the builder's kernel runs.
+# As when an image is built in a chroot, the running kernel belongs to another system.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
 chmod +x /usr/local/bin/uname
 check "another kernel runs" [ "$(uname -r)" = 9.9.9-builder ]
@@ -196,7 +199,8 @@ check "it is enabled still, for systemd" wanted
 check "and for SysV init" started
 dpkg -P "${both[@]}"
 
-# The package of 1.3 itself removes the links that would tell.
+# The package of 1.3 removes its links during the update, so whether the service was disabled cannot
+# be known.
 on Debian
 dpkg -i "${old[@]}"
 check "1.3 has enabled its service" started

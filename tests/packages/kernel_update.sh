@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a newer kernel is installed even if the module does not compile, if the module cannot be
-# built, or if dkms is old; the older kernel's module stays
+# Shows: with any dkms, a newer kernel is installed even if the module cannot be built or does not
+# compile for the kernel; the older kernel's module stays
 . /checkout/tests/packages/lib.sh
 
 source=/usr/src/nvidia-peer-memory-$version
 newer=$kver-newer
 note "dkms $(dpkg-query -f '${Version}' -W dkms)"
 
-# goes_on REASON [HOOKS]: checks that the newer kernel is installed without the module, for this
-# reason.
+# goes_on REASON [HOOKS]: checks that the newer kernel is installed without the module, and that the
+# message contains REASON.
 goes_on() {
 	told "the kernel's installation goes on" "nv_peer_mem is not built for kernel $newer: " kernel_installed "$newer" "${@:2}"
 	check "and why: $1" says "$1"
@@ -28,7 +28,7 @@ another_kernel "$newer"
 goes_on "no NVIDIA driver for kernel $newer: install it"
 give_driver "$newer"
 
-# The source fails to compile, as with a kernel that lacks a function of the source.
+# The source does not compile, as for a kernel that lacks a function that the source calls.
 edited "$source/src/c/module.c" sed '1ithis does not compile'
 goes_on "src/c/module.c:1:1: error: "
 goes_on "src/c/module.c:1:1: error: " header_postinst.d
@@ -36,7 +36,8 @@ check "and where the whole log is" says "(the whole log: /var/lib/dkms/nvidia-pe
 check "dkms by hand tells of the failure" fails saying dkms install "nvidia-peer-memory/$version" -k "$newer"
 back
 
-# The headers may be installed before or after the kernel.
+# The hooks for the kernel and for its headers both build the module, because either may be
+# installed first.
 check "when it compiles it is built" saying kernel_installed "$newer"
 check "for the newer kernel" installed_for "$newer"
 check "and not again" saying run-parts --exit-on-error --arg="$newer" \
@@ -51,7 +52,8 @@ check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-me
 check "for that kernel, too" installed_for "$newer"
 check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
 
-# renumbered VERSION: makes the dkms package with another version, with an assembly of these sources.
+# renumbered VERSION: makes the dkms package with version VERSION. The checksum in its assembly is
+# replaced by that of the changed sources, so that the assembly is accepted.
 renumbered() {
 	local dir=/tmp/renumbered
 	rm -rf "$dir"
@@ -62,14 +64,15 @@ renumbered() {
 	dpkg-deb -b "$dir" "/tmp/$1.deb"
 }
 
-# on_both TEXT VERSION COMMAND...: after COMMAND both kernels have the module of that version.
+# on_both TEXT VERSION COMMAND...: checks that after COMMAND both kernels have the module in
+# VERSION.
 on_both() {
 	check "$1" saying "${@:3}"
 	check "$1: the kernel that runs has the module" installed_for "$kver" "$2"
 	check "$1: so has the newer kernel" installed_for "$newer" "$2"
 }
 on_both "the same version is installed again" "$version" dpkg -i "${ours[1]}"
-# The same holds if dkms must not build for new kernels.
+# With this file, dkms must not build for new kernels, but both kernels must keep their module.
 mkdir -p /etc/dkms
 touch /etc/dkms/no-autoinstall
 on_both "the same version is installed again, without dkms' automatic builds" "$version" dpkg -i "${ours[1]}"

@@ -1,16 +1,16 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Each test of the packages sources this file first. The tests run natively in a copy of the guest's
-# root file system, with the guest's kernel as argument.
+# Each test of the packages sources this file first. The tests run on the host's kernel, in a copy
+# of the guest's root file system. Their argument is the release of the guest's kernel.
 set -euo pipefail
 
 kver=$1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
 said=/tmp/said
 
-# The host's kernel runs, but packages must see the guest's kernel. An earlier uname at this place
-# may answer for a machine with another processor.
+# The host's kernel runs, but uname must print the guest's kernel to the packages. The processor is
+# asked first, because an earlier replacement of uname may print another processor.
 processor=$(uname -m)
 cat >/usr/local/bin/uname <<UNAME
 #!/bin/sh
@@ -22,10 +22,11 @@ esac
 UNAME
 chmod +x /usr/local/bin/uname
 
-# note TEXT: prints TEXT, which is shown with the test's result.
+# note TEXT: prints a note, which the lab shows with the test's result.
 note() { printf 'note %s\n' "$*"; }
 
-# check TEXT COMMAND...: checks that COMMAND succeeds. A failed check ends the test.
+# check TEXT COMMAND...: runs COMMAND, and reports TEXT as passed, or as failed if COMMAND fails. A
+# failed check ends the test.
 check() {
 	local text=$1
 	shift
@@ -48,7 +49,8 @@ saying() {
 	return "$rc"
 }
 
-# says TEXT: succeeds if the last command printed TEXT, on any number of lines. apt ends lines as terminals do.
+# says TEXT: succeeds if the last command of `saying` printed TEXT, which may be broken into lines.
+# Carriage returns, which apt prints, count as spaces.
 says() { grep -qF -e "$1" <<<"$(tr -s ' \r\n' ' ' <"$said")"; }
 
 # told TEXT SAID COMMAND...: checks that COMMAND succeeds and prints SAID.
@@ -62,10 +64,11 @@ refused() {
 	check "$1: it is said why" says "$2"
 }
 
-# in_turkish COMMAND...: runs COMMAND as on a Turkish machine, on which tr does not turn i into I.
+# in_turkish COMMAND...: runs COMMAND in a Turkish locale, in which the capital of i is not I.
 in_turkish() { (unset LC_ALL && export LANG=tr_TR.UTF-8 && "$@"); }
 
-# files: prints all files except the files that a system writes about itself.
+# files: prints all files of the system, except files that change without a package, such as logs
+# and caches.
 files() {
 	find / -xdev \( -path /proc -o -path /dev -o -path /sys -o -path /run -o -path /tmp -o -path /var/log \
 		-o -path /var/cache -o -path /var/lib/dpkg -o -path '/var/lib/dkms/mok.*' \
@@ -75,7 +78,7 @@ files() {
 # ---- the preloaded library ----
 
 # examined LIBRARY ARCH NEEDED...: checks that the library exports the four verbs and no other name,
-# needs only these libraries, and has no memory that could be written or executed by mistake.
+# needs only the libraries NEEDED, is for the processor ARCH, and protects its code, data and stack.
 examined() {
 	local library=$1 processor=${2/_/-}
 	shift 2
@@ -93,7 +96,8 @@ examined() {
 }
 exports() { readelf --dyn-syms -W "$1" | awk '$7 ~ /^[0-9]+$/ { print $8 }' | sort; }
 
-# quiet LIBRARY: checks that programs start with the preloaded LIBRARY, and that LIBRARY prints nothing.
+# quiet LIBRARY: checks that a program starts with LIBRARY preloaded, and that LIBRARY prints
+# nothing.
 quiet() {
 	saying env LD_PRELOAD="$1" /bin/true
 	check "$1: a program is started with it" grep -q "$1" <(env LD_PRELOAD="$1" cat /proc/self/maps)
@@ -111,17 +115,19 @@ on_dma_buf() {
 	NVPM_SYSROOT=/tmp/on_dma_buf "$@"
 }
 
-# Both functions print facts about the module that modprobe would load.
+# These functions print the version and the file of the module that modprobe would load.
 module_version() { modinfo -k "$kver" -F version nv_peer_mem; }
 module_file() { modinfo -k "$kver" -n nv_peer_mem; }
 
-# field NAME MODULE: prints a field of the module's own description.
+# field NAME MODULE: prints a field that modinfo shows, such as `signer`.
 field() { modinfo -k "$kver" -F "$1" "$2"; }
 
-# loads NAME: checks that modprobe finds the module and all its dependencies.
+# loads NAME: succeeds, and prints the modules, if modprobe finds the module and all its
+# dependencies.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
 
-# callback_comes VERSION: checks the callback module, without which nv_peer_mem cannot be loaded.
+# callback_comes VERSION: checks that modprobe loads the callback module with nv_peer_mem, which
+# needs it, and that it has the right version and signature.
 callback_comes() {
 	check "$1: the callback module is loaded with it" grep -q '/nv_peer_mem_callback\.ko' <(loads nv_peer_mem)
 	check "$1: it is of this version" [ "$(field version nv_peer_mem_callback)" = "$1" ]
@@ -129,13 +135,13 @@ callback_comes() {
 	check "$1: it needs no other module" [ "$(grep -c '^insmod' <(loads nv_peer_mem_callback))" = 1 ]
 }
 
-# NVIDIA's driver.
+# The file of NVIDIA's driver.
 driver=/lib/modules/$kver/updates/dkms/nvidia.ko
 
-# The RDMA core with peer memory. OFED's directory belongs to it.
+# The file of the RDMA core with peer memory, which comes with OFED's directory /usr/src/ofa_kernel.
 core=/lib/modules/$kver/updates/ib_core.ko
 
-# without PATH...: moves the files away until `back`.
+# without PATH...: moves the files away, until `back` is called.
 away=()
 without() {
 	away+=("$@")
@@ -150,7 +156,7 @@ without_driver() {
 }
 
 # edited PATH COMMAND...: replaces the file by the output of COMMAND, which reads the old file,
-# until `back`.
+# until `back` is called.
 edited() {
 	without "$1"
 	"${@:2}" <"$1.away" >"$1"
@@ -166,19 +172,21 @@ back() {
 	away=()
 }
 
-# with_config SED_SCRIPT: edits the kernel's configuration, until `back`.
+# with_config SED_SCRIPT: edits the kernel's configuration, until `back` is called.
 with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 
 # debs DIR: prints the packages in DIR, in the order that dpkg needs.
 debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
 
-# by_dpkg DEB...: installs the packages one after the other: each must be configured before the next.
+# by_dpkg DEB...: installs the packages one after the other, because each must be configured before
+# the next is unpacked.
 by_dpkg() {
 	local deb
 	for deb; do dpkg -i --force-confold "$deb" || return 1; done
 }
 
-# unpacked: unpacks the package for dkms with its hooks, and builds nothing.
+# unpacked: unpacks the dkms package, and adds it to dkms with its hooks in place, but builds
+# nothing.
 unpacked() {
 	local hook
 	dpkg -i /packages/nvidia-peer-memory_*_all.deb
@@ -189,7 +197,7 @@ unpacked() {
 	dkms add "nvidia-peer-memory/$version"
 }
 
-# another_kernel KVER: makes up a kernel with the headers of this kernel, for dkms another kernel.
+# another_kernel KVER: makes up another kernel, which has the headers of the guest's kernel.
 another_kernel() {
 	mkdir -p "/lib/modules/$1/updates/dkms"
 	ln -s "$(readlink -f "/lib/modules/$kver/build")" "/lib/modules/$1/build"
@@ -197,7 +205,7 @@ another_kernel() {
 	: >"/lib/modules/$1/modules.builtin"
 }
 
-# give_driver KVER: gives that kernel the same driver.
+# give_driver KVER: installs the driver of the guest's kernel for the made-up kernel.
 give_driver() {
 	cp "$driver" "/lib/modules/$1/updates/dkms/"
 	depmod "$1"
@@ -206,17 +214,17 @@ give_driver() {
 # installed_for KVER [VERSION]: succeeds if dkms has installed the module for the kernel.
 installed_for() { grep "^nvidia-peer-memory/${2:-$version}, $1, .*: installed" <(dkms status nvidia-peer-memory); }
 
-# kernel_installed [KVER [HOOKS]]: runs the hooks of dkms and ours, in their order, as the
-# installation of a kernel does. The first hook that fails ends the function.
+# kernel_installed [KVER [HOOKS]]: runs dkms' hook and then ours in /etc/kernel/HOOKS, as the
+# installation of a kernel does. Fails at the first hook that fails.
 kernel_installed() {
 	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" "/etc/kernel/${2:-postinst.d}"
 }
 
-# The files of Debian's Rust, if it is installed.
+# The files that tests move away to remove Debian's Rust, if it is installed.
 rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)")
 
-# with_proprietary_driver: puts the driver under NVIDIA's licence. The new text has the length of the
-# old text, so that nothing moves in the file.
+# with_proprietary_driver: changes the licence in the driver's file to NVIDIA's, until `back` is
+# called. The new text has the same length, so that nothing moves in the file.
 with_proprietary_driver() {
 	edited "$driver" env LC_ALL=C sed 's|license=Dual MIT/GPL|license=NVIDIA\x00x=123|'
 	check "the driver is the proprietary one" [ "$(modinfo -k "$kver" -F license nvidia)" = NVIDIA ]

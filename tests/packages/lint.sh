@@ -4,8 +4,8 @@
 # Shows: lintian, rpmlint and mandoc find nothing, and no installed document has a dead link
 . /checkout/tests/packages/lib.sh
 
-# The project has no mail address, closes no bug of Debian's, and is not made
-# from a patched upstream; and a package that nobody uploads has no distribution.
+# These messages of lintian do not matter here: the project has no mail address, closes no bugs of
+# Debian, and has no patched upstream.
 not_ours=bogus-mail-host,bogus-mail-host-in-debian-changelog,initial-upload-closes-no-bugs,no-debian-changes
 check "lintian" lintian --allow-root --fail-on error,warning --suppress-tags "$not_ours" \
 	/packages/nvidia-peer-memory_*.changes
@@ -17,10 +17,11 @@ for page in nv_peer_mem.8 nvpm.8 nvpm_preload.7; do
 	check "groff: $page" [ -z "$(groff -man -Tutf8 -ww -rF0 "/checkout/docs/$page" 2>&1 >/dev/null)" ]
 done
 
-# headed FILE PLACE: tells whether FILE has a heading to which a link to PLACE leads.
+# headed FILE PLACE: succeeds if FILE has a heading whose anchor is PLACE.
 headed() { sed -n 's/^#\+ //p' "$1" | tr -d '`.,:;?!()/&'\''"' | tr 'A-Z ' 'a-z-' | grep -qxF -e "$2"; }
 
-# dead_links DIR: prints the links in the pages of DIR and DIR/docs that lead to no file, or to no heading.
+# dead_links DIR: prints each link in the pages of DIR and DIR/docs whose file or heading does not
+# exist.
 dead_links() {
 	local file target place
 	for file in "$1"/*.md "$1"/docs/*.md; do

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a release can be made, installed with the marker and uninstalled without packages, also
-# below another directory; and there is help
+# Shows: `make` builds a release, installs it with the marker, and uninstalls it, without packages,
+# also below another directory; and `make help` prints help
 . /checkout/tests/packages/lib.sh
 
 tar xzf "/packages/nvidia-peer-memory_$version.orig.tar.gz" -C /tmp
@@ -43,8 +43,8 @@ files >/tmp/after
 check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
 told "uninstalling again is no error" "make install has put nothing into /lib/modules/$kver/extra." make uninstall
 
-# below WORD: installs below a directory, as the making of a package does. A relative path begins at
-# the directory in which make was called.
+# below WORD: checks that make installs below the directory `stage`, as when a package is made, and
+# uninstalls there. WORD sets the directory; a relative path begins where make was called.
 below() {
 	check "$1: installed" saying make install marker_install "$1"
 	check "$1: the modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \
@@ -58,7 +58,8 @@ below() {
 below DESTDIR=stage
 below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
-# In the directory of another system, depmod updates the lists of that system, not of this machine.
+# If the directory contains another system, depmod must update the lists of that system, and not of
+# this machine.
 mkdir -p "stage/lib/modules/$kver"
 cp "/lib/modules/$kver/modules.order" "/lib/modules/$kver/modules.builtin" "stage/lib/modules/$kver/"
 check "installed into another system" saying make install DESTDIR=stage

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: an administrator can make Rust metadata by rust-metadata: the messages if that is not
-# possible, the builds that use the metadata, and its removal
+# Shows: rust-metadata makes the Rust metadata or says why it cannot, the build of the module uses
+# the metadata, and the metadata is removed with its kernel
 . /checkout/tests/packages/lib.sh
 
 tool=/usr/lib/nvidia-peer-memory/rust-metadata
@@ -11,10 +11,10 @@ series=$(cut -d. -f1,2 <<<"$kver")
 dpkg -i /packages/nvidia-peer-memory_*_all.deb
 dpkg --unpack /packages/nvidia-peer-memory-dkms_*_all.deb
 
-# cannot TEXT: checks that the metadata cannot be made, and the reason.
+# cannot TEXT: checks that rust-metadata fails, and prints TEXT as the reason.
 cannot() { refused "it cannot be made" "rust-metadata: $1" "$tool" "$kver"; }
 
-# The same script made the metadata in the layer of the kernel.
+# The metadata exists already, because the lab has made it with the same script.
 check "what was made is there" [ -e "$tree/rust/libkernel.rmeta" ]
 told "and is not made twice" "rust-metadata: $tree is there already" "$tool" "$kver"
 refused "nor of a kernel without headers" "rust-metadata: no headers of kernel 1.2.3; install them" "$tool" 1.2.3

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: a kernel for which dkms cannot build the module is skipped, with the reason, and without a
-# failure that would stop the kernel's installation; for a new kernel dkms builds the RDMA core and
-# the driver before the module, and does not wait for a driver that is not for this kernel
+# Shows: if the module cannot be built for a kernel, the kernel is skipped with a reason, and its
+# installation does not fail; dkms builds the RDMA core and the driver before the module; and a
+# driver that is not built for this kernel is reported as missing
 . /checkout/tests/packages/lib.sh
 
-# neighbour NAME FILE LINE...: makes a package of dkms with the module FILE, which is not installed
-# yet.
+# neighbour NAME FILE LINE...: adds a dkms package NAME, which installs the module FILE when dkms
+# builds it. The dkms.conf of the package gets the LINEs.
 neighbour() {
 	local dir=/usr/src/$1-1.0
 	mkdir "$dir"
@@ -17,8 +17,8 @@ neighbour() {
 	dkms add "$1/1.0"
 }
 
-# dkms knows a driver that does not compile. Our packages are installed nevertheless, and no message
-# advises --force.
+# dkms has a driver that does not compile. Our packages can be installed nevertheless, and no
+# message advises --force.
 without_driver
 : >/tmp/nvidia.ko
 neighbour nvidia-current-open /tmp/nvidia.ko 'DEST_MODULE_NAME[0]=nvidia-current-open' 'MAKE[0]=false'
@@ -35,20 +35,21 @@ back
 
 unpacked
 
-# passed_over TEXT: checks that the installation of the kernel skips the module, with this reason.
+# passed_over TEXT: checks that the installation of the kernel skips the module, and prints TEXT as
+# the reason.
 passed_over() {
 	told "the kernel is passed over" "nv_peer_mem is not built for kernel $kver: $1" kernel_installed
 	check "nothing was built" fails grep -E 'built|installed' <(dkms status nvidia-peer-memory)
 }
 
-# A package that was built from a checkout without Rust lacks the assembly.
+# As in a package that was made from a checkout without Rust, the assembly is missing.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
 without "/usr/src/nvidia-peer-memory-$version/build/prebuilt" "${rust[@]}"
 passed_over "the module's Rust can be compiled in neither way. in-kernel: kernel $kver was built without CONFIG_RUST."
 check "what else would do is said" says "build/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later with the source of its library is missing"
 back
 
-# The check build_messages tests every reason; the result is the same for each.
+# One reason is enough here, because the check build_messages tests all reasons.
 without_driver
 passed_over "no NVIDIA driver for kernel $kver: install it (package nvidia-open-kernel-dkms or nvidia-kernel-dkms)"
 back
@@ -57,10 +58,10 @@ without "/lib/modules/$kver/build"
 told "without headers the kernel is passed over" 'kernel headers for this kernel do not seem to be installed' kernel_installed
 back
 
-# These are the names in DOCA-OFED's rpm and among Debian's drivers.
+# These are the names of dkms packages in DOCA-OFED's rpm and among Debian's drivers.
 core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
 neighbour $core_name "/lib/modules/$kver/updates/ib_core.ko" 'MAKE[0]=true' POST_INSTALL=tree
-# MLNX_OFED has a tree for each kernel.
+# As with MLNX_OFED, each kernel has a tree, and installing the core makes the tree of this kernel.
 mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
 mv /usr/src/ofa_kernel/default /usr/src/$core_name-1.0/kernel
 ln -s "$(uname -m)/1.2.3-other" /usr/src/ofa_kernel/default
@@ -72,7 +73,8 @@ chmod +x /usr/src/$core_name-1.0/tree
 neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'MAKE[0]=true' 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
 
-# The driver is not built for real-time kernels, and this kernel becomes one.
+# dkms does not build the driver for real-time kernels, and this kernel becomes a real-time kernel
+# for a while.
 config=/usr/src/linux-headers-$kver/include/config/auto.conf
 cp "$config" /tmp/config
 echo CONFIG_PREEMPT_RT=y >>"$config"

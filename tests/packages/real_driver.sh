@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module beside NVIDIA's proprietary driver itself: the module is linked with
-# the driver, no import is for GPL modules only, and the versions of the imports are the driver's
+# Shows: dkms builds the module for NVIDIA's real proprietary driver: the module needs the driver's
+# symbols in the driver's versions, and imports no symbol that is for GPL modules only
 . /checkout/tests/packages/lib.sh
 
 # imports: prints the driver's symbols that the module imports, with their versions.
@@ -27,7 +27,7 @@ loads nv_peer_mem >"$said"
 check "the driver comes first" says "insmod $driver"
 
 xz -dcf "$(module_file)" >/tmp/nv_peer_mem.ko
-# The exports of the callback module, in the format of a list of symbols.
+# This file lists the exports of the callback module, in the format of Module.symvers.
 sed -n 's/^EXPORT_SYMBOL(\(.*\));$/0x0\t\1\tnv_peer_mem_callback\tEXPORT_SYMBOL/p' \
 	"/usr/src/nvidia-peer-memory-$version/src/callback/callback.c" >/tmp/callback.symvers
 check "no import is for GPL modules only, and the code is in order" /checkout/tests/lab/object closed /tmp/nv_peer_mem.ko \

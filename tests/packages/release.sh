@@ -9,8 +9,8 @@
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there
-# The archive goes through a file, because cpio stops reading at the last entry, and a signal would
-# end rpm2cpio in a pipe.
+# The archive is written to a file, because in a pipe a signal would end rpm2cpio: cpio stops
+# reading at the last entry.
 rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 (cd /tmp/srpm && cpio -i --quiet </tmp/srpm.cpio)
 check "both source packages have the same source" cmp "$tarball" "/tmp/srpm/$name.tar.gz"
@@ -33,8 +33,8 @@ check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s|so)$|(fr
 
 check "what cargo is told about the library is there" [ -e "/tmp/there/$name/preload/.cargo/config.toml" ]
 
-# The preloaded library is linked for both processors and for any C library. The same tools make the
-# same file in any directory.
+# The preloaded library is linked for both processors, and needs no particular version of the C
+# library. In any directory, the same tools make the same file.
 library=/packages/libnvpm_preload-$version
 examined "$library-x86_64.so" x86_64 libc.so.6 libdl.so.2 libpthread.so.0
 examined "$library-aarch64.so" aarch64 libc.so.6 libdl.so.2 libpthread.so.0
@@ -66,7 +66,7 @@ refused "nor without a compiler" "there is no C compiler: install gcc, or give C
 back
 rm -r /tmp/elsewhere
 
-# The delivered files can be checked, and the record names the tools.
+# The release contains checksums, and a record of the tools that made it.
 check "the checksums are right" saying env -C /packages sha256sum -c SHA256SUMS
 check "they are of all files" [ "$(wc -l </packages/SHA256SUMS)" = 6 ]
 mkdir /tmp/damaged
@@ -91,8 +91,8 @@ for arch in x86_64 aarch64; do
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
 
-# nvpm is tried as one file in an environment like a container: nothing of ours is installed, /sys
-# can be read, there is no libcuda and no device, and the user is nobody.
+# in_pod ARGUMENT...: runs nvpm, as one file, in an environment like a container: no package of ours
+# is installed, /sys is read-only, libcuda and devices are missing, and the user is nobody.
 pyz=/packages/nvpm-$version.pyz
 in_pod() {
 	unshare --mount bash -c 'mount -t sysfs -o ro sysfs /sys && cd / && exec setpriv --reuid 65534 --regid 65534 --clear-groups \
@@ -118,14 +118,14 @@ check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
 check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
 check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
-# The library is in the same directory, under its name in the release.
+# nvpm run looks for the library next to the file, under its name in the release.
 mkdir /tmp/pod
 cp "$pyz" "$library-$(uname -m).so" /tmp/pod/
 check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "/tmp/pod/${pyz##*/}" run printenv LD_PRELOAD)" = \
 	"/tmp/pod/libnvpm_preload-$version-$(uname -m).so" ]
 
-# A release is made from a checkout on a machine on which no program in /tmp can be run, and on
-# which no linker for the other processor is installed.
+# Here a release is made from a checkout on a machine whose /tmp is mounted noexec, and which has no
+# linker for the other processor.
 cd "/tmp/there/$name" || exit
 rm -r build/prebuilt preload/prebuilt
 git init --quiet
@@ -156,7 +156,7 @@ unset TMPDIR
 check "nothing is left behind" [ -z "$(find /tmp/noexec /tmp/made -name 'nv.*')" ]
 umount /tmp/noexec
 
-# A release is made on a machine without Rust.
+# Here a release is made on a machine without Rust.
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
 	env OUT=/tmp/lacking ./build_release.sh
@@ -168,7 +168,7 @@ told "who wants them has them made" "rustc 1.78 or later with the source of its 
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
-# The packages also do not depend on the running kernel.
+# The bytes of the packages do not depend on the running kernel.
 mkdir /tmp/another
 printf '#!/bin/sh\n[ "$*" = -r ] && echo 9.9-other || exec /usr/bin/uname "$@"\n' >/tmp/another/uname
 chmod +x /tmp/another/uname
@@ -186,7 +186,7 @@ check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/hal
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
-# The commands of README.md make packages, here from a tarball in another directory.
+# The commands in README.md make packages. The test runs these commands, with another directory.
 # shellcheck disable=SC2088 # the literal text of README.md
 sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written
@@ -197,7 +197,8 @@ check "but none with the library" says "So there is no package nvidia-peer-memor
 check "and why not" says "nvpm_preload: preload/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc"
 check "the others are there" [ "$(cd /tmp/lacking && echo *.deb)" = "nvidia-peer-memory-dkms_$version-1_all.deb nvidia-peer-memory_$version-1_all.deb" ]
 rm -r /tmp/lacking/*.deb /tmp/lacking/*.buildinfo /tmp/lacking/*.changes
-# A patched release would build packages that each machine refuses.
+# A patched release must make no packages without Rust, because no machine could build the module
+# from them.
 rm -rf /tmp/patched
 mkdir /tmp/patched
 tar xzf "$tarball" -C /tmp/patched
@@ -208,7 +209,7 @@ rm -r /tmp/patched
 told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 
-# Another user has put files into the directory for the results.
+# A link in the directory for the results, as another user may have put there, must not be followed.
 mkdir /tmp/planted
 : >/tmp/kept
 ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: dkms builds the module with the kernel's Rust crates, with a release's assembly, or with a
-# rustc that makes the assembly, beside either driver; and with a kernel whose crates differ from
-# those that the module expects
+# rustc that makes the assembly; also for a proprietary driver, and for a kernel with crates that
+# the module does not support
 . /checkout/tests/packages/lib.sh
 
 unpacked
@@ -11,7 +11,8 @@ unpacked
 source=/usr/src/nvidia-peer-memory-$version
 log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 
-# built WAY TEXT: checks the build at the installation of a kernel, and the reason in dkms' log.
+# built WAY TEXT: checks that the installation of a kernel builds the module in this WAY, and that
+# dkms' log contains TEXT as the reason.
 built() {
 	check "dkms builds the module" saying kernel_installed
 	as_it_should "$@"
@@ -24,7 +25,7 @@ as_it_should() {
 	check "the marker, too" loads nv_peer_mem_marker
 }
 
-# undo: removes the built module, and restores the machine.
+# undo: removes the built module, and puts back the files that were moved or edited.
 undo() {
 	dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 	back
@@ -32,10 +33,12 @@ undo() {
 
 built in-kernel "in-kernel: the kernel's own crates"
 
-# The proprietary driver replaces the machine's driver, and the test follows the advice of `start`.
+# The driver becomes a proprietary one. The test then follows the advice that the service prints
+# when the module cannot be loaded.
 without "${rust[@]}"
 with_proprietary_driver
-# The host's kernel runs here, so modinfo must be told the guest's kernel.
+# nvpm explain asks modinfo about the running kernel, which is the host's, so this modinfo asks
+# about the guest's kernel.
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
@@ -45,7 +48,7 @@ check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
 undo
 
-# The mount hides the directory, which is faster than moving it.
+# The mount hides the metadata, which is faster than moving the directory away.
 mount -t tmpfs tmpfs "/usr/src/linux-rust-$kver"
 without "${rust[@]}"
 built prebuilt "prebuilt: compiled for the release, because the headers of kernel ${kver//+/.} lack the Rust metadata"
@@ -55,13 +58,14 @@ undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
 built prebuilt "prebuilt: compiled for the release, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
-# A checkout has no assembly.
+# As in a checkout, the assembly is missing.
 dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 without "$source/build/prebuilt"
 built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"
 undo
 
-# This kernel is newer than the kernels that the module knows.
+# The in-kernel build fails, as for a kernel whose crates are newer than those that the module
+# supports.
 echo 'rustflags-y += --of-another-version' >>"$source/build/in-kernel.mk"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
