@@ -8,7 +8,7 @@ import pytest
 from _pytest.terminal import TerminalReporter
 from installed import SERVICE
 
-# All tests import this nvpm, and Python leaves no compiled files in its directory.
+# All tests import the nvpm in SERVICE. Python must leave no compiled files there.
 sys.path.insert(0, str(SERVICE))
 sys.dont_write_bytecode = True
 

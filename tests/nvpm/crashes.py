@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The reports that kernels write of several kinds of crashes, on several processors. Numbers and
-names are made up."""
+"""Contains the reports that kernels print about several kinds of crashes, on x86-64 and arm64.
+Numbers and names are made up."""
 
-# Lines of the log without any connection to GPUs, RDMA or a crash.
+# A line of the log that has nothing to do with GPUs, RDMA or a crash.
 QUIET = ["[   10.000000] usb 1-1: new high-speed USB device number 2 using xhci_hcd"]
 
 CRASHES = {

@@ -10,7 +10,8 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def installed() -> Path:
-    """Returns a directory with all files laid out as in the packages, until the tests end."""
+    """Makes a directory with the files of the packages, in the same layout, and returns it. It
+    exists until the tests end."""
     directory = tempfile.mkdtemp(prefix="nvpm.")
     atexit.register(shutil.rmtree, directory)
     shutil.copytree(TOP / "init.d", directory, dirs_exist_ok=True)

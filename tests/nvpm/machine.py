@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Makes the files from which nvpm and the service learn about a machine. At first everything is
-good: a GPU and an RDMA device are below one switch. The methods are the changes that a table may
-make (tables.py)."""
+"""Makes a directory with the files from which nvpm and the service read the state of a machine. At
+first the machine has no defect: a GPU and an RDMA device are below one switch. The methods are the
+changes that a table may make (tables.py)."""
 
 import codecs
 import os
@@ -10,7 +10,7 @@ import shutil
 import struct
 from pathlib import Path
 
-# A number, or its text in a table.
+# A number, or the text of a number in a table.
 Word = str | int
 
 PCI = "/sys/bus/pci/devices"
@@ -31,7 +31,7 @@ GOOD = {
     "/modinfo/nvidia": "version=590.1\nlicense=Dual MIT/GPL",
     "/sys/module/nvidia/version": "590.1",
     "/sys/module/nvidia/taint": "OE",
-    # The marker of peer memory, which all programs find.
+    # The marker is loaded, so all programs detect peer memory.
     "/sys/module/nv_peer_mem/holders/nvidia_peermem/refcnt": "0",
     "/sys/module/nvidia_peermem/version": "2.0.0",
     "/proc/modules": "nvidia_peermem 16384 0 - Live 0x0",
@@ -62,7 +62,7 @@ ALIASES = {
     "@switch": SWITCH,
 }
 
-# States of ports as sysfs writes them.
+# The states of ports as sysfs writes them, by the state without its number.
 NUMBERED = {
     text[3:]: text
     for text in ("1: DOWN", "2: INIT", "4: ACTIVE", "2: Polling", "3: Disabled", "5: LinkUp")
@@ -136,7 +136,7 @@ class Machine:
     # ---- PCI ----
 
     def pci(self, path: str, vendor: str, kind: str, node: Word) -> None:
-        """Adds a device at the end of a path of bridges."""
+        """Adds a device at PATH, which begins with the bridges above the device."""
         name, place = path.rpartition("/")[2], f"/sys/devices/{path}"
         for attribute, text in {"vendor": vendor, "class": kind, "numa_node": node}.items():
             self.put(f"{place}/{attribute}", text)
@@ -166,15 +166,16 @@ class Machine:
             self.acs(path.rpartition("/")[2], 0)
 
     def acs(self, pci: str, control: Word) -> None:
-        """Sets the ACS control register. Another capability comes before it, so nvpm has to follow
-        the list."""
+        """Sets the ACS control register. Another capability comes first, so that nvpm has to follow
+        the list of capabilities."""
         config = bytearray(4096)
         struct.pack_into("<I", config, 0x100, 0x14010001)
         struct.pack_into("<IHH", config, 0x140, 0x0001000D, 0x5F, int(control))
         self.at(f"{PCI}/{pci}/config").write_bytes(config)
 
     def settings(self, pci: str, control: str) -> None:
-        """Sets the control register of the PCI Express capability, after another capability."""
+        """Sets the control register of the PCI Express capability, which comes after another
+        capability."""
         config = bytearray(256)
         config[0x34] = 0x40
         struct.pack_into("<H", config, 0x40, 0x5001)
@@ -241,13 +242,13 @@ class Machine:
         self.gone("/sys/devices", PCI, "/sys/class/infiniband", "/dev/infiniband")
 
     def far(self, node: Word) -> None:
-        """Moves the RDMA device to another root complex."""
+        """Moves the RDMA device to another root complex, on NODE."""
         self.bridges(node, "pci0000:80/0000:80:01.0")
         self.nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", node)
 
     def many_devices(self) -> None:
-        """Adds eight GPUs, each with an RDMA device below a switch, and four more RDMA devices
-        without a switch. Half of the devices belong to each node."""
+        """Replaces all devices by eight GPUs, each with an RDMA device below a switch, and four
+        more RDMA devices without a switch. Each of two nodes has half of the devices."""
         self.no_devices()
         self.put("/sys/devices/system/node/online", "0-1")
         for i in range(1, 9):
@@ -264,8 +265,8 @@ class Machine:
             self.nic(f"mlx5_{nic}", f"{port}/0000:b{bus}:00.0", node)
 
     def grace(self, product: str) -> None:
-        """Makes an arm64 machine: the GPU is behind NVLink-C2C, and its BAR does not show its
-        memory; the RDMA device is at another root complex."""
+        """Changes the machine to arm64, with a GPU behind NVLink-C2C, whose BAR does not contain
+        its memory, and an RDMA device at another root complex."""
         self.no_devices()
         self.put("/proc/sys/kernel/arch", "aarch64")
         self.put("/sys/devices/system/node/online", "0-8")
@@ -275,7 +276,7 @@ class Machine:
         self.nic("mlx5_0", "pci0000:00/0000:00:00.0/0000:01:00.0", 0)
 
     def secure_boot(self, on: Word) -> None:
-        """Writes the firmware variable: four bytes of attributes, then the value."""
+        """Writes the firmware variable SecureBoot: four bytes of attributes, then the value."""
         variable = self.at(
             "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
         )

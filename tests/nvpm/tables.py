@@ -2,9 +2,9 @@
 """Runs nvpm on machines that are made of files, and defines the language of the tables machines,
 commands, selftest and varied.
 
-A machine begins with its [title], and is good at first (machine.py). The lines below the title are
-done in order: changes, then a command, then expectations. The first expectation may be on the line
-before, after `=>`. Changes:
+A machine begins with its [title], and has no defect at first (machine.py). The lines below the
+title are executed in order: changes, then a command, then expectations. The first expectation may
+follow a change or a command on the same line, after `=>`. Changes:
 
     /FILE = TEXT    makes a file with this text; \\n and others as in C; with := the text has no
                     newline at its end, with += the text is a further line
@@ -14,12 +14,13 @@ before, after `=>`. Changes:
     env NAME=VALUE  sets a variable for the commands
     WORD...         calls a method of Machine
     each A | B      repeats the whole machine for A and for B, which replace each %
-    not good ID...  allows these facts to be marked below, without an expectation
+    not good ID...  from here on these facts may be `warn` or `bad` without an expectation
 
 `nvpm WORD...` is run inside this process. `$ COMMAND` is run by the shell in the directory of the
 installed files, which is in PATH, as is nvpm. `said MODULE TEXT` asks nvpm for advice after
-modprobe has printed TEXT about MODULE, and expects a part of the answer. If no command is given,
-all forms of `nvpm status` are run, and must agree. Expectations of status:
+modprobe has printed TEXT about MODULE; the text after `=>` must be a part of the advice.
+Expectations without a command are about `nvpm status`: all its forms are run, and must agree.
+Expectations of status:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    these facts exist, with parts of these texts;
                     each other fact that is `warn` or `bad` is a failure
@@ -29,7 +30,7 @@ all forms of `nvpm status` are run, and must agree. Expectations of status:
 Expectations of any command:
 
     exit CODE [TEXT]    the exit code, 0 by default; TEXT is a part of the output
-    prints TEXT     TEXT is the whole output; \\n as above
+    prints TEXT     TEXT is the whole output; \\n as in `=`
     line TEXT       TEXT is a whole line, with single blanks
     says TEXT       TEXT is a part of the output; ` ... ` stands for any text
     lines N TEXT    N lines contain TEXT
@@ -55,9 +56,9 @@ from machine import ALIASES, Machine
 from nvpm import commands
 from nvpm.read import machine as subject
 
-# The lines of a table, with their numbers.
+# Lines of a table, each with its number.
 Lines = list[tuple[int, str]]
-# The output of a command, and its exit code.
+# The output of a command, and the command's exit code.
 Ended = tuple[str, object]
 
 HERE = Path(__file__).resolve().parent
@@ -160,8 +161,8 @@ def check_text(said: dict[str, Any], text: str) -> None:
 
 
 def check_metrics(said: dict[str, Any], text: str) -> list[str]:
-    """Returns the samples. Checks that they have the text format of Prometheus and agree with
-    the JSON output."""
+    """Checks that the samples have the text format of Prometheus and agree with the JSON output.
+    Returns the samples."""
     assert text.endswith("\n"), "the last line has no end"
     helped = typed = ""
     samples: dict[str, str] = {}
@@ -200,7 +201,8 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
 
 
 def called(machine: subject.Machine, environment: dict[str, str], *words: str) -> Ended:
-    """Runs nvpm inside this process, as the user of the machine. Returns output and exit code."""
+    """Runs nvpm inside this process, as the user whose number is in the machine's file /uid, or as
+    root. Returns output and exit code."""
     uid = int(machine.text("/uid") or 0)
     said = io.StringIO()
     with (
@@ -253,7 +255,7 @@ class Look:
         return called(subject.Machine(self.environment["NVPM_SYSROOT"]), self.environment, *words)
 
     def run(self) -> Lines:
-        """Returns the failures, each with the number of its line."""
+        """Runs the command, and returns the failures, each with the number of its line."""
         wrong = []
         if self.command or self.words is not None:
             self.run_command()
@@ -284,14 +286,14 @@ class Look:
         return []
 
     def not_held(self, line: str) -> str:
-        """Returns the failure of an expectation, or "" if it holds."""
+        """Returns the failure of an expectation, or "" if the expectation holds."""
         try:
             return "" if self.holds(*line.split(" ", 1)) else line
         except (LookupError, TypeError, ValueError) as error:
             return f"{line}: {type(error).__name__}: {error}"
 
     def not_good(self) -> set[str]:
-        """Returns the marked facts without an expectation."""
+        """Returns the facts that are `warn` or `bad` without an expectation."""
         marked = {name for name, fact in self.facts.items() if fact["verdict"] in ("warn", "bad")}
         for _, line in self.expected:
             if fact := FACT.fullmatch(line):
@@ -302,7 +304,8 @@ class Look:
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
         said = json.loads(outputs[1])
         state = next(fact for fact in said["facts"] if fact["id"] == "module/state")
-        # A missing module is no defect if there is another way and status does not mark it.
+        # A missing module is no defect if there is another way, and status does not mark the
+        # missing module.
         no_way = not any(pair["ways"] for pair in said["ways"])
         missed = said["state"] != "running" and (no_way or state["verdict"] in ("warn", "bad"))
         code = (3 if missed else 0) if modules.exists() else 4
@@ -348,7 +351,7 @@ class Look:
 
 
 class Player:
-    """Plays the lines of a machine in a new directory."""
+    """Executes the lines of a machine in a new directory."""
 
     def __init__(self, scratch: Path, **more: str) -> None:
         (scratch / "bin").mkdir()
@@ -365,11 +368,11 @@ class Player:
             **more,
         }
         self.looks = 0
-        # Facts that may be marked without an expectation.
+        # Facts that may be `warn` or `bad` without an expectation.
         self.passed_over: set[str] = set()
 
     def play(self, lines: Lines) -> list[str]:
-        """Plays the lines. Returns the failures, as lines of text."""
+        """Executes the lines. Returns the failures, as lines of text."""
         machine = Machine(self.environment["NVPM_SYSROOT"])
         look: Look | None = None
         wrong: list[str] = []
@@ -414,7 +417,8 @@ class Player:
 
 
 def read_table(table: str) -> Iterator[tuple[str, Lines]]:
-    """Yields each machine: its title, and its lines with one change or expectation each."""
+    """Yields the title of each machine, and its lines, each with one change, command or
+    expectation."""
     title = ""
     lines: Lines = []
     text = (HERE / table).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm handles any contents of a machine's files: its exit code is one of the codes in its page,
-and programs can read the output for programs. Lists of registrations are read in the form that the
-module writes. Hypothesis makes up the contents, which are the same in each run."""
+"""nvpm handles any contents of a machine's files: the exit code is one of the codes in the manual
+page, and the JSON and the metrics can be parsed. Lists of registrations are read in the form that
+the module writes. Hypothesis makes up the contents, which are the same in each run."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from tables import SAMPLE, Player, called
 from nvpm.read import machine as subject
 from nvpm.read.regions import LIST, Region
 
-# Commands, and the exit codes that nvpm(8) gives them.
+# Commands, each with the exit codes that nvpm(8) lists.
 CODES = {
     "": {0},
     "status": {0, 3, 4},
@@ -65,7 +65,7 @@ FILES = sorted(
     if path.is_file() and not path.is_symlink()
 )
 
-# Words that occur in the files, and words that do not occur in them.
+# Words of the kind that the files contain, and words that they do not contain.
 WORDS = st.sampled_from(
     [
         *("0", "1", "-1", "00", "4242", "18446744073709551616", "1e9", "0x", "nan", "٣", "²"),
@@ -80,13 +80,14 @@ CONTENTS = st.one_of(st.binary(max_size=300), TEXTS)
 
 
 def mixed(before: bytes, data: bytes, at: int) -> bytes:
-    """Returns the old contents with DATA in their middle."""
+    """Returns the old contents with DATA inserted at AT, in place of up to two bytes."""
     at %= len(before) + 1
     return before[:at] + data + before[at + len(data) % 3 :]
 
 
 def look(command: str) -> None:
-    """Runs nvpm; fails on an exception, a wrong exit code, or output that programs cannot read."""
+    """Runs nvpm; fails on an exception, a wrong exit code, or JSON or metrics that cannot be
+    parsed."""
     machine = subject.Machine(str(ROOT))
     said, code = called(machine, PLAYER.environment, *command.split())
     assert code in CODES[command], (command, code, said)
@@ -157,7 +158,7 @@ def written(one: Region) -> str:
 
 
 U64 = st.integers(0, 2**64 - 1)
-# The kernel ends a name with its first zero.
+# A name ends before its first zero byte, as in the kernel.
 COMMS = st.binary(max_size=15).map(lambda comm: name_of(comm.split(b"\0")[0]))
 REGIONS = st.builds(
     Region,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests the completion in bash at a terminal: checks the line after the key was pressed."""
+"""Tests the completion in bash at a terminal: types a line and the tab key, and checks the
+completed line."""
 
 import os
 import pty
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from installed import SERVICE
 
-# The typed line, and the completed line up to the mark that is typed after the key.
+# Each typed line, and the completed line up to the mark END, which is typed after the tab key.
 LINES = [
     ("nvpm st", "nvpm status "),
     ("nvpm v", "nvpm version "),

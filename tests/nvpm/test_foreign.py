@@ -29,7 +29,8 @@ DMA_BUF_ONLY = [
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """Makes a directory like /tmp. The directory of pytest is closed to other users."""
+    """Makes a directory that all users may write to, like /tmp, because pytest's own directory is
+    closed to other users."""
     directory = tmp_path / "world"
     directory.mkdir()
     directory.chmod(0o1777)
@@ -47,7 +48,7 @@ def node(tmp_path: Path) -> Path:
 
 
 def one_file(directory: Path) -> Path:
-    """Makes nvpm a single file, as build_release.sh does."""
+    """Packs nvpm into a single file, as build_release.sh does, and returns the file."""
     file = directory / "nvpm.pyz"
     with zipfile.ZipFile(file, "w") as archive:
         archive.write(SERVICE / "nvpm/__main__.py", "__main__.py")
@@ -88,7 +89,8 @@ def test_python_module_beside(world: Path, node: Path, name: str, way: str) -> N
     shutil.copytree(SERVICE / "nvpm", world / "nvpm")
     shutil.copy(SERVICE / "nvpm.sh", world)
     one_file(world)
-    # Python would also find a missing module next to the program.
+    # The program imports a module that does not exist, which Python would also look for next to the
+    # program.
     with (world / "nvpm/read/machine.py").open("a") as file:
         file.write("\ntry:\n    import _nothing\nexcept ImportError:\n    pass\n")
     noted = world / "noted"
@@ -130,7 +132,8 @@ def test_library_of_others(world: Path, node: Path, put: Put, way: str) -> None:
 
 
 def test_own_library(world: Path, node: Path) -> None:
-    """Only the library of a release is used; other names belong to the installed program."""
+    """If nvpm is a single file, it uses only a library with a release's name; the other names count
+    only for the installed program."""
     file = one_file(world)
     of_nobody(world / "libnvpm_preload.so")
     for name in ("libnvpm_preload.so", "preload/libnvpm_preload.so"):
@@ -161,7 +164,7 @@ def test_directories_of_others(tmp_path: Path) -> None:
         os.chown(directory, NOBODY, 0)
         assert f"{directory} belongs to user" in trust.distrusted(str(file))
         os.chown(directory, 0, 0)
-    # The sticky bit of a file protects nothing.
+    # The sticky bit protects only the files in a directory; on a file it has no effect.
     file.chmod(0o1666)
     assert "by others" in trust.distrusted(str(file))
     file.unlink()
@@ -181,7 +184,7 @@ def test_whom_one_trusts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_in_the_checkout(tmp_path: Path, node: Path) -> None:
-    """A program run from a directory finds the library next to itself and in a build's output."""
+    """nvpm in a directory finds the library next to itself, and where a build puts it."""
     shutil.copytree(SERVICE / "nvpm", tmp_path / "top/nvpm")
     for name in ("preload/target/release/", "preload/", ""):
         library = tmp_path / "top" / name / "libnvpm_preload.so"

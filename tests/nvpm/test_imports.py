@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The files of nvpm import each other in one direction only, so that each file can be read after
-the files that it imports. The folders have an order also: reading, facts, showing, and then the
-commands. Imports inside functions also count."""
+the files that it imports. The folders also have an order: read, facts, show, and then the other
+files. Imports inside functions count, too."""
 
 import ast
 import graphlib
@@ -21,8 +21,8 @@ FILES = {name_of(file): file for file in PACKAGE.rglob("*.py") if file.name != "
 
 
 def imported(name: str, file: Path) -> Iterator[str]:
-    """Yields the files of nvpm that FILE imports. If a package has no file of the imported name,
-    the name is in the package's __init__.py."""
+    """Yields the files of nvpm that FILE imports. If a package has no file with the imported name,
+    the import is of the package's __init__.py."""
     here = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -36,12 +36,13 @@ def imported(name: str, file: Path) -> Iterator[str]:
 GRAPH = {name: set(imported(name, file)) - {name} for name, file in FILES.items()}
 # The folders from the lowest to the highest. All other files are above them.
 FOLDERS = ["nvpm.read", "nvpm.facts", "nvpm.show"]
-# read/ask.py runs the verbs of the selftest in a process of its own.
+# read/ask.py may import the selftest's verbs, which it runs in a child process.
 EXCEPTIONS = {("nvpm.read.ask", "nvpm.selftest"), ("nvpm.read.ask", "nvpm.selftest.verbs")}
 
 
 def floor(name: str) -> int:
-    """Returns the place of a file's folder. The __init__.py of nvpm is below all folders."""
+    """Returns the height of a file's folder. The __init__.py of nvpm is below all folders, and
+    files in no folder of FOLDERS are above."""
     folder = ".".join(name.split(".")[:2])
     if name == "nvpm":
         return -1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Structures and numbers in selftest's abi.py agree with <infiniband/verbs.h>. The test compiles
-and runs a C program that prints all of them."""
+"""The structures and numbers in selftest/abi.py agree with <infiniband/verbs.h>. The test compiles
+and runs a C program that prints the numbers, offsets and sizes of the header."""
 
 import ctypes
 import os

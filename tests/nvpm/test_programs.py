@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm waits for each program with a time limit, even if the program cannot be killed. Two doubles
-stand for a process that a driver keeps in the kernel: a process of another session that keeps the
-pipe open, and a kill() without effect."""
+"""nvpm waits for each program with a time limit, even if the program cannot be killed. A process
+that a driver keeps in the kernel is imitated in two ways: by a process of another session that
+keeps the pipe open, and by a kill() without effect."""
 
 import os
 import re
@@ -19,13 +19,14 @@ from machine import Machine
 from nvpm import bugreport
 from nvpm.read import ask, programs
 
-# The child in another session has the pipe open, and is not killed together with the program.
+# The child in another session keeps the pipe open, and is not killed together with the program.
 HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
 
 
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Makes kill() have no effect until the test ends. Returns the spared processes."""
+    """Makes kill() have no effect until the test ends. Yields the list of processes that were to be
+    killed, and ends them afterwards."""
     spared: list[int] = []
     monkeypatch.setattr(os, "kill", lambda number, _signal: spared.append(number))
     monkeypatch.setattr(os, "killpg", lambda number, _signal: spared.append(number))
@@ -144,8 +145,8 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 
 
 def test_there_is_one_place() -> None:
-    """No other file of nvpm starts or waits for processes, except that asking devices forks. That
-    child is stopped in the same way as programs."""
+    """Only programs.py starts processes and waits for them. The one exception is ask.py, which
+    forks a child, but leaves it to programs.py to stop the child."""
     words = re.compile(r"\b(subprocess|Popen|waitpid|os\.(?:wait|system|popen|spawn\w*|fork)\b)")
     found = {
         str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))

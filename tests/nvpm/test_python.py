@@ -9,7 +9,7 @@ import pytest
 from installed import TOP
 
 FILES = sorted((TOP / "nvpm").rglob("*.py"))
-# Names that were added to the library later: in subprocess, typing, re, math and others.
+# Names that later versions of Python have added to the standard library.
 LATER = re.compile(
     r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|"
     r"Protocol|TypedDict|strict=|dirs_exist_ok"
@@ -24,7 +24,8 @@ def test_python_3_6(file: Path) -> None:
 
 
 def test_commit_of_archives() -> None:
-    """git archive writes the commit into the file from which nvpm reads it."""
+    """git archive replaces the one format string in nvpm/__init__.py by the commit, which nvpm
+    prints."""
     attributes = (TOP / ".gitattributes").read_text(encoding="utf-8").split("\n")
     assert "nvpm/__init__.py export-subst" in attributes
     start = (TOP / "nvpm/__init__.py").read_text(encoding="utf-8")

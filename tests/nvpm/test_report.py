@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A report keeps what explains a crash, and names no people, hosts, jobs or cards."""
+"""A report keeps the lines that explain a crash, and names no people, hosts, jobs or cards."""
 
 import json
 import pwd
@@ -30,7 +30,7 @@ def redactor_of(tmp_path: Path, host: str = "n1", **files: str) -> Redactor:
     return Redactor(subject.Machine(str(root)), ["28.39.1002.5"])
 
 
-# A text, and the redacted text. Equal names in a line get equal numbers.
+# Each text, and the redacted text. Equal names in a text get equal numbers.
 REDACTED = [
     ("n1 and N1, n1.corp.example.com, n1-ib0, enp1_n1 a-n1", "host-1 and host-1, host-1, host-1-ib0, enp1_host-1 a-n1"),
     ("n11 xn1 n1x 1n1", "n11 xn1 n1x 1n1"),
@@ -58,7 +58,7 @@ REDACTED = [
     ("10.1.2.3 28.39.1002.5 ::ffff:10.1.2.3 fe80::1 2001:db8::1", "address-1 28.39.1002.5 address-2 address-3 address-4"),
     ("12345678-1234-1234-1234-123456789abc", "uuid-1"),
     ("token=abc https://joe:pw@x.lan/", "token=secret-2 https://secret-1@host-1/"),
-    # The kernel's lines about Xids, lockups and other events that name a process.
+    # The texts below are lines of the kernel that name a process: Xids, lockups and other events.
     ("NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=secret job, Ch 00000010", "NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=job-1, Ch 00000010"),
     ("NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch", "NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch"),
     ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [secretjob:4711]", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [job-1:4711]"),
@@ -82,7 +82,7 @@ REDACTED = [
     ("[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x", "[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x"),
 ]  # fmt: skip
 
-# Values in a crash that look like GUIDs.
+# Values in the report of a crash that look like GUIDs, but must stay.
 KERNEL_VALUES = (
     "RAX: 1234567890abcdef RBX: dead000000000122 R08: 8b5f3a2c19d7e640 CR2: 00007f12a4b3c000",
     "FS:  0000000000000000(0000) GS:ffff88903f8c0000(0000) knlGS:0000000000000000",
@@ -107,7 +107,8 @@ def test_values_of_the_kernel_stay(tmp_path: Path, text: str) -> None:
 
 
 def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users with a person's number, users who run nvpm, and owners of homes count as people."""
+    """These users count as people: users with a number for people, the user who runs nvpm, and
+    users with a directory in /home."""
     numbers = {"system": 999, "first": 1000, "last": 60000, "nobody": 65534, "later": 70000}
     users = [pwd.struct_passwd((name, "x", uid, 0, "", "/", "/")) for name, uid in numbers.items()]
     monkeypatch.setattr(pwd, "getpwall", lambda: users)
@@ -121,7 +122,7 @@ def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_in_any_order(tmp_path: Path) -> None:
-    """Names that begin with other names are told apart in any order of the list."""
+    """A name that begins with another name is recognized as a whole, in any order of the names."""
     for names in ("node", "node-1", "node-12"), ("node-12", "node-1", "node"):
         redactor = redactor_of(tmp_path)
         redactor.hosts = set(names) | {"web"}
@@ -135,8 +136,8 @@ def test_names_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CRASHES)
 def test_whole_crash(name: str, tmp_path: Path) -> None:
-    """Each line of a crash between other lines is kept, with its addresses, but without the name of
-    the job."""
+    """In a log with other lines, each line of a crash is kept, with its addresses, but without the
+    name of the job."""
     lines = CRASHES[name].strip("\n").split("\n")
     ended = "end trace" in lines[-1]
     after = QUIET if ended else QUIET * kernel_log.CRASH_LINES
@@ -166,7 +167,7 @@ def test_lines_of_the_log() -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a"])
 def test_long_line(tmp_path: Path, piece: str) -> None:
-    """A line of any length takes a time that grows with its length only: a square of this length
+    """The time for a line grows in proportion to its length: if it grew with the square, this test
     would take hours."""
     redactor_of(tmp_path).text(piece * 50_000)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Plays the machines of each table. The table selftest uses doubles of libcuda and libibverbs."""
+"""Runs the machines of each table. For the table selftest, doubles replace libcuda and
+libibverbs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,7 @@ def test_selftest(lines: Lines, tmp_path: Path, record_property: Record) -> None
 
 
 def test_in_the_sources(tmp_path: Path) -> None:
-    """nvpm also runs from the sources, which have the service's functions in another directory."""
+    """nvpm also runs from the sources, in which the service's scripts are in another directory."""
     player = Player(tmp_path)
     (tmp_path / "bin/nvpm").unlink()
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Replaces libcuda.so.1 and libibverbs.so.1 in tests of nvpm selftest. Python imports
 this file when it starts, and ctypes then loads these doubles instead. "GPU memory" is host memory,
-and an RDMA write copies at once. A program that breaks a rule, or does not free everything, is
-ended with a message. Variables in the environment:
+and an RDMA write copies at once. If a program breaks a rule, or does not free everything, the
+doubles print a message and end it. Variables in the environment:
 
     GPUS=N          number of GPUs (1)
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
@@ -26,7 +26,7 @@ from nvpm.selftest import abi  # noqa: E402 (needs the path above)
 
 sys.path.pop(0)
 
-# The values that ctypes passes: numbers, structures, arrays and pointers to them.
+# The type of the values that ctypes passes: numbers, structures, arrays, and pointers to these.
 C = Any
 
 TOLD = os.environ.get("DOUBLE", "")
@@ -42,14 +42,15 @@ ERRORS = {
 }
 
 objects: Counter[str] = Counter()
-# The buffers in GPU memory, and those that were freed; the statuses of completions; the start and
-# the end of each region, by the region's key.
+# `buffers` has all buffers in GPU memory, and `freed` the freed ones; `pending` has the statuses of
+# completions; `regions` has the start and the end of each region, by the region's key.
 buffers: list[C] = []
 freed: list[C] = []
 pending: list[str] = []
 regions: dict[int, tuple[int, int]] = {}
 qps: list["Qp"] = []
-# The memory of each dma-buf, by its descriptor; the keys of regions made from dma-bufs.
+# `exported` has the address of each dma-buf's memory, by its descriptor; `by_dma_buf` has the keys
+# of regions that were made from dma-bufs.
 exported: dict[int, int] = {}
 by_dma_buf: set[int] = set()
 # The keys of the regions of the pair and the way that DOUBLE=slow makes a hundred times slower. The
@@ -93,7 +94,8 @@ def gives_back(what: str) -> Callable[[object, object], None]:
 
 
 def gpu_memory_at(address: C) -> C:
-    """Returns the buffer. Freed buffers stay, so that later accesses are noticed."""
+    """Returns the buffer that contains the address, or None. Freed buffers are also found, so that
+    later accesses are noticed."""
     return next((one for one in buffers if 0 <= address - ctypes.addressof(one) < len(one)), None)
 
 
@@ -175,7 +177,8 @@ class Cuda:
 
 
 def reach(key: C, address: C, length: C) -> int | None:
-    """Returns the memory that the device reaches. Freed memory is reached only if pinned."""
+    """Returns the address if the device reaches the memory there, or None. Freed memory is reached
+    only if it stays pinned."""
     rule(key in regions, "each key belongs to a region")
     start, end = regions[key]
     rule(start <= address and address + length <= end, "accesses stay inside a region")
@@ -224,7 +227,7 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
     return 0
 
 
-# The contexts point to these functions, which must live as long as any context.
+# The contexts contain pointers to these functions, so they must exist as long as any context.
 OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
 
 
@@ -282,7 +285,7 @@ class Verbs:
     def ibv_reg_dmabuf_mr(
         self, pd: C, offset: C, length: C, iova: C, descriptor: C, access: C
     ) -> C:
-        """Checks the driver's verb before the descriptor, as the kernel does."""
+        """Fails without the driver's verb before it looks at the descriptor, as the kernel does."""
         if TOLD == "hangs" and HCAS[pd.context - 1] == HCAS[-1]:
             time.sleep(3600)
         if TOLD == "crashes" and HCAS[pd.context - 1] == HCAS[-1]:
@@ -331,7 +334,8 @@ class Verbs:
         gone("queue pair")
 
     def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> int:
-        """Checks some attributes; in the scenario selftest the kernel checks all of them."""
+        """Checks some attributes. The scenario selftest runs on a kernel, which checks all of
+        them."""
         if TOLD == "minus_one":
             failed(errno.ENOBUFS)
             return -1
@@ -367,7 +371,7 @@ class Verbs:
 
 
 class Function:
-    """A function of a library, as ctypes shows it."""
+    """A function of a library, with the attributes and checks that ctypes gives it."""
 
     argtypes: C = None
     errcheck: C = None
@@ -383,7 +387,7 @@ class Function:
 
     @staticmethod
     def value(argument: C) -> C:
-        """Returns the argument as the library sees it."""
+        """Returns the argument as the library receives it."""
         if hasattr(argument, "_obj"):  # byref()
             return argument._obj
         if hasattr(argument, "contents"):
