@@ -125,8 +125,8 @@ is_current() {
 	unsuitable=$(sh "$here/rust-assembly" module --is-current "$1")
 }
 
-# checks_calls: succeeds, and sets $why, if the kernel checks the type of indirect calls. prebuilt
-# code lacks the data for this check.
+# checks_calls: succeeds, and sets $why, if the kernel checks the type of indirect calls. The code
+# in build/prebuilt lacks the data for this check.
 checks_calls() {
 	[ "$(config_value CONFIG_CFI)$(config_value CONFIG_CFI_CLANG)" = y ] || return 1
 	why="kernel $KVER checks the type of indirect calls (CONFIG_CFI)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * This file compiles with every kernel. If it does not, the headers or the compiler are unusable,
+ * This file must compile with every kernel. If it does not, the headers or the compiler are unusable,
  * the questions fail for the same reason, and build/has/ask ends with an error. To notice every
  * broken header, this file includes all headers of the questions.
  */

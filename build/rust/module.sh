@@ -19,8 +19,8 @@ print_sources() {
 }
 
 # set_flags: sets the flags of rustc. Overflows panic, as in the kernel's own Rust. Frame pointers
-# are kept, because some kernels unwind by them. The code has every mitigation that any kernel of
-# the architecture needs.
+# are kept, because some kernels unwind the stack by them. The code has every mitigation that any
+# kernel of the architecture needs.
 set_flags() {
 	flags="-Cforce-frame-pointers=y -Cpanic=abort -Cforce-unwind-tables=n -Csymbol-mangling-version=v0 -Copt-level=2 -Cdebug-assertions=n
 		-Coverflow-checks=y -Ccodegen-units=1 -Crelocation-model=static -Cembed-bitcode=y -Zfunction-sections=n

@@ -101,7 +101,7 @@ def read_options(machine: Machine, words: List[str]) -> argparse.Namespace:
     return parser.read(machine, words)
 
 
-# ---- what there is to test ----
+# ---- the GPUs and ports to test ----
 
 
 class Gpus(NamedTuple):
@@ -157,7 +157,7 @@ def unless_absent(missing: List[Absent], look: Callable[[], Found]) -> Optional[
         return None
 
 
-# ---- what explains a failure ----
+# ---- the lines of status that explain a failure ----
 
 
 def status_facts(machine: Machine) -> List[Fact]:

@@ -153,7 +153,7 @@ def follows(name: str, other: str) -> bool:
 
 def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
     """Returns the fact to mend first, or None: a defect comes before a weakness, and a foundation
-    before the things that rest on it."""
+    before the things that rest on this foundation."""
     wanted = [fact for fact in to_do(facts) if fact.advice]
     return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
 
