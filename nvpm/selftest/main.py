@@ -251,7 +251,7 @@ def ways_to_test(machine: Machine, port: Port) -> List[bool]:
 def test_all(
     machine: Machine, gpus: Gpus, ports: Ports, options: argparse.Namespace, say: printers.Text
 ) -> List[bool]:
-    """Tests each pair by each way. Returns which passed."""
+    """Tests each pair by each way. Returns for each test whether it passed."""
     passed: List[bool] = []
     trials: List[Trial] = []
     kind = Flow if options.bandwidth else Trial

@@ -26,7 +26,7 @@ PAGE = 4096
 # Directions. The device itself reads the one memory and writes the other.
 TO_GPU, FROM_GPU = "host to GPU", "GPU to host"
 
-# A completion with one of these is no refusal: no device has answered.
+# A completion with one of these statuses is no refusal, because no device has answered.
 SILENCE = ("IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR", "IBV_WC_RESP_TIMEOUT_ERR")
 
 NO_RIGHT = "no right to open the device: /dev/infiniband/uverbs*; root has it"

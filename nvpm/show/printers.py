@@ -257,7 +257,8 @@ def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
         code, text = OK, loaded[0].value if loaded else answer.headline(status.machine)
         caveat = answer.caveat(status.machine) if loaded else ""
         text += caveat and f"; {caveat}"
-    # A wrong identifier is reported, because the fact that was meant is still judged.
+    # An identifier that matches no fact is reported, because the fact that the administrator meant
+    # is still judged.
     for pattern in dict.fromkeys(patterns):
         if not any(matches(fact, pattern) for fact in status.facts):
             text += f"; --ignore {pattern} matches nothing"

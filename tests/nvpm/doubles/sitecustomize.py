@@ -304,7 +304,7 @@ class Verbs:
         by_dma_buf.add(key)
         if TOLD == "slow" and pd.context == len(HCAS) and current[0] == GPUS:
             slow_keys.add(key)
-        # libibverbs also returns the address inside the dma-buf.
+        # As from libibverbs, `addr` is the offset in the dma-buf, and not the address for devices.
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
         return made("region", ctypes.pointer(mr))
 
