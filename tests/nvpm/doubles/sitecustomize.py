@@ -59,7 +59,7 @@ slow_keys: set[int] = set()
 clock = [0.0]
 if TOLD == "slow":
     time.monotonic = lambda: clock[0]
-# The context of the current GPU, which is its number plus 1.
+# The context of the current GPU: the number of this GPU plus 1.
 current = [0]
 
 
@@ -304,7 +304,7 @@ class Verbs:
         by_dma_buf.add(key)
         if TOLD == "slow" and pd.context == len(HCAS) and current[0] == GPUS:
             slow_keys.add(key)
-        # As from libibverbs, `addr` is the offset in the dma-buf, and not the address for devices.
+        # libibverbs also returns the offset in the dma-buf as `addr`.
         mr = abi.ibv_mr(addr=offset, length=length, lkey=key, rkey=key)
         return made("region", ctypes.pointer(mr))
 
