@@ -26,7 +26,7 @@ find_core() {
 		found OFA_KERNEL "none needed: kernel $KVER has peer memory"
 	else
 		missing core "no RDMA core with peer memory for kernel $KVER$stale" \
-			"install MLNX_OFED or DOCA-OFED (package $core_packages) for it, or give OFA_KERNEL=."
+			"${other_first:-install MLNX_OFED or DOCA-OFED (package $core_packages) for it}, or give OFA_KERNEL=."
 		found OFA_KERNEL "none; using the module's own header"
 	fi
 	[ -z "$core" ] || found "$core_module" "$core"
@@ -138,7 +138,7 @@ take_given_tree() {
 # to the directory of another kernel. A kernel with its own peer memory may also have the header.
 find_core_tree() {
 	arch=$(uname -m)
-	set_aside='' stale=''
+	set_aside='' stale='' other_first=''
 	for tree in "/usr/src/ofa_kernel/$arch/$KVER" "/usr/src/ofa_kernel/$KVER" /usr/src/ofa_kernel/default "$KDIR" "$KDIR/source"; do
 		[ -e "$tree/include/rdma/peer_mem.h" ] || continue
 		list=$tree
@@ -149,6 +149,8 @@ find_core_tree() {
 			stale="; $tree is not complete, $why"
 		elif [ "$without" ]; then
 			stale="; $tree is there, but $without, which is installed, has none"
+			# OFED is installed, and depmod prefers another ib_core.
+			other_first="install OFED's modules for it again (package $core_packages; dkms status), and let depmod prefer them (modinfo -n ib_core shows its choice; on RHEL the override lines of OFED in /etc/depmod.d do it, then depmod $KVER)"
 		elif [ -z "$core" ] && is_stale "$tree"; then
 			stale="; $tree is that of kernel $of"
 		else
