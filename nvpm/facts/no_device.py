@@ -7,6 +7,7 @@ from typing import List, NamedTuple, Optional
 
 from ..read.machine import Machine, once
 from ..read.pci import DEVICES
+from ..read.place import container
 from .advice import Advice
 from .core_advice import ofed, restart
 from .fact import Fact, bad, info
@@ -28,6 +29,11 @@ WITHOUT_VERBS = {"0x17db": "HPE Slingshot"}
 NOTHING_ON_PCI = (
     "lspci lists no card of a known vendor of RDMA devices: check slot, power and firmware; in a "
     "virtual machine, whether it was given one."
+)
+GIVE_DEVICES = (
+    "Give the container the node's RDMA devices (--device /dev/infiniband, or an RDMA device "
+    "plugin); "
+    "nvpm on the node says whether it has any."
 )
 OTHER_NETWORK = (
     "{} has no verbs; programs reach GPU memory by libfabric's provider cxi, without this module"
@@ -72,6 +78,8 @@ def cards(machine: Machine) -> List[Card]:
 def why(machine: Machine) -> Fact:
     """Returns the fact about a node with GPUs and without an RDMA device."""
     found = cards(machine)
+    if not found and container(machine):
+        return bad("RDMA devices", "number", "0: this container has none", GIVE_DEVICES)
     if not found:
         return bad("RDMA devices", "number", 0, NOTHING_ON_PCI)
     card = found[0]
