@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Passes the driver's callbacks, which come through nv_peer_mem_callback, on to Rust.
+ * Passes the driver's callbacks on from nv_peer_mem_callback to Rust.
  */
 #include "nvpm.h"
 
-/* This function is in C, because kernels that check indirect calls check its C type. */
+/*
+ * This function is in C, because some kernels check the C type of a function that a pointer calls.
+ */
 static void nvpm_handle_callback(void *number)
 {
 	nvpm_revoke((uintptr_t)number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Replacements for names that differ between kernels from 4.18 on. build/has finds out which
- * names the kernel's headers have.
+ * Replacements for names that some of the supported kernels (4.18 and later) lack. build/has finds
+ * out which names the kernel's headers have.
  */
 #ifndef NVPM_COMPAT_H
 #define NVPM_COMPAT_H
@@ -19,8 +19,9 @@
 #endif
 
 /*
- * nvpm_is_p2pdma(PAGE): tells whether a page is memory of a PCI device. Kernels before 4.20 have
- * no such test, and need none: they are older than GPUs whose memory is RAM to the kernel.
+ * nvpm_is_p2pdma(PAGE): tells whether a page is memory of a PCI device. Kernels before 4.20 lack
+ * the test. They are older than the GPUs whose memory is RAM to the kernel, so for these kernels
+ * every page of a device counts as memory of a PCI device.
  */
 #ifdef NVPM_HAS_IS_PCI_P2PDMA_PAGE
 #define nvpm_is_p2pdma(page) is_pci_p2pdma_page(page)
@@ -28,7 +29,9 @@
 #define nvpm_is_p2pdma(page) is_zone_device_page(page)
 #endif
 
-/* NVPM_PROC_FILE(NAME, OPEN, RELEASE): defines the operations of a file of proc, for seq_file. */
+/*
+ * NVPM_PROC_FILE(NAME, OPEN, RELEASE): defines the operations of a file in proc that uses seq_file.
+ */
 #ifdef NVPM_HAS_PROC_OPS
 #define NVPM_PROC_FILE(name, opens, releases)		\
 	static const struct proc_ops name = {		\
@@ -58,7 +61,7 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #endif
 }
 
-/* NVPM_FILES(GROUP): gives a kobj_type the files of one attribute group. */
+/* NVPM_FILES(GROUP): initializes the field of a kobj_type that names its files. */
 #ifdef NVPM_HAS_DEFAULT_GROUPS
 #define NVPM_FILES(group) .default_groups = (const struct attribute_group *[]){ &(group), NULL }
 #else
@@ -66,8 +69,9 @@ static inline u64 nvpm_task_born(const struct task_struct *task)
 #endif
 
 /*
- * dma_iova_link() puts many extents of device memory into one range of addresses. Only GPL
- * modules may call dma_iova_link(), so a module beside a proprietary driver may not.
+ * dma_iova_link() maps many extents of device memory into one range of addresses. Only GPL modules
+ * may call dma_iova_link(), so a module for a proprietary driver uses these replacements, which
+ * always fail.
  */
 #if !defined(NVPM_HAS_DMA_IOVA_MMIO) || !defined(NVPM_OPEN_DRIVER)
 struct nvpm_no_iova_state {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tells Rust with which kind of the RDMA core's header peer_mem.h the module was compiled.
+ * Tells Rust which version of the RDMA core's header peer_mem.h the module was compiled with.
  */
 #include <linux/stddef.h>
 #include <linux/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Functions for Rust about devices, DMA mappings and scatterlists, which in the kernel are
- * inline functions and macros.
+ * Functions about devices, DMA mappings and scatterlists that Rust calls. The kernel only has
+ * inline functions and macros for them, which Rust cannot call.
  */
 #include <linux/device.h>
 #include <linux/dma-mapping.h>
@@ -30,9 +30,10 @@ bool nvpm_can_invalidate(struct device *dev)
 {
 	/*
 	 * Alibaba's erdma never tells the core that a registration is complete, and Broadcom's
-	 * bnxt_re does not tell this of a queue's registration. An invalidation would wait for
-	 * ever, and the GPU's driver would wait for the invalidation. bnxt_re also lets an
-	 * invalidation return before the device has stopped, if another thread deregisters.
+	 * bnxt_re (in the driver bnxt_en) does not do so for the registration of a queue. An
+	 * invalidation of such a registration would wait for ever, and with it the GPU's driver. In
+	 * bnxt_re, moreover, if another thread deregisters at the same time, an invalidation
+	 * returns before the device has stopped.
 	 */
 	return !dev->driver || (strcmp(dev->driver->name, "erdma") &&
 				strcmp(dev->driver->name, "bnxt_en"));

@@ -2,8 +2,9 @@
 /*
  * The directory /proc/driver/nv_peer_mem, with lists that may be longer than a page.
  *
- * Removing a file waits for its readers. A file that is still open after that gives errors, so
- * no code of these files runs after the module was unloaded.
+ * Removing a file waits until no reader is inside the module's functions. A program may still have
+ * the file open after that, but its calls fail without calling the module, so no function of these
+ * files runs after the module was unloaded.
  */
 #include <linux/errno.h>
 

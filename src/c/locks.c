@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Locks, and waiting for the phases of registrations. The locks are in C, because Rust does not
- * know their size.
+ * Locks, and functions to wait for a change of a registration's phase. The locks are in C, because
+ * the size of a lock depends on the kernel's configuration, which Rust does not know.
  */
 #include <linux/atomic.h>
 #include <linux/rwsem.h>
@@ -25,7 +25,7 @@ void nvpm_unlock(enum nvpm_lock_name name)
 	spin_unlock(&nvpm_locks[name]);
 }
 
-/* This lock is in C, because no version of the kernel crate has a read-write semaphore. */
+/* The read-write semaphore is in C also because no version of the kernel crate has one. */
 static DECLARE_RWSEM(nvpm_unpin_rwsem);
 
 void nvpm_unpin_lock(bool exclusive)
@@ -45,8 +45,8 @@ void nvpm_unpin_unlock(bool exclusive)
 }
 
 /*
- * All registrations share a queue, because threads hardly ever wait. The crate's CondVar would
- * have to be in each record, and would make each record larger.
+ * All registrations share one queue, because threads hardly ever wait. CondVar of the kernel crate
+ * is not used, because each record would need one and would be larger.
  */
 static DECLARE_WAIT_QUEUE_HEAD(nvpm_phase_queue);
 static atomic_t nvpm_phase_wakes;

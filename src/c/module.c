@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The module's metadata and parameters, its references, and the rate limit of its warnings.
+ * The module's metadata and parameters, functions that take and put references to the module, and
+ * the rate limit of its warnings.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,7 +25,10 @@ MODULE_VERSION(NVPM_VERSION);
 MODULE_INFO(rust, NVPM_RUST);
 
 const char nvpm_version[] = NVPM_VERSION;
-/* A module beside a proprietary driver must not export GPL-only symbols. */
+/*
+ * The export is not GPL-only, because a module that uses a proprietary driver must not export
+ * GPL-only symbols.
+ */
 EXPORT_SYMBOL(nvpm_version);
 
 static int nvpm_switch_set(const char *text, const struct kernel_param *param)
@@ -60,8 +64,9 @@ MODULE_PARM_DESC(persistent_api_support,
 bool nvpm_peermem_loaded(void)
 {
 	/*
-	 * The set of all modules is not exported, but this module's own object leads to it.
-	 * kset_find_obj() is only for GPL modules.
+	 * The kernel does not export the set of all modules, but this module's own object has a
+	 * pointer to the set. kset_find_obj() is only for GPL modules, so the loop below searches
+	 * the set.
 	 */
 	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
 	struct kobject *module;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Functions for Rust about the NVIDIA driver's objects, in all generations of the driver that
- * this module knows.
+ * Functions for Rust that read the NVIDIA driver's objects and call the driver. They support all
+ * versions of the objects that this module knows.
  */
 #include <linux/bits.h>
 #include <linux/errno.h>
@@ -21,7 +21,10 @@
 #error "nv_peer_mem needs the NVIDIA driver 535 or later"
 #endif
 
-/* This file only knows the versions below. A new major number may mean other layouts. */
+/*
+ * This file supports only major versions below 3, because a new major version may have other
+ * layouts.
+ */
 #if NVIDIA_P2P_PAGE_TABLE_VERSION >= 0x00030000 || NVIDIA_P2P_DMA_MAPPING_VERSION >= 0x00030000
 #error "this NVIDIA driver is newer than this version of nv_peer_mem, which does not know its structures: install a newer nv_peer_mem"
 #endif
@@ -47,8 +50,8 @@ int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table)
 }
 
 /*
- * Drivers from 535 on have table version 1.2, which added the UUID. Version 2.0 only appended
- * the flags, so the fields that this module reads are the same in both.
+ * Version 1.2, which drivers have had since 535, added the UUID. Version 2.0 only appended the
+ * flags, so all other fields that this module reads are at the same place in both versions.
  */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 {
@@ -57,7 +60,10 @@ bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table)
 
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping)
 {
-	/* The header's macro compares with the header's own version, which may be another one. */
+	/*
+	 * The header's macro is not used, because it compares with the version of the header, which
+	 * may differ from the version of the loaded driver.
+	 */
 	return mapping->version >= 0x00020003 && mapping->version < 0x00030000;
 }
 
@@ -66,11 +72,13 @@ const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table)
 	return nvpm_page_table_known(table) ? table->gpu_uuid : NULL;
 }
 
-/* The flags of version 2.0 are read at their offset, because the header may be older. */
+/*
+ * The flags of version 2.0 are read at this offset, because an older header does not declare them.
+ */
 #define NVPM_PAGE_TABLE_FLAGS 32
 #define NVPM_PAGE_TABLE_CACHEABLE BIT(0)
 
-/* Tells whether the address belongs to a BAR of a PCI device. */
+/* Tells whether the physical address is in a BAR of a PCI device. */
 static bool nvpm_is_bar(u64 phys)
 {
 	struct pci_dev *pci = NULL;
@@ -95,13 +103,16 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (table->version >> 16 >= 2)
 		return !!(*(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
 			  NVPM_PAGE_TABLE_CACHEABLE);
-	/* Drivers before 580 have no flags, but the kernel treats coherent memory as RAM. */
+	/*
+	 * Drivers before 580 report no flags. Coherent memory is recognized as RAM of the kernel.
+	 */
 	if (!table->entries || !table->pages)
 		return 0;
 	phys = table->pages[0]->physical_address;
 	/*
-	 * In some kernels, pfn_valid() is only for GPL modules. On x86, virt_addr_valid() would
-	 * mistake a BAR at about 132 TiB for the kernel's text, but no machine has a BAR there.
+	 * In some kernels, pfn_valid() is only for GPL modules, so this function uses
+	 * virt_addr_valid(). On x86, virt_addr_valid() would mistake a BAR at about 132 TiB for the
+	 * kernel's text, but no machine has a BAR at such an address.
 	 */
 	if (!virt_addr_valid(__va(phys)))
 		return 0;
@@ -111,8 +122,8 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (!PageReserved(page) && !is_zone_device_page(page))
 		return 1;
 	/*
-	 * A NUMA node of the GPU has such pages before its memory is online. A driver may also
-	 * have such pages for a BAR, which is device memory.
+	 * Coherent memory of a GPU has pages of this kind until it is online. A BAR may also have
+	 * such pages, if the driver has made them, but a BAR is not coherent memory.
 	 */
 	return nvpm_is_bar(phys) ? 0 : -EOPNOTSUPP;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The C half of the module, which Rust calls: macros and inline functions of the kernel and of
- * the neighbours' headers, and records that C prints for Rust.
+ * The interface between the C files and the Rust files of the module. Rust calls C for macros and
+ * inline functions of the kernel and of the neighbours' headers, and C prints records of Rust.
  */
 #ifndef NVPM_H
 #define NVPM_H
@@ -20,20 +20,20 @@ struct nvidia_p2p_dma_mapping;
 struct nvidia_p2p_page_table;
 
 /*
- * The structure that is registered with the core: 152 bytes. Today's cores take the last 16 bytes
- * for the extension's size and flags, MLNX_OFED 4.1 to 5.0 for pointers to functions, and other
- * cores ignore these bytes. Zeros suit all cores.
+ * The structure that the module registers with the core: 152 bytes. Current cores read the
+ * extension's size and flags from the last 16 bytes. MLNX_OFED 4.1 to 5.0 reads two pointers to
+ * functions from the same bytes, and other cores ignore the bytes. All cores accept zeros.
  */
 struct nvpm_client {
 	struct peer_memory_client client;
 #ifndef NVPM_CORE_PRIVATE_DATA
 	size_t ex_size;
 	u32 flags;
-	u32 padding; /* has a name, so that initializers set it to zero */
+	u32 padding; /* named, so that initializers set it to zero */
 #endif
 };
 
-/* module.c: parameters under /sys/module/nv_peer_mem/parameters. */
+/* module.c: the values of the files in /sys/module/nv_peer_mem/parameters. */
 extern uint nvpm_peerdirect_support;
 extern uint nvpm_persistent_api_support;
 
@@ -44,16 +44,19 @@ void nvpm_module_put(void);
 /* Tells whether the rate limit of the module's warnings allows another warning. */
 bool nvpm_ratelimit(void);
 
-/* core.c: whether the core's header has struct peer_memory_client_ex, and which cores have it. */
+/*
+ * core.c: whether the core's header has struct peer_memory_client_ex, and which cores have the same
+ * header.
+ */
 extern const bool nvpm_core_has_ex;
 extern const char *const nvpm_core_api;
 
 /* process.c */
 void nvpm_cond_resched(void);
-/* Returns the seconds that jiffies have counted. */
+/* Returns a time in seconds. Only the difference of two results has a meaning. */
 u32 nvpm_seconds(void);
 
-/* Identifies a process: born tells it from a later process with the same tgid. */
+/* Identifies a process. A later process may have the same tgid, but has another born. */
 struct nvpm_process {
 	u64 born;	/* nanoseconds since boot */
 	s32 tgid;	/* in the initial PID namespace */
@@ -67,7 +70,7 @@ s32 nvpm_current_tid(void);
 /* Tells whether the calling thread is about to end. */
 bool nvpm_current_exiting(void);
 
-/* locks.c: the spin locks of Rust's tables. */
+/* locks.c: the spin locks that protect Rust's tables. */
 enum nvpm_lock_name {
 	NVPM_LOCK_REGISTRY,
 	NVPM_LOCK_PAIRS,
@@ -77,55 +80,62 @@ enum nvpm_lock_name {
 void nvpm_lock(enum nvpm_lock_name name);
 void nvpm_unlock(enum nvpm_lock_name name);
 
-/* The read-write semaphore between pinning (shared) and unpinning (exclusive). */
+/* Take and release the read-write semaphore: shared for pinning, or exclusive for unpinning. */
 void nvpm_unpin_lock(bool exclusive);
 void nvpm_unpin_unlock(bool exclusive);
 
 /*
- * A thread waits for a registration to change its phase. nvpm_phase_wait() returns when
- * nvpm_phase_wake() was called after nvpm_phase_count() had returned @count.
+ * These functions let a thread wait until a registration's phase changes. nvpm_phase_wait() returns
+ * when nvpm_phase_wake() has been called since nvpm_phase_count() returned @count.
  */
 u32 nvpm_phase_count(void);
 void nvpm_phase_wait(u32 count);
 void nvpm_phase_wake(void);
 
 /*
- * callbacks.c: from begin to end, nv_peer_mem_callback passes the driver's callbacks on to
- * nvpm_revoke() in Rust. No callback is running when nvpm_callbacks_end() returns.
+ * callbacks.c: between nvpm_callbacks_begin() and nvpm_callbacks_end(), nv_peer_mem_callback passes
+ * the driver's callbacks on to nvpm_revoke(), which is in Rust. When nvpm_callbacks_end() returns,
+ * nvpm_revoke() is not running any more. nvpm_callbacks_begin() returns 0 or a negative error
+ * number.
  */
 int nvpm_callbacks_begin(void);
 void nvpm_callbacks_end(void);
 void nvpm_revoke(u64 number);
 
-/* dma.c: bytes of a page. */
+/* dma.c: the number of bytes in a page of the kernel. */
 extern const u64 nvpm_page_size;
-/* Returns @dev as a PCI device, or NULL. */
+/* Returns the PCI device whose struct device is @dev, or NULL if @dev is NULL or no PCI device. */
 struct pci_dev *nvpm_pci_dev(struct device *dev);
 /* Tells whether the device's driver stops the device when the core invalidates a registration. */
 bool nvpm_can_invalidate(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
 /* Stores the device's address on PCI: the domain, and the bus with devfn. */
 void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn);
-/* Declared here as in linux/pci.h, because that header would give bindgen much to process. */
+/* Declared as in linux/pci.h, which is not included because bindgen would have to process it. */
 struct pci_dev *pci_dev_get(struct pci_dev *dev);
 void pci_dev_put(struct pci_dev *dev);
-/* Tells whether the device has not been removed. */
+/* Returns true until the device is removed. */
 bool nvpm_is_registered(struct device *dev);
 
 int nvpm_dma_map(struct device *dev, u64 phys, size_t len, u64 *addr);
 void nvpm_dma_unmap(struct device *dev, u64 addr, size_t len);
 
-/* A range of I/O virtual addresses for extents that are not neighbours. */
+/* A range of I/O virtual addresses, into which several extents can be mapped. */
 struct nvpm_iova {
 	u64 state[2];	/* a struct dma_iova_state */
 };
 
-/* Allocates a range of @len bytes, of which the first is for @phys. False if that is impossible. */
+/*
+ * Allocates a range of @len bytes, whose first byte is for @phys. Returns false if the kernel or
+ * the device does not support such a range.
+ */
 bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
-/* Maps an extent after the @linked bytes that are mapped in the range already. */
+/* Maps an extent behind the @linked bytes that are already mapped in the range. */
 int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len);
 int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 linked, u64 *addr);
-/* Destroys a range of which the first @linked bytes are linked. */
+/*
+ * Unmaps the first @linked bytes of a range, which must be all mapped bytes, and frees the range.
+ */
 void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova, u64 linked);
 
 /* Calls sg_alloc_table() with GFP_KERNEL. */
@@ -133,23 +143,23 @@ int nvpm_sg_alloc(struct sg_table *table, u32 entries);
 /* Calls sg_next(), which is an inline function in some kernels. */
 struct scatterlist *nvpm_sg_next(struct scatterlist *entry);
 
-/* nvidia.c: pages that stay pinned until they are put. */
+/* nvidia.c: pin and unpin pages persistently. Both return 0 or a negative error number. */
 int nvpm_get_pages_persistent(u64 addr, u64 len, struct nvidia_p2p_page_table **table);
 int nvpm_put_pages_persistent(u64 addr, struct nvidia_p2p_page_table *table);
-/* These functions tell whether the driver's object has a version that this module knows. */
+/* Each function tells whether this module knows the version of the driver's object. */
 bool nvpm_page_table_known(const struct nvidia_p2p_page_table *table);
 bool nvpm_dma_mapping_known(const struct nvidia_p2p_dma_mapping *mapping);
-/* Returns the UUID of the GPU, 16 bytes; or NULL, also if the table's version is not known. */
+/* Returns the 16 bytes of the GPU's UUID, or NULL if the driver or the module does not know it. */
 const u8 *nvpm_page_table_uuid(const struct nvidia_p2p_page_table *table);
 /*
- * Tells whether the CPU caches these pages, because they are behind a coherent link. Negative
- * if the kernel has not onlined such pages yet.
+ * Returns 1 if the pages are behind a coherent link, so that the CPU caches them, and 0 if not.
+ * Returns a negative error number if the kernel has not onlined such pages yet.
  */
 int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table);
 
 /* regions.c: the state of a registration in /proc/driver/nv_peer_mem/regions. */
 enum nvpm_region_state {
-	NVPM_REGION_PINNING,	/* the driver has been asked */
+	NVPM_REGION_PINNING,	/* the driver has not answered yet */
 	NVPM_REGION_PINNED,
 	NVPM_REGION_MAPPED,
 	NVPM_REGION_UNMAPPED,
@@ -160,31 +170,40 @@ enum nvpm_region_state {
 /* No device has this domain on PCI. */
 #define NVPM_NO_DEVICE 0xffffffffu
 
-/* The data for a line of /proc/driver/nv_peer_mem/regions. */
+/* The data of one line of /proc/driver/nv_peer_mem/regions. */
 struct nvpm_region {
 	u64 address;
 	u64 len;
 	struct nvpm_process process;
-	u32 since;	/* nvpm_seconds() when it was registered */
-	u32 domain;	/* of the device on PCI, or NVPM_NO_DEVICE */
-	u16 devfn;	/* ... bus and devfn */
+	u32 since;	/* nvpm_seconds() at registration */
+	u32 domain;	/* the device's on PCI, or NVPM_NO_DEVICE */
+	u16 devfn;	/* the device's bus and devfn */
 	u8 client;	/* an enum nvpm_client_kind */
 	u8 state;
 	u8 comm[16];
 };
 
-/* In Rust: copies the first registration with a key of @key or above. Returns its key, or 0. */
+/*
+ * In Rust: copies the registration with the lowest key that is not below @key. Returns this
+ * registration's key, or 0 if there is no such registration.
+ */
 u64 nvpm_region_from(u64 key, struct nvpm_region *region);
 
-/* pairs.c. In Rust: calls nvpm_pair_line() for each pair whose map type is known. */
+/* In Rust: calls nvpm_pair_line(), which is in pairs.c, for each pair whose map type is known. */
 void nvpm_pairs_each(void *file);
 void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type);
 
-/* lists.c: both files of proc. Removing files waits for their readers, also in statistics.c. */
+/*
+ * lists.c: create and remove both files in proc. Removal waits for readers of the files, here and
+ * in statistics.c.
+ */
 int nvpm_lists_create(void);
 void nvpm_lists_remove(void);
 
-/* The clients. A registration stores the number of its client. */
+/*
+ * The clients, in the order in which the core asks them. A registration stores one of these
+ * numbers.
+ */
 enum nvpm_client_kind {
 	NVPM_PERSISTENT,
 	NVPM_REVOCABLE,
@@ -192,10 +211,13 @@ enum nvpm_client_kind {
 	NVPM_CLIENTS
 };
 
-/* statistics.c: the counters, each with its own file. Rust counts, and C reads. */
+/*
+ * statistics.c: the counters. Each counter has its own file. Rust changes the counters, and C only
+ * reads them.
+ */
 enum nvpm_counter {
-	NVPM_COUNT_REACHABLE_REGIONS,	/* by a device, now */
-	NVPM_COUNT_BYTES,	/* pinned, of these */
+	NVPM_COUNT_REACHABLE_REGIONS,	/* now reachable by a device */
+	NVPM_COUNT_BYTES,	/* pinned by reachable registrations */
 	NVPM_COUNT_REGISTRATIONS,
 	NVPM_COUNT_REVOCATIONS,
 	NVPM_COUNT_FAILED_NO_MEMORY,
@@ -209,10 +231,13 @@ enum nvpm_counter {
 
 extern u64 nvpm_counters[NVPM_COUNTERS];
 
-/* The clients' names must outlive the files. A client that is not registered has the name NULL. */
+/*
+ * Creates the files. The strings in @names must exist until the files are removed. The name of a
+ * client that is not registered is NULL.
+ */
 int nvpm_statistics_create(const char *const names[NVPM_CLIENTS]);
 void nvpm_statistics_remove(void);
-/* Returns the name of a registered client. Must be called while the statistics' files exist. */
+/* Returns the name of a registered client. May be called only while the statistics' files exist. */
 const char *nvpm_client_name(enum nvpm_client_kind kind);
 
 #endif

@@ -3,8 +3,8 @@
  * /proc/driver/nv_peer_mem/pairs has a line for each pair of a GPU and a device whose map type is
  * known.
  *
- * A node with 8 GPUs and 16 devices has more lines than fit a page, so the file cannot be in sysfs.
- * A reader gets all lines of the same moment.
+ * A machine with 8 GPUs and 16 devices has more lines than fit in one page, the limit of a file in
+ * sysfs, so the file is in proc. All lines that a reader gets show the state at one moment.
  */
 #include <linux/capability.h>
 #include <linux/errno.h>

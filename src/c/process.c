@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Functions for Rust about the calling process and the kernel's time, which in the kernel are
- * macros and inline functions.
+ * Functions about the calling process and the kernel's time that Rust calls. The kernel only has
+ * macros and inline functions for them, which Rust cannot call.
  */
 #include <linux/cred.h>
 #include <linux/jiffies.h>
@@ -14,10 +14,10 @@
 #include "nvpm.h"
 
 /*
- * Returns the user who answers for registrations of the current process. A user can make a user
- * namespace without any privilege, and acts there under thousands of subordinate numbers. All
- * these numbers count for the user who made the namespace. In a namespace that root made, as
- * container engines do, each number counts as a separate user.
+ * Returns the user for whom registrations of the current process count. Without any privilege, a
+ * user can make a user namespace, and can use thousands of subordinate user numbers in it. All
+ * these numbers therefore count for the user who made the namespace. In a namespace that root made,
+ * which is how container engines run containers, each number counts as a separate user.
  */
 static kuid_t nvpm_responsible_user(void)
 {
@@ -39,7 +39,10 @@ void nvpm_current_process(struct nvpm_process *process)
 
 void nvpm_current_comm(u8 *comm)
 {
-	/* The process may be changing its name, but the last byte of the name is always zero. */
+	/*
+	 * Another thread may change the process's name during the copy, but the last byte of the
+	 * name is always zero.
+	 */
 	memcpy(comm, current->group_leader->comm, TASK_COMM_LEN - 1);
 }
 
@@ -58,7 +61,7 @@ void nvpm_cond_resched(void)
 	cond_resched();
 }
 
-/* This function uses jiffies, because the kernel's clocks are only for GPL modules. */
+/* Uses jiffies, because the functions that read the kernel's clocks are only for GPL modules. */
 u32 nvpm_seconds(void)
 {
 	return jiffies / HZ;

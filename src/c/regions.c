@@ -2,7 +2,7 @@
 /*
  * /proc/driver/nv_peer_mem/regions has a line for each registration.
  *
- * A registration shows memory of a process, so only a user who may look at all processes may
+ * A line shows addresses of a process's memory, so only a user who may inspect all processes may
  * read the file.
  */
 #include <linux/capability.h>
@@ -15,10 +15,10 @@
 #include "nvpm.h"
 
 /*
- * The position in the file is the key of a registration, and no other registration ever has
- * the same key. A reader continues after the last key that it has shown, so it shows each
- * registration that exists all the time exactly once. The reader takes Rust's lock for one
- * registration at a time.
+ * The position in the file is the key of a registration, and no other registration ever has the
+ * same key. Reading continues after the key of the last line, so a reader sees each registration
+ * that exists during all of the reading exactly once. The lock in Rust is held only while one
+ * registration is copied.
  */
 static void *nvpm_regions_from(struct seq_file *file, loff_t *pos)
 {
@@ -45,7 +45,10 @@ static void nvpm_regions_stop(struct seq_file *file, void *line)
 {
 }
 
-/* Escapes the bytes of a name that have a meaning for readers of the line or for terminals. */
+/*
+ * Prints a name. Escapes spaces, backslashes and all bytes that are not printable ASCII, so that a
+ * name cannot end the line or control a terminal.
+ */
 static void nvpm_regions_name(struct seq_file *file, const u8 *name)
 {
 	for (; *name; name++)
@@ -72,7 +75,9 @@ static int nvpm_regions_show(struct seq_file *file, void *line)
 		seq_puts(file, "# process started age address length client state device name\n");
 		return 0;
 	}
-	/* The start time of the process has the units of /proc/PID/stat. */
+	/*
+	 * The start time of the process is printed in the unit of /proc/PID/stat, which is 10 ms.
+	 */
 	seq_printf(file, "%d %llu %u 0x%llx %llu %s %s ", region->process.tgid,
 		   region->process.born / 10000000, nvpm_seconds() - region->since,
 		   region->address, region->len, nvpm_client_name(region->client),
@@ -96,7 +101,10 @@ static const struct seq_operations nvpm_regions_ops = {
 
 static int nvpm_regions_open(struct inode *inode, struct file *file)
 {
-	/* The file's mode keeps out users who are not root, but not root in a container. */
+	/*
+	 * The mode of the file refuses all users but root. Root of a container must be refused
+	 * here.
+	 */
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;
 	return seq_open_private(file, &nvpm_regions_ops, sizeof(struct nvpm_region));

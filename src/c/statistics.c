@@ -3,11 +3,12 @@
  * The files in /sys/module/nv_peer_mem/statistics show counters, clients, and how the module was
  * compiled.
  *
- * Removing a file waits for its readers. A file that is still open after that gives ENODEV, so no
- * code of this file runs after the module is gone.
+ * Removing a file waits until no reader is inside the module's functions. A program may still have
+ * the file open after that, but its calls fail with ENODEV without calling the module, so no
+ * function of this source file runs after the module was unloaded.
  *
- * debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add() are only for GPL
- * modules. A module beside a proprietary driver cannot be a GPL module.
+ * This file does not use debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add(),
+ * because they are only for GPL modules, and a module that uses a proprietary driver cannot be one.
  */
 #include <linux/completion.h>
 #include <linux/kernel.h>
@@ -28,7 +29,7 @@ const char *nvpm_client_name(enum nvpm_client_kind kind)
 	return nvpm_clients[kind];
 }
 
-/* A file. A function makes its text, or the file shows a counter. */
+/* A file. Its text comes from the function @show or, if @show is NULL, is the value of @counter. */
 struct nvpm_attribute {
 	struct attribute attr;
 	ssize_t (*show)(char *page);
@@ -88,7 +89,7 @@ static struct attribute *nvpm_attributes[] = {
 	NULL,
 };
 
-/* Besides the counters there are three texts, and the NULL at the end. */
+/* The array has three files of text, one file for each counter, and NULL at the end. */
 static_assert(ARRAY_SIZE(nvpm_attributes) == 3 + NVPM_COUNTERS + 1);
 
 static const struct attribute_group nvpm_group = {
@@ -131,7 +132,10 @@ int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
 	int ret;
 
 	memcpy(nvpm_clients, names, sizeof(nvpm_clients));
-	/* Older kernels take a pointer that is not const, but do not write to the type either. */
+	/*
+	 * Older kernels declare a pointer that is not const. The cast is safe, because they do not
+	 * write to the type.
+	 */
 	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");
 	if (ret)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The function that the NVIDIA driver calls when revocably pinned memory is freed. The function
- * has its own module, which stays loaded.
+ * The free callback: the function that the NVIDIA driver calls when revocably pinned memory is
+ * freed. It is in a module of its own, which stays loaded until the next boot.
  *
- * The driver does not tell whether unpinning has found the pin. Memory may therefore stay pinned
- * after its registration has ended, and its callback may come at any later time, even after
- * nv_peer_mem was unloaded. The callback must always find code, so this module is never
- * unloaded. The number of a registration is never used again, so a late callback finds nothing
- * to do. This module uses neither the driver nor the RDMA core, so both can be unloaded.
+ * When nv_peer_mem unpins memory, the driver does not report whether it has found the pin. Memory
+ * may therefore stay pinned after its registration has ended, and the driver may call back at any
+ * later time, even after nv_peer_mem was unloaded. This module must not be unloaded, because the
+ * driver would then call code that does not exist any more. A late callback does nothing, because
+ * its number belongs to no registration any more, and numbers are not used again. This module uses
+ * no symbols of the driver and of the RDMA core, so both can be unloaded.
  */
 #include <linux/atomic.h>
 #include <linux/errno.h>
@@ -17,8 +18,8 @@
 #include "callback.h"
 
 /*
- * The thread that frees memory takes this lock under the driver's lock, and holds this lock while
- * the handler runs. This lock therefore comes before every lock that the handler takes.
+ * Held shared while the handler runs. The driver calls nvpm_callback() with its own lock held, so
+ * the gate is taken after the driver's lock, and before every lock that the handler takes.
  */
 static DECLARE_RWSEM(gate);
 static void (*revoke)(void *number);
@@ -31,7 +32,10 @@ void nvpm_callback(void *number)
 		revoke(number);
 	up_read(&gate);
 }
-/* The symbol is not GPL-only, because nv_peer_mem must load beside a proprietary driver. */
+/*
+ * The export is not GPL-only, because nv_peer_mem may also use a proprietary driver, and a module
+ * that does so cannot use GPL-only symbols.
+ */
 EXPORT_SYMBOL(nvpm_callback);
 
 int nvpm_callback_serve(u32 interface, void (*handler)(void *number))
@@ -54,8 +58,9 @@ EXPORT_SYMBOL(nvpm_callback_number);
 static int __init callback_init(void)
 {
 	/*
-	 * A module without an exit function cannot be unloaded. Without this reference, modprobe -r
-	 * would nevertheless try to unload the module.
+	 * A module without an exit function cannot be unloaded. This reference makes modprobe -r
+	 * leave the module alone; without the reference, modprobe -r would try to unload it and
+	 * report an error.
 	 */
 	__module_get(THIS_MODULE);
 	return 0;

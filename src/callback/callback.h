@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The interface between nv_peer_mem and nv_peer_mem_callback. nv_peer_mem_callback stays loaded
- * until the next boot, so it must also serve older and newer versions of nv_peer_mem. These
- * functions therefore never change, nor do the names of their parameters, which are part of a
- * symbol's version in kernels with CONFIG_GENDWARFKSYMS. A different interface gets another
- * number, and nvpm_callback_serve() refuses unknown numbers.
+ * until the next boot, so it must also work with older and newer versions of nv_peer_mem. These
+ * declarations must therefore never change. The names of the parameters must not change either,
+ * because they are part of a symbol's version in kernels with CONFIG_GENDWARFKSYMS. A changed
+ * interface must have another number, because nvpm_callback_serve() refuses numbers that it does
+ * not know.
  */
 #ifndef NVPM_CALLBACK_H
 #define NVPM_CALLBACK_H
@@ -13,17 +14,20 @@
 
 #define NVPM_CALLBACK_INTERFACE 1
 
-/* The driver calls this with the number of the registration when pinned memory is freed. */
+/*
+ * The driver calls this function when revocably pinned memory is freed. @number is the number of
+ * the registration.
+ */
 void nvpm_callback(void *number);
 
 /*
- * Has @handler called for each callback from now on. If @handler is NULL, callbacks are ignored,
- * and no handler is running any more when the function returns. Returns -EPROTONOSUPPORT if
- * @interface is not known.
+ * Lets each later callback call @handler, or nothing if @handler is NULL. When this function
+ * returns, the handler that was set before is not running any more. Returns 0, or -EPROTONOSUPPORT
+ * if @interface is not known.
  */
 int nvpm_callback_serve(u32 interface, void (*handler)(void *number));
 
-/* Returns a number, not 0, that no registration has had since the system was booted. */
+/* Returns a number that is not 0, and that no registration has had since the system was booted. */
 u64 nvpm_callback_number(void);
 
 #endif

@@ -2,7 +2,9 @@
 #ifndef NVPM_MARKER_H
 #define NVPM_MARKER_H
 
-/* nv_peer_mem exports this symbol, so that nv_peer_mem must be loaded before the marker. */
+/*
+ * A symbol of nv_peer_mem, which the marker uses so that it can be loaded only after nv_peer_mem.
+ */
 extern const char nvpm_version[];
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The part of the NVIDIA driver's peer-to-peer interface that this module uses,
- * for machines without the driver's source, because the distribution built the
- * modules. Names, layout and values are those of release 580 and later. Earlier
- * releases (535 to 575) have fewer fields, but in the same places, and also have
+ * The part of the NVIDIA driver's peer-to-peer interface that this module uses. The module is
+ * compiled with this file if the machine lacks the driver's source, for example because the
+ * distribution has built the driver's modules. Names, layout and values are those of release 580
+ * and later. Earlier releases (535 to 575) have fewer fields, but at the same places, and also have
  * the two persistent calls.
  *
- * A header of the installed driver is always preferred: see build/configure.
+ * If the installed driver has a header, build/configure chooses that header instead.
  */
 #ifndef NVPM_ABI_NV_P2P_H
 #define NVPM_ABI_NV_P2P_H
@@ -15,12 +15,12 @@
 
 struct pci_dev;
 
-/* The driver has calls for pages that stay pinned until they are put. */
+/* Says that the driver has the persistent calls. */
 #define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API
 
 /*
- * The upper half of a version changes when a structure changes its layout, the
- * lower half when a structure only grows.
+ * The upper half of a version number changes if the layout of the structure changes. The lower half
+ * changes if fields are only appended.
  */
 #define NVIDIA_P2P_MAJOR_VERSION(version)	((version) >> 16)
 #define NVIDIA_P2P_MINOR_VERSION(version)	((version) & 0xffff)
@@ -42,7 +42,7 @@ enum nvidia_p2p_page_size_type {
 	NVIDIA_P2P_PAGE_SIZE_COUNT
 };
 
-/* A page. Only an old generation of GPUs uses the registers. */
+/* A page of GPU memory. The registers have a meaning only for an old generation of GPUs. */
 struct nvidia_p2p_page {
 	u64 physical_address;
 	union nvidia_p2p_request_registers {
@@ -60,17 +60,17 @@ struct nvidia_p2p_page {
 #define NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) \
 	NVIDIA_P2P_VERSION_COMPATIBLE(table, NVIDIA_P2P_PAGE_TABLE_VERSION)
 
-/* This flag of a page table says that the CPU caches the memory. */
+/* A flag of a page table: the CPU caches the memory. */
 #define NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE	0x1
 
 /**
  * struct nvidia_p2p_page_table - pinned pages
- * @version: 2.0 since release 580, 1.2 before
- * @page_size: of enum nvidia_p2p_page_size_type
+ * @version: 2.0 since release 580, and 1.2 in earlier releases
+ * @page_size: an enum nvidia_p2p_page_size_type
  * @pages: pointers to @entries pages
  * @entries: number of pages
- * @gpu_uuid: 16 bytes that name the GPU
- * @flags: since version 2.0
+ * @gpu_uuid: the 16 bytes of the GPU's UUID
+ * @flags: exists since version 2.0
  */
 struct nvidia_p2p_page_table {
 	u32 version;
@@ -89,10 +89,10 @@ struct nvidia_p2p_page_table {
 /**
  * struct nvidia_p2p_dma_mapping - pinned pages as another device sees them
  * @version: 2.3
- * @page_size_type: size behind each address
+ * @page_size_type: the number of bytes that each address stands for
  * @entries: number of addresses
  * @dma_addresses: bus addresses for @pci_dev
- * @private: the driver's
+ * @private: belongs to the driver
  * @pci_dev: the device that may use the addresses
  */
 struct nvidia_p2p_dma_mapping {
@@ -105,12 +105,12 @@ struct nvidia_p2p_dma_mapping {
 };
 
 /*
- * All functions return 0 or a negative error number. Addresses and lengths are
- * multiples of 64 KiB. After a failure, a returned pointer has no meaning.
+ * All functions return 0 or a negative error number. Addresses and lengths must be multiples of 64
+ * KiB. After a failure, a pointer that the function has stored has no meaning.
  *
- * nvidia_p2p_get_pages() pins pages that the driver takes back when the memory
- * is freed. The driver then calls @free_callback, and frees the table and its
- * mappings after the callback has returned. Token and address space are 0.
+ * nvidia_p2p_get_pages() pins pages that the driver takes back when the memory is freed. The driver
+ * then calls @free_callback, and frees the table and its mappings after the callback has returned.
+ * @p2p_token and @va_space must be 0.
  */
 int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 u64 length, struct nvidia_p2p_page_table **page_table,
@@ -118,7 +118,7 @@ int nvidia_p2p_get_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 			 struct nvidia_p2p_page_table *page_table);
 
-/* These functions pin pages until they are put, even if the memory is freed before. */
+/* The persistent calls pin pages until the caller puts them, even if the memory is freed before. */
 #define NVIDIA_P2P_FLAGS_DEFAULT		0
 #define NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING	1
 
@@ -130,7 +130,7 @@ int nvidia_p2p_put_pages_persistent(u64 virtual_address,
 				    struct nvidia_p2p_page_table *page_table,
 				    u32 flags);
 
-/* Returns addresses of pinned pages for the device @peer. */
+/* Maps pinned pages for the device @peer, and stores the bus addresses in @dma_mapping. */
 int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 			     struct nvidia_p2p_page_table *page_table,
 			     struct nvidia_p2p_dma_mapping **dma_mapping);
@@ -138,7 +138,10 @@ int nvidia_p2p_dma_unmap_pages(struct pci_dev *peer,
 			       struct nvidia_p2p_page_table *page_table,
 			       struct nvidia_p2p_dma_mapping *dma_mapping);
 
-/* Older drivers' callbacks call these functions. Releases with open modules do nothing here. */
+/*
+ * Callbacks had to call these functions in old releases. In releases with open modules they do
+ * nothing.
+ */
 int nvidia_p2p_free_page_table(struct nvidia_p2p_page_table *page_table);
 int nvidia_p2p_free_dma_mapping(struct nvidia_p2p_dma_mapping *dma_mapping);
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The RDMA core's interface for peer memory, for machines without a header of
- * their own: only OFED's modules are installed, or a kernel has peer memory but
- * its headers package lacks this file. Names, layout and values are those of
- * MLNX_OFED 5.4-3.0.3 and later, of DOCA-OFED, and of distributions' kernels
- * with the same interface. The module does not use fields that an older core
- * lacks (nvpm.h). Fields that only older cores have are inside #ifdef.
+ * The RDMA core's interface for peer memory. The module is compiled with this file if the machine
+ * has no such header: if only OFED's modules are installed, or if the kernel supports peer memory
+ * but its headers package lacks the header. Names, layout and values are those of MLNX_OFED
+ * 5.4-3.0.3 and later, of DOCA-OFED, and of distributions' kernels with the same interface. The
+ * module also works with an older core that lacks some of the fields (see nvpm.h). Fields that only
+ * older cores have are inside #ifdef.
  *
- * A header of the installed RDMA core is always preferred: see
- * build/find/core.sh.
+ * If the installed RDMA core has a header, build/find/core.sh chooses that header instead.
  */
 #ifndef NVPM_ABI_PEER_MEM_H
 #define NVPM_ABI_PEER_MEM_H
@@ -26,27 +25,31 @@ struct sg_table;
 #define IB_PEER_MEMORY_VER_MAX	16
 
 /*
- * The core gives this function to a client that asks for it on registration. It
- * takes the registration @core_context away from its RDMA device, and returns
- * when the device no longer uses the memory. Sleeps. Always returns 0.
+ * The type of a function of the core, which a client can request when it registers. The function
+ * revokes the registration that @core_context identifies, and returns when the RDMA device no
+ * longer uses the memory. May sleep. Always returns 0.
  */
 typedef int (*invalidate_peer_memory)(void *reg_handle, u64 core_context);
 
 /**
- * struct peer_memory_client - an owner of memory that the kernel cannot pin
- * @name: unique among clients; a printf format on some cores, so without "%"
- * @version: a text of 14 bytes at most. Byte 15 is not text but tells the core
- *	that this is the head of a &struct peer_memory_client_ex.
- * @acquire: more than 0 if the memory is the client's, which then stores its
- *	context; otherwise the core asks the next client. The private data and
- *	the name are NULL but for some users of OFED 5.0 and earlier.
- * @get_pages: takes the pages, for the registration @core_context, which may
- *	be 0. Since OFED 5.1 the table is NULL.
- * @dma_map: fills the table with addresses for the device, and counts them.
- * @dma_unmap: undoes @dma_map. The core ignores the result.
- * @put_pages: undoes @get_pages.
- * @get_page_size: the unit of the table's entries, in bytes.
- * @release: the last call for a context, one for each successful @acquire.
+ * struct peer_memory_client - a module that pins memory that the kernel cannot pin
+ * @name: unique among clients; must not contain "%", because some cores use the
+ *	name as a printf format
+ * @version: a text of at most 14 bytes. If byte 15 is not 0, the structure is
+ *	the first part of a &struct peer_memory_client_ex.
+ * @acquire: returns more than 0 if the client claims the memory; the client
+ *	then stores its context. After any other result the core asks the next
+ *	client. The private data and the name are NULL, except for some users
+ *	of OFED 5.0 and earlier.
+ * @get_pages: takes the pages for the registration that @core_context
+ *	identifies. @core_context may be 0. Since OFED 5.1 the table is NULL.
+ * @dma_map: fills the table with addresses for the device, and stores their
+ *	number
+ * @dma_unmap: undoes @dma_map; the core ignores the result
+ * @put_pages: undoes @get_pages
+ * @get_page_size: returns the unit of the table's entries, in bytes
+ * @release: ends a registration. This is the last call for a context, and the
+ *	core makes it once for each successful @acquire.
  */
 struct peer_memory_client {
 	char name[IB_PEER_MEMORY_NAME_MAX];
@@ -64,21 +67,21 @@ struct peer_memory_client {
 	unsigned long (*get_page_size)(void *client_context);
 	void (*release)(void *client_context);
 #ifdef NVPM_CORE_PRIVATE_DATA
-	/* MLNX_OFED 4.1 to 5.0 has these two fields instead of the extension below. */
+	/* MLNX_OFED 4.1 to 5.0 has these two fields, and does not have the extension below. */
 	void *(*get_context_private_data)(u64 peer_id);
 	void (*put_context_private_data)(void *context);
 #endif
 };
 
 /**
- * struct peer_memory_client_ex - a client that says more about itself
- * @client: with byte 15 of its version other than 0
- * @ex_size: size of this structure as the client knows it
- * @flags: of the values below
+ * struct peer_memory_client_ex - a client with flags
+ * @client: must have a version whose byte 15 is not 0
+ * @ex_size: the size of this structure when the client was compiled
+ * @flags: values of the enum below
  *
- * OFED 4.1 to 5.0 take the word at @ex_size for a pointer to a function, so it
- * must be 0 for these cores. The core keeps a pointer to the structure, so the
- * structure must live until the client is unregistered.
+ * OFED 4.1 to 5.0 read a pointer to a function at the place of @ex_size, so @ex_size must be 0 for
+ * these cores. Every core keeps a pointer to the structure, so the structure must exist until the
+ * client is unregistered.
  */
 struct peer_memory_client_ex {
 	struct peer_memory_client client;
@@ -87,18 +90,19 @@ struct peer_memory_client_ex {
 };
 
 enum {
-	/* After an invalidation the core only calls @release. */
+	/* After an invalidation the core calls only @release for the registration. */
 	PEER_MEM_INVALIDATE_UNMAPS = 1 << 0,
 };
 
 /*
- * Registers a client, and returns a handle or NULL. A client whose memory
- * never goes away while it is registered passes NULL as @invalidate_callback.
+ * Registers a client. Returns a handle, or NULL after a failure. Stores the core's function for
+ * invalidation in @invalidate_callback. A client that never revokes memory passes NULL as
+ * @invalidate_callback.
  */
 void *ib_register_peer_memory_client(const struct peer_memory_client *client,
 				     invalidate_peer_memory *invalidate_callback);
 
-/* Returns when the core has released the last context of the client. */
+/* Unregisters a client. Returns when the core has released every context of the client. */
 void ib_unregister_peer_memory_client(void *reg_handle);
 
 #endif
