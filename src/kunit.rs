@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests that run inside the kernel, because they depend on the kernel's own scatterlists and
-//! constants.
+//! Tests that run inside the kernel, because they check this module against the kernel's own
+//! scatterlists and constants.
 //!
-//! Only kernels with KUnit get the tests (`kernel/in-kernel.mk`). The results are in the kernel's
-//! log and in `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
+//! The module contains the tests only if the kernel has KUnit (`kernel/in-kernel.mk`). The results
+//! are in the kernel's log and in `/sys/kernel/debug/kunit/nv_peer_mem_*/results`.
 
 use core::{
     iter::successors,
@@ -38,14 +38,15 @@ mod compat_tests {
 
     #[test]
     fn a_record_is_small() {
-        // A record, with the tree's node and the number, then fits the allocator's objects of 192
-        // bytes.
+        // The bound makes a record, together with the node of the tree and the number, fit into an
+        // object of 192 bytes of the allocator.
         assert!(size_of::<Record>() <= 160);
     }
 
     #[test]
     fn warnings_end() {
-        // Even on a slow machine, the loop asks more often than the limit allows.
+        // The limit allows 10 warnings in 5 seconds, and even a slow machine makes more than 10
+        // calls in that time.
         let ended = (0..1000).any(|_| !ratelimit());
         // SAFETY: A test is running.
         unsafe { abi::nvpm_kunit_warn_again() };
@@ -54,17 +55,18 @@ mod compat_tests {
     }
 }
 
-/// The distance between a physical address and its bus address from the replaced DMA API.
+/// The distance between a physical address and the bus address that the replaced DMA API returns
+/// for it.
 const OFFSET: u64 = 1 << 44;
 
-// These counters count the calls of the replaced DMA API.
+// The replaced DMA API counts its calls in these variables.
 static MAPPED: AtomicU32 = AtomicU32::new(0);
 static UNMAPPED: AtomicU32 = AtomicU32::new(0);
 static BALANCE: AtomicI64 = AtomicI64::new(0);
 static FAILS_AFTER: AtomicU32 = AtomicU32::new(0);
 
-/// Replaces the DMA API until the test's end. Mapping fails after `fails_after` segments are
-/// mapped.
+/// Replaces the DMA API until the test's end. The replacement maps `fails_after` segments, and then
+/// fails.
 fn replace_dma(fails_after: u32) {
     MAPPED.store(0, Ordering::Relaxed);
     UNMAPPED.store(0, Ordering::Relaxed);
@@ -74,8 +76,8 @@ fn replace_dma(fails_after: u32) {
     unsafe { abi::nvpm_kunit_replace_dma(Some(dma_map), Some(dma_unmap)) };
 }
 
-/// Returns how many segments were mapped and unmapped, and whether the same segments were unmapped
-/// that had been mapped.
+/// Returns how many segments were mapped, how many were unmapped, and whether both were the same
+/// segments.
 fn dma_calls() -> (u32, u32, bool) {
     (
         MAPPED.load(Ordering::Relaxed),
@@ -84,7 +86,7 @@ fn dma_calls() -> (u32, u32, bool) {
     )
 }
 
-/// Returns a number that differs for different segments.
+/// Returns a number that is different for each segment of these tests.
 fn weight(address: u64, len: usize) -> i64 {
     (address as i64).wrapping_mul(31).wrapping_add(len as i64)
 }
@@ -116,12 +118,13 @@ extern "C" fn dma_unmap(_device: *mut abi::device, addr: u64, len: usize) {
     BALANCE.fetch_sub(weight(addr, len), Ordering::Relaxed);
 }
 
-/// Returns the physical address of GPU page `page`. No two pages are neighbours.
+/// Returns the physical address of GPU page `page`. No page follows another page directly, so each
+/// page is one extent.
 fn physical(page: u32) -> u64 {
     u64::from(page) << 32
 }
 
-/// Maps so many GPU pages for a PCI device. The machine of these tests has no IOMMU.
+/// Maps a number of GPU pages for a PCI device. The machine that runs these tests has no IOMMU.
 fn mapped(pages: u32) -> Result<Mapping> {
     // SAFETY: A test is running.
     let device = unsafe { abi::nvpm_kunit_pci_device() };
@@ -140,18 +143,22 @@ fn mapped(pages: u32) -> Result<Mapping> {
 fn read(table: &abi::sg_table) -> impl Iterator<Item = Extent> {
     let first = NonNull::new(table.sgl.cast::<bindings::scatterlist>());
     successors(first, |entry| {
-        // SAFETY: Each is an entry of a list that the caller keeps.
+        // SAFETY: The pointer is to an entry of the table's list, which exists because the caller
+        // keeps the mapping.
         NonNull::new(unsafe { bindings::sg_next(entry.as_ptr()) })
     })
     .map(|entry| Extent {
-        // SAFETY: Each is an entry of a list that the caller keeps.
+        // SAFETY: The pointer is to an entry of the table's list, which exists because the caller
+        // keeps the mapping.
         start: unsafe { bindings::sg_dma_address(entry.as_ptr()) },
-        // SAFETY: Each is an entry of a list that the caller keeps.
+        // SAFETY: The pointer is to an entry of the table's list, which exists because the caller
+        // keeps the mapping.
         len: u64::from(unsafe { bindings::sg_dma_len(entry.as_ptr()) }),
     })
 }
 
-/// Returns the number of entries in a page of the kernel. A longer list is a chain of arrays.
+/// Returns the number of scatterlist entries that fit in a page of the kernel. The kernel makes a
+/// longer list as a chain of arrays.
 fn entries_of_a_page() -> u32 {
     page_size() as u32 / size_of::<bindings::scatterlist>() as u32
 }

@@ -14,22 +14,23 @@ use core::ffi::c_void;
 extern "C" {
     /// Returns `size` bytes of memory, aligned to 8, or null. May sleep.
     fn nvpm_alloc(size: usize) -> *mut c_void;
-    /// Frees memory from `nvpm_alloc`, which must not be used again. Sleeps only if the memory has
-    /// many pages.
+    /// Frees memory from `nvpm_alloc`. The caller must not use the memory again. May sleep only if
+    /// the memory is so large that it consists of pages.
     fn nvpm_free(memory: *mut c_void);
 }
 
-/// A way to allocate memory. There is only one way, which may sleep.
+/// The mode of an allocation. The only mode is [`flags::GFP_KERNEL`], in which the allocation may
+/// sleep.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Flags(());
 
-/// The ways to allocate memory.
+/// The modes of allocations.
 pub mod flags {
-    /// The way for callers that may sleep.
+    /// The mode for callers that may sleep.
     pub const GFP_KERNEL: super::Flags = super::Flags(());
 }
 
-/// The kernel had no memory.
+/// The error for an allocation that has failed, because the kernel has too little memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocError;
 
@@ -37,16 +38,16 @@ pub struct AllocError;
 ///
 /// # Invariants
 ///
-/// Points to memory from `nvpm_alloc` that is large enough and aligned for `T`, and has no other
-/// owner.
+/// The pointer is to memory from `nvpm_alloc` that is large enough and aligned for `T`. No other
+/// object owns the memory.
 struct Memory<T>(NonNull<T>);
 
 impl<T> Memory<T> {
-    /// Allocates memory for `number` objects, at least one.
+    /// Allocates memory for `number` objects. `number` must not be 0.
     fn new(number: usize, _: Flags) -> Result<Self, AllocError> {
         let () = Suits::<T>::CHECKED;
         let bytes = number.checked_mul(size_of::<T>()).ok_or(AllocError)?;
-        // SAFETY: The caller has given `Flags`, so it may sleep.
+        // SAFETY: The only `Flags` are `GFP_KERNEL`, which says that the caller may sleep.
         let memory = unsafe { nvpm_alloc(bytes) };
         // INVARIANT: The memory is new, and has room for all objects. `Suits` has checked the
         // alignment.
@@ -54,7 +55,8 @@ impl<T> Memory<T> {
     }
 }
 
-/// Compiles only if memory from C suits `T`: it is aligned to 8 bytes, and never empty.
+/// Its constant compiles only if memory from C is suitable for `T`, because C's memory is aligned
+/// to 8 bytes and never empty.
 pub(crate) struct Suits<T>(T);
 
 impl<T> Suits<T> {
@@ -97,7 +99,7 @@ impl<T> KBox<T> {
         raw
     }
 
-    /// Turns a pointer back into a box.
+    /// Turns a pointer from [`Self::into_raw`] back into a box.
     ///
     /// # Safety
     ///
@@ -114,8 +116,8 @@ impl<T> KBox<T> {
     pub fn into_inner(this: Self) -> T {
         let memory = Memory(this.0 .0);
         forget(this);
-        // SAFETY: By the invariant of `KBox` the memory holds a valid object. It is not used again:
-        // `memory` frees itself without dropping an object.
+        // SAFETY: By the invariant of `KBox` the memory holds a valid object. The object is not
+        // used again, because `memory` frees the memory without dropping an object.
         unsafe { memory.0.as_ptr().read() }
     }
 }
@@ -141,7 +143,8 @@ impl<T> DerefMut for KBox<T> {
 impl<T> Drop for KBox<T> {
     fn drop(&mut self) {
         // SAFETY: By the invariants the memory holds a valid, aligned object and has no other
-        // owner. The object is not used again: `Memory` frees itself without dropping an object.
+        // owner. The object is not used again, because `Memory` frees the memory without dropping
+        // an object.
         unsafe { self.0 .0.as_ptr().drop_in_place() };
     }
 }
@@ -205,8 +208,9 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// Moves the array to memory for at least `len` elements, which must be more than the capacity.
-    /// The capacity at least doubles, so that each element is copied only a few times.
+    /// Moves the array to memory that has room for at least `len` elements. `len` must be more than
+    /// the capacity. The capacity at least doubles, so that many calls to `push` move the array
+    /// only a few times.
     #[inline(never)]
     fn enlarge(&mut self, len: usize, flags: Flags) -> Result<(), AllocError> {
         let capacity = self.capacity.saturating_mul(2).max(len).max(4);
@@ -216,7 +220,8 @@ impl<T: Copy> KVVec<T> {
         Ok(())
     }
 
-    /// Returns the address of the first element, which is valid for `capacity` elements.
+    /// Returns the address of the first element. Behind the address there is memory for `capacity`
+    /// elements.
     fn start(&self) -> NonNull<T> {
         self.memory.as_ref().map_or(NonNull::dangling(), |it| it.0)
     }

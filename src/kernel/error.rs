@@ -6,7 +6,7 @@ use core::{ffi::c_int, num::NonZeroI32};
 
 use crate::alloc::AllocError;
 
-/// A reason for a failure: a negative number, as C returns it.
+/// The reason for a failure, as a negative error number of C.
 ///
 /// # Invariants
 ///
@@ -30,8 +30,8 @@ pub mod code {
 }
 
 impl Error {
-    /// Makes a constant error. The compiler evaluates the call, so the panic cannot happen at run
-    /// time.
+    /// Makes a constant error. The compiler evaluates the calls, so `panic!` cannot run in the
+    /// kernel.
     const fn known(errno: c_int) -> Self {
         match NonZeroI32::new(errno) {
             // INVARIANT: All numbers in `code` are between -4095 and -1.

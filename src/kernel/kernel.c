@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The C half of the module's own `kernel` crate. It uses no GPL-only symbol, because the module
- * must also load beside the proprietary driver.
+ * The C functions of the module's own `kernel` crate. They use no GPL-only symbol, because a module
+ * for the proprietary driver must not use one.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -19,7 +19,7 @@ MODULE_LICENSE("Dual BSD/GPL");
 
 static int __init nvpm_init(void)
 {
-	/* Rust relies on the alignment, and on the layouts in rbtree.rs and bindings.rs. */
+	/* alloc.rs relies on this alignment, and rbtree.rs and bindings.rs on these layouts. */
 	BUILD_BUG_ON(ARCH_KMALLOC_MINALIGN < 8);
 	BUILD_BUG_ON(sizeof(struct rb_root) != sizeof(struct rb_node *));
 	BUILD_BUG_ON(sizeof(struct rb_node) != 24);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The `kernel` crate for kernels without a crate that the module may use. This crate has the items
-//! that the module takes from the kernel's own crate, with the same names, built on `core` and C
-//! (`kernel.c`).
+//! The `kernel` crate for kernels that have no `kernel` crate of their own that the module may use.
+//! This crate has the items that the module uses of the kernel's own crate, with the same names.
+//! The items are built on `core` and on C (`kernel.c`).
 //!
-//! If versions of the kernel's crate differ, this crate is as strict as the strictest version, so
-//! that code that compiles with this crate compiles with all versions.
+//! Where versions of the kernel's own crate differ, this crate accepts only code that all versions
+//! accept, so that code that compiles with this crate compiles with all versions.
 
 #![no_std]
-// The module does not use `Default`.
+// Types of this crate have no `Default`, because the module does not use it.
 #![allow(clippy::new_without_default)]
 
 pub mod alloc;
@@ -27,7 +27,7 @@ pub mod prelude {
 pub struct ThisModule(());
 
 impl ThisModule {
-    /// The only value, for `module!`.
+    /// The only value. Only `module!` uses it.
     #[doc(hidden)]
     pub const ONE: Self = Self(());
 }
@@ -38,8 +38,8 @@ pub trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes the crate a kernel module whose state is a `$module`. `kernel.c` also has the module's
-/// name and licence.
+/// Makes the crate a kernel module whose state is a `$module`. The name and the licence are only
+/// checked, because the build and `kernel.c` set them.
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {

@@ -14,7 +14,7 @@ extern "C" {
     fn nvpm_bug();
 }
 
-/// A buffer for a line. Text beyond its length is left out.
+/// A buffer for a line. Text that does not fit is left out.
 ///
 /// # Invariants
 ///
@@ -36,8 +36,8 @@ impl Write for Line {
     }
 }
 
-/// Prints a line of the kernel's log level 3 (error), 4 (warning), 6 (information), or another
-/// level.
+/// Prints a line in the kernel's log. The level is 3 (error), 4 (warning) or 6 (information); other
+/// levels are printed as an emergency.
 #[doc(hidden)]
 #[cold]
 #[inline(never)]
@@ -46,8 +46,8 @@ pub fn print(level: u8, what: fmt::Arguments<'_>) {
         text: [0; 448],
         len: 0,
     };
-    // Writing to the buffer does not fail. If formatting a value fails, the rest of the line is
-    // missing.
+    // The result is ignored: writing to the buffer cannot fail, and if formatting a value fails,
+    // only the rest of the line is missing.
     let _ = line.write_fmt(what);
     // SAFETY: By the invariant of `Line`, `len` is at most the length of `text`, which is
     // initialised.
@@ -66,8 +66,8 @@ macro_rules! pr_warn { ($($arg:tt)*) => { $crate::print::print(4, format_args!($
 #[macro_export]
 macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($($arg)*)) } }
 
-/// Prints the panic's place and message, then stops the thread with `BUG()`, which logs a
-/// backtrace.
+/// Prints the place and the message of a panic, and then calls `BUG()`, which logs a backtrace and
+/// stops the thread.
 #[cfg(target_os = "none")]
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {

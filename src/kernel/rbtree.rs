@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Sorted maps, which `lib/rbtree.c` of the kernel balances. Nodes are allocated before they are
-//! inserted, so only [`RBTreeNode::new`] sleeps.
+//! Sorted maps, which the kernel's `lib/rbtree.c` balances. A node is allocated before it is
+//! inserted, so only [`RBTreeNode::new`] may sleep, and insertion may run under a spin lock.
 
 use core::{
     cmp::Ordering,
@@ -24,10 +24,11 @@ struct Links {
     left: *mut Links,
 }
 
-// `root` points to a tree that only these functions change. The caller has exclusive access to the
-// tree, in any context.
+// `root` must point to the root of a tree to which the caller has exclusive access. These functions
+// are callable from any context.
 extern "C" {
-    /// Balances the tree after the caller has linked `node`, without children, into the tree.
+    /// Balances the tree after the caller has linked `node` into the tree. `node` must have no
+    /// children.
     fn rb_insert_color(node: *mut Links, root: *mut *mut Links);
     /// Removes `node` from the tree. `node` must be in the tree.
     fn rb_erase(node: *mut Links, root: *mut *mut Links);
@@ -35,7 +36,8 @@ extern "C" {
     fn rb_next(node: *const Links) -> *mut Links;
 }
 
-/// `links` is first, so that a pointer to `links` is also a pointer to the node.
+/// A node of a tree. `links` is the first field, so that a pointer to `links` is also a pointer to
+/// the node.
 #[repr(C)]
 struct Node<K, V> {
     links: Links,
@@ -78,7 +80,7 @@ pub struct RBTree<K, V> {
 
 // SAFETY: A tree owns its nodes, which hold keys, values, and pointers to nodes of the same tree.
 unsafe impl<K: Send, V: Send> Send for RBTree<K, V> {}
-// SAFETY: A shared tree only gives out keys and values for reading.
+// SAFETY: A shared tree returns keys and values only for reading.
 unsafe impl<K: Sync, V: Sync> Sync for RBTree<K, V> {}
 
 impl<K, V> RBTree<K, V> {
@@ -119,8 +121,8 @@ impl<K, V> RBTree<K, V> {
     unsafe fn detach(&mut self, node: NonNull<Node<K, V>>) -> RBTreeNode<K, V> {
         // SAFETY: By the requirement `node` is in the tree, which `&mut self` borrows exclusively.
         unsafe { rb_erase(node.as_ptr().cast(), &mut self.root) };
-        // SAFETY: By the invariant `node` is from `into_raw`. The node has left the tree, so no
-        // other call turns this pointer back.
+        // SAFETY: By the invariant `node` is from `into_raw`. The node is not in the tree any more,
+        // so no other call turns this pointer back into a box.
         RBTreeNode(unsafe { KBox::from_raw(node.as_ptr()) })
     }
 }
@@ -174,10 +176,10 @@ impl<K: Ord, V> RBTree<K, V> {
             left: null_mut(),
         };
         let node = KBox::into_raw(node.0).cast();
-        // INVARIANT: The keys of the nodes above `place` have led there, so the node is in order at
-        // `place`. SAFETY: `place` points to the root or to a child of `parent`, and is null there,
-        // so no node is lost. The node is linked to its parent and has no children. By the
-        // invariant C balances the tree, which `&mut self` borrows exclusively.
+        // INVARIANT: The comparisons with the keys of all nodes above `place` have led to `place`,
+        // so the node is in order at `place`. SAFETY: `place` points to the root or to a child of
+        // `parent`, and is null there, so no node is lost. The node is linked to its parent and has
+        // no children. By the invariant C balances the tree, which `&mut self` borrows exclusively.
         unsafe {
             *place = node;
             rb_insert_color(node, &mut self.root);
@@ -191,7 +193,7 @@ impl<K: Ord, V> RBTree<K, V> {
         self.find(key).map(|node| unsafe { &node.as_ref().value })
     }
 
-    /// Returns the value of a key, which the caller may change.
+    /// Returns the value of a key. The caller may change the value.
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         // SAFETY: A node of the tree is valid, and the value borrows the tree exclusively.
         self.find(key)
