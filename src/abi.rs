@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The C side: bindgen's view of `peer_mem.h`, `nv-p2p.h` and `nvpm.h` (see `include/bindings.h`),
-//! with assertions that the layouts are those with which the neighbours were compiled.
+//! The declarations of C: bindgen's translation of `peer_mem.h`, `nv-p2p.h` and `nvpm.h` (see
+//! `include/bindings.h`). Assertions check that the structures have the layouts with which the RDMA
+//! core and the driver were compiled.
 //!
-//! For the kernel's own crate, bindgen generates the file during the build. For this module's
-//! crate, the file `include/bindings.rs` was generated before; C asserts that this kernel's
-//! structures are the same.
+//! With the kernel's own crate, bindgen generates the declarations during the build. With this
+//! module's `kernel` crate, the build uses `include/bindings.rs`, which was generated in advance; C
+//! asserts that the structures of the kernel have the same layouts.
 
 use core::mem::{offset_of, size_of};
 
-/// C's types as the kernel has them: `char` is unsigned, and `long` is as wide as a pointer. The
-/// types of the kernel's crate differ before 6.14.
+/// The types of the kernel's C: `char` is unsigned, and `long` is as wide as a pointer. The
+/// kernel's own crate has had the same types only since 6.14.
 #[allow(dead_code, non_camel_case_types)]
 pub(crate) mod ffi {
     pub(crate) use core::ffi::c_void;
@@ -24,7 +25,7 @@ pub(crate) mod ffi {
     pub(crate) type c_ulonglong = u64;
 }
 
-/// The generated declarations. The names and the style are C's and bindgen's.
+/// The generated declarations. The names come from C, and the style from bindgen.
 #[allow(
     clippy::all,
     clippy::undocumented_unsafe_blocks,
@@ -58,8 +59,8 @@ mod bindings {
 }
 pub(crate) use bindings::*;
 
-// core.c and nvidia.c assert the same figures, because bindgen's compiler, the kernel's compiler
-// and the contract must agree on the layouts.
+// core.c and nvidia.c assert the same figures, because bindgen and the kernel's compiler must use
+// the layouts of the neighbours.
 const _: () = {
     assert!(offset_of!(peer_memory_client, acquire) == 80);
     assert!(offset_of!(peer_memory_client, release) == 128);

@@ -4,7 +4,7 @@
 
 use crate::abi;
 
-/// Prints a warning with a rate limit, for paths that a user can take at will.
+/// Prints a warning with a rate limit. Warnings that a user can cause at will use this macro.
 macro_rules! pr_warn_ratelimited {
     ($($arg:tt)*) => {
         if $crate::compat::ratelimit() {

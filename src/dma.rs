@@ -2,9 +2,10 @@
 
 //! Devices, and mappings by which devices reach memory.
 //!
-//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. On every kernel, the DMA API maps and unmaps
-//! each byte that a device can reach: each segment separately, or all extents in one range of I/O
-//! virtual addresses if the kernel and the device have such ranges.
+//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. Every byte that a device can reach through this
+//! module's own mapping is mapped with the kernel's DMA API: each segment separately, or all
+//! extents in one range of I/O virtual addresses, if the kernel and the device support such a
+//! range.
 
 use core::{ptr::NonNull, slice};
 
@@ -27,17 +28,18 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(crate) struct Device(NonNull<abi::device>);
 
-// SAFETY: The functions that take the pointer may be called from any thread.
+// SAFETY: The functions to which this module passes the pointer may be called from any thread.
 unsafe impl Send for Device {}
 
 impl Device {
-    /// Converts a pointer of the RDMA core. Returns an error if it is not to a PCI device.
+    /// Converts a pointer of the RDMA core. Returns an error if the pointer is NULL or points to a
+    /// device that is not a PCI device.
     ///
     /// # Safety
     ///
     /// The pointer must be NULL or to a device that outlives every mapping made for the device.
     pub(crate) unsafe fn from_raw(device: *mut abi::device) -> Result<Self> {
-        // SAFETY: By this function's requirement the pointer is to a device or NULL, for which
+        // SAFETY: By this function's requirement the pointer is to a device, or is NULL. For NULL,
         // `nvpm_pci_dev` returns NULL.
         let pci = unsafe { abi::nvpm_pci_dev(device) };
         match NonNull::new(device) {
@@ -63,7 +65,7 @@ impl Device {
         self.0.as_ptr()
     }
 
-    /// Tells whether a registration for this device can be revoked.
+    /// Tells whether the device's driver supports the revocation of a registration.
     pub(crate) fn can_invalidate(&self) -> bool {
         // SAFETY: By the type's invariant the pointer is to a device.
         unsafe { abi::nvpm_can_invalidate(self.0.as_ptr()) }
@@ -95,8 +97,8 @@ impl Device {
         unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
     }
 
-    /// Returns the part of `extents` that the core must see of `range`: whole pages of the kernel,
-    /// in segments that the device accepts.
+    /// Returns the part of `extents` that the core must receive for `range`: the pages of the
+    /// kernel that cover the range, in segments that the device accepts.
     fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
         // SAFETY: By the type's invariant the pointer is to a device.
         let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
@@ -109,8 +111,8 @@ impl Device {
     }
 }
 
-/// A reference to a device. While the reference exists, no other device gets the device's address
-/// in memory.
+/// A reference to a device. While the reference exists, the kernel does not free the device, so no
+/// other device can have the same address in memory.
 pub(crate) struct DeviceRef(Device);
 
 impl DeviceRef {
@@ -126,7 +128,7 @@ impl DeviceRef {
         self.0.as_ptr()
     }
 
-    /// Tells whether the device has not been removed.
+    /// Returns true until the device is removed.
     pub(crate) fn is_registered(&self) -> bool {
         // SAFETY: The pointer is to a device, to which this object has a reference.
         unsafe { abi::nvpm_is_registered(self.0.as_ptr()) }
@@ -155,12 +157,13 @@ pub(crate) struct Mapping {
 
 /// The party that has mapped the addresses, and the data that unmapping needs.
 enum MappedBy {
-    /// This module has mapped each entry of the scatterlist for the device. The first mapping also
-    /// covers so many bytes before its entry.
+    /// This module has mapped each entry of the scatterlist for the device. The number says how
+    /// many bytes before the first entry the first mapping also covers.
     Entry(Device, u64),
     /// This module has mapped all extents in one range of addresses.
     Iova(Iova),
-    /// The driver has mapped the addresses, and undoes the mapping itself.
+    /// The driver has mapped the addresses. `PersistentPin::unmap` lets the driver undo the
+    /// mapping.
     Driver,
 }
 
@@ -184,9 +187,10 @@ impl Mapping {
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
         let segments = device.segments(extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
-        // An IOMMU maps each piece to a round address. The first piece is mapped from its
-        // beginning, although the user's range begins later, so that the range begins at the same
-        // place in a page on the bus as in the user's addresses.
+        // An IOMMU maps each piece to an address at the beginning of a page. The user's range may
+        // begin in the middle of the first piece. This function nevertheless maps the first piece
+        // from the piece's beginning, so that the range has the same offset in a page on the bus as
+        // in the user's address space.
         let before_first = segments.before_first();
         for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
             let before = if mapped == 0 { before_first } else { 0 };
@@ -225,8 +229,8 @@ impl Mapping {
         self.sg.as_ref().map(SgTable::for_core).unwrap_or_default()
     }
 
-    /// Takes the addresses away from the device. Returns the scatterlist, because the core may
-    /// still read the list. May sleep.
+    /// Undoes the mapping. Returns the scatterlist, because the core may still read the list. May
+    /// sleep.
     pub(crate) fn unmap(mut self) -> Option<SgTable> {
         self.undo()
     }
@@ -251,8 +255,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Unmaps the first `mapped` entries, the first entry together with the `before_first` bytes before
-/// it.
+/// Unmaps the first `mapped` entries, and the `before_first` bytes before the first entry.
 fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: usize) {
     for (number, entry) in sg.entries().take(mapped).enumerate() {
         let before = if number == 0 { before_first } else { 0 };
@@ -261,11 +264,13 @@ fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: us
     }
 }
 
-/// A range of I/O virtual addresses in which extents follow each other.
+/// A range of I/O virtual addresses in which this module maps extents one after the other without
+/// gaps.
 ///
 /// # Invariants
 ///
-/// `nvpm_iova_alloc` has made `iova` for `device`, and `iova` has not been destroyed.
+/// `nvpm_iova_alloc` has made `iova` for `device`, and `nvpm_iova_destroy` was not called for
+/// `iova`.
 #[must_use = "only `destroy` gives the addresses back"]
 struct Iova {
     device: Device,
@@ -273,8 +278,8 @@ struct Iova {
 }
 
 impl Iova {
-    /// Maps `extents` of `len` bytes in all. Returns the range and its address, or [`None`] if this
-    /// kernel or this device has no such ranges.
+    /// Maps `extents`, which have `len` bytes together. Returns the range with its address, or
+    /// [`None`] if the kernel or the device does not support such a range.
     fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
         let mut iova = abi::nvpm_iova::default();
         let first = extents.first().map_or(0, |extent| extent.start);
@@ -295,8 +300,8 @@ impl Iova {
         }
     }
 
-    /// Links all extents, and adds their bytes to `linked`. Returns the address at which the device
-    /// sees them.
+    /// Maps all extents into the range, and adds the number of mapped bytes to `linked`. Returns
+    /// the bus address of the first byte.
     fn link(&mut self, extents: &[Extent], linked: &mut u64) -> Result<u64> {
         let device = self.device.as_ptr();
         for &Extent { start, len } in extents {
@@ -311,7 +316,7 @@ impl Iova {
         Ok(start)
     }
 
-    /// Gives the range of addresses back, after unmapping the first `linked` bytes.
+    /// Unmaps the first `linked` bytes, and then frees the range of addresses.
     fn destroy(&mut self, linked: u64) {
         // SAFETY: By the type's invariant the range belongs to this device, and was not destroyed
         // before.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Error numbers between Rust and C. Users see each number as the error of their call.
+//! Conversion of error numbers between Rust and C. A user sees each number as the error of the call
+//! that failed.
 
 use kernel::prelude::*;
 
@@ -9,18 +10,18 @@ pub(crate) fn eopnotsupp() -> Error {
     Error::from_errno(-95)
 }
 
-/// Returns EDQUOT, because the limit is this user's and not the system's.
+/// Returns EDQUOT, the error for a user who has reached the user's own limit.
 pub(crate) fn edquot() -> Error {
     Error::from_errno(-122)
 }
 
-/// ENOTSUPP, which the driver returns. User space does not know this number, so the number must not
-/// reach a user.
+/// ENOTSUPP, which the driver may return. User space does not know this number, so [`to_result`]
+/// replaces it.
 const ENOTSUPP: i32 = 524;
 
-/// Converts the return value of a neighbour's function, 0 or a negative error number. The error has
-/// a number that user space knows: a positive value, or a number that only the kernel uses, breaks
-/// the neighbour's contract and becomes an I/O error.
+/// Converts the return value of a function of a neighbour: 0 or a negative error number. The result
+/// always has a number that user space knows. A positive value and a number that only the kernel
+/// uses break the contract of the interface, so they become EIO.
 pub(crate) fn to_result(ret: i32) -> Result {
     match ret.checked_neg() {
         Some(0) => Ok(()),
@@ -30,7 +31,7 @@ pub(crate) fn to_result(ret: i32) -> Result {
     }
 }
 
-/// Converts a result for C: 0 or a negative error number.
+/// Converts a result to a return value for C: 0 or a negative error number.
 pub(crate) fn from_result(result: Result) -> i32 {
     match result {
         Ok(()) => 0,

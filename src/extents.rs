@@ -2,12 +2,13 @@
 
 //! The arithmetic from a user's address range to the entries of a scatterlist.
 //!
-//! Three sizes can all differ: the GPU page in which the driver pins (64 KiB), the page of the
-//! kernel in which the RDMA core counts (4 KiB to 64 KiB), and the longest segment that the device
-//! accepts.
+//! The arithmetic uses three units, which can all differ: the GPU page (64 KiB), in which the
+//! driver pins; the kernel's page (4 KiB to 64 KiB), in which the RDMA core counts; and the longest
+//! segment that the device accepts.
 //!
-//! Sums that cannot wrap are written with `wrapping_add`, also in other files: an overflow check
-//! would compile a call to `panic`, and objtool refuses a function that ends in one.
+//! Sums that cannot wrap are written with `wrapping_add`, also in other files. The operator `+`
+//! would add an overflow check, whose call to `panic` may be the end of a function, and objtool
+//! refuses a function that ends in such a call.
 
 use core::slice;
 
@@ -15,10 +16,10 @@ use kernel::prelude::*;
 
 use crate::turns::{before_chunk, Turns, AT_A_TIME};
 
-/// The bytes of a page of the NVIDIA driver, which pins only whole pages.
+/// The number of bytes in a page of the NVIDIA driver. The driver pins only whole pages.
 pub(crate) const GPU_PAGE: u64 = 64 * 1024;
 
-/// A range that a user asked to register, and the whole GPU pages that cover the range.
+/// An address range that a user asked to register. The GPU pages that cover the range are pinned.
 ///
 /// # Invariants
 ///
@@ -41,11 +42,12 @@ impl Range {
         if len == 0 || pinned / GPU_PAGE > u64::from(u32::MAX) {
             return None;
         }
-        // INVARIANT: The length is not 0, no sum has wrapped, and the number of pages was checked.
+        // INVARIANT: The checks above have refused a length of 0, sums that wrap, and too many
+        // pages.
         Some(Self { address, len })
     }
 
-    /// Returns the first byte that the user asked for.
+    /// Returns the address of the first byte that the user asked for.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
@@ -56,12 +58,13 @@ impl Range {
         self.len
     }
 
-    /// Returns the first byte to pin, in the user's address space: a multiple of [`GPU_PAGE`].
+    /// Returns the address of the first byte to pin, in the user's address space. The address is a
+    /// multiple of [`GPU_PAGE`].
     pub(crate) fn start(&self) -> u64 {
         self.address - self.address % GPU_PAGE
     }
 
-    /// Returns the number of bytes to pin: a multiple of [`GPU_PAGE`].
+    /// Returns the number of bytes to pin, which is a multiple of [`GPU_PAGE`].
     pub(crate) fn pinned_len(&self) -> u64 {
         // By the type's invariant the sums do not wrap.
         let len = self.len.wrapping_add(self.address % GPU_PAGE);
@@ -76,7 +79,7 @@ impl Range {
 
     /// Returns a range of only the first GPU page.
     pub(crate) fn first_page(&self) -> Self {
-        // INVARIANT: The page is part of the range.
+        // INVARIANT: The range has at least one page, and this page is one of its pages.
         Self {
             address: self.start(),
             len: GPU_PAGE,
@@ -86,18 +89,19 @@ impl Range {
     /// Returns a range of only the last GPU page.
     pub(crate) fn last_page(&self) -> Self {
         let end = self.start().wrapping_add(self.pinned_len());
-        // INVARIANT: The page is part of the range.
+        // INVARIANT: The range has at least one page, and this page is one of its pages.
         Self {
             address: end.wrapping_sub(GPU_PAGE),
             len: GPU_PAGE,
         }
     }
 
-    /// Returns the part of the pinned bytes that the RDMA core must see: the user's range widened
-    /// to pages of `page` bytes (a power of two), as an offset from [`Self::start`] and a length.
+    /// Returns the part of the pinned bytes that the RDMA core must receive: the pages of `page`
+    /// bytes (a power of two) that cover the user's range, as an offset from [`Self::start`] and a
+    /// length.
     ///
-    /// Returns an error if the part reaches beyond the pinned bytes, which is possible if `page` is
-    /// larger than the GPU's page.
+    /// Returns an error if these pages reach beyond the pinned bytes. That is possible only if
+    /// `page` is larger than [`GPU_PAGE`].
     pub(crate) fn window(&self, page: u64) -> Result<Extent> {
         let first = self.address - self.address % page;
         let end = self
@@ -114,7 +118,7 @@ impl Range {
     }
 }
 
-/// Contiguous bytes on a bus, or in a window.
+/// Contiguous bytes on a bus, or in the pinned bytes of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// The first byte.
@@ -123,8 +127,8 @@ pub(crate) struct Extent {
     pub(crate) len: u64,
 }
 
-/// The extents of a range, in order. Neighbours are merged. Most ranges have one extent, which
-/// needs no allocation.
+/// The extents of a range, in order. Pages that follow each other on the bus are in one extent.
+/// Most ranges have only one extent, for which this type allocates no memory.
 pub(crate) enum Extents {
     /// The only extent.
     One(Extent),
@@ -133,8 +137,8 @@ pub(crate) enum Extents {
 }
 
 impl Extents {
-    /// Collects the extents of `pages` of `page` bytes (not zero). `address` returns the address of
-    /// a page.
+    /// Collects the extents of `pages`, each of `page` bytes (not zero). `address` returns the bus
+    /// address of a page.
     pub(crate) fn collect<T>(pages: &[T], page: u64, address: impl Fn(&T) -> u64) -> Result<Self> {
         let (first, rest) = pages.split_first().ok_or(EIO)?;
         let bytes = page.wrapping_mul(pages.len() as u64);
@@ -143,10 +147,10 @@ impl Extents {
         let mut end = start.wrapping_add(page);
         for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
             before_chunk(number);
-            // This loop sees every page of every registration, so a neighbour costs only a
-            // comparison.
+            // This loop handles every page of every registration, so the case of a page that
+            // follows the page before it must be cheap.
             for address in some.iter().map(&address) {
-                // The last byte of the bus and the first byte are not neighbours.
+                // An extent that ends at the end of the bus does not continue at address 0.
                 if address == end && end > start {
                     end = end.wrapping_add(page);
                     continue;
@@ -162,12 +166,13 @@ impl Extents {
         extents.ok_or(EIO)
     }
 
-    /// Adds the next extent of a range of `bytes`.
+    /// Adds the next extent of a range that has `bytes` bytes in all.
     fn push(extents: &mut Option<Self>, extent: Extent, bytes: u64) -> Result {
         match extents {
             None => *extents = Some(Self::One(extent)),
             Some(Self::One(first)) => {
-                // Usually all extents are as long as the first extent.
+                // The extents usually have equal lengths, so the first length predicts the number
+                // of extents.
                 let expected = bytes.div_ceil(first.len.max(1)).max(2);
                 let expected = usize::try_from(expected).map_err(|_| ENOMEM)?;
                 let mut many = KVVec::with_capacity(expected, GFP_KERNEL)?;
@@ -198,20 +203,22 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
 }
 
-/// The segments of a window into extents. The window counts bytes across all extents, and a segment
-/// is not longer than the device accepts. An extent is cut into pieces from its own beginning, even
-/// if the window begins later, because a page of the RDMA core must end at the end of each segment,
-/// and the user's range may begin anywhere in a page.
+/// An iterator over the segments of a window, which is a part of the bytes of all extents together.
+/// Each extent is cut into pieces of the longest length that the device accepts, from the extent's
+/// beginning. A segment is the part of a piece that is in the window. The pieces begin with the
+/// extent and not with the window, because each segment must end where a page of the RDMA core
+/// ends, and the user's range may begin anywhere in such a page.
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
     /// The rest of the current extent.
     rest: Extent,
-    /// The bytes of the next segment's piece that lie before the segment, outside the window.
+    /// The number of bytes of the next piece that are before its segment, and so outside the
+    /// window.
     before: u64,
-    /// The bytes before the window that are still to be skipped.
+    /// The number of bytes before the window that are still to be skipped.
     skip: u64,
-    /// The remaining bytes of the window.
+    /// The number of bytes of the window that are not in a segment yet.
     left: u64,
     longest: u32,
 }
@@ -229,22 +236,23 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Returns how many bytes of the first segment's piece lie before the segment.
+    /// Returns how many bytes of the first piece are before the first segment.
     pub(crate) fn before_first(&self) -> u64 {
         let mut segments = self.clone();
         segments.next_extent();
         segments.before
     }
 
-    /// Returns the number of segments, or an error if the extents have fewer bytes than the window.
-    /// The device could otherwise use addresses that do not exist.
+    /// Returns the number of segments. Returns an error if the extents end before the window does,
+    /// because the device could otherwise use addresses that do not exist, and also if there are no
+    /// segments or too many to count.
     pub(crate) fn entries(&self) -> Result<u32> {
         let mut segments = self.clone();
         let longest = u64::from(self.longest);
         let mut entries = 0_u64;
         let mut turns = Turns::new();
         while let Some(extent) = segments.next_extent() {
-            // Usually there is one segment, which needs no division.
+            // Usually an extent is one segment. That case needs no division.
             let len = extent.len.saturating_add(segments.before);
             let some = match len <= longest {
                 true => 1,
@@ -267,7 +275,8 @@ impl<'a> Segments<'a> {
             self.skip -= skipped;
             self.before = match skipped {
                 0 => 0,
-                // A plain `%` could panic, because the compiler cannot know that this is not 0.
+                // A plain `%` would compile a call to `panic`, because the compiler does not know
+                // that `longest` is not 0.
                 skipped => skipped.checked_rem(u64::from(self.longest)).unwrap_or(0),
             };
             let len = (extent.len - skipped).min(self.left);
@@ -291,7 +300,8 @@ impl Iterator for Segments<'_> {
         let len = self.rest.len.min(u64::from(self.longest) - self.before);
         self.before = 0;
         let start = self.rest.start;
-        // The sum wraps if the extent ends at the end of the bus; then no bytes remain.
+        // The sum wraps if the extent ends at the end of the bus. No bytes of the extent remain
+        // then.
         self.rest.start = start.wrapping_add(len);
         self.rest.len -= len;
         // The length is at most `longest`, so it fits a `u32`.
@@ -300,9 +310,10 @@ impl Iterator for Segments<'_> {
     }
 }
 
-/// Returns the longest segment for a device that accepts `device_limit` bytes, in whole pages of
-/// `page` bytes (a power of two, of 32 bits). The result is a power of two, so that each piece of
-/// an extent is as aligned as the extent, or aligned to the piece's length.
+/// Returns the length of the longest segment for a device that accepts `device_limit` bytes. The
+/// result is a power of two and at least `page`, the kernel's page size (a power of two that fits
+/// 32 bits). Because the result is a power of two, each piece is aligned to its own length, or at
+/// least as well as its extent.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit

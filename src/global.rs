@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A table that exists once, under a spin lock, while the module is loaded.
+//! A table of which there is only one, from loading to unloading the module. A spin lock protects
+//! the table.
 //!
-//! The lock is in C, because the kernel crate has `global_lock!` only since 6.13, and it needs a
-//! constant as the initial table.
+//! The lock is in C, because the kernel crate has `global_lock!` only since 6.13, and because
+//! `global_lock!` accepts only a constant as the initial table.
 
 use core::ptr::null_mut;
 
@@ -27,7 +28,7 @@ pub(crate) struct Global<T: 'static> {
 }
 
 impl<T: Send> Global<T> {
-    /// Makes an object without a table. No other object may have the same lock.
+    /// Makes an object without a table. The caller must not use the same lock for another object.
     pub(crate) const fn new(lock: abi::nvpm_lock_name) -> Self {
         assert!(lock < abi::NVPM_LOCKS);
         // INVARIANT: The pointer is NULL.
@@ -37,7 +38,7 @@ impl<T: Send> Global<T> {
         }
     }
 
-    /// Installs the table, until the result is dropped.
+    /// Installs the table. Dropping the result removes the table.
     pub(crate) fn install(&'static self, table: T) -> Result<Installed<T>> {
         let table = KBox::into_raw(KBox::new(table, GFP_KERNEL)?);
         let before = self.replace(table);
@@ -45,19 +46,20 @@ impl<T: Send> Global<T> {
         Ok(Installed(self))
     }
 
-    /// Uses the table under its lock. Returns [`None`] if there is no table. `work` must neither
-    /// sleep nor use the table by another call, which would deadlock or find no table.
+    /// Calls `work` with the table, under the lock, and returns the result, or [`None`] if there is
+    /// no table. `work` must not sleep and must not call `with` for the same table, because such a
+    /// call deadlocks or, in a kernel for one processor, finds no table.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
-        // If there is no table, the values that `work` has captured are dropped at the end, without
-        // the lock.
+        // If there is no table, `work` is not called. The values that it has captured are then
+        // dropped at the end of this function, after the lock is released.
         let mut work = Some(work);
         self.locked(|table| {
             let installed = table.load(Ordering::Relaxed);
             // INVARIANT: This thread uses the table, so the pointer becomes NULL.
             table.store(null_mut(), Ordering::Relaxed);
-            // SAFETY: By the type's invariant the pointer is NULL or to a valid table. No reference
-            // to the table exists: other threads wait for the lock, and if this thread uses the
-            // table already, the pointer is NULL.
+            // SAFETY: By the type's invariant the pointer is NULL or to a valid table. No other
+            // reference to the table exists: other threads wait for the lock, and while this thread
+            // uses the table, the pointer is NULL.
             let in_use = unsafe { installed.as_mut() };
             let result = in_use.and_then(|table| work.take().map(|work| work(table)));
             table.store(installed, Ordering::Relaxed);
@@ -65,7 +67,7 @@ impl<T: Send> Global<T> {
         })
     }
 
-    /// Replaces the table, and returns the table that was there before.
+    /// Replaces the table. Returns the old table, if there was one.
     fn replace(&self, new: *mut T) -> Option<KBox<T>> {
         let old = self.locked(|table| {
             let old = table.load(Ordering::Relaxed);
@@ -81,8 +83,9 @@ impl<T: Send> Global<T> {
     }
 
     fn locked<R>(&self, work: impl FnOnce(&AtomicPtr<T>) -> R) -> R {
-        // SAFETY: C has a lock of this name. A thread that takes the lock twice, or sleeps while it
-        // holds the lock, deadlocks, which is not unsound.
+        // SAFETY: C has a lock with this number, because `new` has checked the number. A thread
+        // that takes the lock twice, or sleeps while it holds the lock, may deadlock, but a
+        // deadlock is not undefined behaviour.
         unsafe { abi::nvpm_lock(self.lock) };
         let result = work(&self.table);
         // SAFETY: This thread has taken the lock above.
@@ -91,12 +94,12 @@ impl<T: Send> Global<T> {
     }
 }
 
-/// Keeps a table in its [`Global`].
+/// The proof that a table is installed in a [`Global`]. Dropping the proof removes the table.
 pub(crate) struct Installed<T: Send + 'static>(&'static Global<T>);
 
 impl<T: Send> Drop for Installed<T> {
     fn drop(&mut self) {
-        // The table is dropped without the lock, because dropping its contents may sleep.
+        // The table is dropped after the lock is released, because dropping its contents may sleep.
         let table = self.0.replace(null_mut());
         drop(table);
     }

@@ -2,8 +2,8 @@
 
 //! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other memory.
 //!
-//! This file is the crate's root, which names the other files. `kernel` is the kernel's own crate
-//! or, if the kernel has no usable crate, the crate in `kernel/`.
+//! This file is the root of the module's crate, and lists the other files. The crate `kernel` is
+//! the kernel's own or, if the kernel has no crate that the module can use, the one in `kernel/`.
 
 use kernel::prelude::*;
 

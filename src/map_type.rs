@@ -2,14 +2,16 @@
 
 //! Finds whether, and how, a device may reach a GPU's memory (compare `drivers/pci/p2pdma.c`).
 //!
-//! The driver's call to map pages refuses some pairs of GPU and device, and gives other pairs
-//! addresses that only the driver knows. This module maps physical addresses itself. For each pair,
-//! the module therefore asks the driver once, with one page, and compares the driver's address with
-//! its own. The module remembers only answers about the pair itself, until the module is unloaded
-//! or the device is removed. The driver's options cannot change before the module is unloaded.
+//! The driver's call to map pages refuses some pairs of GPU and device. For other pairs the call
+//! returns addresses that only the driver knows. This module normally maps physical addresses
+//! itself. The module therefore lets the driver map one page of each pair once, and compares the
+//! driver's address with the address of its own mapping. The module remembers an answer until the
+//! module is unloaded or the device is removed, unless the answer is about something other than the
+//! pair. Remembered answers stay correct, because the driver's options cannot change before this
+//! module is unloaded.
 //!
-//! The module asks in the core's call to map, for a registration that no callback waits for. It
-//! then holds no lock of its own, because the driver takes locks.
+//! The module asks in the core's call to map, while no callback waits for the registration. The
+//! module holds no lock of its own during the question, because the driver takes locks.
 
 use core::ffi::CStr;
 
@@ -32,18 +34,18 @@ use crate::{
 /// How memory of a GPU is mapped for a device that can reach the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MapType {
-    /// This module maps, and the driver's own call would have the same effect.
+    /// This module maps the memory. A mapping by the driver would have the same effect.
     Ours,
-    /// The driver maps, because only the driver knows the addresses.
+    /// The driver maps the memory, because only the driver knows the addresses.
     Driver,
-    /// The driver could not be asked, because it has no persistent pin for this page.
+    /// The module could not ask the driver, because the driver cannot pin the page persistently.
     Unasked,
 }
 
 /// The driver's answer about a GPU and a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The module's own mapping has the effect of the driver's.
+    /// The module's own mapping has the same effect as the driver's mapping.
     Ours,
     /// The driver gives addresses that only the driver knows.
     Driver,
@@ -62,40 +64,42 @@ impl Answer {
     }
 }
 
-/// A GPU and a device, by its address in memory.
+/// A GPU, and a device, which its address in the kernel's memory identifies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     gpu: Gpu,
     device: usize,
 }
 
-/// The answer about a pair. The reference keeps another device from getting the address in the key.
+/// The answer about a pair. As long as the reference exists, no other device can have the address
+/// that is in the pair.
 struct Known {
     device: DeviceRef,
     answer: Answer,
 }
 
-/// The pairs about which the driver has answered.
+/// The pairs of which the module remembers the driver's answer.
 pub(crate) struct Pairs(RBTree<Pair, Known>);
 
 static PAIRS: Global<Pairs> = Global::new(abi::NVPM_LOCK_PAIRS);
 
 impl Pairs {
-    /// Installs the table, until the result is dropped.
+    /// Installs the table. Dropping the result removes the table.
     pub(crate) fn install() -> Result<Installed<Self>> {
         PAIRS.install(Self(RBTree::new()))
     }
 }
 
 /// Returns how memory of `gpu` is mapped for `device`, or an error if the memory cannot be mapped.
-/// If the pair is not known, the driver is asked with the first page of `range`, which must be
-/// memory of the calling process.
+/// If there is no remembered answer about the pair, the function asks the driver, with the first
+/// page of `range`. `range` must be memory of the calling process.
 pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType> {
     let answer = match known(gpu, device) {
         Some(answer) => Some(answer),
         None => {
             let answer = ask(gpu, device, &range.first_page())?;
-            // Without an answer, the next registration asks with its own page.
+            // If there is no answer, nothing is remembered, so the next registration asks again,
+            // with its own page.
             if let Some(answer) = answer {
                 remember(gpu, device, answer);
             }
@@ -127,7 +131,8 @@ fn known(gpu: Gpu, device: Device) -> Option<Answer> {
         .flatten()
 }
 
-/// Remembers the answer. If there is no memory for the record, the next registration asks again.
+/// Remembers the answer. If the kernel has no memory for the entry, nothing is remembered, so the
+/// next registration asks again.
 pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
     forget_removed();
     let known = Known {
@@ -137,8 +142,8 @@ pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
     let Ok(node) = RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL) else {
         return;
     };
-    // Another registration may have asked at the same time, and got the same answer. The older
-    // entry is dropped after the lock is released.
+    // Another registration may have asked at the same time and remembered the same answer. The
+    // entry that this insertion replaces is dropped after the lock is released.
     let replaced = PAIRS.with(|pairs| pairs.0.insert(node));
     drop(replaced);
 }
@@ -163,24 +168,27 @@ fn take_removed() -> Option<RBTreeNode<Pair, Known>> {
         .flatten()
 }
 
-/// Asks the driver, with one page. Returns no answer if the page cannot be pinned. An answer that a
-/// later moment may change is an error.
+/// Asks the driver to map one page. Returns [`None`] if the page cannot be pinned persistently.
+/// Returns an error if the result may be different at another time, so that it is not remembered.
 fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
-    // The pin is persistent, so that the driver cannot free the table during the mapping.
+    // The pin is persistent, because the driver must not free the page table before the mapping is
+    // undone.
     let mut pin = match PersistentPin::new(page) {
         Ok(pin) => pin,
         Err(error) if error.may_fall_back() => return Ok(None),
         Err(PinError::NotGpuMemory) => return Err(EFAULT),
         Err(PinError::Failed(error)) => return Err(error),
     };
-    // The memory may have been freed before this, and memory of another GPU may have its address.
+    // The memory may have been freed since the registration, and memory of another GPU may have got
+    // the same address.
     if pin.gpu() != gpu {
         return Err(EFAULT);
     }
     let (extents, coherent) = pin.location(page)?;
     let physical = only(&extents)?;
     match pin.map(device) {
-        // For coherent memory this answer may only mean that the kernel has no pages for it yet.
+        // For coherent memory this error may also mean that the kernel has not onlined the memory
+        // yet. That will change, so the error is not remembered.
         Err(error) if error == eopnotsupp() && !coherent => return Ok(Some(Answer::Refused)),
         mapped => mapped?,
     }
@@ -190,8 +198,8 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
-    // This module's address has the same effect as the driver's if both are equal, or if an IOMMU
-    // translates both.
+    // The module's mapping has the same effect as the driver's if both addresses are equal, or if
+    // an IOMMU translates both addresses.
     let both_translated = bus.start != physical.start && ours != physical.start;
     Ok(Some(match bus.start == ours || both_translated {
         true => Answer::Ours,
@@ -199,7 +207,7 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     }))
 }
 
-/// Returns the only extent of a page.
+/// Returns the extent of a page, or an error if there are more extents.
 fn only(extents: &Extents) -> Result<Extent> {
     match extents {
         Extents::One(extent) => Ok(*extent),
@@ -218,7 +226,7 @@ pub(crate) unsafe extern "C" fn nvpm_pairs_each(page: *mut c_void) {
     PAIRS.with(|pairs| {
         for (pair, known) in pairs.0.iter() {
             let name = known.answer.name().as_ptr().cast();
-            // SAFETY: By this function's requirement `page` is valid; the UUID has 16 bytes;
+            // SAFETY: By this function's requirement `page` is valid. The UUID has 16 bytes.
             // `known` has a reference to the PCI device.
             unsafe { abi::nvpm_pair_line(page, pair.gpu.as_ptr(), known.device.as_ptr(), name) };
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Loading and unloading: the clients and files that the module registers, and the order in which
-//! they are removed.
+//! Loading and unloading: registers the clients and creates the files, and removes them in the
+//! right order.
 
 use core::{ffi::CStr, ptr::null};
 
@@ -16,9 +16,10 @@ use crate::{
     persistent, registry, revocable,
 };
 
-/// Returns the clients' names, in the order of [`peer_client::Kind`]. A client that is not
-/// registered has no name. Programs and scripts look for `nv_mem`, and for `nv_mem_nc`, the name of
-/// nvidia-peermem's persistent client.
+/// Returns the clients' names, in the order of [`peer_client::Kind`]. A client without a name is
+/// not registered. In each mode there is a client `nv_mem`, because programs and scripts look for
+/// that name. Without `persistent_first`, the persistent client has the name that it has in
+/// nvidia-peermem, `nv_mem_nc`.
 fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     if persistent_first {
         [
@@ -31,9 +32,9 @@ fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     }
 }
 
-/// The module while it is loaded. The fields drop in this order, because each field uses only the
-/// fields below it. When the module goes, the core has no registration any more, so callbacks have
-/// no work.
+/// The state of the loaded module. Rust drops the fields in this order, and each field uses only
+/// fields below it. The module can be unloaded only when the core has no registration any more, so
+/// callbacks that come during unloading have nothing to do.
 pub(crate) struct NvPeerMem {
     _lists: Lists,
     _statistics: Statistics,
@@ -63,8 +64,8 @@ impl kernel::Module for NvPeerMem {
         ];
         let statistics = Statistics::new(names)?;
         let lists = Lists::new()?;
-        // No later step of loading can fail. If loading fails, no client has claimed memory before,
-        // so no registration is left.
+        // No step of loading after this call can fail. If loading has failed before, no client has
+        // claimed memory, so no registration is left.
         peer_client::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
@@ -93,13 +94,14 @@ fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegis
     ClientRegistration::new::<C>(name).map(Some)
 }
 
-/// The files in sysfs, which exist as long as this object.
+/// Keeps the files in sysfs: they exist as long as this object.
 struct Statistics;
 
 impl Statistics {
     fn new(names: [Option<&'static CStr>; 3]) -> Result<Self> {
         let names = names.map(|name| name.map_or(null(), |name| name.as_ptr().cast()));
-        // SAFETY: C copies the pointers, and the names are `'static`. Loading calls `new` once.
+        // SAFETY: C copies the pointers, and the names are `'static`. Only loading the module calls
+        // `new`, once.
         to_result(unsafe { abi::nvpm_statistics_create(names.as_ptr()) })?;
         Ok(Self)
     }
@@ -107,18 +109,19 @@ impl Statistics {
 
 impl Drop for Statistics {
     fn drop(&mut self) {
-        // SAFETY: `new` has created the files; this removes them once.
+        // SAFETY: `new` has created the files, and only this call removes them.
         unsafe { abi::nvpm_statistics_remove() };
     }
 }
 
-/// The files in proc, which exist as long as this object. The files show the names of
-/// [`Statistics`].
+/// Keeps the files in proc: they exist as long as this object. The files show the clients' names,
+/// which C stores for [`Statistics`].
 struct Lists;
 
 impl Lists {
     fn new() -> Result<Self> {
-        // SAFETY: Loading calls `new` once, after `Statistics` has the names.
+        // SAFETY: Only loading the module calls `new`, once, after `Statistics::new` has stored the
+        // names.
         to_result(unsafe { abi::nvpm_lists_create() })?;
         Ok(Self)
     }
@@ -126,7 +129,7 @@ impl Lists {
 
 impl Drop for Lists {
     fn drop(&mut self) {
-        // SAFETY: `new` has created the files; this removes them once.
+        // SAFETY: `new` has created the files, and only this call removes them.
         unsafe { abi::nvpm_lists_remove() };
     }
 }
@@ -137,7 +140,7 @@ struct Callbacks;
 
 impl Callbacks {
     fn new() -> Result<Self> {
-        // SAFETY: Loading calls `new` once, and may sleep.
+        // SAFETY: Only loading the module calls `new`, once, and loading may sleep.
         to_result(unsafe { abi::nvpm_callbacks_begin() }).inspect_err(|error| {
             pr_err!("the module nv_peer_mem_callback that is loaded is of another version, and cannot be exchanged before the next boot: reboot, or load the version of nv_peer_mem that was loaded before (error {})\n", -error.to_errno());
         })?;
@@ -147,8 +150,8 @@ impl Callbacks {
 
 impl Drop for Callbacks {
     fn drop(&mut self) {
-        // SAFETY: `new` has begun the passing on, and unloading may sleep. After the call, no
-        // callback runs this module's code any more.
+        // SAFETY: `new` has called `nvpm_callbacks_begin`, and unloading may sleep. After this
+        // call, no callback runs code of this module any more.
         unsafe { abi::nvpm_callbacks_end() };
     }
 }

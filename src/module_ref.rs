@@ -12,15 +12,17 @@ impl ModuleRef {
     pub(crate) fn get() -> Option<Self> {
         // SAFETY: The module is loaded, because it runs this code.
         let live = unsafe { abi::nvpm_try_module_get() };
-        // With `then_some`, the object would be made and dropped even without a reference.
+        // `then_some(Self(()))` would make the object even if `live` is false, and dropping that
+        // object would put a reference that was not taken.
         live.then(|| Self(()))
     }
 
-    /// Takes back a reference that was forgotten on purpose, to hold the module for longer.
+    /// Takes back a reference that `mem::forget` has kept from being dropped, so that the module
+    /// stayed loaded.
     ///
     /// # Safety
     ///
-    /// Each call must have its own forgotten result of [`Self::get`].
+    /// For each call, one result of [`Self::get`] must have been forgotten.
     pub(crate) unsafe fn recover() -> Self {
         Self(())
     }

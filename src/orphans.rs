@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Counts each user's orphans, and bounds their number.
+//! Counts each user's orphans, and limits their number.
 //!
 //! The driver unpins revocably pinned memory only for the process that pinned it. If a revocable
 //! registration ends in another process, or while its own process ends, the memory therefore stays
-//! pinned until it is freed. Such a registration is an *orphan*. An orphan costs kernel memory, in
-//! the driver about
-//! 60 bytes for each page, and no other limit of the user counts this memory. Each user therefore
-//! has a bound, except root: root is the same user in all containers without a user namespace, and
-//! one container must not use up the bound of all.
+//! pinned until it is freed. Such a registration is an *orphan*. An orphan uses kernel memory, in
+//! the driver about 60 bytes for each page, and this memory does not count towards any other limit
+//! of the user. This file therefore limits each user's orphans. Root has no limit, because root is
+//! the same user in all containers without a user namespace, and one container must not use up the
+//! limit of all.
 
 use kernel::{
     prelude::*,
@@ -22,7 +22,7 @@ const MOST_ORPHANS: u32 = 1 << 14;
 /// The number of GPU pages that a user's orphans may have together: 4 TiB.
 const MOST_PAGES: u64 = 1 << 26;
 
-/// The users who have registered memory revocably, except root.
+/// The users, except root, who have a revocable registration or an orphan.
 pub(crate) struct Users(RBTree<u32, User>);
 
 /// A user's entry in [`Users`].
@@ -31,7 +31,8 @@ pub(crate) type UserNode = RBTreeNode<u32, User>;
 /// The revocable registrations of a user.
 #[derive(Default)]
 pub(crate) struct User {
-    /// The number of registrations, including orphans. The entry goes with the last registration.
+    /// The number of registrations, including orphans. The entry is removed when this number
+    /// becomes 0.
     registrations: u32,
     orphans: u32,
     pages: u64,
@@ -53,8 +54,9 @@ impl Users {
         RBTreeNode::new(uid, User::default(), GFP_KERNEL)
     }
 
-    /// Counts a registration of the user. Returns false if the user has too many orphans, and
-    /// [`None`] if the user has no entry and there is no `node` that can become the entry.
+    /// Counts a registration of the user, and returns true. Returns false without counting if the
+    /// user has too many orphans. Returns [`None`] if the user has no entry and `node` is [`None`];
+    /// the caller must then call again with a node, which becomes the user's entry.
     pub(crate) fn add(&mut self, uid: u32, node: &mut Option<UserNode>) -> Option<bool> {
         if self.0.get(&uid).is_none() {
             self.0.insert(node.take()?);
@@ -83,8 +85,9 @@ impl Users {
         }
     }
 
-    /// Stops counting a registration of the user that is gone. The caller must drop the result
-    /// without a lock.
+    /// Stops counting a registration of the user, because the registration has ended. Returns the
+    /// user's entry if it was removed. The caller must drop the result after it has released the
+    /// lock.
     pub(crate) fn remove(&mut self, uid: u32) -> Option<UserNode> {
         let user = self.0.get_mut(&uid)?;
         user.registrations = user.registrations.wrapping_sub(1);

@@ -16,15 +16,16 @@ use crate::{
     extents::{Extents, Range},
 };
 
-/// The UUID of a GPU. It is zero if the driver does not tell the UUID.
+/// The UUID of a GPU, or zeros if the driver does not report the UUID.
 pub(crate) type Gpu = [u8; 16];
 
 /// A page table of the driver.
 ///
 /// # Invariants
 ///
-/// The table came from a successful call to pin. The driver may free the table at any later time,
-/// so every function that reads the table requires that it is not freed.
+/// The table came from a successful call to pin. The driver may free the table at any later time.
+/// Every function that reads the table therefore requires that the driver does not free the table
+/// during the call.
 #[derive(Clone, Copy)]
 pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 
@@ -32,7 +33,7 @@ pub(crate) struct PageTable(NonNull<abi::nvidia_p2p_page_table>);
 unsafe impl Send for PageTable {}
 
 impl PageTable {
-    /// Converts the pointer that the driver has stored. Returns [`None`] if it is NULL.
+    /// Converts the pointer that the driver has stored. Returns [`None`] if the pointer is NULL.
     ///
     /// # Safety
     ///
@@ -51,10 +52,10 @@ impl PageTable {
     ///
     /// # Safety
     ///
-    /// The driver must not free the table meanwhile.
+    /// The driver must not free the table during the call.
     pub(crate) unsafe fn extents(&self, range: &Range) -> Result<Extents> {
-        // SAFETY: By the type's invariant the pointer is to a table of the driver, which by this
-        // function's requirement is not freed meanwhile.
+        // SAFETY: By the type's invariant the pointer is to a table of the driver. By this
+        // function's requirement the driver does not free the table during the call.
         let table = unsafe { self.0.as_ref() };
         // SAFETY: `table` is a reference, so it is valid for reading.
         if !unsafe { abi::nvpm_page_table_known(table) } {
@@ -67,21 +68,23 @@ impl PageTable {
         // SAFETY: The driver's `pages` has `entries` pointers for as long as the table exists.
         let pages = unsafe { slice::from_raw_parts(table.pages, entries) };
         Extents::collect(pages, page, |&entry| {
-            // SAFETY: Each pointer is to a page of the driver, which lives as long as the table.
+            // SAFETY: Each pointer is to an object of the driver that exists as long as the table.
             unsafe { (*entry).physical_address }
         })
     }
 
     /// Tells whether the memory is behind a coherent link. The kernel treats such memory as RAM, so
-    /// it must not be mapped as memory of a device. Returns an error if the kernel has not onlined
-    /// the memory yet, because then neither this module nor the driver can map it.
+    /// this module must not map it as memory of a device. Returns an error if the kernel has not
+    /// onlined the memory yet, because until then neither this module nor the driver can map the
+    /// memory.
     ///
     /// # Safety
     ///
-    /// The driver must not free the table meanwhile, and [`Self::extents`] must have succeeded.
+    /// [`Self::extents`] must have succeeded, and the driver must not free the table before this
+    /// function returns.
     unsafe fn is_coherent(&self) -> Result<bool> {
-        // SAFETY: By this function's requirement the table is not freed meanwhile, and `extents`
-        // has checked the table's version and pages.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call, and `extents` has checked the table's version and pages.
         let coherent = unsafe { abi::nvpm_page_table_coherent(self.0.as_ptr()) };
         if coherent < 0 {
             pr_warn_ratelimited!("GPU memory behind a coherent link is not online: nothing can reach it before the driver has given it to the kernel (numactl -H shows the GPU's node; nvidia-persistenced brings it online)\n");
@@ -95,12 +98,13 @@ impl PageTable {
     ///
     /// # Safety
     ///
-    /// The driver must not free the table meanwhile.
+    /// The driver must not free the table during the call.
     pub(crate) unsafe fn location(&self, range: &Range) -> Result<(Extents, bool)> {
-        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call.
         let extents = unsafe { self.extents(range) }?;
-        // SAFETY: By this function's requirement the table is not freed meanwhile. `extents` has
-        // succeeded.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call. `extents` has succeeded.
         let coherent = unsafe { self.is_coherent() }?;
         Ok((extents, coherent))
     }
@@ -109,19 +113,21 @@ impl PageTable {
     ///
     /// # Safety
     ///
-    /// The driver must not free the table meanwhile.
+    /// The driver must not free the table during the call.
     pub(crate) unsafe fn gpu(&self) -> Gpu {
-        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call.
         let uuid = unsafe { abi::nvpm_page_table_uuid(self.0.as_ptr()) };
-        // SAFETY: The pointer is NULL, or valid for reading 16 bytes as long as the table is not
-        // freed.
+        // SAFETY: The pointer is NULL, or is valid for reading 16 bytes as long as the table
+        // exists.
         unsafe { uuid.cast::<Gpu>().as_ref() }
             .copied()
             .unwrap_or_default()
     }
 }
 
-/// Logs that the driver has made an object of a version that this module does not know.
+/// Logs that the driver's object has a version that this module does not know, and returns the
+/// error for the user.
 fn unknown_version(made: &str, version: u32) -> Error {
     pr_warn_ratelimited!(
         "the NVIDIA driver's {made} has version {version:#x}, which this module does not know; install a version of nv_peer_mem that fits the driver\n"
@@ -129,8 +135,9 @@ fn unknown_version(made: &str, version: u32) -> Error {
     eopnotsupp()
 }
 
-/// Returns the page size and the number of pages that the driver has reported, or an error if they
-/// do not add up to the whole range. `done` says what the driver did with the pages, for the log.
+/// Returns the page size in bytes and the number of pages, both as the driver has reported them.
+/// Returns an error if this module does not know the page size, or if the pages together are not as
+/// long as the pinned range. `done` is the verb for the message in the log: "pinned" or "mapped".
 fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize)> {
     let page: u64 = match kind {
         abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,

@@ -4,20 +4,21 @@
 
 use crate::abi::{nvpm_peerdirect_support, nvpm_persistent_api_support};
 
-/// Whether the RDMA core is one of MLNX_OFED 4.1 to 5.0.
+/// Returns true if the administrator says that the RDMA core is from MLNX_OFED 4.1 to 5.0.
 pub(crate) fn peerdirect_support() -> bool {
-    // SAFETY: The parameter has no write permission: it does not change after loading.
+    // SAFETY: The parameter does not change after loading, because its file is not writable.
     unsafe { nvpm_peerdirect_support != 0 }
 }
 
-/// Whether memory is pinned until deregistration, if the driver can do that.
+/// Returns true if the module pins memory persistently wherever the driver supports persistent
+/// pins.
 pub(crate) fn persistent_api_support() -> bool {
-    // SAFETY: The parameter has no write permission: it does not change after loading.
+    // SAFETY: The parameter does not change after loading, because its file is not writable.
     unsafe { nvpm_persistent_api_support != 0 }
 }
 
-/// Returns the end of a message about memory that cannot be revoked: the remedy, unless it is
-/// applied already.
+/// Returns the end of a message about memory that cannot be revoked. The text names the parameter
+/// that helps, and is empty if the parameter is set already.
 pub(crate) fn persistent_instead() -> &'static str {
     match persistent_api_support() {
         true => "",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! The interface to the RDMA core: registration of a client, the functions that the core calls, and
-//! the function that this module calls.
+//! the core's function with which this module revokes a registration.
 //!
-//! C header: `rdma/peer_mem.h`. The functions check and convert the core's arguments, call the
-//! client, and convert its results. All decisions are the clients'.
+//! C header: `rdma/peer_mem.h`. The functions here check and convert the core's arguments, call the
+//! client, and convert the client's results. The clients make all decisions.
 
 use core::{
     marker::PhantomData,
@@ -35,41 +35,43 @@ use crate::{
 /// The clients, in the order in which the core asks them: `enum nvpm_client_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Keeps memory until the registration ends, if the driver can do that.
+    /// Keeps memory pinned until the registration ends, if the driver supports persistent pins.
     Persistent = abi::NVPM_PERSISTENT as isize,
-    /// Gives memory up when the memory is freed.
+    /// Keeps memory pinned only until the program frees the memory.
     Revocable = abi::NVPM_REVOCABLE as isize,
-    /// Like `Persistent`, but asked last: takes memory that no other client took.
+    /// Like `Persistent`, but asked last: claims GPU memory that no other client has claimed.
     CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
-/// A way to pin. Each function gets the number of the registration for which the core calls.
+/// A client's way to pin memory. Each function receives the number of the registration about which
+/// the core calls.
 pub(crate) trait Client: 'static {
     /// The kind of this client.
     const KIND: Kind;
 
-    /// Pins `range`. Returns true if it is GPU memory of the calling process and this client serves
-    /// it. After an error the core asks no other client, and the user sees the error; for memory
-    /// that is not the GPU's, the only possible error is therefore a lack of memory.
+    /// Pins `range`. Returns true if the client has claimed the range, and false if the range is
+    /// not GPU memory of the calling process or is left to another client. After an error the core
+    /// asks no other client, and the user sees the error. Therefore, the only possible error for a
+    /// range outside GPU memory is a lack of kernel memory.
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool>;
 
-    /// Stores `context`, by which the core identifies the registration, when the core takes the
-    /// pages.
+    /// Stores `core_context`, by which the core identifies the registration. The core calls this
+    /// function when it takes the pages.
     fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result;
 
-    /// Maps the memory for `device`. Returns the scatterlist for the core, which this module frees
-    /// later.
+    /// Maps the memory for `device`. Returns the scatterlist for the core. This module frees the
+    /// scatterlist later.
     fn dma_map(number: RegistrationNumber, device: Device) -> Result<abi::sg_table>;
 
-    /// Undoes the mapping, because the core does not use the addresses any more.
+    /// Undoes the mapping. The core calls this function when no device uses the addresses any more.
     fn dma_unmap(number: RegistrationNumber);
 
     /// Ends the registration. The core calls no function for the registration again.
     fn release(number: RegistrationNumber);
 }
 
-/// Whether the clients may claim memory. The core may ask a client before the client's registration
-/// has returned, while loading the module can still fail.
+/// Whether the clients may claim memory. The core may call a client while loading the module can
+/// still fail, and a failed load must leave no registration.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Lets the clients claim memory from now on, because all clients are registered.
@@ -90,7 +92,7 @@ pub(crate) struct ClientRegistration {
 
 // SAFETY: The core may be asked to unregister a client from any thread.
 unsafe impl Send for ClientRegistration {}
-// SAFETY: A shared reference gives no access to the fields.
+// SAFETY: No method takes a shared reference, so threads cannot use the fields at the same time.
 unsafe impl Sync for ClientRegistration {}
 
 impl ClientRegistration {
@@ -114,9 +116,8 @@ impl ClientRegistration {
             true => &raw mut invalidate,
             false => null_mut(),
         };
-        // SAFETY: The client lives until it is unregistered. After the fields that every core
-        // knows, the structure has all fields that any core reads. `wanted` is NULL or valid for
-        // storing a pointer.
+        // SAFETY: The client lives until it is unregistered. The structure has all fields that any
+        // version of the core reads. `wanted` is NULL or valid for storing a pointer.
         let handle =
             unsafe { abi::ib_register_peer_memory_client((&raw const *client).cast(), wanted) };
         let handle = NonNull::new(handle).ok_or(EINVAL)?;
@@ -137,8 +138,8 @@ impl ClientRegistration {
 
 impl Drop for ClientRegistration {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariant the client is registered. The client is unregistered
-        // once, and the core waits until it has released every registration.
+        // SAFETY: By the type's invariant the client is registered. `drop` runs once. The call
+        // returns after the core has released every registration of the client.
         unsafe { abi::ib_unregister_peer_memory_client(self.handle.as_ptr()) };
         if self.revocable {
             INVALIDATE.store(null_mut(), Ordering::Release);
@@ -154,8 +155,8 @@ type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Reports to the core that the registration with this context loses its memory. After the call,
-/// the device does not use the memory any more.
+/// Tells the core that the registration identified by `core_context` loses its memory. After this
+/// function has returned, the device does not use the memory any more.
 pub(crate) fn invalidate(core_context: CoreContext) {
     let function = INVALIDATE.load(Ordering::Acquire);
     if function.is_null() {
@@ -163,8 +164,9 @@ pub(crate) fn invalidate(core_context: CoreContext) {
     }
     // SAFETY: The pointer is not NULL, so `with_core` has stored a function of this type.
     let function = unsafe { transmute::<*mut c_void, Invalidate>(function) };
-    // SAFETY: The core's function and handle belong together, and are valid until the client has
-    // been unregistered. Unregistering waits for the registration with this context.
+    // SAFETY: The function and the handle came from the same call to register, and are valid until
+    // the client is unregistered. That cannot happen during this call: the core unregisters the
+    // client only after the registration that `core_context` identifies has ended.
     let ret = unsafe { function(HANDLE.load(Ordering::Relaxed), core_context) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(
@@ -204,7 +206,8 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
         client.ex_size = core::mem::size_of::<abi::nvpm_client>();
         // C asserts that this is `PEER_MEM_INVALIDATE_UNMAPS`.
         client.flags = 1;
-        // This flag tells the core that the structure has the extension's fields.
+        // The last byte of the version tells the core that the structure has the extension's
+        // fields.
         if let Some(last) = client.client.version.last_mut() {
             *last = 1;
         }
@@ -212,8 +215,8 @@ fn client<C: Client>(name: &str) -> abi::nvpm_client {
     client
 }
 
-/// Copies a string into a zeroed field of C, except the last two bytes: a terminator, and the byte
-/// that is a flag in a version.
+/// Copies a string into a zeroed text field of C. The last two bytes stay zero, because a text ends
+/// in a zero byte, and the last byte of a version is a flag.
 fn fill(field: &mut [c_char], text: &str) {
     let room = field.len().saturating_sub(2);
     for (to, from) in field.iter_mut().take(room).zip(text.bytes()) {
@@ -221,8 +224,9 @@ fn fill(field: &mut [c_char], text: &str) {
     }
 }
 
-/// Claims the addresses, and pins them, if they are GPU memory of this process. Returns 1 for a
-/// claim.
+/// Pins the addresses and claims them, if they are GPU memory of this process. Returns 1 if the
+/// client claims the addresses (also if pinning GPU memory fails, see [`to_client_context`]), and 0
+/// otherwise.
 ///
 /// # Safety
 ///
@@ -242,14 +246,15 @@ unsafe extern "C" fn acquire<C: Client>(
         Ok(Some(registration)) => Ok(registration.into_core()),
         Err(error) => Err(error),
     };
-    // SAFETY: By this function's requirement `context` is valid for storing a pointer.
+    // SAFETY: By this function's requirement `client_context` is valid for storing a pointer.
     unsafe { *client_context = to_client_context(claim) };
     1
 }
 
-/// Registers `len` bytes at `address`, if they are memory for the client.
+/// Registers `len` bytes at `address`. Returns [`None`] if the client does not claim them.
 fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
-    // If there is no reference, the module is being unloaded and serves no new memory.
+    // [`ModuleRef::get`] fails while the module is being unloaded. The module then accepts no new
+    // memory.
     let (Some(range), Some(module)) = (Range::new(address, len), ModuleRef::get()) else {
         return Ok(None);
     };
@@ -262,8 +267,9 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
 }
 
 /// Converts a claim to the pointer that the core keeps: the number of the registration, or an error
-/// encoded as by `ERR_PTR()`. The core ignores errors from `acquire`, so a failed registration is
-/// claimed as well, and [`get_pages`] returns the error to the user.
+/// in the encoding of `ERR_PTR()`. The core ignores errors from `acquire`. If a registration fails,
+/// [`acquire`] therefore claims the memory nevertheless, and [`get_pages`] returns the error to the
+/// user.
 fn to_client_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,
@@ -279,8 +285,8 @@ fn from_client_context(client_context: *mut c_void) -> Result<RegistrationNumber
     }
 }
 
-/// Takes the pages for the registration that the core identifies by `core_context`. Returns the
-/// error of [`acquire`], if there was one.
+/// Lets the client store `core_context`, by which the core identifies the registration. Returns the
+/// error of [`acquire`] if `acquire` has failed.
 extern "C" fn get_pages<C: Client>(
     _address: c_ulong,
     _len: usize,
@@ -295,7 +301,8 @@ extern "C" fn get_pages<C: Client>(
     from_result(result.inspect_err(stats::failed))
 }
 
-/// Gives bus addresses for `device`.
+/// Maps the memory for `device`, and stores the scatterlist in `table` and the number of its
+/// entries in `mapped`. Returns 0 or a negative error number.
 ///
 /// # Safety
 ///
@@ -330,7 +337,7 @@ unsafe extern "C" fn dma_map<C: Client>(
     })
 }
 
-/// Takes the bus addresses back.
+/// Undoes the mapping. Always returns 0, because the core ignores the result.
 extern "C" fn dma_unmap<C: Client>(
     _table: *mut abi::sg_table,
     client_context: *mut c_void,
@@ -342,11 +349,12 @@ extern "C" fn dma_unmap<C: Client>(
     0
 }
 
-/// Does nothing. [`release`] unpins the pages, because here an older core holds a lock that a
-/// callback of the driver may wait for, and unpinning waits for the callback.
+/// Does nothing; [`release`] unpins the pages. Unpinning waits for a running free callback. Older
+/// cores call `put_pages` with a lock held for which the free callback may wait, so unpinning in
+/// `put_pages` could deadlock.
 extern "C" fn put_pages(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
 
-/// Returns the page size of the scatterlist, which is trimmed to pages of the kernel.
+/// Returns the kernel's page size, because the scatterlist covers whole pages of the kernel.
 extern "C" fn get_page_size(_client_context: *mut c_void) -> c_ulong {
     abi::page_size() as c_ulong
 }

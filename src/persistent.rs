@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The clients that keep GPU memory pinned until the registration ends, even if the memory is freed
-//! before.
+//! The clients that keep GPU memory pinned until the registration ends, even if the program frees
+//! the memory before.
 //!
-//! Only the core's calls change such a registration, and they come one after another. A call takes
-//! the pin and the mapping out of the record, works on both without a lock, and puts both back.
+//! Only the core's calls change such a registration, and the core makes no two calls for one
+//! registration at the same time. A call takes the pin and the mapping out of the record, works on
+//! both without a lock, and puts both back.
 
 use kernel::prelude::*;
 
@@ -19,14 +20,15 @@ use crate::{
     registry::RegistrationNumber,
 };
 
-/// The client that the core asks first, unless `persistent_api_support=0`.
+/// The client that the core asks first. With `persistent_api_support=0` this client is not
+/// registered.
 pub(crate) type Persistent = KeepingClient<false>;
 
 /// The client that the core asks last. This client also claims GPU memory that cannot be pinned, so
 /// that the program gets the driver's error.
 pub(crate) type CatchAll = KeepingClient<true>;
 
-/// A client whose pins last until deregistration.
+/// A client whose pins last until the registration ends.
 pub(crate) struct KeepingClient<const CATCH_ALL: bool>;
 
 impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
@@ -38,7 +40,8 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
 
     fn acquire(number: RegistrationNumber, range: &Range) -> Result<bool> {
         match PersistentPin::new(range) {
-            // The core then asks the next client, because the revocable client may be able to pin.
+            // After `Ok(false)` the core asks the next client, the revocable client, which may be
+            // able to pin the memory.
             Err(error) if !CATCH_ALL && error.may_fall_back() => Ok(false),
             pin => keep(number, pin),
         }
@@ -66,12 +69,12 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
         put(number, kept, None);
     }
 
-    /// Does nothing, because the pin and the mapping go with the record.
+    /// Does nothing, because the pin and the mapping are dropped with the record.
     fn release(_: RegistrationNumber) {}
 }
 
-/// Keeps the pin, and returns whether the memory is GPU memory. Returns an error if GPU memory
-/// cannot be pinned.
+/// Stores the pin in the record, and returns true. Returns false if the memory is not GPU memory,
+/// and an error if GPU memory could not be pinned.
 fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Result<bool> {
     let pin = match pin {
         Ok(pin) => pin,
@@ -87,7 +90,8 @@ fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Res
     Ok(true)
 }
 
-/// Takes the pin and the mapping out of the record.
+/// Takes the pin and the mapping out of the record. Returns [`None`] if the record does not have
+/// them.
 fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
     number
         .with(|record| {
@@ -100,7 +104,8 @@ fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
         .flatten()
 }
 
-/// Puts the pin and the mapping back, and records which device can reach the memory from now on.
+/// Puts the pin and the mapping back. If `device` is given, records that this device can reach the
+/// memory from now on.
 fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
     let before = number.with(|record| {
         if let Some(device) = device {
@@ -108,8 +113,8 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
         }
         record.phase.advance(|phase| (Phase::Kept(kept), phase))
     });
-    // The replaced phase is `InCall`, which holds nothing. If there is no record, the pin has
-    // ended.
+    // The replaced phase is `InCall` or `Pinning`, which contain nothing. If there is no record,
+    // `kept` was dropped.
     drop(before);
 }
 
@@ -124,8 +129,8 @@ fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> 
             Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
         }
         MapType::Ours => Mapping::new(device, &pin.extents(range)?, range)?,
-        // The whole range is pinned already, so the failure to pin its first page is
-        // transient.
+        // The driver could not pin the first page, although the whole range is pinned. Such a
+        // failure is temporary, so the program may try again.
         MapType::Unasked => return Err(EIO),
     });
     Ok(mapping.for_core())

@@ -2,9 +2,9 @@
 
 //! The phases in the life of a registration, and the pins and mappings that belong to each phase.
 //!
-//! A phase changes under the lock of the registry (`registry.rs`). Under the lock, only one thread
-//! can take a pin or a mapping out of a phase, so no two threads undo the same object. The thread
-//! undoes the object after it has released the lock.
+//! A phase changes only under the lock of the registry (`registry.rs`). Only one thread can
+//! therefore take a pin or a mapping out of a phase, so no two threads undo the same object. The
+//! thread undoes the object after it has released the lock.
 
 use core::mem;
 
@@ -17,15 +17,15 @@ use crate::{
     sg_table::SgTable,
 };
 
-/// The core's number for a registration, which this module returns when it revokes the
-/// registration. The number may be 0.
+/// The core's number for a registration. This module passes the number to the core when it revokes
+/// the registration. The number may be 0.
 pub(crate) type CoreContext = u64;
 
-/// The pin and the mapping of a persistent registration. The fields drop in order, so the mapping
-/// goes before the pin.
+/// The pin and the mapping of a persistent registration. Rust drops the fields in this order, so
+/// the mapping is undone before the pages are unpinned.
 pub(crate) struct Kept {
     pub(crate) mapping: Option<Mapping>,
-    /// The scatterlist, which the core may still read after the mapping was undone.
+    /// The scatterlist of a mapping that was undone, because the core may still read the list.
     pub(crate) list: Option<SgTable>,
     pub(crate) pin: PersistentPin,
 }
@@ -37,16 +37,17 @@ pub(crate) enum Phase {
     Pinning,
     /// The driver has pinned the pages persistently, until the core releases the registration.
     Kept(Kept),
-    /// A call of the core works on the persistent pin and its mapping. `InCall` is also the
-    /// placeholder while [`Self::advance`] replaces any phase. No other thread sees the
-    /// placeholder, because `advance` runs under the lock.
+    /// A call of the core has taken the persistent pin and its mapping out of the record, and works
+    /// on them. [`Self::advance`] also uses `InCall`, as a placeholder while it replaces a phase.
+    /// No other thread sees the placeholder, because `advance` runs under the lock.
     InCall,
-    /// The driver has pinned the pages, until it takes them back.
+    /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
+    /// pages back.
     Pinned {
         pin: RevocablePin,
         memory: PinnedMemory,
     },
-    /// The core has told its number for the registration.
+    /// The core has passed its number for the registration to this module.
     Bound {
         core_context: CoreContext,
         pin: RevocablePin,
@@ -63,26 +64,29 @@ pub(crate) enum Phase {
         pin: RevocablePin,
         mapping: Mapping,
     },
-    /// `thread` is reporting to the core that the memory goes away. If the core deregisters on the
-    /// same thread, the mapping is undone before the driver takes the memory back.
+    /// `thread` is telling the core that the registration loses its memory. If the core releases
+    /// the registration on the same thread, the mapping is dropped with this phase, before the
+    /// driver takes the memory back.
     Revoking {
         thread: i32,
         mapping: Option<Mapping>,
     },
-    /// The driver has taken the memory back. The core may still read the scatterlist.
+    /// The driver takes the memory back, or has taken it back. The core may still read the
+    /// scatterlist.
     Revoked {
         #[allow(dead_code)] // The list is only kept until the record goes.
         list: Option<SgTable>,
     },
-    /// The core has returned the addresses, and its thread is undoing the mapping.
+    /// The core has asked this module to undo the mapping, and the core's thread is undoing the
+    /// mapping.
     Unmapping { pin: RevocablePin },
     /// The mapping is undone, and the pages are still pinned.
     Unmapped {
         pin: RevocablePin,
         list: Option<SgTable>,
     },
-    /// The core has released the registration, or never gets it. The driver is being asked to
-    /// unpin.
+    /// The core has released the registration, or will not receive the registration, because
+    /// `acquire` fails. A thread is asking the driver to unpin the pages.
     Unpinning,
     /// The core has released the registration, and the pages stay pinned until the memory is freed.
     Orphan,
@@ -96,7 +100,8 @@ impl Phase {
         result
     }
 
-    /// Returns the same phase, and the reason why the core's call does not fit it.
+    /// Returns the same phase, with the error for a call of the core that is not possible in this
+    /// phase.
     pub(crate) fn refuse<T>(self) -> (Self, Result<T>) {
         let error = match self {
             Self::Revoked { .. } => EFAULT,
@@ -105,14 +110,15 @@ impl Phase {
         (self, Err(error))
     }
 
-    /// Returns the revocable pin of a phase without a mapping, if there is one.
+    /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.
     pub(crate) fn into_pin(self) -> Option<RevocablePin> {
         match self {
             Self::Pinned { pin, .. }
             | Self::Bound { pin, .. }
             | Self::Mapping { pin, .. }
             | Self::Unmapped { pin, .. } => Some(pin),
-            // A mapped registration has no pin to return, because it must be unmapped first.
+            // The pin of a registration that is mapped is not returned, because the mapping must be
+            // undone before the pages are unpinned.
             Self::Mapped { .. }
             | Self::Unmapping { .. }
             | Self::Pinning

@@ -2,9 +2,10 @@
 
 //! Pinned GPU memory.
 //!
-//! A *persistent* pin lasts until this module ends it. A *revocable* pin also ends when the memory
-//! is freed: the driver calls back (`callback/callback.c`, then `revocable.rs`). After the callback
-//! has returned, the driver frees the page table and its mappings.
+//! A *persistent* pin lasts until this module ends the pin. A *revocable* pin also ends when the
+//! memory is freed: the driver calls the free callback (`callback/callback.c`, which calls
+//! `revocable.rs`). After the callback has returned, the driver frees the page table and the
+//! mappings made from the table.
 
 use core::ptr::{null_mut, NonNull};
 
@@ -31,7 +32,7 @@ pub(crate) enum PinError {
 }
 
 impl PinError {
-    /// Converts the driver's answer to a request to pin that has failed.
+    /// Converts the driver's answer to a request for a pin, if the request has failed.
     fn from_driver(ret: i32) -> Self {
         match to_result(ret) {
             Err(error) if error == EINVAL => Self::NotGpuMemory,
@@ -40,7 +41,7 @@ impl PinError {
         }
     }
 
-    /// Tells whether a revocable pin may succeed if a persistent pin has failed for this reason.
+    /// Tells whether a revocable pin may succeed after a persistent pin has failed with this error.
     pub(crate) fn may_fall_back(self) -> bool {
         matches!(self, Self::Failed(error) if error == eopnotsupp() || error == EIO)
     }
@@ -51,7 +52,7 @@ impl PinError {
 ///
 /// # Invariants
 ///
-/// `table` came from a successful persistent pin at `address`. The pin has not been put, so the
+/// `table` came from a successful persistent pin at `address`. The pin was not given back, so the
 /// driver does not free the table. `mapping` was made from the table for the device, and has not
 /// been unmapped.
 pub(crate) struct PersistentPin {
@@ -74,7 +75,7 @@ impl PersistentPin {
             abi::nvpm_get_pages_persistent(range.start(), range.pinned_len(), &mut table)
         };
         drop(lock);
-        // On failure the driver leaves any value in the pointer.
+        // On failure the driver may leave any value in the pointer.
         if ret != 0 {
             return Err(PinError::from_driver(ret));
         }
@@ -151,8 +152,8 @@ impl PersistentPin {
 impl Drop for PersistentPin {
     fn drop(&mut self) {
         self.unmap();
-        // SAFETY: By the type's invariant the pin has not been put. `self` owns the table and ends
-        // here, so the table is not used again.
+        // SAFETY: By the type's invariant the pin was not given back. `self` owns the table and is
+        // dropped now, so the table is not used again.
         let ret = unsafe { abi::nvpm_put_pages_persistent(self.address, self.table.as_ptr()) };
         if let Err(error) = to_result(ret) {
             pr_warn_ratelimited!("the NVIDIA driver did not unpin GPU memory (error {}): it stays in use until the driver is unloaded\n", -error.to_errno());
@@ -160,36 +161,37 @@ impl Drop for PersistentPin {
     }
 }
 
-/// The addresses and the GPU of revocably pinned memory. They are copied from the page table,
-/// because the driver may free the table.
+/// The addresses and the GPU of revocably pinned memory. This is a copy of the page table's data,
+/// because the driver may free the table at any time.
 pub(crate) struct PinnedMemory {
     pub(crate) extents: Extents,
     pub(crate) gpu: Gpu,
 }
 
-/// Pages that are pinned until this module puts them or the driver takes them back.
+/// Pages that are pinned until this module unpins them or the driver takes them back.
 ///
-/// Dropping this object does nothing, because the driver itself undoes a pin that it takes back.
+/// Dropping this object does not unpin the pages. It is dropped without [`Self::put`] if the driver
+/// takes the pages back, because the driver then ends the pin itself.
 ///
 /// # Invariants
 ///
-/// The table came from a successful pin. The table's address is only a key for the driver: the
-/// table is never read.
+/// The table came from a successful call to pin. This type uses the table's address only as a key
+/// for the driver, and does not read the table.
 #[must_use = "only `put` gives the pages back"]
 pub(crate) struct RevocablePin(PageTable);
 
 impl RevocablePin {
     /// Pins `range` of the calling process. When the memory is freed, the driver calls
-    /// `nv_peer_mem_callback` with `data`. Returns the pin, and the memory or the reason why the
-    /// memory cannot be used.
+    /// `nv_peer_mem_callback` with `data`. Returns the pin, together with the memory or the reason
+    /// why the memory cannot be used. Returns an error if there is no pin.
     ///
     /// The callback may come before this function returns.
     ///
     /// # Safety
     ///
-    /// The callback must wait until the caller has the result. The caller must not undo the pin
-    /// before it lets the callback go on, because the callback and the undoing would wait for each
-    /// other.
+    /// The callback must wait until the caller has the result. The caller must let the callback
+    /// continue before it calls [`Self::put`], because otherwise the callback and `put` would wait
+    /// for each other.
     pub(crate) unsafe fn new(
         range: &Range,
         data: u64,
@@ -205,13 +207,15 @@ impl RevocablePin {
         Ok((Self(table), memory))
     }
 
-    /// Copies the important parts of the page table.
+    /// Copies the addresses and the GPU from the page table. Returns an error if the memory cannot
+    /// be pinned revocably.
     ///
     /// # Safety
     ///
-    /// The driver must not free the table meanwhile.
+    /// The driver must not free the table during the call.
     unsafe fn memory(table: &PageTable, range: &Range) -> Result<PinnedMemory> {
-        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call.
         let (extents, coherent) = unsafe { table.location(range) }?;
         if coherent {
             pr_warn_ratelimited!(
@@ -220,29 +224,31 @@ impl RevocablePin {
             );
             return Err(eopnotsupp());
         }
-        // SAFETY: By this function's requirement the table is not freed meanwhile.
+        // SAFETY: By this function's requirement the driver does not free the table during the
+        // call.
         let gpu = unsafe { table.gpu() };
         Ok(PinnedMemory { extents, gpu })
     }
 
     /// Unpins `range`, unless `is_freed` says that the callback has come. After the callback, the
-    /// driver frees the page table, and may use its address again. Returns false if the driver
-    /// refuses.
+    /// driver frees the page table, and may use the table's address for another pin. Returns false
+    /// if the driver reports an error, otherwise true.
     ///
-    /// If the driver takes the pages back at the same time, or does not list the calling process
-    /// for this memory any more, it does not find the pin, and reports success. No new pin can have
-    /// the same key, because pinning needs the unpin lock.
+    /// The driver reports success although it does not find the pin, if it takes the pages back at
+    /// the same time, or if it does not list the calling process for this memory any more. The
+    /// driver cannot find a newer pin with the same key instead, because no thread can pin while
+    /// this function holds the unpin lock.
     pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
         let _lock = UnpinLock::exclusive();
         is_freed() || put_pages(range, self.0)
     }
 }
 
-/// Pins `range` revocably. The callback will get `data`.
+/// Pins `range` revocably. When the memory is freed, the driver passes `data` to the callback.
 fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
     let mut table = null_mut();
     // SAFETY: `table` is valid for the driver to store a pointer. The callback accepts any number,
-    // and its code is never unloaded.
+    // and the code of the callback is never unloaded.
     let ret = unsafe {
         abi::nvidia_p2p_get_pages(
             0,
@@ -254,7 +260,7 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
             data as usize as *mut c_void,
         )
     };
-    // On failure the driver leaves any value in the pointer, and arms no callback.
+    // On failure the driver may leave any value in the pointer, and will not call the callback.
     if ret != 0 {
         return Err(PinError::from_driver(ret));
     }
@@ -265,8 +271,8 @@ fn get_pages(range: &Range, data: u64) -> Result<PageTable, PinError> {
 /// Unpins pages that [`get_pages`] has pinned. Returns false, and logs a warning, if the driver
 /// refuses.
 fn put_pages(range: &Range, table: PageTable) -> bool {
-    // SAFETY: The pin was made with the same arguments. The driver searches for the table by its
-    // address, and reads the table only after it was found.
+    // SAFETY: The pin was made with the same arguments. The driver looks for the table's address
+    // among its own tables, and reads the table only if the address is among them.
     let ret = unsafe { abi::nvidia_p2p_put_pages(0, 0, range.start(), table.as_ptr()) };
     if let Err(error) = to_result(ret) {
         pr_warn_ratelimited!(

@@ -4,8 +4,8 @@
 
 use crate::abi;
 
-/// A process and its user. The number and the start time identify the process, because numbers are
-/// used again.
+/// A process and its user. The number together with the start time identifies the process, because
+/// the kernel gives the numbers of ended processes to new processes.
 #[derive(Clone, Copy)]
 pub(crate) struct Process(abi::nvpm_process);
 
@@ -24,12 +24,13 @@ impl Process {
         self.0.tgid == current.0.tgid && self.0.born == current.0.born
     }
 
-    /// Returns the number of the process's user in the initial user namespace.
+    /// Returns the number of the user who is responsible for the process, in the initial user
+    /// namespace.
     pub(crate) fn uid(&self) -> u32 {
         self.0.uid
     }
 
-    /// Converts the process for the list of registrations.
+    /// Returns the structure of C, for the list of registrations.
     pub(crate) fn to_c(self) -> abi::nvpm_process {
         self.0
     }

@@ -2,11 +2,12 @@
 
 //! The table of registrations. Each registration has one record, which holds its whole state.
 //!
-//! A registration has a number that is never used again, not even after the module was unloaded and
-//! loaded again (`callback/callback.c` counts). The core gets the number as the registration's
-//! context, and the driver passes the number to the free callback. A late call therefore finds no
-//! record, instead of freed memory. A reader of `/proc/driver/nv_peer_mem/regions` continues after
-//! the last key that it has read.
+//! No two registrations ever have the same number, even if the module is unloaded and loaded again,
+//! because `callback/callback.c` counts the numbers and stays loaded. The core receives the number
+//! as the registration's context, and the driver passes the number to the free callback. A call
+//! that comes too late therefore finds no record, and does not follow a pointer to freed memory. A
+//! reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that it has read, so
+//! it misses no registration that exists all the time.
 
 use core::mem;
 
@@ -35,13 +36,13 @@ pub(crate) struct Registry {
 
 pub(crate) static REGISTRY: Global<Registry> = Global::new(abi::NVPM_LOCK_REGISTRY);
 
-/// The record of a registration. It exists as long as the core has the registration; the record of
-/// an orphan exists until the memory is freed.
+/// The record of a registration. A record exists until the core has released the registration, and
+/// the record of an orphan exists until the memory is freed.
 pub(crate) struct Record {
     pub(crate) phase: Phase,
     range: Range,
     process: Process,
-    /// The time of the registration, in seconds.
+    /// The time at which the registration began, from `nvpm_seconds`.
     since: u32,
     /// The address on PCI of the device that can reach the memory, or could reach it: the domain,
     /// and the bus with devfn.
@@ -49,7 +50,7 @@ pub(crate) struct Record {
     devfn: u16,
     /// An `enum nvpm_client_kind`.
     client: u8,
-    /// Whether a thread waits for another phase.
+    /// Whether a thread waits for a change of the phase.
     awaited: bool,
     /// Whether the registration counts for its user.
     counted: bool,
@@ -62,7 +63,7 @@ impl Record {
         self.range
     }
 
-    /// Returns the process that has registered.
+    /// Returns the process that has registered the memory.
     pub(crate) fn process(&self) -> Process {
         self.process
     }
@@ -89,7 +90,7 @@ impl Record {
 }
 
 impl Registry {
-    /// Installs the registry, until the result is dropped.
+    /// Installs the registry. Dropping the result removes the registry.
     pub(crate) fn install() -> Result<Installed<Self>> {
         REGISTRY.install(Self {
             records: RBTree::new(),
@@ -97,7 +98,8 @@ impl Registry {
         })
     }
 
-    /// Removes a record. The caller must drop the result without a lock.
+    /// Removes a record. Returns the record, if there was one. The caller must drop the result
+    /// after it has released the lock.
     fn remove(&mut self, number: RegistrationNumber) -> Option<Removed> {
         let (_, record) = self.records.remove_node(&number.key())?.to_key_value();
         let uid = record.process.uid();
@@ -114,7 +116,7 @@ impl Registry {
 }
 
 /// A removed record, and the entry of its user if the user has no other registration. Both must be
-/// dropped without the lock.
+/// dropped after the registry's lock is released.
 struct Removed {
     record: Record,
     _user: Option<UserNode>,
@@ -138,23 +140,26 @@ impl RegistrationNumber {
         Self(number)
     }
 
-    /// Returns the number for the core and the driver. It is never 0, and never looks negative.
+    /// Returns the number for the core and the driver. The number is never 0, and is not negative
+    /// as a signed integer.
     pub(crate) fn to_raw(self) -> u64 {
         self.0
     }
 
-    /// Returns the record's key, which does not look negative either. Keys of consecutive numbers
-    /// are far apart, so that the tree grows evenly. If the numbers were the keys, each new record
-    /// would come to the end of the tree, which is then twice as deep as the rest.
+    /// Returns the record's key, which is not negative as a signed integer either. Consecutive
+    /// numbers have keys that are far apart, so that new records are spread over the tree. If the
+    /// numbers were the keys, each new record would be inserted at the end of the tree, and the end
+    /// would be up to twice as deep as the rest.
     fn key(self) -> u64 {
         self.0.reverse_bits() >> 1
     }
 
-    /// Calls `access` with the record, if the registration exists. `access` may change only fields
-    /// that no thread waits for, because only `update` wakes threads.
+    /// Calls `access` with the record, and returns the result, or [`None`] if the registration does
+    /// not exist. `access` must not change the phase in a way for which a thread may wait, because
+    /// only [`Self::update`] wakes threads.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        // If there is no record, the values that `access` has captured are dropped at the end,
-        // without the lock.
+        // If there is no record, `access` is not called. The values that it has captured are then
+        // dropped at the end of this function, after the lock is released.
         let mut access = Some(access);
         let result = REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.key())?;
@@ -163,8 +168,8 @@ impl RegistrationNumber {
         result.flatten()
     }
 
-    /// Changes the record's phase, if the registration exists, and wakes the threads that wait for
-    /// a change.
+    /// Calls `change`, which may change the record's phase, and wakes the threads that wait for a
+    /// change. Returns the result of `change`, or [`None`] if the registration does not exist.
     pub(crate) fn update<R>(self, change: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let (result, awaited) =
             self.with(|record| (change(record), mem::take(&mut record.awaited)))?;
@@ -174,8 +179,9 @@ impl RegistrationNumber {
         Some(result)
     }
 
-    /// Calls `change` at once and after each change of the phase, until `change` returns a result.
-    /// Returns [`None`] if the registration does not exist, or ends while this waits. Sleeps.
+    /// Calls `change` at once and again after each change of the phase, until `change` returns a
+    /// result. Returns this result, or [`None`] if the registration does not exist or ends during
+    /// the wait. May sleep.
     pub(crate) fn update_when<R>(
         self,
         mut change: impl FnMut(&mut Record) -> Option<R>,
@@ -207,8 +213,9 @@ impl RegistrationNumber {
         }
     }
 
-    /// Counts the registration for its user. Returns false if the user has too many orphans.
-    /// Registrations of root do not count, because root has no bound.
+    /// Counts the registration for its user. Returns true if the user may register, and false if
+    /// the user has too many orphans. Registrations of root are not counted, because root has no
+    /// bound.
     pub(crate) fn count_for_user(self) -> Result<bool> {
         let uid = Process::current().uid();
         if uid == 0 {
@@ -231,8 +238,8 @@ impl RegistrationNumber {
         }
     }
 
-    /// Makes the registration an orphan, whose pages stay pinned until the callback comes, unless
-    /// the callback has come before.
+    /// Makes the registration an orphan, unless the free callback has come already. The pages of an
+    /// orphan stay pinned until the callback comes.
     pub(crate) fn orphan(self) {
         REGISTRY.with(|registry| {
             let record = registry.records.get_mut(&self.key())?;
@@ -254,21 +261,22 @@ impl RegistrationNumber {
     }
 }
 
-/// Wakes the threads that wait for another phase.
+/// Wakes the threads that wait for a change of a registration's phase.
 fn wake() {
     // SAFETY: The function is callable from any context.
     unsafe { abi::nvpm_phase_wake() };
 }
 
-/// Holds a registration. While this object exists, the record exists and the module stays loaded.
-/// The record of an orphan stays longer, but does not hold the module.
+/// Keeps the record of a registration, and keeps the module loaded, as long as this object exists.
+/// The record of an orphan exists even longer, but does not keep the module loaded.
 pub(crate) struct Registration {
     number: RegistrationNumber,
     _module: ModuleRef,
 }
 
 impl Registration {
-    /// Registers `range` of the calling process for a client.
+    /// Makes the record of a new registration of `range`, which is memory of the calling process.
+    /// `client` is an `enum nvpm_client_kind`.
     pub(crate) fn new(range: &Range, client: u8, module: ModuleRef) -> Result<Self> {
         let record = Record {
             phase: Phase::Pinning,
@@ -298,21 +306,22 @@ impl Registration {
         self.number
     }
 
-    /// Lets the core hold the registration until [`Self::from_core`].
+    /// Turns the registration into a number for the core, without ending the registration.
+    /// [`Self::from_core`] turns the number back.
     pub(crate) fn into_core(self) -> RegistrationNumber {
         let number = self.number;
         mem::forget(self);
         number
     }
 
-    /// Takes a registration back that the core has held.
+    /// Turns the core's number back into a registration.
     ///
     /// # Safety
     ///
-    /// `number` must be from [`Self::into_core`], and each number may be taken back only once.
+    /// `number` must be from [`Self::into_core`], and each number may be turned back only once.
     pub(crate) unsafe fn from_core(number: RegistrationNumber) -> Self {
-        // SAFETY: By this function's requirement `into_core` has forgotten the reference, which is
-        // taken back once.
+        // SAFETY: By this function's requirement `into_core` has forgotten a reference for this
+        // number, and no other call takes the same reference back.
         let _module = unsafe { ModuleRef::recover() };
         Self { number, _module }
     }
@@ -331,8 +340,8 @@ impl Drop for Registration {
     }
 }
 
-/// Copies the line of the first registration whose key is not below `key`. Returns the key of this
-/// registration, or 0 if no registration follows.
+/// Copies the line of the registration with the lowest key that is not below `key`. Returns the key
+/// of this registration, or 0 if there is no such registration.
 ///
 /// # Safety
 ///

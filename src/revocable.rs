@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The client that gives GPU memory up when the memory is freed.
+//! The client whose pins end when the GPU memory is freed.
 //!
 //! The driver's free callback may come at any time. Each event changes the phase (`phase.rs`) under
-//! the registry's lock. A thread that takes a mapping or a pin out of the phase undoes it after it
-//! has released the lock. If two threads tear down the same registration, only one thread finds the
-//! mapping or the pin in the phase, so nothing is undone twice.
+//! the registry's lock. A thread that ends a mapping or a pin first takes the object out of the
+//! phase under the lock, and then undoes the object after it has released the lock. If two threads
+//! tear down the same registration, only one thread finds the object in the phase, so nothing is
+//! undone twice.
 //!
 //! # Locks and their order
 //!
@@ -18,18 +19,23 @@
 //! | mapping lock, one per umem | RDMA core | its calls `get_pages` and `dma_map`, in older cores also `dma_unmap` and `put_pages`; inside our call to invalidate |
 //! | locks of the registry and of the pairs | ours | one look-up |
 //!
-//! Locks are taken in this order, from the top down. These rules keep the order:
+//! A thread that holds several locks has taken them in this order, from the top of the table down.
+//! These rules keep the order:
 //!
-//! - No lock of ours is held across a call into either neighbour, except the unpin lock.
-//! - The driver is asked to pin in `acquire` and to unpin in `release`, which the core calls
-//!   without the mapping lock. In `dma_map`, under the mapping lock, the driver is only asked for
-//!   persistent pins and mappings (`map_type.rs`), which takes the unpin lock and the API lock. The
-//!   registration is not `Mapped` at this time, so no callback waits for its mapping lock.
-//! - The core is told of a revocation only if the registration is in phase `Mapped`. In this phase,
-//!   a thread that holds the mapping lock waits for no lock of this module or of the driver.
-//! - The callback waits only for the end of the call that pinned, which needs no lock of the driver
-//!   any more, and for the end of a `dma_unmap`, which needs no such lock. It never takes the unpin
-//!   lock.
+//! - This module holds no lock of its own while it calls the RDMA core or the driver, except the
+//!   unpin lock, and the gate during the free callback.
+//! - The module asks the driver to pin in `acquire`, and to unpin in `release`. The core calls both
+//!   functions without the mapping lock. In `dma_map`, which the core calls with the mapping lock,
+//!   the module only asks the driver for persistent pins and mappings (`map_type.rs`). These
+//!   requests take the unpin lock and the API lock, which are above the mapping lock in the table.
+//!   They cannot deadlock, because the registration is not `Mapped` at this time, so no callback
+//!   waits for its mapping lock.
+//! - The module asks the core to invalidate a registration only in the phase `Mapped`. In this
+//!   phase, no thread that holds the registration's mapping lock waits for a lock of this module or
+//!   of the driver.
+//! - The callback waits only for two things: for the end of the `acquire` that has pinned the
+//!   memory, which takes no lock of the driver after the pages are pinned; and for the end of a
+//!   `dma_unmap`, which takes no lock of the driver. The callback never takes the unpin lock.
 
 use core::mem;
 
@@ -52,7 +58,7 @@ use crate::{
     stats,
 };
 
-/// The client that gives memory up when the memory is freed.
+/// The client whose pins end when the memory is freed.
 pub(crate) struct Revocable;
 
 impl Client for Revocable {
@@ -62,8 +68,8 @@ impl Client for Revocable {
         if !number.count_for_user()? {
             return refuse(range);
         }
-        // SAFETY: In the phase `Pinning` the callback waits. The phase changes only after this
-        // thread has the result, and before the pin is undone.
+        // SAFETY: The callback waits as long as the phase is `Pinning`. This thread changes the
+        // phase after it has the result, and before it unpins the pages.
         match unsafe { RevocablePin::new(range, number.to_raw()) } {
             Ok((pin, Ok(memory))) => {
                 number.update(|record| record.phase = Phase::Pinned { pin, memory });
@@ -127,15 +133,17 @@ impl Client for Revocable {
     fn dma_unmap(number: RegistrationNumber) {
         let mapping = advance(number, |phase| match phase {
             Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Ok(mapping)),
-            // A revocation undoes the mapping, or there is no mapping.
+            // In all other phases there is no mapping, or the free callback's thread undoes the
+            // mapping.
             other => other.refuse(),
         });
         let Ok(mapping) = mapping else {
             return;
         };
         let list = mapping.unmap();
-        // The pin stays until `release`, which the core calls without the lock that a callback may
-        // wait for. A callback that has waited for the end of the unmapping goes on now.
+        // The pages stay pinned until `release`, which the core calls without the mapping lock. A
+        // callback that waits for the end of the unmapping continues after this change of the
+        // phase.
         number.update(|record| {
             record.phase.advance(|phase| match phase {
                 Phase::Unmapping { pin } => (Phase::Unmapped { pin, list }, ()),
@@ -145,17 +153,17 @@ impl Client for Revocable {
     }
 
     fn release(number: RegistrationNumber) {
-        // A correct core has unmapped before. If it has not, the memory must be unmapped before it
-        // is unpinned.
+        // A correct core calls `dma_unmap` before `release`. If a core has not, this call undoes
+        // the mapping, because the memory must not be unpinned while it is mapped.
         Self::dma_unmap(number);
         let thread = thread();
         let release = number.update_when(|record| match &record.phase {
-            // This is the thread of the callback, inside the core's answer. The device may go after
-            // the core's call returns, but the mapping goes with the record, before the call
-            // returns.
+            // This thread is running the free callback, which has called the core, which has called
+            // `release`. The device may be removed after `release` has returned. The record is
+            // dropped before `release` returns, and the mapping with the record.
             Phase::Revoking { thread: own, .. } if *own == thread => Some(Release::ByCallback),
-            // Another thread's callback still uses the device, and the core uses its own record of
-            // this registration, so this call must wait.
+            // Another thread is running the free callback. That thread still uses the device, and
+            // the core still uses its own record of this registration, so this call must wait.
             Phase::Revoking { .. } => None,
             _ => {
                 let phase = mem::replace(&mut record.phase, Phase::Unpinning);
@@ -171,8 +179,8 @@ impl Client for Revocable {
     }
 }
 
-/// Returns the result of `acquire` if the user has too many orphans: an error for GPU memory. Other
-/// memory is left to other clients, as always.
+/// Returns the result of `acquire` for a user who has too many orphans: an error if `range` is GPU
+/// memory, otherwise false, so that the core asks the other clients.
 fn refuse(range: &Range) -> Result<bool> {
     match PersistentPin::new(&range.first_page()) {
         Err(PinError::NotGpuMemory) => Ok(false),
@@ -190,8 +198,9 @@ fn advance<R>(
         .unwrap_or(Err(EINVAL))
 }
 
-/// Does the last step of `dma_map`: stores the mapping. If the memory was revoked before, undoes
-/// the mapping.
+/// Does the last step of `dma_map`: stores the mapping, and returns the scatterlist for the core.
+/// If the memory was revoked during `dma_map`, this function undoes the mapping and returns an
+/// error.
 fn end_mapping(
     number: RegistrationNumber,
     device: Device,
@@ -216,19 +225,21 @@ fn end_mapping(
             }
         })
     });
-    // The mapping is undone without the lock, because unmapping may sleep.
+    // A mapping that was not stored is dropped after the lock is released, because unmapping may
+    // sleep.
     drop(late);
     ended.unwrap_or(Err(EINVAL))
 }
 
-/// Unpins `range`, which `process` has pinned, unless the driver takes the pages back before. The
-/// phase is `Unpinning`. If the driver would not find the pin, or reports an error, the
-/// registration becomes an orphan.
+/// Unpins `range`, which `process` has pinned, unless the driver has taken the pages back already.
+/// The caller has set the phase `Unpinning`. If the driver cannot find the pin, or reports an
+/// error, the registration becomes an orphan.
 fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: Process) {
-    // The driver looks a pin up by process. If another process calls, the driver finds no pin, and
-    // returns 0. The same can happen to a process that exits, whose objects in the driver may be
-    // gone. The driver then frees the memory, with a callback.
-    // SAFETY: The function reads a flag of the calling thread, and is callable from any context.
+    // The driver looks for a pin only among the pins of the calling process. If another process
+    // calls, the driver finds no pin, and returns 0. The same can happen if the process is exiting,
+    // because its objects in the driver may not exist any more. In both cases the pages stay pinned
+    // until the driver frees the memory and calls back. SAFETY: The function reads a flag of the
+    // calling thread, and is callable from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
         || number.with(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
@@ -238,44 +249,46 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
 }
 
 fn thread() -> i32 {
-    // SAFETY: The function only reads the calling thread's number.
+    // SAFETY: The function has no requirement: it reads the calling thread's number.
     unsafe { abi::nvpm_current_tid() }
 }
 
-/// The work of the driver's callback that is done without the lock.
+/// The work that the free callback does after it has released the registry's lock.
 enum Then {
-    /// Tell the core that the registration with this name loses its memory.
+    /// Tell the core that the registration with this context loses its memory.
     Invalidate(CoreContext),
     /// Remove the record of an orphan, because its memory has been freed.
     Forget,
-    /// Drop the phase. The device has no addresses of its memory.
+    /// Drop the phase. No device has addresses of the registration's memory.
     Drop { _phase: Phase },
     /// Do nothing.
     Nothing,
 }
 
-/// The work of `release`.
+/// The case in which `release` finds a registration.
 enum Release {
-    /// This thread is inside the core's answer to the invalidation of this registration, as with
-    /// older cores. The mapping goes with the record, and the driver takes the pages back after the
-    /// callback.
+    /// The free callback on this thread has invalidated the registration, and the core has answered
+    /// by calling `release`, as older cores do. The mapping is dropped with the record, and the
+    /// driver takes the pages back after the callback.
     ByCallback,
-    /// This thread ends the registration, which was in this phase, with this range and this
-    /// process.
+    /// This thread ends the registration. The fields are the registration's last phase, its range
+    /// and its process.
     Taken(Phase, Range, Process),
 }
 
 /// Revokes a registration. `nv_peer_mem_callback` calls this function, and the driver takes the
-/// memory back after it returns. By then no device reaches the memory through the registration's
-/// mapping, no thread reads the pin's page table, and no thread will use the pin.
+/// memory back after this function has returned. This function therefore ensures that no device
+/// reaches the memory through the registration's mapping, that no thread reads the pin's page
+/// table, and that no thread will use the pin.
 ///
-/// In the phases `Pinning` and `Unmapping` this function waits. If a device can reach the memory,
-/// the phase is
-/// `Mapped`: the core is told and stops the device, and then the mapping is undone, here or by
-/// `release` further down this stack. If a thread is mapping the memory, the thread later finds the
-/// phase `Revoked`, and undoes the mapping without giving the addresses to the core. It maps from a
-/// copy of the table, `PinnedMemory`. The pin is dropped here, or belongs to a thread that is about
-/// to unpin, and that checks the phase first.
+/// In the phases `Pinning` and `Unmapping` this function waits for the other thread. In the phase
+/// `Mapped` a device can reach the memory: this function asks the core to stop the device, and then
+/// undoes the mapping, unless `release` has undone the mapping on this thread during the core's
+/// call. In the phase `Mapping` another thread may be mapping the memory, from a copy of the page
+/// table (`PinnedMemory`). That thread later finds the phase `Revoked`, and undoes the mapping
+/// without giving the addresses to the core. This function drops the pin, except in the phase
+/// `Unpinning`: another thread then has the pin, and checks for the phase `Revoked` before it
+/// unpins.
 #[no_mangle]
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);
@@ -295,7 +308,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
                 )
             }
             Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
-            // The device has never reached the memory, or does not reach it any more.
+            // In these phases no device can reach the memory.
             unmapped @ (Phase::Pinned { .. }
             | Phase::Bound { .. }
             | Phase::Mapping { .. }
@@ -310,9 +323,9 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
         Some(Then::Forget) => number.forget_orphan(),
-        // A phase that was taken out is dropped here, without the lock.
+        // The old phase is dropped after the lock is released.
         Some(Then::Drop { .. } | Then::Nothing) => {}
-        // The registration has ended, in this load of the module or in an earlier one.
+        // The registration has ended, since this load of the module or before it.
         None => {}
     }
 }

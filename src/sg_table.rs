@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Scatterlists of bus addresses, as the RDMA core reads them.
+//! Scatterlists with bus addresses, in the form that the RDMA core reads.
 //!
-//! C header: `linux/scatterlist.h`. Entries have no `struct page`, because the memory is not the
-//! kernel's.
+//! C header: `linux/scatterlist.h`. The entries refer to no `struct page`, because GPU memory is
+//! not memory of the kernel.
 
 use core::ptr::NonNull;
 
@@ -18,12 +18,12 @@ use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
 /// `sg_alloc_table` has made the table, with one entry or more.
 pub(crate) struct SgTable(abi::sg_table);
 
-// SAFETY: Only this object uses the memory behind the pointer, which any thread may use.
+// SAFETY: Only this object uses the memory behind the pointer, and any thread may use that memory.
 unsafe impl Send for SgTable {}
 
 impl SgTable {
-    /// Makes a scatterlist with an entry for each of `segments`. The entries have no address and
-    /// length yet.
+    /// Makes a scatterlist with an entry for each of `segments`. The entries have neither address
+    /// nor length yet.
     pub(crate) fn empty(segments: &Segments<'_>) -> Result<Self> {
         let mut table = abi::sg_table::default();
         // SAFETY: `table` is valid for writing, and the caller may sleep.
@@ -51,8 +51,9 @@ impl SgTable {
         }
     }
 
-    /// Returns the table for the core. It counts entries with bus addresses, but no entries with
-    /// pages, so that code that copies pages finds an empty list, and not entries without a page.
+    /// Returns the table for the core. `nents`, the number of entries with bus addresses, is set.
+    /// `orig_nents`, the number of entries with pages, is 0, so that code that reads pages finds an
+    /// empty list and does not read entries that have no page.
     pub(crate) fn for_core(&self) -> abi::sg_table {
         abi::sg_table {
             sgl: self.0.sgl,
@@ -65,8 +66,8 @@ impl SgTable {
 impl Drop for SgTable {
     fn drop(&mut self) {
         // SAFETY: By the type's invariant `sg_alloc_table` has made the table. The core does not
-        // use the entries any more, because it has released the registration or never got the
-        // table.
+        // use the entries any more, because the core has released the registration, or has not
+        // received the table.
         unsafe { abi::sg_free_table(&mut self.0) };
     }
 }
@@ -82,7 +83,7 @@ pub(crate) fn fill(entry: &mut abi::scatterlist, address: u64, len: u32) {
 ///
 /// # Invariants
 ///
-/// `next` is an entry of the table that was not returned before, or [`None`].
+/// `next` is an entry of the table that the iterator has not returned yet, or [`None`].
 pub(crate) struct Entries<'a> {
     next: Option<NonNull<abi::scatterlist>>,
     turns: Turns,
@@ -99,8 +100,8 @@ impl<'a> Iterator for Entries<'a> {
         // made.
         // INVARIANT: `nvpm_sg_next` returns the next entry, or NULL after the last.
         self.next = NonNull::new(unsafe { abi::nvpm_sg_next(entry.as_ptr()) });
-        // SAFETY: By the type's invariant the entry is valid, and is returned only once. The table
-        // is borrowed as long as the reference lives.
+        // SAFETY: By the type's invariant the entry is valid and was not returned before. The
+        // iterator borrows the table as long as the reference lives.
         Some(unsafe { entry.as_mut() })
     }
 }

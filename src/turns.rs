@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Lets other threads run after each number of steps of a long loop. Such a loop may sleep.
+//! Lets other threads run at regular intervals during a long loop. A loop that uses this file may
+//! sleep.
 //!
-//! The models on the host replace this file by another file, which refuses each step of a loop
-//! under a lock, even if the loop is too short to sleep.
+//! The models on the host replace this file by another file, in which a step under a lock makes the
+//! test fail, even if the loop is too short to sleep.
 
 use crate::abi::cond_resched;
 
-/// A loop makes so many steps before it lets other threads run.
+/// The number of steps that a loop makes before it lets other threads run.
 pub(crate) const AT_A_TIME: usize = 1 << 12;
 
 /// The steps that a loop has made.

@@ -3,25 +3,27 @@
 //! The lock between pinning and unpinning.
 //!
 //! The driver identifies a pin by the address of its page table. After the driver has freed a
-//! table, it may use the address for a new pin. The lock keeps new pins away while this module is
-//! about to unpin an old pin.
+//! table, a new pin's table may have the same address. While this module checks whether an old pin
+//! still exists and unpins it, the lock therefore keeps other threads from making new pins.
 
 use crate::abi;
 
-/// Holds the lock: shared for pinning, exclusively for unpinning revocably pinned memory.
+/// Holds the lock: in shared mode for pinning, or exclusively for unpinning revocably pinned
+/// memory.
 pub(crate) struct UnpinLock {
     exclusive: bool,
 }
 
 impl UnpinLock {
-    /// Takes the lock for pinning, as any number of threads may at a time.
+    /// Takes the lock for pinning. Any number of threads can pin at the same time.
     pub(crate) fn shared() -> Self {
         // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
         unsafe { abi::nvpm_unpin_lock(false) };
         Self { exclusive: false }
     }
 
-    /// Takes the lock for unpinning, as only one thread may while no thread pins.
+    /// Takes the lock for unpinning. Only one thread can hold the lock in this mode, and no thread
+    /// can pin in the meantime.
     pub(crate) fn exclusive() -> Self {
         // SAFETY: The caller may sleep and does not hold the lock, which `drop` releases.
         unsafe { abi::nvpm_unpin_lock(true) };
