@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory that the model counts, and whose allocation can fail.
+//! Memory for the module. The model counts each object, and can let an allocation fail.
 
 use std::ops::{Deref, DerefMut};
 
 use crate::world::{may_sleep, world};
 
-/// Allocation flags. Memory is allocated in one way here.
+/// The mode of an allocation. The model has only one mode.
 #[derive(Clone, Copy)]
 pub(crate) struct Flags;
 pub(crate) const GFP_KERNEL: Flags = Flags;
 
-/// Memory could not be allocated.
+/// The error for an allocation that has failed.
 #[derive(Debug)]
 pub struct AllocError;
 
@@ -21,7 +21,8 @@ pub(crate) struct Counted;
 impl Counted {
     pub(crate) fn new() -> Result<Self, AllocError> {
         may_sleep("allocating memory");
-        // With `then_some`, the object would be made and dropped in any case.
+        // `then_some(Self)` would make the object even if the allocation fails, and dropping the
+        // object would change the count.
         world().linux.allocate().then(|| Self).ok_or(AllocError)
     }
 }
@@ -49,7 +50,8 @@ impl<T> KBox<T> {
     ///
     /// `raw` must be from [`Self::into_raw`].
     pub(crate) unsafe fn from_raw(raw: *mut T) -> Self {
-        // SAFETY: This function's requirement; the object was counted.
+        // SAFETY: By this function's requirement the pointer is from `into_raw`. The object was
+        // counted when it was made.
         Self(unsafe { Box::from_raw(raw) }, Counted)
     }
 }

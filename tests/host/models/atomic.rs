@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Atomic types for the module's statics: each world has values of its own.
+//! Atomic types for the module's statics. Each world has its own values of the statics.
 
 use std::{any::TypeId, ffi::c_void, rc::Rc};
 
@@ -10,18 +10,20 @@ use loom::sync::atomic::AtomicUsize;
 
 use crate::world::world;
 
-/// Returns this world's value of a static of the module, which begins as `first`.
+/// Returns this world's value of a static of the module. The initial value is `first`.
 fn in_this_world<T>(it: &T, first: usize) -> Rc<AtomicUsize> {
     world().linux.atomic(std::ptr::from_ref(it) as usize, first)
 }
 
-/// Changes this world's value of a static that is not explored. Returns the value before.
+/// Changes this world's value of a counter. Returns the old value. loom does not explore the order
+/// of these changes.
 fn count<T>(it: &T, change: impl Fn(u64) -> u64) -> u64 {
     let at = std::ptr::from_ref(it) as usize;
     world().linux.count(at, change)
 }
 
-/// A pointer. The pointer to a table is used under a lock, so its order is not explored.
+/// An atomic pointer. loom does not explore the order of accesses to the pointer of a table,
+/// because each access is under a lock.
 pub(crate) struct AtomicPtr<T>(*mut T);
 
 // SAFETY: The field never changes.
@@ -70,7 +72,8 @@ impl AtomicBool {
     }
 }
 
-/// A number that is only counted: no thread acts on the number, so its order is not explored.
+/// An atomic counter. No thread acts on the value, so loom does not explore the order of the
+/// accesses.
 #[repr(transparent)]
 pub(crate) struct AtomicU64(u64);
 

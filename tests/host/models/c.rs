@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The C functions that the module calls: its own C half and its neighbours, implemented by models.
+//! The C functions that the module calls, its own and those of its neighbours. The models implement
+//! them.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
 use std::{
@@ -60,7 +61,7 @@ pub(crate) fn entries(table: &sg_table) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// The counters of the C half.
+/// The counters, which statistics.c defines in the real module.
 #[no_mangle]
 static nvpm_counters: [AtomicU64; abi::NVPM_COUNTERS as usize] =
     [const { AtomicU64::new(0) }; abi::NVPM_COUNTERS as usize];
@@ -191,14 +192,15 @@ static nvpm_core_has_ex: bool = true;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
-/// The lock of the test that loads the module: all tests share the parameters, and run in parallel.
+/// A test holds this lock while it loads the module, because tests run in parallel and share the
+/// parameters.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// Sets the parameters until the result is dropped. The module reads the parameters while it is
-/// being loaded.
+/// Sets the parameters, which the module reads while it is being loaded. No other test can set them
+/// until the result is dropped.
 pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
     let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: All threads of a model are one thread, and the threads of other models wait for the
+    // SAFETY: All threads of a model run on one system thread, and the other models wait for the
     // lock.
     unsafe {
         nvpm_peerdirect_support = peerdirect.into();
@@ -321,7 +323,7 @@ fn serve(on: bool) -> i32 {
     0
 }
 
-// The module's files, which are read at every moment at which they exist.
+// The module's files. A program may read the files at any moment at which they exist.
 
 #[no_mangle]
 extern "C" fn nvpm_statistics_create(names: *const *const u8) -> i32 {
@@ -458,7 +460,7 @@ extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, phys: u64, l
     let Some(address) = world().linux.dma.begin(len) else {
         return false;
     };
-    // The kernel aligns the first address as this one.
+    // The kernel gives the first bus address the same offset in a page as this physical address.
     world().linux.dma.first_linked.set(phys);
     // SAFETY: The caller's pointer is valid.
     unsafe { (*iova).state = [address, len] };

@@ -2,9 +2,10 @@
 
 //! A model of the NVIDIA driver's contract.
 //!
-//! The driver holds one lock, its API lock, over each half of a request to pin, over unpinning and
-//! mapping, and over the end of an allocation with the callbacks that follow. No thread takes the
-//! lock twice. A pin is identified by its process and the address of its page table.
+//! The driver has one lock, the API lock. A thread of the driver holds the lock during each half of
+//! a request to pin, during unpinning and mapping, and while it ends an allocation, which includes
+//! the callbacks. No thread may take the lock twice. The driver identifies a pin by its process and
+//! by the address of its page table.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,13 +29,14 @@ const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
 const EINVAL: i32 = -22;
 
-/// See the module's description.
+/// The model of the driver. See the description of this file.
 pub(crate) struct Driver {
     api: Mutex<()>,
     // The API lock guards the following two fields.
     allocations: RefCell<Vec<Allocation>>,
     pins: RefCell<Vec<Pin>>,
-    // Page tables and mappings exist until the end, so that a use after free is noticed.
+    // The model keeps page tables and mappings until the end of the run, so that it notices a use
+    // after free.
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     tables: Mutex<Vec<Box<Table>>>,
     #[expect(clippy::vec_box, reason = "others know their addresses")]
@@ -48,11 +50,11 @@ pub(crate) struct Driver {
 /// The process that was the first to open the GPU.
 const FIRST_PROCESS: i32 = 1;
 
-/// The GPU of most memory. Each byte of its UUID has this value.
+/// The GPU that has the memory of most scenarios. Each byte of the GPU's UUID has this value.
 pub(crate) const FIRST_GPU: u8 = 7;
 
-/// GPU memory and the driver's object that owns it. The object lists the process that may pin the
-/// memory.
+/// GPU memory, and the driver's object that owns the memory. The object lists the process that may
+/// pin the memory.
 struct Allocation {
     process: Option<i32>,
     gpu: u8,
@@ -68,13 +70,15 @@ struct Pin {
     physical: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     address: u64,
-    /// The function to call when the memory is freed; a pin without a function outlives the memory.
+    /// The function that the driver calls when the memory is freed. A pin without a function is
+    /// persistent: it outlives the memory.
     callback: Option<(FreeCallback, *mut c_void)>,
-    /// The driver has failed to unpin the memory, so the memory stays pinned for ever.
+    /// The driver has failed to end this persistent pin, so the memory stays pinned for ever.
     lost: Cell<bool>,
 }
 
-/// The C structure is the first field, so a pointer to it is also a pointer to a `Table`.
+/// A page table of the driver. The C structure is the first field, so that a pointer to the
+/// structure is also a pointer to the `Table`.
 #[repr(C)]
 struct Table {
     c: nvidia_p2p_page_table,
@@ -89,7 +93,8 @@ struct Mapping {
     c: nvidia_p2p_dma_mapping,
     /// The bus address of each GPU page.
     addresses: Vec<u64>,
-    /// The addresses in the driver's structure: of GPU pages, or of smaller pages.
+    /// The addresses in the driver's structure: one for each GPU page, or one for each smaller
+    /// page.
     shown: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     device: usize,
@@ -136,7 +141,8 @@ impl Driver {
         });
     }
 
-    /// Frees an application's memory: revokes its revocable pins, one after another.
+    /// Frees an application's memory, and calls the callbacks of its revocable pins, one after
+    /// another.
     pub(crate) fn free(&self, address: u64) {
         let _api = self.enter("freeing GPU memory");
         note("frees GPU memory");
@@ -191,7 +197,8 @@ impl Driver {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, pin.table);
         table.alive = false;
-        // The table's arrays are really freed, so that tools notice a later use.
+        // The arrays of the table are freed at once, so that tools such as valgrind notice a later
+        // use.
         table.pages = Vec::new();
         table.pointers = Vec::new();
         table.c.pages = std::ptr::null_mut();
@@ -201,7 +208,7 @@ impl Driver {
 
     /// Does the first half of pinning: finds the allocation.
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
-        // By now, the real driver has allocated memory for each of the pages.
+        // The real driver allocates memory for each page before it looks for the allocation.
         self.longest.set(self.longest.get().max(len));
         self.find(task().process, address, len)
     }
@@ -253,7 +260,7 @@ impl Driver {
         out: &mut *mut nvidia_p2p_page_table,
         callback: (FreeCallback, *mut c_void),
     ) -> i32 {
-        // After a failure, the caller finds a meaningless pointer here.
+        // A caller that uses the pointer after a failure crashes.
         *out = std::ptr::dangling_mut();
         if address % GPU_PAGE != 0 || len % GPU_PAGE != 0 {
             return EINVAL;
@@ -269,7 +276,7 @@ impl Driver {
             Ok(found) => found,
             Err(errno) => return errno,
         };
-        // The memory may be freed between the two halves.
+        // Another thread may free the memory between the first half and this half.
         let _api = self.enter("arming a callback");
         if self.allocations.borrow()[allocation].freed {
             return EINVAL;
@@ -294,7 +301,7 @@ impl Driver {
         if let Err(errno) = on_gpu {
             return errno;
         }
-        // The memory may be freed between the two halves.
+        // Another thread may free the memory between the first half and this half.
         let _api = self.enter("pinning");
         match self.look_up(address, len) {
             Err(errno) => errno,
@@ -322,7 +329,7 @@ impl Driver {
         len: u64,
         callback: Option<(FreeCallback, *mut c_void)>,
     ) -> *mut nvidia_p2p_page_table {
-        // The pages are not neighbours on the bus.
+        // No page follows another page directly on the bus.
         let pages = len / GPU_PAGE;
         let physical: Vec<u64> = (0..pages).map(|page| self.next_place(page)).collect();
         self.place.set(self.next_place(pages));
@@ -374,13 +381,14 @@ impl Driver {
         &mut table.c
     }
 
-    /// Unpins memory. A process that the pin's object does not list gets the same answer as others.
+    /// Unpins memory. If the object that owns the pin does not list the calling process, the pin
+    /// stays, and the answer is success nevertheless.
     pub(crate) fn put_pages(&self, address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
         self.put(address, table, |pin| {
             let lists = match pin.callback {
                 Some(_) => self.allocations.borrow()[pin.allocation].process,
-                // The driver's own object owns the pin, and lists the first process that opened the
-                // GPU.
+                // An object of the driver owns a persistent pin. The object lists the first process
+                // that opened the GPU.
                 None => Some(FIRST_PROCESS),
             };
             lists == Some(task().process)
@@ -424,7 +432,7 @@ impl Driver {
         0
     }
 
-    /// Checks a page table that the module reads.
+    /// Fails if a page table that the module reads has been freed.
     pub(crate) fn read(&self, table: *const nvidia_p2p_page_table) {
         let mut tables = self.tables.lock().unwrap();
         let table = find(&mut tables, table.cast_mut());
@@ -502,7 +510,7 @@ impl Driver {
         0
     }
 
-    /// Undoes a mapping. Takes no lock that is held during a callback.
+    /// Undoes a mapping. Does not take the API lock, so that unmapping never waits for a callback.
     pub(crate) fn dma_unmap_pages(
         &self,
         device: usize,
@@ -553,7 +561,7 @@ impl Driver {
         mappings.iter().any(|one| one.alive && one.device == device)
     }
 
-    /// Returns the largest number of bytes in a single request.
+    /// Returns the length of the longest request to pin.
     pub(crate) fn longest(&self) -> u64 {
         self.longest.get()
     }
@@ -563,8 +571,8 @@ impl Driver {
         self.mapped.get()
     }
 
-    /// Empties the list of processes of the object with the memory at `address`. The object belongs to
-    /// another process. The object's pins stay, and no process can undo the pins.
+    /// Removes the calling process from the object that owns the memory at `address` and belongs to
+    /// another process. The pins of the object stay, and no process can undo them.
     pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
         note("delists the process");
@@ -585,7 +593,7 @@ impl Driver {
         table.uuid.as_ptr()
     }
 
-    /// Tells whether a callback is armed that has not been called yet.
+    /// Tells whether there is a revocable pin, whose callback the driver has not called yet.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
     }
@@ -595,7 +603,7 @@ impl Driver {
         !self.pins.borrow().is_empty()
     }
 
-    /// Returns how many pins last until they are unpinned, and can be unpinned.
+    /// Returns the number of persistent pins that the driver can still end.
     pub(crate) fn pinned_until_put(&self) -> usize {
         let pins = self.pins.borrow();
         let kept = |pin: &&Pin| pin.callback.is_none() && !pin.lost.get();

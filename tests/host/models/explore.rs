@@ -13,12 +13,12 @@ use crate::{
     world,
 };
 
-/// How many times an interleaving switches away from a thread that could go on.
+/// The limit on preemptions, which are switches away from a thread that could continue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Preemptions {
-    /// Switches are not limited: every interleaving is explored.
+    /// No limit: every interleaving is explored.
     Any,
-    /// The largest number of switches.
+    /// The largest number of preemptions in one interleaving.
     UpTo(usize),
 }
 
@@ -43,7 +43,8 @@ pub(crate) fn count(
     let count = Arc::new(AtomicU64::new(0));
     let counter = count.clone();
     let mut builder = loom::model::Builder::new();
-    // loom has stored LOOM_MAX_PREEMPTIONS here. The variable can shorten the run of any scenario.
+    // loom has set this field from the environment variable LOOM_MAX_PREEMPTIONS, which can shorten
+    // the run of any scenario.
     let asked = builder.preemption_bound;
     builder.preemption_bound = match preemptions {
         Preemptions::Any => asked,

@@ -12,8 +12,9 @@ use std::{
 
 use crate::world;
 
-/// Reports a failure and aborts. A failure in a callback cannot unwind through C and ends the tests
-/// at once, so the report bypasses the capture of output, which would be lost.
+/// Reports each failure, and aborts the tests. A panic in a callback cannot unwind through C, so it
+/// ends the process at once. Output that the test harness has captured is lost then, so the report
+/// is written without being captured.
 pub(crate) fn report_and_abort_on_failure() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! The parts of the kernel that the module uses: memory, its own reference count, the unpin lock,
-//! the queue of threads that wait for a phase, and the DMA layer with scatterlists.
+//! the queue of threads that wait for a change of a phase, and the DMA layer with scatterlists.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,12 +17,12 @@ use crate::{
     world::{may_sleep, note, task, world},
 };
 
-/// See the module's description.
+/// The model of the kernel. See the description of this file.
 pub(crate) struct Linux {
     pub(crate) module: Module,
     pub(crate) unpin_lock: Rwsem,
-    /// The state of the module that stays loaded: its gate, whether callbacks are passed on, and
-    /// the last number.
+    /// The state of `nv_peer_mem_callback`: its gate, whether it passes callbacks on, and the last
+    /// number of a registration.
     pub(crate) gate: Rwsem,
     pub(crate) served: Cell<bool>,
     pub(crate) last_number: Cell<u64>,
@@ -45,8 +45,8 @@ impl Linux {
             gate: Rwsem::new(),
             served: Cell::new(false),
             last_number: Cell::new(0),
-            // The order on the pairs' lock need not be explored: threads that ask about a pair at
-            // the same time all ask the driver, and get the same answer.
+            // The order in which threads take the pairs' lock does not matter: threads that ask
+            // about a pair at the same time all ask the driver, and receive the same answer.
             tables: [SpinLock::new(true), SpinLock::new(false)],
             phases: Phases::new(),
             dma: Dma::new(),
@@ -58,7 +58,7 @@ impl Linux {
         }
     }
 
-    /// Tells whether memory for another object is available, and counts the object.
+    /// Counts a new object, and returns true. Returns false if the allocation fails.
     pub(crate) fn allocate(&self) -> bool {
         if world().faults.allocation.fails("is out of memory") {
             return false;
@@ -71,13 +71,14 @@ impl Linux {
         self.live.set(self.live.get() - 1);
     }
 
-    /// Gives the module new memory, with its statics in their initial state.
+    /// Loads the module's code: sets the module's statics to their initial values.
     pub(crate) fn load_module(&self) {
         *self.module.state.lock().unwrap() = ModuleState::default();
         self.atomics.borrow_mut().clear();
     }
 
-    /// Returns this world's value of the static at `address`.
+    /// Returns this world's value of the static at `address`. Makes the value, equal to `first`, if
+    /// there is none.
     pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
         let mut atomics = self.atomics.borrow_mut();
         let atomic = atomics
@@ -116,7 +117,8 @@ pub(crate) fn assert_registry(who: &str) {
     assert!(there, "{who} without the registry");
 }
 
-/// The module's files, and the names of its clients. Both kinds of files read the names.
+/// The module's files in sysfs and in proc, and the names of the clients, which both kinds of files
+/// show.
 #[derive(Default)]
 pub(crate) struct Files {
     names: Cell<Option<[Option<&'static CStr>; 3]>>,
@@ -193,7 +195,7 @@ impl Module {
         }
     }
 
-    /// Waits until the module has no references; from here on nothing can get a reference.
+    /// Waits until the module has no references. After this call no thread can get a reference.
     pub(crate) fn begin_to_go(&self) {
         let mut state = self.state.lock().unwrap();
         while state.references > 0 {
@@ -223,7 +225,7 @@ impl Module {
     }
 }
 
-/// The queue of threads that wait for a region's phase.
+/// The queue of threads that wait for a change of a registration's phase.
 pub(crate) struct Phases {
     wakes: Mutex<u32>,
     woken: Condvar,
@@ -255,11 +257,12 @@ impl Phases {
     }
 }
 
-/// A reader-writer lock, in which a waiting writer holds up new readers.
+/// A reader-writer lock. While a writer waits, new readers also wait.
 pub(crate) struct Rwsem {
     state: Mutex<RwsemState>,
     changed: Condvar,
-    /// A copy of the state, which a model can read without adding a point at which threads switch.
+    /// A copy of the number of readers. Reading the copy adds no point at which loom switches
+    /// threads.
     sharers: Cell<u32>,
 }
 
@@ -340,7 +343,7 @@ impl SpinLock {
     pub(crate) fn lock(&self) {
         if self.explored {
             let guard = self.lock.lock().unwrap();
-            // SAFETY: The guard is dropped before the lock: `unlock` removes the guard, and a
+            // SAFETY: The guard does not outlive the lock, because `unlock` drops the guard. A
             // caller that does not unlock fails below.
             let guard = unsafe {
                 std::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard)
@@ -368,11 +371,11 @@ impl SpinLock {
 pub(crate) struct Dma {
     mappings: Mutex<Vec<Mapping>>,
     last: Cell<u64>,
-    /// The physical address for which the last range was made.
+    /// The physical address that was passed when the last range was made.
     pub(crate) first_linked: Cell<u64>,
 }
 
-/// Physical memory that a device reaches.
+/// Physical memory that a device can reach.
 #[derive(Clone, Copy, Debug)]
 struct Mapping {
     device: usize,
@@ -397,14 +400,14 @@ impl Dma {
     fn new() -> Self {
         Self {
             mappings: Mutex::new(Vec::new()),
-            // DMA addresses begin here, so that they differ from physical addresses.
+            // DMA addresses begin at a high address, so that they differ from all physical
+            // addresses.
             last: Cell::new(1 << 40),
             first_linked: Cell::new(0),
         }
     }
 
-    /// Maps physical memory, and returns its bus address. Returns [`None`] if the device cannot get
-    /// one.
+    /// Maps physical memory, and returns the bus address. Returns [`None`] if mapping fails.
     pub(crate) fn map(&self, device: usize, physical: u64, len: u64) -> Option<u64> {
         let address = if model(device).direct {
             let reach = world().faults.reach.get();
@@ -419,8 +422,8 @@ impl Dma {
             .then_some(address)
     }
 
-    /// Returns DMA addresses for `len` bytes as an IOMMU does: aligned to the length. A page is
-    /// left free after each range, so that no two ranges are neighbours.
+    /// Returns the first of `len` free DMA addresses, aligned to the length, as an IOMMU does.
+    /// Leaves a page free after each range, so that no range follows another range directly.
     fn free(&self, len: u64) -> u64 {
         let start = self
             .last
@@ -430,12 +433,13 @@ impl Dma {
         start
     }
 
-    /// Returns DMA addresses for pieces that share a range, if this world has such ranges.
+    /// Returns the first address of a range for many pieces, or [`None`] if the kernel of this
+    /// world does not support such ranges.
     pub(crate) fn begin(&self, len: u64) -> Option<u64> {
         world().faults.ranges.get().then(|| self.free(len))
     }
 
-    /// Frees a range that pieces share, with the mappings in the range.
+    /// Frees a range for many pieces, together with the mappings in the range.
     pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
         let mut mappings = self.mappings.lock().unwrap();
         let inside =
@@ -483,15 +487,15 @@ impl Dma {
         mappings.remove(at);
     }
 
-    /// Notes how the core uses the addresses of `table` from here on. Returns whether all addresses
-    /// are mapped.
+    /// Records how the core uses the addresses of `table` from now on. Returns whether all of these
+    /// addresses are mapped.
     pub(crate) fn set_use(&self, table: &abi::sg_table, stage: Stage) -> bool {
         let mut mappings = self.mappings.lock().unwrap();
         let mut all = true;
         for (address, len) in c::entries(table) {
             let mut found = 0;
             for mapping in mappings.iter_mut() {
-                // An entry is part of a mapping, or contains many mappings.
+                // An entry may be a part of one mapping, or may cover several mappings.
                 let first = address.max(mapping.address);
                 let last = (address + len).min(mapping.address + mapping.len);
                 if first >= last {
@@ -537,7 +541,8 @@ fn model<'a>(device: usize) -> &'a c::Device {
     unsafe { &*(device as *const c::Device) }
 }
 
-/// Scatterlists. The lists stay in memory until the end, so that a use after free is noticed.
+/// Scatterlists. The model keeps the lists until the end of the run, so that it notices a use after
+/// free.
 pub(crate) struct Lists(Mutex<Vec<(Box<[abi::scatterlist]>, bool)>>);
 
 impl Lists {
@@ -572,12 +577,12 @@ impl Lists {
         }
     }
 
-    /// Checks a list that the core reads.
+    /// Fails if a list that the core reads has been freed.
     pub(crate) fn read(&self, first: *const abi::scatterlist) {
         self.find(first);
     }
 
-    /// Returns the list of an entry; the list must be alive.
+    /// Returns the number of the list that has the entry. Fails if the list has been freed.
     fn find(&self, entry: *const abi::scatterlist) -> usize {
         let lists = self.0.lock().unwrap();
         let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);

@@ -2,13 +2,13 @@
 
 //! Runs the module between models of its two neighbours, in every interleaving.
 //!
-//! The module's files are compiled here unchanged, byte for byte. Below the files is another
-//! `kernel` crate, over loom, which runs a scenario again and again until its threads have met in
-//! every order. Models of the driver, the RDMA core and the kernel take the place of the module's C
-//! half and of its neighbours. The models hold their own locks as the real ones do, count
-//! everything, and stop at the first breach of a contract.
+//! The module's files are compiled unchanged in this crate, together with a model of the `kernel`
+//! crate. loom runs a scenario again and again, until its threads have run in every order. Models
+//! of the driver, the RDMA core and the kernel replace the module's C files and its neighbours. The
+//! models take their locks as the real neighbours do, count every object, and fail at the first
+//! breach of a contract.
 //!
-//! `../fuzz` compiles the same files over its own version of loom, for histories that a fuzzer
+//! `../fuzz` compiles the same files with its own version of loom, and runs histories that a fuzzer
 //! makes up.
 #![cfg(any(test, nvpm_fuzz))]
 #![cfg_attr(nvpm_fuzz, no_main)]
@@ -23,7 +23,7 @@ pub mod error;
 mod print;
 mod rbtree;
 
-/// The kernel's handle of a module.
+/// The type by which the kernel crate identifies a module. The module does not use it.
 pub(crate) struct ThisModule;
 
 /// Loads the module, as the kernel does; dropping the result unloads the module.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The interface of the kernel's red-black tree, over a tree of the standard library.
+//! The interface of the kernel crate's red-black tree, implemented with a tree of the standard
+//! library.
 
 use std::{collections::BTreeMap, ops::Bound};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A model of the RDMA core's contract, in the three kinds of cores with peer memory.
+//! A model of the RDMA core's contract, for each of the three kinds of cores that support peer
+//! memory.
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,39 +24,41 @@ use crate::{
 
 const EFAULT: i32 = -14;
 const EINVAL: i32 = -22;
-/// The ticket of a client that the core never tells about an invalidation.
+/// The ticket of a registration that cannot be invalidated.
 const NO_TICKET: u64 = u32::MAX as u64;
 
-/// The ways in which cores use their locks.
+/// The kinds of cores. They differ in their use of locks and in the steps of an invalidation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// MLNX_OFED 4.0 to 5.0: the core holds no lock over registration. An invalidation deregisters
-    /// completely, inside the client's call.
+    /// MLNX_OFED 4.0 to 5.0: the core holds no lock during a registration. An invalidation
+    /// deregisters completely before the client's call to invalidate returns.
     G2,
-    /// MLNX_OFED 5.1 to 5.4-2: the core holds its lock over registration and deregistration. An
-    /// invalidation unmaps and unpins inside the client's call.
+    /// MLNX_OFED 5.1 to 5.4-2: the core holds the mapping lock during registration and
+    /// deregistration. An invalidation calls `dma_unmap` and `put_pages` before the client's call
+    /// to invalidate returns.
     G3a,
-    /// Later cores: the core holds its lock over registration. After an invalidation the core only
-    /// releases.
+    /// Later cores: the core holds the mapping lock during registration. After an invalidation the
+    /// core calls only `release`.
     #[default]
     G3b,
 }
 
 pub(crate) const KINDS: [Kind; 3] = [Kind::G2, Kind::G3a, Kind::G3b];
 
-/// See the module's description.
+/// The model of the core. See the description of this file.
 pub(crate) struct Rdma {
     pub(crate) kind: Kind,
-    /// The list of clients; the core holds its lock over `acquire`.
+    /// The list of clients. The core holds the list's lock while it calls `acquire`.
     clients: Mutex<Vec<Rc<Client>>>,
-    /// Registrations that can be invalidated, by ticket; the first ticket is 0.
+    /// The registrations that can be invalidated. The key is the ticket, the core's number for a
+    /// registration. The first ticket is 0.
     tickets: Mutex<BTreeMap<u64, Rc<Registration>>>,
     next_ticket: Cell<u64>,
     #[expect(clippy::vec_box, reason = "others know their addresses")]
     devices: RefCell<Vec<Box<Device>>>,
 }
 
-/// A client, as the core knows it.
+/// The core's record of a client.
 pub(crate) struct Client {
     calls: *const peer_memory_client,
     revocable: bool,
@@ -84,19 +87,20 @@ pub(crate) struct Registration {
 struct State {
     mapped: bool,
     active: bool,
-    /// G2: the registration was invalidated before it was active.
+    /// G2: an invalidation came before the registration was complete.
     invalidated: bool,
     /// G2: a thread is deregistering, or has deregistered.
     claimed: bool,
     over: bool,
 }
 
-/// A request of an application, and the failures besides those of the client.
+/// A request of an application, with the failures of the core and the device that the scenario
+/// wants.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) address: u64,
     pub(crate) len: u64,
-    /// The core only asks clients that never revoke, as for a queue.
+    /// The core asks only clients that never revoke, as it does for the memory of a queue.
     pub(crate) cannot_be_revoked: bool,
     /// The device's driver fails after all memory is mapped.
     pub(crate) device_fails: bool,
@@ -112,7 +116,7 @@ pub(crate) struct Request {
 
 impl Client {
     fn calls(&self) -> &peer_memory_client {
-        // SAFETY: The module keeps the structure until the client is unregistered.
+        // SAFETY: The module keeps the structure valid until the client is unregistered.
         unsafe { &*self.calls }
     }
 
@@ -227,7 +231,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Pins and maps the memory. A failure leaves no memory pinned.
+    /// Pins and maps the memory. If mapping fails, unpins the memory and returns the error.
     fn map(&self, request: Request) -> Result<(), i32> {
         self.get_pages(request)?;
         self.dma_map().inspect_err(|_| self.put_pages())
@@ -252,7 +256,8 @@ impl Registration {
             others || !world().driver.maps_for(self.device as usize),
             "mapped by the driver after dma_unmap"
         );
-        // A revocation in another thread may not have undone the mapping yet.
+        // The mapping of a revocable registration may still exist, because another thread may be
+        // revoking the registration.
         if !self.client.revocable {
             world().linux.dma.assert_none(self.device as usize);
         }
@@ -291,7 +296,7 @@ impl Registration {
         assert!(all, "the device uses addresses that are not mapped");
     }
 
-    /// Stops the device from using the memory, which may not even be mapped any more.
+    /// Stops the device from using the memory. The memory may be unmapped already.
     fn switch_off(&self) {
         note("the device is off");
         world().linux.dma.set_use(&self.table.get(), Stage::Given);
@@ -337,11 +342,11 @@ impl Rdma {
         handle.cast_mut().cast()
     }
 
-    /// Fails if the client's description is longer or shorter than this core reads.
+    /// Fails if the client's structure does not have the size that this core expects.
     fn assert_described(&self, calls: *const peer_memory_client) {
         // SAFETY: The module gives the core a structure of this type, which begins with the client.
         let client = unsafe { &*calls.cast::<nvpm_client>() };
-        // MLNX_OFED 4.1 to 5.0 would take the fields after the client for pointers to functions.
+        // MLNX_OFED 4.1 to 5.0 reads pointers to functions from the fields after the client.
         let extended = self.kind != Kind::G2;
         let size = if extended {
             size_of::<nvpm_client>()
@@ -433,7 +438,7 @@ impl Rdma {
         let pointer = (&raw mut *device).cast();
         self.devices.borrow_mut().push(device);
         if !request.no_pci && !world().faults.unasked.get() {
-            // The module knows the map type, as if it had asked the driver before.
+            // The module remembers an answer about the pair, as if it had asked the driver before.
             world().faults.allocation.without(|| {
                 // SAFETY: Devices exist until the end of the world.
                 let device = unsafe { dma::Device::from_raw(pointer) }.expect("it is a PCI device");
@@ -482,7 +487,7 @@ impl Rdma {
         Some(found)
     }
 
-    /// Deregisters memory for an application, or at its end.
+    /// Deregisters memory, at the request of an application or because the application ends.
     pub(crate) fn deregister(&self, registration: &Registration) {
         note("deregisters");
         match self.kind {
@@ -519,9 +524,10 @@ impl Rdma {
     }
 }
 
-/// G3: the calls under the core's mapping lock.
+/// G3: the core makes these calls with its mapping lock held.
 impl Rdma {
-    /// Keeps the lock over unmapping for G3a; later cores release the lock before.
+    /// Returns the lock for G3a, which keeps the lock during unmapping. Later cores release the
+    /// lock before.
     fn lock_for_unmapping<T>(&self, lock: T) -> Option<T> {
         (self.kind == Kind::G3a).then_some(lock)
     }
@@ -565,7 +571,7 @@ impl Rdma {
         old.release();
     }
 
-    /// Releases without returning the addresses before, which real cores never do.
+    /// Calls `release` without calling `dma_unmap` before, which real cores never do.
     pub(crate) fn release_mapped(&self, old: &Registration) {
         old.switch_off();
         self.drop_ticket(old);
@@ -593,7 +599,7 @@ impl Rdma {
             if self.kind == Kind::G3a {
                 registration.unmap();
             } else {
-                // The core forgets the table, which belongs to the client.
+                // The core does not use the table again, because the table belongs to the client.
                 registration.table.set(sg_table::default());
             }
         }
@@ -601,7 +607,7 @@ impl Rdma {
     }
 }
 
-/// G2: the calls that use the client's lock.
+/// G2: registration and invalidation with the client's lock.
 impl Rdma {
     fn register_unlocked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
         self.add_ticket(new);
@@ -636,7 +642,8 @@ impl Rdma {
         {
             let mut state = old.state.lock().unwrap();
             if state.claimed {
-                // The invalidation deregisters; wait for its end.
+                // The thread of the invalidation deregisters, so this thread waits for the end of
+                // the deregistration.
                 while !state.over {
                     state = old.deregistered.wait(state).unwrap();
                 }
@@ -675,7 +682,8 @@ impl Rdma {
             std::mem::replace(&mut state.claimed, true)
         };
         if claimed {
-            // Another thread is deregistering: wait until it has dropped the ticket.
+            // Another thread is deregistering, so this thread waits until the other thread has
+            // dropped the ticket.
             while self.find_ticket(ticket).is_some() {
                 lock = client.ticket_gone.wait(lock).unwrap();
             }
@@ -687,7 +695,8 @@ impl Rdma {
         registration.release();
         registration.state.lock().unwrap().over = true;
         registration.deregistered.notify_all();
-        // The core's lock is part of the client, so the client must still exist.
+        // The lock is part of the core's record of the client, so the core must not have freed the
+        // record.
         let freed = *client.freed.lock().unwrap();
         assert!(!freed, "the core unlocks a client that it has freed");
         drop(lock);

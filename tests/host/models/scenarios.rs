@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The scenarios that are explored, one topic per file.
+//! The scenarios that loom explores. Each file has the scenarios about one topic.
 
 mod cast;
 

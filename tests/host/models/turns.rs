@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Replaces the module's turns.rs: each step of a loop that may give way fails if a spin lock is
-//! held, even in a loop that is too short to give way.
+//! Replaces the module's turns.rs. Each step of a loop that may let other threads run fails if the
+//! thread holds a spin lock, even if the loop is too short to let them run.
 
 use crate::world::may_sleep;
 

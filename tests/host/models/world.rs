@@ -22,30 +22,34 @@ thread_local! {
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// The failures in this world, which a scenario sets. A [`Countdown`] makes one call fail.
+/// The faults of this world's models, and their unusual answers. A scenario sets them. A
+/// [`Countdown`] makes one call fail.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// For an allocation.
+    /// Lets an allocation fail.
     pub(crate) allocation: Countdown,
-    /// For a step of loading that is no allocation.
+    /// Lets a step of loading the module fail that is not an allocation.
     pub(crate) step: Countdown,
     /// nvidia_peermem is loaded.
     pub(crate) peermem: Cell<bool>,
-    /// For a mapping for a device.
+    /// Lets a mapping for a device fail.
     pub(crate) mapping: Countdown,
-    /// For a request to pin until the memory is freed: the driver reports a lack of memory.
+    /// Lets a request for a revocable pin fail: the driver reports a lack of memory.
     pub(crate) get: Countdown,
-    /// For a request to pin until told to unpin: the driver reports a lack of memory as EIO.
+    /// Lets a request for a persistent pin fail: the driver reports a lack of memory, as EIO.
     pub(crate) persistent: Countdown,
-    /// For a request to unpin: the driver reports a lack of memory.
+    /// Lets a request to unpin fail: the driver reports a lack of memory.
     pub(crate) put: Countdown,
-    /// The driver's error for requests to pin GPU memory, or 0.
+    /// The error with which the driver answers each request to pin GPU memory. 0: the driver
+    /// accepts the requests.
     pub(crate) refusal: Cell<i32>,
-    /// The driver's error for requests to pin until it is told to unpin, or 0.
+    /// The error with which the driver answers each request for a persistent pin. 0: the driver
+    /// accepts the requests.
     pub(crate) no_persistent: Cell<i32>,
-    /// The driver has not been asked about any pair yet.
+    /// The module has not asked the driver about any pair yet.
     pub(crate) unasked: Cell<bool>,
-    /// The driver's error for requests to map, or 0.
+    /// The error with which the driver answers each request to map. 0: the driver accepts the
+    /// requests.
     pub(crate) refuses_to_map: Cell<i32>,
     /// The only GPU whose memory the driver refuses to map; [`None`] stands for all GPUs.
     pub(crate) refused_gpu: Cell<Option<u8>>,
@@ -55,11 +59,12 @@ pub(crate) struct Faults {
     pub(crate) coherent: Cell<bool>,
     /// The kernel does not use the GPU memory as RAM yet.
     pub(crate) offline: Cell<bool>,
-    /// Devices that use physical addresses do not reach this address and above.
+    /// Devices that use physical addresses reach only addresses below this one.
     pub(crate) reach: Cell<Option<u64>>,
-    /// Many pieces can share a range of addresses.
+    /// The kernel can map many pieces into one range of addresses.
     pub(crate) ranges: Cell<bool>,
-    /// The page size that the driver claims, in its own code. The real size is 64 KiB.
+    /// The page size that the driver reports, as a value of `nvidia_p2p_page_size_type`. The real
+    /// size is always 64 KiB.
     pub(crate) page_size: Cell<u32>,
     /// The driver maps in pages of 4 KiB for a device, even if it has pinned larger pages.
     pub(crate) small_mapped_pages: Cell<bool>,
@@ -67,11 +72,12 @@ pub(crate) struct Faults {
     pub(crate) unknown_table: Cell<bool>,
     /// The driver's mappings have a version that the module does not know.
     pub(crate) unknown_mapping: Cell<bool>,
-    /// Linked pieces of a range cannot be made visible to the device.
+    /// The last step of mapping pieces into one range, which makes the pieces visible to the
+    /// device, fails.
     pub(crate) sync: Cell<bool>,
-    /// The driver reports so many pages less than it has pinned.
+    /// The number of pinned pages that the driver does not report.
     pub(crate) hidden_pages: Cell<u32>,
-    /// The driver reuses the address of a freed page table at once.
+    /// The driver gives the address of a freed page table to the next page table.
     pub(crate) reuse_tables: Cell<bool>,
 }
 
@@ -80,7 +86,7 @@ pub(crate) struct Faults {
 pub(crate) struct Countdown(Cell<Option<u32>>);
 
 impl Countdown {
-    /// Lets `successes` calls succeed from now on, and then one fail.
+    /// Lets the next `successes` calls succeed, and then one call fail.
     pub(crate) fn set(&self, successes: u32) {
         self.0.set(Some(successes));
     }
@@ -90,7 +96,7 @@ impl Countdown {
         self.0.set(None);
     }
 
-    /// Does `work`, whose calls do not count.
+    /// Calls `work`, and does not count the calls that `work` makes.
     pub(crate) fn without<T>(&self, work: impl FnOnce() -> T) -> T {
         let left = self.0.take();
         let result = work();
@@ -98,7 +104,7 @@ impl Countdown {
         result
     }
 
-    /// Tells whether the failure has not happened yet.
+    /// Tells whether a failure is still to come.
     pub(crate) fn is_set(&self) -> bool {
         self.0.get().is_some()
     }
@@ -115,13 +121,14 @@ impl Countdown {
     }
 }
 
-/// See the module's description.
+/// The state of one run. See the description of this file.
 pub(crate) struct World {
     pub(crate) faults: Faults,
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
     pub(crate) linux: Linux,
-    /// The tasks of threads; the last entry of a thread is its current task.
+    /// The tasks of the threads. A thread may have several entries. Its last entry is its current
+    /// task.
     tasks: RefCell<Vec<(ThreadId, Rc<Task>)>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
 }
@@ -131,9 +138,10 @@ pub(crate) struct Task {
     pub(crate) name: &'static str,
     pub(crate) process: i32,
     pub(crate) thread: i32,
-    /// The number of spin locks that the task holds: with a lock the task must not sleep.
+    /// The number of spin locks that the task holds. The task may sleep only if the number is 0.
     pub(crate) spinning: Cell<u32>,
-    /// The task is in a callback of the driver, and so holds the driver's lock.
+    /// The task is running a callback of the driver. During a callback the task also holds the
+    /// driver's lock.
     pub(crate) in_callback: Cell<bool>,
     /// The process of the task is about to end.
     pub(crate) exiting: Cell<bool>,

@@ -15,7 +15,7 @@ const EIO: i32 = -5;
 const EFAULT: i32 = -14;
 const EOPNOTSUPP: i32 = -95;
 
-/// Returns the error that the application gets for the driver's error.
+/// Returns the error that an application receives if the driver answers with the error `driver`.
 fn answer(driver: i32, module: fn() -> Module) -> i32 {
     let module = module();
     allocate(A);
@@ -36,8 +36,8 @@ fn the_drivers_reason() {
     });
 }
 
-/// The driver has no positive answers. After a positive answer nothing is pinned, and the pointer
-/// is meaningless.
+/// The real driver never answers with a positive number. The module must treat such an answer as a
+/// failure: nothing is pinned, and the pointer is meaningless.
 #[test]
 fn a_positive_answer_is_no_pin() {
     explore(Any, || {
@@ -56,14 +56,14 @@ fn no_number_of_the_kernels_own() {
     });
 }
 
-/// Other memory belongs to no client here, so the core's own error stays.
+/// No client claims memory that is not the GPU's, so the application receives the core's own error.
 #[test]
 fn not_for_other_memory() {
     explore(Any, || {
         assert_eq!(answer(-22, Module::revocable), EFAULT);
         let module = Module::persistent();
         assert_eq!(register(page(B)).err(), Some(EFAULT));
-        // These ranges wrap around, or are empty.
+        // These ranges are empty or wrap around.
         for (address, len) in [(0, 0), (u64::MAX - 5, 10), (u64::MAX, 1), (1, u64::MAX)] {
             let request = Request {
                 address,
@@ -76,7 +76,8 @@ fn not_for_other_memory() {
     });
 }
 
-/// The driver allocates memory for each page before it looks for the owner of the range.
+/// The module must not ask the driver to pin a huge range that is not GPU memory, because the
+/// driver would allocate memory for each page first.
 #[test]
 fn a_large_range_that_is_nobodys() {
     explore(Any, || {
@@ -97,7 +98,8 @@ fn a_large_range_that_is_nobodys() {
     });
 }
 
-/// Both ends belong to the process, but the range is larger than any GPU.
+/// The module refuses a range whose ends are both memory of the process, because the range is
+/// larger than any GPU.
 #[test]
 fn a_large_range_of_two_allocations() {
     explore(Any, || {
@@ -117,7 +119,7 @@ fn a_large_range_of_two_allocations() {
     });
 }
 
-/// Only one end belongs to the process.
+/// The module refuses a range if only one of its ends is memory of the process.
 #[test]
 fn a_large_range_of_which_one_end_is_ours() {
     explore(Any, || {
@@ -140,7 +142,8 @@ fn a_large_range_of_which_one_end_is_ours() {
     });
 }
 
-/// The pages cannot be used then, and the log tells the administrator the reason.
+/// The module cannot use pages whose table has an unknown version. The log tells the administrator
+/// the reason.
 #[test]
 fn a_page_table_of_another_version() {
     explore(Any, || {
@@ -161,8 +164,8 @@ fn a_page_table_of_another_version() {
     });
 }
 
-/// If a registration cannot be revoked, and the driver has no persistent pin, the user gets the
-/// driver's reason.
+/// If the device cannot use a revocable registration, and the driver refuses a persistent pin, the
+/// user receives the driver's error.
 #[test]
 fn nothing_else_will_do() {
     explore(Any, || {
@@ -255,7 +258,8 @@ fn a_device_that_cannot_give_it_up() {
     });
 }
 
-/// Returns the application's error for a driver that describes other pages than it has pinned.
+/// Returns the error that an application receives if the driver's page table does not fit the pages
+/// that the driver has pinned.
 fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) -> i32 {
     let module = module();
     allocate(A);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Functions with which most scenarios begin and end.
+//! Functions that most scenarios use to set up their state and to end.
 
 use std::rc::Rc;
 
@@ -18,12 +18,14 @@ use crate::{
 pub(crate) struct Module(NvPeerMem);
 
 impl Module {
-    /// Loads the module with persistent_api_support=0: the revocable client is asked first.
+    /// Loads the module with persistent_api_support=0, so that the core asks the revocable client
+    /// first.
     pub(crate) fn revocable() -> Self {
         Self::load(false).expect("the core takes it")
     }
 
-    /// Loads the module with persistent_api_support=1.
+    /// Loads the module with persistent_api_support=1, so that the core asks a persistent client
+    /// first.
     pub(crate) fn persistent() -> Self {
         Self::load(true).expect("the core takes it")
     }
@@ -40,7 +42,8 @@ impl Module {
         Self::try_load(persistent).map(Self::unload).err()
     }
 
-    /// Loads the module, or returns the error; after an error nothing of the module may be left.
+    /// Loads the module. If loading fails, checks that nothing of the module is left, and returns
+    /// the error.
     pub(crate) fn try_load(persistent: bool) -> Result<Self, i32> {
         Self::load(persistent).map_err(|error| {
             world().linux.module.end_to_go();
@@ -55,7 +58,7 @@ impl Module {
         NvPeerMem::init(&ThisModule).map(Self)
     }
 
-    /// Unloads the module when it has no references, as rmmod does.
+    /// Waits until the module has no references, and unloads the module.
     pub(crate) fn unload(self) {
         world().linux.module.begin_to_go();
         drop(self.0);
@@ -72,7 +75,7 @@ pub(crate) const OTHER: i32 = 2;
 pub(crate) const A: u64 = 0x10_0000;
 pub(crate) const B: u64 = 0x20_0000;
 
-/// Allocates two pages at `address`, which are not neighbours on the bus.
+/// Allocates two pages at `address`. The second page does not follow the first page on the bus.
 pub(crate) fn allocate(address: u64) {
     allocate_for(OWNER, address);
 }
@@ -138,7 +141,8 @@ pub(crate) fn while_freed<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Registers while another thread frees the memory; then deregisters if the registration succeeded.
+/// Registers while another thread frees the memory. If the registration succeeds, deregisters the
+/// memory. Then unloads the module.
 pub(crate) fn register_while_freed(module: Module, request: Request) {
     end(registered_while_freed(&request));
     module.unload();
@@ -151,7 +155,7 @@ pub(crate) fn registered_while_freed(request: &Request) -> Result<Rc<Registratio
 }
 
 /// Lets `steps` steps of loading succeed and the next step fail with `error`, while another thread
-/// registers. Checks that neither succeeds.
+/// registers memory. Checks that neither the loading nor the registration succeeds.
 pub(crate) fn refused_while_somebody_registers(steps: u32, error: i32) {
     allocate(A);
     let registering = spawn("reg", OWNER, || register(page(A)).err());

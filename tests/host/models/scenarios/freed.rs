@@ -16,7 +16,8 @@ fn free_during(registration: Request) {
     register_while_freed(Module::revocable(), registration);
 }
 
-/// The user learns that the memory was freed, if the registration comes too late.
+/// If the memory is freed before the registration is complete, the user receives an error that says
+/// so.
 #[test]
 fn registration() {
     explore(UpTo(8), || {
@@ -24,7 +25,7 @@ fn registration() {
         let registered = registered_while_freed(&page(A));
         match registered.as_ref().err() {
             None | Some(&EFAULT) => {}
-            // The oldest core notices by itself that the registration was revoked.
+            // The oldest core (G2) notices the revocation itself, and answers EINVAL.
             Some(&error) => assert_eq!((error, world().rdma.kind), (EINVAL, Kind::G2)),
         }
         end(registered);
@@ -32,7 +33,8 @@ fn registration() {
     });
 }
 
-/// The driver's description makes the pin useless. The pin is undone while the callback comes.
+/// The module cannot use the pin, because the driver's page table is wrong. The module unpins the
+/// pages while the callback may come.
 #[test]
 fn registration_of_which_the_driver_tells_nonsense() {
     explore(Any, || {
@@ -83,7 +85,8 @@ fn deregistration() {
     });
 }
 
-/// After the deregistration, the driver has no pin left, and calls nobody.
+/// If the memory is freed after the deregistration, the driver has no pin any more, so it does not
+/// call back.
 #[test]
 fn deregistration_before() {
     explore(Any, || {
@@ -108,7 +111,8 @@ fn two_registrations() {
     });
 }
 
-/// The core breaks its contract: the memory is unpinned only after its mapping has ended.
+/// The core breaks its contract: it releases a registration that it has not unmapped. The module
+/// must nevertheless undo the mapping before it unpins the memory.
 #[test]
 fn deregistration_by_a_core_that_does_not_unmap() {
     let scenario = || {

@@ -14,7 +14,7 @@ use crate::{
     world::{as_process, spawn, world},
 };
 
-/// Returns clients and states, oldest first.
+/// Returns client and state of each registration in the list, the oldest registration first.
 fn listed() -> Vec<(Kind, abi::nvpm_region_state)> {
     let kind = |client| match client {
         0 => Kind::Persistent,
@@ -82,7 +82,8 @@ fn an_orphan() {
     });
 }
 
-/// A thread that waits for another phase of a registration continues when the registration ends.
+/// A thread that waits for a change of a registration's phase must continue when the registration
+/// ends.
 #[test]
 fn no_more_when_it_ends() {
     explore(Any, || {
@@ -125,7 +126,8 @@ fn once_whatever_comes_and_goes() {
     });
 }
 
-/// A call of the core for an ended registration finds nothing, and its resources are freed.
+/// A call of the core about a registration that has ended finds no record, and the resources that
+/// the call has made are freed.
 #[test]
 fn no_more_for_a_late_call() {
     explore(Any, || {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Loads the module: checks the order of the steps, and that a failed step leaves nothing behind.
+//! Tests loading the module: the order of the steps, and that nothing is left after a step has
+//! failed.
 
 use super::cast::*;
 use crate::{
@@ -43,8 +44,8 @@ fn not_beside_nvidia_peermem() {
     });
 }
 
-/// The steps are the module that receives callbacks, each client, and each of the two kinds of
-/// files.
+/// Lets each step fail. The steps connect the module to `nv_peer_mem_callback`, register each
+/// client, and create each of the two kinds of files.
 #[test]
 fn not_if_a_step_fails() {
     explore(Any, || {
@@ -65,7 +66,7 @@ fn not_if_a_step_fails() {
     });
 }
 
-/// The allocations are the tables, and a record for each client.
+/// Lets each allocation fail. Loading allocates the two tables, and a structure for each client.
 #[test]
 fn not_if_an_allocation_fails() {
     explore(Any, || {
@@ -91,7 +92,8 @@ fn not_while_somebody_registers() {
     });
 }
 
-/// The module is complete when the first registration succeeds.
+/// A registration may succeed while the module is being loaded, but only after every step of
+/// loading has succeeded.
 #[test]
 fn while_somebody_registers() {
     explore(Any, || {

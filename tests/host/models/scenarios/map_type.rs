@@ -15,7 +15,8 @@ const EOPNOTSUPP: i32 = -95;
 const ENOMEM: i32 = -12;
 const EIO: i32 = -5;
 
-/// Explores `scenario` with both ways to load the module; the pair is unknown at the beginning.
+/// Explores `scenario` with each value of persistent_api_support. At the beginning the module knows
+/// no pair.
 fn each_module(scenario: impl Fn(fn() -> Module) + Sync + Send + Copy + 'static) {
     explore(UpTo(3), move || {
         for module in [Module::revocable, Module::persistent] {
@@ -25,7 +26,7 @@ fn each_module(scenario: impl Fn(fn() -> Module) + Sync + Send + Copy + 'static)
     });
 }
 
-/// Returns how often the driver has mapped.
+/// Returns how often the driver has mapped pages for a device.
 fn mapped() -> u32 {
     world().driver.mapped()
 }
@@ -54,7 +55,8 @@ fn is_asked_once() {
     });
 }
 
-/// The module must forget the pair, because another device may get the removed device's address.
+/// After a device is removed, another device may have the same address in memory, so the module
+/// must forget the pair.
 #[test]
 fn is_forgotten_with_the_device() {
     each_module(|module| {
@@ -70,7 +72,8 @@ fn is_forgotten_with_the_device() {
     });
 }
 
-/// The next question about any pair releases a removed device; no reader of the list is needed.
+/// When the module asks the driver about any pair, it also forgets the pairs of removed devices,
+/// even if no program reads the list of pairs.
 #[test]
 fn is_forgotten_with_the_next_question() {
     each_module(|module| {
@@ -113,7 +116,8 @@ fn a_pair_that_is_refused() {
     });
 }
 
-/// A failure that may be transient must not be remembered as a verdict.
+/// A failure to map may be temporary, so the module must not remember it as an answer about the
+/// pair.
 #[test]
 fn a_failure_to_map() {
     each_module(|module| {
@@ -129,13 +133,14 @@ fn a_failure_to_map() {
     });
 }
 
-/// The module could not map the page to compare addresses, which is not a verdict either.
+/// The module cannot compare the addresses, because its own mapping of the page fails. The module
+/// must not remember this failure either.
 #[test]
 fn a_failure_to_map_it_ourselves() {
     each_module(|module| {
         let module = module();
         allocate(A);
-        // The first mapping is the driver's.
+        // The first mapping, which succeeds, is the driver's. The second mapping is the module's.
         world().faults.mapping.set(1);
         assert_eq!(register(page(A)).err(), Some(EIO));
         assert_eq!(known_pairs(), 0);
@@ -145,7 +150,8 @@ fn a_failure_to_map_it_ourselves() {
     });
 }
 
-/// The driver has no persistent pins for the memory: the module asks again with other memory.
+/// The driver refuses persistent pins of this memory, so the module asks about the pair again at
+/// the next registration.
 #[test]
 fn no_pin_to_ask_with() {
     explore(UpTo(3), || {
@@ -166,7 +172,7 @@ fn no_pin_to_ask_with() {
     });
 }
 
-/// Memory behind a coherent link cannot be mapped before the kernel uses it.
+/// Memory behind a coherent link cannot be mapped before the kernel has onlined the memory.
 #[test]
 fn coherent_memory_that_is_not_online() {
     each_module(|module| {
@@ -184,7 +190,8 @@ fn coherent_memory_that_is_not_online() {
     });
 }
 
-/// The driver can make persistent pins, so the failure to pin one page is transient.
+/// The driver has pinned the range persistently, so its failure to pin one page of the range is
+/// temporary.
 #[test]
 fn a_failure_to_pin_the_page_to_ask_with() {
     explore(UpTo(3), || {
@@ -200,8 +207,8 @@ fn a_failure_to_pin_the_page_to_ask_with() {
     });
 }
 
-/// The driver cannot map memory behind a coherent link before the kernel has pages for it. This
-/// failure says nothing about the pair.
+/// The driver cannot map memory behind a coherent link before the kernel has pages for the memory.
+/// The module must not remember this failure, because it is not about the pair.
 #[test]
 fn coherent_memory_without_its_pages() {
     explore(UpTo(3), || {
@@ -219,8 +226,8 @@ fn coherent_memory_without_its_pages() {
     });
 }
 
-/// Checks a pair for which the driver's addresses differ from the kernel's: the driver maps
-/// persistent registrations, and others fail.
+/// Checks a pair for which the driver's addresses differ from the kernel's: persistent
+/// registrations get the driver's addresses, and revocable registrations fail.
 fn only_the_driver_maps(device: Request) {
     world().faults.unasked.set(true);
     allocate(A);
@@ -242,7 +249,7 @@ fn direct() -> Request {
     }
 }
 
-/// The addresses on the bus that device and GPU share differ from the processor's addresses.
+/// The bus that the device shares with the GPU uses addresses that differ from the processor's.
 #[test]
 fn addresses_of_another_bus() {
     explore(UpTo(3), || {
@@ -261,7 +268,7 @@ fn mapped_in_smaller_pages_than_pinned() {
     });
 }
 
-/// The driver bypasses the IOMMU (NVreg_DmaRemapPeerMmio=0).
+/// The driver returns addresses that bypass the IOMMU (NVreg_DmaRemapPeerMmio=0).
 #[test]
 fn addresses_beside_the_iommu() {
     explore(UpTo(3), || {
@@ -307,7 +314,8 @@ fn while_the_memory_is_freed() {
     });
 }
 
-/// Two registrations ask at the same time, while a third registration is revoked.
+/// Two threads register, so that the module asks about the pair twice at the same time, while a
+/// third registration is revoked.
 #[test]
 fn by_two_threads() {
     explore(UpTo(2), || {
@@ -338,8 +346,8 @@ fn without_memory() {
             world().faults.allocation.set(successes);
             let registered = register(page(A));
             let failed = !world().faults.allocation.is_set();
-            // If the verdict could not be stored, the registration still succeeds, and the next one
-            // asks again.
+            // If there is no memory to remember the answer, the registration nevertheless succeeds,
+            // and the next registration asks again.
             assert!(registered.is_ok() || registered.as_ref().err() == Some(&ENOMEM));
             end(registered);
             free(A);
@@ -351,9 +359,9 @@ fn without_memory() {
     });
 }
 
-/// The driver refuses only one of two GPUs. Memory of the other GPU is freed while it is
-/// registered, and memory of the refused GPU takes its address. The refusal must not count for the
-/// pair with the other GPU.
+/// The driver refuses one of two GPUs. While memory of the other GPU is being registered, the
+/// memory is freed, and memory of the refused GPU gets the same address. The module must not
+/// remember the refusal for the pair with the other GPU.
 #[test]
 fn of_another_gpu_at_the_same_address() {
     each_module(|module| {

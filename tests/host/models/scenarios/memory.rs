@@ -16,8 +16,9 @@ use crate::{
 
 const ENOMEM: i32 = -12;
 
-/// Explores `scenario` with its first allocation failing, then the second, until no allocation is
-/// left. The scenario says when its allocations begin to count, and whether one failed.
+/// Explores `scenario` again and again: the first time its first allocation fails, the next time
+/// its second, until no allocation fails. The scenario calls its argument when its allocations
+/// begin to count, and returns whether an allocation has failed.
 fn at_each_allocation(
     preemptions: Preemptions,
     scenario: impl Fn(&dyn Fn()) -> bool + Copy + Send + Sync + 'static,
@@ -46,7 +47,7 @@ fn at_each_allocation(
     }
 }
 
-/// Registers, then deregisters; the user must learn the reason of a failure.
+/// Registers memory and deregisters it. If the registration fails, the user must receive ENOMEM.
 fn alone(module: Module, begin: &dyn Fn()) -> bool {
     allocate(A);
     begin();

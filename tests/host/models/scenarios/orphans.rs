@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests registrations that end where nothing can be unpinned, and leave their pins behind.
+//! Tests registrations that become orphans, because they end in a process that cannot unpin their
+//! pages.
 
 use super::cast::*;
 use crate::{
@@ -18,7 +19,7 @@ const EFAULT: i32 = -14;
 const ORPHANS: u32 = 16_384;
 const PAGES: u32 = 1 << 26;
 
-/// Makes the counts as if the user had left `orphans` registrations behind, the first with `pages`
+/// Changes the user's counts as if the user had `orphans` orphans, the first of them with `pages`
 /// pages.
 fn leaves(user: u32, orphans: u32, pages: u32) {
     let mut node = Some(Users::new_node(user).unwrap());
@@ -30,7 +31,7 @@ fn leaves(user: u32, orphans: u32, pages: u32) {
     });
 }
 
-/// Undoes the counts of [`leaves`], as if the memory had been freed.
+/// Undoes the change of [`leaves`], as if the orphans' memory had been freed.
 fn freed(user: u32, orphans: u32, pages: u32) {
     let last = REGISTRY.with(|registry| {
         let mut last = None;
@@ -68,7 +69,7 @@ fn or_until_the_module_goes() {
     });
 }
 
-/// Registers the page at `address`; another process deregisters it.
+/// Makes an orphan: registers the page at `address`, and lets another process deregister the page.
 fn leave(address: u64) {
     let registration = register(page(address)).unwrap();
     as_process(OTHER, || deregister(&registration));
@@ -84,9 +85,10 @@ fn is_bounded(orphans: u32, pages: u32) {
         leave(A);
         assert_eq!(register(page(A)).err(), Some(EDQUOT));
         assert_eq!(c::counter(abi::NVPM_COUNT_FAILED_ORPHANS), 1);
-        // Memory that is not the GPU's is left to other clients, whatever the user has left behind.
+        // The module does not claim memory that is not the GPU's, even if the user has too many
+        // orphans.
         assert_eq!(register(page(B)).err(), Some(EFAULT));
-        // Freed orphans no longer count.
+        // An orphan does not count any more after its memory is freed.
         free(A);
         allocate(B);
         leave(B);
@@ -109,8 +111,8 @@ fn four_terabytes_at_most() {
     is_bounded(1, PAGES - 2);
 }
 
-/// A user's orphans do not count for others; and root, who is the same user in many containers, has
-/// no bound.
+/// A user's orphans do not count for other users. Root has no bound, because root is the same user
+/// in many containers.
 #[test]
 fn by_another_user_and_by_root() {
     explore(UpTo(1), || {
@@ -131,7 +133,8 @@ fn by_another_user_and_by_root() {
     });
 }
 
-/// The user of the process that deregisters does not matter.
+/// An orphan counts for the user who has registered the memory, and not for the user of the process
+/// that deregisters it.
 #[test]
 fn counts_for_the_user_who_has_registered() {
     explore(UpTo(1), || {
@@ -167,7 +170,8 @@ fn leaves_no_entry_of_its_user() {
     });
 }
 
-/// Another process gets the number of the first. The new process must not unpin the memory.
+/// The process that has registered the memory has ended, and another process has got its number.
+/// This process must not unpin the memory.
 #[test]
 fn by_a_process_whose_number_comes_again() {
     explore(UpTo(1), || {
@@ -181,15 +185,17 @@ fn by_a_process_whose_number_comes_again() {
     });
 }
 
-/// The memory belongs to another process, whose object listed this process but no longer does. The
-/// driver finds no pin, does not report this, and calls back later.
+/// The memory belongs to another process. The driver's object for the memory has listed this
+/// process, but does not list it any more. When this process unpins, the driver therefore finds no
+/// pin, reports success, and calls back later.
 fn delisted(exiting: bool) {
     let (module, registration) = registered(Module::revocable());
     world().driver.delist(A);
     task().exiting.set(exiting);
     deregister(&registration);
     task().exiting.set(false);
-    // The module cannot learn that the driver did not find a living process.
+    // If the process is not exiting, the module cannot know that the driver has found no pin, so
+    // there is no orphan in the count.
     assert_eq!(counted(), u64::from(exiting));
     assert!(world().driver.is_armed());
     while_freed(|| module.unload());
@@ -205,7 +211,7 @@ fn by_a_process_that_lives_and_is_not_listed() {
     explore(Any, || delisted(false));
 }
 
-/// The object stops listing the process at any moment of the deregistration.
+/// The other process delists this process at any moment of the deregistration.
 #[test]
 fn by_a_process_that_lives_while_it_is_delisted() {
     explore(Any, || {
@@ -217,8 +223,8 @@ fn by_a_process_that_lives_while_it_is_delisted() {
     });
 }
 
-/// The other process delists this one, but other objects list this process, for its own memory at
-/// the same address.
+/// The other process delists this process. `objects` other objects still list this process, because
+/// it has its own memory at the same address.
 fn listed_by_others(objects: u32) {
     explore(Any, move || {
         let (module, registration) = registered(Module::revocable());
@@ -241,8 +247,9 @@ fn by_a_process_that_two_other_objects_list() {
     listed_by_others(2);
 }
 
-/// A server whose memory the process has registered sees the process end, and delists the process
-/// while its files are closed: the driver may find the pin at first, and not find it later.
+/// The process has registered memory of a server. When the process ends, the server delists it
+/// while the kernel is closing the files of the process. The driver may therefore find the pin at
+/// the beginning of the deregistration, but not at its end.
 #[test]
 fn by_a_process_that_ends_while_it_is_delisted() {
     explore(Any, || {
@@ -257,7 +264,8 @@ fn by_a_process_that_ends_while_it_is_delisted() {
     });
 }
 
-/// No orphan may be left: the driver has unpinned the memory, or calls back.
+/// Deregistration and freeing run at the same time. No orphan may be left, because the driver
+/// either unpins the memory or calls back.
 #[test]
 fn nothing_while_the_memory_is_freed() {
     explore(Any, || {
@@ -268,7 +276,7 @@ fn nothing_while_the_memory_is_freed() {
     });
 }
 
-/// Tests the usual order: the driver's objects of the process end after its registrations.
+/// Tests the usual end of a process: its registrations end before its objects in the driver.
 #[test]
 fn by_a_process_that_ends() {
     explore(Any, || {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests the client whose pins stay until deregistration, even if the memory is freed.
+//! Tests the persistent clients, whose pins last until deregistration, even if the memory is freed
+//! before.
 
 use super::cast::*;
 use crate::{
@@ -9,7 +10,8 @@ use crate::{
     world::world,
 };
 
-/// Frees the memory during a registration. The registration fails, or its memory stays.
+/// Frees the memory during a registration. The registration either fails, or keeps the memory
+/// pinned.
 fn free_during(registration: Request) {
     register_while_freed(Module::persistent(), registration);
 }
@@ -33,7 +35,8 @@ fn memory_is_freed_during_a_registration_that_fails() {
     });
 }
 
-/// If the driver has no persistent pins, the other client serves, and its registration is revoked.
+/// If the driver refuses persistent pins, the revocable client claims the memory, and the
+/// registration is revoked when the memory is freed.
 #[test]
 fn revocable_instead() {
     for errno in [-524, -5] {
@@ -51,8 +54,9 @@ fn instead(errno: i32) {
     module.unload();
 }
 
-/// A thread takes the driver's lock under the core's lock of a registration, while another takes
-/// the core's lock of a second registration under the driver's lock.
+/// One thread holds the mapping lock of a registration and takes the driver's lock. Another thread
+/// holds the driver's lock and takes the mapping lock of a second registration. The threads must
+/// not deadlock.
 #[test]
 fn beside_a_revocable_registration_of_the_same_memory() {
     explore(UpTo(4), || {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests the addresses at which a device sees memory: an address for each piece, one range for all,
-//! or physical addresses. Even with physical addresses, each piece is mapped and unmapped.
+//! Tests the addresses at which a device reaches memory: a DMA address for each piece, one range of
+//! DMA addresses for all pieces, or physical addresses. Even with physical addresses, the module
+//! must map and unmap each piece.
 
 use super::cast::*;
 use crate::{
@@ -74,8 +75,8 @@ fn a_range_while_the_memory_is_freed() {
     });
 }
 
-/// The device's pages can be as large as the GPU's only if both see the range at the same place in
-/// a page.
+/// The range must have the same offset in a page on the bus as in the user's address space, because
+/// otherwise the device could not use pages as large as the GPU's.
 #[test]
 fn at_the_same_place_in_a_page() {
     explore(UpTo(1), || {
@@ -127,7 +128,7 @@ fn above_what_the_device_reaches() {
             let reach = &world().faults.reach;
             allocate(A);
             for (missing, result) in [(0, Ok(())), (1, Err(EIO))] {
-                // The second of the two pages has the higher address.
+                // This is the end of the second page, which has the higher address of the two.
                 let end = world().driver.next_place(1) + GPU_PAGE;
                 reach.set(Some(end - missing));
                 let registered = register(direct());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Deregisters in another process than the one that registered: the driver finds no pin there, does
-//! nothing, and reports success. Its callback stays armed.
+//! Deregisters in a process that has not registered the memory. The driver finds no pin of this
+//! process, does nothing, and reports success, so the driver will still call the callback.
 
 use super::cast::*;
 use crate::{
@@ -21,7 +21,8 @@ fn deregisters_then_the_memory_is_freed() {
     });
 }
 
-/// The other process has its own memory at the same address, which the driver finds.
+/// The other process has its own memory at the same address. The driver finds that memory, but must
+/// not unpin it.
 #[test]
 fn deregisters_where_it_has_memory_of_its_own() {
     explore(Any, || {
@@ -42,7 +43,7 @@ fn deregisters_while_the_memory_is_freed() {
     });
 }
 
-/// A pin without a callback can be undone from any process.
+/// Any process can end a persistent pin, which has no callback.
 #[test]
 fn deregisters_what_is_never_revoked() {
     explore(Any, || {

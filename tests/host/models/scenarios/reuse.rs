@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Gives a new pin the page table's address of an old pin, which a thread is about to undo: the
-//! driver identifies pins by this address. The new memory may also be at the old address, so that
-//! the driver finds the process there.
+//! The driver identifies a pin by the address of its page table. In these scenarios a new pin gets
+//! the address of an old pin's table while a thread is about to end the old pin. The thread must
+//! not end the new pin instead. The new memory may also have the virtual address of the old memory,
+//! so that the driver finds the process.
 
 use std::rc::Rc;
 
@@ -58,7 +59,7 @@ fn by_a_new_registration_in_the_same_place() {
     });
 }
 
-/// The new pin lasts until it is deregistered: the driver's own object owns the pin.
+/// The new pin is persistent, so an object of the driver itself owns the new pin.
 #[test]
 fn by_a_persistent_registration() {
     explore(UpTo(3), || {
@@ -84,7 +85,7 @@ fn by_a_persistent_registration() {
     });
 }
 
-/// The callback for the new pin must come also.
+/// The new pin is revocable. The driver must call the callback for the new pin also.
 #[test]
 fn by_a_registration_that_is_revoked_too() {
     explore(UpTo(3), || {
@@ -99,7 +100,7 @@ fn by_a_registration_that_is_revoked_too() {
     });
 }
 
-/// The new pin is the page with which the module asks the driver about a pair.
+/// The new pin is of the page with which the module asks the driver about a pair.
 #[test]
 fn by_a_question() {
     explore(UpTo(3), || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Unloads the module while work is in progress: afterwards no code of the module may run, not even
-//! the last instruction of a function that has returned the last reference to the module.
+//! Unloads the module while other threads use it. After that, no code of the module may run, not
+//! even the last instruction of a function that has put the last reference to the module.
 
 use super::cast::*;
 use crate::{
@@ -32,7 +32,7 @@ fn during_deregistration_and_a_callback() {
     });
 }
 
-/// An application may register shortly before the module goes, or too late.
+/// An application registers memory before the module is unloaded, or while it is being unloaded.
 #[test]
 fn during_registration() {
     explore(Any, || {
@@ -45,7 +45,8 @@ fn during_registration() {
     });
 }
 
-/// Freeing the contents of the module's tables may sleep.
+/// The module remembers a pair when it is unloaded. Freeing the pair may sleep, so it must happen
+/// without a lock.
 #[test]
 fn with_a_pair_that_is_known() {
     explore(Any, || {
@@ -57,17 +58,19 @@ fn with_a_pair_that_is_known() {
     });
 }
 
-/// Loading fails at a moment when the core may already have asked the first client.
+/// Loading fails after the first client is registered, when the core may already have called this
+/// client.
 #[test]
 fn instead_of_being_loaded() {
     explore(Any, || {
-        // The callbacks and one client exist by then.
+        // Two steps succeed: the connection to `nv_peer_mem_callback`, and the registration of one
+        // client.
         refused_while_somebody_registers(2, -22);
     });
 }
 
-/// The registrations of the first load have ended, and their memory stays pinned. When this memory
-/// is freed, the module is loaded again and has a registration of its own.
+/// The registrations of the first load become orphans. Their memory is freed after the module was
+/// unloaded and loaded again, and has a new registration.
 #[test]
 fn and_is_loaded_again_with_orphans() {
     explore(UpTo(3), || {
@@ -89,7 +92,7 @@ fn and_is_loaded_again_with_orphans() {
     });
 }
 
-/// The memory of the first load is freed at any moment.
+/// The memory of an orphan of the first load is freed at any moment of unloading and loading again.
 #[test]
 fn and_is_loaded_again_while_the_memory_of_an_orphan_is_freed() {
     explore(UpTo(3), || {
@@ -106,7 +109,7 @@ fn and_is_loaded_again_while_the_memory_of_an_orphan_is_freed() {
     });
 }
 
-/// A callback without work runs while the module goes, and while the module is loaded again.
+/// A callback that finds no record runs while the module is unloaded and loaded again.
 #[test]
 fn during_the_callback_of_a_process_that_was_not_listed() {
     explore(Any, || {
@@ -120,7 +123,8 @@ fn during_the_callback_of_a_process_that_was_not_listed() {
     });
 }
 
-/// The oldest core deregisters inside the module's call, and releases its own lock afterwards.
+/// The oldest core deregisters during the module's call to invalidate, and releases its own lock
+/// after the deregistration. The core must not free the client before that.
 #[test]
 fn in_the_cores_answer_to_a_callback() {
     let scenario = || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Lets the driver fail to unpin for lack of memory: the pin and its callback stay until the memory
-//! is freed.
+//! Lets the driver fail to unpin because it lacks memory. The pin then stays until the memory is
+//! freed, and the driver calls back at that time.
 
 use super::cast::*;
 use crate::{
