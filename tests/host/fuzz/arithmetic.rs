@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Feeds numbers from libFuzzer to the module's arithmetic. Each number goes to one of the
-//! comparisons with a slow model in `../arithmetic`.
+//! Tests the module's arithmetic with numbers from libFuzzer. The first number of an input chooses
+//! one of the comparisons in `../arithmetic` between the module and a slow model.
 
 use std::{cell::Cell, sync::atomic::AtomicU64, sync::atomic::Ordering::Relaxed};
 
@@ -14,12 +14,12 @@ use crate::{
     units::{extent, take_apart},
 };
 
-/// The most extents of a list, and the most bytes of an extent: the models handle each byte
-/// separately.
+/// The largest number of extents in a list, and of bytes in an extent. The numbers are small
+/// because the models handle each byte separately.
 const EXTENTS: usize = 12;
 const LONGEST: u64 = 40;
 
-/// Makes numbers out of bytes. Missing bytes are zeros.
+/// Makes numbers from the bytes of an input. After the last byte, every byte is 0.
 struct Numbers<'a>(Cell<&'a [u8]>);
 
 impl Numbers<'_> {
@@ -40,8 +40,8 @@ impl Numbers<'_> {
     }
 }
 
-/// Returns extents that are near each other. An extent follows the extent before directly, after a
-/// gap, or overlaps it.
+/// Returns extents that are near each other. Each extent follows the extent before it directly or
+/// after a gap, or overlaps it.
 fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
     let mut end = match numbers.byte() & 1 {
         0 => 1 << 20,
@@ -66,7 +66,7 @@ fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
 fn check(numbers: &Numbers<'_>) {
     match numbers.byte() % 6 {
         0 => drop(range::check(numbers.number(), numbers.number())),
-        // Takes the same number as the end of the range.
+        // Uses the second number as the end of the range instead of the length.
         1 => {
             let (address, end) = (numbers.number(), numbers.number());
             range::check(address, end.wrapping_sub(address));
@@ -105,7 +105,7 @@ fn registration(numbers: &Numbers<'_>) {
     pipeline::check(&case);
 }
 
-/// Counts the inputs that have passed.
+/// The number of inputs that have passed.
 static CHECKED: AtomicU64 = AtomicU64::new(0);
 
 extern "C" {
@@ -129,7 +129,7 @@ extern "C" fn LLVMFuzzerInitialize(_: *mut i32, _: *mut *mut *mut u8) -> i32 {
 unsafe extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32 {
     let bytes = match size {
         0 => &[],
-        // SAFETY: By this function's requirement.
+        // SAFETY: By this function's requirement `data` is `size` bytes that can be read.
         _ => unsafe { std::slice::from_raw_parts(data, size) },
     };
     check(&Numbers(Cell::new(bytes)));

@@ -7,8 +7,8 @@ fn main() {
     for cfg in ["nvpm_own_crate", "nvpm_fuzz"] {
         println!("cargo:rustc-cfg={cfg}");
     }
-    // libFuzzer's library has its own `main`, and needs the C++ library: Debian's runtime file is
-    // enough.
+    // libFuzzer's library contains `main`, and needs the C++ library. Debian's runtime file of the
+    // C++ library is enough for linking.
     for argument in [
         "/usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-x86_64.a",
         "-l:libstdc++.so.6",

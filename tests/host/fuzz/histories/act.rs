@@ -2,16 +2,17 @@
 
 //! Describes a history, in bytes and in words.
 //!
-//! The first two bytes describe the world. Each act has six bytes: one for its kind, three for its
-//! details, and two that say when other acts come in between. Any bytes are a history: numbers are
-//! taken modulo the number of choices.
+//! A history is a list of acts in a world. The first two bytes describe the world. Each act has six
+//! bytes: one for its kind, three for its details, and two that say at which points the act stops
+//! so that other acts run. All bytes are valid, because each number is taken modulo the number of
+//! choices.
 
 use crate::{
     extents::GPU_PAGE,
     rdma::{Kind, KINDS},
 };
 
-/// Bytes per world, and bytes per act.
+/// The number of bytes that describe the world, and the number of bytes of each act.
 pub(super) const WORLD: usize = 2;
 pub(super) const ACT: usize = 6;
 
@@ -19,13 +20,14 @@ pub(super) const ACT: usize = 6;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct World {
     pub(super) core: Kind,
-    /// `persistent_api_support`, if the module is loaded when the history begins.
+    /// The value of `persistent_api_support`, or [`None`] if the module is not loaded at the
+    /// beginning.
     pub(super) loaded: Option<bool>,
-    /// The driver reuses the address of a freed page table at once.
+    /// The driver gives the address of a freed page table to the next page table.
     pub(super) reuses_tables: bool,
-    /// The pieces of a registration share a range of DMA addresses.
+    /// The kernel can map all pieces of a registration into one range of DMA addresses.
     pub(super) ranges: bool,
-    /// The module has not learnt yet how pairs are mapped.
+    /// At the beginning the module knows no pair.
     pub(super) unasked: bool,
     /// Devices use physical addresses.
     pub(super) direct: bool,
@@ -49,7 +51,8 @@ impl World {
             loaded: (first < 0xe0).then_some(first & 0x20 != 0),
             reuses_tables: bit(0),
             ranges: bit(1),
-            // A pair can only be known from the beginning if the driver gives the usual answer.
+            // The module can know pairs at the beginning only if the driver gives the usual answer
+            // about them.
             unasked: bit(2) || coherent || bus_offset.is_some(),
             direct: bit(3),
             bus_offset,
@@ -58,7 +61,7 @@ impl World {
     }
 }
 
-/// Places for memory in a process. Two of the places lie far from the others.
+/// The addresses of memory in a process. Two of the addresses are far from the others.
 pub(super) const PLACES: [u64; 4] = [
     0x10_0000,
     0x20_0000,
@@ -83,12 +86,12 @@ pub(super) enum What {
     Deregister {
         which: usize,
     },
-    /// The core releases without returning the addresses before, which real cores never do.
+    /// The core calls `release` without calling `dma_unmap` before, which real cores never do.
     Abandon {
         which: usize,
     },
-    /// The memory belongs to an object that the driver keeps for another process. The driver empties
-    /// the object's list of processes.
+    /// The driver removes the process from the object that owns the memory and belongs to another
+    /// process.
     Delist {
         place: usize,
     },
@@ -112,7 +115,7 @@ pub(super) enum What {
         persistent: bool,
         beside_peermem: bool,
     },
-    /// The user has orphans already, so many that only two more fit the bound.
+    /// The user gets so many orphans that only two more are within the bound.
     Leave {
         pages: bool,
     },
@@ -145,19 +148,20 @@ pub(super) enum DeviceWish {
 pub(super) struct Who {
     pub(super) process: i32,
     pub(super) uid: u32,
-    /// The time at which the process began, because another process can get its number.
+    /// The time at which the process began. A later process can have the same number, but not the
+    /// same time.
     pub(super) born: u64,
     pub(super) exiting: bool,
 }
 
-/// The moments at which other acts come in between.
+/// The points at which an act stops so that other acts run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pause {
-    /// The act stops after this number of points.
+    /// The act stops after it has passed this number of points.
     pub(super) after: Option<u32>,
     /// The act continues after this number of further acts have begun.
     pub(super) acts: u32,
-    /// The act then stops a second time, after this number of points.
+    /// The act stops again after it has passed this number of further points.
     pub(super) again_after: Option<u32>,
 }
 
@@ -288,7 +292,8 @@ impl Wish {
     }
 }
 
-/// Returns address and length of the range to register, near the two pages at `place`.
+/// Returns the address and the length of a range to register. Most ranges are near the two pages at
+/// `place`.
 fn shape(place: u64, shape: u8, b: u8) -> (u64, u64) {
     let (page, b) = (GPU_PAGE, u64::from(b));
     match shape {

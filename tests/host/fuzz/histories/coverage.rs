@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Counts coverage besides code: which act comes in between at which point of which other act. Also
-//! counts how often each kind of act has begun.
+//! Counts a coverage that the code does not show: which kind of act has begun while which other
+//! kind had stopped at which point. Also counts how often each kind of act has begun.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use super::act::KINDS_OF_ACTS;
 
-/// Counters that libFuzzer finds by their section, and resets before each run.
+/// Counters for libFuzzer, which finds them by the name of their section, and resets them before
+/// each run.
 const COUNTERS: usize = 1 << 14;
 #[used]
 #[link_section = "__libfuzzer_extra_counters"]
 static BETWEEN: [AtomicU8; COUNTERS] = [const { AtomicU8::new(0) }; COUNTERS];
 
-/// Counts only code coverage, to find few inputs that are worth keeping.
+/// Whether only the coverage of code counts. `run renew` sets this, so that it keeps few inputs.
 static CODE_ONLY: AtomicBool = AtomicBool::new(false);
 
 /// The number of acts of each kind, in all runs.
@@ -26,7 +27,7 @@ pub(super) fn begin() {
     CODE_ONLY.store(only, Relaxed);
 }
 
-/// Notes that an act of kind `new` began while an act of kind `old` had stopped at a point.
+/// Records that an act of kind `new` began while an act of kind `old` had stopped at `point`.
 pub(super) fn between(old: usize, point: u32, new: usize) {
     if CODE_ONLY.load(Relaxed) {
         return;

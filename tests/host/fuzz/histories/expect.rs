@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Computes the result that a program must get for a registration that no other act disturbs,
-//! according to README.md and docs/architecture.md.
+//! Computes the result that a program must receive for a registration, if no other act runs at the
+//! same time. The rules are from README.md and docs/architecture.md.
 
 use std::collections::BTreeMap;
 
@@ -20,26 +20,26 @@ pub(super) const EINVAL: i32 = -22;
 pub(super) const EOPNOTSUPP: i32 = -95;
 pub(super) const EDQUOT: i32 = -122;
 
-/// Up to LARGE the module asks the driver for the whole range at once; beyond LARGEST the module
-/// does not ask.
+/// The module asks the driver for a range of up to LARGE bytes at once. The module refuses a range
+/// of more than LARGEST bytes without asking.
 const LARGE: u64 = 64 << 30;
 const LARGEST: u64 = 1 << 40;
 
-/// The known way to map a pair of GPU and device.
+/// The answer that the module should know about a pair of GPU and device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Ours,
     Driver,
     Refused,
-    /// Another act disturbed the question.
+    /// The module may know any answer or none, because another act ran during the question.
     Uncertain,
 }
 
-/// The verdicts on known pairs, by GPU and the device's address.
+/// The verdicts on pairs. The key is the GPU and the device's address.
 pub(super) type Verdicts = BTreeMap<(u8, usize), Verdict>;
 
-/// Returns the GPU's pages that cover a range as first byte and number of bytes, if the range is
-/// valid.
+/// Returns the GPU's pages that cover a range, as first byte and number of bytes, or [`None`] if
+/// the range is not valid.
 pub(super) fn pages(address: u64, len: u64) -> Option<(u64, u64)> {
     let page = u128::from(GPU_PAGE);
     let start = u128::from(address) / page * page;
@@ -59,24 +59,24 @@ fn for_users(errno: i32) -> i32 {
 /// The expected result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// The client that takes the memory, or the error.
+    /// The client that claims the memory, or the error.
     pub(super) result: Result<Kind, i32>,
     /// Whether the error is about GPU memory and increases a counter.
     pub(super) counts: bool,
-    /// The verdict on the pair that the module learns.
+    /// The verdict that the module learns about the pair, if it learns one.
     pub(super) learns: Option<Verdict>,
-    /// The number of requests to map that the driver gets.
+    /// The number of requests to map that the driver receives.
     pub(super) maps: u32,
 }
 
-/// A question, and the state that decides the answer.
+/// A request to register, and the state that decides its result.
 pub(super) struct Question<'a> {
     pub(super) world: &'a World,
     pub(super) wish: &'a Wish,
     pub(super) who: &'a Who,
-    /// `persistent_api_support`, if the module is loaded.
+    /// The value of `persistent_api_support`, or [`None`] if the module is not loaded.
     pub(super) loaded: Option<bool>,
-    /// Returns the verdict on the pair with a GPU, if one is known.
+    /// Returns the verdict on the pair of a GPU and the device, if there is one.
     pub(super) verdict: &'a dyn Fn(u8) -> Option<Verdict>,
     /// Whether the user has too many orphans.
     pub(super) has_too_many: bool,
@@ -109,8 +109,8 @@ impl Question<'_> {
         Some(expected)
     }
 
-    /// Returns the client that takes the memory, and the GPU; or the reason why this client has no
-    /// pin.
+    /// Returns the client that claims the memory, and the memory's GPU. Returns [`None`] if no
+    /// client claims the memory, or the error with which a claim fails.
     fn claimed(&self) -> Result<Option<(Kind, u8)>, i32> {
         let Some(persistent_first) = self.loaded else {
             return Ok(None);
@@ -199,7 +199,8 @@ impl Question<'_> {
         })
     }
 
-    /// Returns the driver's verdict on the pair when the module asks with one page.
+    /// Returns the verdict if the module asks the driver with one page. Returns [`None`] if the
+    /// page cannot be pinned persistently, or an error.
     fn ask(&self, gpu: u8, expected: &mut Expected) -> Result<Option<Verdict>, i32> {
         let faults = &world().faults;
         match for_users(faults.no_persistent.get()) {
@@ -209,7 +210,8 @@ impl Question<'_> {
         }
         table(faults)?;
         match refused_to_map(gpu) {
-            // For coherent memory the driver's answer may change later.
+            // For coherent memory, the driver's answer may change later, so the module does not
+            // remember it.
             Some(EOPNOTSUPP) if !self.world.coherent => return Ok(Some(Verdict::Refused)),
             Some(errno) => return Err(errno),
             None => {}
@@ -219,7 +221,8 @@ impl Question<'_> {
         if self.world.coherent {
             return Ok(Some(Verdict::Driver));
         }
-        // The module maps if both addresses are physical, or if an IOMMU translates both.
+        // The module maps the memory itself if both addresses are physical, or if an IOMMU
+        // translates both addresses.
         let same = match self.world.bus_offset {
             None => true,
             Some(offset) => (offset == 0) == self.world.direct,
@@ -228,7 +231,8 @@ impl Question<'_> {
     }
 }
 
-/// Returns the error with which the driver refuses to map memory of this GPU, if it refuses.
+/// Returns the error with which the driver refuses to map memory of this GPU, or [`None`] if the
+/// driver maps it.
 fn refused_to_map(gpu: u8) -> Option<i32> {
     let faults = &world().faults;
     let refused = faults.refused_gpu.get().is_none_or(|one| one == gpu);
@@ -236,7 +240,7 @@ fn refused_to_map(gpu: u8) -> Option<i32> {
     (refused && errno != 0).then(|| for_users(errno))
 }
 
-/// Checks whether the driver's mappings can be used.
+/// Returns an error if the module cannot use the driver's mappings.
 fn mapping(faults: &Faults) -> Result<(), i32> {
     match faults.unknown_mapping.get() {
         true => Err(EOPNOTSUPP),
@@ -244,7 +248,7 @@ fn mapping(faults: &Faults) -> Result<(), i32> {
     }
 }
 
-/// Checks whether the driver's page tables can be used.
+/// Returns an error if the module cannot use the driver's page tables.
 fn table(faults: &Faults) -> Result<(), i32> {
     if faults.unknown_table.get() {
         return Err(EOPNOTSUPP);
@@ -256,7 +260,7 @@ fn table(faults: &Faults) -> Result<(), i32> {
     }
 }
 
-/// Checks whether the driver describes its pages correctly.
+/// Returns an error if the driver reports a wrong page size or number of pages.
 fn page_size(faults: &Faults) -> Result<(), i32> {
     match faults.page_size.get() {
         abi::NVIDIA_P2P_PAGE_SIZE_64KB if faults.hidden_pages.get() == 0 => Ok(()),
@@ -277,7 +281,7 @@ pub(super) fn may_be_asked_for(bytes: u64, process: i32, wish: &Wish) -> bool {
         || bytes <= LARGEST && is_gpu_memory(start) && is_gpu_memory(start + len - GPU_PAGE)
 }
 
-/// Returns the counter of an error.
+/// Returns the counter that counts failures with this error.
 pub(super) fn cause(errno: i32) -> abi::nvpm_counter {
     match errno {
         ENOMEM => abi::NVPM_COUNT_FAILED_NO_MEMORY,

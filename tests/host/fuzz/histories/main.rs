@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Runs histories of the module between its neighbours. libFuzzer makes up the histories, calls the
-//! functions below, and keeps the inputs that cover more.
+//! Runs histories of the module and its neighbours. libFuzzer makes up the histories, calls the
+//! functions below with them, and keeps the inputs that reach something new.
 
 mod act;
 mod coverage;
@@ -21,7 +21,7 @@ use mutate::Random;
 use crate::failure::report_and_abort_on_failure;
 
 thread_local! {
-    /// The history that is being played, which a failure prints in words.
+    /// The history that is running now. The report of a failure prints the history in words.
     static HISTORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -42,7 +42,7 @@ extern "C" fn LLVMFuzzerInitialize(_: *mut i32, _: *mut *mut *mut u8) -> i32 {
     unsafe { atexit(at_exit) }
 }
 
-/// Makes a failure print the history before the trail of events.
+/// Lets the report of a failure print the history before the trail of events.
 fn say_the_history_on_failure() {
     let after = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -62,7 +62,7 @@ fn say_the_history_on_failure() {
 /// `data` must be `size` bytes that can be read.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32 {
-    // SAFETY: By this function's requirement.
+    // SAFETY: By this function's requirement the pointers are to memory of the given sizes.
     let bytes = unsafe { bytes(data, size) };
     let Some((world, acts)) = act::read(bytes) else {
         return -1;
@@ -83,15 +83,15 @@ unsafe extern "C" fn LLVMFuzzerCustomMutator(
     room: usize,
     seed: u32,
 ) -> usize {
-    // SAFETY: By this function's requirement.
+    // SAFETY: By this function's requirement the pointers are to memory of the given sizes.
     let room = unsafe { slice::from_raw_parts_mut(data, room) };
     mutate::mutate(room, size, &mut Random::new(seed))
 }
 
 /// # Safety
 ///
-/// Each pointer must point to the given number of bytes. The first two are read, the last is
-/// written.
+/// Each pointer must be to the given number of bytes. The first two must be readable, and the last
+/// writable.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
     one: *const u8,
@@ -102,9 +102,9 @@ unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
     room_size: usize,
     seed: u32,
 ) -> usize {
-    // SAFETY: By this function's requirement.
+    // SAFETY: By this function's requirement the pointers are to memory of the given sizes.
     let (one, other) = unsafe { (bytes(one, one_size), bytes(other, other_size)) };
-    // SAFETY: By this function's requirement.
+    // SAFETY: By this function's requirement the pointers are to memory of the given sizes.
     let room = unsafe { slice::from_raw_parts_mut(room, room_size) };
     mutate::cross(one, other, room, &mut Random::new(seed))
 }
@@ -115,7 +115,7 @@ unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
 unsafe fn bytes<'a>(data: *const u8, size: usize) -> &'a [u8] {
     match size {
         0 => &[],
-        // SAFETY: By this function's requirement.
+        // SAFETY: By this function's requirement the pointers are to memory of the given sizes.
         _ => unsafe { slice::from_raw_parts(data, size) },
     }
 }

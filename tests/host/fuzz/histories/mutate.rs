@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Makes a new history from one or two histories: adds, removes and changes acts, and moves stops.
+//! Makes a new history from one or two histories: adds, removes and changes acts, and changes the
+//! points at which acts stop.
 
 use super::act::{ACT, WORLD};
 
@@ -31,13 +32,14 @@ impl Random {
     }
 }
 
-/// Returns an act that usually does not stop, usually by the first process.
+/// Returns a random act. Most of these acts do not stop, and are acts of the first process.
 fn act(random: &mut Random) -> [u8; ACT] {
     let mut act: [u8; ACT] = std::array::from_fn(|_| random.byte());
     if random.below(2) > 0 {
         act[3] = 0;
     }
-    // Chooses among few places and registrations, so that acts concern the same ones.
+    // Half of the acts choose among few places and registrations, so that several acts work with
+    // the same one.
     if random.below(2) > 0 {
         act[1] &= 0x3d;
     }
@@ -86,7 +88,8 @@ pub(super) fn mutate(room: &mut [u8], len: usize, random: &mut Random) -> usize 
     put(room, world, &acts)
 }
 
-/// Joins the beginning of one history and the end of another to a third.
+/// Joins the beginning of one history and the end of another into a new history. Returns its
+/// length.
 pub(super) fn cross(one: &[u8], other: &[u8], room: &mut [u8], random: &mut Random) -> usize {
     let (mut acts, begin) = split(one);
     let mut world = [0; WORLD];
@@ -108,7 +111,7 @@ fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     )
 }
 
-/// Writes as much of a history as fits into the room. Returns the number of bytes.
+/// Writes a history into `room`, without the acts that do not fit. Returns the number of bytes.
 fn put(room: &mut [u8], world: [u8; WORLD], acts: &[[u8; ACT]]) -> usize {
     let bytes = world.iter().chain(acts.iter().flatten());
     let len = (WORLD + acts.len() * ACT).min(room.len());

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Records which acts come in between during an act.
+//! Records which other acts run during an act.
 
 use std::cell::Cell;
 
 use super::{act::What, settings};
 
-/// The events during an act.
+/// The events that other acts have caused during an act.
 #[derive(Default)]
 pub(super) struct Overlap {
     alone: Cell<bool>,
     frees: Cell<bool>,
     registers: Cell<bool>,
-    /// Another act, not a free, has changed the expected result of a registration.
+    /// Whether another act has changed the expected result of a registration by something other
+    /// than freeing memory.
     changes: Cell<bool>,
     fails: Cell<bool>,
     never_stops: Cell<bool>,
@@ -26,7 +27,8 @@ impl Overlap {
         this
     }
 
-    /// Records that the act `other` has begun or was in progress.
+    /// Records that the act `other` has begun during this act, or was in progress when this act
+    /// began.
     pub(super) fn add(&self, other: &What) {
         self.alone.set(false);
         match other {
@@ -48,7 +50,7 @@ impl Overlap {
         }
     }
 
-    /// Tells whether no act has come in between.
+    /// Tells whether no other act has run during this act.
     pub(super) fn is_alone(&self) -> bool {
         self.alone.get()
     }
@@ -68,17 +70,17 @@ impl Overlap {
         self.changes.get()
     }
 
-    /// Tells whether a call could fail.
+    /// Tells whether a call may have failed because of a fault.
     pub(super) fn something_fails(&self) -> bool {
         self.fails.get()
     }
 
-    /// Keeps other acts from coming in between.
+    /// Makes the act run without a stop from now on.
     pub(super) fn do_not_stop(&self) {
         self.never_stops.set(true);
     }
 
-    /// Tells whether other acts may come in between.
+    /// Tells whether the act may stop so that other acts run.
     pub(super) fn may_stop(&self) -> bool {
         !self.never_stops.get()
     }

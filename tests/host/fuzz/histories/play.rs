@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Plays a history. Each act begins after the one before, in its own thread. An act that stops in
-//! its middle continues after a given number of other acts have begun; an act that waits for
-//! another act continues when it can.
+//! Runs a history. The acts begin in order, each in its own thread. An act that stops in its middle
+//! continues after a given number of other acts have begun. An act that waits for another act
+//! continues when the wait ends.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::world::{self, world};
 
-/// The most acts that can be in progress.
+/// The largest number of acts that can be in progress at the same time.
 const MOST: usize = 5;
 
 /// An act in progress.
@@ -26,7 +26,8 @@ struct Begun {
     act: Act,
     handle: JoinHandle<()>,
     overlap: Rc<Overlap>,
-    /// The numbers of points that the act passes before each stop, the next stop last.
+    /// For each stop that is still to come, the number of points that the act passes before it. The
+    /// next stop is the last element.
     stops: Vec<Option<u32>>,
     /// The number of points that the act had passed before its stop.
     stopped_at: u32,
@@ -40,7 +41,7 @@ struct Play {
     begun: Vec<Begun>,
 }
 
-/// Plays a history in a new world, and checks that the history leaves nothing behind.
+/// Runs a history in a new world, and checks that nothing is left at the end.
 pub(super) fn play(history: World, acts: &[Act]) {
     world::run(history.core, || {
         let faults = &world().faults;
@@ -139,12 +140,13 @@ impl Play {
                 one.stopped_at += points.unwrap_or(0) + 1;
                 one.waits = one.act.pause.acts + 1;
             }
-            // The act keeps its remaining points, and stops where it would have stopped.
+            // The act must still stop at the same point after its wait, so its remaining points are
+            // kept.
             Stopped::Waiting => one.stops.push(one.handle.points_left()),
         }
     }
 
-    /// Continues the acts that can continue and that `may` allows, the oldest first.
+    /// Continues the acts that are paused and for which `may` returns true, the oldest act first.
     fn go_on(&mut self, may: impl Fn(&Begun) -> bool) {
         let can = |one: &Begun| one.handle.stopped() == Stopped::Paused && may(one);
         while let Some(at) = self.begun.iter().position(can) {

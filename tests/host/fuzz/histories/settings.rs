@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Changes answers of the driver and of the kernel.
+//! Changes the faults and the answers of the models of the driver and the kernel.
 
 use crate::{
     abi,
@@ -57,7 +57,7 @@ pub(super) const SETTINGS: [&str; 8] = [
     "whether a range of addresses cannot be made visible",
 ];
 
-/// Chooses one of the answers; the first is the usual answer.
+/// Chooses an answer. The value 0 chooses the usual answer.
 pub(super) fn answer(setting: usize, value: u8) {
     let faults = &world().faults;
     let one_of = |answers: &[i32]| answers[usize::from(value) % answers.len()];
@@ -71,7 +71,8 @@ pub(super) fn answer(setting: usize, value: u8) {
             faults.refused_gpu.set(gpus[usize::from((value >> 4) & 3)]);
         }
         3 => faults.offline.set(on && faults.coherent.get()),
-        // A wrong size and a wrong number of pages may look right together.
+        // A wrong page size and a wrong number of pages together may describe the right number of
+        // bytes, so only one of them is changed at a time.
         4 => {
             faults.hidden_pages.set(0);
             faults.page_size.set(match value & 7 {

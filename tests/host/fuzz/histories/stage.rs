@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Holds the things that the acts of a history work on, and the known state: module, registrations,
-//! devices.
+//! The state of a history: the module, the registrations and the devices with which the acts work,
+//! and the results that the tests can expect.
 
 use std::{
     cell::{Cell, RefCell},
@@ -34,7 +34,7 @@ const PAGES: u32 = 1 << 26;
 /// The state of the module.
 pub(super) enum Loaded {
     No,
-    /// An act is loading or unloading the module.
+    /// An act is loading or unloading the module at the moment.
     Changes,
     /// The module is loaded with this `persistent_api_support`.
     Yes(Module, bool),
@@ -45,14 +45,15 @@ pub(super) struct Held {
     pub(super) registration: Rc<Registration>,
     pub(super) wish: Wish,
     pub(super) who: Who,
-    /// The client and the driver's allocation; unknown if other acts came in between.
+    /// The client and the driver's allocation. [`None`] if they are not known, because other acts
+    /// ran during the registration.
     pub(super) kind: Option<Kind>,
     pub(super) allocation: Option<usize>,
 }
 
 impl Held {
-    /// Tells whether the memory was freed and the registration revoked; unknown if other acts came
-    /// in between.
+    /// Tells whether the registration was revoked. [`None`] if that is not known, because other
+    /// acts ran during the registration.
     pub(super) fn is_revoked(&self) -> Option<bool> {
         match self.kind? {
             Kind::Revocable => self.allocation.map(|at| world().driver.is_freed(at)),
@@ -68,7 +69,7 @@ pub(super) struct Orphan {
     pub(super) allocation: usize,
 }
 
-/// See the module's description.
+/// The state of a history. See the description of this file.
 pub(super) struct Stage {
     pub(super) world: World,
     pub(super) loaded: RefCell<Loaded>,
@@ -80,10 +81,11 @@ pub(super) struct Stage {
     pub(super) gone: RefCell<Vec<*mut device>>,
     pub(super) verdicts: RefCell<Verdicts>,
     pub(super) orphans: RefCell<Vec<Orphan>>,
-    /// The number of orphans is certain: after the module was loaded, no act came in between while
-    /// a registration could become an orphan.
+    /// Whether the number of orphans is known. It is not known if, since the module was loaded,
+    /// another act ran while a registration could become an orphan.
     pub(super) knows_orphans: Cell<bool>,
-    /// A user with orphans from elsewhere: the user, their number, and their pages.
+    /// Orphans that [`Self::leave`] has added to a user's count: the user, the number of orphans,
+    /// and the number of their pages.
     left: Cell<Option<(u32, u32, u32)>>,
 }
 
@@ -106,13 +108,14 @@ impl Stage {
         })
     }
 
-    /// Returns the work of `act` in the present state, beside the acts that `overlap` knows.
-    /// Returns [`None`] if the act makes no sense now.
+    /// Returns the work of `act` in the present state. The work reads in `overlap` which other acts
+    /// run at the same time. Returns [`None`] if the act is not possible now.
     pub(super) fn work(self: &Rc<Self>, act: &Act, overlap: &Rc<Overlap>) -> Option<Work> {
         let (who, this, overlap) = (act.who, self.clone(), overlap.clone());
         Some(match act.what {
             What::Allocate { place, gpu } => {
-                // More than two objects with memory in one place behave like two.
+                // Two objects with memory at one address are enough, because more objects behave
+                // like two.
                 let room = world().driver.objects(PLACES[place]) < 2;
                 room.then_some(())?;
                 Box::new(move || world().driver.allocate_on(gpu, who.process, PLACES[place]))
@@ -134,7 +137,7 @@ impl Stage {
                 overlap.is_alone().then_some(())?;
                 let held = self.take(which)?;
                 if held.is_revoked() != Some(false) {
-                    // The oldest core may have released the registration.
+                    // In the oldest core (G2) the registration may have been released already.
                     self.held.borrow_mut().push(held);
                     return None;
                 }
@@ -176,7 +179,7 @@ impl Stage {
         })
     }
 
-    /// persistent_api_support, if the module is loaded.
+    /// Returns the value of persistent_api_support, or [`None`] if the module is not loaded.
     fn persistent_first(&self) -> Option<bool> {
         match *self.loaded.borrow() {
             Loaded::Yes(_, persistent) => Some(persistent),
@@ -230,7 +233,8 @@ impl Stage {
         request
     }
 
-    /// Makes a device. The module may know a pair of the device from the beginning.
+    /// Makes a device. In some worlds the module already knows the pair of the first GPU and the
+    /// device.
     fn new_device(&self, request: Request) -> *mut device {
         let device = world().rdma.new_device(request);
         let known = !self.world.unasked && !request.no_pci;
@@ -268,7 +272,7 @@ impl Stage {
         question.answer()
     }
 
-    /// Tells whether the user has too many orphans.
+    /// Tells whether the user has too many orphans. [`None`] if that is not known.
     fn has_too_many(&self, uid: u32) -> Option<bool> {
         let Some((user, orphans, pages)) = self.left.get() else {
             return Some(false);
@@ -312,7 +316,8 @@ impl Stage {
             self.verdicts.borrow_mut().insert(pair, verdict);
         }
         if overlap.something_fails() {
-            // The module may have failed to unpin a useless pin, which is an orphan then.
+            // If the module could not use a pin, and then failed to end the pin, there is an
+            // orphan.
             self.knows_orphans.set(false);
         }
         if let Ok(registration) = registered {
@@ -335,8 +340,8 @@ impl Stage {
         world().driver.find(who.process, start, len).ok()
     }
 
-    /// Notes that an act may learn about pairs of a device at some moment. Returns the state
-    /// before.
+    /// Records that an act that is in progress may let the module learn about pairs of a device.
+    /// Returns the verdicts before the act.
     fn is_asked_about(&self, device: *mut device) -> Verdicts {
         let mut verdicts = self.verdicts.borrow_mut();
         let known = verdicts.clone();
@@ -347,7 +352,8 @@ impl Stage {
         known
     }
 
-    /// Ends a registration with `end`, and notes the orphan that it leaves behind.
+    /// Ends a registration by calling `end`, and records the orphan, if the registration becomes
+    /// one.
     fn end(&self, held: &Held, who: Who, overlap: &Overlap, end: impl FnOnce(&Registration)) {
         let revoked = held.is_revoked();
         let knew = self.knows_orphans.replace(false);
@@ -379,7 +385,7 @@ impl Stage {
     }
 
     fn read(&self) {
-        // Different programs read the lists, so the lists may show different moments.
+        // Nothing compares the two lists, because they may show the state at different moments.
         listed();
         known_pairs();
         verify::nothing_refers_to(&self.gone.borrow());
@@ -417,7 +423,8 @@ impl Stage {
         });
     }
 
-    /// Notes orphans of the user: two fewer than the bound, or with two pages fewer than the bound.
+    /// Adds orphans to the user's count: two orphans fewer than the bound, or orphans with two
+    /// pages fewer than the bound.
     fn leave(&self, uid: u32, pages: bool) {
         let (orphans, pages) = if pages {
             (1, PAGES - 2)
@@ -461,7 +468,7 @@ impl Orphan {
     }
 }
 
-/// Makes the current task a thread of the process `who`.
+/// Makes the current task a thread of the process that `who` describes.
 pub(super) fn become_one_of(who: Who) {
     let task = task();
     task.uid.set(who.uid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Checks the answers that programs get, and the module's lists and counters. The models check the
-//! contracts.
+//! Checks the results that programs receive, and the module's lists and counters. The contracts
+//! between the module and its neighbours are checked by the models.
 
 use super::{
     act::{Who, Wish},
@@ -17,7 +17,7 @@ use crate::{
     world::world,
 };
 
-/// The errors after failures that happen once.
+/// The errors that a program may receive because of a fault that happens once.
 const FAILURES: [i32; 4] = [ENOMEM, EIO, EINVAL, EOPNOTSUPP];
 
 /// The state before a registration.
@@ -40,12 +40,13 @@ impl Before {
         }
     }
 
-    /// Returns the verdict on the pair that the module learns.
+    /// Returns the verdict that the module learns about the pair, if it learns one.
     pub(super) fn learns(&self) -> Option<Verdict> {
         self.expected?.learns
     }
 
-    /// Checks that the program gets the right result. Returns the client, if the result is certain.
+    /// Checks that the program receives the right result. Returns the client, if only one client
+    /// was possible.
     pub(super) fn check(
         &self,
         result: Result<(), i32>,
@@ -66,20 +67,21 @@ impl Before {
             return before.result.ok();
         }
         let expected = [before, after].map(|one| one.result.map(|_| ()));
-        // The freed memory is the registered memory, or memory of the user's orphans.
+        // EFAULT is right if the registered memory was freed, and EDQUOT if memory of the user's
+        // orphans was.
         let freed = overlap.ends_memory() && matches!(result, Err(EFAULT | EDQUOT));
-        // The oldest core reports EINVAL for freed memory.
+        // The oldest core (G2) reports EINVAL if the memory was freed.
         let not_active =
             world().rdma.kind == rdma::Kind::G2 && overlap.ends_memory() && result == Err(EINVAL);
-        // If the module had no page to ask the driver with, a registration may succeed although the
-        // driver would refuse the pair.
+        // If the module could not pin a page for its question to the driver, a registration may
+        // succeed although the driver would refuse the pair.
         let failed = overlap.something_fails()
             && match result {
                 Ok(()) => !expected.contains(&Err(EFAULT)),
                 Err(errno) => FAILURES.contains(&errno),
             };
-        // EIO was expected because two objects had the memory, but one object was freed between two
-        // requests to pin.
+        // EIO is expected if two objects have the memory. Another result is right if one object was
+        // freed between two requests to pin.
         let doubtful = overlap.ends_memory() && expected.contains(&Err(EIO));
         assert!(
             overlap.changes()
@@ -140,7 +142,8 @@ pub(super) fn loading(
 ) {
     match error {
         Some(errno) if overlap.something_fails() => {
-            // Errors of callbacks, clients and memory, and of a conflicting module.
+            // The errors of nv_peer_mem_callback, of a client, of a lack of memory, and of a loaded
+            // nvidia_peermem.
             let known = [-93, -22, -12, -16];
             assert!(
                 known.contains(&errno),
@@ -172,7 +175,8 @@ pub(super) fn loading(
     );
 }
 
-/// Checks that removed devices were forgotten, after all pairs were looked at.
+/// Checks that the module has put its references to removed devices. The caller must have read the
+/// list of pairs before.
 pub(super) fn nothing_refers_to(gone: &[*mut device]) {
     for &device in gone {
         // SAFETY: Devices exist until the end of the world.
@@ -181,7 +185,7 @@ pub(super) fn nothing_refers_to(gone: &[*mut device]) {
     }
 }
 
-/// Checks the state while no act is in progress.
+/// Checks lists and counters. May be called only while no act is in progress.
 pub(super) fn quiet(stage: &Stage) {
     let held = stage.held.borrow();
     let kept = held
@@ -217,7 +221,8 @@ pub(super) fn quiet(stage: &Stage) {
         let there = orphans.iter().filter(|one| one.is_left()).count();
         assert_eq!(there, left.len(), "the number of orphans in the list");
     }
-    // Registrations with a certain state choose their lines first.
+    // Registrations whose state is known are matched with lines first, because each of them fits
+    // fewer lines.
     let (known, unknown): (Vec<_>, Vec<_>) =
         held.iter().partition(|one| one.is_revoked().is_some());
     for one in known.iter().chain(&unknown) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Has the parts of loom that the models use, under loom's names. loom tries every order of
-//! threads. This crate runs threads in one order: the code that spawns a thread decides when the
-//! thread continues, and at which *point* it stops. At a point another thread may come in between;
-//! points are taking a lock, and each access to an atomic.
+//! The parts of loom's interface that the models use. loom tries every order of threads. This crate
+//! runs threads in one order, which the code that spawns the threads decides: it says when a thread
+//! continues, and at which *point* the thread stops. A point is a place at which another thread may
+//! run: before a lock is taken, and at each access to an atomic.
 
 pub mod sync;
 pub mod thread;

@@ -27,7 +27,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Waits for the lock.
+    /// Waits for the lock and takes it.
     pub fn lock(&self) -> Result<MutexGuard<'_, T>, Infallible> {
         point();
         Ok(self.lock_here())
@@ -70,7 +70,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// A queue of threads that wait for a condition.
 #[derive(Default)]
 pub struct Condvar {
-    /// Gives each queue a different address.
+    /// A type without fields could have several objects at one address, but threads wait for an
+    /// address.
     _place: u8,
 }
 
@@ -109,7 +110,7 @@ pub mod atomic {
             Self(Cell::new(value))
         }
 
-        /// Returns the value. Only one thread runs at a time, so every memory order is sequential.
+        /// Returns the value. The memory order is ignored, because only one thread runs at a time.
         pub fn load(&self, _: Ordering) -> usize {
             point();
             self.0.get()

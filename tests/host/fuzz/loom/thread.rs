@@ -10,7 +10,7 @@ use std::{
 
 use generator::{Generator, Gn};
 
-/// The size of a stack in words, with room for the report of a failure.
+/// The size of a stack in words. The stack is large enough for the report of a failure.
 const STACK: usize = 1 << 16;
 
 thread_local! {
@@ -18,16 +18,17 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Coroutine>>> = const { RefCell::new(None) };
 }
 
-/// A coroutine, which runs several threads one after another.
+/// A coroutine. It runs one thread at a time, and is used again for later threads.
 struct Coroutine {
     number: usize,
-    /// [`None`] while the coroutine runs.
+    /// The coroutine's stack and state. [`None`] while the coroutine runs.
     generator: RefCell<Option<Generator<'static, (), ()>>>,
     work: RefCell<Option<Box<dyn FnOnce()>>>,
     busy: Cell<bool>,
-    /// The address that the thread waits for.
+    /// The address of the object for which the thread waits, if it waits.
     waits_for: Cell<Option<usize>>,
-    /// The points that the thread passes before it stops.
+    /// The number of points that the thread still passes before it stops. [`None`]: the thread does
+    /// not stop.
     points: Cell<Option<u32>>,
 }
 
@@ -52,7 +53,7 @@ impl Coroutine {
         this
     }
 
-    /// Returns a coroutine that has no thread.
+    /// Returns a coroutine that runs no thread now. Makes one if there is none.
     fn idle() -> Rc<Self> {
         THREADS.with_borrow_mut(|threads| {
             let idle = threads.iter().find(|one| !one.busy.get()).cloned();
@@ -64,7 +65,7 @@ impl Coroutine {
     }
 }
 
-/// The number of a thread. The first thread, which spawns the others, has the number 0.
+/// The number of a thread. The thread that spawns the others has the number 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(usize);
 
@@ -72,7 +73,8 @@ pub struct ThreadId(usize);
 pub struct Thread(ThreadId);
 
 impl Thread {
-    /// Returns the thread's number, which a later thread may get again.
+    /// Returns the thread's number. After the thread has ended, another thread may have the same
+    /// number.
     pub fn id(&self) -> ThreadId {
         self.0
     }
@@ -101,7 +103,8 @@ pub struct JoinHandle<T> {
     result: Rc<RefCell<Option<T>>>,
 }
 
-/// Makes a thread, which runs only when [`JoinHandle::go_on`] is called.
+/// Makes a thread. The thread runs only during calls to [`JoinHandle::go_on`] and
+/// [`JoinHandle::join`].
 pub fn spawn<T: 'static>(work: impl FnOnce() -> T + 'static) -> JoinHandle<T> {
     let coroutine = Coroutine::idle();
     coroutine.busy.set(true);
@@ -141,7 +144,7 @@ impl<T> JoinHandle<T> {
         self.stopped()
     }
 
-    /// Returns how many points the thread would still have passed.
+    /// Returns how many points the thread would still have passed before its stop.
     pub fn points_left(&self) -> Option<u32> {
         self.coroutine.points.get()
     }
@@ -169,7 +172,7 @@ pub fn point() {
 }
 
 /// Returns control to the first thread.
-#[allow(deprecated)] // The newer function needs a value that each caller would have to pass on.
+#[allow(deprecated)] // Its replacement needs a value that each caller would have to pass on.
 fn stop() {
     generator::yield_with(());
 }
@@ -182,7 +185,7 @@ pub(crate) fn wait(address: usize) {
     stop();
 }
 
-/// Lets the threads continue that wait for `address`.
+/// Ends the waits of all threads that wait for `address`.
 pub(crate) fn wake(address: usize) {
     THREADS.with_borrow(|threads| {
         let waiting = threads
