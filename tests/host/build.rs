@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Gives the module's files the version that their own build gives them, and compiles the C half of
-//! the module's own kernel crate for the host.
+//! Sets the variables and options with which the module's own build compiles the module's files,
+//! and compiles the C files of the module's own kernel crate for the host.
 
 use std::{env, fs, process::Command};
 

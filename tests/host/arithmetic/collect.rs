@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests that neighbouring pages become one extent.
+//! Tests that pages that follow each other on the bus become one extent.
 
 use crate::{
     alloc::{MEMORY, TURNS},
@@ -30,7 +30,7 @@ fn every_short_list() {
     }
 }
 
-/// The last byte of the bus and the first byte are not neighbours.
+/// A page at the end of the bus and a page at address 0 must be two extents.
 #[test]
 fn not_around_the_end_of_the_bus() {
     let (page, last) = (1 << 16, u64::MAX << 16);
@@ -38,8 +38,8 @@ fn not_around_the_end_of_the_bus() {
     check(&[last - page, last, 0, 0], page);
 }
 
-/// Zero pages give no extent. A single extent needs no memory. For more extents an allocation can
-/// fail, at first or when their array grows.
+/// A list of no pages is an error. A single extent needs no allocation. For several extents, the
+/// first allocation can fail, and also an allocation by which the array grows.
 #[test]
 fn without_pages_or_memory() {
     let none = Extents::collect(&[], 1, |&at| at);
@@ -47,7 +47,8 @@ fn without_pages_or_memory() {
     for (addresses, allocations) in [
         (&[0, 1, 2][..], 0),
         (&[0, 2][..], 1),
-        // Extents as long as the first would need an array of two, so the array must grow.
+        // The first extent is longer than the others, so the first array has room for only two
+        // extents and must grow.
         (&[0, 1, 3, 5][..], 2),
     ] {
         for memory in 0..=allocations {
@@ -59,8 +60,8 @@ fn without_pages_or_memory() {
     }
 }
 
-/// A long walk lets other threads run, whether or not the pages are contiguous. A short walk does
-/// not.
+/// A loop over many pages lets other threads run, whether or not the pages follow each other. A
+/// loop over few pages does not.
 #[test]
 fn a_long_walk_gives_way() {
     for step in [1, 2] {
@@ -80,8 +81,8 @@ fn a_long_walk_gives_way() {
     }
 }
 
-/// Counts how often a walk over the segments of `count` extents, and one over the entries of their
-/// scatterlist, lets other threads run.
+/// Returns how often other threads can run while the segments of `count` extents are counted, and
+/// while the entries of their scatterlist are read.
 fn turns_of_walks(count: usize) -> [usize; 2] {
     let apart = |at| Extent {
         start: 2 * at,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Converts the numbers that C functions return.
+//! Tests the conversion of the numbers that C functions return.
 
 use crate::errno::{from_result, to_result};
 

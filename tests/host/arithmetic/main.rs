@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Compares the module's arithmetic, whose files are compiled here unchanged, with models that are
-//! slow and obvious.
+//! Compares the results of the module's arithmetic with the results of models that are slow and
+//! obvious. The module's files are compiled unchanged in this crate.
 //!
-//! Small cases are tried completely, large ones at random. Each run has another seed; a failure
-//! prints the seed, and `HOST_SEED=... tests/run host` repeats the run.
+//! The tests try all small cases, and large cases at random. Each run has another seed. A failure
+//! prints the seed, so that `HOST_SEED=... tests/run host` can repeat the run.
 //!
 //! `../fuzz` compiles the same tests for numbers that a fuzzer makes up.
 #![cfg(any(test, nvpm_fuzz))]
@@ -48,17 +48,17 @@ pub(crate) mod prelude {
 mod alloc {
     use std::{cell::Cell, ops::Deref};
 
-    /// Allocation flags. Memory is allocated in one way here.
+    /// The mode of an allocation. The tests have only one mode.
     pub(crate) struct Flags;
     pub(crate) const GFP_KERNEL: Flags = Flags;
 
-    /// Memory could not be allocated.
+    /// The error for an allocation that has failed.
     pub struct AllocError;
 
     thread_local! {
         /// The number of allocations that succeed from now on.
         pub(crate) static MEMORY: Cell<u32> = const { Cell::new(u32::MAX) };
-        /// The number of times that other threads could run.
+        /// The number of times that the module has let other threads run.
         pub(crate) static TURNS: Cell<usize> = const { Cell::new(0) };
     }
 
@@ -99,7 +99,7 @@ extern "C" fn nvpm_cond_resched() {
     alloc::TURNS.set(alloc::TURNS.get() + 1);
 }
 
-/// Makes a scatterlist, whose entries are neighbours in memory.
+/// Makes a scatterlist as one array, so that each entry follows the entry before it in memory.
 #[no_mangle]
 extern "C" fn nvpm_sg_alloc(table: *mut abi::sg_table, entries: u32) -> i32 {
     let list = vec![abi::scatterlist::default(); entries as usize];

@@ -14,9 +14,10 @@ use crate::{
 /// The largest number of GPU pages in a registration of these tests.
 pub(crate) const MOST: usize = 40;
 
-/// Returns the bus addresses of `count` pages. The first page is at `place`, in GPU pages; each
-/// other page follows the page before directly if `neighbours` says so, or after a gap. With
-/// `to_the_end` the last page ends at the end of the bus.
+/// Returns the bus addresses of `count` pages. The first page is at `place`, which counts in GPU
+/// pages. `neighbours` says of each other page whether it follows the page before it directly or
+/// after a gap. If `to_the_end` is set, all pages are moved so that the last page ends at the end
+/// of the bus.
 fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64> {
     let mut end = place;
     let next = |neighbour: &bool| {
@@ -28,14 +29,14 @@ fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64
     pages.iter().map(|page| page.wrapping_add(shift)).collect()
 }
 
-/// A range to register, and its place on the bus.
+/// A range to register, and the places of its pages on the bus.
 #[derive(Debug)]
 pub(crate) struct Case {
     /// The address and the length.
     pub(crate) user: (u64, u64),
     /// The size of the kernel's pages.
     pub(crate) page: u64,
-    /// The longest segment that the device takes, in bytes.
+    /// The longest segment that the device accepts, in bytes.
     pub(crate) limit: u32,
     /// See [`bus`].
     pub(crate) place: u64,
@@ -43,7 +44,7 @@ pub(crate) struct Case {
     pub(crate) to_the_end: bool,
 }
 
-/// Checks the segments, one page of the kernel at a time.
+/// Checks the segments of a case, one page of the kernel after the other.
 pub(crate) fn check(case: &Case) {
     let Case { user, page, .. } = *case;
     let range = Range::new(user.0, user.1).expect("it is small");
@@ -71,7 +72,7 @@ fn registrations() {
         any::<u32>(),
     ];
     let user = (addresses, 1..MOST as u64 * GPU_PAGE);
-    // The kernel's pages are not larger than the GPU's.
+    // Only page sizes that are at most as large as the GPU's page.
     let sizes = (select(&PAGES[..3]), limits);
     let place = (1..1_u64 << 40, vec(any::<bool>(), MOST + 1), any::<bool>());
     random::check(3_000, (user, sizes, place), |(user, sizes, place)| {
@@ -88,10 +89,10 @@ fn registrations() {
     });
 }
 
-/// Returns the largest page with which a device can find `segments` at the user's addresses from
-/// `address` on, as the RDMA cores before MLNX_OFED 25.07 choose it: both ends of a page are at the
-/// same place in the user's addresses and on the bus, and every segment except the first and the
-/// last has whole pages.
+/// Returns the size of the pages with which a device can map `segments` to the user's addresses
+/// from `address` on. The function chooses the largest size as RDMA cores before MLNX_OFED 25.07
+/// do: each address has the same offset in a page on the bus as in the user's address space, and
+/// pages end where segments end, except at the end of the last segment.
 fn largest_page(segments: &[Extent], address: u64) -> u64 {
     let mut differ = 0;
     let mut user = address;
@@ -115,7 +116,7 @@ fn pages_as_large_as_the_gpus() {
                 let address = (1 << 40) + GPU_PAGE + into;
                 let range = Range::new(address, len).unwrap();
                 let window = range.window(*page).unwrap();
-                // The bus address is aligned as the user's address, and not more.
+                // The bus address has the same alignment as the user's address, and no larger one.
                 let bus = [extent((1 << 44) + range.start(), range.pinned_len())];
                 let found = cut(&bus, window, longest_segment(limit, *page));
                 let first = range.start() + window.start;
@@ -127,7 +128,8 @@ fn pages_as_large_as_the_gpus() {
     }
 }
 
-/// More bytes than a scatterlist entry can count: no byte is lost between two entries.
+/// Tests an extent that has more bytes than one scatterlist entry can count. No byte may be lost
+/// between two entries.
 #[test]
 fn more_than_four_gigabytes_in_one_piece() {
     let len = (8 << 30) + GPU_PAGE;

@@ -13,7 +13,7 @@ use proptest::{
     test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 
-/// The environment variable with the seed of the run to repeat.
+/// The environment variable that contains the seed of the run to repeat.
 const VARIABLE: &str = "HOST_SEED";
 
 /// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Shows the simplest
@@ -37,7 +37,8 @@ pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, te
     }
 }
 
-/// Returns the seed that the environment names, in hexadecimal, or a new seed.
+/// Returns the seed from the environment variable, which is in hexadecimal, or a new seed if the
+/// variable is not set.
 fn chosen_seed() -> u64 {
     let Ok(text) = env::var(VARIABLE) else {
         return RandomState::new().build_hasher().finish();

@@ -20,21 +20,21 @@ use crate::{
 pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
 
 /// Returns the whole pages that cover `len` bytes at `address`, as first byte and number of bytes.
-/// The numbers are large enough for any sum.
+/// The type `u128` is large enough for every sum.
 fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
     let [address, len, page] = [address, len, page].map(u128::from);
     let (first, last) = (address / page, (address + len - 1) / page);
     (first * page, (last + 1 - first) * page)
 }
 
-/// Checks the range and all windows of it. Returns whether the range is valid.
+/// Checks the range, and its window for each page size. Returns whether the range is valid.
 pub(crate) fn check(address: u64, len: u64) -> bool {
     let what = format!("{len:#x} bytes at {address:#x}");
     let range = Range::new(address, len);
     let found = range.map(|range| (u128::from(range.start()), u128::from(range.pinned_len())));
     let gpu_page = u128::from(GPU_PAGE);
-    // The end of the pages must be an address also, so the page at the end of all addresses is
-    // invalid.
+    // The end of the pages must also be an address of 64 bits, so a range in the last page of all
+    // addresses is invalid.
     let fits = |&(start, pinned): &_| start + pinned < 1 << 64 && pinned / gpu_page < 1 << 32;
     let expected = (len > 0).then(|| cover(address, len, GPU_PAGE));
     let expected = expected.filter(fits);
@@ -53,7 +53,8 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     }
     for page in PAGES {
         let (first, len) = cover(address, len, page);
-        // Pages no larger than the GPU's always lie inside the range.
+        // A window of pages that are at most as large as the GPU's is always inside the pinned
+        // bytes.
         let inside = page <= GPU_PAGE || (first >= start && first + len <= start + pinned);
         let window = inside.then(|| extent((first - start) as u64, len as u64));
         assert_eq!(range.window(page), window.ok_or(EINVAL), "{what}");
@@ -61,8 +62,8 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     true
 }
 
-/// Returns numbers at and next to the edges of pages, of numbers of a few sizes, and of the number
-/// of pages that the driver can count.
+/// Returns numbers at and next to edges: multiples of pages, powers of two, and the largest number
+/// of bytes whose pages the driver can count.
 fn points() -> Vec<u64> {
     // The largest number of GPU pages that the driver can count.
     let most = u64::from(u32::MAX) * GPU_PAGE;
@@ -82,7 +83,7 @@ fn around_every_edge() {
     for &address in &points {
         for &len in &points {
             check(address, len);
-            // Takes the same point as the end of the range.
+            // Uses the second number as the end of the range instead of the length.
             check(address, len.wrapping_sub(address));
         }
     }
@@ -93,8 +94,8 @@ pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
     (0..=64_u32, any::<u64>()).prop_map(|(bits, number)| number.checked_shr(64 - bits).unwrap_or(0))
 }
 
-/// Returns a strategy for an address or a length, which may be small, near the end of all
-/// addresses, at an edge, or anything else.
+/// Returns a strategy for an address or a length. The number may be small, near the end of all
+/// addresses, at an edge, or any other number.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![
         of_any_size(),
@@ -113,7 +114,7 @@ fn anywhere() {
             there.set(there.get() + u32::from(check(address, len)));
         }
     });
-    // Both answers must be frequent, or the test would prove little.
+    // The test proves little unless both valid and invalid ranges are frequent.
     let expected = CASES / 5..CASES / 5 * 9;
     assert!(expected.contains(&there.get()), "{there:?}");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests how extents are cut to a window and to the longest segment of a device, and how that
-//! longest segment is computed.
+//! Tests how the module cuts extents to a window and to a device's longest segment, and how it
+//! computes the longest segment.
 
 use crate::{
     extents::{longest_segment, Extent},
@@ -49,10 +49,10 @@ fn every_window_of_every_short_list() {
 pub(crate) fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
-    // With such a length, each piece of an extent is as aligned as the extent, or aligned to its
-    // length.
+    // With a power of two, each piece is aligned to its own length, or at least as well as its
+    // extent.
     assert!(longest.is_power_of_two() && longest >= page, "{what}");
-    // A limit below a page counts as a page, because a device cannot get less.
+    // A limit below a page counts as a page, because a segment is never shorter than a page.
     let limit = u64::from(limit).max(page);
     assert!((limit / 2 + 1..=limit).contains(&longest), "{what}");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Returns results of the module as lists, and merges and cuts extents the slow way: takes the
-//! extents apart into units of one size (a byte, or a page), and joins the units again.
+//! Functions that return the module's results as lists, and the slow model of the arithmetic: it
+//! divides extents into units of one size (bytes or pages), and joins the units again.
 
 use crate::{
     error::code::EIO,
@@ -18,9 +18,9 @@ pub(crate) fn collected(addresses: &[u64], page: u64) -> Vec<Extent> {
     extents.expect("there is memory").as_slice().to_vec()
 }
 
-/// Returns the segments of `extents`, each of at most `longest` bytes. Checks that their number is
-/// the announced number, or that the announcement is an error if the extents do not fill the
-/// window.
+/// Returns the segments of `extents`, each of at most `longest` bytes. Checks that
+/// [`Segments::entries`] returns the number of the segments, or an error if the extents do not fill
+/// the window.
 pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Extent> {
     let segments = Segments::new(extents, window, longest);
     let entries = segments.entries();
@@ -32,8 +32,8 @@ pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Exten
     found
 }
 
-/// Returns the first byte of each unit of `extents`, in order. The type of the addresses is wide
-/// enough for the end of the bus.
+/// Returns the first byte of each unit of `extents`, in order. The result has the type `u128`,
+/// which can also express the end of the bus.
 pub(crate) fn take_apart(extents: &[Extent], unit: u64) -> Vec<u128> {
     let mut units = Vec::new();
     for one in extents {
@@ -74,8 +74,9 @@ pub(crate) fn trim(extents: &[Extent], window: Extent) -> Vec<Extent> {
     trimmed.filter(|one| one.len > 0).collect()
 }
 
-/// Visits each list of `count` extents from unit 0 on. An extent has 1 to `longest` whole units,
-/// and begins directly after the extent before, one unit later, or at the same place.
+/// Calls `visit` with every possible list of `count` extents. The first extent begins at unit 0. An
+/// extent has 1 to `longest` whole units. It begins directly after the extent before it, or one
+/// unit later, or at the same place.
 pub(crate) fn each_list(count: usize, longest: u64, mut visit: impl FnMut(&[Extent])) {
     let choices = 3 * longest as usize;
     for number in 0..choices.pow(count as u32) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests the driver's callbacks, which come through the module that stays loaded. */
+/* Tests the driver's callbacks, from nv_peer_mem_callback to the function in Rust. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -43,7 +43,7 @@ TEST(the_end_waits_for_those_that_run)
 	ends_inside = true;
 	call_back(7);
 	SAME(7, revoked);
-	/* The last callback has ended. */
+	/* nvpm_callbacks_end() does not wait, because no callback is running any more. */
 	nvpm_callbacks_end();
 }
 

@@ -91,7 +91,7 @@ TEST(one_range_for_two_extents)
 	SAME(0, nvpm_iova_link(&pci.dev, &iova, 0x3000010000, 0, 0x10000));
 	SAME(0, nvpm_iova_link(&pci.dev, &iova, 0x5000000000, 0x10000, 0x20000));
 	SAME(0x30000, iova_linked);
-	/* There can be very many extents, so each link lets other threads run. */
+	/* Each call lets other threads run, because a range may consist of very many extents. */
 	SAME(2, rescheduled);
 	SAME(0, nvpm_iova_sync(&pci.dev, &iova, 0x30000, &addr));
 	SAME(0x30000, iova_synced);
@@ -113,7 +113,7 @@ TEST(a_range_that_fails)
 	TRUE(nvpm_iova_link(&pci.dev, &iova, 0x50000, 0x10000, 0x20000) < 0);
 	faults.iova_sync = true;
 	TRUE(nvpm_iova_sync(&pci.dev, &iova, 0x10000, &addr) < 0);
-	/* The caller destroys only the part of the range that is linked. */
+	/* The caller says that only the first part of the range is linked. */
 	nvpm_iova_destroy(&pci.dev, &iova, 0x10000);
 	TRUE(!mapping.dev);
 }
@@ -137,7 +137,7 @@ TEST(a_scatterlist_of_parts)
 	SAME(0, nvpm_sg_alloc(&table, 5));
 	SAME(5, table.nents);
 	entry = nvpm_sg_next(nvpm_sg_next(table.sgl));
-	/* The third entry does not follow the second in memory. */
+	/* The third entry does not follow the second entry in memory, so sg_next() is needed. */
 	TRUE(entry != table.sgl + 2);
 	TRUE(nvpm_sg_next(entry) == entry + 1);
 	faults.sg_alloc = true;

@@ -7,7 +7,7 @@
 TEST(a_table_has_one_lock)
 {
 	nvpm_lock(NVPM_LOCK_REGISTRY);
-	/* The lock of the other table is a different lock. */
+	/* The tables have different locks, so this thread can take the second lock. */
 	nvpm_lock(NVPM_LOCK_PAIRS);
 	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
 	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
@@ -16,7 +16,7 @@ TEST(a_table_has_one_lock)
 	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
 	nvpm_unlock(NVPM_LOCK_PAIRS);
 	nvpm_unlock(NVPM_LOCK_REGISTRY);
-	/* The caller holds no lock, so it may sleep. */
+	/* The caller may sleep, because it holds no spin lock. */
 	nvpm_unpin_lock(true);
 }
 
@@ -70,7 +70,10 @@ TEST(who_comes_after_the_wake_does_not_wait)
 
 TEST(the_count_begins_anew_some_day)
 {
-	/* The waiting thread has seen a larger count, before the count wrapped. */
+	/*
+	 * The waiting thread has read the largest count, and then the count has wrapped around to a
+	 * smaller one.
+	 */
 	seen = nvpm_phase_count() - 1;
 	nvpm_phase_wake();
 	run_thread(waits);

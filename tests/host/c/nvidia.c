@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests calls of the NVIDIA driver, versions of its objects, and the place of GPU memory. */
+/* Tests calls to the NVIDIA driver, versions of its objects, and whether GPU memory is coherent. */
 #include "linux.h"
 #include "nv-p2p.h"
 #include "nvpm.h"
@@ -58,7 +58,10 @@ TEST(page_tables_that_are_known)
 	for (i = 0; i < ARRAY_SIZE(versions); i++) {
 		table.version = versions[i].version;
 		SAME(versions[i].known, nvpm_page_table_known(&table));
-		/* Before version 1.2 the table has no UUID, and other data is at this offset. */
+		/*
+		 * Tables before version 1.2 have no UUID. Their data at the place of the UUID must
+		 * not be used.
+		 */
 		TRUE(nvpm_page_table_uuid(&table) == (versions[i].known ? uuid : NULL));
 	}
 }
@@ -83,7 +86,10 @@ TEST(mappings_that_are_known)
 static struct nvidia_p2p_page page = { .physical_address = PHYS };
 static struct nvidia_p2p_page *pages[] = { &page };
 
-/* The second device has a BAR of 1 MiB at PHYS, if @flags say that it is a BAR. */
+/*
+ * The second device has a resource of 1 MiB at PHYS. @flags say whether the resource is a BAR of
+ * memory.
+ */
 static struct pci_dev devices[2];
 
 static void device_with(int bar, unsigned long flags)
@@ -109,7 +115,10 @@ static int old_table(void)
 
 TEST(the_driver_says_what_is_coherent)
 {
-	/* The kernel treats this memory as RAM, but the driver's flags decide. */
+	/*
+	 * The kernel treats this memory as RAM. The driver's flags say that the memory is not
+	 * coherent, and the flags decide.
+	 */
 	the_page_phys = PHYS;
 	table = (struct nvidia_p2p_page_table){
 		.version = 0x00020000, .entries = 1, .pages = pages, .flags = 0xfffffffe,
@@ -145,7 +154,10 @@ TEST(an_empty_table_is_not_coherent)
 TEST(a_page_of_a_device_is_not_coherent)
 {
 	the_page_phys = PHYS;
-	/* A kernel without PCI's test for such pages has only the wider test. */
+	/*
+	 * A kernel without is_pci_p2pdma_page() uses is_zone_device_page() instead, which is also
+	 * true for other pages.
+	 */
 	the_page = (struct page){ .zone_device = true, .p2pdma = true };
 	SAME(0, old_table());
 }

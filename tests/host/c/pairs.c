@@ -34,7 +34,7 @@ TEST(more_than_a_page)
 	int line = sizeof(GPU "0001:3b:14.3 driver\n") - 1;
 
 	SAME(0, nvpm_lists_create());
-	/* A machine with 8 GPUs and 16 devices. */
+	/* The list of a machine with 8 GPUs and 16 devices does not fit in a page. */
 	pairs = 8 * 16;
 	TRUE(pairs * line > PAGE_SIZE);
 	SAME(strlen(HEAD) + pairs * line - strlen("driver") + strlen("ours"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests the data of the calling process, and time. */
+/* Tests the functions that return data of the calling process, and the time. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"
@@ -9,7 +9,10 @@ TEST(a_thread_of_a_process)
 	struct nvpm_process process = { 0 };
 
 	nvpm_current_process(&process);
-	/* The values belong to the process; its thread has its own number and start time. */
+	/*
+	 * The values must be those of the process, although the calling thread has another number
+	 * and another start time.
+	 */
 	SAME(5, process.born);
 	SAME(40, process.tgid);
 	SAME(1000, process.uid);

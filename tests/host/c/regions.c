@@ -131,7 +131,10 @@ TEST(nobody_but_root)
 
 	create();
 	SAME(0400, proc_find("regions")->mode);
-	/* Root in a container passes the file's mode, but lacks the capability. */
+	/*
+	 * The mode of the file admits root of a container, but root of a container lacks the
+	 * capability.
+	 */
 	faults.not_admin = true;
 	SAME(-EPERM, proc_find("regions")->ops->PROC_OPEN(NULL, &file));
 	faults.not_admin = false;

@@ -30,7 +30,7 @@ static struct attribute *find(const char *name)
 	return *at;
 }
 
-/* Returns the content of a file, which must fit a page. */
+/* Returns the content of a file. Checks that the content fits in a page. */
 static const char *content(const char *name)
 {
 	char *page = malloc(PAGE_SIZE);
@@ -108,7 +108,7 @@ TEST(nothing_stays_of_what_fails)
 	SAME(-ENOMEM, nvpm_statistics_create(names));
 	TRUE(!sysfs_directory);
 	faults.kobject_add = false;
-	/* The directory's only reference is gone, so the directory can be created again. */
+	/* The directory can be created again, because its last reference was put. */
 	SAME(0, nvpm_statistics_create(names));
 	nvpm_statistics_remove();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Controls the stand-in for the kernel, and reports its state to the tests.
+//! Controls `kernel.c`, which replaces the kernel, and reports its state to the tests.
 
 use std::{
     ffi::{c_char, c_int, c_long, CStr},
@@ -24,8 +24,8 @@ pub(crate) fn said() -> String {
         .to_owned()
 }
 
-/// Makes an allocation of this thread fail. The next allocation has the number 1; with the number 0
-/// all allocations succeed.
+/// Makes the allocation with this number fail. The next allocation of this thread has the number 1.
+/// With the number 0 all allocations succeed.
 pub(crate) fn fail(number: c_long) {
     // SAFETY: The call only sets a number of this thread.
     unsafe { host_fail(number) };
@@ -45,11 +45,11 @@ pub(crate) fn init() -> c_int {
 
 /// Unloads the module, as the kernel does.
 pub(crate) fn exit() {
-    // SAFETY: As above.
+    // SAFETY: C sets the pointer at compile time, and never changes it.
     unsafe { host_exit() }
 }
 
-/// A value of a test. The counter has the number of values that exist.
+/// A value for tests. The counter to which it refers is the number of these values that exist.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a AtomicUsize);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kernel of the host's tests, as include/linux/host.h declares it. */
+/*
+ * The functions of the kernel that include/linux/host.h declares, implemented for tests on the
+ * host.
+ */
 #include <linux/rbtree.h>
 #include <malloc.h>
 #include <stdarg.h>
@@ -31,7 +34,7 @@ void host_bug(const char *why)
 	abort();
 }
 
-/* Makes the @number-th allocation of this thread from now on fail; 0 lets all succeed. */
+/* Lets the @number-th of this thread's next allocations fail. 0: all allocations succeed. */
 void host_fail(long number)
 {
 	host_fail_at = number;
@@ -65,16 +68,16 @@ void host_free(void *memory)
 
 void host_kfree(void *memory)
 {
-	/* The C library may give a few bytes more than the program asked for. */
+	/* The C library may return a few bytes more than the caller has requested. */
 	if (malloc_usable_size(memory) > KMALLOC_MAX_SIZE + 64)
 		host_bug("kfree() of memory larger than kmalloc() gives");
 	free(memory);
 }
 
 /*
- * Trees, balanced differently from the kernel's: each node has a rank, which is never above
- * its parent's rank. As in the kernel, nodes move while callers hold pointers to them, and
- * callers must not use the low bits of the parent's address.
+ * Trees that are balanced by another method than the kernel's: each node has a rank, which is never
+ * above its parent's rank. As in the kernel, balancing changes the places of nodes in the tree, and
+ * the low bits of the parent's address have a meaning that callers must not rely on.
  */
 static u64 rank(const struct rb_node *node)
 {
@@ -104,7 +107,7 @@ static struct rb_node **link_of(struct rb_node *node, struct rb_root *root)
 	return link;
 }
 
-/* Puts @node in the place of its parent; the parent becomes a child of @node. */
+/* Moves @node to the place of its parent. The parent becomes a child of @node. */
 static void rise(struct rb_node *node, struct rb_root *root)
 {
 	struct rb_node *parent = parent_of(node), *inner;

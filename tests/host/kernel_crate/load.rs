@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests loading and unloading of the module, its lines in the log, and error numbers.
+//! Tests loading and unloading a module, its lines in the log, and error numbers.
 
 use std::{
     hint::black_box,
@@ -47,7 +47,8 @@ fn is_there_from_loading_to_unloading() {
 
 #[test]
 fn says_with_the_level_whose_line_it_is() {
-    // The compiler must not know these values, or it would join the format's pieces into one.
+    // If the compiler knew these values, it would merge the pieces of the format into one, and the
+    // test would print only one piece.
     let (number, what) = black_box((3, "GPU"));
     pr_err!("{number} of {what}\n");
     assert_eq!(said(), "<3>nv_peer_mem: 3 of GPU\n");

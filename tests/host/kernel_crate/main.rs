@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests the module's own kernel crate. The crate's C half uses the C library here instead of the
-//! kernel (`include/linux/host.h`, `kernel.c`).
+//! Tests the module's own kernel crate. In these tests, the crate's C file uses the C library
+//! instead of the kernel (`include/linux/host.h`, `kernel.c`).
 //!
-//! The tests check results. The lab runs them under valgrind, which also checks that nothing reads
-//! invalid memory, and that no memory is lost.
+//! The tests check only results. The lab runs the tests under valgrind, which also checks that they
+//! read no invalid memory and lose no memory.
 #![cfg(test)]
 
 extern crate kernel_crate as kernel;
 
-// The crate needs these C objects of build.rs. They are linked here, because the linker must see
-// them after the crate.
+// The crate calls C objects that build.rs has compiled. This file links the objects, because the
+// linker must read them after the crate.
 #[link(name = "crate_c", kind = "static", modifiers = "+whole-archive")]
 extern "C" {}
 #[link(name = "host_c", kind = "static", modifiers = "+whole-archive")]

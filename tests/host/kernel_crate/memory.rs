@@ -47,7 +47,8 @@ fn without_memory_there_is_no_box() {
     assert_eq!(live.load(Ordering::Relaxed), 0);
 }
 
-/// A registration of 64 GiB needs an array for its pages that is larger than kmalloc's maximum.
+/// Tests an array that is larger than the largest size of kmalloc, because a registration of 64 GiB
+/// may need such an array.
 #[test]
 fn an_array_may_be_large() {
     const LEN: usize = 1 << 20;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests which types may go to other threads.
+//! Tests which types threads may move to other threads (`Send`) or share (`Sync`).
 
 use std::{cell::Cell, marker::PhantomData, sync::MutexGuard};
 
 use kernel::{prelude::*, rbtree::RBTree};
 
-/// Tells whether a type may go to another thread, or be shared by threads. The compiler takes the
-/// inherent constant if its bounds hold, and otherwise the trait's constant.
+/// Tells whether a type is `Send` and whether it is `Sync`. If `T` satisfies the bound, the
+/// compiler uses the inherent constant, and otherwise the constant of the trait [`Neither`].
 struct Probe<T>(PhantomData<T>);
 
 trait Neither {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Compares trees with the trees of Rust's library, over C code that moves nodes (`kernel.c`).
+//! Compares the crate's trees with `BTreeMap`. C code that moves nodes (`kernel.c`) balances the
+//! crate's trees.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +15,7 @@ use kernel::{
 };
 use proptest::{collection::vec, prelude::*};
 
-/// Each key has its own memory, so valgrind notices a key that is lost or freed twice.
+/// Keys are boxes, so that valgrind notices a key that is lost or freed twice.
 type Key = Box<u16>;
 type Value = Box<u32>;
 
@@ -42,7 +43,7 @@ fn node(key: u16, value: u32) -> RBTreeNode<Key, Value> {
     RBTreeNode::new(Box::new(key), Box::new(value), GFP_KERNEL).unwrap()
 }
 
-/// Does a step with both trees, and compares the results.
+/// Does a step with the tree and with the model, and compares the results.
 fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u32>) {
     match *step {
         Step::Insert(key, value) => {

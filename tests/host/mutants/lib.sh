@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Functions that put a mutant into a copy of the checkout, for `run` in this directory and for
-# ../fuzz/run. The program that sources this file sets $top, the checkout, and $copy.
+# Functions that put a mutant into a copy of the checkout. `run` in this directory and ../fuzz/run
+# source this file. Before, they set $top, the checkout, and $copy, the directory of the copy.
 set -euo pipefail
 
 mutants=$top/tests/host/mutants
@@ -17,20 +17,22 @@ mutant() {
 		$1 == name { print file; print }' "$mutants"/*.mutants
 }
 
-# new_copy: copies all files from which mutants are compiled.
+# new_copy: makes the copy, with all files that a mutant or its test needs.
 new_copy() {
 	rm -rf "$copy"
 	mkdir -p "$copy"
 	tar -C "$top" --exclude=target -cf - tests/host build/has | tar -C "$copy" -xf -
 }
 
-# fresh_files: copies src, so that the files are newer than anything built from a mutant.
+# fresh_files: copies src again, so that its files are newer than everything that was built from the
+# mutant before.
 fresh_files() {
 	rm -rf "$copy/src"
 	cp -r "$top/src" "$copy/src"
 }
 
-# put_in NAME: puts the mutant into the copy; false if the file lacks the lines that it quotes.
+# put_in NAME: puts the mutant into the copy. Fails if the file lacks the lines that the mutant
+# quotes.
 put_in() {
 	mutant "$1" >"$copy/mutant"
 	fresh_files

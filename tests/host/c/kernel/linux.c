@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The kernel that linux.h declares. */
+/* The functions of the kernel that linux.h declares. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ static int print_uuid(char *to, size_t size, const u8 *uuid)
 	return len;
 }
 
-/* Prints a conversion, which ends with a letter. Returns the length of the conversion in @to. */
+/* Prints one value as the format @conversion says. Returns the length of the text in @to. */
 static int print_one(char *to, size_t size, const char *conversion, va_list *words)
 {
 	size_t len = strlen(conversion);
@@ -248,7 +248,7 @@ void run_thread(void (*work)(void))
 	static bool running;
 	pthread_t id;
 
-	/* The test itself is on the processor when it starts its first thread. */
+	/* The test's own thread must hold the processor before it starts its first thread. */
 	if (!running)
 		pthread_mutex_lock(&processor);
 	running = true;
@@ -300,7 +300,7 @@ int kobject_add(struct kobject *object, struct kobject *parent, const char *form
 void kobject_del(struct kobject *object)
 {
 	might_sleep();
-	/* The kernel warns about each file of a directory that is not in sysfs. */
+	/* The kernel warns if a directory is removed that is not in sysfs. */
 	TRUE(object->in_sysfs);
 	object->in_sysfs = false;
 	if (sysfs_directory == object)
@@ -496,7 +496,7 @@ bool dma_iova_try_alloc(struct device *dev, struct dma_iova_state *state, phys_a
 	if (faults.iova)
 		return false;
 	TRUE(!mapping.dev);
-	/* The range begins at the same place in a page as @phys. */
+	/* The first address of the range has the same offset in a page as @phys. */
 	mapping = (struct mapping){ dev, phys, 0x7000000000 + (phys & 0xffff), size };
 	*state = (struct dma_iova_state){ mapping.addr, size };
 	return true;
@@ -547,7 +547,7 @@ void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t m
 }
 #endif
 
-/* A list of two parts that are not neighbours in memory. */
+/* A scatterlist of two arrays. The second array does not follow the first in memory. */
 static struct scatterlist parts[2][4];
 
 int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags)
@@ -722,8 +722,8 @@ static void seq_next_line(struct seq_file *seq)
 }
 
 /*
- * Returns one line at a time, so a reader needs a call for each line. A file that is shown as a
- * whole is returned by one call.
+ * Returns one line of a file with seq_operations, so a reader needs one call for each line. Returns
+ * all of a file from single_open().
  */
 ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos)
 {
@@ -756,7 +756,7 @@ int seq_release_private(struct inode *inode, struct file *file)
 	return 0;
 }
 
-/* Frees the open file, but not the data that it shows. */
+/* Frees the open file, but not its private data. */
 int single_release(struct inode *inode, struct file *file)
 {
 	struct seq_file *seq = file->private_data;

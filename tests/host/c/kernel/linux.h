@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The part of the kernel that the module's C files use, made of the C library. This file stands
- * for each kernel header that the files include. A call that the kernel forbids, or that would
- * wait for ever, fails the test (stuck()).
+ * The part of the kernel that the module's C files use, implemented with the C library. This file
+ * replaces each kernel header that the files include. A call that the real kernel forbids, or that
+ * would wait for ever, makes the test fail (stuck()).
  *
- * answers.h selects the kernel: features of newer kernels are inside #ifdef.
+ * answers.h selects the features of the kernel. Features that old kernels lack are inside #ifdef.
  */
 #ifndef LINUX_H
 #define LINUX_H
@@ -37,12 +37,12 @@ typedef unsigned short umode_t;
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 
-/* The page size of x86, with an unusual clock. */
+/* The page size is that of x86. The unusual HZ shows whether code depends on the usual value. */
 #define PAGE_SIZE 4096ul
 #define HZ 300
 extern unsigned long jiffies;
 
-/* A test sets these faults of calls. A fault lasts until the test clears it. */
+/* A test sets a field to make calls fail. The calls fail until the test clears the field. */
 extern struct faults {
 	bool dma, iova, iova_link, iova_sync, sg_alloc;
 	bool proc_mkdir, seq_open, kobject_add;
@@ -83,8 +83,8 @@ void atomic_inc(atomic_t *number);
 u64 atomic64_inc_return(atomic64_t *number);
 
 /*
- * Locks. There is one processor, and a thread runs until it sleeps or ends. A thread that
- * spins for a lock would therefore wait for ever, and fails the test.
+ * Locks. There is one processor, and a thread runs until it sleeps or ends. A thread that finds a
+ * spin lock held would therefore wait for ever, so the test fails.
  */
 typedef struct {
 	bool held;
@@ -107,7 +107,7 @@ void up_read(struct rw_semaphore *lock);
 void down_write(struct rw_semaphore *lock);
 void up_write(struct rw_semaphore *lock);
 
-/* A woken thread checks its condition at once. */
+/* A queue of waiting threads. A thread that is woken checks its condition at once. */
 struct wait_queue_head {
 	int sleepers;
 	unsigned int wakes;
@@ -179,7 +179,7 @@ void kobject_init(struct kobject *object, const struct kobj_type *type);
 int kobject_add(struct kobject *object, struct kobject *parent, const char *format, ...);
 void kobject_del(struct kobject *object);
 void kobject_put(struct kobject *object);
-/* Tests read here which directory is in sysfs, or NULL. */
+/* The directory that is in sysfs now, or NULL. Tests read this variable. */
 extern struct kobject *sysfs_directory;
 
 /* Modules. */
@@ -335,7 +335,7 @@ bool device_is_registered(const struct device *dev);
 #define pci_resource_end(pci, bar) ((pci)->resource[bar].end)
 struct pci_dev *pci_get_device(unsigned int vendor, unsigned int device, struct pci_dev *from);
 void pci_dev_put(struct pci_dev *pci);
-/* A test sets all devices, up to NULL. */
+/* All PCI devices, up to the first NULL. A test sets this variable. */
 extern struct pci_dev *pci_devices[4];
 
 /* DMA addresses of devices. */
@@ -346,7 +346,7 @@ dma_addr_t dma_map_resource(struct device *dev, phys_addr_t phys, size_t size,
 int dma_mapping_error(struct device *dev, dma_addr_t addr);
 void dma_unmap_resource(struct device *dev, dma_addr_t addr, size_t size,
 			enum dma_data_direction dir, unsigned long attrs);
-/* Tests read the mapping here. Only one mapping can exist. */
+/* The mapping that exists now. Only one mapping can exist at a time. Tests read this variable. */
 extern struct mapping {
 	struct device *dev;
 	u64 phys, addr, size;
@@ -366,7 +366,10 @@ int dma_iova_sync(struct device *dev, struct dma_iova_state *state, size_t offse
 void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t mapped,
 		      enum dma_data_direction dir, unsigned long attrs);
 #endif
-/* Tests read how many bytes of the range are linked, and how many of these the device sees. */
+/*
+ * The numbers of bytes of the range that are linked, and that the device can reach. Tests read
+ * them.
+ */
 extern u64 iova_linked, iova_synced;
 
 #define GFP_KERNEL 1
@@ -387,7 +390,7 @@ int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags);
 struct scatterlist *sg_next(struct scatterlist *entry);
 void sg_free_table(struct sg_table *table);
 
-/* The only page. */
+/* There is only one page, whose properties and address a test sets. */
 struct page {
 	bool reserved, zone_device, p2pdma;
 };
@@ -417,7 +420,7 @@ struct seq_file {
 	size_t count;
 	loff_t index;
 	const struct seq_operations *op;
-	/* Shows a file that is shown as a whole. */
+	/* Shows a file of single_open(). */
 	int (*show)(struct seq_file *file, void *data);
 	void *private;
 };
@@ -477,12 +480,15 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent,
 				   const struct file_ops *ops);
 void proc_remove(struct proc_dir_entry *entry);
-/* Tests read here which directory is in proc, or NULL. proc_find() returns a file in it. */
+/*
+ * The directory that is in proc now, or NULL. Tests read this variable. proc_find() returns a file
+ * of this directory.
+ */
 extern struct proc_dir_entry *proc_directory;
 struct proc_dir_entry *proc_find(const char *name);
 /*
- * Returns the content of a file that is read line by line; @between is called after the second
- * read.
+ * Reads a file line by line, and returns its content. Calls @between, if it is not NULL, after the
+ * second read.
  */
 const char *proc_content(const char *name, void (*between)(void));
 /* The number of open files in proc. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * main [TEST]: runs all tests, or only tests with TEST in their name. A name begins with the
- * name of the test's file, as in regions::nobody_but_root.
+ * main [TEST]: runs all tests, or only tests whose name contains TEST. The name of a test is
+ * FILE::FUNCTION, for example regions::nobody_but_root.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,10 @@ void stuck(const char *why)
 	test_failed_at("kernel", 0, why);
 }
 
-/* Tells whether a test passes. A test that never ends is killed. */
+/*
+ * Runs a test in a child process, and returns whether the test passes. Kills a test that does not
+ * end.
+ */
 static bool passes(int test)
 {
 	int status;

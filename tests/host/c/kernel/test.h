@@ -31,7 +31,9 @@ void test_same(const char *file, int line, const char *what, long long expected,
 void test_same_text(const char *file, int line, const char *what, const char *expected,
 		    const char *got);
 
-/* Reports that the caller would wait for ever, which fails the test unless STUCK() expects it. */
+/*
+ * Reports that the caller would wait for ever. The test fails, unless the caller is inside STUCK().
+ */
 void stuck(const char *why);
 /* Checks that the statement would wait for ever. */
 #define STUCK(statement)					\

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The part of the kernel that src/kernel/kernel.c includes, made of the C library for tests on
- * the host. A call that the kernel forbids ends the program.
+ * The part of the kernel that src/kernel/kernel.c uses, implemented with the C library for tests on
+ * the host. A call that the real kernel forbids ends the program.
  */
 #ifndef HOST_H
 #define HOST_H
@@ -22,7 +22,9 @@ typedef unsigned int uint;
 	((type *)((char *)(pointer) - offsetof(type, member)))
 #define ARCH_KMALLOC_MINALIGN 8
 
-/* The tests call the module's init and exit functions by name. */
+/*
+ * Tests call the module's init and exit functions through host_init and host_exit.
+ */
 #define __init __attribute__((unused))
 #define __exit __attribute__((unused))
 #define MODULE_LICENSE(text)
@@ -39,8 +41,8 @@ void host_printk(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void host_bug(const char *why) __attribute__((noreturn));
 
 /*
- * An allocation can be made to fail. Memory from kmalloc() has a maximal size, and kfree()
- * accepts only such memory.
+ * host_fail() makes an allocation fail. As in the kernel, kmalloc() has a largest size, and kfree()
+ * accepts only memory from kmalloc().
  */
 #define GFP_KERNEL 1
 #define GFP_ATOMIC 2

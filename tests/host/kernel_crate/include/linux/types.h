@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The C library's own headers include this name, and need the system's header. */
+/*
+ * Headers of the C library include this file by its name. They need the system's header of the same
+ * name, so this file includes both headers.
+ */
 #include_next <linux/types.h>
 #include "host.h"
