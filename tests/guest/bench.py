@@ -33,10 +33,10 @@ CORE = Path("/sys/kernel/debug/peer_mem_lab")
 DRIVER = Path("/sys/kernel/debug/nvidia_lab")
 TRACING = Path("/sys/kernel/tracing")
 
-# Measurements differ in the module, by its name for modprobe; in the client that serves; in the
-# layout of the memory on the bus, in one piece or in the smallest pieces that GPUs make of large
-# allocations; and in the time that the driver takes to pin and unpin, as simulated or like a real
-# driver (../lab/nvidia/lab.c).
+# The measurements differ in four respects: the module, by its name for modprobe; the client that
+# claims the memory; the layout of the memory on the bus, which is one piece, or the smallest pieces
+# into which GPUs divide large allocations; and the time that the driver needs to pin and unpin,
+# which is the simulated driver's own or like that of a real driver (../lab/nvidia/lab.c).
 MODULES = ("nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
@@ -45,12 +45,12 @@ THREADS = (1, 2, 4)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# The number of rounds for registrations up to each size. Each figure is the least of all rounds,
-# because an interrupt or a new slab only adds to a figure.
+# The number of rounds for registrations up to each size. Each figure is the lowest of all rounds,
+# because disturbances such as an interrupt or a new slab only make a figure larger.
 ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5, 4 * GIB: 3}
 
-# These calls of the core into a client count as the client's time. The core's other clocks are not
-# for calls into a client, or count time inside the driver's callback.
+# The time of these calls, which the core makes to a client, counts as the client's time. The core's
+# other clocks measure something else, or count time inside the driver's callback.
 CLIENT_CALLS = (
     "acquire",
     "get_pages",
@@ -110,7 +110,7 @@ HELD: Kind = ("held", None)
 
 
 def plan(job: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """Returns the measurements of a job of ../jobs.md, in order; the report needs all of them."""
+    """Returns the measurements of a job of ../jobs.md, in order. The report needs all of them."""
     if job == "bench":
         yield from plan_registrations("stock", sizes)
         for module in MODULES:
@@ -131,9 +131,9 @@ def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
 
 
 def plan_rust(way: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """Returns the measurements of one way to compile Rust. Each way has its own guest: the place of
-    the driver's memory depends on everything before, and can make more of a difference than the
-    bounds allow."""
+    """Returns the measurements for one way to compile the module's Rust. Each way runs in its own
+    guest, because the address of the driver's memory depends on everything that ran before, and can
+    change the figures by more than the bounds allow."""
     for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
         if size <= 4 * GIB:
             yield Subject("stock", f"nv_peer_mem-{way}", mode, kind, layout, size, driver)
@@ -157,12 +157,13 @@ def run(*words: str | Path) -> str:
 
 
 class Umem:
-    """Registers memory by a file of the core."""
+    """A registration through a file of the core."""
 
     def __init__(self, mode: str, address: int, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
-        # Fixed, like the hardware's queues and doorbells; or revocable, like memory regions. With
-        # nvidia-peermem, this chooses the client.
+        # The core must not revoke fixed memory, such as queues and doorbells of the hardware, and
+        # may revoke revocable memory, such as memory regions. With nvidia-peermem, the word chooses
+        # the client.
         kind = "fixed" if mode == "persistent" else "revocable"
         self.words = f"{address} {size} {kind}"
 
@@ -184,13 +185,14 @@ class Umem:
 
 
 class Registration(Umem):
-    """Allocates GPU memory that has no bytes behind it, and registers all of it."""
+    """GPU memory that the simulated GPU does not really store, and a registration of all of it."""
 
-    # The file of the GPU.
+    # The descriptor of the GPU's device file.
     gpu: int
 
     def __init__(self, mode: str, size: int) -> None:
-        # A GPU has pages of up to 2 MiB for large allocations, so the address must suit such pages.
+        # For large allocations, a GPU uses pages of up to 2 MiB. The mapping is at least that
+        # large, so that its address is aligned for such pages.
         self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         super().__init__(mode, self.address, size)
@@ -204,8 +206,8 @@ class Registration(Umem):
 
 
 def clocks() -> Counter[str]:
-    """Returns the doubles' clocks: ticks and number of each call. The difference of two readings is
-    the time between them."""
+    """Returns the clocks of the doubles: the ticks that each call has needed, and the number of
+    calls. The difference of two results describes the time between them."""
     clock: Counter[str] = Counter()
     for line in [*read(CORE / "clocks").splitlines(), *read(DRIVER / "clocks").splitlines()]:
         name, calls, ticks = line.split()
@@ -218,7 +220,7 @@ def in_driver(spent: Counter[str]) -> int:
 
 
 def in_module(spent: Counter[str]) -> int:
-    """Returns the time in the client, without its calls of the driver."""
+    """Returns the time that the client needed, without the time of its calls to the driver."""
     return max(0, sum(spent[name] for name in CLIENT_CALLS) - in_driver(spent))
 
 
@@ -226,7 +228,7 @@ def in_module(spent: Counter[str]) -> int:
 
 
 def cycle(one: Umem) -> Figures:
-    """Measures a registration and its end. Returns the times and the outcome."""
+    """Measures a registration and its end. Returns the figures."""
     before = clocks()
     one.register()
     between = clocks()
@@ -263,15 +265,15 @@ def freed(mode: str, size: int) -> Figures:
 
 
 def least(measure: Callable[[str, int], Figures], mode: str, size: int) -> Figures:
-    """Returns the least of each figure over several rounds."""
+    """Measures several rounds. Returns the lowest value of each figure."""
     times = next((times for most, times in ROUNDS.items() if size <= most), 1)
     rounds = [measure(mode, size) for _ in range(times)]
     return {name: min(figures[name] for figures in rounds) for name in rounds[0]}
 
 
 def together(mode: str, number: int, cycles: int = 1500) -> Figures:
-    """Measures threads that register at the same time, each its own MiB. All threads are ready
-    before the clock starts."""
+    """Measures threads that register at the same time, each its own MiB of memory. The clock starts
+    when all threads are ready."""
     began: list[int] = []
     start = threading.Barrier(number, lambda: began.append(time.monotonic_ns()))
 
@@ -295,8 +297,8 @@ CALLS_TRACED = (
 
 @contextmanager
 def probes() -> Iterator[None]:
-    """Has the trace record allocations in the core's calls into the client, without allocations of
-    the driver. Probes take time, so they are there only while memory is measured."""
+    """Lets the kernel's trace record the allocations during the core's calls to the client, without
+    those of the driver. Probes take time, so they exist only while memory is measured."""
     tell(TRACING / "tracing_on", 0)
     tell(TRACING / "buffer_size_kb", 16384)
     triggers = []
@@ -318,13 +320,14 @@ def trace_allocations(on: bool) -> None:
 
 
 def held(mode: str, size: int) -> Figures:
-    """Returns the bytes that a registration holds. Many small registrations are measured at once,
-    so that a shared page of records counts."""
+    """Returns the number of bytes that a registration keeps allocated. Many small registrations are
+    measured together, because several records share a page."""
     many = 100 if size <= MIB else 1
     with ExitStack() as stack:
         each = [stack.enter_context(Registration(mode, size)) for _ in range(many)]
-        # The first registrations also allocate memory that the kernel keeps for good, such as an
-        # IOMMU's tables, which must not count.
+        # The first registrations also allocate memory that the kernel never frees, such as tables
+        # of an IOMMU. Such memory must not count, so the registrations are made once before the
+        # measurement.
         if many > 1:
             for one in each:
                 one.register()
@@ -343,9 +346,9 @@ def held(mode: str, size: int) -> Figures:
 
 
 def left_of(trace: Iterable[str]) -> int:
-    """Returns the bytes that were allocated and not freed in a trace. Slabs and large objects of
-    kmalloc are in compound pages. These pages do not count, because their objects count."""
-    # A key is an object's address as the trace shows it, or a page's number.
+    """Returns the number of bytes that were allocated in a trace and not freed. The objects of
+    slabs and of kmalloc count, so the compound pages that contain them do not count."""
+    # The key is the address of an object, as the trace shows it, or the number of a page.
     sizes: dict[str | int, int] = {}
     for line in trace:
         if "LOST" in line:
@@ -365,7 +368,7 @@ def left_of(trace: Iterable[str]) -> int:
 
 
 def load_file(path: Path) -> int:
-    """Loads a module. Returns how long the kernel took."""
+    """Loads a module. Returns the time that the kernel needed."""
     with open(path, "rb") as file:
         began = time.monotonic_ns()
         failed = ctypes.CDLL(None).syscall(ctypes.c_long(FINIT_MODULE), file.fileno(), b"", 0)
@@ -377,8 +380,9 @@ def load_file(path: Path) -> int:
 
 def of_module(name: str) -> Figures:
     """Returns the size of the module's file, the memory of its code and data, the time to load it,
-    and the cost of the first registration, which for nv_peer_mem includes the driver's verdict on
-    GPU and device. Debug information is removed first, because only one of the modules has it."""
+    and the cost of the first registration. For nv_peer_mem this cost includes the question to the
+    driver about the GPU and the device. The function first removes debug information, because only
+    one of the modules has it."""
     path = Path(f"/tmp/{name}.ko")
     # The callback module is loaded once, and stays.
     run("modprobe", "nv_peer_mem_callback")
@@ -396,8 +400,9 @@ def of_module(name: str) -> Figures:
 
 
 def load(name: str, mode: str) -> None:
-    """Loads a module, and makes its first registration, which only of_module measures. Versions of
-    nvidia-peermem without the parameter ignore it; their revocable client comes first anyway."""
+    """Loads a module, and makes the first registration, because only of_module measures that one.
+    Versions of nvidia-peermem that lack the parameter ignore it. In these versions the core always
+    asks the revocable client first."""
     parameters = ["persistent_api_support=0"] if mode == "revocable" else []
     run("modprobe", "nv_peer_mem_callback")
     if name in MODULES:
@@ -408,7 +413,8 @@ def load(name: str, mode: str) -> None:
 
 
 def load_rust(way: str, parameters: list[str]) -> None:
-    """Loads the module that was compiled in this way, and checks that the module says so."""
+    """Loads the module whose Rust was compiled in this way, and checks that the module itself
+    reports this way."""
     run("insmod", f"/lib/nv_peer_mem/rust-{way}/nv_peer_mem.ko", *parameters)
     if read(Path("/sys/module/nv_peer_mem/statistics/rust")) != way:
         raise ValueError(f"the module is not compiled {way}")
@@ -429,8 +435,9 @@ def measure(subject: Subject) -> Figures:
 
 
 def want(subject: Subject) -> tuple[str, str, str]:
-    """Returns the module and the mode that a measurement needs, and whether it needs a fresh load:
-    `held` needs probes in the kernel, and `module` loads the module itself."""
+    """Returns the module and the mode that a measurement needs, and its kind if it cannot share a
+    load of the module with other kinds: `held` needs probes in the kernel, and `module` loads the
+    module itself."""
     apart = subject.kind if subject.kind in ("held", "module") else ""
     return subject.module, subject.mode, apart
 

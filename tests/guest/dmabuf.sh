@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios with dma-bufs. Their kernels have an rxe to which the lab has added
-# dma-bufs (tests/lab/ofed).
+# Functions for scenarios with dma-bufs. These scenarios use an rxe to which the lab has added
+# support for dma-bufs (tests/lab/ofed).
 
-# The preloaded library registers dma-bufs through this driver of rxe in user space.
+# This driver of rxe in user space can register dma-bufs, which the preloaded library needs.
 PRELOAD=/usr/local/lib/libnvpm_preload.so
 export RDMAV_DRIVERS=/usr/local/lib/lab/librxe
 

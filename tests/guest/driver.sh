@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Functions for scenarios that load another generation or flavour of the simulated driver, or that
-# have a thread free memory in the middle of a call.
+# let a thread free memory in the middle of a call.
 
-# The injector is preloaded. It adds a thread to a program, which frees GPU memory at the injection
+# A preloaded library that adds a thread to a program. The thread frees GPU memory at the injection
 # point.
 INJECTOR=/usr/local/lib/lab-injector.so
 
@@ -14,9 +14,9 @@ insert_driver() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
-# coherent 0|1|2: puts new GPU memory behind a coherent link (1), leaves its pages not online as
-# well (2), or neither (0). To the core's check, such memory looks like ordinary memory, so the
-# check is told to allow ordinary memory.
+# coherent 0|1|2: chooses new GPU memory: in the BAR (0), behind a coherent link (1), or behind a
+# coherent link with pages that are not online (2). The core's check takes memory behind a coherent
+# link for ordinary memory, so this function lets the check accept ordinary memory.
 coherent() {
 	echo "$1" >"$NVIDIA/coherent"
 	echo "any_memory $(($1 > 0))" >"$CORE/switch"
@@ -30,9 +30,9 @@ load_flavour() {
 	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
 }
 
-# A registration that loses its memory at an injection point ends in one of these ways. EFAULT: the
-# registration is refused, because the memory is gone. ok: it is made, and then revoked or ended. If
-# both are possible, the result depends on which thread comes first.
+# The possible results of a registration whose memory is freed at an injection point. EFAULT: the
+# registration fails, because the memory is freed. ok: the registration succeeds, and is then
+# revoked or ended. If both are possible, the result depends on which thread is first.
 declare -A endings=(
 	[in_get_gap]='EFAULT'
 	[before_get_returns]='EFAULT ok'
@@ -51,8 +51,8 @@ register_losing() {
 	local text="$1, freed at $2" result
 	remember
 	echo "$2" >"$NVIDIA/inject"
-	# Only the printed result counts: gpuverbs also looks at the pins, and fails if they are
-	# gone.
+	# Only the printed result counts. The exit code does not count, because gpuverbs also checks
+	# the pins, and fails if they have ended.
 	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p') || true
 	wait_for "the end of injected frees" injections_over
 	check "$text: ended with ${result:-nothing}" grep -qwF -- "${result:-nothing}" <<<"$3"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios of two hosts. Both hosts run the same scenario; a command after `left` or
-# `right` runs only on the host of that name. The hosts exchange words through the lab
+# Functions for scenarios with two hosts. Both hosts run the same scenario. A command after the word
+# `left` or `right` runs only on the host with that name. The hosts exchange words through the lab
 # (tests/lab/guest.py). A pair of guests runs only one scenario.
 
 HOST=$(word host '')
@@ -27,7 +27,7 @@ hear() {
 	printf '%s\n' "${answer#said }"
 }
 
-# barrier NAME: waits until both hosts have come to this barrier.
+# barrier NAME: waits until both hosts have called `barrier NAME`.
 barrier() {
 	tell "$1-$HOST" here
 	hear "$1-$OTHER" >/dev/null
@@ -36,7 +36,7 @@ barrier() {
 # cut_power HOST: ends the other host at once.
 cut_power() { ask kill "$1" >/dev/null; }
 
-# in_gpu OFFSET LENGTH SEED: succeeds if the host finds the pattern in the GPU's memory.
+# in_gpu OFFSET LENGTH SEED: succeeds if the lab finds the pattern in the GPU's memory.
 in_gpu() { [ "$(ask pattern "$1" "$2" "$3")" = yes ]; }
 
 # both_up: waits until the other host answers.
@@ -56,7 +56,7 @@ join() {
 	barrier "joined-$joined"
 }
 
-# part: ends the endpoints when both hosts have come here.
+# part: ends the endpoints after both hosts have called `part`.
 part() {
 	barrier "parted-$joined"
 	check "its end of connection $joined ends well" ended_well

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios: they load modules, ask the kernel and the host, and make checks that
-# count.
+# Functions for scenarios: they load modules, query the kernel and the host, and make checks whose
+# results are counted.
 set -uo pipefail
 
 NVIDIA=/sys/kernel/debug/nvidia_lab
@@ -26,8 +26,8 @@ MACHINE=$(word machine plain)
 # All random choices follow from the seed, so lab.seed= repeats a run.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
-# report TEXT: sends TEXT to the host, as KTAP (tests/lab/ktap.py). Its indentation nests the line
-# in the scenario's result.
+# report TEXT: sends TEXT to the host, as a line of KTAP (tests/lab/ktap.py). The line is indented,
+# because it is nested in the scenario's result.
 report() {
 	local text="$*"
 	printf '  %s\n' "${text//$'\n'/; }" >&7
@@ -37,8 +37,8 @@ report() {
 # say TEXT: prints TEXT for the reader of the log.
 say() { report "# say: $*"; }
 
-# counted ok|"not ok" TEXT: reports a check with its number. The number is the length of a file,
-# because subshells also make checks.
+# counted ok|"not ok" TEXT: reports a check with its number. The length of a file stores the number,
+# because subshells, which cannot change variables, also make checks.
 counted() {
 	local made=''
 	printf x >>"$CHECKS"
@@ -54,25 +54,25 @@ fail() {
 # use_seed: reports the seed, so that the scenario's random choices can be repeated.
 use_seed() { report "# seed: $SEED"; }
 
-# last REASON: makes this scenario the last scenario of the guest. spoil REASON: does the same, and
-# also leaves out the checks at the end.
+# last REASON: makes this scenario the last scenario of the guest. spoil REASON: also leaves out the
+# checks at the end of the scenario.
 last() { printf '%s\n' "$1" >"$LAST"; }
 spoil() {
 	last "$1"
 	printf '%s\n' "$1" >"$SPOILED"
 }
 
-# check TEXT COMMAND...: counts COMMAND's success.
+# check TEXT COMMAND...: runs COMMAND, and counts a check that passes if COMMAND succeeds.
 check() {
 	if "${@:2}"; then ok "$1"; else fail "$1 (failed: ${*:2})"; fi
 }
 
-# equal TEXT EXPECTED GOT: counts whether GOT is EXPECTED.
+# equal TEXT EXPECTED GOT: counts a check that passes if GOT is EXPECTED.
 equal() {
 	if [ "$2" = "$3" ]; then ok "$1"; else fail "$1: expected '$2', got '$3'"; fi
 }
 
-# ask QUESTION...: prints the host's answer, one line.
+# ask QUESTION...: sends a question to the host, and prints the answer, which is one line.
 ask() {
 	local answer
 	report "# ask: $*" >&2
@@ -144,8 +144,8 @@ unload_gpu() {
 # network: prints the name of the PCI network card.
 network() { basename "$(echo /sys/bus/pci/drivers/e1000e/*/net/*)"; }
 
-# load_rdma [PARAMETER=VALUE...]: loads the RDMA core and, with the parameters, a software HCA,
-# which runs over the PCI network card.
+# load_rdma [PARAMETER=VALUE...]: loads the RDMA core, and a software HCA that uses the PCI network
+# card. The parameters are for the HCA's module.
 # shellcheck disable=SC2120 # scenarios give one
 load_rdma() {
 	modprobe e1000e
@@ -201,7 +201,8 @@ revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
 with() {
 	local knob=$NVIDIA/$1 before=clear
 	[ "$1" = fail ] || before=$(cat "$knob")
-	# A check disables -e, so a refused setting must return the failure itself.
+	# If the setting is refused, this line must return the failure, because -e has no effect
+	# inside a check.
 	echo "$2" >"$knob" || return
 	"${@:3}"
 	echo "$before" >"$knob"
@@ -234,10 +235,10 @@ log_after() {
 		END { for (i = 0; i < lines; i++) print text[i] }'
 }
 
-# mark_log: lets expect_log look only at later messages.
+# mark_log: writes the mark into the log, so that expect_log looks only at later messages.
 mark_log() { echo "$MARK" >/dev/kmsg; }
 
-# know_reports: declares that the reports until now are expected, and no failure.
+# know_reports: makes kernel_reports ignore the reports up to now, because they are expected.
 know_reports() { echo "$KNOWN" >/dev/kmsg; }
 
 # expect_log TEXT PATTERN: checks that a line of the kernel's log matches PATTERN.
@@ -256,7 +257,7 @@ hold_from() {
 	shift
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
-	# The shell closes a coprocess's descriptors when the coprocess ends, so these are copies.
+	# The descriptors are copied, because the shell closes those of a coprocess when it ends.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
@@ -274,13 +275,13 @@ until_said() {
 	return 1
 }
 
-# go_on: lets the held command go on; succeeds if the command waits again or ends.
+# go_on: lets the held command continue. Succeeds if the command then waits again, or ends.
 go_on() {
 	echo >&"$to_held" || return 1
 	until_holding || true
 }
 
-# ended_well: lets the command run to its end, and succeeds if the command does.
+# ended_well: lets the held command run to its end, and returns the command's exit status.
 ended_well() {
 	exec {to_held}>&- {from_held}<&-
 	wait "$held"
@@ -299,8 +300,8 @@ transfer_seen() {
 	ended_well && [ "$answer" = yes ]
 }
 
-# live_gauges DOUBLE...: prints the gauges that are not zero as words "name=value", or an error if
-# the doubles have no counters.
+# live_gauges DOUBLE...: prints the numbers of objects that exist in the doubles, if they are not
+# zero, as words "name=value". Prints an error if a double has no counters.
 live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
 # violations DOUBLE...: prints the violations that the doubles recorded, or an error if there is no
@@ -310,8 +311,8 @@ violations() { cat "${@/%//violations}" 2>&1; }
 # driver_at_rest: succeeds if no GPU memory is allocated, pinned or mapped any more.
 driver_at_rest() { [ -z "$(live_gauges "$NVIDIA")" ]; }
 
-# nothing_left TEXT: checks that no object is left in the doubles, except clients of the loaded
-# module.
+# nothing_left TEXT: checks that the doubles have no objects any more, except the clients of the
+# loaded module.
 nothing_left() {
 	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
 }
@@ -328,9 +329,9 @@ kernel_reports() {
 	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
 }
 
-# kmemleak_silent: succeeds if kmemleak reports no lost object. kmemleak reports an object if two
-# scans in a row found no pointer to it and it is some seconds old, so there are two scans and a
-# pause.
+# kmemleak_silent: succeeds if kmemleak reports no lost object. The function scans twice, with a
+# pause in between, because kmemleak reports an object only if it is some seconds old and two scans
+# in a row have found no pointer to it.
 kmemleak_silent() {
 	local scan=/sys/kernel/debug/kmemleak
 	echo scan >"$scan" || return 1

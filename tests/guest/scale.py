@@ -5,8 +5,8 @@
     scale.py pairs GPUS DEVICES              after one pair has a map type, and after all pairs have
     scale.py cards MODE DEVICES              of the same buffer, for one to DEVICES devices
 
-Each measurement is a line of names and figures. Clocks are bench.py's. As in bench.py, each figure
-is the least of several rounds.
+Prints each measurement as a line of names and figures. The clocks are those of bench.py. As in
+bench.py, each figure is the lowest of several rounds.
 """
 
 import resource
@@ -35,8 +35,8 @@ from bench import (
 
 LIST = Path("/proc/driver/nv_peer_mem/regions")
 
-# A registration has the size PAGE. All other registrations share PAGES pages, because the simulated
-# driver searches a list of the pinned pages.
+# The size of each registration, and the number of pages of which all other registrations are made.
+# They are few, because the simulated driver searches a list of the pinned pages.
 PAGE, PAGES = 64 * KIB, 1000
 BUFFER = 64 * MIB
 ROUNDS = 21
@@ -48,7 +48,8 @@ def on_device(device: int, umem: Umem) -> Umem:
 
 
 def one_more(mode: str, device: int) -> Figures:
-    """Measures a registration with its own memory, its end, and a second whose memory is freed."""
+    """Measures a registration of its own memory and the end of this registration. Then measures a
+    second registration, whose memory is freed."""
     with Registration(mode, PAGE) as one:
         figures = cycle(on_device(device, one))
     return {
@@ -75,7 +76,8 @@ def listed() -> Figures:
 
 
 def nvpm_regions() -> Figures:
-    """Returns the instructions in thousands, and the most memory that was used."""
+    """Runs `nvpm regions`. Returns its instructions in thousands, and the largest amount of memory
+    that it has used."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["nvpm", "regions"], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -84,8 +86,8 @@ def nvpm_regions() -> Figures:
 
 
 def beside(mode: str, devices: int, alive: list[int]) -> Iterator[Figures]:
-    """Measures a registration among more and more others. The last registration ends first, because
-    the simulated driver finds it soonest."""
+    """Measures a registration while more and more others exist. At the end, the others end in the
+    reverse order, because the simulated driver finds the last one fastest."""
     with Registration(mode, PAGES * PAGE) as all_pages:
         there: list[Umem] = []
         for number in alive:
@@ -114,8 +116,8 @@ def pairs(gpus: int, devices: int) -> Iterator[Figures]:
 
 
 def cards(mode: str, devices: int) -> Iterator[Figures]:
-    """Measures the same buffer for more and more devices. The driver takes as long as with dynamic
-    BAR1."""
+    """Measures registrations of the same buffer for more and more devices. The simulated driver
+    needs as much time as a real driver with dynamic BAR1."""
     tell(DRIVER / "costs", "dynamic")
     with Registration(mode, BUFFER) as buffer:
         umems = [on_device(device, Umem(mode, buffer.address, BUFFER)) for device in range(devices)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * This library is for programs that were written for ib_gpudirect's kernel, and cannot be
- * compiled again without its special calls:
+ * A library for programs that were written for the kernel of ib_gpudirect and cannot be compiled
+ * without its special calls:
  *
  *     cc -shared -fPIC -o ib_gpudirect_preload.so ib_gpudirect_preload.c
  *     LD_PRELOAD=$PWD/ib_gpudirect_preload.so ./program
@@ -47,8 +47,9 @@ int ioctl(int fd, unsigned long request, ...)
 }
 
 /*
- * Returns the next function of this name, which may be in another preloaded library, or the
- * function of libibverbs: RTLD_NEXT does not find a libibverbs that was opened with dlopen().
+ * Returns the next function with this name, which may be in another preloaded library. If RTLD_NEXT
+ * finds none, returns the function of libibverbs, because RTLD_NEXT does not find a libibverbs that
+ * was opened with dlopen().
  */
 static void *verbs(const char *name)
 {
@@ -65,7 +66,7 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *address, size_t length, int a
 	return real(pd, address, length, access & ~IBV_ACCESS_GPU_MEMORY);
 }
 
-/* Today's header turns ibv_reg_mr() into this call if the access is not a constant. */
+/* The current header replaces ibv_reg_mr() by this function if the access is not a constant. */
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova,
 				unsigned int access)
 {

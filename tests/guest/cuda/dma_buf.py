@@ -29,7 +29,8 @@ from verbs_on_cuda import (
 
 
 def where_in_gpu(address):
-    """Returns the offset in the GPU's memory of the mapping that begins at an address."""
+    """Returns the offset in the GPU's memory that is mapped at an address. The mapping must begin
+    at this address."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             mapped, _, offset = line.split()[:3]
@@ -39,8 +40,8 @@ def where_in_gpu(address):
 
 
 def seen(length, seed):
-    """Writes by RDMA from one buffer to the middle of another, so that the caller can look for the
-    bytes from outside."""
+    """Writes by RDMA from one buffer to the middle of another. The caller can then look for the
+    bytes in the GPU's memory."""
     length = int(length)
     made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
     wanted = subprocess.run(made, capture_output=True, check=True).stdout
@@ -58,8 +59,8 @@ def seen(length, seed):
 
 
 def freed(way):
-    """Frees registered memory, gives its address to other memory, and writes there from remote. The
-    memory that the bytes reach depends on the way of registration."""
+    """Frees registered memory, allocates other memory at the same address, and lets a peer write to
+    the address by RDMA. `way`, the way of registration, decides which memory the bytes reach."""
     revoked = way == "revocable"
     context()
     here, there = connected()
@@ -117,7 +118,8 @@ def child(pipe, queue, address):
 
 
 def corners():
-    """Checks a thread without a CUDA context, a part of a buffer, too long a range, and a child."""
+    """Checks registrations in unusual cases: by a thread without a CUDA context, of a part of a
+    buffer, of a range that is too long, and by a child."""
     context()
     queue, address = Queue(), alloc(MIB)
     found = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Programs that work like well-known users of GPU memory, written on CUDA and pyverbs. NAME WORD...
+"""Programs that use GPU memory like well-known programs do. They use CUDA and pyverbs. NAME WORD...
 runs one program."""
 
 import ctypes
@@ -31,8 +31,9 @@ from verbs_on_cuda import (
     put,
 )
 
-# ---- KIRO: a server tells its client the place of its memory. The client then reads this memory
-# into its GPU at any time, without the server's help. The server has host memory, then GPU memory.
+# ---- KIRO: a server sends its client the address of memory. The client can then read this memory
+# into its GPU at any time, without the server's help. One server has host memory, another one GPU
+# memory.
 
 
 def kiro_server(pipe, kind, length):
@@ -46,7 +47,7 @@ def kiro_server(pipe, kind, length):
     region = queue.register(address, length)
     pipe.send((queue.number, region.rkey, address))
     queue.connect(pipe.recv())
-    # Each seed from the client asks for new contents.
+    # The client sends a seed to request new contents.
     while seed := pipe.recv():
         write(address, pattern(seed, length))
         pipe.send("there")
@@ -54,7 +55,8 @@ def kiro_server(pipe, kind, length):
 
 def kiro():
     length = MIB + 8
-    # A child cannot use its parent's CUDA context, so the servers start before the parent has one.
+    # The servers start before the parent makes a CUDA context, because a child cannot use its
+    # parent's context.
     servers = [(kind, *process(kiro_server, kind, length)) for kind in ("host", "gpu")]
     context()
     for kind, pipe, server in servers:
@@ -82,17 +84,18 @@ def kiro():
 
 
 # ---- ib_gpudirect: as in its README, a program announces buffers to the kernel by an ioctl,
-# registers them with a special flag, and sends them to another process. `unaided` is without the
-# preload.
+# registers them with a special flag, and sends them to another process. `unaided` runs without the
+# preloaded library.
 
 # ib_gpudirect's patched verbs.h had this flag.
 IBV_ACCESS_GPU_MEMORY = 1 << 5
 
 
 def announce(address, length):
-    """Announces a buffer for the next registration, with CUDA's tokens of the buffer."""
+    """Announces a buffer to the kernel before its registration, with CUDA's tokens for the
+    buffer."""
     with open("/dev/infiniband/uverbs0", "r+b", buffering=0) as uverbs:
-        # The preload answers every number of a request.
+        # Any number of a request will do, because the preloaded library answers every number.
         fcntl.ioctl(uverbs, 11, struct.pack("=16sQii", bytes(16), address, length, 0))
         return uverbs
 
@@ -141,18 +144,20 @@ def ib_gpudirect(how):
         equal("sent", 0, sender.exitcode)
 
 
-# ---- libgdsync: buffers, and the queues and doorbells of a network card. The words are the clients
-# that must serve revocable memory, fixed memory, and revocable memory if the driver has no
-# persistent pins. Without words, no client serves.
+# ---- libgdsync: buffers, and the queues and doorbells of a network card. The words name the
+# clients that must claim revocable memory, fixed memory, and revocable memory if the driver has no
+# persistent pins. Without words, no client must claim memory.
 
 CORE = "/sys/kernel/debug/peer_mem_lab/"
 PEERS = "/sys/kernel/mm/memory_peers/"
-# The RDMA core's file has these words for memory that can be revoked, and for memory that cannot.
+# The words by which the RDMA core's file distinguishes memory that can be revoked from memory that
+# cannot.
 REVOCABLE, FIXED = "revocable", "fixed"
 
 
 class Umem:
-    """Uses GPU memory like a device's driver, through the core's file umem (peer_consumer.c)."""
+    """Registers GPU memory like the driver of an RDMA device, through the core's file umem
+    (peer_consumer.c)."""
 
     def __init__(self, way, address, length):
         self.file = os.open(CORE + "umem", os.O_RDWR)
@@ -172,7 +177,7 @@ class Umem:
 
 
 def served(text, client, *what):
-    """Registers memory, and checks that this client serves it, and no other client."""
+    """Registers memory, and checks that `client` claims the memory, and no other client."""
 
     def counts():
         return {
@@ -190,13 +195,13 @@ def served(text, client, *what):
 
 
 def gdsync_objects(revocable, fixed):
-    # The buffers are small and lie in the same page of the GPU, as in libgdsync.
+    # As in libgdsync, the buffers are small, and are all in one page of the GPU.
     address = alloc(65536)
     sizes = {"a send queue": 32768, "a completion queue": 4096, "a doorbell": 8}
     owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]
     served("what can be revoked", revocable, REVOCABLE, address, 32768).close()
     equal("pins of queues are persistent", [3, 0], counters("live_persistent_pins", "live_pins"))
-    # The network card still uses memory that the program frees.
+    # The program frees memory that the network card still uses.
     fired = counters("callbacks_fired")
     free(address)
     equal("freed: nothing is revoked", fired, counters("callbacks_fired"))
@@ -208,7 +213,7 @@ def gdsync_objects(revocable, fixed):
 
 
 def gdsync_without_persistent_pins(client):
-    """Checks memory for which the driver has no persistent pin, as with some GPUs."""
+    """Checks memory that the driver cannot pin persistently, as on some GPUs."""
     address = alloc(2 * MIB)
     with open(NVIDIA + "fail", "w") as file:
         file.write("get_pages_persistent ENOTSUPP 1 0")
@@ -238,7 +243,8 @@ def libgdsync(*clients):
             equal(f"{way} memory is refused", errno.EFAULT, error(Umem, way, alloc(4096), 4096))
 
 
-# ---- gdrcopy: the CPU maps memory that is also registered. The word is the kind of pin.
+# ---- gdrcopy: the CPU maps memory that is also registered. The word on the command line is the
+# kind of pin.
 
 MAPPED = 2 * MIB
 SOME = 300001
@@ -253,7 +259,8 @@ class Map:
         self.bytes = mmap.mmap(self.file, MAPPED, trackfd=False)
 
     def error(self):
-        """Returns the error of the kernel's access. This program's own would be a signal."""
+        """Returns the error if the kernel cannot access the memory. An access by this program
+        itself would cause a signal."""
         with open(os.memfd_create("copy"), "wb", buffering=0) as copy:
             try:
                 copy.write(memoryview(self.bytes)[:8])
@@ -271,9 +278,9 @@ def pinned():
 
 
 def mapped_and_registered(queue, peer, order, persistent):
-    """Checks that CPU and device see each other's bytes, and that each goes on after the other
-    ends. Then frees the memory, whose address another program gets. A persistent pin keeps the
-    memory."""
+    """Checks that the CPU and the device see each other's bytes, and that each can continue when
+    the other has ended. Then frees the memory, so that another program gets the address. A
+    persistent pin must keep the old memory."""
 
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)

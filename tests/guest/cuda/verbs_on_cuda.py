@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""CUDA memory and queue pairs for the scenarios' programs, on libcuda and pyverbs. Each check
-prints a line `ok` or `fail`."""
+"""Functions for the scenarios' programs that use CUDA memory and queue pairs, through libcuda and
+pyverbs. Each check prints a line that begins with `ok` or `fail`."""
 
 import ctypes
 import multiprocessing
@@ -25,7 +25,8 @@ cuda = ctypes.CDLL("libcuda.so.1")
 
 
 def call(name, *arguments):
-    """Calls CUDA. Integers become words of 64 bits, because ctypes would cut them to a C int."""
+    """Calls a function of CUDA. Converts integers to 64 bits, because ctypes would otherwise cut
+    them to a C int."""
     code = getattr(cuda, name)(
         *(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments)
     )
@@ -59,7 +60,7 @@ def get(address, size):
 
 
 def pattern(seed, length):
-    """Returns bytes that do not appear by chance."""
+    """Returns pseudorandom bytes, which no memory contains by chance."""
     return random.Random(seed).randbytes(length)
 
 
@@ -81,7 +82,8 @@ def equal(text, expected, found):
 
 
 def error(act, *arguments):
-    """Returns the errno of closing the object that `act` makes; 0 for success."""
+    """Calls `act` and closes the object that it returns. Returns 0, or the errno if one of the two
+    fails."""
     try:
         act(*arguments).close()
     except (OSError, PyverbsRDMAError) as found:
@@ -99,7 +101,7 @@ def process(target, *arguments):
 
 
 class Queue:
-    """A queue pair of the only device. Both ends of a connection are on this device."""
+    """A queue pair of the only RDMA device, on which both ends of each connection are."""
 
     def __init__(self):
         self.context = Context(name="rxe0")

@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Each function row_... leads the module $MODULE into a defect of earlier modules. docs/defects.md
-# has the table of defects.
+# Each function row_... makes the module $MODULE show one defect of earlier modules, if the module
+# has that defect. docs/defects.md contains the table of defects.
 #
-# `try ROW` runs a function and sets $seen to a word for each problem: problems that the row itself
-# saw, violations that the doubles recorded, remaining objects, and complaints of the kernel.
+# `try ROW` runs such a function, and sets $seen to a list with a word for each problem: problems
+# that the row itself has found, violations that the doubles have recorded, objects that remain, and
+# complaints of the kernel.
 #
-# Both modules run with their revocable client first. For the persistent client, a row has the RDMA
-# device say that it cannot revoke.
+# In both modules, the core asks the revocable client first. A row that needs the persistent client
+# lets the RDMA device say that it cannot revoke.
 
 . /lab/server.sh
 
@@ -29,14 +30,15 @@ step() {
 	hear_step
 }
 
-# take WORDS...: sends a step that must succeed. If it fails, the row does not reach its defect.
+# take WORDS...: sends a step that must succeed, because otherwise the row does not reach its
+# defect.
 take() {
 	step "$@"
 	[ "$answer" = ok ] || { saw "$1:$answer" && return 1; }
 }
 
 # registered: starts a client that registers a megabyte, and sets $growth to the number of pins that
-# the registration took.
+# the registration made.
 registered() {
 	start_steps
 	take alloc 0 0 0x100000
@@ -97,7 +99,8 @@ counters() {
 	! loaded || into[live_users]=$(<"$in_sysfs/refcnt")
 }
 
-# left_by_row: prints the objects that remain of this row, without objects of earlier rows.
+# left_by_row: prints the objects that this row has left, without objects that earlier rows have
+# left.
 left_by_row() {
 	local name
 	local -A now=()
@@ -110,8 +113,8 @@ left_by_row() {
 # log_of_row: prints the kernel's log from the beginning of the row.
 log_of_row() { log_after "defects: row $row_name begins"; }
 
-# complaints_of_row: prints complaints of the kernel, and signs of freed memory, which the
-# simulated driver fills with 0x6b.
+# complaints_of_row: prints complaints of the kernel, and addresses that were read from freed
+# memory, which the simulated driver fills with 0x6b.
 complaints_of_row() {
 	log_of_row >/tmp/row_log
 	grep -oE "KASAN: [a-z-]+|$REPORTS" /tmp/row_log | tr ' ' _ | sort -u
@@ -119,7 +122,8 @@ complaints_of_row() {
 	! grep -qE "size_id=$((0x6b6b6b6b))" /tmp/row_log || echo read_freed_memory
 }
 
-# rows: prints the rows. Rows of the debug kernel need its checkers.
+# rows: prints the names of the rows. Rows that need the checkers of the debug kernel are printed
+# only there.
 rows() {
 	compgen -A function row_
 	[ "$MACHINE" != debug ] || compgen -A function debug_row_
@@ -151,14 +155,14 @@ grown() {
 	growth=$((later[$1] - earlier[$1]))
 }
 
-# happened COUNTER: notes a problem unless the event that COUNTER counts happened once in this row.
+# happened COUNTER: reports a problem unless COUNTER has grown by one in this row.
 happened() {
 	local -A now=()
 	counters now
 	[ $((now[$1] - before[$1])) = 1 ] || saw "$1:$((now[$1] - before[$1]))"
 }
 
-# registers RESULT...: notes a problem unless a registration ends with a RESULT.
+# registers RESULT...: reports a problem unless a registration ends with one of the RESULTs.
 registers() {
 	local result
 	result=$(gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p')
@@ -167,7 +171,7 @@ registers() {
 
 # ---- the driver takes memory back ------------------------------------------
 
-# The callback comes after get_pages and before dma_map.
+# The driver calls the callback after get_pages and before dma_map.
 row_freed_before_dma_map() {
 	registered
 	take dereg 0
@@ -178,7 +182,8 @@ row_freed_before_dma_map() {
 	happened injected_before_get_returns
 }
 
-# The callback comes while the driver reads the page table that dma_map gave to it.
+# The driver calls the callback while it reads the page table that the client's dma_map has passed
+# to it.
 row_freed_in_dma_map() {
 	echo in_dma_map >"$NVIDIA/inject"
 	registers ok EFAULT
@@ -195,15 +200,15 @@ free_in_deregistration() {
 	happened callbacks_fired
 }
 
-# The callback comes after another thread has begun to deregister.
+# The driver calls the callback after another thread has begun to deregister.
 row_freed_while_deregistering() {
 	free_in_deregistration
 	lift stop
 	take join
 }
 
-# Another thread deregisters a region while the core still revokes it. The driver refuses the
-# thread's unpin, so the release must wait for the revocation.
+# Another thread deregisters a region that the core is still revoking. The driver does not let this
+# thread unpin, so `release` must wait for the end of the revocation.
 row_released_while_revoking() {
 	local releases
 	releases=$(core_count calls_release)
@@ -224,8 +229,8 @@ row_released_while_revoking() {
 # released_since COUNT: succeeds if more than COUNT releases have returned, or one is under way.
 released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
 
-# Like row_freed_while_deregistering, but the driver gives the table's address to another
-# registration before the thread goes on. The other registration must keep its pin.
+# Like row_freed_while_deregistering, but the page table of another registration gets the address of
+# the freed table before the thread continues. The other registration must keep its pin.
 row_address_used_again() {
 	set_knob reuse 1
 	free_in_deregistration
@@ -238,7 +243,8 @@ row_address_used_again() {
 }
 
 # deregistered_in_child COMMAND...: lets a child end its parent's registration, and then runs
-# COMMAND. The driver does not find the child's pin, reports success, and keeps the callback armed.
+# COMMAND. The driver finds no pin of the child, but reports success, so it will still call the
+# callback.
 deregistered_in_child() {
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-dereg,hold,owner-free,hold || saw not_deregistered
 	"$@"
@@ -249,13 +255,13 @@ deregistered_in_child() {
 row_deregistered_by_child() { deregistered_in_child true; }
 row_unloaded_after_child() { deregistered_in_child unload_it; }
 
-# refused_to_unpin COMMAND...: lets the driver refuse an unpin, and then runs COMMAND. The callback
-# stays armed.
+# refused_to_unpin COMMAND...: lets the driver refuse to unpin, and then runs COMMAND. The driver
+# will still call the callback.
 refused_to_unpin() {
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	start_steps
 	take alloc 0 0 0x100000
-	# A module that pins twice is refused at its first unpin, so it has no registration.
+	# In a module that pins twice, the refusal hits the first pin, so the registration fails.
 	! take reg 0 || take dereg 0
 	happened failures_injected
 	"$@"
@@ -265,8 +271,9 @@ refused_to_unpin() {
 row_unpin_refused() { refused_to_unpin true; }
 row_unloaded_after_unpin_refused() { refused_to_unpin unload_it; }
 
-# Cores before OFED 5.4-3 hold the region's lock over put_pages. The callback waits for this lock
-# while it holds the driver's lock, which put_pages needs.
+# Cores before OFED 5.4-3 hold the region's lock while they call put_pages. If put_pages waits for
+# the driver's lock, there is a deadlock, because the callback holds the driver's lock and waits for
+# the region's lock.
 row_unpinned_under_lock() {
 	load_for g3a
 	set_knob inject_wait_ms 2000
@@ -276,16 +283,16 @@ row_unpinned_under_lock() {
 	happened injected_before_put
 }
 
-# Some cores take the first address of the list for the address of the range's first page. They
-# ignore that the GPU's pages are larger.
+# Some cores use the first address of the list as the address of the first page of the range. The
+# list must therefore not begin at the beginning of a GPU page, which is larger.
 row_list_not_trimmed() {
 	turn b7_no_trim 1
 	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
 }
 
-# ---- what only checkers show -----------------------------------------------
+# ---- defects that only checkers show -----------------------------------------------
 
-# MLNX_OFED 4.9 deregisters inside the revocation, so it releases the region before the callback
+# MLNX_OFED 4.9 deregisters during the revocation, so it calls `release` before the callback
 # returns.
 debug_row_released_in_callback() {
 	load_for g2 peerdirect_support=1
@@ -297,7 +304,7 @@ debug_row_released_in_callback() {
 	unload_it
 }
 
-# ---- what it costs ---------------------------------------------------------
+# ---- defects that cost time or memory ---------------------------------------------------------
 
 row_pinned_twice() {
 	registered
@@ -313,14 +320,14 @@ row_entry_for_each_page() {
 	[ "$entries" = 1 ] || saw "entries:$entries"
 }
 
-# A core that copies from registered memory takes the entries of the scatterlist for pages. GPU memory
-# has no pages, so no entry may count as a page.
+# A core that copies from registered memory reads the entries of the scatterlist as pages. GPU
+# memory has no pages, so no entry may count as a page.
 row_entries_look_like_pages() {
 	grown tables_without_pages registers ok
 	[ "$growth" = 0 ] || saw "tables_without_pages:$growth"
 }
 
-# ---- what the user is told -------------------------------------------------
+# ---- wrong errors for the user -------------------------------------------------
 
 row_no_room_in_bar1() {
 	set_knob bar1_bytes 2000000
@@ -345,7 +352,7 @@ row_persistent_not_supported() {
 	happened failures_injected
 }
 
-# ---- what the administrator is told ----------------------------------------
+# ---- wrong messages for the administrator ----------------------------------------
 
 row_wrong_parameter() {
 	unload_it
@@ -363,15 +370,15 @@ row_name_taken() {
 	rmmod "$other"
 }
 
-# A user whose registrations fail must not fill the log: ten lines in each five seconds that have
-# begun are allowed. The scenario flood also checks the periods.
+# A user whose registrations fail must not fill the log: at most ten lines are allowed in each
+# period of five seconds. The scenario flood also checks when the periods begin.
 row_log_flood() {
 	local lines most
 	turn null_device 1
 	gpuverbs register --offset 0 --length 64K --cycles 200 --expect EOPNOTSUPP,EINVAL >/dev/null 2>&1 ||
 		saw not_refused
-	# The log's own time lags a little behind the limiting time. The kernel's note about omitted
-	# lines does not count as a line.
+	# The times in the log are a little behind the time that the limit uses. The kernel's line
+	# about omitted lines does not count.
 	read -r lines most <<<"$(log_of_row | awk -F'[][]' '
 		/callbacks suppressed/ { next }
 		/nv_peer_mem: |nvidia-peermem / { if (!n++) first = $2; last = $2 }

@@ -2,10 +2,11 @@
 /*
  * gpumpi FILE HOLD LENGTH... - moves GPU memory between two ranks of an MPI job
  *
- * For each LENGTH, so many bytes of FILE go from rank 0 to rank 1 and back as messages, and then
- * by one-sided operations. Every buffer is GPU memory that the CPU cannot touch, so its bytes
- * came from an RDMA device. The memory is CUDA's if there is a libcuda. Then each rank makes the
- * file HOLD, and waits until the scenario has looked at the memory and removes HOLD.
+ * For each LENGTH, the program moves LENGTH bytes of FILE from rank 0 to rank 1 and back as
+ * messages, and then by one-sided operations. Every buffer is GPU memory that the CPU cannot
+ * access, so its bytes must have come from an RDMA device. The memory is allocated by CUDA if there
+ * is a libcuda. At the end each rank makes the file HOLD, and waits until the scenario has looked
+ * at the memory and removed HOLD.
  *
  * Slot n of a rank is at n * 8 MiB in its GPU:
  *
@@ -32,7 +33,7 @@ static char *slot(int n)
 	return slots + (size_t)n * SLOT;
 }
 
-/* Lets the CPU touch the slots, or not. */
+/* Sets which accesses of the CPU to the slots are allowed. */
 static void allow(int rights)
 {
 	if (mprotect(slots, SLOTS * SLOT, rights))

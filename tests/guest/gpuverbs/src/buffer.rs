@@ -16,7 +16,8 @@ const POISON: u8 = 0xA5;
 /// The place of a buffer in GPU memory.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Offset of the allocation in the BAR, in whole GPU pages, because the host looks there.
+    /// Offset of the allocation in the BAR, a multiple of the GPU's page. The host looks for the
+    /// bytes at this offset.
     pub offset: u64,
     /// Offset of the buffer in the allocation.
     pub shift: u64,
@@ -44,8 +45,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Allocates and registers the source, with [`Self::pattern`] in it, and the target, with
-    /// poison.
+    /// Allocates and registers the source, filled with [`Self::pattern`], and the target, filled
+    /// with poison.
     pub fn registered(&self, machine: &Machine) -> Result<([Buffer; 2], [Mr; 2])> {
         let to = Place { offset: self.to, shift: self.shift, length: self.length };
         let mut source = Buffer::allocate(machine.gpu, Place { offset: self.from, ..to })?;
@@ -60,7 +61,7 @@ impl Ends {
         pattern::bytes(self.seed, self.length as usize)
     }
 
-    /// Returns other bytes than [`Self::pattern`].
+    /// Returns bytes that differ from [`Self::pattern`].
     pub fn other_pattern(&self) -> Vec<u8> {
         pattern::bytes(self.seed.wrapping_add(1), self.length as usize)
     }
@@ -100,7 +101,8 @@ impl Buffer {
         all
     }
 
-    /// Checks that `bytes` are in the buffer, and poison is around it.
+    /// Checks that the buffer contains `bytes`, and that the memory around the buffer still
+    /// contains poison.
     pub fn check(&self, bytes: &[u8]) -> Result<()> {
         let (expected, found) = (self.around(bytes), self.memory.read(0, self.memory.size)?);
         let mut wrong = (0..found.len()).filter(|at| found[*at] != expected[*at]);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! An end of a connection between two machines, with a piece of GPU memory that the other end may
-//! reach.
+//! An endpoint: one end of a connection between two machines, with a piece of GPU memory that the
+//! other end may access.
 //!
-//! The endpoint prints `endpoint=…`, which the other end needs to connect, and then takes
-//! orders, one for each line. It prints `holding` when it waits for an order.
+//! The endpoint prints `endpoint=…`, which the other end needs to connect. It then reads orders
+//! from its input, one per line, and carries them out. It prints `holding` whenever it waits for an
+//! order.
 
 use std::io;
 
@@ -96,7 +97,8 @@ impl Endpoint {
                 line("posted");
                 say("status", self.link.received()?);
             }
-            // Writes until a write fails, so that any event comes in the middle of a write.
+            // Writes again and again until a write fails, so that the memory is freed during a
+            // write.
             "stream" => {
                 let mut status = self.link.run(WRITE, region()?, Some(other()?))?;
                 if status.is_success() {

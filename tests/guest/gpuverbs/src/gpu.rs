@@ -3,8 +3,8 @@
 //! Memory of the simulated GPU: the part of its BAR that this process has
 //! allocated, mapped for the CPU.
 //!
-//! No Rust reference into that memory exists: a NIC also reads and writes it, and the memory
-//! at an address may be taken away while a registration still has the address.
+//! No Rust reference points into that memory, because a NIC also reads and writes it, and because
+//! the memory may be taken away while its address is still in use.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -25,8 +25,8 @@ use crate::verbs::Hca;
 /// The size of a page of the GPU's memory.
 pub const GPU_PAGE: u64 = sys::LAB_GPU_PAGE_SIZE as u64;
 
-/// GPU memory comes from this device, unless `LAB_GPU` in the environment names another file. Tests
-/// without the double use such a file.
+/// The file from which GPU memory is mapped, unless the environment variable `LAB_GPU` names
+/// another file. Tests without the simulated driver use another file.
 const DEVICE: &str = "/dev/nvidia-lab";
 
 /// How GPU memory is given back.
@@ -79,7 +79,8 @@ impl Gpu {
         let size = length.max(1).checked_next_multiple_of(GPU_PAGE);
         let size = size.ok_or(io::ErrorKind::OutOfMemory)?;
         let (flags, fd) = (libc::MAP_SHARED | fixed, self.file.as_raw_fd());
-        // SAFETY: by this function's requirement.
+        // SAFETY: By this function's requirement the caller owns the mapping that is replaced, if
+        // there is one.
         let addr = unsafe { map(addr, size, READ_WRITE, flags, fd, offset) }?;
         Ok(GpuMemory { gpu: self, addr, size, backed: true, mapped: true })
     }
@@ -99,7 +100,8 @@ pub unsafe fn map(
     offset: u64,
 ) -> io::Result<u64> {
     let addr = with_exposed_provenance_mut(addr as usize);
-    // SAFETY: By this function's requirement. `fd` is a descriptor or -1.
+    // SAFETY: By this function's requirement no mapping of another owner is replaced. `fd` is a
+    // descriptor or -1.
     let memory = unsafe { libc::mmap(addr, size as usize, protection, flags, fd, offset as i64) };
     match memory {
         libc::MAP_FAILED => Err(io::Error::last_os_error()),
@@ -112,13 +114,14 @@ pub struct GpuMemory {
     gpu: Gpu,
     addr: u64,
     pub size: u64,
-    /// The GPU memory has not been given back.
+    /// Whether the process still has the GPU memory.
     backed: bool,
-    /// The address range has not been given back.
+    /// Whether the process still has the address range.
     mapped: bool,
 }
 
-/// A range of addresses for a registration: any range, because some must be refused.
+/// A range of addresses to register. It may lie outside GPU memory, because tests also try ranges
+/// that must be refused.
 #[derive(Clone, Copy)]
 pub struct Range {
     pub addr: u64,
@@ -136,8 +139,9 @@ impl GpuMemory {
         Range { addr: self.addr + start, length }
     }
 
-    /// Has the kernel copy `bytes` from a file to `start`. If the memory has been taken away, the
-    /// kernel's copy fails with an error, and an access by this process would be a signal.
+    /// Lets the kernel copy `bytes` from a file to `start`. If the memory has been taken away, the
+    /// copy of the kernel returns an error, while an access by this process itself would cause a
+    /// signal.
     pub fn write(&mut self, start: u64, bytes: &[u8]) -> io::Result<()> {
         let to = self.at(start, bytes.len() as u64);
         let file = file_of(bytes)?;
@@ -149,7 +153,7 @@ impl GpuMemory {
     pub fn read(&self, start: u64, length: u64) -> io::Result<Vec<u8>> {
         let from = self.at(start, length);
         let (mut bytes, file) = (vec![0; length as usize], file_of(&[])?);
-        // SAFETY: as above.
+        // SAFETY: The requirement of the call before holds for this call also.
         moved_all(bytes.len(), unsafe { libc::pwrite(file.as_raw_fd(), from, bytes.len(), 0) })?;
         file.read_exact_at(&mut bytes, 0)?;
         Ok(bytes)
@@ -174,12 +178,12 @@ impl GpuMemory {
     ///
     /// `argument` must point to the structure of this ioctl.
     unsafe fn ioctl(&self, request: u32, argument: *mut c_void) -> io::Result<u32> {
-        // SAFETY: by this function's requirement; the file is open.
+        // SAFETY: By this function's requirement `argument` fits the ioctl. The file is open.
         let rc = unsafe { libc::ioctl(self.gpu.file.as_raw_fd(), request.into(), argument) };
         Ok(Errno::result(rc)? as u32)
     }
 
-    /// Gives the memory back, even if parts are still registered.
+    /// Frees the memory, even if parts of it are still registered.
     pub fn free(&mut self, by: FreeBy) -> io::Result<()> {
         match by {
             FreeBy::Ioctl => {
@@ -214,12 +218,12 @@ impl Drop for GpuMemory {
 fn moved_all(length: usize, moved: isize) -> io::Result<()> {
     match Errno::result(moved)? as usize {
         moved if moved == length => Ok(()),
-        // The call moved the bytes before memory that has been taken away.
+        // The call has stopped at memory that was taken away.
         _ => Err(Errno::EFAULT.into()),
     }
 }
 
-/// Makes a file without a name that contains these bytes, for one call.
+/// Returns a file without a name that contains these bytes. The next call may overwrite the file.
 fn file_of(bytes: &[u8]) -> io::Result<File> {
     let file = if bytes.len() as u64 <= GPU_PAGE { kept_file()? } else { new_file()? };
     file.write_all_at(bytes, 0)?;
@@ -230,8 +234,8 @@ fn new_file() -> io::Result<File> {
     Ok(memfd_create(c"gpuverbs", MemFdCreateFlag::MFD_CLOEXEC)?.into())
 }
 
-/// Returns a file that each thread makes only once, because on a debug kernel making a file takes
-/// longer than registering memory. A child must not share its parent's file, so it makes its own.
+/// Returns a file that the thread keeps, because on a debug kernel making a file takes longer than
+/// registering memory. A child process makes a new file, because it must not share its parent's.
 fn kept_file() -> io::Result<File> {
     thread_local! {
         static KEPT: RefCell<Option<(u32, File)>> = const { RefCell::new(None) };
@@ -254,15 +258,15 @@ pub enum Part {
     Hole,
 }
 
-/// Adjacent parts of the address space. The addresses of host memory and holes stay reserved until
-/// the process ends.
+/// Parts of the address space that follow each other directly. The addresses of host memory and of
+/// holes stay reserved until the process ends.
 pub struct Layout {
     pub start: u64,
     pub gpu: Vec<GpuMemory>,
 }
 
 impl Layout {
-    /// Makes the parts. GPU memory comes from `offset` in the BAR on.
+    /// Makes the parts. Their GPU memory begins at `offset` in the BAR.
     pub fn new(gpu: Gpu, parts: &[Part], mut offset: u64) -> io::Result<Self> {
         const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let size = (parts.len() as u64 + 1) * GPU_PAGE;
@@ -271,12 +275,12 @@ impl Layout {
         let mut layout = Self { start: start.next_multiple_of(GPU_PAGE), gpu: Vec::new() };
         for (at, part) in (layout.start..).step_by(GPU_PAGE as usize).zip(parts) {
             if *part == Part::Gpu {
-                // SAFETY: the addresses are part of the reserved range.
+                // SAFETY: The addresses are part of the range that was reserved above.
                 layout.gpu.push(unsafe { gpu.map(at, offset, GPU_PAGE) }?);
                 offset += GPU_PAGE;
             } else if *part == Part::Host {
                 let flags = ANONYMOUS | libc::MAP_FIXED;
-                // SAFETY: as above.
+                // SAFETY: The requirement of the call before holds for this call also.
                 unsafe { map(at, GPU_PAGE, READ_WRITE, flags, -1, 0) }?;
             }
         }
@@ -284,7 +288,7 @@ impl Layout {
     }
 }
 
-/// Returns a GPU whose memory is an ordinary file of so many pages.
+/// Returns a GPU whose memory is an ordinary file of `pages` pages.
 #[cfg(test)]
 pub fn stand_in(pages: u64) -> Gpu {
     let file = new_file().unwrap();

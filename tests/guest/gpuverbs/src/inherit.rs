@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A registration that outlives the process that made it, or that another process ends.
+//! Registrations that outlive the process that made them, or that another process ends.
 //!
-//! The *owner* allocates GPU memory and registers it. The *heir* gets the owner's RDMA descriptor,
-//! by fork or through a socket. The command line has the steps of both, in order.
+//! The *owner* allocates GPU memory and registers it. The *heir* is another process, which receives
+//! the owner's RDMA descriptor by fork or through a socket. The command line lists the steps of
+//! both processes, in order.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::mem::{forget, take};
@@ -86,13 +87,13 @@ impl Inherit {
         Ok(())
     }
 
-    /// Runs the owner's process: makes the heir, and takes orders. Returns the exit status.
+    /// Runs the owner: starts the heir, and carries out orders. Returns the exit status.
     fn own(&self, orders: UnixStream, heirs: UnixStream) -> Result<u8> {
         let (outbox, inbox) = UnixDatagram::pair()?;
         let (mut owner, heir);
         if self.via == Via::Socket {
-            // A stranger must know only the descriptor from its inbox, so it is forked before the
-            // owner has objects.
+            // The heir is forked before the owner has objects, because a stranger, an heir through
+            // a socket, must have only the descriptor from its inbox.
             heir = process::fork_sibling(|| stranger(heirs, &inbox))?;
             owner = Owner::start(self)?;
             process::send_fd(&outbox, owner.machine.hca.command_fd())?;
@@ -104,13 +105,13 @@ impl Inherit {
             "meet" => heir.to_string(),
             what => owner.act(what),
         });
-        // The process ends without cleaning up, as after a crash.
+        // The owner's objects are not dropped, so that the process ends as after a crash.
         forget(owner);
         Ok(status)
     }
 }
 
-/// A child of this process, the owner or the heir.
+/// One of the two children of this process: the owner or the heir.
 struct Member {
     child: Pid,
     orders: BufReader<UnixStream>,
@@ -132,7 +133,7 @@ impl Member {
         self.alive = false;
         match signal {
             Some(signal) => kill(self.child, signal)?,
-            // The child ends when its input ends.
+            // Ends the child's input, so that the child ends by itself.
             None => self.orders.get_mut().shutdown(Shutdown::Both)?,
         }
         match waitpid(self.child, None)? {
@@ -142,7 +143,8 @@ impl Member {
     }
 }
 
-/// Takes orders until the other end is shut. Returns an exit status.
+/// Reads orders, and answers each order with the result of `act`, until the input ends. Returns the
+/// exit status.
 fn obey(orders: UnixStream, mut act: impl FnMut(&str) -> String) -> u8 {
     let mut orders = BufReader::new(orders);
     let mut order = String::new();
@@ -155,7 +157,7 @@ fn obey(orders: UnixStream, mut act: impl FnMut(&str) -> String) -> u8 {
     0
 }
 
-/// The owner's objects. An heir by fork has copies.
+/// The owner's objects. An heir by fork has copies of them.
 struct Owner {
     machine: Machine,
     memory: GpuMemory,
@@ -188,7 +190,7 @@ impl Owner {
     }
 }
 
-/// Runs an heir that has only the descriptor. Returns its exit status.
+/// Runs an heir that receives only the descriptor, through `inbox`. Returns its exit status.
 fn stranger(orders: UnixStream, inbox: &UnixDatagram) -> u8 {
     let mut descriptor = None;
     obey(orders, |what| {

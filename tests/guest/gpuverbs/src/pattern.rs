@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Numbers that look random and depend only on a seed. The bytes of transfers consist of these
-//! numbers, and the host computes the same bytes again.
+//! Pseudorandom numbers that depend only on a seed. Transfers move these numbers as bytes, and the
+//! host computes the same bytes to compare.
 //!
 //! Definition (all arithmetic on 64 bits, wrapping):
 //!
@@ -12,8 +12,8 @@
 //!     bytes = state * 0x2545F4914F6CDD1D, little-endian
 //! ```
 //!
-//! The last word is cut where the length ends. A short pattern is therefore the beginning of
-//! a longer pattern with the same seed.
+//! If the length is not a multiple of 8, only the first bytes of the last word are used. A short
+//! pattern is therefore the beginning of a longer pattern with the same seed.
 
 use std::io::{self, Write};
 
@@ -38,8 +38,8 @@ impl Random {
         Self { state }
     }
 
-    /// Returns the sequence with number `stream` for this seed. Neighbouring numbers give
-    /// unrelated sequences.
+    /// Returns the sequence with number `stream` for this seed. Two different numbers give
+    /// unrelated sequences, even if they are close to each other.
     pub fn stream(seed: u64, stream: u64) -> Self {
         let mut random = Self::new(seed ^ stream.wrapping_add(1).wrapping_mul(START));
         random.word();
@@ -55,7 +55,7 @@ impl Random {
 
     /// Returns a number below `limit`, which must not be 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        // The lower bits are less random.
+        // The lower bits of a word are less random, so they are not used.
         (self.word() >> 11) % limit
     }
 
@@ -69,7 +69,8 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Returns a random element of `choices`; the weights are relative frequencies.
+    /// Returns a random element of `choices`. The weights are the relative frequencies of the
+    /// elements.
     pub fn weighted<'a, T>(&mut self, choices: &'a [(u64, T)]) -> &'a T {
         let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
         for (weight, choice) in choices {

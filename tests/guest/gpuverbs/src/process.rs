@@ -23,15 +23,15 @@ use crate::gpu::{map, READ_WRITE};
 /// The exit status of a child that panicked, as usual in Rust.
 const PANICKED: u8 = 101;
 
-/// Starts a process that runs `child` and ends with the returned status. The process runs no
-/// destructors, so inherited objects end as after a crash.
+/// Starts a process that runs `child`, and then ends with the status that `child` returned. The
+/// process runs no destructors of inherited objects, so it ends as after a crash.
 ///
-/// If this process has other threads, `child` must not take a lock that a thread may hold, or the
-/// child waits for ever. `child` must therefore not print. It may allocate, because the C library
-/// prepares its own locks for a fork.
+/// If this process has other threads, `child` must not take a lock that one of these threads may
+/// hold, because the child would wait for ever. `child` must therefore not print. It may allocate
+/// memory, because the C library prepares its own locks for a fork.
 pub fn fork(child: impl FnOnce() -> u8) -> Result<Pid> {
-    // SAFETY: The child has a copy of all memory, but only this thread, and the caller keeps
-    // `child` from taking locks of other threads.
+    // SAFETY: The child has a copy of all memory, but only this thread. By this function's
+    // description `child` takes no locks of other threads.
     match unsafe { nix::unistd::fork() }.context("a new process")? {
         ForkResult::Child => exit(catch_unwind(AssertUnwindSafe(child)).unwrap_or(PANICKED)),
         ForkResult::Parent { child } => Ok(child),
@@ -39,12 +39,12 @@ pub fn fork(child: impl FnOnce() -> u8) -> Result<Pid> {
 }
 
 /// Starts a process like [`fork`], but as a child of this process's parent, so that the parent can
-/// wait for both. This process must have only one thread.
+/// wait for both processes. This process must have only one thread.
 pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
     let none: libc::c_long = 0;
-    // SAFETY: The child has a copy of all memory, including the stack. The C library's own work at
-    // a fork is for locks of other threads, and there are no other threads.
+    // SAFETY: The child has a copy of all memory, including the stack. The call bypasses the C
+    // library, whose preparation for a fork is only needed if there are other threads.
     match unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) } {
         0 => {
             end_with_parent();
@@ -54,13 +54,13 @@ pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
     }
 }
 
-/// Ends this process together with its parent.
+/// Lets the kernel end this process when its parent ends.
 pub fn end_with_parent() {
     // The kernel knows SIGKILL, so the call cannot fail.
     let _ = set_pdeathsig(Signal::SIGKILL);
 }
 
-/// Ends this process at once, cleaning up nothing.
+/// Ends this process at once, without cleaning up.
 pub fn exit(status: u8) -> ! {
     // SAFETY: _exit() does not return.
     unsafe { libc::_exit(status.into()) }
@@ -78,15 +78,16 @@ pub fn shared_counters(n: usize) -> Result<&'static [AtomicU64]> {
     }
 }
 
-/// Sends a descriptor, with a byte, because a message must not be empty. Does not wait: returns
-/// `EAGAIN` if the socket is full.
+/// Sends a descriptor in a message of one byte, because a message must not be empty. Returns
+/// `EAGAIN` if the socket is full, because this function does not wait.
 pub fn send_fd(socket: &UnixDatagram, fd: BorrowedFd) -> nix::Result<()> {
     let fds = [fd.as_raw_fd()];
     let (byte, control) = ([IoSlice::new(&[0])], [ControlMessage::ScmRights(&fds)]);
     sendmsg::<()>(socket.as_raw_fd(), &byte, &control, MsgFlags::MSG_DONTWAIT, None).map(drop)
 }
 
-/// Receives a descriptor, without waiting.
+/// Receives a descriptor. Returns `EAGAIN` if there is no message, because this function does not
+/// wait.
 pub fn receive_fd(socket: &UnixDatagram) -> nix::Result<OwnedFd> {
     let (mut byte, mut space) = ([0], nix::cmsg_space!([i32; 1]));
     let mut parts = [IoSliceMut::new(&mut byte)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Commands that register GPU memory, or try to, and transfer nothing.
+//! Commands that register GPU memory, or try to register it, but transfer nothing.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -133,10 +133,11 @@ impl FailAllocations {
         let machine = Machine::open()?;
         let (mut memory, range) = self.memory.allocate(&machine)?;
         let register = || machine.hca.register(range, ALL);
-        // A first registration makes allocations that later registrations do not make.
+        // The first registration of a process makes allocations that later registrations do not
+        // make, so it does not count.
         deregister([register().context("with memory enough")?])?;
 
-        // The kernel needs fault injection (CONFIG_FAULT_INJECTION).
+        // This file exists only in a kernel with fault injection (CONFIG_FAULT_INJECTION).
         let file = File::options().read(true).write(true).open("/proc/thread-self/fail-nth");
         let file = file.context("fail-nth")?;
         let (mut survived, mut failed) = (0, 0);
@@ -153,11 +154,11 @@ impl FailAllocations {
             let mut left = [0; 20];
             let length = file.read_at(&mut left, 0);
             file.write_all_at(b"0", 0).context("fail-nth")?;
-            // A deregistration that failed must succeed when it is tried again.
+            // After a deregistration that has failed, a second try must succeed.
             deregister(region)?;
             nothing_pinned(&memory).with_context(|| format!("without the {nth}th allocation"))?;
             match result_of(&result).as_str() {
-                // The file counts down: 0 when the allocation has failed.
+                // The number in the file counts down. It is 0 if the allocation has failed.
                 _ if left[..length?].trim_ascii() != b"0" => break,
                 OK => survived += 1,
                 "ENOMEM" => failed += 1,

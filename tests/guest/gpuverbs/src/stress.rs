@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Many processes that register GPU memory and misbehave in every way that a program can, until a
-//! given number of registrations has been tried.
+//! Runs many processes that register GPU memory and misbehave in every way that a program can. The
+//! run ends after a given number of registrations.
 //!
-//! This process only starts the workers, kills some of them during their work, starts
-//! new workers in their place, and waits for all of them. The actions of a worker (`worker.rs`)
-//! follow from the seed and the worker's number. The machine interleaves the actions of workers.
+//! This process only starts the workers, kills some of them during their work, starts new workers
+//! in their place, and waits for all of them. The actions of a worker (`worker.rs`) are determined
+//! by the seed and the worker's number, but the order in which actions of different workers meet is
+//! not.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -45,10 +46,11 @@ pub struct Options {
     pub injections: bool,
 }
 
-/// So many processes work at a time.
+/// The number of processes that work at the same time.
 const PROCESSES: usize = 4;
 
-/// A process lives at most for so many registrations of all processes.
+/// A process ends at the latest when all processes together have tried this number of registrations
+/// since its start.
 const LONGEST_LIFE: u64 = 800;
 
 /// The program kills each process with a probability of 1 / KILLED.
@@ -71,7 +73,7 @@ pub enum Count {
     Defects,
 }
 
-/// The data that all processes share, made before the first process.
+/// The data that all processes share. It is made before the first process starts.
 pub struct Stress {
     pub options: Options,
     pub gpu: Gpu,
@@ -79,7 +81,7 @@ pub struct Stress {
 }
 
 impl Stress {
-    /// Adds one, and returns the count before.
+    /// Adds one to a count, and returns the old count.
     pub fn count(&self, what: Count) -> u64 {
         self.counts[what as usize].fetch_add(1, Relaxed)
     }
@@ -88,7 +90,7 @@ impl Stress {
         self.counts[what as usize].load(Relaxed)
     }
 
-    /// Returns whether another registration is to be tried, and counts the registration.
+    /// Returns true if the caller shall try another registration, and counts this registration.
     pub fn claim(&self, until: u64) -> bool {
         let claimed = !self.is_over(until);
         if claimed {
@@ -97,7 +99,8 @@ impl Stress {
         claimed
     }
 
-    /// Returns whether the run ends. A defect ends the run and keeps the traces.
+    /// Returns whether the run shall end. A defect also ends the run, so that no later action
+    /// destroys its traces.
     pub fn is_over(&self, until: u64) -> bool {
         let until = until.min(self.options.registrations);
         self.of(Count::Registrations) >= until || self.of(Count::Defects) > 0
@@ -109,7 +112,7 @@ impl Stress {
     }
 }
 
-/// A process at work, and when it is to be killed.
+/// A process at work, and the number of registrations after which it is killed.
 struct Place {
     child: Pid,
     kill_at: Option<u64>,
@@ -123,8 +126,8 @@ impl Options {
         let seed = stress.options.seed;
         say("seed", seed);
         set_child_subreaper(true)?;
-        // Drivers are files of the host. Loading them in each process would take longer than many
-        // registrations.
+        // The drivers of libibverbs are loaded before the workers are forked. Loading them in each
+        // worker would take longer than many registrations.
         Hca::load_drivers();
         let mut random = Random::stream(seed, u64::MAX);
         let mut places = [const { None }; PROCESSES];
@@ -133,7 +136,7 @@ impl Options {
                 let due = |at: &mut u64| stress.of(Count::Registrations) >= *at;
                 match place {
                     None => *place = Some(start(stress, &mut random)?),
-                    // The signal comes at any point of the process's work.
+                    // The signal may arrive at any point of the process's work.
                     Some(Place { child, kill_at }) => {
                         if kill_at.take_if(due).is_some() {
                             kill(*child, Signal::SIGKILL)?;
@@ -143,8 +146,8 @@ impl Options {
                 }
             }
             while reap(stress, &mut places, Some(WaitPidFlag::WNOHANG))? {}
-            // The time only sets the pace. An emulated machine makes about one registration in this
-            // time.
+            // The pause decides only how often this loop looks. An emulated machine makes about one
+            // registration in this time.
             thread::sleep(Duration::from_millis(25));
         }
         while reap(stress, &mut places, None)? {}
@@ -165,8 +168,9 @@ fn start(stress: &'static Stress, random: &mut Random) -> Result<Place> {
     Ok(Place { child: process::fork(|| worker::run(stress, number, until))?, kill_at })
 }
 
-/// Handles an ended process, and returns whether a process has ended. The process is a worker,
-/// or the orphan of a killed worker. An orphan may have been the second to deregister a region.
+/// Handles a process that has ended, and returns true. Returns false if no process has ended. The
+/// process is a worker, or an orphan: a child of a worker that was killed. An orphan may have been
+/// the last process with a registration.
 fn reap(stress: &Stress, places: &mut [Option<Place>], flags: Option<WaitPidFlag>) -> Result<bool> {
     let status = match waitpid(None, flags) {
         Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(false),

@@ -3,10 +3,10 @@
 //! Transfers between two pieces of GPU memory, one of which may be freed while it is
 //! registered.
 //!
-//! A revocable registration ends with its memory: later uses of its keys are refused, and
-//! the next owner of the memory is its only user. A persistent registration keeps the
-//! memory: transfers go on, and no other process gets the memory before the registration
-//! ends.
+//! A revocable registration ends when its memory is freed. After that, the device refuses the keys
+//! of the registration, so only the next owner can use the memory. A persistent registration keeps
+//! the memory: transfers continue to work, and no other process gets the memory before the
+//! registration ends.
 
 use anyhow::{ensure, Context, Result};
 
@@ -69,7 +69,7 @@ enum Which {
     To,
 }
 
-/// The fate of freed memory that is registered.
+/// The expected effect of freeing memory that is registered.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Expected {
     Revoked,
@@ -92,7 +92,8 @@ impl Revoke {
         let (mut lost, mut kept) = match self.free {
             Which::To => (to, from),
             Which::From => {
-                // Poison makes bytes that arrive later visible.
+                // The target is filled with poison, so that bytes that arrive after this are
+                // visible.
                 to.poison()?;
                 (from, to)
             }
@@ -125,7 +126,7 @@ impl Revoke {
             return Ok(());
         }
 
-        // Refused transfers must not have moved a byte.
+        // Checks that the refused transfers have moved no byte.
         let check_kept = || match self.free {
             Which::To => kept.check(&first).context("source"),
             Which::From => kept.is_poison().context("target"),
@@ -133,12 +134,14 @@ impl Revoke {
         let status = pair.run(Operation::Write, source, target)?;
         say("status", status);
         status.refused("the write after the memory was freed")?;
-        // The refused transfer has put this queue pair into the error state.
+        // A new queue pair is needed, because the refused transfer has put this one into the error
+        // state.
         drop(pair);
         check_kept()?;
 
-        // Another allocation becomes the next owner of the memory. The three operations together
-        // use both keys of the stale registration, in both directions.
+        // Another allocation becomes the next owner of the memory. The three operations below use
+        // both keys of the old registration, and would read and write the memory if the keys were
+        // still valid.
         let mut next = Buffer::allocate(machine.gpu, place)?;
         next.put(&second)?;
         for operation in OPERATIONS {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Commands read numbers and print results by these functions. Each line is flushed at once,
-//! because the reader acts on a line while the command waits.
+//! Functions by which commands read numbers and print results. Each line is flushed at once,
+//! because the reader acts on the line while the command waits.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -17,18 +17,20 @@ pub fn say(key: &str, value: impl Display) {
 /// Prints a line of another kind.
 pub fn line(text: impl Display) {
     let mut out = io::stdout().lock();
-    // The command must go on even if the reader has left.
+    // An error is ignored, because the command must continue even if no program reads its output
+    // any more.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// Prints `holding` and waits for a line of input.
 pub fn hold() {
     line("holding");
-    // The end of the input also lets the program go on.
+    // The command also continues if the input ends.
     let _ = io::stdin().read_line(&mut String::new());
 }
 
-/// Returns a command's exit status, and prints an error on standard error.
+/// Returns the exit status for a command's result. Prints the error, if there is one, on standard
+/// error.
 pub fn status_of(result: Result<()>) -> u8 {
     match result {
         Ok(()) => 0,
@@ -41,8 +43,8 @@ pub fn status_of(result: Result<()>) -> u8 {
 
 pub const OK: &str = "ok";
 
-/// Returns `ok` or the name of the error, such as `EINVAL` for 22. A number that users should never
-/// see becomes `errno-N`.
+/// Returns `ok`, or the name of the error, such as `EINVAL`. Returns `errno-N` for a number N that
+/// has no name in user space.
 pub fn result_of<T>(result: &io::Result<T>) -> String {
     let Err(error) = result else { return OK.to_owned() };
     let Some(number) = error.raw_os_error() else { return error.kind().to_string() };
@@ -52,8 +54,8 @@ pub fn result_of<T>(result: &io::Result<T>) -> String {
     }
 }
 
-/// Parses a sum of numbers of the command line, decimal or 0x…, each with an optional K, M
-/// or G.
+/// Parses a sum of numbers, such as 3M+17. Each number is decimal or begins with 0x, and may end
+/// with K, M or G.
 pub fn size(text: &str) -> Result<u64, &'static str> {
     let sum = text.split('+').try_fold(0u64, |sum, term| {
         let digits = term.strip_suffix(['K', 'M', 'G']).unwrap_or(term);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! libibverbs: a device that is open until the process ends, and owning handles of its
-//! objects.
+//! Safe handles for libibverbs: a device that stays open until the process ends, and objects of the
+//! device, which the handles own.
 //!
-//! Memory regions only cover [`Range`]s of GPU memory, to which no Rust reference exists. Posting
-//! is therefore safe, even with the keys of a region whose memory is gone: a transfer reaches only
-//! GPU memory.
+//! Memory regions cover only [`Range`]s of GPU memory, to which no Rust reference exists. A work
+//! request reads and writes only such memory, so posting a request is safe, even with the keys of a
+//! region whose memory was freed.
 
 use std::ffi::c_int;
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::sys::{ibv_wc_status::*, *};
 /// Software HCAs have one port.
 const PORT: u8 = 1;
 
-/// An operation may take so long.
+/// The time after which an operation counts as unanswered.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the result of a verb that returns 0 or an error number.
@@ -48,17 +48,17 @@ struct Object<T> {
 
 // SAFETY: libibverbs may be called for any object from any number of threads.
 unsafe impl<T> Send for Object<T> {}
-// SAFETY: as above.
+// SAFETY: The comment on the code before applies to this code also.
 unsafe impl<T> Sync for Object<T> {}
 
 impl<T> Object<T> {
-    /// Makes an object of the result of a verb, an object or NULL, and of the verb that destroys
-    /// the object.
+    /// Makes a handle. `it` is the result of a verb: a pointer to an object, or NULL after a
+    /// failure. `destroy` is the verb that destroys the object.
     fn new(it: *mut T, destroy: unsafe extern "C" fn(*mut T) -> c_int) -> io::Result<Self> {
         (!it.is_null()).then_some(Self { it, destroy }).ok_or_else(io::Error::last_os_error)
     }
 
-    /// Destroys the object, unless an error says that it still exists.
+    /// Destroys the object. After an error, the object still exists.
     fn end(&mut self) -> io::Result<()> {
         if !self.it.is_null() {
             // SAFETY: The object is alive. If the call succeeds, the pointer becomes NULL.
@@ -77,22 +77,23 @@ impl<T> Drop for Object<T> {
     }
 }
 
-/// The first RDMA device, and a protection domain on it. Both stay until the process ends, and the
-/// kernel cleans up.
+/// The first RDMA device, with a protection domain. Both exist until the process ends, and the
+/// kernel then cleans up.
 pub struct Hca {
     context: *mut ibv_context,
     pd: *mut ibv_pd,
 }
 
-// SAFETY: As for `Object`.
+// SAFETY: libibverbs may be called for any object from any number of threads.
 unsafe impl Send for Hca {}
-// SAFETY: as above.
+// SAFETY: The comment on the code before applies to this code also.
 unsafe impl Sync for Hca {}
 
 impl Hca {
-    /// Has the library load its drivers, so that children need not load them.
+    /// Lets the library load its drivers, so that processes that are forked later need not load
+    /// them.
     pub fn load_drivers() {
-        // SAFETY: The list is only freed, and not if it is null.
+        // SAFETY: The list is freed only if it is not null, and is not used again.
         unsafe {
             let list = ibv_get_device_list(null_mut());
             if !list.is_null() {
@@ -117,7 +118,8 @@ impl Hca {
         }
     }
 
-    /// Returns the file descriptor whose last closing ends all requests of this device.
+    /// Returns the file descriptor of the device. When its last copy is closed, the kernel ends all
+    /// objects of the device.
     pub fn command_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: The descriptor is open until the process ends, or until hang_up(), after which
         // the process calls no verb.
@@ -133,8 +135,8 @@ impl Hca {
 
     pub fn register(&self, range: Range, access: Access) -> io::Result<Mr> {
         let (addr, length) = (range.addr as *mut _, range.length as usize);
-        // SAFETY: The PD is allocated. The NIC may now write only to GPU memory, to which no
-        // reference exists.
+        // SAFETY: The PD is allocated. The region lets the NIC write only to GPU memory, to which
+        // no reference exists.
         let mr = unsafe { ibv_reg_mr_iova2(self.pd, addr, length, range.addr, access) };
         Ok(Mr { mr: Object::new(mr, ibv_dereg_mr)?, range })
     }
@@ -142,7 +144,7 @@ impl Hca {
     /// Returns the first GID of an IPv4 address (::ffff:a.b.c.d), and its index. The GID exists
     /// while the network link is up.
     fn gid(&self) -> Result<(u8, [u8; 16])> {
-        // An address handle has only 8 bits for the index.
+        // An address handle stores the index in 8 bits, so larger indexes are not tried.
         for index in 0..=u8::MAX {
             let mut gid = ibv_gid::default();
             // SAFETY: The device is open. Every bit pattern of the union is valid as 16 bytes.
@@ -159,7 +161,7 @@ impl Hca {
 /// The rights of a registration.
 pub type Access = ibv_access_flags;
 
-/// The rights that write, read and send need on both sides.
+/// The rights that both sides need for write, read and send.
 pub const ALL: Access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 /// Sets of rights, from no right to all rights.
@@ -173,8 +175,8 @@ pub struct Mr {
 }
 
 impl Mr {
-    /// Deregisters the region. Even after an error the region is not deregistered again, because
-    /// another process may have come first.
+    /// Deregisters the region. Does not try again after an error, because another process may have
+    /// deregistered the region before.
     pub fn deregister(mut self) -> io::Result<()> {
         let result = self.mr.end();
         self.mr.it = null_mut();
@@ -186,7 +188,7 @@ impl Mr {
         self.mr.end()
     }
 
-    /// Returns the data for reaching the region from outside.
+    /// Returns the address and the key that a peer needs to access the region.
     pub fn remote(&self) -> Remote {
         // SAFETY: The region is alive, and its keys do not change.
         let rkey = unsafe { (*self.mr.it).rkey };
@@ -196,31 +198,32 @@ impl Mr {
     /// Returns an element of a work request that covers the whole region.
     fn element(&self) -> Result<ibv_sge> {
         let length = u32::try_from(self.range.length).context("more than one message carries")?;
-        // SAFETY: as above.
+        // SAFETY: The comment on the code before applies to this code also.
         let lkey = unsafe { (*self.mr.it).lkey };
         Ok(ibv_sge { addr: self.range.addr, length, lkey })
     }
 }
 
-/// Deregisters regions, for commands that must not meet an error.
+/// Deregisters regions. An error makes the command fail.
 pub fn deregister(regions: impl IntoIterator<Item = Mr>) -> Result<()> {
     regions.into_iter().try_for_each(|region| region.deregister().context("ibv_dereg_mr()"))
 }
 
-/// The address and key of a region. Its user need not have the right to reach the memory.
+/// The address and the key of a region. Both are only numbers, so a test can use them without the
+/// right to access the memory.
 #[derive(Clone, Copy)]
 pub struct Remote {
     pub addr: u64,
     pub rkey: u32,
 }
 
-/// The end of an operation between two queue pairs.
+/// The status of an operation between two queue pairs.
 impl Status {
     pub fn is_success(self) -> bool {
         self == IBV_WC_SUCCESS
     }
 
-    /// Tells whether the operation was refused: it neither succeeded nor merely lacked an answer.
+    /// Tells whether the operation was refused. An operation without an answer was not refused.
     ///
     /// A flush counts as a refusal, because rdma_rxe reports a flush if it refuses a local key on
     /// the sending side. A queue pair has only one operation at a time, so only this operation can
@@ -250,7 +253,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// The way of bytes from the source to the target.
+/// The operation that moves bytes from the source to the target.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Operation {
     /// The source's side writes.
@@ -263,25 +266,28 @@ pub enum Operation {
 
 pub const OPERATIONS: [Operation; 3] = [Operation::Write, Operation::Read, Operation::Send];
 
-/// The address of a queue pair for its peer. The pair's number is also the number of its first
-/// packet, so that a mix-up of pairs is noticed.
+/// The address that the peer of a queue pair needs. The number of the pair is also the number of
+/// its first packet, so that a packet from another pair is noticed.
 #[derive(Clone, Copy)]
 pub struct Address {
     pub gid: [u8; 16],
     pub qp: u32,
 }
 
-/// A queue pair waits 2.1 s (4.096 us, shifted) for an answer before it sends again, because an
-/// emulated guest is slow, and packets that are sent again make it slower. The pair sends again six
-/// times, so that it gives up before [`TIMEOUT`].
+/// The time that a queue pair waits for an answer before it sends again (2.1 s, which is 4.096 us
+/// shifted by the number), and how often it sends again. The time is long, because an emulated
+/// guest is slow and repeated packets make it slower. After six repetitions the pair gives up,
+/// which is before [`TIMEOUT`].
 const PATIENCE: (u8, u8) = (19, 6);
 
-/// The request whose completion has the status of an operation.
+/// The number of the request that carries out an operation. Its completion has the operation's
+/// status.
 const REQUEST: u64 = 1;
-/// The receive that a send needs on the other side.
+/// The number of the receive that a send needs on the other side.
 const RECEIVE: u64 = 2;
 
-/// A reliable queue pair with its own completion queue. An error leaves the pair unusable.
+/// A reliable queue pair with its own completion queue. After an error, the pair cannot be used any
+/// more.
 pub struct Link {
     qp: Object<ibv_qp>,
     cq: Object<ibv_cq>,
@@ -322,7 +328,7 @@ impl Link {
         const RTS: u32 = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY
             | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
         let mut attr = ibv_qp_attr { port_num: PORT, qp_access_flags: ALL, ..Default::default() };
-        // RoCE always has a global route.
+        // RoCE always needs a global route.
         (attr.ah_attr.is_global, attr.ah_attr.port_num) = (1, PORT);
         attr.ah_attr.grh.dgid = ibv_gid { raw: peer.gid };
         (attr.ah_attr.grh.sgid_index, attr.ah_attr.grh.hop_limit) = (self.gid_index, 64);
@@ -341,7 +347,7 @@ impl Link {
         Ok(())
     }
 
-    /// Posts a receive into `target`, which must come before the other side sends.
+    /// Posts a receive into `target`. Must be called before the other side sends.
     pub fn post_receive(&self, target: &Mr) -> Result<()> {
         let (mut element, wr_id) = (target.element()?, RECEIVE);
         let mut request =
@@ -356,7 +362,7 @@ impl Link {
     }
 
     /// Sends `local`, writes `local` to `remote`, or reads `remote` into `local`. Waits for the
-    /// end.
+    /// completion, and returns its status.
     pub fn run(&self, opcode: Opcode, local: &Mr, remote: Option<Remote>) -> Result<Status> {
         let (mut element, wr_id, send_flags) = (local.element()?, REQUEST, IBV_SEND_SIGNALED);
         let mut request = ibv_send_wr { wr_id, opcode, send_flags, ..Default::default() };
@@ -364,7 +370,7 @@ impl Link {
         if let Some(Remote { addr: remote_addr, rkey }) = remote {
             request.wr.rdma = ibv_send_wr__bindgen_ty_2__bindgen_ty_1 { remote_addr, rkey };
         }
-        // SAFETY: as above.
+        // SAFETY: The comment on the code before applies to this code also.
         answer(unsafe {
             let post = (*(*self.qp.it).context).ops.post_send.expect("every device has it");
             post(self.qp.it, &mut request, &mut null_mut())
@@ -373,13 +379,13 @@ impl Link {
         self.wait(REQUEST)
     }
 
-    /// Waits until this request has completed. If no completion comes before the deadline, the
-    /// request ends as with a device that gives up.
+    /// Waits until this request has completed, and returns its status. If there is no completion
+    /// before the deadline, returns the status of a device that has given up.
     fn wait(&self, request: u64) -> Result<Status> {
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let mut completion = ibv_wc::default();
-            // SAFETY: The variable has room for the only completion that is asked for.
+            // SAFETY: The call requests one completion, for which the variable has room.
             let count = unsafe {
                 let poll = (*(*self.cq.it).context).ops.poll_cq.expect("every device has it");
                 poll(self.cq.it, 1, &mut completion)
@@ -399,8 +405,8 @@ impl Link {
     }
 }
 
-/// Two queue pairs of this process, connected to each other over the port. A pair runs one
-/// operation at a time. After an error both are unusable, and the caller makes a new pair.
+/// Two queue pairs of this process that are connected to each other. They run one operation at a
+/// time. After an error neither can be used any more, so the caller must make a new `Pair`.
 pub struct Pair {
     pub source: Link,
     pub target: Link,
@@ -414,14 +420,16 @@ impl Pair {
         Ok(Self { source, target })
     }
 
-    /// Moves all of `source` to the beginning of `target`, and waits.
+    /// Moves all of `source` to the beginning of `target`. Waits for the end, and returns the
+    /// status.
     pub fn run(&self, operation: Operation, source: &Mr, target: &Mr) -> Result<Status> {
         match operation {
             Operation::Write => self.source.run(WRITE, source, Some(target.remote())),
             Operation::Read => self.target.run(READ, target, Some(source.remote())),
             Operation::Send => {
                 self.target.post_receive(target)?;
-                // A send is over when both sides have completed, unless the source's side failed.
+                // A send is complete when both sides have a completion. If the source's side fails,
+                // the target's side gets no completion.
                 match self.source.run(SEND, source, None)? {
                     IBV_WC_SUCCESS => self.target.received(),
                     failed => Ok(failed),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A process of a stress run. It opens a device, and its threads allocate, register, transfer, free
-//! and deregister in random order.
+//! A worker: a process of a stress run. It opens an RDMA device, and its threads allocate,
+//! register, transfer, free and deregister memory in random order.
 
 use std::io;
 use std::sync::RwLock;
@@ -21,26 +21,27 @@ use crate::sys::LAB_GPU_ANYWHERE;
 use crate::transfer::Expected;
 use crate::verbs::{Access, Hca, Mr, Pair, ACCESS, ALL, OPERATIONS};
 
-/// A thread has at most PLOTS pieces of memory at a time, and REGIONS registrations of each piece.
-/// The kernel's DMA-API debug warns of more than 7 mappings of the same memory.
+/// A thread has at most PLOTS pieces of memory at the same time, and at most REGIONS registrations
+/// of each piece, because the kernel's DMA-API debug warns about more than 7 mappings of the same
+/// memory.
 const PLOTS: usize = 4;
 const REGIONS: usize = 6;
 
 /// The largest piece has more pages than one chunk of the kernel's scatterlists has entries.
 const LARGEST: u64 = 160 * GPU_PAGE;
 
-/// Longer transfers take too long on an emulated machine.
+/// The length of the longest transfer. Longer transfers would take too long on an emulated machine.
 const LONGEST_TRANSFER: u64 = 128 * 1024;
 
-/// A child keeps the inherited descriptor open for at most so many milliseconds.
+/// The longest time for which a child keeps the inherited descriptor open, in milliseconds.
 const LONGEST_SIT: u64 = 30;
 
-/// A piece of GPU memory with its registrations. A word in each of its first pages shows whether
-/// another process has written there.
+/// A piece of GPU memory with its registrations. The thread writes a word into each of the first
+/// pages, so that it notices whether another process has written to the memory.
 struct Plot {
     memory: GpuMemory,
     regions: Vec<Mr>,
-    /// This process has given the memory back.
+    /// Whether this process has freed the memory.
     freed: bool,
     word: [u8; 8],
 }
@@ -57,13 +58,15 @@ impl Plot {
         (0..self.memory.size).step_by(GPU_PAGE as usize).take(4)
     }
 
-    /// Writes the words. Succeeds also if the driver has taken the memory.
+    /// Writes the words. If the driver has taken the memory away, writes nothing and returns
+    /// success.
     fn mark(&mut self) -> io::Result<()> {
         let marked = self.guarded().try_for_each(|at| self.memory.write(at, &self.word));
         marked.or_else(|error| if is(&error, libc::EFAULT) { Ok(()) } else { Err(error) })
     }
 
-    /// Returns whether the words are still there, or `EFAULT` if the driver has taken the memory.
+    /// Returns whether the words are unchanged, or `EFAULT` if the driver has taken the memory
+    /// away.
     fn is_intact(&self) -> io::Result<bool> {
         for at in self.guarded() {
             if self.memory.read(at, 8)? != self.word {
@@ -90,7 +93,7 @@ impl Plot {
         self.freed && self.regions.is_empty()
     }
 
-    /// Gives the memory back. Returns an error if the driver has taken the memory before.
+    /// Frees the memory. Returns an error if the driver has already taken the memory away.
     fn free(&mut self, by: FreeBy) -> io::Result<()> {
         self.freed = true;
         self.memory.free(by)
@@ -104,8 +107,8 @@ fn is(error: &io::Error, number: i32) -> bool {
 /// The data that the threads of a process share.
 struct Worker {
     hca: Hca,
-    /// A thread that deregisters a region in two processes holds the write lock, so that the kernel
-    /// does not give the region's number to another object in the meantime.
+    /// A thread that lets two processes deregister one region holds the write lock. Other threads
+    /// make no objects in the meantime, because the kernel could give them the region's number.
     numbers: RwLock<()>,
 }
 
@@ -154,8 +157,7 @@ struct Thread {
     sitting: Vec<Pid>,
 }
 
-/// The actions of a thread, with their weights. An action does nothing if it has no object to act
-/// on.
+/// An action of a thread. An action that needs an object does nothing if there is no such object.
 type Action = fn(&mut Thread) -> Result<()>;
 const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
@@ -184,7 +186,8 @@ impl Thread {
                 self.free()?;
             } else {
                 self.deregister()?;
-                // Only memory with registrations is still needed.
+                // Drops the memory that has no registration, because only registrations are still
+                // to be ended.
                 self.plots.retain(|plot| !plot.regions.is_empty());
             }
         }
@@ -197,18 +200,19 @@ impl Thread {
         }
         let pages = *self.random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
         let size = (1 + self.random.below(pages)) * GPU_PAGE;
-        // Usually, other threads have just freed this memory.
+        // The driver chooses the place. Usually it is memory that another thread has just freed.
         match Plot::new(self.stress.gpu, LAB_GPU_ANYWHERE, size, self.random.word()) {
             Ok(plot) => self.plots.push(plot),
-            // No room is free, because freed memory may still be pinned.
+            // There may be no free memory, because memory stays occupied while it is pinned.
             Err(error) if is(&error, libc::EBUSY) => {}
             Err(error) => return Err(error).context("allocating GPU memory"),
         }
         Ok(())
     }
 
-    /// Returns a piece that may be registered again, if another registration is to be tried. A
-    /// freed piece does not count, because its addresses may belong to other memory.
+    /// Returns the index of a piece to register. Returns [`None`] if there is no such piece, or if
+    /// no registration is left to try. A freed piece is not returned, because its addresses may
+    /// belong to other memory.
     fn some_plot(&mut self) -> Option<usize> {
         if self.plots.is_empty() {
             return None;
@@ -219,7 +223,7 @@ impl Thread {
         (may && self.stress.claim(self.until)).then_some(index)
     }
 
-    /// Returns random rights, often those that transfers can use.
+    /// Returns random rights. The rights that transfers need are more frequent than others.
     fn some_access(&mut self) -> Access {
         [ALL, ACCESS[self.random.index(ACCESS.len())]][self.random.index(2)]
     }
@@ -240,8 +244,8 @@ impl Thread {
         self.registered(index, result)
     }
 
-    /// Accepts errors of a registration whose memory was taken away, or for lack of some kind
-    /// of memory.
+    /// Stores the region of a successful registration. Accepts errors that mean that the memory was
+    /// taken away, or that some kind of memory was lacking. Other errors are defects.
     fn registered(&mut self, index: usize, result: io::Result<Mr>) -> Result<()> {
         match result {
             Ok(region) => {
@@ -262,7 +266,8 @@ impl Thread {
         self.check_words(index)?;
         let range = self.plots[index].range(&mut self.random);
         let (access, worker) = (self.some_access(), self.worker);
-        // The ioctl keeps the address range, so that it cannot become another thread's.
+        // The ioctl is used because it keeps the address range, so that no other thread can get the
+        // same range.
         let result = self.while_freeing(index, FreeBy::Ioctl, || worker.register(range, access))?;
         self.stress.count(Count::FreedWhileRegistering);
         self.registered(index, result)
@@ -279,8 +284,8 @@ impl Thread {
         Ok(result)
     }
 
-    /// Checks the result of a free by ioctl or munmap. With injections, the driver may have come
-    /// first.
+    /// Checks the result of freeing memory. With injections, freeing may fail, because the driver
+    /// may have taken the memory away before.
     fn freed(&self, result: io::Result<()>) -> Result<()> {
         match result {
             Err(error) if is(&error, libc::EINVAL) && self.stress.options.injections => Ok(()),
@@ -288,7 +293,7 @@ impl Thread {
         }
     }
 
-    /// Takes a region out of its piece of memory. Returns both, the piece by its index.
+    /// Takes a region out of its piece of memory. Returns the index of the piece and the region.
     fn take_region(&mut self) -> Result<Option<(usize, Mr)>> {
         let with: Vec<usize> =
             (0..self.plots.len()).filter(|index| !self.plots[*index].regions.is_empty()).collect();
@@ -307,7 +312,8 @@ impl Thread {
         self.deregistered(index, self.worker.deregister(region))
     }
 
-    /// Checks a deregistration, and drops freed memory after its last registration.
+    /// Checks the result of a deregistration. Drops the piece if it was freed and this was its last
+    /// registration.
     fn deregistered(&mut self, index: usize, result: io::Result<()>) -> Result<()> {
         result.context("ibv_dereg_mr()")?;
         self.drop_if_done(index);
@@ -332,7 +338,7 @@ impl Thread {
         self.deregistered(index, result)
     }
 
-    /// Frees memory that may be registered.
+    /// Frees a piece of memory, even if it is registered.
     fn free(&mut self) -> Result<()> {
         if self.plots.is_empty() {
             return Ok(());
@@ -352,7 +358,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Checks that only this process has written into its memory.
+    /// Checks that no other process has written into the memory.
     fn check_words(&self, index: usize) -> Result<()> {
         let plot = &self.plots[index];
         if plot.freed {
@@ -392,7 +398,8 @@ impl Thread {
             }
         };
         self.stress.count(Count::Transfers);
-        // A refused operation breaks the pair, so only a good pair is kept.
+        // A pair cannot be used after a refused operation, so the pair is kept only after a
+        // success.
         if pair.run(operation, source, target)?.is_success() {
             self.pair = Some(pair);
             let freed = self.plots[from].freed || self.plots[to].freed;
@@ -401,15 +408,16 @@ impl Thread {
                 "{operation:?} has reached memory that had been freed"
             );
         }
-        // The transfer may have overwritten words of the target, so they are written again.
+        // The transfer may have overwritten the words of the target, so this code writes them
+        // again.
         if self.plots[to].freed {
             return Ok(());
         }
         self.plots[to].mark().context("writing GPU memory")
     }
 
-    /// Starts a child, which has every descriptor of this process. Both deregister the same region,
-    /// in any order or at the same time.
+    /// Starts a child, which inherits every descriptor of this process. Both processes deregister
+    /// the same region, one after the other or at the same time.
     fn fork_to_deregister(&mut self) -> Result<()> {
         let Some((index, mut region)) = self.take_region()? else { return Ok(()) };
         let worker = self.worker;
@@ -438,8 +446,8 @@ impl Thread {
             }
         };
         drop(alone);
-        // Exactly one of the two processes must have succeeded. A killed child may have succeeded
-        // before its end.
+        // Exactly one of the two processes must have succeeded. If the child was killed, its result
+        // is not known.
         match (theirs, ours) {
             (Some(0) | None, Err(error)) if error.raw_os_error().is_some_and(is_second) => {
                 self.stress.count(Count::DeregisteredByChild);
@@ -462,7 +470,8 @@ impl Thread {
         Ok(())
     }
 
-    /// Starts a child that only keeps the inherited descriptors, and may outlive this process.
+    /// Starts a child that does nothing but keep the inherited descriptors open. The child may
+    /// outlive this process.
     fn fork_to_sit(&mut self) -> Result<()> {
         let time = Duration::from_millis(self.random.below(LONGEST_SIT));
         let child = process::fork(|| {
@@ -482,7 +491,8 @@ impl Thread {
     }
 }
 
-/// Tells whether the kernel answers with this error to a second or simultaneous deregistration.
+/// Tells whether the kernel returns this error if another process has deregistered the region, or
+/// is doing so.
 pub fn is_second(errno: i32) -> bool {
     [libc::ENOENT, libc::EBUSY].contains(&errno)
 }
