@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 for the simulated GPU. README.md lists the rules of CUDA that the library keeps.
- * A program that needs other functions of CUDA does not link, or does not find them.
+ * A libcuda.so.1 for the simulated GPU. README.md lists the rules of CUDA that the library follows.
+ * A program that needs other functions of CUDA cannot be linked, or does not find them.
  *
- * A process uses the library from one thread at a time.
+ * The library has no locks, so only one thread of a process may use it at a time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +22,10 @@
 #define BLOCK		(2ULL << 20)
 #define BLOCKS(size)	(((size) + BLOCK - 1) / BLOCK * BLOCK)
 
-/* Addresses are the same in every process, for different memory. */
+/*
+ * The first address of GPU memory. Addresses are the same in every process, although the memory
+ * differs.
+ */
 #define FIRST		0x302000000ULL
 
 struct CUctx_st {
@@ -75,7 +78,7 @@ static CUresult known(CUdevice device)
 	return device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
 }
 
-/* Tells whether this thread has a context, which most calls need. */
+/* Returns an error unless this thread has a context, because most calls need one. */
 static CUresult ready(void)
 {
 	if (known(0) || (current && current->users))
@@ -146,7 +149,7 @@ static struct buffer *find(CUdeviceptr address)
 	return NULL;
 }
 
-/* Allocates at the first gap between mappings that is large enough. */
+/* Allocates memory at the first address at which the gap between mappings is large enough. */
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
 	struct buffer *buffer = buffers;
@@ -179,7 +182,7 @@ static CUresult release(struct buffer *buffer)
 	return munmap((void *)buffer->start, size) ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-/* Frees a buffer, in the buffer's context: the thread needs no context. */
+/* Frees a buffer. The thread needs no context, because the buffer's own context is used. */
 CUresult cuMemFree(CUdeviceptr address)
 {
 	struct buffer *buffer = find(address);
@@ -189,7 +192,7 @@ CUresult cuMemFree(CUdeviceptr address)
 	return buffer && buffer->start == address ? release(buffer) : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Tells whether @size bytes at @address belong to a single buffer, or to no buffer. */
+/* Tells whether @size bytes at @address are all in one buffer, or all outside every buffer. */
 static int fits(CUdeviceptr address, size_t size)
 {
 	struct buffer *buffer = find(address);
@@ -341,7 +344,10 @@ CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 	return cuCtxSetCurrent(*context);
 }
 
-/* Destroys a context, and does not free it: a thread may still have it, whose calls then fail. */
+/*
+ * Destroys a context. Does not free its structure, because another thread may still have the
+ * context. The calls of that thread then fail.
+ */
 CUresult cuCtxDestroy(CUcontext context)
 {
 	leave(context);

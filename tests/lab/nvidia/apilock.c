@@ -2,21 +2,22 @@
 /*
  * The resource manager's API lock.
  *
- * In the real driver, get_pages (twice), put_pages and dma_map_pages take the lock for
- * writing, and a task that frees GPU memory holds it until the client's free callback has
- * returned. The lock is not recursive: a call from inside the callback fails an assertion
- * and returns -EIO. dma_unmap_pages and the two no-op frees do not take the lock.
+ * In the real driver, get_pages (twice), put_pages and dma_map_pages take the lock for writing, and
+ * a task that frees GPU memory holds the lock until the client's free callback has returned. The
+ * lock is not recursive: if the callback calls one of these functions, an assertion fails and the
+ * function returns -EIO. dma_unmap_pages and the two free functions, which do nothing, do not take
+ * the lock.
  *
- * The simulation adds two checks. A task that waits too long for the same owner counts as
- * half of a deadlock: a violation is recorded, and calls that can fail do so, which lets the
- * run end. Lockdep also knows the lock, so it reports a client whose callback takes a lock
- * that the client also holds in a call that waits for this lock.
+ * The simulation adds two checks. First, a task that waits too long for one owner is taken as part
+ * of a deadlock: the simulation records a violation, and lets the call fail if it can, so that the
+ * run ends. Second, lockdep watches the lock, so it reports a client that takes some lock in its
+ * callback and also holds that lock while it calls the driver.
  *
- * Lockdep is not told of calls about persistent pages, because it would report a false
- * deadlock. The RDMA core holds the lock of a region when it asks a client to map, and the
- * client then calls the driver; in the callback, the core waits for the lock of another
- * region. Lockdep takes the two locks for one. But no callback waits for a region that is
- * not mapped yet, or whose pages persist.
+ * Lockdep does not watch calls about persistent pages, because it would report a deadlock that
+ * cannot happen. The RDMA core holds the lock of a region when it asks a client to map, and the
+ * client then calls the driver. In a callback, the core waits for the lock of another region.
+ * Lockdep does not distinguish the two locks. But no callback waits for a region that is not mapped
+ * yet, or whose pages are pinned persistently.
  */
 #include <linux/jiffies.h>
 #include <linux/lockdep.h>
@@ -24,7 +25,7 @@
 
 #include "sim.h"
 
-/* How long a task may wait for one owner of the API lock. */
+/* The time for which a task may wait for one owner of the API lock. */
 #define SIM_API_SECONDS 30
 
 static struct {
@@ -71,7 +72,10 @@ int sim_api_lock(const char *what, bool ordered)
 			api.ordered = ordered;
 			return 0;
 		}
-		/* If the owner changes, the lock is only busy, and there is no deadlock. */
+		/*
+		 * A change of the owner shows that the lock is only busy and that there is no
+		 * deadlock.
+		 */
 	} while (turn != READ_ONCE(api.turn) || !READ_ONCE(api.owner));
 
 	sim_violation("stall",

@@ -2,10 +2,10 @@
 /*
  * Room in BAR1.
  *
- * As in the real driver, pinned memory takes room in extents. A pin makes extents for pages
- * without one, and counts in existing extents; an extent goes with the last pin that counts
- * there. Persistent pins have separate extents, because the real driver has them in a separate
- * object. RAM needs no room.
+ * As in the real driver, pinned memory occupies BAR1 in extents. A pin makes extents for pages that
+ * have none, and is counted in existing extents. An extent is freed with the last pin that is
+ * counted in it. Persistent pins have separate extents, because the real driver keeps these pins in
+ * a separate object. RAM occupies no room in BAR1.
  */
 #include <linux/slab.h>
 
@@ -54,7 +54,7 @@ static struct sim_extent *sim_extent_new(struct list_head *extents, u32 page, u3
 	return extent;
 }
 
-/* Ends the counting of a pin in the extents of its pages up to @end. */
+/* Stops counting a pin in the extents of its pages before @end. */
 static void sim_bar1_leave(struct sim_alloc *alloc, struct sim_pin *pin, u32 end)
 {
 	struct sim_extent *extent, *next;

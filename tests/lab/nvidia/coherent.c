@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * GPU memory behind a coherent link, as of GH200: RAM to the kernel, which the CPU
- * caches.
+ * GPU memory behind a coherent link, like that of a GH200. The kernel uses such memory as RAM, and
+ * the CPU caches it.
  *
- * While the knob "coherent" is 1, new allocations get their frames here instead of in
- * the BAR: all frames are taken at the first such allocation. They are not charged to
- * BAR1, and topology has no influence. The driver maps them as RAM, with dma_map_page();
- * a client that maps them as device memory, with dma_map_resource(), is in violation
- * (owndma.c). From 580 on, page tables say CPU_CACHEABLE; older ones do not tell.
+ * While the knob "coherent" is 1, new allocations get frames of RAM instead of frames of the BAR.
+ * The first such allocation takes all frames of RAM. They occupy no room in BAR1, and the topology
+ * does not matter. The driver maps them as RAM, with dma_map_page(). It is a violation if a client
+ * maps them as device memory, with dma_map_resource() (owndma.c). Page tables of 580 and later have
+ * the flag CPU_CACHEABLE for such memory. Older page tables do not distinguish it.
  *
- * With the value 2, this memory is not online (yet): its pages are Reserved.
+ * If the knob is 2, the kernel has not onlined this memory (yet): its pages are Reserved.
  */
 #include <linux/gfp.h>
 

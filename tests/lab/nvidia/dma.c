@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * DMA mappings that NVIDIA's nv-p2p.c requests and gives back (rm_p2p_dma_map_pages of the
- * open driver, and its nv-dma.c).
+ * Makes and ends the DMA mappings that NVIDIA's nv-p2p.c requests. This file replaces
+ * rm_p2p_dma_map_pages of the open driver, and its nv-dma.c.
  *
- * NVIDIA's code reads the table before the API lock is taken here: no client can make that
- * safe against the callback. The code requests a DMA mapping for each 64 KiB; with the knob
- * "dma_contiguous", each contiguous run gets one mapping.
+ * NVIDIA's code reads the page table before this file takes the API lock. A callback may run at
+ * that time, and no client can prevent that. NVIDIA's code requests a DMA mapping for each 64 KiB.
+ * With the knob "dma_contiguous", this file makes one mapping for each contiguous run.
  */
 #include "driver.h"
 #include "sim.h"
@@ -28,7 +28,10 @@ static u32 sim_run_pages(const struct sim_pin *pin, u32 page)
 	return n;
 }
 
-/* Maps a run. For RAM, neither the topology nor the way past the IOMMU matters. */
+/*
+ * Maps a run of pages. RAM is mapped without regard to the topology and to the knob that bypasses
+ * the IOMMU.
+ */
 static dma_addr_t sim_map_run(const struct sim_mapping *m, phys_addr_t phys, size_t size)
 {
 	struct device *dev = &m->peer->dev;
@@ -83,14 +86,14 @@ static struct sim_mapping *sim_mapping_new(struct sim_pin *pin, struct pci_dev *
 	INIT_LIST_HEAD(&m->on_pin);
 	kref_get(&pin->object.ref);
 	m->pin = pin;
-	/* The pointer to the client's device stays, because it is a key. */
+	/* The reference keeps the device, because the pointer to it is a key. */
 	m->peer = pci_dev_get(peer);
 	m->ram = pin->alloc->coherent;
 	m->runs = kvcalloc(pin->entries, sizeof(*m->runs), GFP_KERNEL);
 	return m;
 }
 
-/* Undoes the rest of a mapping that NVIDIA's code does not know any more, and frees it. */
+/* Undoes the rest of a mapping and frees it. NVIDIA's code must not use the mapping any more. */
 void sim_mapping_gone(struct sim_mapping *m)
 {
 	while (m->undone < m->nruns)
@@ -116,7 +119,7 @@ static NV_STATUS sim_map_locked(struct sim_pin *pin, struct pci_dev *peer, NvU64
 		sim_object_put(m ? &m->object : NULL);
 		return status;
 	}
-	/* NVIDIA's code gives the private data back at once. */
+	/* NVIDIA's code passes the private data back when it undoes the mapping. */
 	*private = m->ram ? m : NULL;
 	m->addresses = addresses;
 	sim_object_own(&m->object, addresses);
@@ -188,7 +191,10 @@ void sim_mapping_complete(struct sim_pin *pin, struct nvidia_p2p_dma_mapping *ma
 
 /* ---- unmap ---------------------------------------------------------------------- */
 
-/* Ends a mapping. Returns whether NVIDIA's code still has to give it back, which it does next. */
+/*
+ * Ends a mapping. Returns whether NVIDIA's code still has to give the mapping back, which it then
+ * does next.
+ */
 bool sim_mapping_end(struct sim_mapping *m)
 {
 	bool mine;
@@ -232,10 +238,10 @@ NV_STATUS nv_dma_unmap_alloc(nv_dma_device_t *peer, NvU64 pages, NvU64 *addresse
 }
 
 /*
- * Takes the next run of a mapping that is being given back, if the run begins at this
- * address. Otherwise the address is in a run that was given back before, or on the bus. If
- * devices use physical addresses, several mappings may have the same run, and any of them
- * will do.
+ * Takes the next run out of a mapping that is being given back, and returns true, if the run begins
+ * at this address. Returns false if the address is in a run that was given back before, or is an
+ * address on the bus. If devices use physical addresses, several mappings may have the same run.
+ * Any of them may then be taken.
  */
 static bool sim_take_run(const struct device *dev, dma_addr_t address, struct sim_run *run)
 {

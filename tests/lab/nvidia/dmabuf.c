@@ -2,9 +2,10 @@
 /*
  * Exports memory as a dma-buf, as the driver's nv-dmabuf.c does.
  *
- * The dma-buf has bus addresses and no pages, for devices that accept this. The memory stays
- * until the last reference goes: an earlier free only takes away its address. Importers are
- * not told about the free, and are never asked to move.
+ * The dma-buf has bus addresses and no pages, so only devices that accept this can attach. The
+ * memory exists until the last reference to the dma-buf is dropped. If the owner frees the memory
+ * before, only the owner's address ends. Importers do not learn of the free, and are never asked to
+ * move.
  */
 #include <linux/dma-buf.h>
 #include <linux/scatterlist.h>
@@ -20,7 +21,10 @@ struct sim_dma_buf {
 	u64 size;
 };
 
-/* Finds the physical address at an offset. Returns how many bytes follow without a gap. */
+/*
+ * Stores the physical address of the byte at an offset. Returns the number of bytes that follow
+ * without a gap.
+ */
 static u64 sim_dma_buf_run(const struct sim_dma_buf *buf, u64 at, phys_addr_t *phys)
 {
 	u64 from = buf->offset + at, left = buf->size - at;
@@ -60,7 +64,7 @@ static void sim_dma_buf_unmap(struct dma_buf_attachment *attachment, struct sg_t
 	kfree(table);
 }
 
-/* Maps all entries. An entry that could not be mapped gets no length. */
+/* Maps all entries. Stops at the first failure. The length of entries that are not mapped is 0. */
 static int sim_dma_buf_fill(const struct sim_dma_buf *buf, struct device *dev,
 			    struct sg_table *table, enum dma_data_direction direction)
 {
@@ -138,7 +142,7 @@ static const struct dma_buf_ops sim_dma_buf_ops = {
 	.release = sim_dma_buf_release,
 };
 
-/* Makes the data of a dma-buf, which keeps the memory of a range from now on. */
+/* Makes the private data of a dma-buf. From now on, the data keep the memory of the range. */
 static struct sim_dma_buf *sim_dma_buf_new(u64 addr, u64 size)
 {
 	struct sim_dma_buf *buf;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * NVIDIA's own code: the unchanged nv-p2p.c of the open driver, where every client's call
- * arrives and leaves. Its functions are called driver_ here instead of nvidia_p2p_ (Kbuild),
- * because exports.c wraps them.
+ * NVIDIA's own code: the unchanged nv-p2p.c of the open driver, which handles every call of a
+ * client. Kbuild renames its functions from nvidia_p2p_ to driver_, because exports.c has functions
+ * with the original names, which call them.
  *
- * Only its small headers are read (driver.h); driver.h also replaces the other headers, which
- * would bring in the whole driver. The macros that keep headers from being read twice are
- * defined here. The same is done with nv-p2p.h, whose generation may differ from the code's.
+ * Of NVIDIA's headers, only small ones are included (driver.h). driver.h replaces the others,
+ * because they would include the whole driver. To keep nv-p2p.c from including the replaced
+ * headers, this file defines their include guards. It also defines the guard of nv-p2p.h, whose
+ * generation may differ from that of nv-p2p.c.
  */
 #include "driver.h"
 #include "sim.h"
@@ -25,7 +26,7 @@ void *driver_memory(struct nvidia_p2p_page_table *table)
 	return container_of(table, nv_p2p_mem_info_t, page_table);
 }
 
-/* Makes NVIDIA's code call sim_pin_tell(), which knows the pin, in place of the client. */
+/* Makes NVIDIA's code call sim_pin_tell() for this pin instead of the client's callback. */
 void driver_lead(void *memory, struct sim_pin *pin)
 {
 	nv_p2p_mem_info_t *info = memory;

@@ -18,7 +18,7 @@
 /* NVIDIA's own headers for types and for the status of a call. */
 #include <nvstatus.h>
 
-/* The functions are not exported here, but wrapped and exported by exports.c. */
+/* This macro exports nothing, because exports.c exports its own functions, which call NVIDIA's. */
 #define NV_EXPORT_SYMBOL(function)
 #define NV_API_CALL
 #define NV_DBG_ERRORS 4
@@ -50,7 +50,10 @@ NV_STATUS os_alloc_mem(void **address, NvU64 size);
 void os_free_mem(void *address);
 #define os_mem_copy(to, from, size)		memcpy(to, from, size)
 
-/* The cache only has one kind of structure, which is allocated like all others. */
+/*
+ * NVIDIA's code uses a cache for only one kind of structure. The lab allocates it like other
+ * memory.
+ */
 struct nvidia_p2p_page *sim_page_new(void);
 #define NV_KMEM_CACHE_ALLOC(cache)		sim_page_new()
 #define NV_KMEM_CACHE_FREE(page, cache)		os_free_mem(page)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The functions that the driver exports. They call NVIDIA's functions (driver.c), measure the
- * time, and cause the failures and frees that the test has set. A mistake of the client to which
- * the real driver would react with a crash, a hang or the use of foreign memory is a violation
- * here, and does not reach NVIDIA's functions.
+ * The functions that the driver exports. They call NVIDIA's functions (driver.c), measure the time,
+ * and cause the failures and frees that the test has requested. If a client makes a mistake that
+ * would make the real driver crash, hang or use memory of others, these functions record a
+ * violation and do not call NVIDIA's functions.
  */
 #include <linux/export.h>
 
@@ -20,7 +20,7 @@ typeof(nvidia_p2p_free_dma_mapping) driver_free_dma_mapping;
 
 /* ---- get ------------------------------------------------------------------------ */
 
-/* Tells whether a range is wrong. Drivers before 555 only check its address. */
+/* Tells whether the driver refuses a range. Drivers before 555 check only the address. */
 static bool sim_range_is_wrong(const char *what, u64 va, u64 length)
 {
 	if (length && IS_ALIGNED(va | length, SIM_PAGE_SIZE) && length >> SIM_PAGE_SHIFT <= U32_MAX)
@@ -70,8 +70,8 @@ int nvidia_p2p_get_pages_persistent(u64 virtual_address, u64 length,
 		return -EINVAL;
 #ifdef NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING
 	/*
-	 * Drivers from 570 on have this check, and ignore unknown bits; NVIDIA's code here is
-	 * older.
+	 * Drivers from 570 on have this check, and ignore unknown bits. NVIDIA's code in driver.c
+	 * is older and lacks the check.
 	 */
 	if (flags & NVIDIA_P2P_FLAGS_FORCE_BAR1_MAPPING)
 		return sim_refuse_bar1("get_pages_persistent", virtual_address, length);
@@ -88,14 +88,20 @@ SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 
 /* ---- put ------------------------------------------------------------------------ */
 
-/* Ends a put: injects its free. @alloc was pinned when the call began, or is NULL. */
+/*
+ * Does the last step of a put: injects a free. @alloc is the allocation that was pinned when the
+ * call began, or NULL.
+ */
 static void sim_after_put(struct sim_pin *pin, struct sim_alloc *alloc)
 {
 	bool gone = alloc && READ_ONCE(pin->state) == SIM_PIN_PUT;
 	u64 began = gone ? pin->began : 0;
 	u32 pages = gone ? pin->entries : 0;
 
-	/* This may free the memory of the pin, which is part of the cost of a page. */
+	/*
+	 * This may free the memory of the pin. The time counts, because it is part of the cost of a
+	 * page.
+	 */
 	sim_pin_drop(pin);
 	sim_spend(began, SIM_PUT_PAGE, pages);
 	sim_inject(SIM_after_put, gone ? alloc : NULL);
@@ -122,7 +128,7 @@ int nvidia_p2p_put_pages(u64 p2p_token, u32 va_space, u64 virtual_address,
 }
 SIM_EXPORT(nvidia_p2p_put_pages);
 
-/* Returns false for a wrong table, whose freed memory the real code would read. */
+/* Returns false if the table is wrong, because the real code would then read freed memory. */
 static bool sim_may_put_persistent(const void *table, const struct sim_pin *pin, u64 va)
 {
 	const char *what = "put_pages_persistent of page table";
@@ -165,7 +171,7 @@ SIM_EXPORT(nvidia_p2p_put_pages_persistent);
 
 /* ---- DMA ------------------------------------------------------------------------ */
 
-/* Tells whether a pointer leads to a PCI device, without following the pointer. */
+/* Tells whether a pointer points to a PCI device, without dereferencing the pointer. */
 static bool sim_is_pci(const struct pci_dev *peer)
 {
 	struct pci_dev *pdev = NULL;
@@ -241,7 +247,10 @@ static bool sim_may_unmap(const struct sim_mapping *m, const void *key,
 	return false;
 }
 
-/* Undoes a mapping of a live table. A mapping that has already gone is no mistake of the client. */
+/*
+ * Undoes a mapping of a live table. If the mapping has ended already, that is no mistake of the
+ * client.
+ */
 static int sim_dma_unmap(struct sim_mapping *m, struct pci_dev *peer,
 			 struct nvidia_p2p_page_table *table, struct nvidia_p2p_dma_mapping *map)
 {
@@ -287,7 +296,10 @@ SIM_EXPORT(nvidia_p2p_dma_unmap_pages);
 
 /* ---- functions that do nothing ---------------------------------------------- */
 
-/* Checks a call that old clients make in the callback, after which the driver frees both itself. */
+/*
+ * Checks a call that old clients make in the callback. The driver itself frees table and mappings
+ * after the callback.
+ */
 static void sim_check_no_op(const void *key, bool mapping)
 {
 	struct sim_object *object = sim_object_find(key, mapping);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Frees memory from another task: at a point that the test chooses, or at random.
+ * Injects frees: lets another task free memory, at a point that the test chooses or at random.
  *
- * GPU memory may be freed at any time, by any task. An injected free happens at one point of
- * a client's calls. At the points called in_ and before_ the call goes on when the memory is
- * gone, or when the free itself waits, because a client may make its callback wait for this
- * very call. At the points called after_ the call does not wait; the free starts at once, or
- * when "inject_hold" is back at zero.
+ * In reality, any task may free GPU memory at any time. An injected free happens at one point of a
+ * client's call. At the points whose names begin with in_ or before_, the call waits until the
+ * memory is freed, or until the free itself waits, because a client's callback may wait for the end
+ * of this call. At the points whose names begin with after_, the call does not wait. The free
+ * starts at once, or when "inject_hold" is zero again.
  *
- * "inject_from" chooses the freeing task, in the words of "free_from" (vidmem.c): task is
- * another thread of the owning process, close the same by munmap. All but kthread need a
- * thread that waits in LAB_GPU_INJECTOR (injector.c). Without a waiting thread, an injected
- * free stays outstanding, and is reported.
+ * "inject_from" chooses the task that frees, with the same words as "free_from" (vidmem.c): task is
+ * another thread of the process that owns the memory; close is the same thread, but it frees by
+ * munmap. All words except kthread need a thread that waits in LAB_GPU_INJECTOR (injector.c). If no
+ * thread waits, the injected free stays outstanding, and is reported.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,7 +24,7 @@
 
 #include "sim.h"
 
-/* A free that another task has to make. */
+/* A blow: a free that another task has to make. */
 struct sim_blow {
 	struct kref ref;
 	struct list_head node;		/* of outstanding, while it waits */
@@ -32,14 +32,14 @@ struct sim_blow {
 	struct completion done;
 	struct sim_alloc *alloc;
 	enum sim_freer from;
-	bool after;			/* the call does not wait for it */
+	bool after;			/* the call does not wait for the free */
 	u32 pause_us;
 	struct task_struct *task;	/* the freeing task, as soon as it is known */
 };
 
 static struct workqueue_struct *nv_queue;
 
-/* Blows that wait for an injector, oldest first. */
+/* The blows for which no injector has come yet, the oldest first. */
 static LIST_HEAD(outstanding);
 static DEFINE_SPINLOCK(outstanding_lock);
 static DECLARE_WAIT_QUEUE_HEAD(injectors);
@@ -104,7 +104,7 @@ int sim_inject_plan(const char *words)
 	return 0;
 }
 
-/* Waits until the test ends the hold; at most a minute, in case the test forgets. */
+/* Waits until the test ends the hold, but at most a minute, because the test may forget. */
 static void sim_hold(enum sim_point now)
 {
 	if (sim_knob(hold) != now)
@@ -127,24 +127,27 @@ static void sim_blow_destroy(struct kref *ref)
 	kfree(blow);
 }
 
-/* Ends a blow: the freeing task is done with it, and drops its reference. */
+/* Ends a blow, because the freeing task has freed the memory. Drops the task's reference. */
 static void sim_blow_end(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
 
 	complete(&blow->done);
 	sim_add(SIM_live_injections, -1);
-	/* The allocation may hold the last reference to this module, whose exit waits for this. */
+	/*
+	 * The allocation may have the last reference to this module. The module's exit waits for
+	 * the end of this function.
+	 */
 	sim_alloc_put(alloc);
 	kref_put(&blow->ref, sim_blow_destroy);
 }
 
-/* Frees the memory of a blow. */
+/* Frees the memory that a blow names. */
 static void sim_blow_land(struct sim_blow *blow)
 {
 	struct sim_alloc *alloc = blow->alloc;
 
-	/* Pairs with sim_blow_waits(), which sees the task only with the reference. */
+	/* Pairs with sim_blow_waits(), which must not see the task without the reference. */
 	smp_store_release(&blow->task, get_task_struct(current));
 	if (blow->from != SIM_close)
 		sim_alloc_free(alloc);
@@ -153,7 +156,7 @@ static void sim_blow_land(struct sim_blow *blow)
 	sim_blow_end(blow);
 }
 
-/* Cancels the outstanding frees of memory that was freed otherwise. */
+/* Cancels the outstanding frees of memory that was freed by other means. */
 void sim_inject_moot(struct sim_alloc *alloc)
 {
 	struct sim_blow *blow, *next;
@@ -189,8 +192,8 @@ static void sim_blow_work(struct work_struct *work)
 	spin_unlock(&outstanding_lock);
 	wake_up_all(&injectors);
 	/*
-	 * Either the free finds the blow on the list, or this thread sees that the memory is
-	 * gone.
+	 * If another task frees the memory now, either that task finds the blow on the list, or
+	 * this thread sees that the memory is freed.
 	 */
 	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
 		sim_inject_moot(alloc);
@@ -217,8 +220,8 @@ static struct sim_blow *sim_blow_take(void)
 }
 
 /*
- * Executes one blow for each call of LAB_GPU_INJECTOR, because the kernel finishes a munmap only
- * on the way back to user space.
+ * Executes one blow. Each call of LAB_GPU_INJECTOR executes only one, because the kernel finishes a
+ * munmap only when the thread returns to user space.
  */
 int sim_injector(void)
 {
@@ -247,7 +250,7 @@ static struct sim_blow *sim_blow_new(struct sim_alloc *alloc, enum sim_freer fro
 	return blow;
 }
 
-/* Lets another task free the memory; "free_from" chooses the task. */
+/* Lets another task free the memory. @from chooses the task. If @wait, waits for the free. */
 void sim_free_elsewhere(struct sim_alloc *alloc, enum sim_freer from, bool wait)
 {
 	struct sim_blow *blow = sim_blow_new(alloc, from);
@@ -271,8 +274,8 @@ static bool sim_blow_waits(const struct sim_blow *blow)
 }
 
 /*
- * Waits until the memory is gone, or until the free was seen to wait twice in a row. The
- * limit "inject_wait_ms" matters only if no injector comes.
+ * Waits until the memory is freed, or until two checks in a row have found the freeing task asleep
+ * in a callback. The limit "inject_wait_ms" matters only if no injector comes.
  */
 static void sim_blow_await(struct sim_blow *blow)
 {
@@ -286,7 +289,7 @@ static void sim_blow_await(struct sim_blow *blow)
 	}
 }
 
-/* Injects a free at this point, if one is due. No lock may be held; @alloc may be NULL. */
+/* Injects a free at this point, if one is due. The caller must hold no lock. @alloc may be NULL. */
 void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 {
 	struct sim_blow *blow;
@@ -296,7 +299,10 @@ void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 		atomic64_inc(&sim_injections[now]);
 		blow = sim_blow_new(alloc, sim_knob(inject_from));
 		blow->after = strstarts(sim_point_names[now], "after_");
-		/* A random pause lets the free meet any later step of the client. */
+		/*
+		 * Because of the random pause, the free may happen during any later step of the
+		 * client.
+		 */
 		if (blow->after && READ_ONCE(plan.permille))
 			blow->pause_us = sim_random() % 4096;
 		queue_work(nv_queue, &blow->work);
@@ -307,7 +313,7 @@ void sim_inject(enum sim_point now, struct sim_alloc *alloc)
 	sim_hold(now);
 }
 
-/* Injects a free of a pin's allocation. The pin may be dead or NULL. */
+/* Injects a free of a pin's allocation. The pin may have ended, or may be NULL. */
 void sim_inject_pin(enum sim_point now, struct sim_pin *pin)
 {
 	struct sim_alloc *alloc = sim_pin_alloc(pin);
@@ -323,7 +329,10 @@ int sim_inject_init(void)
 	return nv_queue ? 0 : -ENOMEM;
 }
 
-/* No free is outstanding now, because it would hold memory, and the memory this module. */
+/*
+ * No free is outstanding, because it would keep its memory allocated, and the memory would keep
+ * this module loaded.
+ */
 void sim_inject_exit(void)
 {
 	destroy_workqueue(nv_queue);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Gives any program a thread that frees GPU memory when an injected free is due. inject.c
- * chooses whether the memory is the program's or another process's.
+ * A library that adds a thread to any program. The thread frees GPU memory when an injected free is
+ * due. inject.c decides whether that is memory of the program or of another process.
  *
  *	LD_PRELOAD=/usr/local/lib/lab-injector.so gpuverbs register ...
  */

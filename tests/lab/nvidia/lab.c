@@ -39,9 +39,9 @@ void sim_add(enum sim_counter which, s64 n)
 }
 
 /*
- * Reads the ticks first: the rest of this function counts for the driver, not for its
- * caller. A measurement subtracts the driver's ticks from the caller's, so reading another
- * clock before would count as the client's work.
+ * The function reads the ticks first, so that its other work counts as the driver's. A measurement
+ * subtracts the driver's ticks from the caller's, so work before the reading would count as the
+ * client's.
  */
 struct sim_call sim_enter(enum sim_clock which)
 {
@@ -86,8 +86,8 @@ static void show_clocks(struct seq_file *s)
 /* ---- costs ---------------------------------------------------------------- */
 
 /*
- * The costs are in nanoseconds, for a call and for each page. They are the same for persistent
- * pages, for which the driver maps the same.
+ * The costs are in nanoseconds, for each call and for each page. They are the same for persistent
+ * pins, for which the driver makes the same mappings.
  *
  * dynamic: the driver maps pinned memory into BAR1, as drivers up to 575 do, and later drivers
  * do if BAR1 is smaller than the GPU's memory. gdrcopy's pull request 129 has figures of a V100:
@@ -116,15 +116,18 @@ static const u32 sim_costs[][SIM_WORKS] = {
 	},
 };
 
-/* Begins work that has a cost. A lock is taken before, because waiting for a lock is not work. */
+/*
+ * Begins work that has a cost. A caller that needs a lock takes it before, because waiting for a
+ * lock is no work.
+ */
 u64 sim_begin(void)
 {
 	return sim_knob(costs) == SIM_simulated ? 0 : local_clock();
 }
 
 /*
- * Waits until the work has taken its cost, including the simulation's own time. Returns the
- * beginning of the next work that follows without a lock in between.
+ * Waits until the work has taken as much time as its cost says. The simulation's own time is
+ * included. Returns the time at which the next work begins, if no lock is taken in between.
  */
 u64 sim_spend(u64 began, enum sim_work work, u32 times)
 {

@@ -2,19 +2,19 @@
 /*
  * The memory that NVIDIA's code allocates: page tables, pages, mappings, addresses.
  *
- * All of this memory belongs to the driver. put_pages frees the table and every DMA mapping made
- * from it; so does the driver on its own as soon as the free callback of a table has
- * returned.
+ * All of this memory belongs to the driver. put_pages frees a page table and every DMA mapping that
+ * was made from it. The driver does the same as soon as the free callback of a table has returned.
  *
- * A structure that a client has seen does not go back to the allocator when it is freed. It
- * is filled with 0x6b and kept in a quarantine, oldest out first, as long as the knob
- * "quarantine_max" allows: a client that reads a table after its end finds version 0x6b6b6b6b,
- * a write is noticed when the table leaves the quarantine, and a client that hands the table
- * back to the driver is named. With 0, nothing is filled or kept, and each page costs as much as
- * with the real driver, for measurements.
+ * When a structure that a client has seen is freed, the simulation fills it with 0x6b and keeps it
+ * in a quarantine. The knob "quarantine_max" limits the quarantine; the oldest structure leaves
+ * first. A client that reads a table after its end therefore finds the version 0x6b6b6b6b. A write
+ * is noticed when the table leaves the quarantine, and a client that passes the table to the driver
+ * again is reported. If the knob is 0, nothing is filled or kept, so that each page costs as much
+ * as in the real driver. Measurements use that value.
  *
- * A structure for a client is hashed when it is made, and checked at each call that names it.
- * Before NVIDIA's code reads a structure for the last time, its own data are restored.
+ * A structure for a client is hashed when it is made, and the hash is checked at each call that
+ * names the structure. A client may have changed the structure, so its data are restored before
+ * NVIDIA's code reads it for the last time.
  */
 #include <linux/jhash.h>
 #include <linux/string.h>
@@ -42,8 +42,9 @@ bool sim_is_used_again(const void *memory)
 }
 
 /*
- * Returns the block of the table that this process freed last, as the kernel's allocator
- * might: the address of a table is a key, and such a key then has a new meaning.
+ * Returns the block of the page table that this process has freed last, as the kernel's allocator
+ * might. The address of a table is a key, so the key of the old table then identifies the new
+ * table.
  */
 static struct sim_block *sim_block_again(size_t size)
 {
@@ -86,7 +87,10 @@ NV_STATUS os_alloc_mem(void **address, NvU64 size)
 	return *address ? NV_OK : NV_ERR_NO_MEMORY;
 }
 
-/* The compiler knows the size, so this is as fast as the cache of NVIDIA's code. */
+/*
+ * Allocates a page. The compiler knows the size, so this function is as fast as the cache in the
+ * real driver.
+ */
 struct nvidia_p2p_page *sim_page_new(void)
 {
 	const size_t size = sizeof(struct nvidia_p2p_page);
@@ -94,7 +98,9 @@ struct nvidia_p2p_page *sim_page_new(void)
 	return sim_block_init(kmalloc(sizeof(struct sim_block) + size, GFP_KERNEL), size);
 }
 
-/* Frees a block. NVIDIA's code frees the block with the key of an object last. */
+/*
+ * Frees a block. Of an object's blocks, NVIDIA's code frees the one whose address is the key last.
+ */
 void os_free_mem(void *address)
 {
 	struct sim_block *block = sim_block_of(address);
@@ -173,8 +179,8 @@ static u32 sim_object_hash(const struct sim_object *object)
 }
 
 /*
- * Seals a complete object, which must not change any more. Knobs may make its contents wrong
- * here.
+ * Hashes a complete object, which must not change any more. Before that, falsifies its contents if
+ * a knob says so.
  */
 void sim_object_seal(struct sim_object *object)
 {
@@ -203,7 +209,10 @@ void sim_object_check(struct sim_object *object, const char *where)
 	object->hash = 0;
 }
 
-/* Prepares an object for NVIDIA's code, which reads it for the last time and frees it. */
+/*
+ * Restores the data of an object, because NVIDIA's code reads them for the last time and frees the
+ * object.
+ */
 void sim_object_hand_back(struct sim_object *object, const char *where)
 {
 	sim_object_check(object, where);
@@ -275,8 +284,9 @@ void sim_object_bury(struct sim_object *object)
 }
 
 /*
- * Returns a reference to the object with this key, or else to the last object that had it. The
- * search begins with the newest, because a client with many objects mostly names a new one.
+ * Returns a reference to the object with this key. If there is none, returns the last object that
+ * had this key. The search begins with the newest object, because a client that has many objects
+ * usually names a new one.
  */
 struct sim_object *sim_object_find(const void *key, bool mapping)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * GPU memory that a client maps for its device without the driver.
+ * Observes mappings of GPU memory that a client makes for a device without the driver.
  *
- * A client that must not rely on the page table once the callback may come copies the addresses and
- * maps them with the kernel's dma_map_resource(), or as pieces of one range with dma_iova_link().
- * The driver does not notice that. To free memory in the middle of a mapping nevertheless, ftrace
- * leads the kernel's functions that begin and end such mappings through here, as with live patches.
- * Mappings of GPU memory are counted, and frees can be injected at the points in_, before the real
- * function, and after_, after it.
+ * A client that must not rely on the page table, because the callback may come, copies the
+ * addresses and maps them with the kernel's dma_map_resource(), or as pieces of one range with
+ * dma_iova_link(). The driver does not notice these calls. So that a test can nevertheless free
+ * memory in the middle of a mapping, ftrace redirects the kernel's functions that begin and end
+ * such mappings to this file, as live patches do. This file counts mappings of GPU memory. It
+ * injects frees before it calls the real function, at the points in_, and after that call, at the
+ * points after_.
  *
- * If a device uses physical addresses, there is nothing to undo, so a client need not undo the
- * mapping, and the mapping is not counted.
+ * A mapping for a device that uses physical addresses is not counted, because a client need not
+ * undo such a mapping.
  */
 #include <linux/module.h>
 #include <linux/spinlock.h>
@@ -31,7 +32,9 @@ struct sim_own {
 static LIST_HEAD(sim_owns);
 static DEFINE_SPINLOCK(sim_owns_lock);
 
-/* Begins a mapping. Returns the allocation, with a reference, or NULL for other memory. */
+/*
+ * Begins a mapping. Returns a reference to the allocation, or NULL if the memory is not the GPU's.
+ */
 static struct sim_alloc *sim_own_begins(phys_addr_t phys)
 {
 	struct sim_alloc *alloc = sim_alloc_at(phys);
@@ -45,7 +48,10 @@ static struct sim_alloc *sim_own_begins(phys_addr_t phys)
 	return alloc;
 }
 
-/* Counts a mapping that has begun, unless the kernel @failed, or it need not end (not @counted). */
+/*
+ * Counts a mapping that has begun, unless the kernel has @failed, or the mapping is not to be
+ * @counted.
+ */
 static void sim_own_begun(struct device *dev, dma_addr_t addr, struct sim_alloc *alloc,
 			  bool failed, bool counted)
 {
@@ -70,7 +76,8 @@ static void sim_own_begun(struct device *dev, dma_addr_t addr, struct sim_alloc 
 }
 
 /*
- * Returns the ending mapping of GPU memory, or NULL: any module may end mappings of other memory.
+ * Returns the mapping of GPU memory that is ending. Returns NULL if there is none, because other
+ * modules end mappings of other memory.
  */
 static struct sim_own *sim_own_ends(struct device *dev, dma_addr_t addr)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls into a client: each call is counted, and checked afterwards for forbidden actions.
+ * Calls the functions of clients. Counts each call, and checks after the call whether the client
+ * has broken a rule.
  */
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -10,7 +11,7 @@
 /* The largest errno that user space knows a name for. */
 #define PEER_MAX_ERRNO EHWPOISON
 
-/* The context before acquire; a client must change it. */
+/* The value of the context before acquire. A client that claims memory must change it. */
 #define PEER_CONTEXT_POISON ((void *)0x5eed0fc0ffee0bad)
 
 /* A call that is under way. The record is on the caller's stack. */
@@ -52,7 +53,10 @@ static void peer_call_end(struct peer_call *call)
 			       peer_op_name(call->op));
 }
 
-/* Makes a call and evaluates to its answer. An operation without one is (operation(...), 0). */
+/*
+ * Makes a call. The value of the macro is the answer. An operation without an answer is written as
+ * (operation(...), 0).
+ */
 #define peer_call(_client, _umem, _op, _answer)				\
 ({									\
 	struct peer_call call = { .client = (_client), .umem = (_umem),	\
@@ -65,7 +69,7 @@ static void peer_call_end(struct peer_call *call)
 	answer;								\
 })
 
-/* Tells whether this task is inside a call: for the region, or for any region if NULL. */
+/* Tells whether this task is inside a call for the region @p, or for any region if @p is NULL. */
 bool peer_in_call(struct peer_umem *p)
 {
 	struct peer_call *call;
@@ -78,7 +82,7 @@ bool peer_in_call(struct peer_umem *p)
 	return found;
 }
 
-/* Shows the tasks that are in a client now. */
+/* Shows the tasks that are inside a call to a client now. */
 int peer_show_calls(struct seq_file *m)
 {
 	struct peer_call *call;
@@ -130,7 +134,10 @@ void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live)
 		peer_count(which, -1);
 }
 
-/* Checks the lock that is held while a client sets a region up: none in G2. */
+/*
+ * Checks that the region's lock is held while a client sets the region up, or that no lock is held
+ * in G2.
+ */
 static void peer_assert_setup(struct peer_umem *p)
 {
 	if (peer_is_g2(p->client))
@@ -161,7 +168,7 @@ int peer_call_get_pages(struct peer_umem *p)
 
 int peer_call_dma_map(struct peer_umem *p)
 {
-	/* Cores from G3B on have no separate number. */
+	/* Cores from G3B on do not have a separate number of entries. */
 	bool separate = p->client->generation < PEER_G3B;
 	int *nmap = separate ? &p->nmap : (int *)&p->table.nents;
 	int ret;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Clients: the registered clients, the client of a range of memory, and the directory
- * /sys/kernel/mm/memory_peers/NAME/, which shows clients to user space.
+ * Registers clients, finds the client for a range of memory, and shows the clients to user space in
+ * the directories /sys/kernel/mm/memory_peers/NAME/.
  */
 #include <linux/kernfs.h>
 #include <linux/module.h>
@@ -24,7 +24,9 @@ module_param_string(peer_taken_name, peer_taken_name, sizeof(peer_taken_name), 0
 MODULE_PARM_DESC(peer_taken_name,
 		 "A client of this name is refused, as if another one had its directory in sysfs");
 
-/* In order of registration. The list changes under both locks. */
+/*
+ * The clients, in the order of their registration. A thread that changes the list holds both locks.
+ */
 static DEFINE_MUTEX(peer_memory_mutex);
 static DEFINE_SPINLOCK(peer_live_lock);
 static LIST_HEAD(peer_clients);
@@ -59,9 +61,9 @@ static ssize_t stat_show(struct kobject *kobj, struct kobj_attribute *attr, char
 }
 
 /*
- * The directory memory_peers, which goes with the last reference. The kernel exports its
- * kobject for /sys/kernel, but not that for /sys/kernel/mm: a directory's kernfs node
- * knows its kobject.
+ * Returns the directory memory_peers, which is removed with the last reference. The kernel exports
+ * the kobject of /sys/kernel, but not that of /sys/kernel/mm. This function finds the latter
+ * through the kernfs node of the directory, which has a pointer to its kobject.
  */
 static struct kobject *peer_root_get(void)
 {
@@ -78,7 +80,10 @@ static struct kobject *peer_root_get(void)
 	return kobj;
 }
 
-/* Tells whether a name is taken: for such a name, kobject_add() would print a stack trace. */
+/*
+ * Tells whether a client has the name already. kobject_add() would print a stack trace for such a
+ * name.
+ */
 static bool peer_name_taken(struct kobject *root, const char *name)
 {
 	struct kernfs_node *node = kernfs_find_and_get(root->sd, name);
@@ -162,11 +167,11 @@ static const struct peer_memory_client_ex *peer_client_ex(const struct peer_clie
 }
 
 /*
- * Returns the first client that claims the memory. A client that wants to invalidate is
- * only asked if the driver could do that. MLNX_OFED 4.1 to 5.0 have two functions after the
- * client's last operation, and ask a client that has the first function only for processes
- * that called that function, which ordinary processes do not. A client that was built for
- * later cores has the size of its structure there.
+ * Returns the first client that claims the memory. A client that invalidates is asked only if the
+ * device's driver supports invalidation. In MLNX_OFED 4.1 to 5.0, two pointers to functions follow
+ * the client's last operation. If the first pointer is not NULL, these cores ask the client only
+ * about memory of processes that have requested this client, which ordinary processes do not do. A
+ * client that was built for later cores has the size of its structure in the place of that pointer.
  */
 struct peer_client *peer_client_choose(unsigned long addr, size_t size,
 				       bool can_invalidate, void **context)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Uses peer memory as a driver does, but without a device: registrations without transfers.
+ * Registers peer memory as the driver of a device does, but for no real use: nothing is
+ * transferred.
  *
- * Each open file "umem" in debugfs holds one registration, and one thread uses it. A write
- * is one command:
+ * Each open file "umem" in debugfs has at most one registration. Only one thread may use an open
+ * file. A write is one command:
  *
  *   register ADDRESS LENGTH WAY    memory of this process. WAY is revocable, as mlx5
  *                                  registers memory regions, or fixed, as mlx5
@@ -25,7 +26,7 @@
 /* The page sizes of mlx5: 4 KiB to 2 GiB. */
 #define PEER_PAGE_SIZES GENMASK(31, 12)
 
-/* The number of devices that are tried. */
+/* The largest number of devices among which the command "device" searches. */
 #define PEER_DEVICES 16
 
 struct peer_consumer {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Peer memory for the kernel's files: for RDMA drivers, and for the lines that `adapt` puts into
- * umem.c and device.c.
+ * The functions for peer memory that RDMA drivers call, and that the lines call that `adapt` adds
+ * to umem.c and device.c.
  */
 #ifndef PEER_DRIVER_H
 #define PEER_DRIVER_H
@@ -14,41 +14,48 @@ struct ib_umem;
 /* The driver can stop using a region at any time. */
 #define IB_PEER_MEM_INVAL_SUPP BIT(1)
 
-/* Takes the umem's memory away from the device; may sleep. */
+/* The type of a driver's function that makes the device stop using the umem's memory. May sleep. */
 typedef void (*umem_invalidate_func_t)(struct ib_umem *umem, void *priv);
 
-/* Does the same as ib_umem_get_va(), but asks the peers if the CPU has no pages. */
+/*
+ * Does the same as ib_umem_get_va(), but also asks the peers if the memory has no pages of the CPU.
+ */
 struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access, unsigned long flags);
 
 bool ib_umem_is_peer(struct ib_umem *umem);
 
 /*
- * Makes the last step of a registration: from here on @func may be called. A driver that
- * fails between ib_umem_get_peer() and this call calls stop instead. In G2 this call fails
- * if the memory was freed in the meantime.
+ * Makes the last step of a registration. After this call, @func may be called at any time. A driver
+ * that fails between ib_umem_get_peer() and this call must call
+ * ib_umem_stop_invalidation_notifier() instead. In G2 this call fails if the memory was freed in
+ * the meantime.
  */
 int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
 					   umem_invalidate_func_t func,
 					   void *priv);
 
 /*
- * Makes the first step of a deregistration, when the device no longer uses the memory: @func
- * is not called afterwards. ib_umem_release() follows. This call and activate do nothing for
- * a umem without peer.
+ * Makes the first step of a deregistration, when the device no longer uses the memory. After this
+ * call, @func is not called any more. The driver must then call ib_umem_release(). For a umem
+ * without a peer, this function and ib_umem_activate_invalidation_notifier() do nothing.
  */
 void ib_umem_stop_invalidation_notifier(struct ib_umem *umem);
 
-/* Returns an errno if a test wants this registration to fail in the driver, else 0. */
+/*
+ * Returns a negative error number if a test has requested that this registration fails in the
+ * driver, and otherwise 0.
+ */
 int ib_umem_peer_driver_step(struct ib_umem *umem);
 
 /*
- * Offers a range to the peers after pinning has failed with @err. Nothing is pinned, and the
- * range is still charged to the process. Returns zero if a peer took the range over.
+ * Asks the peers whether they claim a range, after pinning has failed with @err. When this function
+ * is called, nothing is pinned, and the range is still charged to the process. Returns zero if a
+ * peer has claimed the range.
  */
 int ib_peer_umem_get(struct ib_umem *umem, int access, int err);
 
-/* Releases the umem if it is a peer's. Returns whether it was. */
+/* Releases the umem if its memory belongs to a peer. Returns whether that is so. */
 bool ib_peer_umem_release(struct ib_umem *umem);
 
 void ib_peer_init(void);

@@ -14,8 +14,8 @@ void peer_unlock(struct peer_lock *lock)
 }
 
 /*
- * Waits until the region is mapped. A client may invalidate as soon as its dma_map is certain
- * to succeed, and not before.
+ * Waits until the region is mapped. A client must not invalidate before it is certain that its
+ * dma_map succeeds.
  */
 static bool peer_wait_ready(struct peer_umem *p)
 {
@@ -42,7 +42,7 @@ static void peer_umem_invalidate(struct peer_umem *p)
 	if (!peer_wait_ready(p))
 		return;
 	if (p->b13_stuck) {
-		/* A real server never returns here. */
+		/* A real server would wait for ever instead of returning. */
 		peer_count(PEER_b13_hangs, 1);
 		return;
 	}
@@ -91,10 +91,11 @@ static void peer_invalidate_ticket(struct peer_client *client, u64 ticket)
 }
 
 /*
- * Activates a region in G2, where nothing is locked while a client works. An invalidation
- * before the activation only makes the activation fail. A later invalidation does the whole
- * deregistration itself, in the client's own call; if the user's thread is already doing so,
- * the invalidation waits until the ticket is taken back, and returns while that thread goes on.
+ * Activates a region in G2, which holds no lock while a client works. If an invalidation comes
+ * before the activation, the activation fails, and nothing else happens. A later invalidation does
+ * the whole deregistration, during the client's call to invalidate. But if the user's thread is
+ * already deregistering, the invalidation only waits until that thread has taken the ticket back,
+ * and then returns.
  */
 int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *priv)
 {
@@ -112,7 +113,7 @@ int peer_g2_activate(struct peer_umem *p, umem_invalidate_func_t func, void *pri
 	return err;
 }
 
-/* Begins the user's deregistration: either it or an invalidation ends the region. */
+/* Begins the deregistration by the user, unless an invalidation already ends the region. */
 void peer_g2_begin_dereg(struct peer_umem *p)
 {
 	if (p->dereg_begun)
@@ -132,7 +133,10 @@ void peer_g2_dereg(struct peer_umem *p)
 	if (READ_ONCE(p->phase) == PEER_ENDED)
 		return;
 	mutex_lock(&lock->mutex);
-	/* After an early invalidation, the client may have undone its mapping. */
+	/*
+	 * After an early invalidation, the check is left out, because the client may have undone
+	 * its mapping.
+	 */
 	if (!p->invalidated_early)
 		peer_table_check_mapped(p);
 	peer_umem_forget(p);
@@ -141,7 +145,10 @@ void peer_g2_dereg(struct peer_umem *p)
 	peer_umem_release(p);
 }
 
-/* Ends a region from an invalidation: does the whole deregistration, with the tickets locked. */
+/*
+ * Does the whole deregistration of a region during an invalidation. The lock of the tickets is
+ * held.
+ */
 static void peer_g2_end(struct peer_umem *p)
 {
 	p->invalidate(p->umem, p->invalidate_priv);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The files in debugfs that a test reads and sets (../README.md).
+ * The files in debugfs that tests read and write (../README.md).
  */
 #include <linux/module.h>
 
 #include "peer_server.h"
 
-/* Seconds for which a test may hold a task. */
+/* The number of seconds for which a test may hold a task. */
 #define PEER_HOLD_SECONDS 60
 
 /* A line of a file: a name, and one number or two. */
@@ -52,7 +52,10 @@ int peer_fail(enum peer_fail point)
 	return atomic64_dec_if_positive(&peer_fails[point].value) < 0 ? 0 : -ENOMEM;
 }
 
-/* Holds a task until the test lets it go. A test that forgets the task fails, but does not hang. */
+/*
+ * Holds a task until the test lets it continue. If the test forgets the task, the task continues
+ * after a while, and a warning in the log makes the test fail.
+ */
 void peer_hold(enum peer_hold point)
 {
 	struct peer_number *hold = &peer_holds[point];

@@ -38,10 +38,10 @@
 /* The ticket of a region that cannot be invalidated. */
 #define PEER_NO_ID U64_MAX
 
-/* The ticket that the client gets for such a region, from G3A on. G2 uses zero. */
+/* The ticket that a client receives for such a region from G3A on. In G2 the ticket is zero. */
 #define PEER_NO_TICKET U32_MAX
 
-/* Seconds that an invalidation waits before the server reports a deadlock. */
+/* The number of seconds for which an invalidation waits before the server reports a deadlock. */
 #define PEER_DEADLOCK_SECONDS 10
 
 /* The words of the files in debugfs and sysfs. Calls between the server and a client: */
@@ -107,7 +107,7 @@ struct peer_lock {
 	wait_queue_head_t wait;
 };
 
-/* A macro, so that lockdep takes locks of clients and locks of regions for two classes. */
+/* This is a macro, so that lockdep treats locks of clients and locks of regions as two classes. */
 #define peer_lock_init(_lock) do {					\
 	struct peer_lock *lock = (_lock);				\
 									\
@@ -115,7 +115,7 @@ struct peer_lock {
 	init_waitqueue_head(&lock->wait);				\
 } while (0)
 
-/* A registered client; the handle that it got is a pointer to this. */
+/* A registered client. The client's handle is a pointer to this structure. */
 struct peer_client {
 	struct kobject kobj;
 	const struct peer_memory_client *ops;
@@ -193,7 +193,7 @@ static inline bool peer_is_g2(const struct peer_client *client)
 	return client->generation == PEER_G2;
 }
 
-/* Waits for a condition under a lock; reports a deadlock after some seconds, and goes on. */
+/* Waits under a lock for a condition. Reports a deadlock after some seconds, and then continues. */
 #define peer_wait_or_tell(_client, _ticket, _what, _lock, _condition)		\
 ({										\
 	bool met;								\

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device that does DMA, and the scatterlist between client and driver. The
- * client's list is checked against the contract and never written to; the driver gets a
- * separate list, with the same bus addresses and with the pages that a software device needs.
+ * Finds the device that does DMA, and passes scatterlists from the client to the driver. The
+ * client's list is checked against the contract, and is not written to. The driver receives another
+ * list, with the same bus addresses, and with the pages that a software device needs.
  */
 #include <linux/dma-mapping.h>
 #include <linux/jhash.h>
@@ -21,7 +21,10 @@ struct device *peer_device_get(struct ib_device *ibdev)
 {
 	struct device *dev = lab_device_get(ibdev);
 
-	/* A NIC sets no longest segment; mlx5's RDMA device sets 2 GiB. */
+	/*
+	 * The drivers of NICs do not set the longest segment, so this function sets 2 GiB, as mlx5
+	 * does for its RDMA device.
+	 */
 	if (dev)
 		dma_set_max_seg_size(dev, peer_switched(PEER_short_segments) ?
 				     SZ_64K : SZ_2G);
@@ -43,7 +46,10 @@ struct device *peer_device_told(struct device *dev)
 	return NULL;
 }
 
-/* The parts of the client's list, made of large pages, that are outside the range. */
+/*
+ * The numbers of bytes of the client's list that are before and after the range, because the list
+ * consists of large pages.
+ */
 struct peer_trim {
 	size_t head;
 	size_t tail;
@@ -68,8 +74,9 @@ static u32 peer_table_hash(const struct sg_table *table)
 
 /*
  * Tells whether the table can be walked. orig_nents, the number of entries with pages, is the
- * number of all entries, or 0 if no entry has pages. Another value would only matter later, when
- * the core copies from the registered memory (ib_umem_copy_from) and follows NULL.
+ * number of all entries, or 0 if no entry has pages. In a real core, another value would do harm
+ * only later: when the core copies from the registered memory (ib_umem_copy_from), it would follow
+ * a NULL pointer.
  */
 static bool peer_table_check_shape(struct peer_umem *p)
 {
@@ -111,8 +118,9 @@ static const char *peer_entry_fault(struct scatterlist *sg)
 }
 
 /*
- * Finds the parts outside the range. A list of large pages begins and ends at the bounds of
- * such pages, but some servers take the first address for the range's first page (B7).
+ * Finds the parts of the list that are outside the range. A list of large pages begins and ends at
+ * the bounds of such pages. Some servers nevertheless use the first address as that of the first
+ * page of the range (B7).
  */
 static struct peer_trim peer_table_trim(struct peer_umem *p)
 {
@@ -165,7 +173,7 @@ static bool peer_is_peer_memory(phys_addr_t phys)
 				  peer_switched(PEER_any_memory));
 }
 
-/* Does the same as lab_device_resolve(), but only for device memory. */
+/* Does the same as lab_device_resolve(), but accepts only device memory. */
 static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
 			     phys_addr_t *phys)
 {
@@ -186,8 +194,8 @@ static size_t peer_table_run(struct peer_umem *p, dma_addr_t dma, size_t length,
 }
 
 /*
- * Copies the list, without what is outside the range, as one entry for each physically
- * contiguous run. Without @out the runs are only checked and counted.
+ * Copies the part of the list that is inside the range to @out, with one entry for each physically
+ * contiguous run. If @out is NULL, only checks and counts the runs.
  */
 static int peer_table_copy(struct peer_umem *p, const struct peer_trim *trim,
 			   struct scatterlist *out)
@@ -232,7 +240,7 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 	runs = peer_table_copy(p, trim, NULL);
 	if (runs < 0)
 		return runs;
-	/* The append table still describes the pages that were pinned first. */
+	/* The append table still describes the pages that were pinned before pinning failed. */
 	lab_umem_clear(p->umem);
 	err = sg_alloc_table(table, runs, GFP_KERNEL);
 	if (err) {
@@ -246,9 +254,9 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 }
 
 /*
- * Checks the client's table after dma_map, and gives the driver its table. For measurements,
- * in which these checks would count as the core's work, the driver gets the client's own list,
- * as with real servers. Nothing can be cut off from that list.
+ * Checks the client's table after dma_map, and gives the driver its table. In measurements, these
+ * checks would count as the core's work. The driver then receives the client's own list, as with
+ * real servers, and this function cannot cut anything off.
  */
 int peer_table_check(struct peer_umem *p)
 {
@@ -271,7 +279,9 @@ int peer_table_check(struct peer_umem *p)
 	return peer_table_check_entries(p, &trim) ? peer_table_build(p, &trim) : -EINVAL;
 }
 
-/* Checks that the device's addresses keep their meaning while the device may use them. */
+/*
+ * Checks that the device's addresses still refer to the same memory, while the device may use them.
+ */
 void peer_table_check_mapped(struct peer_umem *p)
 {
 	const struct sg_table *table = lab_umem_table(p->umem);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The life of a region, from the core's failed pin to the release. peer_invalidate.c has
- * invalidations, and the end of a region in G2.
+ * The functions that a region passes through, from the core's failed attempt to pin until the
+ * release. Invalidations, and the end of a region in G2, are in peer_invalidate.c.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -10,7 +10,7 @@
 
 /*
  * ib_umem_get_peer() passes these bits to ib_peer_umem_get() in the access flags, which umem.c
- * hands down. No verbs user can set them.
+ * passes on. Users of verbs cannot set these bits.
  */
 #define PEER_ACCESS_ALLOW ((int)BIT(30))
 #define PEER_ACCESS_INVAL ((int)BIT(31))
@@ -46,7 +46,7 @@ void peer_set_phase(struct peer_umem *p, enum peer_phase phase)
 	wake_up_all(&p->lock.wait);
 }
 
-/* Undoes dma_map and get_pages, or notes that the client has undone them. */
+/* Undoes dma_map and get_pages or, if @by_client, only records that the client has undone them. */
 void peer_umem_unmap(struct peer_umem *p, bool by_client)
 {
 	atomic64_t *stats = p->client->stats;
@@ -63,7 +63,7 @@ void peer_umem_unmap(struct peer_umem *p, bool by_client)
 	}
 	memset(&p->table, 0, sizeof(p->table));
 	atomic64_inc(&stats[PEER_dealloc_mrs]);
-	/* B8: the number is read when the table is zeroed already. */
+	/* B8: a real server reads the number after it has zeroed the table. */
 	if (!peer_switched(PEER_b8_dereg_figures))
 		atomic64_add(p->table_seen.nents, &stats[PEER_dereg_pages]);
 	atomic64_add(p->umem->length, &stats[PEER_dereg_bytes]);
@@ -120,9 +120,9 @@ static void peer_umem_end(struct peer_umem *p)
 }
 
 /*
- * Ends a region after the driver has stopped it. If the driver has not (B11, B13), the region
- * is still mapped, and is unmapped at the last moment; an invalidation may come in between. G3A
- * has no stop, and unmaps here, with the lock held (B1).
+ * Ends a region after the driver has called stop. If the driver has not called stop (B11, B13), the
+ * region is still mapped, and this function unmaps it. An invalidation may come before that. In G3A
+ * there is no call stop, so this function unmaps the region, with the lock held (B1).
  */
 static void peer_umem_dereg(struct peer_umem *p)
 {
@@ -172,7 +172,7 @@ static int peer_umem_ticket(struct peer_umem *p)
 	return err;
 }
 
-/* Takes the ticket back, and wakes the threads that wait for this. */
+/* Takes the ticket back, and wakes the threads that wait until the ticket is taken back. */
 void peer_umem_forget(struct peer_umem *p)
 {
 	if (p->id != PEER_NO_ID)
@@ -181,7 +181,7 @@ void peer_umem_forget(struct peer_umem *p)
 	wake_up_all(&p->lock.wait);
 }
 
-/* Makes the client pin and map the range. After a failure nothing is left. */
+/* Makes the client pin and map the range. A failure leaves nothing pinned or mapped. */
 static int peer_umem_map(struct peer_umem *p)
 {
 	int err = peer_call_get_pages(p);
@@ -198,7 +198,9 @@ static int peer_umem_map(struct peer_umem *p)
 	return err;
 }
 
-/* Sets the region up. After a failure nothing is left. G2 only locks its tickets. */
+/*
+ * Sets the region up. A failure leaves nothing behind. In G2, only the lock of the tickets is used.
+ */
 static int peer_umem_setup(struct peer_umem *p)
 {
 	bool g2 = peer_is_g2(p->client);
@@ -230,7 +232,7 @@ static int peer_umem_setup(struct peer_umem *p)
 		p->page_size = peer_call_get_page_size(p);
 	err = peer_table_check(p);
 	peer_set_phase(p, PEER_READY);
-	/* The region is not invalidated before the driver is ready. */
+	/* The lock stays held, so that no invalidation comes before the driver is ready. */
 	p->setup_held = !g2 && p->client->revocable;
 	if (!g2 && !p->setup_held)
 		peer_unlock(lock);
@@ -308,9 +310,9 @@ int ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
 EXPORT_SYMBOL(ib_umem_activate_invalidation_notifier);
 
 /*
- * Reports defect B2. Servers from 5.4-3.0.3 to 25.01 have an inverted test for the lock here:
- * they hang when a registration fails in the driver, and unlock the region of a client without
- * tickets although it is not locked.
+ * Reports defect B2. Servers from 5.4-3.0.3 to 25.01 test the wrong way round whether the lock is
+ * held. They therefore hang when a registration fails in the driver, and for a client without
+ * tickets they unlock a region that is not locked.
  */
 static void peer_tell_b2(struct peer_umem *p)
 {
@@ -332,7 +334,7 @@ static void peer_umem_stop(struct peer_umem *p)
 	p->setup_held = false;
 	p->invalidate = NULL;
 	if (p->client->generation == PEER_G3A) {
-		/* For these regions, the release does the rest. */
+		/* The release does the rest for these regions. */
 		peer_unlock(&p->lock);
 		return;
 	}

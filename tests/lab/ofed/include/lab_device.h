@@ -11,8 +11,8 @@
 #include <rdma/ib_verbs.h>
 
 /*
- * Returns the NIC below a software RDMA device, with a reference, or NULL. It stands for the RDMA
- * device, because the neighbours expect a PCI device.
+ * Returns a reference to the NIC that a software RDMA device uses, or NULL. The doubles treat this
+ * NIC as the RDMA device, because the neighbours expect a PCI device.
  */
 static inline struct device *lab_device_get(struct ib_device *ibdev)
 {
@@ -31,8 +31,8 @@ static inline struct device *lab_device_get(struct ib_device *ibdev)
 }
 
 /*
- * Finds the physical address behind a bus address. Returns how many of the bytes follow without a
- * gap: 0 if nothing is mapped at the address for the device.
+ * Stores the physical address that a bus address refers to. Returns how many of the @length bytes
+ * follow without a gap, or 0 if nothing is mapped at the address for the device.
  */
 static inline size_t lab_device_resolve(struct device *dev, dma_addr_t dma, size_t length,
 					phys_addr_t *phys)

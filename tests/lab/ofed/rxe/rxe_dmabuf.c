@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rxe that imports dma-bufs, which the kernel's does not.
+ * Adds the import of dma-bufs to rxe. The kernel's own rxe cannot import dma-bufs.
  *
- * The RDMA core pins and maps the dma-buf for the NIC below, as for a real device. The result
- * has bus addresses and no pages, so rxe looks the memory up by its bus addresses. Any memory
- * from which the kernel can copy will do, above all a GPU's.
+ * The RDMA core pins and maps the dma-buf for the NIC that rxe uses, as for a real device. The
+ * resulting list has bus addresses and no pages, so this file finds the memory through its bus
+ * addresses. The memory may be any that the kernel can copy, in particular a GPU's.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -19,7 +19,7 @@ static bool rxe_dmabuf;
 module_param_named(dmabuf, rxe_dmabuf, bool, 0444);
 MODULE_PARM_DESC(dmabuf, "whether memory can be registered as a dma-buf");
 
-/* Adds the data that copying needs about a page. */
+/* Adds the data that rxe needs in order to copy from or to a page. */
 static int rxe_dmabuf_add_page(struct rxe_mr *mr, phys_addr_t phys)
 {
 	if (!pfn_valid(PHYS_PFN(phys)))

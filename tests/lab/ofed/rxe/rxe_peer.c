@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rxe with peer memory: an MR whose memory can be taken away.
+ * Adds peer memory to rxe: the memory of an MR can be taken away.
  *
- * rxe's "DMA" is the CPU copying through the pages of the MR. Copies run in an
- * SRCU read section and look at mr->peer_revoked first (`adapt` puts this check into
- * each function that copies). A revocation sets mr->peer_revoked and waits for the
- * copies under way.
+ * Instead of DMA, rxe lets the CPU copy from and to the pages of the MR. A copy runs in an SRCU
+ * read section, and first checks mr->peer_revoked (`adapt` adds this check to each function that
+ * copies). A revocation sets mr->peer_revoked, and then waits for the copies that are running.
  */
 #include <linux/srcu.h>
 #include <rdma/ib_umem.h>
@@ -47,7 +46,7 @@ int rxe_peer_activate(struct rxe_mr *mr)
 	mr->is_peer = true;
 	err = ib_umem_peer_driver_step(mr->umem);
 	if (err) {
-		/* The umem itself goes with the MR. */
+		/* The umem itself is released with the MR. */
 		ib_umem_stop_invalidation_notifier(mr->umem);
 		return err;
 	}
