@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The copy of libibverbs that a protection domain belongs to. A process may have several copies: a
-//! Python wheel brings libibverbs under another name, and something else loads the system's.
+//! Finds the copy of libibverbs to which a protection domain belongs. A process may have several
+//! copies: for example, a Python wheel contains libibverbs under another name, and another part of
+//! the process loads the system's.
 
 use core::ops::ControlFlow;
 
@@ -13,10 +14,12 @@ use crate::verbs::{self, Addresses, Pd, Verbs};
 /// The functions of the copy that the process loaded first.
 static FIRST: Remembered<5> = Remembered::nothing();
 
-/// Returns the functions of the copy that made `pd`; or, if `pd` does not tell, of the copy that
-/// the process loaded first. Without libibverbs there are none.
+/// Returns the functions of the copy that made `pd`. If `pd` does not show which copy that is,
+/// returns the functions of the copy that the process loaded first. If the process has no
+/// libibverbs, the result has no functions.
 ///
-/// If an earlier registration was for the same copy, and `pd` tells, then no lock is taken.
+/// The function takes no lock if `pd` shows its copy, and an earlier registration has used the same
+/// copy.
 ///
 /// # Safety
 ///
@@ -25,11 +28,11 @@ pub(crate) unsafe fn of(pd: *const Pd) -> Verbs {
     // SAFETY: the caller promises it.
     let found = match unsafe { Pd::maker(pd) } {
         0 => None,
-        // SAFETY: a copy stays as long as its protection domains.
+        // SAFETY: a copy stays mapped as long as it has protection domains.
         maker => unsafe { known::recall(maker) }.or_else(|| copy_at(maker)),
     };
     match found.or_else(first_copy) {
-        // SAFETY: `exported` has returned this, and a program that registers memory does not
+        // SAFETY: `found` was returned by `exported`, and a program that registers memory does not
         // close libibverbs at the same time.
         Some(found) => unsafe { Verbs::new(found) },
         None => Verbs::default(),
@@ -42,8 +45,8 @@ fn copy_at(maker: usize) -> Option<Addresses> {
         if !object.contains(maker as u64) {
             return ControlFlow::Continue(());
         }
-        // Another thread may have remembered the copy while this one waited.
-        // SAFETY: the object contains `maker`, and stays while it is shown.
+        // While this thread waited for the walk, another thread may have stored the copy in
+        // known.rs. SAFETY: the object contains `maker`, and stays mapped during the walk.
         let known = unsafe { known::recall(maker) };
         let found = known.or_else(|| verbs::exported(object));
         if let (None, Some(found)) = (known, found) {
@@ -54,15 +57,16 @@ fn copy_at(maker: usize) -> Option<Addresses> {
     found.flatten()
 }
 
-/// Returns the functions of the copy that the process loaded first. A copy that another thread is
-/// still loading has not made a protection domain.
+/// Returns the functions of the copy that the process loaded first. Skips a copy that another
+/// thread is still loading, because such a copy cannot have made a protection domain.
 fn first_copy() -> Option<Addresses> {
     each_object(|object, generation| {
         let known = FIRST.recall(generation);
         if let Some(found) = known {
             return ControlFlow::Break(found);
         }
-        // This library and others that wrap the functions give them no versions.
+        // Libraries that only wrap the functions, such as this one, define them without versions,
+        // so they are not taken for a copy.
         let is_copy = !object.function(verbs::REG_MR, verbs::FIRST).is_null();
         if !is_copy || !ready::is_relocated(object) {
             return ControlFlow::Continue(());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Asks libcuda, as `cuda.h` declares it, whose memory a pointer is, and exports the memory as a
-//! dma-buf. The process has loaded libcuda already, or has no GPU memory.
+//! Asks libcuda (`cuda.h`) whether a pointer is GPU memory, and exports the memory as a dma-buf.
+//! The library does not load libcuda, because a process without libcuda has no GPU memory.
 #![expect(non_snake_case, reason = "libcuda's own names")]
 
 use core::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr};
@@ -30,10 +30,11 @@ const CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD: c_int = 1;
 pub(crate) const INVALID_VALUE: c_int = 1;
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
-/// Not a `CUresult`: libcuda is not in the process, or is older than the function.
+/// The code for a missing function, which is not a `CUresult`: libcuda is not in the process, or is
+/// too old to have the function.
 pub(crate) const NO_FUNCTION: c_int = -1;
 
-/// A `CUresult` other than success, and the function that returned it.
+/// A failure: a `CUresult` or [`NO_FUNCTION`], and the function that failed.
 pub(crate) struct Error {
     pub(crate) function: &'static CStr,
     pub(crate) code: c_int,
@@ -56,8 +57,9 @@ impl Error {
     }
 }
 
-/// Returns the function of this name in libcuda, or NULL; `last` remembers the function. A libcuda
-/// that another thread is still loading counts as absent: the process cannot have GPU memory yet.
+/// Returns the function of this name in libcuda, or NULL. Stores the function in `last` for the
+/// next call. A libcuda that another thread is still loading counts as absent, because the process
+/// cannot have GPU memory yet.
 fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     let found = each_object(|object, generation| {
         let known = last.recall(generation);
@@ -77,12 +79,12 @@ fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     found.unwrap_or(null())
 }
 
-/// Defines functions that call those of the same names in libcuda, and return a `Result`.
+/// Defines functions that call the functions of libcuda with the same names, and return a `Result`.
 macro_rules! cuda {
     ($($name:ident($($argument:ident: $type:ty),*);)*) => { $(
         /// # Safety
         ///
-        /// Pointers are valid for what cuda.h says that the function reads or writes there.
+        /// Each pointer is valid for the reads and writes that cuda.h describes.
         unsafe fn $name($($argument: $type),*) -> Result<(), Error> {
             const NAME: &str = concat!(stringify!($name), "\0");
             const SYMBOL: &CStr = match CStr::from_bytes_with_nul(NAME.as_bytes()) {
@@ -95,7 +97,7 @@ macro_rules! cuda {
             // SAFETY: cuda.h declares a function of this name with this type.
             let function = unsafe { mem::transmute::<*const c_void, Function>(found) };
             let code = match function {
-                // SAFETY: the caller gives what the function needs.
+                // SAFETY: the caller promises that the pointers are valid.
                 Some(function) => unsafe { function($($argument),*) },
                 None => NO_FUNCTION,
             };
@@ -123,7 +125,7 @@ cuda! {
     );
 }
 
-/// Returns whether libcuda is in the process and knows `pointer` as memory of a GPU.
+/// Returns whether libcuda is in the process and says that `pointer` is memory of a GPU.
 pub(crate) fn is_gpu_memory(pointer: u64) -> Result<bool, Error> {
     let mut kind: c_uint = 0;
     // SAFETY: there is room for this attribute.
@@ -135,9 +137,9 @@ pub(crate) fn is_gpu_memory(pointer: u64) -> Result<bool, Error> {
     }
 }
 
-/// A context that the thread has until this is dropped, and did not have before.
+/// A context that the thread did not have before, and has until this object is dropped.
 pub(crate) struct Pushed {
-    /// The device whose primary context this is, if that had to be retained.
+    /// The reference to the device's primary context, if the library had to take one.
     _retained: Option<Retained>,
 }
 
@@ -145,8 +147,9 @@ pub(crate) struct Pushed {
 struct Retained(c_int);
 
 impl Pushed {
-    /// Gives the thread a context of the device that has the memory, if the thread has none. In a
-    /// thread without a context, libcuda does not export (`CUDA_ERROR_INVALID_CONTEXT`).
+    /// Gives the thread a context of the device that has the memory, if the thread has no context.
+    /// Returns `None` if the thread has one. In a thread without a context, libcuda refuses to
+    /// export memory (`CUDA_ERROR_INVALID_CONTEXT`).
     pub(crate) fn if_none(pointer: u64) -> Result<Option<Self>, Error> {
         let mut context: Context = null_mut();
         // SAFETY: there is room for the context.
@@ -154,8 +157,8 @@ impl Pushed {
         if !context.is_null() {
             return Ok(None);
         }
-        // Memory of a pool and mapped memory have no context: libcuda returns an error or NULL.
-        // SAFETY: there is room for this attribute.
+        // Memory of a pool and mapped memory have no context, so libcuda returns an error or NULL
+        // for them. The primary context is then used. SAFETY: there is room for this attribute.
         let _ = unsafe { cuPointerGetAttribute((&raw mut context).cast(), CONTEXT, pointer) };
         let mut retained = None;
         if context.is_null() {
@@ -207,8 +210,8 @@ pub(crate) fn export(start: u64, size: usize) -> Result<Fd, Error> {
     Ok(Fd(fd))
 }
 
-/// Makes CUDA finish a copy of this memory before the copying function returns. Otherwise RDMA
-/// could read bytes that the copy has not written yet.
+/// Makes CUDA finish each copy to or from this memory before the copying function returns.
+/// Otherwise RDMA could read bytes that a copy has not written yet.
 pub(crate) fn sync_memops(pointer: u64) -> Result<(), Error> {
     let yes: c_uint = 1;
     // SAFETY: the value has the type that this attribute takes.

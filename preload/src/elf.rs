@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Symbols of an object (a program or a library) that the process has mapped, read from the
-//! object's own tables (`elf.h`).
+//! Looks up symbols of an object, which is a program or a library that the process has mapped. The
+//! object's own tables contain the symbols (`elf.h`).
 //!
-//! `dlsym()` reads the same tables, but takes the lock of the dynamic linker. A thread that is
-//! inside `dlopen()` holds that lock while constructors run, and a constructor may wait for a
-//! thread that registers memory.
+//! `dlsym()` reads the same tables, but this library does not use it, because it takes the lock of
+//! the dynamic linker. A thread that is inside `dlopen()` holds that lock while constructors run,
+//! and a constructor may wait for a thread that registers memory, which would be a deadlock.
 
 use core::ffi::{c_char, c_void, CStr};
 use core::slice;
@@ -15,7 +15,7 @@ use crate::libc;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_RELRO: u32 = 0x6474_e552;
-/// The flag of a segment that is readable.
+/// The flag of a readable segment.
 const PF_R: u32 = 4;
 
 const DT_NULL: i64 = 0;
@@ -27,14 +27,15 @@ const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 const DT_VERDEF: i64 = 0x6fff_fffc;
 
-/// The type of a symbol that is a function, in the low four bits of `Symbol::info`.
+/// The value of the low four bits of `Symbol::info` for a symbol that is a function.
 const STT_FUNC: u8 = 2;
-/// The section of a symbol that the object needs and does not define.
+/// The section number of a symbol that the object needs but does not define.
 const SHN_UNDEF: u16 = 0;
 
-/// The number that stands for "no version" in the table of versions.
+/// The number that means "no version" in the table of versions.
 const VER_NDX_GLOBAL: u16 = 1;
-/// This bit is set if a symbol has another version by default.
+/// A bit in the table of versions. It is set if this version of the symbol is not the default
+/// version.
 const HIDDEN: u16 = 0x8000;
 
 /// `Elf64_Phdr`.
@@ -77,9 +78,9 @@ struct Defined {
     number: u16,
     names: u16,
     hash: u32,
-    /// The distance to the version's name, which an `Elf64_Verdaux` begins with.
+    /// The distance to an `Elf64_Verdaux`, whose first field is the place of the version's name.
     name: u32,
-    /// The distance to the next version; 0 at the end.
+    /// The distance to the next version, or 0 in the last version.
     next: u32,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct Object<'a> {
 struct Tables {
     strings: *const c_char,
     symbols: *const Symbol,
-    /// The hash table of GNU, or else the old one. Objects have at least one of the two.
+    /// The GNU hash table, or NULL. Each object has this table or the old hash table, or both.
     gnu_hash: *const u32,
     old_hash: *const u32,
     /// The number of each symbol's version; NULL in an object without versions.
@@ -107,10 +108,10 @@ struct Tables {
 pub(crate) enum Version {
     /// Exactly this version.
     Only(&'static CStr),
-    /// This version, or the symbol of an object without versions. The dynamic linker resolves a
-    /// program's versioned reference by the same rule.
+    /// This version, or any symbol if the object has no versions. The dynamic linker resolves a
+    /// program's reference to a version by the same rule.
     Accepts(&'static CStr),
-    /// The version that `dlsym()` finds.
+    /// The default version, which `dlsym()` finds.
     Default,
 }
 
@@ -149,15 +150,17 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Returns where the first `size` bytes of the file are, if the object has them in memory.
+    /// Returns the address of the first `size` bytes of the file, or `None` if the object does not
+    /// have them in memory.
     pub(crate) fn beginning(&self, size: usize) -> Option<usize> {
         let first = self.segments.iter().find(|one| one.kind == PT_LOAD && one.offset == 0)?;
         let start = self.base.wrapping_add(first.start) as usize;
         self.is_readable(start, size).then_some(start)
     }
 
-    /// Returns the first of the pages that the dynamic linker makes read-only after it has
-    /// relocated the object, if there are any. The linker rounds both ends down to whole pages.
+    /// Returns the address of the first page that the dynamic linker makes read-only after it has
+    /// relocated the object, or `None` if there is no such page. The linker rounds both ends of
+    /// these pages down to whole pages.
     pub(crate) fn protected(&self) -> Option<u64> {
         let relro = self.segments.iter().find(|segment| segment.kind == PT_GNU_RELRO)?;
         let whole = |address: u64| address & !(libc::page_size() - 1);
@@ -166,7 +169,7 @@ impl<'a> Object<'a> {
         (start != end).then_some(start)
     }
 
-    /// Returns the name that a library was linked under.
+    /// Returns the library's own name (the SONAME), or `None` if the library has no name.
     pub(crate) fn soname(&self) -> Option<&'a CStr> {
         let strings = self.table::<c_char>(DT_STRTAB);
         let offset = self.value(DT_SONAME)?;
@@ -213,8 +216,9 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns where a table is, or NULL. The dynamic linker of glibc writes addresses in memory
-    /// over the addresses in the file, but not in an object whose dynamic section is read-only.
+    /// Returns the address of a table, or NULL. The dynamic linker of glibc replaces the addresses
+    /// of the file, which the dynamic section contains, by addresses in memory, but not if the
+    /// dynamic section is read-only. This function accepts both.
     fn table<T>(&self, tag: i64) -> *const T {
         let Some(value) = self.value(tag) else {
             return core::ptr::null();
@@ -238,9 +242,10 @@ impl Tables {
         }
     }
 
-    /// The table has four numbers (buckets, the first symbol that is in the table, words of a
-    /// filter, its shift), the filter, which is skipped here, the first symbol of each bucket, and
-    /// the hash of each symbol, whose lowest bit says that the symbol is the last of its bucket.
+    /// Looks a symbol up in the GNU hash table. The table consists of four numbers (of buckets, of
+    /// the first symbol in the table, of words of a filter, and the filter's shift), the filter,
+    /// which this function skips, the first symbol of each bucket, and the hash of each symbol. The
+    /// lowest bit of a hash says that the symbol is the last of its bucket.
     fn find_by_gnu_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
@@ -251,7 +256,8 @@ impl Tables {
         let bucket = 4 + 2 * filter as usize + hash.checked_rem(buckets)? as usize;
         let hashes = 4 + 2 * filter as usize + buckets as usize;
         let mut index = word(bucket);
-        // An empty bucket has the number 0. In an object that exports nothing, `first` may be 0.
+        // The number of an empty bucket is 0. Index 0 must be refused separately, because `first`
+        // may be 0 in an object that exports nothing.
         if index == 0 || index < first {
             return None;
         }
@@ -267,8 +273,9 @@ impl Tables {
         }
     }
 
-    /// The table has two numbers (buckets, symbols), the first symbol of each bucket, and for each
-    /// symbol the next one of the same bucket; 0 at the end.
+    /// Looks a symbol up in the old hash table. The table consists of two numbers (of buckets and
+    /// of symbols), the first symbol of each bucket, and for each symbol the next symbol of the
+    /// same bucket, or 0 after the last.
     fn find_by_old_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
@@ -316,7 +323,8 @@ impl Tables {
         }
     }
 
-    /// Returns the name of a version that the object defines.
+    /// Returns the name of the version with this number, or `None` if the object does not define
+    /// the version.
     fn version(&self, number: u16) -> Option<&CStr> {
         let mut at = self.defined;
         while !at.is_null() {
@@ -341,7 +349,7 @@ impl Tables {
     }
 }
 
-/// The hash of a name in a table of GNU.
+/// Returns the hash of a name for the GNU hash table.
 fn gnu_hash(name: &CStr) -> u32 {
     let mut hash: u32 = 5381;
     for &byte in name.to_bytes() {
@@ -350,7 +358,7 @@ fn gnu_hash(name: &CStr) -> u32 {
     hash
 }
 
-/// The hash of a name in an old table.
+/// Returns the hash of a name for the old hash table.
 fn old_hash(name: &CStr) -> u32 {
     let mut hash: u32 = 0;
     for &byte in name.to_bytes() {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A gate that lets one thread at a time walk through the list of objects, and closes during a
-//! fork.
+//! A gate: one thread at a time may be inside, and only a thread inside walks through the list of
+//! objects. During a fork no thread is inside.
 //!
-//! The list has a lock of the dynamic linker, and glibc does not free that lock in a child of
-//! `fork()`. If another thread is in the middle of a walk at the fork, then the child waits for
-//! ever in its own first walk. Therefore a fork waits until no thread of this library walks. The
-//! wait is short, because a walk calls nothing that waits.
+//! A lock of the dynamic linker protects the list, and glibc does not release that lock in a child
+//! of `fork()`. If another thread is in the middle of a walk when the process forks, the child
+//! waits for ever in its own first walk. A fork therefore waits until no thread is inside the gate.
+//! The wait is short, because a walk calls nothing that waits.
 //!
-//! No wait is longer than two seconds. A program may fork, or register memory, inside a walk of its
-//! own, while it holds the lock that the thread inside the gate waits for.
+//! No thread waits for the gate longer than two seconds, because a deadlock would otherwise be
+//! possible: a program may fork, or register memory, during a walk of its own. It then holds the
+//! linker's lock, for which the thread inside the gate may be waiting.
 //!
-//! A child may still wait for ever if the child walks, and another part of the program walked or
-//! changed the list at the fork. Most registrations do not walk (known.rs).
+//! A child may still wait for ever, if another part of the program walked through the list or
+//! changed it at the time of the fork, and the child then walks. That is rare, because most
+//! registrations do not walk (known.rs).
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long};
@@ -21,13 +23,15 @@ use crate::libc::{self, Mutex};
 
 struct Gate(UnsafeCell<Mutex>);
 
-// SAFETY: only the C library's functions change the mutex, and a child that has one thread.
+// SAFETY: only functions of the C library change the mutex, except in a child that has only one
+// thread.
 unsafe impl Sync for Gate {}
 
-/// The same thread may enter again, in a handler of a signal.
+/// The mutex is recursive, because the thread inside may enter again, in a signal handler.
 static GATE: Gate = Gate(UnsafeCell::new(Mutex::RECURSIVE));
 
-/// While this exists, the thread is inside the gate, or has waited too long and goes on outside.
+/// While this object exists, the thread is inside the gate, or has waited too long and continues
+/// without the gate.
 pub(crate) struct Passage(());
 
 impl Passage {
@@ -43,7 +47,7 @@ impl Drop for Passage {
     }
 }
 
-/// Arranges that forks wait. The library calls this function when it is loaded.
+/// Makes forks wait until no thread is inside. The library calls this function when it is loaded.
 pub(crate) fn close_during_forks() {
     // SAFETY: the library is never unmapped (`-z nodelete`), so the functions stay.
     unsafe { libc::__register_atfork(enter, leave, open_in_child, core::ptr::null()) };
@@ -57,15 +61,15 @@ extern "C" fn enter() {
     let _: c_int = unsafe { libc::pthread_mutex_timedlock(GATE.0.get(), &raw const end) };
 }
 
-/// Leaves. If the thread waited too long and is not inside, the C library refuses, and nothing
-/// happens.
+/// Leaves the gate. If the thread has waited too long and is not inside, the C library refuses to
+/// unlock the mutex, and nothing happens.
 extern "C" fn leave() {
-    // SAFETY: this is a mutex, of the kind that knows its owner.
+    // SAFETY: this is a mutex, and its kind makes the C library check its owner.
     let _: c_int = unsafe { libc::pthread_mutex_unlock(GATE.0.get()) };
 }
 
-/// Makes the mutex new in the child. The thread has another number there, so the C library would
-/// refuse to unlock the mutex.
+/// Makes the mutex new in the child. The C library would refuse to unlock the old mutex, because
+/// the thread has another number in the child.
 extern "C" fn open_in_child() {
     // SAFETY: the child has one thread, which does not use the mutex now.
     unsafe { GATE.0.get().write(Mutex::RECURSIVE) };

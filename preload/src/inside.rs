@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The state of a thread that translates a registration.
+//! Records whether a thread is at work in this library, because the library must not handle the
+//! registrations that libcuda and libibverbs make on its behalf.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr::{null, null_mut};
@@ -8,8 +9,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
 
-/// The key of each thread's own number. The lowest bit is set while the thread is at work in the
-/// library; the other bits count how often the thread has entered the library.
+/// The key of a number that each thread has of its own. The lowest bit of the number is set while
+/// the thread is at work in the library. The other bits count how often the thread has entered the
+/// library.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
 
 const AT_WORK: usize = 1;
@@ -28,7 +30,7 @@ fn number() -> usize {
     unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) as usize }
 }
 
-/// Returns whether the number could be stored.
+/// Stores the thread's number. Returns false if that is not possible.
 fn set_number(number: usize) -> bool {
     let value = number as *const c_void;
     // SAFETY: nothing reads memory at this address.
@@ -40,18 +42,18 @@ pub(crate) fn times() -> usize {
     number() / ONCE
 }
 
-/// The thread is at work in the library until this is dropped. A registration that libcuda or
-/// libibverbs make in the meantime gets the real answer.
+/// While this object exists, the thread is at work in the library. A registration that libcuda or
+/// libibverbs make in the meantime receives the real answer, without a translation.
 ///
-/// The thread cannot be cancelled in the meantime: `close()` is a cancellation point, and
-/// `ibv_reg_mr()` is none.
+/// The thread cannot be cancelled in the meantime, because the library calls `close()`, which is a
+/// cancellation point, while `ibv_reg_mr()` must be none.
 pub(crate) struct Inside {
     /// The value that `pthread_setcancelstate()` had before.
     cancellation: c_int,
 }
 
 impl Inside {
-    /// Returns nothing if the thread is at work here already.
+    /// Returns `None` if the thread is already at work in the library.
     pub(crate) fn enter() -> Option<Self> {
         let number = number();
         if number & AT_WORK != 0 || !set_number((number + ONCE) | AT_WORK) {
@@ -69,7 +71,7 @@ impl Inside {
 impl Drop for Inside {
     fn drop(&mut self) {
         set_number(number() & !AT_WORK);
-        // SAFETY: the old state is not wanted, and may be NULL in glibc.
+        // SAFETY: the pointer for the old state may be NULL in glibc.
         unsafe { libc::pthread_setcancelstate(self.cancellation, null_mut()) };
     }
 }

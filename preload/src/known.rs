@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The functions of the copies of libibverbs that have registered memory, without any lock.
+//! Stores the functions of each copy of libibverbs after the first registration with the copy, so
+//! that later registrations find the functions without any lock.
 //!
-//! The key is the address of a static function, which the protection domain's context has from the
-//! copy that made the domain (`Pd::maker`). The domain exists, so that copy is mapped. The copy may
-//! still be another than at the time of remembering: a program may close one copy, and open another
-//! file at the same address. So an entry also has the code around the key, and the beginning of the
-//! file with the headers and, as linkers place it, the build ID. An entry is used only if memory
-//! still has both.
+//! The key of an entry is the address of a static function of the copy. The context of a protection
+//! domain contains this address (`Pd::maker`). As long as the domain exists, the copy that made it
+//! is mapped. But this may be another copy than the one in the entry, because a program may close
+//! one copy and open another file at the same address. An entry therefore also contains the code
+//! around the key, and the beginning of the file, which has the headers and usually the build ID.
+//! An entry is used only if the memory still contains both.
 //!
 //! - The code around the key is in the same page as the key, so the page is mapped.
-//! - If that code is the same, with the distances in it to other parts of the library, then the
-//!   library begins where the entry's library began, so the headers are mapped.
-//! - If the headers are the same, with the size of each segment and the place of the table of
-//!   sections, then the file is the same, and has the same functions.
+//! - The code contains distances to other parts of the library. If the code is the same, the
+//!   library therefore begins at the same address as the entry's library, so its headers are
+//!   mapped.
+//! - The headers contain the size of each segment and the place of the table of sections. If the
+//!   headers are the same, the file is therefore the same, and has the same functions.
 //!
-//! An entry never changes after it has its key. So a reader needs no lock, and nothing that a fork
-//! may leave half done. If all entries are used, further copies are looked up each time.
+//! An entry does not change after its key is stored. A reader therefore needs no lock, and a fork
+//! cannot leave an entry in a state that readers could misunderstand. If all entries are used,
+//! further copies are not stored, and are looked up at each registration.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -27,13 +30,14 @@ use crate::verbs::Addresses;
 
 /// The size of a word, in bytes.
 const WORD: usize = 8;
-/// The words of code around the key: a line of the cache, which never crosses a page.
+/// The number of words of code around the key. They are a line of the cache, and a line is always
+/// within a page.
 const AROUND: usize = 8;
-/// The words at the beginning of a library: its headers need most of them.
+/// The number of words at the beginning of a library. The headers fill most of these words.
 const BEGINNING: usize = 128;
 
 struct Entry {
-    /// The address of the static function; 0 as long as the entry is not used.
+    /// The address of the static function, or 0 as long as the entry is not used.
     key: AtomicUsize,
     around: [AtomicU64; AROUND],
     /// The address of the library's beginning.
@@ -55,7 +59,7 @@ impl Entry {
 }
 
 static ENTRIES: [Entry; 16] = [const { Entry::unused() }; 16];
-/// The number of entries that threads have taken in order to fill them.
+/// The number of entries that are used, or that a thread is filling.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the functions of the copy that has the static function at `key`, if they are known.
@@ -66,7 +70,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 pub(crate) unsafe fn recall(key: usize) -> Option<Addresses> {
     let is_valid = |entry: &&Entry| {
         let start = entry.start.load(Ordering::Relaxed);
-        // SAFETY: the page of the key is mapped, and readable as it was for this key.
+        // SAFETY: the page of the key is mapped, and readable, because it contains a function.
         let same_code = unsafe { has(line(key), &entry.around) };
         // SAFETY: the header of this file says why the beginning is mapped.
         same_code && unsafe { has(start, &entry.beginning) }
@@ -76,21 +80,23 @@ pub(crate) unsafe fn recall(key: usize) -> Option<Addresses> {
     Some(entry.found.each_ref().map(|one| one.load(Ordering::Relaxed).cast_const()))
 }
 
-/// Remembers the functions of the copy `object`, which has the static function at `key`. Only a
-/// thread that walks through the list of objects calls this function, so one thread at a time.
+/// Stores the functions of the copy `object`, which has the static function at `key`. The caller
+/// must be in a walk through the list of objects, so two threads never call this function at the
+/// same time.
 pub(crate) fn remember(key: usize, object: &Object<'_>, found: Addresses) {
     let Some(start) = object.beginning(BEGINNING * WORD) else {
         return;
     };
-    // An atomic addition would call a function that some C libraries for arm64 do not have.
+    // An atomic addition would call a function that the C library does not have on some arm64
+    // systems, and is not needed, because only one thread is here at a time.
     let taken = TAKEN.load(Ordering::Relaxed);
     let Some(entry) = ENTRIES.get(taken).filter(|_| object.is_readable(key, 1)) else {
         return;
     };
     TAKEN.store(taken + 1, Ordering::Relaxed);
-    // SAFETY: the key's page is mapped and readable, and the object stays while it is shown.
+    // SAFETY: the key's page is mapped and readable, and the object stays mapped during the walk.
     unsafe { copy(line(key), &entry.around) };
-    // SAFETY: the object has so many bytes at its beginning, and stays while it is shown.
+    // SAFETY: the object has `BEGINNING` words at its beginning, and stays mapped during the walk.
     unsafe { copy(start, &entry.beginning) };
     for (place, one) in entry.found.iter().zip(found) {
         place.store(one.cast_mut(), Ordering::Relaxed);
@@ -115,11 +121,12 @@ unsafe fn word(start: usize, number: usize) -> u64 {
     unsafe { at.read_volatile() }
 }
 
-/// Returns whether memory has these words.
+/// Returns whether the memory at `start` contains these words.
 ///
 /// # Safety
 ///
-/// `start` is the address of a word, and so many words there are mapped and readable.
+/// `start` is the address of a word, and as many words as `words` has are mapped and readable
+/// there.
 unsafe fn has(start: usize, words: &[AtomicU64]) -> bool {
     words.iter().enumerate().all(|(number, one)| {
         // SAFETY: the caller promises it.
@@ -127,7 +134,7 @@ unsafe fn has(start: usize, words: &[AtomicU64]) -> bool {
     })
 }
 
-/// Copies words of memory.
+/// Copies words of memory from `start` to `words`.
 ///
 /// # Safety
 ///

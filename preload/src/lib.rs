@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A library for `LD_PRELOAD`: a plain `ibv_reg_mr()` of GPU memory works where the RDMA core has
-//! no peer memory, because the library registers that memory as a dma-buf (nvpm_preload(7)).
+//! A library for `LD_PRELOAD`. With it, a plain `ibv_reg_mr()` of GPU memory works on an RDMA core
+//! without peer memory, because the library registers the memory as a dma-buf (nvpm_preload(7)).
 //!
-//! Each function here first calls the real function, with the caller's own arguments, and returns a
-//! success unchanged. The real function belongs to the libibverbs that made the protection domain, or
-//! to another preloaded library. A registration never waits for a thread that is in `dlopen()`.
+//! Each exported function first calls the real function with the caller's own arguments, and
+//! returns a success unchanged. The real function is that of the libibverbs that made the
+//! protection domain, or that of another preloaded library. A registration never waits for a thread
+//! that is inside `dlopen()`.
 #![no_std]
 
 mod copies;
@@ -27,7 +28,8 @@ use core::ffi::{c_uint, c_void};
 use shims::Shim;
 use verbs::{Mr, MrInitAttr, Pd, RegMrIova, Request, Verbs};
 
-/// The dynamic linker calls this when it loads the library, before there are threads.
+/// The dynamic linker calls this function when it loads the library, before the process starts
+/// threads.
 #[used]
 #[link_section = ".init_array"]
 static AT_LOAD: extern "C" fn() = at_load;
@@ -41,8 +43,8 @@ extern "C" fn at_load() {
     shims::find();
 }
 
-/// Calls `real`. If `real` refuses GPU memory, the translation gives the answer. With an access on
-/// demand, the translation also sees a success, because the kernel has not looked at the memory yet.
+/// Calls `real`, and passes a failure on to the translation, whose answer is returned. A success
+/// with access on demand is also passed on, because the kernel has not looked at the memory yet.
 ///
 /// # Safety
 ///
@@ -53,8 +55,8 @@ unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
     if !mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0 {
         return mr;
     }
-    // The real function may have called this library again by another name. Then the answer is
-    // that of a translation already.
+    // The real function may have called another function of this library. The answer then already
+    // comes from the translation.
     if inside::times() != before {
         return mr;
     }
@@ -62,8 +64,9 @@ unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
     unsafe { translate::reconsider(mr, asked) }
 }
 
-/// Registers at the address that the program chose for the device: by the function of the next
-/// preloaded library if there is one, else by `verb` of the libibverbs that made the protection domain.
+/// Registers memory at the address that the program has chosen for the device. Calls the function
+/// of the next preloaded library or, if there is none, `verb` of the libibverbs that made the
+/// protection domain.
 ///
 /// # Safety
 ///
@@ -88,12 +91,14 @@ unsafe fn registered_at_iova(
     unsafe { answered(asked, real) }
 }
 
-/// `ibv_reg_mr_iova2()` of libibverbs. The `ibv_reg_mr()` and `ibv_reg_mr_iova()` of libibverbs call
-/// this name. So a caller that looked those two up in libibverbs reaches this function.
+/// Replaces `ibv_reg_mr_iova2()` of libibverbs. `ibv_reg_mr()` and `ibv_reg_mr_iova()` of
+/// libibverbs call this function by its name, so even a program that has looked those two up in
+/// libibverbs reaches this library.
 ///
 /// # Safety
 ///
-/// The caller gives what libibverbs wants: `pd` is a protection domain that stays until this returns.
+/// The arguments are valid for libibverbs: `pd` is a protection domain that exists until this
+/// function returns.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_iova2(
     pd: *mut Pd,
@@ -107,9 +112,9 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
     unsafe { registered_at_iova(&asked, &shims::REG_MR_IOVA2, Verbs::reg_mr_iova2) }
 }
 
-/// `ibv_reg_mr()` of libibverbs. If libibverbs was linked with `-Bsymbolic-functions`, as in
-/// Ubuntu, its own call of `ibv_reg_mr_iova2()` does not reach this library, so this name is
-/// needed.
+/// Replaces `ibv_reg_mr()` of libibverbs. This function is needed if libibverbs was linked with
+/// `-Bsymbolic-functions`, as in Ubuntu, because its own call of `ibv_reg_mr_iova2()` then does not
+/// reach this library.
 ///
 /// # Safety
 ///
@@ -136,7 +141,7 @@ pub unsafe extern "C" fn ibv_reg_mr(
     unsafe { answered(&asked, real) }
 }
 
-/// `ibv_reg_mr_iova()` of libibverbs, which is needed for the same reason as `ibv_reg_mr()`.
+/// Replaces `ibv_reg_mr_iova()` of libibverbs, for the same reason as `ibv_reg_mr()`.
 ///
 /// # Safety
 ///
@@ -154,12 +159,13 @@ pub unsafe extern "C" fn ibv_reg_mr_iova(
     unsafe { registered_at_iova(&asked, &shims::REG_MR_IOVA, Verbs::reg_mr_iova) }
 }
 
-/// `ibv_reg_mr_ex()` of libibverbs, since rdma-core 59. Perftest calls this function if there is one.
+/// Replaces `ibv_reg_mr_ex()`, which libibverbs has had since rdma-core 59. Perftest calls this
+/// function if it exists.
 ///
 /// # Safety
 ///
-/// The caller gives what libibverbs wants: `pd` is a protection domain, and `attr` says what to
-/// register; both stay until this returns.
+/// The arguments are valid for libibverbs: `pd` is a protection domain, and `attr` describes the
+/// registration. Both exist until this function returns.
 #[no_mangle]
 pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *mut Mr {
     // SAFETY: each version of the structure begins with these members.
@@ -167,7 +173,8 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
     let asked = match comp_mask {
         verbs::MASK_ADDR => Some(addr as u64),
         verbs::MASK_ADDR_AND_IOVA => Some(iova),
-        // With a descriptor, or with a member that is not known here, the real answer stands.
+        // If the request has a descriptor, or a member that this library does not know, the real
+        // answer is returned.
         _ => None,
     }
     .map(|iova| Request { pd, addr, length, iova, access });
@@ -194,7 +201,7 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
     }
 }
 
-/// Ends the process. Nothing here panics, but Rust demands this function.
+/// Ends the process. Nothing in this library panics, but Rust requires this function.
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     // SAFETY: it only ends the process.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The functions of the C library that the library uses. Every glibc has each under this name.
+//! The functions of the C library that this library uses. Every glibc has all of them, with these
+//! names.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -18,10 +19,12 @@ const FUTEX_WAKE_OP: c_int = 5 | 128;
 /// `FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)`: adds 0 to a word.
 const ADD_NOTHING: c_int = 1 << 28;
 
-/// The number of the system call. Before version 2.33, glibc has no function `fstat()`.
+/// The number of the system call. The library uses the system call, because glibc exports no
+/// function `fstat()` before version 2.33.
 const SYS_FSTAT: c_long = if cfg!(target_arch = "aarch64") { 80 } else { 5 };
 
-/// A `pthread_mutex_t`. The fifth number is the kind; on 64-bit machines all others begin as 0.
+/// A `pthread_mutex_t`. The fifth number is the kind of the mutex. On 64-bit machines, all other
+/// numbers are 0 at first.
 #[repr(C, align(8))]
 pub(crate) struct Mutex([c_int; 12]);
 
@@ -30,10 +33,10 @@ impl Mutex {
     pub(crate) const RECURSIVE: Self = Self([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
 }
 
-/// Stands for the objects after the one that calls `dlsym()`.
+/// Makes `dlsym()` search only the objects after the calling object.
 pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 
-// Since glibc 2.34 the first library contains the others.
+// Since glibc 2.34 the first of these libraries contains the functions of the others.
 #[link(name = "c")]
 #[link(name = "dl")]
 #[link(name = "pthread")]
@@ -41,7 +44,7 @@ pub(crate) const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 extern "C" {
     /// Ends the process.
     pub(crate) fn abort() -> !;
-    /// Returns the address of a symbol, or NULL. It waits for a thread that is inside `dlopen()`.
+    /// Returns the address of a symbol, or NULL. Waits for a thread that is inside `dlopen()`.
     pub(crate) fn dlsym(object: *mut c_void, name: *const c_char) -> *mut c_void;
     /// Returns a variable of the environment, or NULL.
     pub(crate) fn getenv(name: *const c_char) -> *const c_char;
@@ -69,19 +72,20 @@ extern "C" {
     pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
     /// Returns the time in seconds.
     pub(crate) fn time(also_here: *mut c_long) -> c_long;
-    /// Sets the functions that `fork()` calls first, and last in the parent and the child. The C
-    /// library has `pthread_atfork()` only as a part that is linked into each library.
+    /// Sets the functions that `fork()` calls at its beginning, and at its end in the parent and in
+    /// the child. `pthread_atfork()` is not used, because the C library has it only as a part that
+    /// must be linked into each library.
     pub(crate) fn __register_atfork(
         first: extern "C" fn(),
         in_parent: extern "C" fn(),
         in_child: extern "C" fn(),
         library: *const c_void,
     ) -> c_int;
-    /// Returns where this thread's error number is.
+    /// Returns the address of this thread's error number.
     fn __errno_location() -> *mut c_int;
 }
 
-/// Returns why the last call failed.
+/// Returns the error number of the last call that has failed.
 pub(crate) fn errno() -> c_int {
     // SAFETY: the C library has an error number for each thread, always.
     let location = unsafe { __errno_location() };
@@ -103,8 +107,9 @@ pub(crate) fn page_size() -> u64 {
     u64::from(unsafe { getpagesize() }.unsigned_abs())
 }
 
-/// Returns whether the process may write to the page that begins at `page`, without a change of the
-/// page: the kernel adds 0 to the first word, in one step, and fails if the page is read-only.
+/// Returns whether the process may write to the page that begins at `page`. Does not change the
+/// page: the kernel adds 0 to its first word, in one atomic step, and fails if the page is
+/// read-only.
 ///
 /// # Safety
 ///
@@ -114,8 +119,8 @@ pub(crate) unsafe fn is_writable(page: u64) -> bool {
     let nobody_waits: c_uint = 0;
     let here = &raw const nobody_waits;
     let none: c_long = 0;
-    // SAFETY: nobody waits at either address, so the kernel wakes nobody; and the word at `page`
-    // keeps its value whatever other threads do to it.
+    // SAFETY: no thread waits at either address, so the kernel wakes no thread. The word at `page`
+    // keeps its value, even if other threads change it at the same time.
     let failed = unsafe { syscall(SYS_FUTEX, here, FUTEX_WAKE_OP, 0, none, page, ADD_NOTHING) };
     let refused = failed != 0 && errno() == EFAULT;
     set_errno(before);
@@ -132,7 +137,7 @@ impl Drop for Fd {
     }
 }
 
-/// The identity of a file, a pipe, a socket or a terminal, while it is open.
+/// The identity of an open file, pipe, socket or terminal.
 #[derive(PartialEq, Eq)]
 pub(crate) struct File {
     pub(crate) device: u64,
@@ -140,9 +145,9 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// Returns the file of a descriptor, or nothing if the descriptor is closed.
+    /// Returns the identity of a descriptor's file, or `None` if the descriptor is closed.
     pub(crate) fn of(fd: c_int) -> Option<Self> {
-        // A `struct stat` begins with these two numbers, and has up to 144 bytes.
+        // A `struct stat` begins with the two numbers of the identity, and has at most 144 bytes.
         let mut stat = [0_u64; 18];
         // SAFETY: there is room for what the kernel writes.
         let failed = unsafe { syscall(SYS_FSTAT, fd, stat.as_mut_ptr()) } != 0;

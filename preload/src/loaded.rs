@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The objects that the process has loaded, and what the library remembers of them.
+//! The list of objects that the process has loaded, and addresses that the library has found in
+//! them.
 //!
 //! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock that the dynamic linker holds
 //! only while it changes the list of objects, and never while a constructor runs.
 //!
-//! A program may have a `dl_iterate_phdr()` of its own, which shows the objects of an earlier time,
-//! in order that an exception takes no lock (Seastar does so). Therefore the library looks for the
-//! next function of this name, after the program's. `dlsym()` takes the lock of `dlopen()`, so the
-//! library calls `dlsym()` only while the process starts.
+//! A program may have its own `dl_iterate_phdr()`, which shows the objects of an earlier time, so
+//! that exceptions take no lock (Seastar has one). This library therefore uses the next function of
+//! this name after the program's. The library finds the function with `dlsym()`, but calls
+//! `dlsym()` only while the process starts, because `dlsym()` takes the lock of `dlopen()`.
 
 use core::ffi::{c_int, c_ulonglong, c_void};
 use core::mem;
@@ -51,13 +52,13 @@ pub(crate) fn find_walk() {
     WALK.store(found, Ordering::Relaxed);
 }
 
-/// The number of objects that have ever been added to the list or removed from it. Two equal
-/// numbers mean that the list is the same.
+/// The number of objects that were ever added to the list or removed from it. If the number is
+/// unchanged, the list is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
-/// Calls `look` with each object, in the order in which they were loaded, until it breaks; and
-/// returns what it breaks with.
+/// Calls `look` with each object, in the order in which they were loaded, until `look` returns
+/// `Break`. Returns the value of `Break`, or `None`.
 pub(crate) fn each_object<B, F>(look: F) -> Option<B>
 where
     F: FnMut(&Object<'_>, Generation) -> ControlFlow<B>,
@@ -101,11 +102,11 @@ where
     }
 }
 
-/// `N` addresses that were found, and are valid while the list of objects is the same. A library
-/// that was closed, and another one that was mapped at the same address, change the list.
+/// `N` addresses that the library has found. They are valid while the list of objects is unchanged,
+/// because closing a library, or mapping another one at the same address, changes the list.
 ///
-/// The fields are read and written only inside `each_object`, which one thread at a time runs. So a
-/// thread never sees half of another thread's writing.
+/// The fields are read and written only inside `each_object`, which only one thread runs at a time.
+/// A thread therefore never reads fields that another thread has written only partly.
 pub(crate) struct Remembered<const N: usize> {
     generation: AtomicU64,
     found: [AtomicPtr<c_void>; N],
@@ -114,13 +115,13 @@ pub(crate) struct Remembered<const N: usize> {
 impl<const N: usize> Remembered<N> {
     pub(crate) const fn nothing() -> Self {
         Self {
-            // No list has been changed so often.
+            // No real list has this generation, because no list is changed so often.
             generation: AtomicU64::new(u64::MAX),
             found: [const { AtomicPtr::new(ptr::null_mut()) }; N],
         }
     }
 
-    /// Returns what was remembered, if the list of objects has not changed since.
+    /// Returns the addresses, or `None` if the list of objects has changed since they were stored.
     pub(crate) fn recall(&self, generation: Generation) -> Option<[*const c_void; N]> {
         let current = self.generation.load(Ordering::Relaxed) == generation.0;
         current.then(|| self.found.each_ref().map(|one| one.load(Ordering::Relaxed).cast_const()))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! `NVPM_PRELOAD_LOG=1`: a line on stderr for each translation and each refusal.
+//! Writes the log: with `NVPM_PRELOAD_LOG=1`, a line on stderr for each translation and each
+//! refusal.
 
 use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,13 +13,13 @@ const STDERR: c_int = 2;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// The file that stderr was when the library was loaded. A program may close its stderr, and get
-/// the same descriptor for a file with data of its own.
+/// The identity of the file that was stderr when the library was loaded. It is compared before each
+/// line, because a program may close stderr, and get the same descriptor for a file of its own.
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
-/// Reads `NVPM_PRELOAD_LOG`. It is called when the library is loaded, while there is no other
-/// thread that could change the environment.
+/// Reads `NVPM_PRELOAD_LOG`. The library calls this function when it is loaded, because no other
+/// thread can change the environment at that time.
 pub(crate) fn read_environment() {
     // SAFETY: the name is a string, and there is one thread.
     let value = unsafe { libc::getenv(c"NVPM_PRELOAD_LOG".as_ptr()) };
@@ -35,7 +36,7 @@ pub(crate) fn read_environment() {
     ON.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether there is a log.
+/// Returns whether the library writes a log.
 pub(crate) fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
@@ -46,8 +47,8 @@ fn is_stderr_as_it_was() -> bool {
     File::of(STDERR) == Some(File { device, inode })
 }
 
-/// Writes how a registration ended: the outcome, the function that caused it, that function's answer,
-/// and the error number that the caller gets, or 0.
+/// Writes a line about a registration: the outcome, the function that caused it, the answer of that
+/// function, and the error number that the caller receives, or 0.
 pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr, answer: &CStr) {
     if !on() || !is_stderr_as_it_was() {
         return;

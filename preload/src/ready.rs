@@ -3,24 +3,24 @@
 //! Tells whether the dynamic linker has relocated a library.
 //!
 //! While one thread is inside `dlopen()`, the list of objects already has the new library, but the
-//! library cannot be called: its pointers are still addresses in the file. A thread that took the
-//! linker's lock would wait until the library is complete. But that thread would wait for ever if a
-//! constructor, which runs under the same lock, waits for the thread. So two signs that need no
-//! lock tell when a library has been relocated:
+//! library cannot be called: its pointers are still addresses in the file. Waiting for the linker's
+//! lock would be no remedy: a constructor runs under the same lock, and may wait for the thread
+//! that registers memory, so both would wait for ever. This file therefore uses two signs that need
+//! no lock:
 //!
 //! - `_dl_find_object()`, since glibc 2.35, finds an address only in a library that has been
 //!   relocated: `dlopen()` adds all new libraries to the table of this function after the last
 //!   point at which loading can fail. The function takes no lock.
-//! - An older glibc makes some of the library's pages read-only (`PT_GNU_RELRO`), and this is its
-//!   last step with the library. The kernel tells whether a page is read-only.
+//! - As the last step of relocating a library, an older glibc makes some of the library's pages
+//!   read-only (`PT_GNU_RELRO`). The kernel can say whether a page is read-only.
 //!
-//! With an older glibc, a library without such pages counts as relocated.
+//! With an older glibc, a library without such pages always counts as relocated.
 //!
-//! Neither sign tells whether the constructors of the library have run. Libcuda does not need its
-//! constructors in order to answer: `cuPointerGetAttribute()` of version 580.159 returns
-//! `CUDA_ERROR_NOT_INITIALIZED` before them, as it does before `cuInit()`. A process has no GPU
-//! memory before `cuInit()`, so an error is the right answer. Libibverbs has no constructors that
-//! a registration depends on.
+//! Neither sign says whether the constructors of the library have run, but that does not matter.
+//! Before its constructors have run, libcuda answers as it does before `cuInit()`:
+//! `cuPointerGetAttribute()` of version 580.159 returns `CUDA_ERROR_NOT_INITIALIZED`. An error is
+//! the right answer, because a process has no GPU memory before `cuInit()`. Libibverbs has no
+//! constructors on which a registration depends.
 
 use core::ffi::{c_int, c_void};
 use core::mem;
@@ -32,11 +32,11 @@ use crate::elf::{Object, Version};
 use crate::libc;
 use crate::loaded::each_object;
 
-/// Has room for a `struct dl_find_object`, which has 12 words.
+/// A buffer that is large enough for a `struct dl_find_object`, which has 12 words.
 type Found = [u64; 16];
 type FindObject = unsafe extern "C" fn(*const c_void, *mut Found) -> c_int;
 
-/// `_dl_find_object()`, or NULL before glibc 2.35.
+/// The address of `_dl_find_object()`, or NULL in a glibc before 2.35.
 static FIND_OBJECT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Looks for `_dl_find_object()`. The library calls this function when it is loaded.
@@ -63,7 +63,8 @@ pub(crate) fn is_relocated(object: &Object<'_>) -> bool {
             // SAFETY: there is room for the answer, and the address may be any.
             unsafe { find_object(address, &mut Found::default()) == 0 }
         }
-        // SAFETY: the function gives only protected pages, which stay mapped like the object.
+        // SAFETY: `protected()` returns only pages of the object, which stay mapped as long as the
+        // object.
         None => !object.protected().is_some_and(|page| unsafe { libc::is_writable(page) }),
     }
 }

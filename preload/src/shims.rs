@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Other preloaded libraries that wrap the same functions, and come after this one in the order of
-//! preloading. Each function of this library calls the next library's function of the same name, as
-//! `RTLD_NEXT` would find it. A library that comes before calls this one by itself.
+//! Finds shims: other preloaded libraries that wrap the same functions. Each function of this
+//! library calls the function of the same name in the next shim after this library, which is the
+//! function that `RTLD_NEXT` would find. A shim before this library is called first, and calls this
+//! library itself.
 
 use core::ffi::{c_void, CStr};
 use core::marker::PhantomData;
@@ -15,7 +16,8 @@ use crate::elf::{Object, Version};
 use crate::loaded::each_object;
 use crate::verbs::{self, RegMr, RegMrEx, RegMrIova};
 
-/// The next function of one name, of type `F`. No preloaded library is ever closed.
+/// The next function with a certain name, which has the type `F`. The address stays valid, because
+/// preloaded libraries are never closed.
 pub(crate) struct Shim<F> {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
@@ -35,7 +37,7 @@ impl<F: Copy> Shim<F> {
 
     pub(crate) fn get(&self) -> Option<F> {
         let found = self.found.load(Ordering::Relaxed);
-        // SAFETY: a library that wraps a function of libibverbs gives its own the same type.
+        // SAFETY: a function that wraps a function of libibverbs has the same type.
         (!found.is_null()).then(|| unsafe { mem::transmute_copy(&found) })
     }
 
@@ -47,8 +49,9 @@ impl<F: Copy> Shim<F> {
     }
 }
 
-/// Looks at the objects between this library and the first libibverbs. It is called when the library
-/// is loaded: later the process also has objects that were opened for one plug-in only.
+/// Searches the objects between this library and the first libibverbs. The library calls this
+/// function when it is loaded, because later the process also has objects that were opened only for
+/// a plug-in.
 pub(crate) fn find() {
     let mut is_after = false;
     each_object(|object, _| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Registers GPU memory, which the real function refused, as a dma-buf.
+//! Registers GPU memory that the real function has refused as a dma-buf.
 
 use core::ffi::{c_int, c_uint, CStr};
 use core::ptr::null_mut;
@@ -12,7 +12,7 @@ use crate::libc::{self, Fd, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
 use crate::log;
 use crate::verbs::{self, Mr, Request};
 
-/// The access flags that no dma-buf can be registered with.
+/// The access flags with which the kernel registers no dma-buf.
 const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
     | verbs::ACCESS_ZERO_BASED
     | verbs::ACCESS_MW_BIND
@@ -21,14 +21,15 @@ const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
 /// The reason why there is no registration.
 struct Refusal {
     because: &'static CStr,
-    /// The name of libcuda's answer, if libcuda refused.
+    /// The name of libcuda's error, if libcuda has refused.
     answer: &'static CStr,
-    /// The error number for the caller; `None` if the real function's number is as good.
+    /// The error number for the caller, or `None` if the caller receives the number from the real
+    /// function.
     errno: Option<c_int>,
 }
 
 impl Refusal {
-    /// A reason that is not an answer of libcuda.
+    /// Makes a refusal whose reason is not an error of libcuda.
     fn new(because: &'static CStr, errno: Option<c_int>) -> Self {
         Self { because, answer: c"", errno }
     }
@@ -45,10 +46,12 @@ impl From<cuda::Error> for Refusal {
     }
 }
 
-/// Looks again at `mr`, the real function's answer, and returns a better answer or the same.
+/// Checks `mr`, the answer of the real function. Returns the region of a translation, or NULL with
+/// an error number, or `mr` itself.
 ///
-/// `ENOMEM` may also mean GPU memory: the kernel checks the limit of locked memory
-/// (`RLIMIT_MEMLOCK`) before it looks at the memory. A dma-buf is not locked.
+/// The real function may also fail with `ENOMEM` for GPU memory, because the kernel checks the
+/// limit of locked memory (`RLIMIT_MEMLOCK`) before it looks at the memory. The limit does not
+/// apply to a dma-buf.
 ///
 /// # Safety
 ///
@@ -99,7 +102,8 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let dma_buf =
         cuda::export(start, size).map_err(|error| no_descriptor().unwrap_or(error.into()))?;
 
-    // Optional flags may be ignored. For a dma-buf the kernel refuses all of them but one.
+    // The library removes optional flags, which may be ignored, because for a dma-buf the kernel
+    // accepts only one optional flag.
     let ignored = verbs::ACCESS_OPTIONAL & !verbs::ACCESS_RELAXED_ORDERING;
     let access = (asked.access & !ignored) as c_int;
     let offset = pointer - start;
@@ -111,7 +115,7 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     }
     // SAFETY: the region is new, and nothing else uses it yet.
     let region = unsafe { &mut *mr };
-    // libibverbs has put the offset in place of the address.
+    // The program expects the address, but libibverbs has stored the offset in the dma-buf.
     region.addr = asked.addr;
     region.length = asked.length;
     let (became, because, answer) = match cuda::sync_memops(pointer) {
@@ -131,8 +135,8 @@ fn whole_pages(pointer: u64, length: usize) -> Option<(u64, usize)> {
     (length != 0).then_some((start, usize::try_from(end - start).ok()?))
 }
 
-/// Returns why there is no new descriptor, if there is none. Libcuda does not say so when an export
-/// fails; the kernel does.
+/// Returns a refusal if the process can have no further descriptor. When an export fails for this
+/// reason, libcuda does not say so, so the function asks the kernel for a descriptor.
 fn no_descriptor() -> Option<Refusal> {
     // SAFETY: the function takes only numbers.
     let fd = unsafe { libc::eventfd(0, 0) };
@@ -145,8 +149,8 @@ fn no_descriptor() -> Option<Refusal> {
         .then(|| Refusal::new(c"no file descriptor is left", Some(errno)))
 }
 
-/// Warns of GPU memory that was registered on demand. The kernel accepts such a pointer, looks for
-/// the memory later, and does not find it.
+/// Writes a warning about GPU memory that was registered on demand. The kernel accepts such a
+/// pointer, but later does not find the memory.
 fn warn_of_on_demand(asked: &Request) {
     if log::on() && cuda::is_gpu_memory(asked.addr as u64).unwrap_or(false) {
         log::line(asked, 0, c"on demand: RDMA to GPU memory may fail later", c"", c"");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The types and functions of libibverbs that the library uses: `infiniband/verbs.h`, and the
-//! versions of the functions' names.
+//! The types and functions of libibverbs that this library uses, from `infiniband/verbs.h`, with
+//! the versions of the functions' symbols.
 
 use core::ffi::{c_int, c_uint, c_void, CStr};
 use core::mem::{self, offset_of};
@@ -37,19 +37,20 @@ struct Context {
     operations: [usize; 32],
     descriptors: [c_int; 3],
     mutex: [u64; MUTEX],
-    /// All bits are set if the context is part of a `verbs_context`.
+    /// A field of the old interface. All of its bits are set if the context is part of a
+    /// `verbs_context`.
     abi_compat: usize,
 }
 
 /// The size of a `pthread_mutex_t`, in words.
 const MUTEX: usize = if cfg!(target_arch = "aarch64") { 6 } else { 5 };
 
-/// The end of `struct verbs_context`. New versions add members only at the beginning.
+/// The last members of `struct verbs_context`. New versions add members only at the beginning.
 #[repr(C)]
 struct VerbsContext {
     create_cq_ex: usize,
     others: [usize; 13],
-    /// The size of the whole structure, as libibverbs was compiled.
+    /// The size of the whole structure, as the maker of the structure was compiled.
     size: usize,
     context: Context,
 }
@@ -58,10 +59,10 @@ impl Pd {
     /// Returns an address inside the copy of libibverbs that made the protection domain's context,
     /// or 0.
     ///
-    /// Since rdma-core 20 each copy stores a static function of its own in `create_cq_ex`, and no
-    /// driver of a device replaces that. The addresses in `ibv_context.ops` would not do:
-    /// `_compat_query_port` is a name that another library may have defined first, and before
-    /// rdma-core 22 it is a function of the device's driver.
+    /// Since rdma-core 20, each copy stores the address of its own static function in
+    /// `create_cq_ex`, and no driver of a device replaces it. The addresses in `ibv_context.ops`
+    /// are not suitable: another library may define `_compat_query_port` before libibverbs does,
+    /// and before rdma-core 22 this is a function of the device's driver.
     ///
     /// # Safety
     ///
@@ -100,7 +101,7 @@ pub struct Mr {
     rkey: u32,
 }
 
-/// The beginning of `struct ibv_mr_init_attr`, which only grows.
+/// The first members of `struct ibv_mr_init_attr`. New versions add members only at the end.
 #[repr(C)]
 pub struct MrInitAttr {
     pub(crate) length: usize,
@@ -111,7 +112,7 @@ pub struct MrInitAttr {
     pub(crate) addr: *mut c_void,
 }
 
-/// A registration that a caller wants.
+/// The arguments of a registration.
 pub(crate) struct Request {
     pub(crate) pd: *mut Pd,
     pub(crate) addr: *mut c_void,
@@ -135,7 +136,7 @@ pub(crate) const REG_MR_EX: &CStr = c"ibv_reg_mr_ex";
 /// The version that `ibv_reg_mr()` has in each libibverbs since 1.1.
 pub(crate) const FIRST: Version = Version::Only(c"IBVERBS_1.1");
 
-/// The registering functions of a copy of libibverbs.
+/// The functions by which a copy of libibverbs registers memory.
 #[derive(Default)]
 pub(crate) struct Verbs {
     reg_mr: Option<RegMr>,
@@ -149,10 +150,10 @@ pub(crate) struct Verbs {
     pub(crate) reg_dmabuf_mr: Option<RegDmabufMr>,
 }
 
-/// The addresses of these functions, in this order.
+/// The addresses of the functions of [`Verbs`], in the order of its fields.
 pub(crate) type Addresses = [*const c_void; 5];
 
-/// Returns the functions that a copy of libibverbs exports, or nothing if the object is no copy.
+/// Returns the functions that a copy of libibverbs exports, or `None` if the object is no copy.
 pub(crate) fn exported(object: &Object<'_>) -> Option<Addresses> {
     let names = [
         (REG_MR, c"IBVERBS_1.1"),
@@ -189,11 +190,12 @@ impl Verbs {
         }
     }
 
-    /// Calls the function that stands for `ibv_reg_mr()`.
+    /// Registers memory as `ibv_reg_mr()` does.
     ///
-    /// Without `ibv_reg_mr_iova2()`, the real `ibv_reg_mr()` stands for `ibv_reg_mr()`, and the real
-    /// `ibv_reg_mr_iova()` for `ibv_reg_mr_iova()`. If the real functions call each other by name,
-    /// and so this library, the calls still end.
+    /// Calls `ibv_reg_mr_iova2()` if this copy has it, and otherwise the real `ibv_reg_mr()`. The
+    /// function `reg_mr_iova` does the same with the real `ibv_reg_mr_iova()`. The real functions
+    /// may call each other by name, and thereby call this library, but such calls end after one
+    /// round.
     ///
     /// # Safety
     ///
@@ -209,7 +211,7 @@ impl Verbs {
         }
     }
 
-    /// Calls the function that stands for `ibv_reg_mr_iova()`.
+    /// Registers memory as `ibv_reg_mr_iova()` does.
     ///
     /// # Safety
     ///
@@ -227,7 +229,7 @@ impl Verbs {
         }
     }
 
-    /// Calls the function that stands for `ibv_reg_mr_iova2()`.
+    /// Registers memory as `ibv_reg_mr_iova2()` does.
     ///
     /// # Safety
     ///
@@ -243,8 +245,8 @@ impl Verbs {
     }
 }
 
-/// Returns the answer if libibverbs is not in the process, or is older than the function. The
-/// program has only looked for the name, and has found the function of this library.
+/// Returns the answer for a program that calls a function although its libibverbs is too old to
+/// have it, or is not in the process. Such a program has found the function in this library.
 #[cold]
 pub(crate) fn missing() -> *mut Mr {
     libc::set_errno(libc::EOPNOTSUPP);
