@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Measures nv_peer_mem beside nvidia-peermem, and the ways to compile Rust beside each other, in
-guests whose time counts instructions (../guest/bench.py). results.json keeps the measurements;
-../bench makes the report, and the exit status is that of the report.
+"""Compares nv_peer_mem with nvidia-peermem, and the ways to compile Rust with each other, in guests
+whose clock counts instructions (../guest/bench.py). Stores the measurements in results.json.
+../bench makes the report, whose exit status is also that of this program.
 """
 
 import hashlib
@@ -51,8 +51,8 @@ class Measured:
 
 
 def measure(job: Job) -> Measured:
-    """Runs one guest, and returns its measurements. The seed is fixed, because two runs should
-    agree."""
+    """Runs one guest, and returns its measurements. The seed is fixed, so that two runs have the
+    same result."""
     made = layers(job.name, "guest", job.machine, *job.layers)
     words = f"lab.seed=1 lab.job={job.name} lab.sizes={','.join(map(str, SIZES))}"
     cpus = 4 if job.name == "bench-threads" else 1
@@ -79,7 +79,7 @@ def qemu_version() -> str:
 
 
 def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
-    """Returns the programs and layers with which the jobs of these NAMES measured."""
+    """Returns the programs and layers with which the jobs NAMES have measured."""
     program = (TOP / "tests/guest/bench.py").read_text(encoding="utf-8")
     inputs = f"{made.stack} {names} {SIZES} {program}"
     return {
@@ -88,7 +88,7 @@ def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
         "sizes": SIZES,
         "jobs": names,
         "qemu": qemu_version(),
-        # Two runs with equal inputs should agree.
+        # Two runs with the same inputs should have the same results.
         "inputs": hashlib.sha256(inputs.encode()).hexdigest(),
         "nv_peer_mem": module_version(made, "nv_peer_mem"),
         "nvidia-peermem": module_version(made, "nvidia-peermem"),
@@ -96,7 +96,7 @@ def facts_of(made: Layers, names: list[str]) -> dict[str, object]:
 
 
 def measure_all(jobs: list[Job]) -> int:
-    """Measures, keeps the result after that of the previous run, and reports."""
+    """Measures, stores the result next to that of the previous run, and makes the report."""
     measured = [measure(job) for job in jobs]
     made = measured[0].made
     facts = facts_of(made, [job.name for job in jobs])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The lab's cache: the files that stay between runs, and those of a single run."""
+"""The lab's cache: it contains the files that stay between runs, and the files of each run."""
 
 import contextlib
 import fcntl
@@ -32,7 +32,8 @@ def say(who: str, text: str) -> None:
 
 
 def killed_with_us(*command: object) -> list[str]:
-    """Returns the command, extended so that it ends together with the thread that starts it."""
+    """Returns the command with a prefix that makes it end together with the thread that starts
+    it."""
     return ["setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
 
@@ -40,7 +41,8 @@ def killed_with_us(*command: object) -> list[str]:
 
 
 def new_dir(kind: str, name: str) -> tuple[Path, int]:
-    """Makes a directory of the cache, and locks it while this process lives."""
+    """Makes a directory in the cache, and locks the directory until this process ends. Returns the
+    directory and the descriptor of the lock."""
     path = Path(tempfile.mkdtemp(prefix=f"{name}.", dir=CACHE / kind))
     lock = os.open(path / "lock", os.O_CREAT | os.O_WRONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
@@ -53,15 +55,16 @@ def scratch(name: str) -> Iterator[Path]:
     try:
         yield path
     finally:
-        # rm is faster than Python on a copied kernel tree. The lock goes last, because another run
-        # removes each directory without a lock.
+        # rm is faster than Python on a copied kernel tree. The lock is released last, because
+        # another run removes a directory that has no lock.
         subprocess.run(["rm", "-rf", path], check=False)
         os.close(lock)
 
 
 @contextlib.contextmanager
 def locked(path: Path, busy: str = "") -> Iterator[None]:
-    """Waits until the lock is free; if BUSY is given, raises it as a message instead."""
+    """Takes the lock. If the lock is not free, waits or, if BUSY is given, raises BUSY as a
+    message."""
     with open(path, "w", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
@@ -71,8 +74,9 @@ def locked(path: Path, busy: str = "") -> Iterator[None]:
 
 
 def check_overlay() -> None:
-    """Checks that layers can be stacked in the cache before minutes are spent on making them: the
-    file system of a container is often an overlay, which takes no other overlay above it."""
+    """Checks that layers can be stacked in the cache, before minutes are spent on making layers.
+    The file system of a container is often an overlay, above which no other overlay can be
+    mounted."""
     with tempfile.TemporaryDirectory(dir=CACHE / "tmp") as where:
         for name in ("lower", "upper", "work", "mnt"):
             os.mkdir(f"{where}/{name}")
@@ -103,19 +107,20 @@ def prepare_cache() -> None:
             f"cannot write to {CACHE}: choose another directory with LAB_CACHE=DIR."
         ) from error
     check_overlay()
-    # A run needs less space if the layers are there than if they have to be built.
+    # A run needs less space if the layers exist already.
     need, free = 3 if any(CACHE.glob("layers/base-*")) else 8, shutil.disk_usage(CACHE).free >> 30
     if free < need:
         raise Wrong(
             f"the lab needs {need} GB free in {CACHE}, only {free} GB are: make room or set "
             "LAB_CACHE=DIR."
         )
-    # Directories of dead builds and runs are removed. A live build or run holds its lock.
+    # Removes the directories of builds and runs that have ended. A build or run that is in progress
+    # has a lock on its directory.
     for path in [*CACHE.glob("tmp/*/"), *CACHE.glob("run/*/")]:
         with contextlib.suppress(OSError), open(path / "lock", "a", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path)
-    # Layers that were unused for a week are removed.
+    # Removes layers that were not used for a week.
     for path in [*CACHE.glob("layers/*"), *CACHE.glob("cargo/*")]:
         if path.stat().st_mtime < time.time() - 7 * 86400:
             shutil.rmtree(path, ignore_errors=True)
@@ -126,7 +131,7 @@ def prepare_cache() -> None:
 
 @functools.cache
 def hash_of(*paths: Path) -> str:
-    """Returns a hash of names, contents, modes and links of the files, also of those in
+    """Returns a hash of the names, contents, modes and links of the files, including files in
     directories."""
     found = hashlib.sha256()
     for top in paths:
@@ -143,8 +148,8 @@ def named(name: str, *words: object) -> str:
 
 
 def logged(name: str, what: str, run: Callable[..., Any], hint: str = "") -> None:
-    """Calls RUN(stdout=..., stderr=...), with the output in the log NAME. If RUN fails, shows the
-    end of the log."""
+    """Calls RUN(stdout=..., stderr=...), and writes its output to the log NAME. If RUN fails, shows
+    the end of the log."""
     log = CACHE / "log" / f"{name}.log"
     with open(log, "w", encoding="utf-8") as out:
         failed = run(stdout=out, stderr=subprocess.STDOUT).returncode

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# check.sh NAME: runs a check that needs no guest: formatting, lints and style, tests of programs in
-# the place where they are built, and tests of the module's own files between models of their
-# neighbours. A check runs in the layers that ../jobs.md names, in a copy of the checkout. The
-# variables kver and kseries name the kernel, if a layer has one.
+# check.sh NAME: runs a check that needs no guest. Checks are formatting, lints and style, tests of
+# programs in the place where they are built, and tests of the module's own files with models of the
+# neighbours. A check runs in the layers that ../jobs.md names, in a copy of the checkout. If a
+# layer has a kernel, the variables kver and kseries name the kernel.
 set -euo pipefail
 
-# The copy may be a kept one, with the results of cargo. Cargo compares times, so a file gets a new
-# time only if its contents have changed.
+# The copy may exist from an earlier run, with the results of cargo. A file gets a new time only if
+# its contents have changed, because cargo compares times.
 mkdir -p /tmp/copy
 rsync --recursive --links --perms --checksum --delete --exclude=.git --exclude=target /checkout/ /tmp/copy/
 cd /tmp/copy
@@ -22,8 +22,8 @@ check_rustfmt() {
 	done
 }
 
-# in_order NAME FEWEST FILE...: checks that no file imports a file that imports it, directly or
-# through others.
+# in_order NAME FEWEST FILE...: checks that the files do not import each other in a circle, directly
+# or through other files.
 in_order() {
 	for file in "${@:3}"; do
 		awk -v name="$(basename "$file" .rs)" '
@@ -49,8 +49,8 @@ check_imports() {
 	in_order preload 15 preload/src/*.rs
 }
 
-# Runs the kernel's own lints: a warning is a failure. Earlier results are removed first, because
-# clippy warns only of files that it compiles.
+# Runs the kernel's own lints, and fails on a warning. Removes earlier results first, because clippy
+# warns only about files that it compiles.
 check_clippy() {
 	make clippy KVER="$kver" 2>&1 | tee /tmp/log
 	if grep -E "^(warning|error)" /tmp/log; then exit 1; fi
@@ -71,12 +71,14 @@ check_shell() {
 		find . -name target -prune -o -type f -name "*.sh" -print
 		grep -rlIE --exclude-dir=target "$shell" .
 	} | sort -u >/tmp/files
-	# Parts of one program use each other's variables, and in the service also functions.
+	# The files of one program use each other's variables, and in the service also each other's
+	# functions.
 	service="^\./init\.d/"
 	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
-	# A user's locale changes what tr and sort do, and what compilers and dkms print. The exceptions
-	# only call programs that set the locale, or that must keep the user's.
+	# A user's locale changes the results of tr and sort, and the messages of compilers and
+	# dkms, so programs must set the locale. The exceptions only call programs that set the
+	# locale, or must keep the user's.
 	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
 	called="^\./(build/(find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
@@ -90,16 +92,18 @@ check_shell() {
 check_checkpatch() {
 	local checkpatch=(perl "/usr/src/linux-lab-$kseries/scripts/checkpatch.pl" --no-tree --no-summary -q --terse)
 	local apart=(src/c/compat.h tests/lab/compat.h tests/lab/nvidia/closed.c tests/lab/nvidia/driver.h)
-	# These files replace names that older kernels lack, take macros over unchanged, have a licence that
-	# is not one of the kernel's, or have NVIDIA's names for types and calls.
+	# These files need exceptions: they replace names that older kernels lack, contain unchanged
+	# macros of others, have a licence that the kernel does not know, or use NVIDIA's names for
+	# types and functions.
 	"${checkpatch[@]}" --ignore MACRO_ARG_UNUSED -f "${apart[0]}"
 	"${checkpatch[@]}" --ignore "LINUX_VERSION_CODE,CONSTANT_COMPARISON,MACRO_ARG_UNUSED,SPACING,NEW_TYPEDEFS,COMPLEX_MACRO,CONST_STRUCT" -f "${apart[1]}"
 	"${checkpatch[@]}" --ignore MODULE_LICENSE -f "${apart[2]}"
 	"${checkpatch[@]}" --ignore NEW_TYPEDEFS,MACRO_ARG_UNUSED -f "${apart[3]}"
-	# A kernel made of the C library has the kernel's names, but not its rules.
+	# The replacements for kernel functions that use the C library have the kernel's names, but
+	# need not follow the kernel's rules.
 	"${checkpatch[@]}" --ignore "NEW_TYPEDEFS,MACRO_ARG_UNUSED,VOLATILE,PREFER_DEFINED_ATTRIBUTE_MACRO,PRINTK_WITHOUT_KERN_LEVEL,JIFFIES_COMPARISON,AVOID_EXTERNS" \
 		-f tests/host/c/*.c tests/host/c/kernel/*.[ch]
-	# The names of CUDA are not the style of the kernel.
+	# The names of CUDA do not have the kernel's style.
 	find src examples tests/lab tests/guest/defects tests/guest/clients tests/guest/hosts \
 		-path tests/lab/cuda/include -prune -o -name '*.[ch]' -print |
 		grep -vxF "$(printf '%s\n' "${apart[@]}")" | xargs "${checkpatch[@]}" -f
@@ -129,7 +133,7 @@ check_oldest() {
 	has docs/building.md "a rustc of $oldest_rustc or later"
 	has Makefile "rustc-1.99 ... rustc-$oldest_rustc)"
 	has tests/host/kernel_crate/Cargo.toml "rust-version = \"$oldest_rustc\""
-	# No page and no message names another minimum.
+	# Checks that no page and no message names another minimum.
 	if grep -rnE "(rustc|Rust) (of )?1\.[0-9]+ or later" README.md build_release.sh docs src debian rpm preload nvpm init.d |
 		grep -v -e "$oldest_rustc or later" -e "is for development"; then return 1; fi
 }
@@ -140,18 +144,19 @@ check_prose() { python3 -B tests/lab/prose.py; }
 # Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
-# Checks that each mistake in nvpm is noticed by the test that is named with it.
+# Checks that, for each mutant of nvpm, the test that the mutant names fails.
 check_nvpm_mutants() { python3 -B tests/nvpm/mutants.py; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/preload/mutants.py; }
 
-# Tests the preloaded library in real processes, over doubles of its neighbours.
+# Tests the preloaded library in real processes, with doubles of its neighbours.
 check_preload() {
 	(cd preload && cargo clippy --offline -- -D warnings)
 	CC=gcc-14 python3 -B -m pytest -q -p no:cacheprovider tests/preload
 }
 
-# Runs the same tests on the library of packages and releases: a release's assembly, linked by cc as
-# packages do, and linked for any C library; and on the library for arm64, in emulated programs.
+# Runs the same tests with the libraries of packages and releases: with a release's assembly that cc
+# has linked, as in packages, and with the one that is linked for any C library; and with the
+# library for arm64, in emulated programs.
 check_preload_built() {
 	local library=/tmp/any/libnvpm_preload.so
 	mkdir /tmp/any
@@ -179,10 +184,10 @@ check_python() {
 	mypy
 }
 
-# Checks that a soak goes on where it was cut off.
+# Checks that a soak continues where it was cut off.
 check_soak() { python3 -B tests/lab/soak_test.py; }
 
-# Checks that commands run in many layers, and that the lab's own failure is reported as such.
+# Checks that commands run in many layers, and that a failure of the lab itself is reported as such.
 check_layers() { python3 -B tests/lab/making_test.py; }
 
 # Checks that each way in which a guest can fail is reported as a failure.
@@ -244,8 +249,8 @@ made_without_rust() {
 	grep -x "So there is no package nvidia-peer-memory-preload." /tmp/log
 }
 
-# padded: succeeds if each function in the assembly for x86-64 comes after 16 bytes of nop, in which
-# kernels with CONFIG_CALL_PADDING put code.
+# padded: succeeds if there are 16 bytes of nop before each function in the assembly for x86-64,
+# because kernels with CONFIG_CALL_PADDING write code into these bytes.
 padded() {
 	gcc -c -DCONFIG_X86_64 -DCONFIG_RETPOLINE -DCONFIG_RETHUNK -o /tmp/padded.o build/prebuilt.S
 	objdump -d --no-show-raw-insn /tmp/padded.o | awk '
@@ -283,10 +288,10 @@ check_generations() {
 	done
 }
 
-# Checks that the assembly of a release has the same bytes wherever it is made, and no path of that
-# place; that it fits kernels without return thunks or retpolines, which the lab lacks, and refuses
-# kernels that it cannot serve; and that on arm64 it does not use register 18, which points to the
-# shadow stack of some kernels.
+# Checks three properties of a release's assembly. It has the same bytes wherever it is made, and
+# contains no path of that place. It works with kernels without return thunks or retpolines, which
+# the lab lacks, and refuses kernels with which it cannot work. On arm64 it does not use register
+# 18, which points to the shadow stack in some kernels.
 check_ready() {
 	for arch in x86_64 aarch64; do NVPM_ARCH=$arch make prebuilt; done
 	cmp build/prebuilt/x86_64.S /ready/x86_64.S
@@ -317,7 +322,7 @@ check_ready() {
 	if grep -x int3 /tmp/plain; then exit 1; fi
 	assembled sls -DCONFIG_MITIGATION_RETPOLINE -DCONFIG_MITIGATION_SLS
 	[ "$(grep -x -A 1 ret /tmp/sls | grep -cx int3)" = "$returns" ]
-	# The code calls a single thunk, which the kernel has or the file defines.
+	# The code may call only one thunk, which the kernel has or the file defines.
 	thunks() { nm /tmp/ready.o | awk '$NF ~ /_thunk_/ { print $(NF - 1), $NF }' | grep -v return; }
 	[ "$(thunks)" = "U __x86_indirect_thunk_r11" ]
 	assembled no_retpolines
@@ -336,16 +341,17 @@ check_bindings() {
 	diff -u /tmp/before src/include/bindings.rs
 }
 
-# Checks how a build compiles Rust, and its messages about missing parts and packages to install.
+# Checks how a build compiles Rust, and which messages it prints about missing parts and packages to
+# install.
 check_build_messages() { tests/lab/build_messages "$kver"; }
 
-# Checks that a kernel's features decide how the module is compiled, and not its version.
+# Checks that the features of a kernel, and not its version, decide how the module is compiled.
 check_backports() { tests/lab/backports "$kver"; }
 
 # ---- crates -------------------------------------------------------------------
 
-# crates TARGET DIR: goes to DIR, and lets cargo use the crates that the layer has compiled in
-# TARGET. The lock file goes, because it may name other versions than Debian has.
+# crates TARGET DIR: changes to DIR, and lets cargo use the crates that the layer has compiled in
+# TARGET. Removes the lock file, because it may name other versions than Debian has.
 crates() {
 	export CARGO_TARGET_DIR=/tmp/copy/target
 	[ -d target ] || cp -a "$1" target
@@ -367,11 +373,11 @@ check_gpuverbs_lint() {
 
 in_host() { crates /var/cache/host-target tests/host; }
 
-# quickly SET: runs the chosen tests of SET, only in orders with few preemptions.
+# quickly SET: runs the chosen tests of SET, but only interleavings with few preemptions.
 quickly() { LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-2} cargo test --test "$1" -- "$TESTS"; }
 
-# Runs every interleaving, and then some of them again under valgrind. A run without an interleaving
-# fails, because it proves nothing.
+# Runs every interleaving, and then some of them again under valgrind. Fails if no interleaving was
+# run, because such a run proves nothing.
 check_models() {
 	in_host
 	add_up() {
@@ -383,8 +389,9 @@ check_models() {
 	cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
 	grep "^test result:" /tmp/log
 	add_up ""
-	# Two stacks of 2 MiB may be neighbours. Valgrind must not take a switch between them for a
-	# large frame, because it would then treat the bytes of the other stack as new.
+	# Two stacks of 2 MiB may be next to each other. Valgrind must not take a switch between
+	# them for one large frame, because it would then treat the bytes of the other stack as
+	# uninitialised.
 	export RUST_TEST_THREADS=1
 	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --max-stackframe=1000000 --error-exitcode=9"
 	LOOM_MAX_PREEMPTIONS=1 cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
@@ -399,10 +406,10 @@ check_kernel_crate() {
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/kernel_crate/watched memcheck" cargo test --test kernel_crate
 }
 
-# Tests the module's C files, over a kernel made of the C library.
+# Tests the module's C files, with functions of the kernel that the C library implements.
 check_c_half() { tests/host/c/run ${TESTS:+"$TESTS"}; }
 
-# Tests the arithmetic. The random tests make the same choices again if the seed is the same.
+# Tests the arithmetic. The random tests make the same choices if the seed is the same.
 check_arithmetic() {
 	in_host
 	[ -z "${TESTS:-}" ] || { quickly arithmetic; return; }
@@ -416,8 +423,8 @@ check_arithmetic() {
 	fi
 }
 
-# Runs histories and numbers that a fuzzer makes up: a fixed number of them, or those that $TESTS
-# names.
+# Tests with histories and numbers that a fuzzer makes up: with a fixed number of them, or with
+# those that $TESTS names.
 check_fuzz() {
 	in_host
 	cd fuzz
@@ -432,10 +439,10 @@ check_fuzz() {
 	./run corpus
 }
 
-# Checks that every mutant quotes lines of its file.
+# Checks that the lines that each mutant quotes are in its file.
 check_mutants_fit() { CARGO_TARGET_DIR=/tmp/fit tests/host/mutants/run --fit; }
 
-# Checks that each mutant is killed by the test that it names.
+# Checks that, for each mutant, the test that the mutant names fails.
 check_mutants() {
 	in_host
 	mutants/run ${TESTS:+"$TESTS"}

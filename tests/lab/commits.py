@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# The last commit before the rule.
+# The last commit that was made before the rule existed.
 BEFORE = "82b7a1da7eec39043be302b31f3bf6ee4148bde0"
 
 SUBJECT = re.compile(r"[\w./(),+ -]+: \S.*")
-# Commits that git itself or a rebase writes.
+# The beginnings of subjects that git itself writes, which need not have the form.
 AUTOMATIC = re.compile(r"Merge |Revert |fixup! |squash! ")
 WIDTH = 72
 
 
 def faults(message: str) -> list[str]:
-    """Returns the sentences about what is wrong with a message."""
+    """Returns a sentence about each mistake in a message."""
     lines = [line for line in message.rstrip("\n").split("\n") if not line.startswith("#")]
     subject, body = lines[0] if lines else "", "\n".join(lines[1:]).strip()
     if AUTOMATIC.match(subject):
@@ -49,7 +49,7 @@ def git(*words: str) -> str:
 
 
 def check_history() -> int:
-    """Checks the commits after BEFORE, or all that a shallow clone has."""
+    """Checks the commits after BEFORE. In a shallow clone without BEFORE, checks all commits."""
     known = subprocess.run(
         ["git", "-C", str(TOP), "cat-file", "-e", BEFORE], capture_output=True, check=False
     )

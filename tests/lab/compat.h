@@ -22,7 +22,7 @@
 	kzalloc(sizeof(object), lab_second(0, ##__VA_ARGS__, GFP_KERNEL))
 #endif
 
-/* Kernel 6.5 has this header, as have the earlier series that Debian keeps up to date. */
+/* Kernels since 6.5 have this header. Updates of some earlier series also have it. */
 #if __has_include(<linux/cleanup.h>)
 #include <linux/cleanup.h>
 #else
@@ -126,8 +126,9 @@ static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, 
 	lab_map_resource(dev, phys, size, dir, attrs)
 #endif
 
-/* The doubles ask whether a device uses physical addresses, because nothing then checks that
- * they are unmapped.
+/*
+ * Tells whether a device uses physical addresses. The doubles need this function, because they
+ * cannot check whether a client unmaps physical addresses.
  */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 10, 0)
 #include <linux/dma-map-ops.h>
@@ -142,7 +143,7 @@ static inline bool lab_dma_direct(struct device *dev)
 	return !IS_ENABLED(CONFIG_DMA_API_DEBUG) && !get_dma_ops(dev) && !use_dma_iommu(dev);
 }
 
-/* Kernels that can map many pieces of device memory to one range of addresses. */
+/* The condition for kernels that can map many pieces of device memory to one range of addresses. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0) && IS_ENABLED(CONFIG_IOMMU_DMA)
 #define LAB_DMA_RANGES
 #endif
@@ -156,7 +157,9 @@ static inline bool lab_dma_direct(struct device *dev)
 #define LAB_IMPORT_DMA_BUF
 #endif
 
-/* Before there were two functions, this one was the managed one for a managed device. */
+/*
+ * Older kernels have only one function, which does the managed work for a device that is managed.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region
 #endif
@@ -170,7 +173,10 @@ static inline bool lab_dma_direct(struct device *dev)
 #define ftrace_regs_set_instruction_pointer instruction_pointer_set
 #define may_split split
 #define FTRACE_OPS_FL_RECURSION 0
-/* Modules cannot call this function yet, so the filters stay. */
+/*
+ * Modules cannot call this function in older kernels, so this replacement does nothing and the
+ * filters stay.
+ */
 #define ftrace_free_filter(ops) ((void)(ops))
 #define LAB_SAVES_REGS FTRACE_OPS_FL_SAVE_REGS
 #elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)

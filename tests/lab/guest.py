@@ -26,7 +26,7 @@ def seconds_since(began: float) -> int:
 
 
 class Guest:
-    """A guest that runs the scenarios NAMES in LAYERS, with files in a directory of its own."""
+    """A guest that runs the scenarios NAMES in LAYERS. Its files are in a directory of its own."""
 
     process: subprocess.Popen[bytes]
 
@@ -47,7 +47,7 @@ class Guest:
         # The other lines that the guest reports, by their first word.
         self.heard: dict[str, list[str]] = {}
         self.rebooting = self.killed = False
-        # Files that QEMU inherits, for the network.
+        # Descriptors for the network that QEMU inherits.
         self.cable: list[int] = []
         self.network = Network()
         self.answers: dict[str, Callable[..., str]] = {"pattern": self.pattern}
@@ -69,7 +69,7 @@ class Guest:
         self.forget()
 
     def start(self, words: str) -> socket.socket:
-        """Starts QEMU. Returns our end of the guest's serial port."""
+        """Starts QEMU. Returns the lab's end of the guest's serial port."""
         ours, theirs = socket.socketpair()
         ports = [
             *("-chardev", f"socket,id=lab,fd={theirs.fileno()}", "-serial", "chardev:console"),
@@ -89,8 +89,8 @@ class Guest:
         return ours
 
     def boot(self, words: str) -> str | None:
-        """Boots the guest once and listens to its end. Returns the problem, if the end came too
-        early."""
+        """Boots the guest once, and reads its messages until it ends. Returns the problem if the
+        guest has ended too early, and otherwise None."""
         self.rebooting = False
         with self.start(words) as port:
             port.settimeout(self.timeout)
@@ -123,7 +123,8 @@ class Guest:
     def hear(self, line: str) -> str | None:
         failed, ended = len(self.ktap.failures), len(self.ktap.results)
         comment = self.ktap.hear(line.rstrip("\r\n"))
-        # Failures of a finished scenario are in its report.
+        # Shows only failures of a scenario that has not ended, because the others are in the report
+        # of their scenario.
         new = self.ktap.failures[failed:] if len(self.ktap.results) == ended else []
         for text in new:
             say(self.who, f"not ok: {text}")
@@ -140,8 +141,8 @@ class Guest:
         return self.answers[word](*words)
 
     def pattern(self, offset: str, length: str, seed: str) -> str:
-        """Answers whether the file of the GPU's BAR has, from OFFSET on, the bytes that SEED
-        makes."""
+        """Answers the question whether the file behind the GPU's BAR contains, from OFFSET on, the
+        pattern of SEED."""
         command = ["gpuverbs", "pattern", "--seed", seed, "--length", length]
         made = in_layers(
             self.layers.stack, *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -170,7 +171,7 @@ class Guest:
             self.ended(result)
 
     def system(self) -> list[Result]:
-        """Runs a whole system, with a disk, through all of its boots."""
+        """Runs a whole system, which has a disk, until its last boot has ended."""
         with open(self.run / "disk", "wb") as disk:
             disk.truncate(2 << 30)
         lazy = ["-E", "lazy_itable_init,lazy_journal_init"]
@@ -186,7 +187,7 @@ class Guest:
         return self.ktap.results
 
     def restarts(self) -> bool:
-        """Returns whether the guest went off to boot again, as it had announced."""
+        """Returns whether the guest has ended in order to boot again, as it had announced."""
         console = self.console.read_bytes()
         end = b"".join(console.splitlines()[-3:])
         crashed = CRASH.search(console)
@@ -203,7 +204,7 @@ class Guest:
 
 
 class Told:
-    """The values that two guests have told each other, by name."""
+    """The values that two guests have sent each other. The key is the name of a value."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -234,14 +235,15 @@ class Host(Guest):
         return "told"
 
     def hear_of(self, key: str) -> str:
-        """Waits until the other guest has told KEY. Answers `gone` if the other guest has ended."""
+        """Answers with the value KEY of the other guest, after waiting for it. Answers `gone` if
+        the other guest has ended."""
         values = self.told.values
         with self.told.changed:
             self.told.changed.wait_for(lambda: key in values or self.other.over, self.timeout)
             return f"said {values[key]}" if key in values else "gone"
 
     def kill(self, _: str) -> str:
-        """Turns the other guest's power off. For the other guest this end is no failure."""
+        """Turns the other guest's power off. The other guest's end does not count as a failure."""
         self.other.killed = True
         self.other.process.kill()
         return "killed"
@@ -260,7 +262,7 @@ class Host(Guest):
 
 
 def pair(who: str, layers: Layers, scenario: str, words: str) -> tuple[Host, Host]:
-    """Runs SCENARIO on two guests at a time. Returns both, with their results."""
+    """Runs SCENARIO on two guests at the same time. Returns both guests, with their results."""
     told = Told()
     left, right = (Host(name, told, who, layers, scenario, words) for name in ("left", "right"))
     left.other, right.other = right, left

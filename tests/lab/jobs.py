@@ -17,10 +17,11 @@ from layers import Layers, layers
 from making import in_layers
 from qemu import USUAL, Options
 
-# Seconds after which a check or a test of the packages is ended.
+# The number of seconds after which a check or a test of the packages is killed.
 LIMIT = 3600
 
-# The command that runs one job of a kind again, if the command has another name than the kind.
+# For some kinds of jobs, the command that runs one job of the kind. The command of other kinds has
+# the name of the kind.
 COMMANDS_OF = {"guest": "scenario", "pair": "scenario", "package": "packages"}
 
 
@@ -32,8 +33,9 @@ def headers(scenario: str) -> dict[str, str]:
 
 
 def options_for(scenarios: Iterable[str], usual: Options) -> Options:
-    """Returns the options that the scenarios of a guest ask for. With a clock that counts
-    instructions, no time passes while all processors wait, which suits scenarios that sleep."""
+    """Returns the options that the scenarios of a guest need. With a clock that counts
+    instructions, no real time passes while all processors wait, so scenarios that sleep are
+    fast."""
     found: dict[str, str] = {}
     for name in scenarios:
         found |= headers(name)
@@ -58,15 +60,15 @@ class Job:
     why: str
     # Machines of one kernel have most layers in common.
     kernel: str = "-"
-    # More words for the kernel's command line, and options for the emulator.
+    # Further words for the kernel's command line, and options for the emulator.
     words: str = ""
     options: Options = USUAL
     # Questions that only this job's guest may ask.
     answers: dict[str, Callable[..., str]] = field(default_factory=dict)
-    # The single test that a check is to run; empty for all tests.
+    # The only test that a check shall run, or an empty string for all tests.
     tests: str = ""
 
-    # The current activity; whether the layers are complete; the results so far.
+    # The current activity, whether the layers are complete, and the results so far.
     doing: str = field(default="its layers", init=False)
     ready: bool = field(default=False, init=False)
     passed: int = field(default=0, init=False)
@@ -119,7 +121,7 @@ class Job:
         self.doing = text
 
     def made(self, kind: str, *words: str) -> Layers:
-        """Makes the layers of a job. After that, another job of the same kernel may run as well."""
+        """Makes the layers of a job. After that, other jobs with the same kernel may also start."""
         made = layers(self.name, kind, *words, doing=self.now)
         self.ready, self.doing, self.last = True, "boots", time.monotonic()
         return made
@@ -131,7 +133,8 @@ class Job:
         return f"lab.seed={seed} {self.words}"
 
     def report_of(self, guest: Guest, result: Result, since: int = 0) -> int:
-        """Reports a scenario, with the console from SINCE on. Returns the size of the console."""
+        """Reports the result of a scenario, with the output on the console from SINCE on. Returns
+        the present size of that output."""
         console = guest.console.read_bytes() if guest.console.exists() else b""
 
         def lines() -> Iterator[str]:
@@ -234,7 +237,7 @@ class Job:
             self.run_logged(name, made.stack, program, made.kver)
 
     def run_compile(self) -> None:
-        """Reports each layer `compile` as a result. The time of a layer says when it was made,
+        """Reports each layer `compile` as a result. The report says when the layer was made,
         because an unchanged module is not compiled again."""
         for machine in self.runs:
             try:

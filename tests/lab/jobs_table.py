@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the table jobs.md, checks its contents, and finds the jobs that a command means."""
+"""Reads the table in jobs.md, checks its contents, and finds the jobs that a command runs."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from jobs import Job, headers
 from layers import Layers
 from machines import machines
 
-# The words of the column "in" whose jobs each command runs.
+# For each command, the words of the column "in" that select its jobs.
 COMMANDS = {
     "test": {"test"},
     "all": {"test", "all"},
@@ -60,7 +60,8 @@ def wrong(what: str) -> Wrong:
 
 
 def read_line(line: str, known: dict[str, set[str]]) -> Job:
-    """Returns the job of a line. Raises Wrong if a word of the line has no meaning."""
+    """Returns the job that a line describes. Raises Wrong if a word of the line is not
+    permitted."""
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     if len(cells) != 7 or not cells[0]:
         raise wrong(f"seven columns are wanted: {line}")
@@ -84,7 +85,7 @@ def read_line(line: str, known: dict[str, set[str]]) -> Job:
 
 
 def read_table() -> list[Job]:
-    """Returns the jobs. Raises Wrong if a scenario is in none of them."""
+    """Returns all jobs. Raises Wrong if a scenario belongs to no job."""
     known = known_words()
     text = (TOP / "tests/jobs.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")][2:]
@@ -100,7 +101,8 @@ def read_table() -> list[Job]:
 
 
 def check_headers(scenario: str) -> None:
-    """Refuses unknown headers: a misspelt header would silently have no effect."""
+    """Refuses unknown headers, because a misspelt header would have no effect and nobody would
+    notice."""
     path = f"tests/guest/scenarios/{scenario}.sh"
     found = headers(scenario)
     for name, value in found.items():
@@ -112,8 +114,8 @@ def check_headers(scenario: str) -> None:
 
 
 def check_all_used(jobs: list[Job], known: dict[str, set[str]]) -> None:
-    """Checks that each file of a kind is in a job. Kinds with the same directory share its
-    files."""
+    """Checks that each file of a kind belongs to a job. If several kinds have the same directory, a
+    file may belong to a job of any of them."""
     for kind, place in PLACES.items():
         used = {name for job in jobs if PLACES.get(job.kind) == place for name in job.runs}
         if idle := known[kind] - used:
@@ -128,14 +130,15 @@ def all_runs(jobs: list[Job]) -> str:
 
 
 def chosen(jobs: list[Job], kinds: list[str], words: list[str]) -> list[Job]:
-    """Returns the jobs of these kinds that run one of WORDS, reduced to that run; or all jobs."""
+    """Returns the jobs of these kinds that run one of WORDS, reduced to that run. Without WORDS,
+    returns all jobs of these kinds."""
     those = [job for job in jobs if job.kind in kinds and job.where != "bench"]
     return [job_of(word, those) for word in words] if words else those
 
 
 def job_of(text: str, jobs: list[Job]) -> Job:
-    """Returns the job that NAME, NAME@MACHINE or NAME::TEST means. Without MACHINE, it is the first
-    job that runs NAME."""
+    """Returns the job that NAME, NAME@MACHINE or NAME::TEST describes. Without MACHINE, returns the
+    first job that runs NAME."""
     word, _, tests = text.partition("::")
     name, _, machine = word.partition("@")
     those = [job for job in jobs if name in job.runs]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the lines of a guest on its serial port: KTAP, with a scenario's checks nested in its
-result, and the lab's own lines, which KTAP takes for comments.
+"""Reads the lines that a guest writes to its serial port. They are KTAP, in which the checks of a
+scenario are nested in its result, and lines of the lab, which have the form of KTAP's comments.
 
     1..2
       ok 1 write, aligned
@@ -19,7 +19,8 @@ PLAN = re.compile(r"1\.\.(\d+)")
 
 @dataclass
 class Result:
-    """The result of a scenario, system, test or check. Without failures, it has passed."""
+    """The result of a scenario, system, test or check, which has passed if there are no
+    failures."""
 
     name: str
     checks: int
@@ -41,7 +42,7 @@ class Ktap:
         self.planned: int | None = None
 
     def hear(self, line: str) -> str | None:
-        """Takes a line. Returns the text of a line that begins with `# `."""
+        """Processes a line. Returns the text of the line if it begins with `# `."""
         nested, text = line.startswith("  "), line.strip()
         if text.startswith("# "):
             return text[2:]
@@ -70,7 +71,7 @@ class Ktap:
             self.failures.append(f"skipped: {text}")
 
     def end(self, word: str, number: str, name: str) -> None:
-        """Takes a scenario's own result."""
+        """Processes the line with the result of a scenario."""
         expected = "nothing more" if self.complete else self.names[len(self.results)]
         if name != expected or int(number) != len(self.results) + 1:
             self.failures.append(f"the result of {name} where that of {expected} was expected")
@@ -85,7 +86,8 @@ class Ktap:
         self.begin()
 
     def over(self, why: str) -> list[Result]:
-        """Ends the results: each scenario without a result has failed. Returns these failures."""
+        """Ends the results. Adds a failure for each scenario without a result, and returns these
+        failures."""
         heard = len(self.results)
         for name in self.names[heard:]:
             self.results.append(Result(name, self.checks, [*self.failures, why]))
@@ -102,7 +104,7 @@ class Ktap:
 A = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 1 a"]
 B = ["  KTAP version 1", "  ok 1 x", "  1..1", "ok 2 b"]
 
-# Possible lines of a guest, and the scenarios that pass then.
+# Lines that a guest may write, and the scenarios that must pass with these lines.
 CASES = (
     ("all is well", "ab", [*A, *B]),
     ("a check fails", "b", ["  not ok 1 x", *A[2:], *B]),

@@ -59,7 +59,8 @@ def machines() -> dict[str, Machine]:
 
 
 def suites_of(release: str) -> list[str]:
-    """Returns the suites of a root. The lab's own root also has the suites of all kernels."""
+    """Returns the suites of a root file system. The lab's own root also has the suites of all
+    kernels."""
     if release != RELEASE:
         return [release]
     return [release, *sorted({machine.suite for machine in machines().values()} - {release})]
@@ -82,8 +83,9 @@ LIST = r"""
 
 
 def archive(base: str) -> list[str]:
-    """Returns the kernels and drivers of the archive as "name|version" lines, oldest first. The
-    list is kept until `tests/run update`, so that a new package does not disturb a working lab."""
+    """Returns the kernels and drivers of the archive as "name|version" lines, the oldest first.
+    The list stays the same until `tests/run update`, so that a new package does not break a lab
+    that works."""
     path = CACHE / f"archive-nvidia+{'+'.join(sorted(suites_of(RELEASE)))}"
     if not path.exists():
         say("archive", f"listing the kernels and drivers that {making.mirror()} offers")
@@ -101,7 +103,7 @@ def list_archive(base: str, where: Path) -> None:
 
 
 def kernels_of(lines: list[str]) -> list[Kernel]:
-    """Returns the kernels with image, headers and source of the same version, oldest first."""
+    """Returns the kernels whose image, headers and source have one version, the oldest first."""
     there, found = set(lines), []
     for line in lines:
         image = re.fullmatch(r"linux-image-(([0-9]+\.[0-9]+)[^|]*-amd64)\|(.*)", line)
