@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Builds the preloaded library, the doubles of libibverbs and libcuda, and their client, once, and
-runs the client. $PRELOAD_CRATE names a copy of preload/ to build, for the mutants; $PRELOAD_LIBRARY
-names a library that is built already. $PRELOAD_EMULATOR runs programs of another processor; then
-$CC compiles for that processor."""
+"""Builds the preloaded library, the doubles of libibverbs and libcuda, and a client, once, and runs
+the client for each test. $PRELOAD_CRATE names the copy of preload/ to build, which the mutants use.
+$PRELOAD_LIBRARY names a library to test that is built already. $PRELOAD_EMULATOR is a command that
+runs programs of another processor; $CC must then compile for that processor."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 CRATE = Path(os.environ.get("PRELOAD_CRATE", HERE.parents[1] / "preload"))
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
-# Names of copies as auditwheel makes them.
+# Two names of copies of libibverbs, in the form that auditwheel uses.
 BUNDLED, OTHER = "libibverbs-1de1263b.so.1", "libibverbs-0badcafe.so.1"
 
 
@@ -25,7 +25,8 @@ def command(*words, **options):
 
 
 class Ran:
-    """The client's output, the events that the doubles noted, and the library's messages."""
+    """The result of a client: its output, the events that the doubles have recorded, and the
+    library's messages."""
 
     def __init__(self, done, events):
         self.printed = done.stdout.splitlines()
@@ -43,23 +44,24 @@ class Ran:
 
 
 class Bed:
-    """A directory with everything that was built. bed.run(WORD..., NAME=VALUE) runs the client."""
+    """A test bed: a directory with everything that was built. bed.run(WORD..., NAME=VALUE) runs the
+    client."""
 
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
-        # "new" is linked like Debian's libibverbs, "symbolic" like Ubuntu's. "old" and "v27" are
-        # older versions, and v27 has an old table of symbols.
+        # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. "old" and "v27"
+        # are older versions, and "v27" has only the old hash table of symbols.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
         self.verbs("v27", "-DV27", "-Wl,--hash-style=sysv")
-        # These copies note their names as events. "other" has its functions at other addresses, and
-        # an old table of symbols.
+        # These copies record their names as events. "other" has its functions at other addresses,
+        # and only the old hash table of symbols.
         self.verbs("system", '-DCOPY="system"')
         self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
-        # These two differ only in the addresses of the functions that register, and of later
-        # functions.
+        # These two copies differ only in the addresses of the functions that register, and of the
+        # functions behind them.
         in_order = "-fno-toplevel-reorder"
         self.verbs("plain", '-DCOPY="plain"', in_order)
         self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)
@@ -122,7 +124,8 @@ class Bed:
             environment["EVENTS"] = str(seen)
         words = [self.where / client, *" ".join(words).split()]
         if EMULATOR:
-            # The emulator itself must not get the variables of the program.
+            # The variables are options of the emulator, because they must not be set for the
+            # emulator itself.
             for setting in environment.items():
                 words = ["-E", "=".join(setting), *words]
             words, environment = [*EMULATOR, *words], {}
@@ -139,7 +142,8 @@ class Bed:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter):
-    """Prints a line that begins with `ok` for each test that passed. The lab counts them."""
+    """Prints a line that begins with `ok` for each test that has passed, because the lab counts
+    such lines."""
     for report in terminalreporter.getreports("passed"):
         if report.when == "call":
             terminalreporter.write_line(f"ok {report.nodeid.partition('::')[2]}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tries the preloaded library with NVIDIA's libcuda, on a machine with a GPU. Libibverbs is the
+"""Tests the preloaded library with NVIDIA's libcuda, on a machine with a GPU. Libibverbs is a
 double, which refuses each pointer to GPU memory (REAL_ERRNO). Prints the answer for each kind of
-memory, and ends with 1 if an answer is not the expected one.
+memory. The exit code is 1 if an answer is not as expected.
 
     real_cuda.py DIRECTORY [TIMES]
 
@@ -159,7 +159,8 @@ class Trial:
         return bool(self.wrong)
 
     def in_child(self, address):
-        """Registers in a child. CUDA does not work there; the child gets an error, and goes on."""
+        """Registers memory in a child. CUDA does not work in a child, so the child must receive an
+        error, and must be able to continue."""
         child = os.fork()
         if not child:
             found, _ = self.register(address, MIB)

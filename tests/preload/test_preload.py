@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests libnvpm_preload.so in real processes, with doubles of libibverbs and libcuda. mutants.py
-names a mistake for each test."""
+"""Tests libnvpm_preload.so in real processes, with doubles of libibverbs and libcuda. For each
+test, mutants.py has a mistake that the test must notice."""
 
 import errno
 import os
@@ -28,14 +28,14 @@ def reg(addr, length=4096, access=LOCAL):
     return f"reg {addr:#x} {length} {access}"
 
 
-# ---- calls that are caught --------------------------------------------------
+# ---- calls that reach the library --------------------------------------------------
 
 
 @pytest.mark.parametrize("verbs", ["new", "symbolic"])
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
 def test_linked_program(bed, access, verbs):
-    """With constant flags, verbs.h calls another function. Ubuntu links libraries so that no call
-    within a library can be caught."""
+    """If the flags are a constant, verbs.h calls another function than for other flags. In Ubuntu,
+    calls from libibverbs to its own functions do not reach the preloaded library."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked", verbs=verbs)
     assert ran.printed == 2 * registered(GPU, 4096)
@@ -46,14 +46,15 @@ def test_linked_program(bed, access, verbs):
 
 
 def test_locally_opened_libibverbs(bed):
-    """The program calls dlopen() with RTLD_LOCAL, and dlvsym(), as NCCL and NVSHMEM do."""
+    """The program opens libibverbs with RTLD_LOCAL and finds functions with dlvsym(), as NCCL and
+    NVSHMEM do."""
     ran = bed.run(LOCALLY, reg(GPU))
     assert ran.printed == registered(GPU, 4096)
     assert ran.of("reg_dmabuf_mr") == [["0", "4096", f"{GPU:#x}", "0x1"]]
 
 
 def test_locally_opened_libibverbs_of_ubuntu(bed):
-    """The library cannot catch this registration, and changes nothing."""
+    """This registration does not reach the library, so its result must be the real one."""
     ran = bed.run(LOCALLY, reg(GPU), verbs="symbolic")
     assert ran.printed == failed(errno.EFAULT)
 
@@ -72,7 +73,8 @@ def test_reg_mr_iova(bed):
 @pytest.mark.parametrize("client, words", [("client", LOCALLY), ("linked", "cuda context")])
 @pytest.mark.parametrize("mask, iova", [(2, GPU), (3, 0x9000)])
 def test_reg_mr_ex(bed, client, words, mask, iova):
-    """Only a call by name is caught: dlvsym() in libibverbs returns the real function."""
+    """Only a call by name reaches the library, because dlvsym() in libibverbs returns the real
+    function."""
     ran = bed.run(words, f"ex {GPU:#x} 4096 1 0x9000 {mask}", client=client)
     if client == "client":
         assert ran.printed == failed(errno.EFAULT)
@@ -83,7 +85,8 @@ def test_reg_mr_ex(bed, client, words, mask, iova):
 
 @pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
 def test_reg_mr_ex_of_something_else(bed, mask):
-    """The library leaves a descriptor, a DMA handle and an unknown member to the real function."""
+    """The library passes requests with a descriptor, a DMA handle or an unknown member on to the
+    real function, and returns its answer."""
     ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
     assert ran.printed == failed(errno.EFAULT)
     assert not ran.cuda[2:]
@@ -102,7 +105,8 @@ def test_reg_mr_ex_of_something_else(bed, mask):
     ],
 )
 def test_range(bed, addr, length, start, size):
-    """Whole pages are exported. The region has the address and the length of the request."""
+    """Libcuda exports only whole pages. The region must nevertheless have the address and the
+    length of the request."""
     ran = bed.run(LOCALLY, reg(addr, length))
     assert ran.printed == registered(addr, length)
     assert ran.of("export") == [[f"{start:#x}", str(size)]]
@@ -154,7 +158,7 @@ def test_host_memory(bed):
 
 
 def test_on_demand(bed):
-    """The program gets the kernel's answer; the log says that RDMA may fail later."""
+    """The program receives the kernel's answer, and the log says that RDMA may fail later."""
     ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | ON_DEMAND), NVPM_PRELOAD_LOG=1)
     assert ran.printed == registered(GPU, 4096)
     assert "reg_dmabuf_mr" not in ran.calls
@@ -179,7 +183,8 @@ def test_another_failure(bed, number):
 
 
 def test_limit_of_locked_memory(bed):
-    """The kernel checks RLIMIT_MEMLOCK first. A dma-buf is not locked memory."""
+    """The kernel refuses the pointer because of RLIMIT_MEMLOCK. The translation must succeed,
+    because a dma-buf is not locked memory."""
     ran = bed.run(LOCALLY, reg(GPU), REAL_ERRNO=errno.ENOMEM)
     assert ran.printed == registered(GPU, 4096)
     ran = bed.run(LOCALLY, "reg host 4096 1", REAL_ERRNO=errno.ENOMEM)
@@ -206,8 +211,8 @@ def test_program_without_libibverbs(bed):
 
 
 def test_what_is_registered_meanwhile(bed):
-    """A call of ibv_reg_mr() inside ibv_reg_dmabuf_mr() gets the real answer; the next call gets
-    the translation."""
+    """A call of ibv_reg_mr() inside ibv_reg_dmabuf_mr() must receive the real answer. The next call
+    must be translated again."""
     ran = bed.run(LOCALLY, reg(GPU), reg(GPU + 4096), REENTER=1)
     assert ran.of("inner") == 2 * [["failed", str(errno.EFAULT)]]
     assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
@@ -217,7 +222,8 @@ def test_what_is_registered_meanwhile(bed):
 
 
 def test_thread_without_context(bed):
-    """The thread gets the context of the pointer, and has no context afterwards."""
+    """The library gives the thread the context of the pointer, and takes the context away
+    afterwards."""
     ran = bed.run("cuda verbs thread", reg(GPU), reg(GPU + 4096))
     assert ran.printed == registered(GPU, 4096) + registered(GPU + 4096, 4096)
     assert ran.of("push") == 2 * [["0xc0"]]
@@ -225,7 +231,8 @@ def test_thread_without_context(bed):
 
 
 def test_pool_in_a_thread_without_context(bed):
-    """This memory has no context. The thread gets the device's primary context for a moment."""
+    """Memory of a pool has no context, so the library gives the thread the device's primary
+    context, and takes it away afterwards."""
     ran = bed.run("cuda verbs thread", reg(POOL), reg(POOL + 4096))
     assert ran.printed == registered(POOL, 4096) + registered(POOL + 4096, 4096)
     assert ran.of("push") == 2 * [["0xc1"]]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A program that works without libnvpm_preload.so works with it. Most tests run a program first
-without the library, and compare."""
+"""Tests that a program that works without libnvpm_preload.so also works with the library. Most
+tests run a program without the library and with it, and compare the results."""
 
 import os
 import re
@@ -30,7 +30,8 @@ def both(bed, *words, **variables):
 
 
 def translated(bed, *words, **variables):
-    """Runs a program whose last registration, of GPU memory, fails only without the library."""
+    """Runs a program without the library and with it. Checks that the last registration, of GPU
+    memory, fails without the library and succeeds with it. Returns the run with the library."""
     without = bed.run(*words, **{**variables, "LD_PRELOAD": ""})
     assert without.printed[-1:] == failed(14)
     ran = bed.run(*words, **variables)
@@ -47,8 +48,8 @@ def copies(ran):
 
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_bundled_copy(bed, pd):
-    """A wheel of Python brings a copy with a name of its own. The program has no other copy, so the
-    protection domain need not tell its maker."""
+    """A Python wheel contains a copy with another name. The program has no other copy, so the
+    library finds the copy even if the protection domain does not show it."""
     words = {"client": "linked_with_bundled", "verbs": "bundle"}
     assert copies(both(bed, pd, HOST, f"iova {NO_MEMORY} 1 1 0", **words)) == {"bundled"}
     ran = translated(bed, pd, "cuda context", reg(GPU), **words)
@@ -57,7 +58,7 @@ def test_bundled_copy(bed, pd):
 
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_bundled_copy_and_the_system_s(bed, pd):
-    """The system's copy is opened by another part of the process, for itself."""
+    """Another part of the process opens the system's copy for its own use."""
     words = (f"open {bed.where}/system/{SYSTEM}", pd)
     bundled = {"client": "linked_with_bundled", "verbs": "bundle"}
     assert copies(both(bed, *words, HOST, **bundled)) == {"bundled"}
@@ -67,7 +68,7 @@ def test_bundled_copy_and_the_system_s(bed, pd):
 
 @pytest.mark.parametrize("names", [(SYSTEM, BUNDLED), (BUNDLED, SYSTEM), (BUNDLED, OTHER)])
 def test_copies_that_are_local(bed, names):
-    """The copies are opened with RTLD_LOCAL, as Python opens modules; the calls alternate."""
+    """The program opens the copies with RTLD_LOCAL, as Python does, and calls them by turns."""
     kinds = {SYSTEM: "system", BUNDLED: "bundled", OTHER: "other"}
     places = {SYSTEM: "system", BUNDLED: "bundle", OTHER: "other"}
     opened = [f"open {bed.where}/{places[name]}/{name} pd" for name in names]
@@ -103,8 +104,8 @@ def test_copy_that_is_closed(bed):
 
 
 def test_copy_at_the_address_of_another(bed):
-    """The second copy gets the address of the first. The function that identifies a copy is at the
-    same place in both, and other functions are at other places."""
+    """The second copy is mapped at the address of the first. The function that identifies a copy
+    has the same place in both copies, but other functions have other places."""
     words = []
     for place in ("plain", "shifted") * 4:
         words += [f"open {bed.where}/{place}/{SYSTEM} pd", HOST, HOST, "close"]
@@ -125,7 +126,7 @@ def test_many_copies(bed):
 
 
 def test_no_libibverbs_is_kept(bed):
-    """A libibverbs that the program closes is unmapped, as without the library."""
+    """The library does not keep a libibverbs mapped that the program closes."""
     for preload in ("", bed.library):
         ran = bed.run("verbs", HOST, "close libraries", LD_PRELOAD=preload)
         assert not [line for line in ran.printed if "libibverbs" in line]
@@ -145,7 +146,8 @@ def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
 
 
 def test_name_that_libibverbs_does_not_have(bed):
-    """A program that looks for ibv_reg_mr_ex() finds the function of this library."""
+    """A program that looks for ibv_reg_mr_ex() finds the library's function, although its
+    libibverbs has none. The function must work."""
     words = f"ex host 4096 1 0x9000 2 ex host 4096 1 0x9000 3 ex {GPU:#x} 4096 1 0 4"
     ran = bed.run(words, client="linked", verbs="old")
     assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
@@ -169,14 +171,15 @@ def test_another_preloaded_library(bed, first, verbs):
         return
     ran = bed.run("cuda context", reg(GPU), **words)
     assert ran.printed == registered(GPU, 4096)
-    # A libibverbs that binds its calls within itself hides from the second library what happens.
+    # If libibverbs binds its own calls to its own functions, the shim does not see the translation
+    # when it is second.
     seen = "failed" if verbs == "symbolic" and not first else "registered"
     assert ran.of("shim") == [[f"{GPU:#x}", seen]]
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_refusal_is_said_once(bed, first):
-    """With a second library, this one's functions are called twice for one registration."""
+    """With a shim, one registration calls functions of this library twice."""
     order = [bed.where / "shim.so", bed.library]
     preload = ":".join(map(str, order if first else order[::-1]))
     words = {"client": "linked", "LD_PRELOAD": preload, "NVPM_PRELOAD_LOG": 1}
@@ -194,22 +197,22 @@ def test_refusal_is_said_once(bed, first):
 
 @pytest.mark.parametrize("client", ["client", "linked"])
 def test_constructor_that_waits_for_a_registration(bed, client):
-    """The thread that opens a plug-in has the lock of the dynamic linker. The plug-in may bring
+    """The thread that opens a plug-in holds the lock of the dynamic linker. The plug-in may load
     libibverbs."""
     both(bed, f"plugin {bed.where}/new/plugin.so", client=client)
 
 
 @pytest.mark.parametrize("cuda", ["slow_cuda", "slow_cuda_without_relro"])
 def test_libcuda_that_is_being_loaded(bed, cuda):
-    """The list of objects has a library before the dynamic linker has relocated the library. A call
-    of a function in such a library ends the process."""
+    """A library is in the list of objects before the dynamic linker has relocated it. If the
+    preloaded library called a function of such a library, the process would crash."""
     ran = both(bed, "loading", reg(NO_MEMORY), client="linked", cuda=cuda)
     assert ran.calls.count("cuPointerGetAttribute") >= 1
 
 
 def test_libcuda_that_is_being_loaded_by_an_old_linker(bed):
-    """Before version 2.35, glibc does not say which libraries are relocated; the protection of
-    their memory does."""
+    """A glibc before 2.35 does not say which libraries are relocated, so the library checks whether
+    their pages are read-only."""
     preload = f"{bed.library}:{bed.where}/walk.so"
     words = {"client": "linked", "cuda": "slow_cuda", "LD_PRELOAD": preload, "HIDE_LIBC": 1}
     ran = bed.run("loading", reg(NO_MEMORY), **words)
@@ -218,7 +221,8 @@ def test_libcuda_that_is_being_loaded_by_an_old_linker(bed):
 
 
 def test_list_of_objects_that_the_program_replaces(bed):
-    """Seastar replaces dl_iterate_phdr(), so that an exception takes no lock."""
+    """Some programs, such as Seastar, replace dl_iterate_phdr(), so that exceptions take no
+    lock."""
     for pd in ("", "pd"):
         both(bed, "verbs", pd, HOST, reg(NO_MEMORY), client="own_list")
         translated(bed, "verbs", pd, "cuda context", reg(GPU), client="own_list")
@@ -232,8 +236,8 @@ def imported(library):
 
 
 def test_no_lock_of_the_dynamic_linker(bed):
-    """All functions of dlfcn.h take the lock; dl_iterate_phdr() takes another one. The library
-    calls dlsym() only when it is loaded."""
+    """All functions of dlfcn.h take the lock of dlopen(), so the library may only use dlsym(),
+    while it is loaded. dl_iterate_phdr() takes another lock."""
     names = {name for name in imported(bed.library) if name.startswith(("dl", "_dl"))}
     assert names == {"dl_iterate_phdr", "dlsym"}
 
@@ -276,13 +280,14 @@ def test_table_of_symbols_that_is_empty(bed):
 @pytest.mark.parametrize("addr", ["host", f"{NO_MEMORY:#x}"])
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_locks_that_a_child_inherits(bed, pd, addr):
-    """A lock stays locked for ever if another thread held the lock at the fork."""
+    """In a child, a lock that another thread held at the fork stays locked for ever. The child must
+    not wait for it."""
     both(bed, pd, f"forks 200 reg {addr} 4096 1", client="linked", EVENTS="")
 
 
 def test_success_takes_no_lock(bed):
-    """The list of objects has a lock. Only the first registration for each copy of libibverbs, and
-    one that fails, walk through the list."""
+    """A walk through the list of objects takes a lock. Only the first registration with each copy
+    of libibverbs, and registrations that fail, may walk."""
     words = {"LD_PRELOAD": f"{bed.library}:{bed.where}/walk.so"}
     opened = [
         f"open {bed.where}/{name} pd {HOST}" for name in ("system/" + SYSTEM, "other/" + OTHER)
@@ -293,7 +298,8 @@ def test_success_takes_no_lock(bed):
 
 
 def test_library_that_is_closed(bed):
-    """A fork calls the library, even if the program has opened and closed it like a plug-in."""
+    """A fork calls functions of the library, so they must stay mapped even if the program has
+    opened and closed the library like a plug-in."""
     ran = bed.run(f"open {bed.library} close fork number", LD_PRELOAD="")
     assert len(ran.printed) == 1
 
@@ -306,7 +312,8 @@ def test_child_of_fork(bed):
 @pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize("addr, peer", [(GPU, 0), (GPU, 1), (NO_MEMORY, 0)])
 def test_pending_cancellation(bed, addr, peer, log):
-    """ibv_reg_mr() is no cancellation point; close(), which a translation calls, is one."""
+    """ibv_reg_mr() is no cancellation point, so a translation must not be one either, although it
+    calls close()."""
     words = {"events": False, "PEER_MEMORY": peer, "NVPM_PRELOAD_LOG": log}
     ran = bed.run("cuda verbs cancelled", reg(addr), **words)
     assert ran.printed[0] == "returned, then cancelled"
@@ -317,7 +324,8 @@ def test_pending_cancellation(bed, addr, peer, log):
 
 
 def test_stderr_that_is_another_file(bed):
-    """After the program has closed stderr, the same descriptor may be a file with data."""
+    """After the program has closed stderr, the same descriptor may belong to a file with data, into
+    which the library must not write."""
     data = bed.where / "data"
     words = (reg(NO_MEMORY), f"stderr {data}", reg(NO_MEMORY), reg(NO_MEMORY))
     ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1)
@@ -350,7 +358,8 @@ def real(bed):
 
 @pytest.mark.parametrize("names", [(SYSTEM, "libibverbx.so.1"), ("libibverbx.so.1", SYSTEM)])
 def test_real_libibverbs_of_a_protection_domain(bed, real, names):
-    """The copy that made the protection domain registers, and registers the dma-buf."""
+    """The copy that made the protection domain must do both registrations: of the pointer, and of
+    the dma-buf."""
     words = [f"open {real / name} crafted" for name in names]
     ran = both(bed, *[f"{opened} {HOST}" for opened in words + words])
     assert [seen[0] for seen in ran.of("by")] == [*names, *names]

@@ -73,8 +73,9 @@ static void *function(void *library, const char *name, const char *version)
 }
 
 /*
- * Stands for each operation of the crafted device's driver: ibv_reg_mr_iova2() calls it with a
- * pointer, ibv_reg_dmabuf_mr() with an offset. There is no peer memory.
+ * Is used as each operation of the crafted device's driver. ibv_reg_mr_iova2() calls it with a
+ * pointer, which it refuses, because there is no peer memory. ibv_reg_dmabuf_mr() calls it with an
+ * offset.
  */
 static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 {
@@ -91,9 +92,9 @@ static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 }
 
 /*
- * Makes a protection domain. The order of the operations differs in each version of rdma-core, so
- * all of them are the same. A static function of libibverbs has no name here, so an exported one is
- * used.
+ * Makes a protection domain. All operations are the same function, because their order differs
+ * between versions of rdma-core. The context contains an exported function of libibverbs, because a
+ * static one cannot be named in this program.
  */
 static struct ibv_pd *crafted(void)
 {
@@ -115,7 +116,10 @@ static struct ibv_pd *crafted(void)
 #ifdef LINKED
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
-/* For flags that are a constant, verbs.h calls another function than for other flags. */
+/*
+ * Registers memory. verbs.h calls one function if the flags are a constant, and another one if they
+ * are not.
+ */
 static struct ibv_mr *registered(struct registration *it)
 {
 	struct mr_init_attr attr = { it->length, it->access, it->mask, it->iova, it->addr };
@@ -226,7 +230,10 @@ static void threads(struct registration *it, int number)
 	printf("registered=%ld\n", done);
 }
 
-/* The result of a thread with a pending cancellation, which cannot print: that would end it. */
+/*
+ * The result of a thread with a pending cancellation. The thread cannot print the result itself,
+ * because printing is a cancellation point.
+ */
 static struct ibv_mr *region_of_cancelled;
 static int error_of_cancelled;
 static bool returned;
@@ -267,7 +274,7 @@ static void *open_library(const char *file)
 	return library;
 }
 
-/* Set when dlopen() has returned. libcuda is in the list of objects earlier. */
+/* Whether dlopen() has returned. libcuda is already in the list of objects before that. */
 static atomic_bool loaded;
 
 static void *load_cuda(void *unused)
@@ -288,7 +295,10 @@ static void while_loading(struct registration *it)
 	say(registered(it));
 }
 
-/* Registers until the process ends. A child inherits a lock that such a thread holds. */
+/*
+ * Registers memory again and again until the process ends, so that a fork happens while this thread
+ * holds a lock.
+ */
 static void *forever(void *it)
 {
 	for (;;)
@@ -426,8 +436,8 @@ static void *words(void *arguments)
 
 #ifdef OWN_LIST
 /*
- * Some programs replace this function by one that takes no lock, and that shows the objects of an
- * earlier time.
+ * Some programs replace this function by one that takes no lock and shows the objects of an earlier
+ * time. This one shows none.
  */
 int dl_iterate_phdr(int (*show)(struct dl_phdr_info *info, size_t size, void *data), void *data)
 {

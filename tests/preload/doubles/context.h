@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The end of struct verbs_context in infiniband/verbs.h. A member tells which libibverbs made a
- * context. layout.c compares this structure with the header.
+ * The last members of struct verbs_context in infiniband/verbs.h. One of them shows which
+ * libibverbs has made a context. layout.c checks that this structure agrees with the header.
  */
 #ifndef CONTEXT_H
 #define CONTEXT_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory; a
- * dma-buf of such memory is a file of the same size. If the environment has a number in
- * $NAME_OF_A_FUNCTION, the function of this name fails with that number.
+ * A libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory. A
+ * dma-buf of such memory is a file of the same size. If an environment variable has the name of a
+ * function, in capitals, this function fails with the number in the variable.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +41,10 @@ __attribute__((destructor)) static void end(void)
 	event("left pushed=%d retained=%d\n", pushed, retained);
 }
 
-/* Begins each function: returns an error in a child of fork, and if a test wants one. */
+/*
+ * Is called at the beginning of each function. Returns an error in a child of fork(), or if a test
+ * has requested an error.
+ */
 static int called(const char *name)
 {
 	event("%s\n", name);
@@ -180,7 +183,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 		return INVALID_VALUE;
 	fd = memfd_create("dma-buf", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, size)) {
-		/* Libcuda returns only this code, and sets no error number. */
+		/* libcuda returns only this code, and does not set errno. */
 		errno = 0;
 		return OPERATING_SYSTEM;
 	}

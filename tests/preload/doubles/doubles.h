@@ -24,7 +24,7 @@ static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)
 
 static int events = -1;
 
-/* Opens the file at the beginning, since a test uses all descriptors up. */
+/* Opens the file when the process starts, because a test later uses up all descriptors. */
 __attribute__((constructor)) static void open_events(void)
 {
 	const char *path = getenv("EVENTS");
