@@ -10,7 +10,8 @@ server() { echo "$1" >/sys/module/ib_core/parameters/peer_generation; }
 # turn SWITCH 0|1: turns SWITCH of the core off or on.
 turn() { echo "$1 $2" >"$CORE/switch"; }
 
-# stop_at POINT: holds each task that comes to POINT. lift POINT: lets the tasks go on.
+# stop_at POINT: makes the core hold each task that reaches POINT. lift POINT: lets these tasks
+# continue.
 stop_at() { echo "$1 1" >"$CORE/hold"; }
 lift() { echo "$1 0" >"$CORE/hold"; }
 
@@ -31,7 +32,7 @@ at_rest() {
 	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }
 
-# register_killed: kills a process that is held at `driver` inside its registration. After
+# register_killed: starts a registration that is held at `driver`, and kills its process. After
 # `lift driver`, the registration ends, and then the process.
 register_killed() {
 	local pid

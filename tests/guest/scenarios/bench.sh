@@ -6,13 +6,13 @@ job=$(word job '')
 	fail "only tests/run bench can measure: it has time count instructions"
 	exit 1
 }
-# The doubles check as little as possible: their checks would count as costs of the core and of the
-# driver.
+# The doubles check as little as possible, because their checks would count as costs of the core and
+# of the driver.
 load_gpu own_dma=0
 load_rdma
 echo 0 >"$NVIDIA/verify"
 echo 0 >"$NVIDIA/quarantine_max"
-# BAR1 has room for every size; another scenario tests a full BAR1.
+# BAR1 gets room for every size, because this scenario does not test a full BAR1.
 echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
 echo light 1 >"$CORE/switch"
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || [ -e /sys/kernel/tracing/trace ]

@@ -5,8 +5,8 @@ load_neighbours
 seed_driver
 coherent 1
 
-# This driver's page table does not say that the memory is behind a coherent link. The module sees
-# RAM at the addresses.
+# The page table of this driver does not say that the memory is behind a coherent link. The module
+# must recognize such memory by its addresses, which are those of RAM.
 load_module persistent_api_support=1
 remember
 seed=50
@@ -18,8 +18,7 @@ for layout in contiguous descending holes64k fragmented; do
 	done
 done
 check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
-# There were thirteen transfers, each between two registrations, and one mapping to learn the map
-# type.
+# The driver has made one mapping for the map type, and two for each of thirteen transfers.
 equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
 equal "and this is known of the pair" driver "$(map_types)"
 check "pinned: memory stays when freed" revoke --expect pinned
@@ -31,7 +30,7 @@ coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
 unload_module
 
-# Neither the module nor the driver can map pages that the kernel does not use yet.
+# Neither the module nor the driver can map pages that the kernel has not onlined yet.
 coherent 2
 load_module persistent_api_support=1
 remember

@@ -6,10 +6,10 @@ load_gpu
 load_rdma
 MODULE=nvidia-peermem
 . /lab/defects/rows.sh
-# Commands in a row may fail, and the row must still go on to its end.
+# A row must run to its end even if a command in it fails.
 set +e
 
-# Each row must show this word; it may show other words as well.
+# The word for the problem that each row must show. A row may also show other problems.
 declare -A breaks=(
 	[freed_before_dma_map]=read_freed_memory
 	[freed_in_dma_map]=race_dma_map
@@ -34,7 +34,7 @@ declare -A breaks=(
 	[name_taken]=no_cause
 	[log_flood]=flood
 )
-# The debug kernel only runs the row that needs KASAN.
+# The debug kernel runs only the row that needs KASAN.
 case $MACHINE in
 debug)
 	rows=debug_row_released_in_callback
@@ -45,7 +45,7 @@ esac
 for row in $rows; do
 	try "$row"
 	check "$row_name: broke: $seen" grep -qwF -- "${breaks[$row_name]}" <<<"$seen"
-	# These reports are the row's; check_clean must not count them again.
+	# The row has caused these reports on purpose, so check_clean must ignore them.
 	know_reports
 done
 unload_it

@@ -3,8 +3,8 @@
 sees_gpu() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 sees_no_gpu() { ! sees_gpu; }
 
-# shown TEXT VALUE COMMAND...: counts COMMAND's success, and reports a row of the demo's table, with
-# VALUE if COMMAND succeeds.
+# shown TEXT VALUE COMMAND...: checks that COMMAND succeeds, and reports a row of the demo's table,
+# with VALUE if COMMAND has succeeded.
 shown() {
 	if "${@:3}"; then
 		ok "$1"

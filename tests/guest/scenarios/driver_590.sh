@@ -27,7 +27,7 @@ for contiguous in 0 1; do
 			gpuverbs transfer --from 0 --to 16M --length 3000001 --seed 41 --shift 4096
 	done
 done
-# There were twelve registrations, and one mapping to learn the map type.
+# The driver has made one mapping for each of twelve registrations, and one for the map type.
 equal "mappings of the driver" 13 "$(grown calls_nvidia_p2p_dma_map_pages)"
 with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO
 mark_log
@@ -35,8 +35,9 @@ with fail 'dma_unmap_pages EIO 1' registers "pinned: what the driver does not un
 expect_log "but is in the log" 'nv_peer_mem: the NVIDIA driver did not unmap GPU memory'
 unload_module
 
-# A module that was built with an older header reads the same fields. Some kernels refuse such a
-# module, because they count the layout of structures as part of a function's version.
+# A module that was built with an older header must also work, because it reads the same fields.
+# Some kernels refuse to load such a module, because the layout of structures is part of the version
+# of a function.
 mark_log
 if load_module persistent_api_support=0; then
 	registers "built for 550: coherent memory" EOPNOTSUPP

@@ -3,8 +3,9 @@
 . /lab/driver.sh
 load_neighbours
 
-# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks how a registration ends if the driver's objects
-# claim VALUE. The module is loaded again for each claim, so that it knows no map type.
+# claims SUPPORT KNOB VALUE EXPECTED TEXT: checks that a registration ends with EXPECTED if the
+# driver's objects contain VALUE. Loads the module again for each value, so that the module knows no
+# map type.
 claims() {
 	load_module "persistent_api_support=$1"
 	with "$2" $(($3)) registers "$5, persistent_api_support=$1" "$4"
@@ -23,8 +24,8 @@ for support in 1 0; do
 	for version in 0x10001 0x30000; do
 		claims $support page_table_version $version EOPNOTSUPP "table $version"
 	done
-	# The driver returns sixteen pages: with another page size, they are not the memory that was
-	# asked for.
+	# The driver returns sixteen pages, which with another page size are not as long as the
+	# range.
 	claims $support page_size 0 EIO 'pages of 4 KiB'
 done
 claims 0 page_size 2 EIO 'pages of 128 KiB'

@@ -16,15 +16,15 @@ step alloc 1 0x800000 0x100000
 step reg 0
 equal "registered" ok "$answer"
 
-# A thread deregisters. Before it unpins, the memory and its page table are freed, and the thread is
-# held. Its address of the page table is then no longer valid.
+# A thread deregisters. Before the thread unpins, it is held, and the memory and its page table are
+# freed. The address with which the thread will unpin is then no longer valid.
 echo before_put >"$NVIDIA/inject"
 echo before_put >"$NVIDIA/hold"
 step '&dereg 0'
 wait_for "the unpin" nvidia_is live_held 1
 equal "the callback came" 1 "$(nvidia_count callbacks_fired)"
 
-# A second thread registers other memory, for which the driver would use the same address.
+# A second thread registers other memory, whose page table would get the same address.
 say_step reg 1
 wait_for "the other registration" in_client acquire
 echo none >"$NVIDIA/hold"

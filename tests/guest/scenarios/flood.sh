@@ -28,7 +28,8 @@ most_in_a_period() {
 		END { print most + 0 }'
 }
 
-# accounted_for: counts the messages in the log, and those that the log reports as suppressed.
+# accounted_for: prints the number of messages in the log, plus the number that the log reports as
+# suppressed.
 accounted_for() { messages | awk '{ sum += /callbacks suppressed/ ? $2 : 1 } END { print sum + 0 }'; }
 
 # flooded CAUSES LAST: provokes each of CAUSES once, so that the log has the reason; then floods the
@@ -53,7 +54,7 @@ mappings() {
 	with dma_entries_short 1 provokes "short DMA mapping" EIO 'mapped 0 pages'
 	with_core null_device provokes "no PCI device" EOPNOTSUPP 'not a PCI device'
 }
-# denied comes last, because the driver's verdict stays.
+# denied comes last, because the module remembers the driver's refusal.
 denied() { with topology_denied 1 provokes "a pair that the driver refuses" EOPNOTSUPP 'does not let this RDMA device'; }
 load_module
 flooded mappings denied

@@ -3,7 +3,8 @@
 . /lab/server.sh
 . /lab/driver.sh
 load_neighbours
-# After the first few, the core's tickets do not fit into 32 bits, or begin at 0 again.
+# With this switch, all tickets of the core but the first few need more than 32 bits, or begin at 0
+# again.
 turn late_tickets 1
 
 # freed_at POINT EXPECTED COMMAND...: frees memory while its registration is held at POINT, waits
@@ -13,8 +14,8 @@ freed_at() {
 	stop_at "$1"
 	echo 1 >"$NVIDIA/inject_hold"
 	echo after_get >"$NVIDIA/inject"
-	# Only the printed result counts: gpuverbs also looks at the pins, and fails if they are
-	# gone.
+	# Only the printed result counts. The exit code does not count, because gpuverbs also checks
+	# the pins, and fails if they have ended.
 	gpuverbs register --offset 0 --length 1M >/tmp/registered 2>&1 &
 	pid=$!
 	wait_held "$1"
@@ -49,7 +50,7 @@ both_end() {
 	wait_held invalidate
 	case $1 in
 	g2*)
-		# The callback waits for the ticket, and returns before dma_unmap.
+		# The callback waits until the ticket is taken back, and returns before dma_unmap.
 		wait_held stop
 		lift invalidate
 		wait_for "a callback that waits" core_is live_waits 1
@@ -110,15 +111,16 @@ try() {
 	wait_for "everything to be given back" at_rest
 }
 
-# 4.0 has the header of 5.1, and a module built with it has nothing after the last operation, where
-# cores from 4.1 to 5.0 look.
+# A module that was built with the header of 4.0, which is that of 5.1, has nothing behind the last
+# operation, where cores from 4.1 to 5.0 read two pointers.
 try g2 load_built g3a
 try g2 load_built g2
 try g3a load_built g3a
 try g3b load_module
 try g2 load_module peerdirect_support=1
 
-# The module is built for today's core. It has a size where cores from 4.1 to 5.0 expect a function.
+# This module is built for current cores. Where cores from 4.1 to 5.0 expect a pointer to a
+# function, it has a size.
 load_module
 skipped=$(core_count skipped_clients)
 check "g2, without peerdirect_support=1: the core passes the module over" register EFAULT

@@ -2,8 +2,8 @@
 # Shows: a registration ended by another process than made it leaves nothing
 load_neighbours
 
-# module_stays: succeeds if the module cannot be unloaded. A registration holds the module, because
-# the RDMA core may still call it. An orphan does not.
+# module_stays: succeeds if the module cannot be unloaded. A registration keeps the module loaded,
+# because the RDMA core may still call the module. An orphan does not keep it loaded.
 module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 
 # story VIA STEPS EXPECTED...: runs STEPS, and at each `hold` compares the driver's pins and the
@@ -28,11 +28,11 @@ story() {
 	check "$text: all steps ended well" ended_well
 }
 
-# The stories have each way to inherit and each way to end, but not every order of ends. The models
-# `orphans` try all orders.
+# The stories contain each way to inherit and each way to end, but not every order of these ends.
+# The models `orphans` test all orders.
 
-# Another process cannot end a revocable pin: the driver does not find the pin, reports success, and
-# keeps the callback armed until the memory is freed.
+# Another process cannot end a revocable pin: the driver does not find the pin, but reports success,
+# and calls back when the memory is freed.
 support=0
 load_module persistent_api_support=0
 story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1

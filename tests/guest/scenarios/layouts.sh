@@ -11,8 +11,8 @@ entries() {
 	gpuverbs register --offset 0 --length 3M >/dev/null
 	equal "$2, persistent_api_support=$support" "$1" $(($(peer nv_mem num_reg_pages) - before))
 }
-# Behind an IOMMU all pieces become one entry. Beside the closed driver they do not, because the
-# kernel lets only GPL modules join pieces.
+# Behind an IOMMU, all pieces become one entry, but not with the closed driver, because the kernel
+# lets only GPL modules join pieces.
 many=48
 [ "$MACHINE" = plain ] || [ "$(flavour)" = closed ] || many=1
 for support in 1 0; do
@@ -20,8 +20,8 @@ for support in 1 0; do
 	seed=$support
 	for layout in contiguous descending holes64k holes2m fragmented; do
 		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
-			# Each layout meets each range in one of the two modes; the modes take
-			# turns.
+			# Each combination of a layout and a range is tested in only one of the two
+			# modes, by turns.
 			[ $(((seed += 1) % 2)) = 0 ] || continue
 			read -r length shift <<<"$range"
 			with layout "$layout" check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
@@ -55,7 +55,7 @@ if [ "$MACHINE" = plain ]; then
 		# The first registration also asks for the driver's verdict, so its calls do not
 		# count.
 		register ok >/dev/null
-		# The core's double passes each call on, and some kernels count the call twice.
+		# Some kernels count a call twice, because the driver's double redirects it.
 		for function in dma_map_resource dma_unmap_resource; do
 			one=$(calls "$function" 64K)
 			check "$function is called for one piece, persistent_api_support=$support" test "$one" -gt 0

@@ -25,8 +25,8 @@ for support in 1 0; do
 	asked_once
 	known "and agrees" ours
 
-	# A failed question leaves no verdict. A persistent client pins its memory before it asks,
-	# so its second call of get_pages_persistent must fail.
+	# A question that fails must leave no map type. A persistent client pins its memory before
+	# it asks, so its second call of get_pages_persistent is made to fail.
 	fresh
 	for call in "get_pages_persistent EBUSY $((1 + support))" "dma_map_pages EBUSY 1"; do
 		with fail "$call" registers "$text: $call while the driver is asked" EBUSY
@@ -70,8 +70,8 @@ done
 with topology_denied 1 registers "other memory to ask with" EOPNOTSUPP
 known "and this is known" refused
 
-# The driver refuses coherent memory only for a time, and not for its topology. The module must ask
-# again.
+# The driver refuses coherent memory only for a time, and not because of the topology, so the module
+# must ask again.
 support=1
 fresh
 coherent 1

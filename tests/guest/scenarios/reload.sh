@@ -27,8 +27,8 @@ equal "without a word about what stays" '' "$(cat /tmp/said)"
 check "that is to receive the callback stays" test -d "$callback"
 check "and cannot be taken out" eval '! rmmod nv_peer_mem_callback 2>/dev/null'
 
-# If each load began to count registrations at the same number, this registration would have the
-# number of the first registration.
+# Each load must continue to count registrations. If it began at the same number, this registration
+# would have the number of the orphan.
 load_module persistent_api_support=0
 step alloc 1 0x800000 0x100000
 step reg 1
@@ -39,7 +39,7 @@ equal "its callback has come" 1 "$(nvidia_count callbacks_fired)"
 equal "the other registration was not revoked" 0 "$(statistic revocations)"
 equal "and is the only one" 1 "$(nvidia_count live_armed_callbacks)"
 
-# The module must stay during a callback, and while the core still has the registration.
+# The module must stay loaded during a callback, and while the core still has the registration.
 stop_at invalidate
 step '&free 1'
 wait_held invalidate
@@ -52,8 +52,8 @@ equal "deregistered in the end" ok "$answer"
 end_steps
 unload_module
 
-# The module is unloaded and loaded while the memory of orphans is freed. A callback may come to the
-# load that made the pin, to no load, or to the next load.
+# The module is unloaded and loaded while the memory of orphans is freed. At the time of a callback,
+# the load that made the pin may still exist, no load may exist, or the next one.
 before=$(nvidia_count callbacks_fired)
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	load_module persistent_api_support=0

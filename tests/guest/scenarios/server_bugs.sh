@@ -39,8 +39,8 @@ for layout in descending holes64k fragmented; do
 done
 turn b2_stop_inverted 0
 
-# B11: the core unmaps a region without having told it to stop. The driver's callback can come
-# before the unmapping, and finds the region as if it were in use.
+# B11: the core unmaps a region without having stopped it. The driver's callback may come before the
+# unmapping, and then finds the region as if it were in use.
 turn b11_no_stop 1
 check "B11: transfer" moved 5
 check "B11: the bug was met" test "$(core_count b11_unstopped)" -gt 0
@@ -48,8 +48,8 @@ freed_before_unmap revoked_umems
 registers "B11: and then it works" ok
 turn b11_no_stop 0
 
-# B13: the driver of an RDMA device never says that a region is ready. An invalidation of the region
-# would wait for ever; persistent pins avoid invalidations.
+# B13: the driver of an RDMA device never says that a region is ready, so an invalidation of the
+# region would wait for ever. With persistent pins there are no invalidations.
 turn b13_never_activates 1
 check "B13, revocable: transfer" moved 6
 freed_before_unmap b13_hangs
@@ -62,7 +62,7 @@ equal "B13, pinned: no invalidation" "$hangs" "$(core_count b13_hangs)"
 turn b13_never_activates 0
 unload_module
 
-# B9: the core refuses a client's name that is taken, without a message.
+# B9: the core prints no message when it refuses a client whose name is taken.
 for name in nv_mem nv_mem_revocable nv_mem_fixed; do
 	mark_log
 	echo "$name" >/sys/module/ib_core/parameters/peer_taken_name

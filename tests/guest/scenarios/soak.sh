@@ -15,8 +15,8 @@ FEWER=$((32 << 20))
 # This file lists the memory in use; with the suffix .lowest, the minimum so far.
 IN_USE=/tmp/in_use
 
-# So many registrations of each kind come before the first round, because the kernel keeps some
-# memory of the first registrations for good.
+# The number of registrations of each kind before the first round. They are needed because the
+# kernel never frees some memory that the first registrations allocate.
 WARM=1000
 
 # in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor, as
@@ -25,7 +25,7 @@ WARM=1000
 in_use() {
 	local cache objects size
 	for cache in /sys/kernel/slab/*; do
-		# A link is a second name of a cache, which would count twice.
+		# A link is a second name of a cache, which would otherwise count twice.
 		[ ! -L "$cache" ] || continue
 		echo 1 >"$cache/shrink" || return
 		read -r objects _ <"$cache/objects" || return
@@ -49,7 +49,8 @@ free_pages() { awk '$1 == "MemFree:" { printf "%d\n", $2 * 1024 }' /proc/meminfo
 # tables for late writes and frees them, because their size is random.
 measure() { with quarantine_max 0 take_stock; }
 take_stock() {
-	# Memory that the first line frees may have held other memory, so there is a second line.
+	# There are two lines, because objects that the first line frees may have kept other objects
+	# from being freed.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
 	in_use >"$IN_USE" || fail "what is in use cannot be counted"

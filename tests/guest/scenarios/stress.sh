@@ -4,7 +4,7 @@
 # The scenario runs `gpuverbs stress` four times, with and without persistent pins, and with and
 # without frees by the driver. The seeds follow from $SEED. soak.sh runs more rounds.
 
-# So many registrations make a round. The machine must be clean between rounds.
+# The number of registrations in a round. Nothing may be left after a round.
 ROUND=625
 
 . /lab/server.sh
