@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Installs the tools that test and check programs of Python. Debian has no ruff, and its mypy is
-# older than the one that the annotations were checked with.
+# Installs the tools that test and check programs of Python, and those of Prometheus, which read
+# nvpm's metrics. Debian has no ruff, and its mypy is older than the one that the annotations were
+# checked with.
 set -euo pipefail
 apt-get update
-apt-get install -y --no-install-recommends python3-hypothesis python3-pip python3-pytest
+apt-get install -y --no-install-recommends prometheus prometheus-node-exporter python3-hypothesis python3-pip python3-pytest
 [ ! -e /in/ca-certificates.crt ] || export PIP_CERT=/in/ca-certificates.crt
 pip install --break-system-packages --no-cache-dir --root-user-action=ignore ruff==0.17.6 mypy==2.4.1

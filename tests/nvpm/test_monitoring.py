@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The metrics are read by Prometheus' own tools: promtool checks them and the alert rules, and the
+node exporter serves the file that its textfile collector reads."""
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from installed import TOP
+from machine import STATISTICS, Machine
+from tables import Player, called
+
+from nvpm.read import machine as subject
+
+RULES = TOP / "docs/monitoring"
+# Seconds until the exporter answers.
+LIMIT = 30
+
+
+def metrics(tmp_path: Path, *changes: str) -> str:
+    """Returns the metrics of a machine with eight GPUs and twelve RDMA devices."""
+    tmp_path.mkdir(exist_ok=True)
+    player = Player(tmp_path)
+    root = player.environment["NVPM_SYSROOT"]
+    machine = Machine(root)
+    machine.many_devices()
+    for change in changes:
+        machine.change(change)
+    said, code = called(subject.Machine(root), player.environment, "status", "--prometheus")
+    assert code == 0
+    return said
+
+
+def test_promtool(tmp_path: Path) -> None:
+    """promtool finds nothing to complain about, also in names that need quotation marks."""
+    said = metrics(
+        tmp_path, f"{STATISTICS}/failed_driver = 3", '/proc/sys/kernel/osrelease = 6.8-"x"'
+    )
+    checked = subprocess.run(
+        ["promtool", "check", "metrics"], input=said, text=True, capture_output=True, check=False
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def test_rules() -> None:
+    """The alert rules are valid, and fire for the series for which they should."""
+    for words in ("check rules nvpm.rules.yml", "test rules nvpm.rules_test.yml"):
+        subprocess.run(["promtool", *words.split()], cwd=RULES, check=True)
+    written = (RULES / "nvpm.rules.yml").read_text(encoding="utf-8")
+    tested = (RULES / "nvpm.rules_test.yml").read_text(encoding="utf-8")
+    alerts = re.findall(r"- alert: (\w+)", written)
+    assert alerts and set(alerts) == set(re.findall(r"alertname: (\w+)", tested))
+    # Each metric of nvpm in the rules is a metric that nvpm prints.
+    source = "".join(path.read_text(encoding="utf-8") for path in (TOP / "nvpm/show").glob("*.py"))
+    for name in set(re.findall(r"\bnvpm_\w+", re.sub("(?m)^ *#.*", "", written))):
+        assert name.removeprefix("nvpm_").removesuffix("_total") in source, name
+
+
+@contextlib.contextmanager
+def exporter(directory: Path) -> Iterator[str]:
+    """Runs the node exporter with the textfile collector alone, and yields its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--collector.disable-defaults", "--collector.textfile"]
+    running = subprocess.Popen(
+        [
+            "prometheus-node-exporter",
+            *options,
+            f"--collector.textfile.directory={directory}",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "no_proxy": "*"},
+    )
+    try:
+        yield f"http://127.0.0.1:{port}/metrics"
+    finally:
+        running.kill()
+        running.wait()
+
+
+def read(address: str) -> str:
+    """Returns the text that the exporter serves, as soon as it serves."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    until = time.monotonic() + LIMIT
+    while True:
+        try:
+            with opener.open(address, timeout=LIMIT) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+
+
+def test_node_exporter(tmp_path: Path) -> None:
+    """The node exporter reads the file without an error, and serves each sample."""
+    said = metrics(tmp_path / "machine")
+    collected = tmp_path / "textfiles"
+    collected.mkdir()
+    (collected / "nvpm.prom").write_text(said, encoding="utf-8")
+    with exporter(collected) as address:
+        served = read(address)
+    assert "node_textfile_scrape_error 0" in served
+    samples = [line for line in said.splitlines() if not line.startswith("#")]
+    assert len(samples) > 20
+    names = {re.split("[{ ]", line)[0] for line in samples}
+    assert names <= {re.split("[{ ]", line)[0] for line in served.splitlines()}
