@@ -198,8 +198,9 @@ fn ask(gpu: Gpu, device: Device, page: &Range) -> Result<Option<Answer>> {
     }
     let ours = device.map(physical.start, physical.len)?;
     device.unmap(ours, physical.len);
-    // The module's mapping has the same effect as the driver's if both addresses are equal, or if
-    // an IOMMU translates both addresses.
+    // The module's mapping has the same effect as the driver's if both mappings give the same DMA
+    // address, or if both DMA addresses differ from the physical address, because an IOMMU then
+    // translates both.
     let both_translated = bus.start != physical.start && ours != physical.start;
     Ok(Some(match bus.start == ours || both_translated {
         true => Answer::Ours,

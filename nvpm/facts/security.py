@@ -52,7 +52,8 @@ def signed(machine: Machine, name: str, module: str) -> Optional[Fact]:
 
 
 def refused(machine: Machine, module: str) -> str:
-    """Returns why the kernel refuses this module, by its signature; an empty string otherwise."""
+    """Returns the reason if the kernel refuses this module because of the module's signature;
+    otherwise an empty string."""
     fields = modinfo(machine, module)
     if not fields or machine.loaded(module) or not keys.demanded(machine):
         return ""

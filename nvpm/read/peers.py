@@ -41,8 +41,9 @@ def asks(machine: Machine, nic: Nic) -> Asks:
 
 
 def own_peer_memory(machine: Machine, nic: Nic) -> str:
-    """Returns the driver that asks NVIDIA's driver itself, without the core and without clients;
-    an empty string if this device's driver cannot. EFA says in a file whether it can."""
+    """Returns the name of this device's driver if that driver asks NVIDIA's driver for GPU memory
+    directly, without the RDMA core and its clients; otherwise an empty string. The EFA driver says
+    in the file `p2p` whether it can ask directly."""
     driver = nic.driver()
     if driver in OWN_PEER_MEMORY and nic.pci and nic.pci.text("p2p").startswith("NVIDIA"):
         return driver

@@ -23,7 +23,7 @@ printing = threading.Lock()
 
 
 class Wrong(Exception):
-    """A message for the user, which is printed without a trace of Python."""
+    """An error whose message is printed for the user without Python's traceback."""
 
 
 def say(who: str, text: str) -> None:

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Shows: dkms builds the module for NVIDIA's real proprietary driver: the module needs the driver's
-# symbols in the driver's versions, and imports no symbol that is for GPL modules only
+# Shows: dkms builds the module for NVIDIA's real proprietary driver; the module imports the driver's
+# symbols with the symbol versions of the driver's own build, and no symbol for GPL modules only
 . /checkout/tests/packages/lib.sh
 
 # imports: prints the driver's symbols that the module imports, with their versions.

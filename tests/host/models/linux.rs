@@ -439,7 +439,8 @@ impl Dma {
         world().faults.ranges.get().then(|| self.free(len))
     }
 
-    /// Frees a range for many pieces, together with the mappings in the range.
+    /// Frees a range of DMA addresses into which pieces can be mapped, and undoes the mappings in
+    /// the range.
     pub(crate) fn end(&self, device: usize, address: u64, len: u64) {
         let mut mappings = self.mappings.lock().unwrap();
         let inside =
