@@ -47,7 +47,7 @@ def peer_memory(machine: Machine) -> Fact:
         if ways.dma_buf_serves(machine):
             value = f"{value}; dma-buf serves, but not programs that register a pointer"
             return info("RDMA core", "peer memory", value, get_core(machine))
-        if ways.served(machine):
+        if ways.served_without_core(machine):
             return info("RDMA core", "peer memory", value)
         return bad("RDMA core", "peer memory", value, get_core(machine))
     return info("RDMA core", "peer memory", f"not loaded yet; {SERVICE} start loads it")

@@ -155,10 +155,10 @@ def dma_buf_serves(machine: Machine) -> bool:
     return bool(found) and reached == {gpu for gpu, _ in found}
 
 
-def served(machine: Machine) -> bool:
-    """Whether each GPU reaches some RDMA device, by any way."""
+def served_without_core(machine: Machine) -> bool:
+    """Whether each GPU reaches some RDMA device by a way that needs no peer memory of the core."""
     found = of_pairs(machine)
-    reached = {gpu for (gpu, _), ways in found.items() if ways}
+    reached = {gpu for (gpu, _), ways in found.items() if {*ways} - {MODULE, PEERMEM}}
     return bool(found) and reached == {gpu for gpu, _ in found}
 
 

@@ -163,7 +163,7 @@ def cause_and_advice(machine: Machine, fact: Fact) -> str:
     text = f"{fact.section}, {fact.name}"
     if fact.value.partition(": ")[2] in headline(machine) and ": " in fact.value:
         return f"{text}: {fact.advice}"
-    return f"{text}: {fact.value} -> {fact.advice}"
+    return f"{text}: {fact.value}. {fact.advice}"
 
 
 def depth(fact: Fact) -> int:

@@ -193,6 +193,11 @@ def as_metrics(status: Status) -> Iterator[str]:
 
 # ---- Nagios ----
 
+# NRPE cuts an answer after 1,024 bytes.
+LONGEST = 1024
+# Names of devices that take more characters are counted.
+NAMES = 40
+
 
 def plugin(code: int, text: str, data: str = "") -> str:
     """Returns the line of a plug-in. A bar begins the performance data, so bars in TEXT become
@@ -216,10 +221,27 @@ def matches(fact: Fact, pattern: str) -> bool:
 def marked(facts: List[Fact], verdict: str) -> List[str]:
     """Returns texts about the facts with this verdict. The same fact about several devices is one
     text, with the identifier of the first device's fact, because a monitor cuts long lines."""
+    # The advice is not printed here, and may differ between devices.
+    chosen = (fact._replace(advice="") for fact in facts if fact.verdict == verdict)
     said = []
-    for line in lines_of(fact for fact in facts if fact.verdict == verdict):
+    for line in lines_of(chosen):
         names = ", ".join(answer.folded(line.devices)) if len(line.devices) > 1 else ""
+        if len(names) > NAMES:
+            names = f"{len(line.devices)} devices"
         said.append(f"{line.fact.id}: {line.fact.value}" + (names and f" [{names}]"))
+    return said
+
+
+def fitting(texts: List[str], room: int) -> str:
+    """Returns the first of TEXTS that fit into ROOM bytes, with the number of the others."""
+    said = ""
+    for number, text in enumerate(texts):
+        added = f"; {text}" if said else text
+        left = len(texts) - number - 1
+        more = f"; and {left} more: nvpm status" if left else ""
+        if len((said + added + more).encode(errors="replace")) > room and said:
+            return f"{said}; and {left + 1} more: nvpm status"
+        said += added
     return said
 
 
@@ -238,6 +260,7 @@ def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
         fact for fact in status.facts if not any(matches(fact, pattern) for pattern in patterns)
     ]
     bad, warn = marked(judged, BAD), marked(judged, WARN)
+    room = LONGEST - len(plugin(CRITICAL, "", performance(status)))
     loaded = [fact for fact in status.facts if fact.id == "module/state" and fact.verdict == GOOD]
     if status.state == "unknown":
         state = status.facts[0]
@@ -250,9 +273,9 @@ def as_plugin(status: Status, ignored: List[str]) -> Tuple[str, int]:
             (OK, NO_GPU.value) if expected else (UNKNOWN, f"{NO_GPU.value}; {NO_GPU.advice}")
         )
     elif not bad and ways.in_the_way(status.machine) and module_wanted(status.machine):
-        code, text = CRITICAL, "; ".join([answer.headline(status.machine), *warn])
+        code, text = CRITICAL, fitting([answer.headline(status.machine), *warn], room)
     elif bad or warn:
-        code, text = CRITICAL if bad else WARNING, "; ".join(bad + warn)
+        code, text = CRITICAL if bad else WARNING, fitting(bad + warn, room)
     else:
         code, text = OK, loaded[0].value if loaded else answer.headline(status.machine)
         caveat = answer.caveat(status.machine) if loaded else ""

@@ -62,6 +62,33 @@ def test_rules() -> None:
         assert name.removeprefix("nvpm_").removesuffix("_total") in source, name
 
 
+def test_line_of_a_bad_machine(tmp_path: Path) -> None:
+    """The line of check fits into the 1,024 bytes that NRPE passes on: equal facts about several
+    devices are one item, errors come first, and the line tells how many items it leaves out."""
+    player = Player(tmp_path)
+    root = player.environment["NVPM_SYSROOT"]
+    machine = Machine(root)
+    machine.many_devices()
+    for i in range(1, 9):
+        gpu, nic = f"0000:{i}3:00.0", f"0000:{i}4:00.0"
+        machine.link(gpu, "16.0", 8, "32.0", 16)
+        machine.bar1(gpu, 256, 131072)
+        machine.link(nic, "16.0", 8, "32.0", 16)
+        machine.settings(nic, "0930")
+        machine.iommu(nic, "DMA-FQ")
+        machine.acs(f"0000:{i}1:00.0", 4)
+        machine.port(f"mlx5_{i + 1}", 1, "DOWN", "Polling", f"of a long name {i}")
+    for figure in "failed_no_memory", "failed_not_supported", "failed_freed", "failed_driver":
+        machine.put(f"{STATISTICS}/{figure}", "3")
+    machine.put("/sys/module/nvidia/version", "595.58.03")
+    said, code = called(subject.Machine(root), player.environment, "check")
+    line = said.rstrip("\n")
+    assert code == 2 and "\n" not in line and 800 < len(line.encode()) <= 1024, line
+    assert line.startswith("NVPM CRITICAL - driver/crash_at_exit: 595.58.03")
+    assert "gpu_0000:13:00.0/link: 16.0 GT/s x8: both ends can x16 [8 devices]" in line
+    assert re.search(r"; and \d+ more: nvpm status \| reachable_regions=0 ", line)
+
+
 @contextlib.contextmanager
 def exporter(directory: Path) -> Iterator[str]:
     """Runs the node exporter with the textfile collector alone, and yields its address."""
