@@ -30,6 +30,8 @@ tested 0 "pinned" -- \
 equal "pinned: registrations" 1 "$(statistic registrations)"
 equal "pinned: nothing stays registered" 0 "$(statistic reachable_regions)"
 tested 0 "the usual size" --size 16M
+tested 0 "sustained transfers" --bandwidth --seconds 0 -- 'by pointer, GB/s to the GPU / from the GPU' \
+	'^rxe0 +[0-9.]+/[0-9.]+ +unknown$' 'All devices are made of software'
 
 # A plain user may lock less memory than the test needs.
 as=(setpriv --reuid 65534 --clear-groups prlimit --memlock=65536)
