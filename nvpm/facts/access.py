@@ -40,8 +40,7 @@ RAISE = {
     ),
     "sshd": (
         "Write '* - memlock unlimited' into /etc/security/limits.d/rdma.conf, and log in again; "
-        "for "
-        "ssh without pam_limits: systemctl edit ssh, [Service], LimitMEMLOCK=infinity."
+        "for ssh without pam_limits: systemctl edit ssh, [Service], LimitMEMLOCK=infinity."
     ),
 }
 RAISE_OWN = (
@@ -51,8 +50,7 @@ RAISE_OWN = (
 MORE_MAPPINGS = (
     "At that number ibv_reg_mr and ibv_create_qp fail with ENOMEM. A program with ibv_fork_init() "
     "splits a mapping with each registration: sysctl vm.max_map_count=1048576, or run it without "
-    "fork "
-    "support (RDMAV_FORK_SAFE and IBV_FORK_SAFE unset)."
+    "fork support (RDMAV_FORK_SAFE and IBV_FORK_SAFE unset)."
 )
 # A node may have thousands of processes with registrations; the first show the kind.
 MOST_PROCESSES = 16

@@ -7,6 +7,7 @@ import re
 from functools import partial
 from typing import Callable, Dict, Tuple, Union
 
+from ..read.kernel_symbols import peer_memory_in
 from ..read.machine import CALLBACK, MODULE, Machine, modinfo
 from ..read.place import cloud, container, image_based
 from .core_advice import get_core
@@ -16,8 +17,8 @@ INSTALL_DRIVER = (
     "(nvidia-open-kernel-dkms or nvidia-kernel-dkms on Debian), and reboot."
 )
 UNLOAD_PEERMEM = (
-    "modprobe -r nvidia_peermem && "
-    "echo 'blacklist nvidia_peermem' >/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
+    "modprobe -r nvidia_peermem && echo 'blacklist nvidia_peermem' "
+    ">/etc/modprobe.d/nv_peer_mem-nvidia_peermem.conf"
 )
 NEW_INITRAMFS = "make the initramfs anew (update-initramfs -u, or dracut -f) and reboot."
 REINSTALL = (
@@ -130,6 +131,7 @@ SAID: Tuple[Tuple[str, Template], ...] = (
             "": "There is no {module} for kernel {kernel}. Install MLNX_OFED or DOCA-OFED.",
         },
     ),
+    ("nvalid argument", {"nvidia_peermem": "{empty_peermem}", "": ""}),
     ("peration not permitted", "{not_permitted}"),
     (
         "annot allocate memory",
@@ -197,8 +199,7 @@ NO_CONSOLE = (
 ON_THE_NODE = "Modules belong to the node: build and load nv_peer_mem there, not in this container."
 IN_IMAGE = (
     "{image} is one image, so modules are built into the image: add the package to a layered image "
-    "or "
-    "build, and boot that (docs/kubernetes.md)."
+    "or build, and boot that (docs/kubernetes.md)."
 )
 BUILD_AGAIN = {
     MODULE: "{rebuild}",
@@ -241,6 +242,18 @@ NO_DRIVER = "The NVIDIA driver is not loaded: modprobe nvidia, and see the kerne
 OTHER_DRIVER = (
     "The NVIDIA driver that is loaded does not have this function. Load the one that is installed "
     "(reboot), then build the module for it: {rebuild}"
+)
+WITHOUT_CORE = (
+    "nvidia_peermem answers so if the RDMA core has no peer memory, or had none when NVIDIA's "
+    "driver was built. {get_core} Then install NVIDIA's driver again."
+)
+EMPTY_PEERMEM = (
+    "nvidia_peermem was built without an RDMA core that has peer memory, so it is empty: install "
+    "NVIDIA's driver again now that OFED is there, or use nv_peer_mem."
+)
+SERVED_ALREADY = (
+    "nv_peer_mem is loaded and serves the same memory: only one module can. For programs that look "
+    "for the name nvidia_peermem: MARKER=yes in /etc/infiniband/nv_peer_mem.conf."
 )
 MODULES_OFF = (
     "This kernel loads no more modules until it is booted again: something has set "
@@ -376,6 +389,12 @@ class Advice:
             return NO_DRIVER + self.forbidding_line("nvidia")
         return self.filled(OTHER_DRIVER)
 
+    def empty_peermem(self) -> str:
+        """Returns why nvidia_peermem answers EINVAL, although no parameter is wrong."""
+        if not peer_memory_in(self.machine):
+            return self.filled(WITHOUT_CORE)
+        return EMPTY_PEERMEM if not self.machine.loaded(MODULE) else SERVED_ALREADY
+
     def not_permitted(self) -> str:
         """Returns the reason for which root cannot load any module."""
         if self.machine.text("/proc/sys/kernel/modules_disabled") == "1":
@@ -411,5 +430,6 @@ WORDS: Dict[str, Callable[[Advice], str]] = {
     "disagrees": Advice.disagrees,
     "callback_lacks": Advice.callback_lacks,
     "driver_lacks": Advice.driver_lacks,
+    "empty_peermem": Advice.empty_peermem,
     "not_permitted": Advice.not_permitted,
 }

@@ -51,8 +51,7 @@ UPDATE = (
 )
 TWICE = (
     "frees memory of the kernel twice if a program frees GPU memory during a revocable "
-    "registration "
-    "(of MIG and vGPU; with persistent_api_support=0 of all)"
+    "registration (of MIG and vGPU; with persistent_api_support=0 of all)"
 )
 
 DEFECTS = (

@@ -33,8 +33,7 @@ IN_IMAGE = (
 )
 NO_OFED = (
     "No OFED helps: {why}. Only dma-buf serves this RDMA device: a kernel with dma-buf for its "
-    "driver "
-    "and NVIDIA's open driver (docs/choosing.md)."
+    "driver and NVIDIA's open driver (docs/choosing.md)."
 )
 OTHER_LOADED = (
     "{ofed} is installed, but another RDMA core is loaded, from the kernel's own files: {restart}. "
@@ -44,17 +43,14 @@ OTHER_LOADED = (
 )
 NOT_FOR_THIS_KERNEL = (
     "{ofed} is installed, but not for kernel {kernel}: modinfo finds {file}. Build it for this "
-    "kernel "
-    "(dkms status; dkms autoinstall -k {kernel}), or install it again with --add-kernel-support; "
-    "then "
-    "{restart}."
+    "kernel (dkms status; dkms autoinstall -k {kernel}), or install it again with "
+    "--add-kernel-support; then {restart}."
 )
 
 
 OPEN_DRIVER = (
     " Or install NVIDIA's open kernel modules: this RDMA core takes dma-buf, which serves NCCL, "
-    "UCX and "
-    "others without peer memory."
+    "UCX and others without peer memory."
 )
 OPERATOR = (
     " The Network Operator's OFED container restarts the stack by itself: give the node another "

@@ -58,6 +58,10 @@ ONLY_DMA_BUF = (
     "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and "
     "drivers of other vendors in their own versions. Use dma-buf: docs/choosing.md."
 )
+BY_PSM = (
+    "Omni-Path reaches GPU memory without verbs: by PSM2 or libfabric's psm2 and opx, with the "
+    "hfi1 that Cornelis or Intel built for CUDA (HFI1_GPU, PSM2_CUDA=1). nv_peer_mem is not needed."
+)
 EFA_NEEDS = (
     "EFA asks NVIDIA's driver itself: with the proprietary one directly, with the open one by the "
     "module efa_nv_peermem (modprobe efa_nv_peermem), or by dma-buf. nv_peer_mem is not needed."
@@ -225,11 +229,11 @@ def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
         return None
     value = f"{'perhaps' if asking.can == MAY else 'no'}: {asking.why}"
     useless = asking.can == NO and not any(found for found in ways.of_pairs(machine).values())
-    driver = nic.driver()
+    driver, advice = nic.driver(), ONLY_DMA_BUF
     if driver in OWN_PEER_MEMORY and asking.can == NO:
         value, advice = f"no: {driver} finds no NVIDIA driver that serves it", EFA_NEEDS
-    else:
-        advice = ONLY_DMA_BUF
+    elif driver == "hfi1":
+        advice = BY_PSM
     return (bad if useless and gpus(machine) else info)(section, "peer memory", value, advice)
 
 

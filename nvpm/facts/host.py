@@ -19,11 +19,9 @@ NO_IOMMU = (
 )
 NO_DIRECT = (
     "Direct Translated P2P is off at {0}, so packets between a GPU and an RDMA device of one "
-    "virtual "
-    "machine go up to the CPU and back. With ATS in the RDMA device (mlxconfig ATS_ENABLED=1): "
-    "setpci -s {1} ECAP_ACS+6.w=40:40 for each of them, until the next reboot. Leave redirect on: "
-    "it "
-    "keeps the virtual machines apart."
+    "virtual machine go up to the CPU and back. With ATS in the RDMA device (mlxconfig "
+    "ATS_ENABLED=1): setpci -s {1} ECAP_ACS+6.w=40:40 for each of them, until the next reboot. "
+    "Leave redirect on: it keeps the virtual machines apart."
 )
 NO_ATS = (
     "Without address translation services the packets of a virtual machine go up to the CPU: "

@@ -20,8 +20,7 @@ CHECKS_CALLS = (
 )
 OTHER_KERNEL = (
     "Boot a kernel with CONFIG_RUST=y or without CONFIG_CFI, or use programs with dma-buf, which "
-    "need "
-    "no module."
+    "need no module."
 )
 WITHOUT_CRATES = "not in this kernel (CONFIG_RUST): the module is built without the kernel's crates"
 

@@ -6,6 +6,7 @@ import os
 from typing import List, NamedTuple, Optional
 
 from ..read.machine import Machine, once
+from ..read.network import MELLANOX
 from ..read.pci import DEVICES
 from ..read.place import container
 from .advice import Advice
@@ -32,25 +33,31 @@ NOTHING_ON_PCI = (
 )
 GIVE_DEVICES = (
     "Give the container the node's RDMA devices (--device /dev/infiniband, or an RDMA device "
-    "plugin); "
-    "nvpm on the node says whether it has any."
+    "plugin); nvpm on the node says whether it has any."
 )
 OTHER_NETWORK = (
     "{} has no verbs; programs reach GPU memory by libfabric's provider cxi, without this module"
 )
 NO_DRIVER = (
     "modprobe {module}; dmesg | grep {module} shows why not. If there is no such module, install "
-    "OFED "
-    "or the kernel's modules (linux-modules-extra-{kernel} on Ubuntu)."
+    "OFED or the kernel's modules (linux-modules-extra-{kernel} on Ubuntu)."
 )
 GIVEN = "{} is given to a virtual machine (vfio): RDMA is done there."
 HALF = (
     "{card} has its driver {core}, and no RDMA device: {verbs} is {state}. modprobe {verbs}, then "
-    'dmesg | grep {verbs}. If it says "disagrees about version of symbol" or "Unknown symbol", '
-    "{core} and ib_core are of two stacks, of OFED and of the kernel: {restart}. If udev loads the "
-    "kernel's own modules again: echo 'blacklist mlx5_core' and 'blacklist mlx5_ib' "
-    ">/etc/modprobe.d/inbox-rdma.conf, and make the initramfs anew (update-initramfs -u, or dracut "
-    "-f)."
+    "dmesg | grep {verbs}. "
+)
+TWO_STACKS = (
+    'If it says "disagrees about version of symbol" or "Unknown symbol", {core} and ib_core are of '
+    "two stacks, of OFED and of the kernel: {restart}. If udev loads the kernel's own modules "
+    "again: echo 'blacklist mlx5_core' and 'blacklist mlx5_ib' >/etc/modprobe.d/inbox-rdma.conf, "
+    "and make the initramfs anew (update-initramfs -u, or dracut -f)."
+)
+# The core of an OFED takes only drivers that were built for it.
+BESIDE_OFED = (
+    'If it says "disagrees about version of symbol" or "Unknown symbol", ib_core is that of OFED, '
+    "and the kernel's own {verbs} does not fit it: build the vendor's {verbs} for OFED, or remove "
+    "OFED and use dma-buf."
 )
 
 
@@ -110,7 +117,8 @@ def half(machine: Machine, card: Card, verbs: str) -> Fact:
     value = f"0: the card {card.address} has its driver {card.driver}, and {verbs} is {state}"
     if ofed(machine):
         value += f"; {ofed(machine)} is installed"
-    advice = HALF.format(
+    text = HALF + (TWO_STACKS if card.vendor == MELLANOX else BESIDE_OFED)
+    advice = text.format(
         card=card.address, core=card.driver, verbs=verbs, state=state, restart=restart(machine)
     )
     return bad("RDMA devices", "number", value, advice)
