@@ -33,7 +33,7 @@ def norm_of(nodes: Dict[str, Features]) -> Features:
 
 
 def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
-    """Returns the groups of equal nodes, the smallest first, and the nodes like the norm last."""
+    """Returns the groups of equal nodes, the smallest first."""
     found: Dict[Tuple[Difference, ...], List[str]] = {}
     for node, its in nodes.items():
         differences = tuple(
@@ -43,9 +43,7 @@ def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
         )
         found.setdefault(differences, []).append(node)
     groups = [Group(names, list(differences)) for differences, names in found.items()]
-    return sorted(
-        groups, key=lambda group: (not group.differences, len(group.nodes), group.nodes[0])
-    )
+    return sorted(groups, key=lambda group: (len(group.nodes), group.nodes[0]))
 
 
 def folded(names: List[str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[2]
-PARTS = ("nvpm", "init.d", "completions", "tests/nvpm")
+PARTS = ("nvpm", "init.d", "completions", "docs/monitoring", "tests/nvpm")
 FILES = ("nvpm.sh", ".gitattributes")
 
 
@@ -32,6 +32,7 @@ STATUS = "test_tables.py::test_status"
 VARIED = "test_tables.py::test_varied"
 COMMANDS = "test_tables.py::test_commands"
 SELFTEST = "test_tables.py::test_selftest"
+JUDGED = "test_tables.py::test_judged"
 
 MUTANTS = [
     Mutant(
@@ -206,6 +207,79 @@ MUTANTS = [
         "selftest/verbs.py",
         "found if found > 0 else ctypes.get_errno()",
         "found",
+    ),
+    # ---- what works, and not what is there ----
+    Mutant(
+        f"{JUDGED}[GPUs that take no part: a GeForce, also with the other module and with dma-buf]",
+        "read/products.py",
+        r'r"\bGeForce\b"',
+        r'r"^GeForce\b"',
+    ),
+    Mutant(
+        f"{JUDGED}[a device with a driver of its vendor's own, which may ask]",
+        "read/peers.py",
+        'if not driver or "O" in',
+        'if "O" not in',
+    ),
+    Mutant(
+        f"{JUDGED}[a restart of the stack takes the default route away: by a card, a bond, a VLAN, "
+        "or IPv6]",
+        "read/network.py",
+        "found.setdefault(upper, card)",
+        "pass",
+    ),
+    Mutant(
+        f"{JUDGED}[a card without a driver, with half a stack, and with refused modules]",
+        "facts/security.py",
+        'trusted is None and "DKMS" not in signer',
+        "trusted is None",
+    ),
+    Mutant(
+        f"{JUDGED}[a driver that crashes the kernel when a process ends, unless HMM is off or it is "
+        "the proprietary one]",
+        "facts/bad_versions.py",
+        "return BAD if is_open and not is_off",
+        "return BAD if is_open",
+    ),
+    Mutant(
+        f"{JUDGED}[EFA asks NVIDIA's driver itself, and says whether it can]",
+        "read/peers.py",
+        'nic.pci.text("p2p").startswith("NVIDIA")',
+        "True",
+    ),
+    Mutant(
+        f"{STATUS}[how far the RDMA device is from the GPU]",
+        "read/root_complex.py",
+        ">= ZEN",
+        ">= 0",
+    ),
+    Mutant(
+        f"{SELFTEST}[sustained transfers of each pair by each way, as a matrix; the slow cell is "
+        "the one that is marked]",
+        "selftest/judge.py",
+        "if not slower and rate < SHARE * most:",
+        "if not slower and rate < most:",
+    ),
+    Mutant(
+        "test_compare.py::test_forms",
+        "compare/inputs.py",
+        "        elif RULE.match(line):",
+        "        elif False:",
+    ),
+    Mutant(
+        "test_compare.py::test_equal_nodes", "compare/features.py", 'if "idle" in value or', "if"
+    ),
+    Mutant(
+        "test_compare.py::test_odd_nodes",
+        "compare/groups.py",
+        "(len(group.nodes), group.nodes[0])",
+        "group.nodes[0]",
+    ),
+    Mutant(
+        "test_monitoring.py::test_line_of_a_bad_machine",
+        "show/printers.py",
+        'chosen = (fact._replace(advice="")',
+        "chosen = (fact",
     ),
 ]
 

@@ -86,6 +86,12 @@ def test_line_of_a_bad_machine(tmp_path: Path) -> None:
     assert code == 2 and "\n" not in line and 800 < len(line.encode()) <= 1024, line
     assert line.startswith("NVPM CRITICAL - driver/crash_at_exit: 595.58.03")
     assert "gpu_0000:13:00.0/link: 16.0 GT/s x8: both ends can x16 [8 devices]" in line
+    machine = Machine(root)
+    machine.many_devices()
+    for i in range(1, 9):
+        machine.settings(f"0000:{i}4:00.0", "0930")
+    said, _ = called(subject.Machine(root), player.environment, "check")
+    assert "rdma_device_mlx5_2/maxreadreq: 128 [mlx5_2 to mlx5_9] |" in said
     assert re.search(r"; and \d+ more: nvpm status \| reachable_regions=0 ", line)
 
 
