@@ -16,6 +16,8 @@ ANSIBLE = re.compile(r"(\S+) \| [A-Z]+!?(?: \| rc=-?\d+)? (?:>>|=>) ?(.*)")
 # Between two lines of hyphens clush -b names the nodes.
 RULE = re.compile("-{5,}$")
 GROUP = re.compile(r"(\S+)(?: \(\d+\))?$")
+# Lines of Ansible about a command whose exit code is not 0.
+NOISE = re.compile(r"\[(ERROR|WARNING|DEPRECATION WARNING)\]: |Origin: <")
 # The last line of nvpm's JSON; Ansible adds words to it.
 END = re.compile(r"\}(?:non-zero return code)?$")
 
@@ -109,6 +111,8 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
         # Mostly a line belongs to the same node as the line before, which takes less time to see.
         if prefix and line.startswith(prefix):
             text = line[len(prefix) :]
+        elif NOISE.match(line):
+            continue
         elif RULE.match(line):
             heading, prefix = not heading, ""
             continue

@@ -235,8 +235,8 @@ MUTANTS = [
         "trusted is None",
     ),
     Mutant(
-        f"{JUDGED}[a driver that crashes the kernel when a process ends, unless HMM is off or it is "
-        "the proprietary one]",
+        f"{JUDGED}[a driver that crashes the kernel when a process ends, unless HMM is off or it "
+        "is the proprietary one]",
         "facts/bad_versions.py",
         "return BAD if is_open and not is_off",
         "return BAD if is_open",

@@ -76,6 +76,12 @@ def by_ansible(nodes: dict[str, Status]) -> list[str]:
         if number % 2:
             text[-1] += "non-zero return code"
         how = "FAILED | rc=3 >>" if number % 2 else "CHANGED | rc=0 >>"
+        if number % 2:
+            lines += [
+                "[ERROR]: Task failed: non-zero return code",
+                "Origin: <adhoc 'raw' task>",
+                "",
+            ]
         lines += [f"{name} | {how}", *text]
     return lines
 
@@ -178,6 +184,31 @@ def test_odd_nodes() -> None:
     places = [text.index(name) for name in ("node017", "node150", "node199", "node[100-101]")]
     assert places == sorted(places) and places[-1] < text.index("most nodes")
     assert json.loads(as_json(found))["groups"][0]["nodes"] == ["node017"]
+
+
+def test_two_nodes() -> None:
+    """Of two nodes one is the norm, and the cause of the difference comes before what follows."""
+
+    def without_module(said: Status) -> None:
+        changed("BAR1", "256 MiB")(said)
+        said["programs"] = {}
+        said["ways"][0]["ways"] = []
+        said["facts"].insert(0, fact("security", "module signed by", "nobody"))
+        said["facts"].append(fact("module", "state", "not loaded"))
+
+    def with_module(said: Status) -> None:
+        said["facts"].append(fact("module", "state", "loaded"))
+
+    found = fleet(2, node000=with_module, node001=without_module)
+    assert (found.alike, len(found.odd)) == (1, 1)
+    names = [name for name, _ in found.odd[0].differences]
+    assert names == [
+        "GPU, BAR1",
+        "module, state",
+        "ways",
+        "security, module signed by",
+        "program NCCL, newer",
+    ]
 
 
 def test_one_screen() -> None:

@@ -8,8 +8,13 @@ mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh
 
-# compared COLLECTOR...: lets the collector run nvpm on both machines, and compares the answers.
-compared() { "$@" 2>/tmp/errors | nvpm compare >/tmp/compared; }
+# compared COLLECTOR...: lets the collector run nvpm on both machines, compares the answers, and sets
+# $code to the exit code of the comparison.
+compared() {
+	"$@" >/tmp/collected 2>/tmp/errors || :
+	code=0
+	nvpm compare </tmp/collected >/tmp/compared || code=$?
+}
 
 # collectors: compares the output of each tool. Ansible counts an exit code other than 0 as a failure.
 collectors() {
@@ -29,12 +34,13 @@ collectors() {
 # alike TOOL: checks that both machines are there, and are alike.
 alike() {
 	cat /tmp/compared /tmp/errors
-	equal "$1: both are alike" "2 nodes: 2 are alike." "$(head -n 1 /tmp/compared)"
+	equal "$1: both are alike" "2 nodes: 2 are alike. 0" "$(head -n 1 /tmp/compared) $code"
 }
 
 # odd TOOL: checks that the machine without the module is named, with the fact in which it differs.
 odd() {
 	cat /tmp/compared
+	equal "$1: exit code" 1 "$code"
 	check "$1: one machine differs" grep -q '1 differ' /tmp/compared
 	check "$1: the state of the module is named" grep -q 'module, state: not loaded' /tmp/compared
 }
