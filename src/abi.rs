@@ -10,8 +10,9 @@
 
 use core::mem::{offset_of, size_of};
 
-/// The types of the kernel's C: `char` is unsigned, and `long` is as wide as a pointer. The
-/// kernel's own crate has had the same types only since 6.14.
+/// The integer types of C in the kernel, where `char` is unsigned and `long` is as wide as a
+/// pointer. The kernel's own crate defines the same types only since 6.14, so the module does not
+/// use the crate's definitions.
 #[allow(dead_code, non_camel_case_types)]
 pub(crate) mod ffi {
     pub(crate) use core::ffi::c_void;
@@ -39,7 +40,7 @@ pub(crate) mod ffi {
 mod bindings {
     use super::ffi;
 
-    /// C types that only pass through this module behind pointers.
+    /// C types whose contents this module never reads. The module only passes pointers to them on.
     macro_rules! opaque {
         ($($name:ident),*) => {
             $(
@@ -59,8 +60,9 @@ mod bindings {
 }
 pub(crate) use bindings::*;
 
-// core.c and nvidia.c assert the same figures, because bindgen and the kernel's compiler must use
-// the layouts of the neighbours.
+// core.c and nvidia.c assert the same sizes and offsets. The assertions in C check the compiler of
+// the kernel, and the assertions below check bindgen. Both must use the layouts with which the RDMA
+// core and the driver were compiled.
 const _: () = {
     assert!(offset_of!(peer_memory_client, acquire) == 80);
     assert!(offset_of!(peer_memory_client, release) == 128);

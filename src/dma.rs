@@ -54,13 +54,13 @@ impl Device {
         }
     }
 
-    /// Returns the pointer for functions of the driver.
+    /// Returns the device as the pointer that the driver's functions take.
     pub(crate) fn as_pci(&self) -> *mut abi::pci_dev {
         // SAFETY: By the type's invariant the pointer is to a device.
         unsafe { abi::nvpm_pci_dev(self.0.as_ptr()) }
     }
 
-    /// Returns the pointer for functions of the C side.
+    /// Returns the device as the pointer that the functions of the C side take.
     pub(crate) fn as_ptr(&self) -> *mut abi::device {
         self.0.as_ptr()
     }
@@ -71,7 +71,8 @@ impl Device {
         unsafe { abi::nvpm_can_invalidate(self.0.as_ptr()) }
     }
 
-    /// Returns the device's address on PCI: the domain, and the bus with devfn.
+    /// Returns the device's address on PCI. The first number is the domain. The second number
+    /// contains the bus and the devfn.
     pub(crate) fn pci_address(&self) -> (u32, u16) {
         let (mut domain, mut devfn) = (0, 0);
         // SAFETY: By the type's invariant the first pointer is to a PCI device. The other pointers
@@ -80,7 +81,8 @@ impl Device {
         (domain, devfn)
     }
 
-    /// Maps physical memory that is not RAM. Returns the bus address.
+    /// Maps `len` bytes of physical memory at `start`. The memory must not be RAM. Returns the bus
+    /// address of the first byte.
     pub(crate) fn map(&self, start: u64, len: u64) -> Result<u64> {
         let len = usize::try_from(len).map_err(|_| EINVAL)?;
         let mut address = 0;
@@ -97,8 +99,8 @@ impl Device {
         unsafe { abi::nvpm_dma_unmap(self.0.as_ptr(), address, len as usize) };
     }
 
-    /// Returns the part of `extents` that the core must receive for `range`: the pages of the
-    /// kernel that cover the range, in segments that the device accepts.
+    /// Returns the segments that the core must receive for `range`. The segments cover the pages of
+    /// the kernel that contain the range, and the device accepts the length of each segment.
     fn segments<'a>(&self, extents: &'a [Extent], range: &Range) -> Result<Segments<'a>> {
         // SAFETY: By the type's invariant the pointer is to a device.
         let limit = unsafe { abi::nvpm_max_segment(self.0.as_ptr()) };
@@ -151,14 +153,15 @@ impl Drop for DeviceRef {
 pub(crate) struct Mapping {
     sg: Option<SgTable>,
     by: MappedBy,
-    /// The number of pinned bytes, which the statistics count.
+    /// The number of pinned bytes that the statistics count for this mapping.
     bytes: u64,
 }
 
-/// The party that has mapped the addresses, and the data that unmapping needs.
+/// Says whether this module or the driver has mapped the addresses, and keeps the data that
+/// unmapping needs.
 enum MappedBy {
-    /// This module has mapped each entry of the scatterlist for the device. The number says how
-    /// many bytes before the first entry the first mapping also covers.
+    /// This module has mapped each entry of the scatterlist for the device. The first mapping
+    /// begins before the first entry. The number is the number of bytes in between.
     Entry(Device, u64),
     /// This module has mapped all extents in one range of addresses.
     Iova(Iova),
@@ -187,10 +190,10 @@ impl Mapping {
     fn each(device: Device, extents: &[Extent], range: &Range) -> Result<Self> {
         let segments = device.segments(extents, range)?;
         let mut sg = SgTable::empty(&segments)?;
-        // An IOMMU maps each piece to an address at the beginning of a page. The user's range may
-        // begin in the middle of the first piece. This function nevertheless maps the first piece
-        // from the piece's beginning, so that the range has the same offset in a page on the bus as
-        // in the user's address space.
+        // The user's range may begin in the middle of the first piece. This function nevertheless
+        // maps the first piece from its beginning. An IOMMU maps a piece to an address at the
+        // beginning of a page, so the range then has the same offset in a page on the bus as in the
+        // user's address space.
         let before_first = segments.before_first();
         for (mapped, (entry, segment)) in sg.entries().zip(segments).enumerate() {
             let before = if mapped == 0 { before_first } else { 0 };
@@ -207,8 +210,8 @@ impl Mapping {
         Ok(Self::counted(sg, by, range))
     }
 
-    /// Builds a mapping from `extents`, the bus addresses at which the driver has mapped all of
-    /// `range`.
+    /// Builds a mapping of `range`, which the driver has mapped completely. `extents` are the bus
+    /// addresses at which the driver has mapped the range.
     pub(crate) fn by_driver(device: Device, extents: &Extents, range: &Range) -> Result<Self> {
         let sg = SgTable::new(device.segments(extents.as_slice(), range)?)?;
         Ok(Self::counted(sg, MappedBy::Driver, range))
@@ -229,8 +232,8 @@ impl Mapping {
         self.sg.as_ref().map(SgTable::for_core).unwrap_or_default()
     }
 
-    /// Undoes the mapping. Returns the scatterlist, because the core may still read the list. May
-    /// sleep.
+    /// Undoes the mapping. Returns the scatterlist, which the caller keeps because the core may
+    /// still read it. May sleep.
     pub(crate) fn unmap(mut self) -> Option<SgTable> {
         self.undo()
     }
@@ -255,7 +258,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Unmaps the first `mapped` entries, and the `before_first` bytes before the first entry.
+/// Unmaps the first `mapped` entries. The first mapping also covers the `before_first` bytes before
+/// the first entry.
 fn unmap_entries(device: Device, before_first: u64, sg: &mut SgTable, mapped: usize) {
     for (number, entry) in sg.entries().take(mapped).enumerate() {
         let before = if number == 0 { before_first } else { 0 };

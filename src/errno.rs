@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Conversion of error numbers between Rust and C. A user sees each number as the error of the call
-//! that failed.
+//! Converts error numbers between Rust and C. A user sees each of these numbers as the error of the
+//! system call that has failed.
 
 use kernel::prelude::*;
 
@@ -19,9 +19,10 @@ pub(crate) fn edquot() -> Error {
 /// replaces it.
 const ENOTSUPP: i32 = 524;
 
-/// Converts the return value of a function of a neighbour: 0 or a negative error number. The result
-/// always has a number that user space knows. A positive value and a number that only the kernel
-/// uses break the contract of the interface, so they become EIO.
+/// Converts the return value of a C function, which is 0 or a negative error number. The error in
+/// the result always has a number that user space knows. A positive value breaks the contract of
+/// the interface, and so does a number that only the kernel uses. Both become EIO, except
+/// ENOTSUPP, which becomes EOPNOTSUPP.
 pub(crate) fn to_result(ret: i32) -> Result {
     match ret.checked_neg() {
         Some(0) => Ok(()),
@@ -31,7 +32,7 @@ pub(crate) fn to_result(ret: i32) -> Result {
     }
 }
 
-/// Converts a result to a return value for C: 0 or a negative error number.
+/// Converts a result to a return value for C, which is 0 or a negative error number.
 pub(crate) fn from_result(result: Result) -> i32 {
     match result {
         Ok(()) => 0,

@@ -2,13 +2,13 @@
 
 //! The arithmetic from a user's address range to the entries of a scatterlist.
 //!
-//! The arithmetic uses three units, which can all differ: the GPU page (64 KiB), in which the
-//! driver pins; the kernel's page (4 KiB to 64 KiB), in which the RDMA core counts; and the longest
-//! segment that the device accepts.
+//! The arithmetic uses three units, which can all differ. The driver pins GPU pages of 64 KiB. The
+//! RDMA core counts in the kernel's pages, which have 4 KiB to 64 KiB. Each device limits the
+//! length of a segment.
 //!
-//! Sums that cannot wrap are written with `wrapping_add`, also in other files. The operator `+`
-//! would add an overflow check, whose call to `panic` may be the end of a function, and objtool
-//! refuses a function that ends in such a call.
+//! In this file and in others, a sum that cannot wrap is nevertheless written with `wrapping_add`.
+//! The operator `+` would add an overflow check with a call to `panic`. This call may be the end of
+//! a function, and objtool refuses a function that ends in such a call.
 
 use core::slice;
 
@@ -96,11 +96,11 @@ impl Range {
         }
     }
 
-    /// Returns the part of the pinned bytes that the RDMA core must receive: the pages of `page`
-    /// bytes (a power of two) that cover the user's range, as an offset from [`Self::start`] and a
-    /// length.
+    /// Returns the part of the pinned bytes that the RDMA core must receive. The part consists of
+    /// the pages that cover the user's range. Each page has `page` bytes, and `page` must be a
+    /// power of two. The result begins at an offset from [`Self::start`].
     ///
-    /// Returns an error if these pages reach beyond the pinned bytes. That is possible only if
+    /// Returns an error if the pages reach beyond the pinned bytes. The pages can do so only if
     /// `page` is larger than [`GPU_PAGE`].
     pub(crate) fn window(&self, page: u64) -> Result<Extent> {
         let first = self.address - self.address % page;
@@ -137,8 +137,8 @@ pub(crate) enum Extents {
 }
 
 impl Extents {
-    /// Collects the extents of `pages`, each of `page` bytes (not zero). `address` returns the bus
-    /// address of a page.
+    /// Collects the extents of `pages`. Each page has `page` bytes, and `page` must not be 0.
+    /// `address` returns the bus address of a page.
     pub(crate) fn collect<T>(pages: &[T], page: u64, address: impl Fn(&T) -> u64) -> Result<Self> {
         let (first, rest) = pages.split_first().ok_or(EIO)?;
         let bytes = page.wrapping_mul(pages.len() as u64);
@@ -150,7 +150,8 @@ impl Extents {
             // This loop handles every page of every registration, so the case of a page that
             // follows the page before it must be cheap.
             for address in some.iter().map(&address) {
-                // An extent that ends at the end of the bus does not continue at address 0.
+                // If the extent ends at the end of the bus, `end` has wrapped around, and a page at
+                // address 0 does not continue the extent.
                 if address == end && end > start {
                     end = end.wrapping_add(page);
                     continue;
@@ -203,11 +204,11 @@ pub(crate) struct Segment {
     pub(crate) len: u32,
 }
 
-/// An iterator over the segments of a window, which is a part of the bytes of all extents together.
-/// Each extent is cut into pieces of the longest length that the device accepts, from the extent's
-/// beginning. A segment is the part of a piece that is in the window. The pieces begin with the
-/// extent and not with the window, because each segment must end where a page of the RDMA core
-/// ends, and the user's range may begin anywhere in such a page.
+/// An iterator over the segments of a window. The window is a part of the bytes that all extents
+/// have together. Each extent is cut into pieces of the longest length that the device accepts,
+/// beginning with the first byte of the extent. A segment is the part of a piece that is in the
+/// window. The first piece does not begin with the window, because each segment must end where a
+/// page of the RDMA core ends, and the user's range may begin anywhere in such a page.
 #[derive(Clone)]
 pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
@@ -224,7 +225,8 @@ pub(crate) struct Segments<'a> {
 }
 
 impl<'a> Segments<'a> {
-    /// Makes segments of at most `longest` bytes (not zero) for the bytes of `window`.
+    /// Makes segments of at most `longest` bytes for the bytes of `window`. `longest` must not be
+    /// 0.
     pub(crate) fn new(extents: &'a [Extent], window: Extent, longest: u32) -> Self {
         Self {
             extents: extents.iter(),
@@ -243,9 +245,9 @@ impl<'a> Segments<'a> {
         segments.before
     }
 
-    /// Returns the number of segments. Returns an error if the extents end before the window does,
-    /// because the device could otherwise use addresses that do not exist, and also if there are no
-    /// segments or too many to count.
+    /// Returns the number of segments. Returns an error if the extents end before the window ends,
+    /// because the device could otherwise use addresses that do not exist. Also returns an error if
+    /// there are no segments, or more than a `u32` can count.
     pub(crate) fn entries(&self) -> Result<u32> {
         let mut segments = self.clone();
         let longest = u64::from(self.longest);
@@ -310,10 +312,10 @@ impl Iterator for Segments<'_> {
     }
 }
 
-/// Returns the length of the longest segment for a device that accepts `device_limit` bytes. The
-/// result is a power of two and at least `page`, the kernel's page size (a power of two that fits
-/// 32 bits). Because the result is a power of two, each piece is aligned to its own length, or at
-/// least as well as its extent.
+/// Returns the length of the longest segment for a device that accepts at most `device_limit`
+/// bytes. The result is a power of two, so each piece is aligned to its own length, or at least as
+/// well as its extent. The result is at least `page`, the kernel's page size. `page` must be a
+/// power of two that fits 32 bits.
 pub(crate) fn longest_segment(device_limit: u32, page: u64) -> u32 {
     let page = u32::try_from(page).unwrap_or(u32::MAX);
     device_limit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A table of which there is only one, from loading to unloading the module. A spin lock protects
+//! A table that exists once, from the loading of the module to its unloading. A spin lock protects
 //! the table.
 //!
 //! The lock is in C, because the kernel crate has `global_lock!` only since 6.13, and because
@@ -46,9 +46,10 @@ impl<T: Send> Global<T> {
         Ok(Installed(self))
     }
 
-    /// Calls `work` with the table, under the lock, and returns the result, or [`None`] if there is
-    /// no table. `work` must not sleep and must not call `with` for the same table, because such a
-    /// call deadlocks or, in a kernel for one processor, finds no table.
+    /// Takes the lock, calls `work` with the table, and returns the result of `work`. Returns
+    /// [`None`] if there is no table. `work` must not sleep. `work` must not call `with` for the
+    /// same table either, because such a call deadlocks or, in a kernel for one processor, finds no
+    /// table.
     pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         // If there is no table, `work` is not called. The values that it has captured are then
         // dropped at the end of this function, after the lock is released.

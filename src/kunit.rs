@@ -38,15 +38,15 @@ mod compat_tests {
 
     #[test]
     fn a_record_is_small() {
-        // The bound makes a record, together with the node of the tree and the number, fit into an
-        // object of 192 bytes of the allocator.
+        // The kernel's allocator has objects of 192 bytes. A record of at most 160 bytes fits into
+        // such an object, together with the node of the tree and the registration's number.
         assert!(size_of::<Record>() <= 160);
     }
 
     #[test]
     fn warnings_end() {
-        // The limit allows 10 warnings in 5 seconds, and even a slow machine makes more than 10
-        // calls in that time.
+        // The rate limit allows 10 warnings in 5 seconds. Even a slow machine makes more than 10
+        // calls in that time, so the limit must refuse one of these calls.
         let ended = (0..1000).any(|_| !ratelimit());
         // SAFETY: A test is running.
         unsafe { abi::nvpm_kunit_warn_again() };
@@ -86,7 +86,8 @@ fn dma_calls() -> (u32, u32, bool) {
     )
 }
 
-/// Returns a number that is different for each segment of these tests.
+/// Returns a number that is different for each segment of these tests. If the numbers of all mapped
+/// segments and of all unmapped segments have the same sum, they are the same segments.
 fn weight(address: u64, len: usize) -> i64 {
     (address as i64).wrapping_mul(31).wrapping_add(len as i64)
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! GPUDirect RDMA for NVIDIA GPUs: lets the RDMA core register GPU memory like any other memory.
+//! GPUDirect RDMA for NVIDIA GPUs. With this module, the RDMA core registers GPU memory like any
+//! other memory.
 //!
-//! This file is the root of the module's crate, and lists the other files. The crate `kernel` is
-//! the kernel's own or, if the kernel has no crate that the module can use, the one in `kernel/`.
+//! This file is the root of the module's crate, and lists the other files. If the kernel has a
+//! crate `kernel` that the module can use, the module uses that crate. Otherwise the module uses
+//! the crate in `kernel/`.
 
 use kernel::prelude::*;
 

@@ -6,12 +6,13 @@
 //! returns addresses that only the driver knows. This module normally maps physical addresses
 //! itself. The module therefore lets the driver map one page of each pair once, and compares the
 //! driver's address with the address of its own mapping. The module remembers an answer until the
-//! module is unloaded or the device is removed, unless the answer is about something other than the
-//! pair. Remembered answers stay correct, because the driver's options cannot change before this
-//! module is unloaded.
+//! module is unloaded or the device is removed. A failure that has another cause than the pair is
+//! not remembered. Remembered answers stay correct, because the driver's options cannot change
+//! before this module is unloaded.
 //!
-//! The module asks in the core's call to map, while no callback waits for the registration. The
-//! module holds no lock of its own during the question, because the driver takes locks.
+//! The module asks the driver during the core's call to map, while no callback waits for the
+//! registration. The module holds no lock of its own while it asks the driver, because the driver
+//! takes locks.
 
 use core::ffi::CStr;
 
@@ -64,15 +65,15 @@ impl Answer {
     }
 }
 
-/// A GPU, and a device, which its address in the kernel's memory identifies.
+/// A GPU and a device. The device's address in the kernel's memory identifies the device.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     gpu: Gpu,
     device: usize,
 }
 
-/// The answer about a pair. As long as the reference exists, no other device can have the address
-/// that is in the pair.
+/// The driver's answer about a pair, with a reference to the device. As long as the reference
+/// exists, no other device can have the address that is in the pair.
 struct Known {
     device: DeviceRef,
     answer: Answer,
@@ -98,8 +99,8 @@ pub(crate) fn of_pair(gpu: Gpu, device: Device, range: &Range) -> Result<MapType
         Some(answer) => Some(answer),
         None => {
             let answer = ask(gpu, device, &range.first_page())?;
-            // If there is no answer, nothing is remembered, so the next registration asks again,
-            // with its own page.
+            // If the driver has given no answer, nothing is remembered. The next registration then
+            // asks the driver again, with its own page.
             if let Some(answer) = answer {
                 remember(gpu, device, answer);
             }
@@ -142,8 +143,8 @@ pub(crate) fn remember(gpu: Gpu, device: Device, answer: Answer) {
     let Ok(node) = RBTreeNode::new(pair(gpu, device), known, GFP_KERNEL) else {
         return;
     };
-    // Another registration may have asked at the same time and remembered the same answer. The
-    // entry that this insertion replaces is dropped after the lock is released.
+    // Another registration may have asked the driver at the same time and remembered the same
+    // answer. The entry that this insertion replaces is dropped after the lock is released.
     let replaced = PAIRS.with(|pairs| pairs.0.insert(node));
     drop(replaced);
 }

@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// Returns the clients' names, in the order of [`peer_client::Kind`]. A client without a name is
-/// not registered. In each mode there is a client `nv_mem`, because programs and scripts look for
-/// that name. Without `persistent_first`, the persistent client has the name that it has in
+/// not registered. One client is always called `nv_mem`, because programs and scripts look for that
+/// name. Without `persistent_first`, the persistent client has the name that it has in
 /// nvidia-peermem, `nv_mem_nc`.
 fn client_names(persistent_first: bool) -> [Option<&'static CStr>; 3] {
     if persistent_first {
@@ -64,8 +64,8 @@ impl kernel::Module for NvPeerMem {
         ];
         let statistics = Statistics::new(names)?;
         let lists = Lists::new()?;
-        // No step of loading after this call can fail. If loading has failed before, no client has
-        // claimed memory, so no registration is left.
+        // No step of loading after this call can fail. If a step before this call fails, no client
+        // has claimed memory yet, so no registration is left.
         peer_client::open();
         pr_info!(
             "version {} loaded: GPU memory is {}\n",
@@ -94,7 +94,7 @@ fn register<C: Client>(name: Option<&'static CStr>) -> Result<Option<ClientRegis
     ClientRegistration::new::<C>(name).map(Some)
 }
 
-/// Keeps the files in sysfs: they exist as long as this object.
+/// The files in sysfs. They exist as long as this object.
 struct Statistics;
 
 impl Statistics {
@@ -114,8 +114,8 @@ impl Drop for Statistics {
     }
 }
 
-/// Keeps the files in proc: they exist as long as this object. The files show the clients' names,
-/// which C stores for [`Statistics`].
+/// The files in proc. They exist as long as this object. The files show the clients' names, which C
+/// stores for [`Statistics`].
 struct Lists;
 
 impl Lists {

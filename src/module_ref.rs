@@ -12,13 +12,13 @@ impl ModuleRef {
     pub(crate) fn get() -> Option<Self> {
         // SAFETY: The module is loaded, because it runs this code.
         let live = unsafe { abi::nvpm_try_module_get() };
-        // `then_some(Self(()))` would make the object even if `live` is false, and dropping that
-        // object would put a reference that was not taken.
+        // `then_some(Self(()))` would make the object even if `live` is false. Dropping the object
+        // would then give back a reference that was not taken.
         live.then(|| Self(()))
     }
 
-    /// Takes back a reference that `mem::forget` has kept from being dropped, so that the module
-    /// stayed loaded.
+    /// Makes the object again for a reference whose object was passed to `mem::forget`. In the
+    /// meantime the reference has kept the module loaded.
     ///
     /// # Safety
     ///

@@ -55,8 +55,8 @@ impl Users {
     }
 
     /// Counts a registration of the user, and returns true. Returns false without counting if the
-    /// user has too many orphans. Returns [`None`] if the user has no entry and `node` is [`None`];
-    /// the caller must then call again with a node, which becomes the user's entry.
+    /// user has too many orphans. Returns [`None`] if the user has no entry and `node` is [`None`].
+    /// The caller must then call again with a node, which becomes the user's entry.
     pub(crate) fn add(&mut self, uid: u32, node: &mut Option<UserNode>) -> Option<bool> {
         if self.0.get(&uid).is_none() {
             self.0.insert(node.take()?);
@@ -69,7 +69,7 @@ impl Users {
         Some(may_register)
     }
 
-    /// Counts a registration of the user that has become an orphan with so many pages.
+    /// Counts an orphan with `pages` pages, which was an ordinary registration of the user before.
     pub(crate) fn orphan(&mut self, uid: u32, pages: u32) {
         if let Some(user) = self.0.get_mut(&uid) {
             user.orphans = user.orphans.wrapping_add(1);
@@ -77,7 +77,7 @@ impl Users {
         }
     }
 
-    /// Stops counting an orphan with so many pages, whose memory has been freed.
+    /// Stops counting an orphan with `pages` pages, because its memory has been freed.
     pub(crate) fn freed(&mut self, uid: u32, pages: u32) {
         if let Some(user) = self.0.get_mut(&uid) {
             user.orphans = user.orphans.wrapping_sub(1);

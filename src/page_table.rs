@@ -43,7 +43,7 @@ impl PageTable {
         NonNull::new(table).map(Self)
     }
 
-    /// Returns the pointer for functions of the driver.
+    /// Returns the table as the pointer that the driver's functions take.
     pub(crate) fn as_ptr(self) -> *mut abi::nvidia_p2p_page_table {
         self.0.as_ptr()
     }

@@ -4,7 +4,8 @@
 
 use crate::abi::{nvpm_peerdirect_support, nvpm_persistent_api_support};
 
-/// Returns true if the administrator says that the RDMA core is from MLNX_OFED 4.1 to 5.0.
+/// Returns true if the administrator has set the parameter for the RDMA cores of MLNX_OFED 4.1 to
+/// 5.0.
 pub(crate) fn peerdirect_support() -> bool {
     // SAFETY: The parameter does not change after loading, because its file is not writable.
     unsafe { nvpm_peerdirect_support != 0 }
@@ -17,8 +18,9 @@ pub(crate) fn persistent_api_support() -> bool {
     unsafe { nvpm_persistent_api_support != 0 }
 }
 
-/// Returns the end of a message about memory that cannot be revoked. The text names the parameter
-/// that helps, and is empty if the parameter is set already.
+/// Returns the last part of a message about memory that cannot be revoked. The text names the
+/// parameter with which the memory can be registered. The text is empty if that parameter is set
+/// already.
 pub(crate) fn persistent_instead() -> &'static str {
     match persistent_api_support() {
         true => "",

@@ -32,14 +32,16 @@ use crate::{
     stats,
 };
 
-/// The clients, in the order in which the core asks them: `enum nvpm_client_kind`.
+/// The clients, in the order in which the core asks them. C has the same numbers in
+/// `enum nvpm_client_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Keeps memory pinned until the registration ends, if the driver supports persistent pins.
     Persistent = abi::NVPM_PERSISTENT as isize,
     /// Keeps memory pinned only until the program frees the memory.
     Revocable = abi::NVPM_REVOCABLE as isize,
-    /// Like `Persistent`, but asked last: claims GPU memory that no other client has claimed.
+    /// Keeps memory pinned as `Persistent` does. The core asks this client last, so this client
+    /// claims GPU memory that no other client has claimed.
     CatchAll = abi::NVPM_CATCH_ALL as isize,
 }
 
@@ -66,12 +68,14 @@ pub(crate) trait Client: 'static {
     /// Undoes the mapping. The core calls this function when no device uses the addresses any more.
     fn dma_unmap(number: RegistrationNumber);
 
-    /// Ends the registration. The core calls no function for the registration again.
+    /// Ends the registration. After this call, the core calls no function for the registration
+    /// again.
     fn release(number: RegistrationNumber);
 }
 
-/// Whether the clients may claim memory. The core may call a client while loading the module can
-/// still fail, and a failed load must leave no registration.
+/// Says whether the clients may claim memory. The core may call a client before loading the module
+/// has succeeded. If loading then fails, no registration may be left, so the clients claim memory
+/// only when loading cannot fail any more.
 static OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Lets the clients claim memory from now on, because all clients are registered.
@@ -149,9 +153,9 @@ impl Drop for ClientRegistration {
 
 type Invalidate = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 
-// The driver's callback needs the core's function and handle of the revocable client. Both change
-// only while no registration can exist: before `open`, and after the core has unregistered the
-// client.
+// The core's function for invalidation, and the core's handle of the revocable client. The driver's
+// callback needs both. They change only while no registration can exist, which is before `open`,
+// and after the core has unregistered the client.
 static INVALIDATE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 static HANDLE: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
@@ -225,8 +229,8 @@ fn fill(field: &mut [c_char], text: &str) {
 }
 
 /// Pins the addresses and claims them, if they are GPU memory of this process. Returns 1 if the
-/// client claims the addresses (also if pinning GPU memory fails, see [`to_client_context`]), and 0
-/// otherwise.
+/// client claims the addresses, and 0 otherwise. Also returns 1 if the memory is GPU memory but
+/// cannot be pinned (see [`to_client_context`]).
 ///
 /// # Safety
 ///
@@ -266,10 +270,10 @@ fn register<C: Client>(address: u64, len: u64) -> Result<Option<Registration>> {
     Ok(claimed.then_some(registration))
 }
 
-/// Converts a claim to the pointer that the core keeps: the number of the registration, or an error
-/// in the encoding of `ERR_PTR()`. The core ignores errors from `acquire`. If a registration fails,
-/// [`acquire`] therefore claims the memory nevertheless, and [`get_pages`] returns the error to the
-/// user.
+/// Converts a claim to the pointer that the core keeps. The pointer is the number of the
+/// registration, or an error in the encoding of `ERR_PTR()`. The core ignores errors from
+/// `acquire`. If a registration fails, [`acquire`] therefore claims the memory nevertheless, and
+/// [`get_pages`] returns the error to the user.
 fn to_client_context(claim: Result<RegistrationNumber>) -> *mut c_void {
     let value = match claim {
         Ok(number) => number.to_raw() as usize,
@@ -349,9 +353,9 @@ extern "C" fn dma_unmap<C: Client>(
     0
 }
 
-/// Does nothing; [`release`] unpins the pages. Unpinning waits for a running free callback. Older
-/// cores call `put_pages` with a lock held for which the free callback may wait, so unpinning in
-/// `put_pages` could deadlock.
+/// Does nothing, because [`release`] unpins the pages. Unpinning waits for a running free callback.
+/// Older cores hold a lock while they call `put_pages`, and the free callback may wait for this
+/// lock. If `put_pages` unpinned the pages, both could therefore wait for each other.
 extern "C" fn put_pages(_table: *mut abi::sg_table, _client_context: *mut c_void) {}
 
 /// Returns the kernel's page size, because the scatterlist covers whole pages of the kernel.

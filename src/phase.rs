@@ -30,8 +30,8 @@ pub(crate) struct Kept {
     pub(crate) pin: PersistentPin,
 }
 
-/// The life of a registration. Persistent registrations only have the phases `Pinning`, `Kept` and
-/// `InCall`.
+/// The phases in the life of a registration. Persistent registrations only have the phases
+/// `Pinning`, `Kept` and `InCall`.
 pub(crate) enum Phase {
     /// The driver has been asked for the pages and has not answered yet.
     Pinning,
@@ -100,8 +100,8 @@ impl Phase {
         result
     }
 
-    /// Returns the same phase, with the error for a call of the core that is not possible in this
-    /// phase.
+    /// Returns the phase unchanged, and the error that the core receives if it makes a call that is
+    /// not possible in this phase.
     pub(crate) fn refuse<T>(self) -> (Self, Result<T>) {
         let error = match self {
             Self::Revoked { .. } => EFAULT,

@@ -234,10 +234,11 @@ impl RevocablePin {
     /// driver frees the page table, and may use the table's address for another pin. Returns false
     /// if the driver reports an error, otherwise true.
     ///
-    /// The driver reports success although it does not find the pin, if it takes the pages back at
-    /// the same time, or if it does not list the calling process for this memory any more. The
-    /// driver cannot find a newer pin with the same key instead, because no thread can pin while
-    /// this function holds the unpin lock.
+    /// In two cases the driver reports success although it does not find the pin. In the first
+    /// case, the driver takes the pages back at the same time. In the second case, the driver does
+    /// not list the calling process for this memory any more. The driver cannot find a newer pin
+    /// with the same key instead, because no thread can pin while this function holds the unpin
+    /// lock.
     pub(crate) fn put(self, range: &Range, is_freed: impl FnOnce() -> bool) -> bool {
         let _lock = UnpinLock::exclusive();
         is_freed() || put_pages(range, self.0)

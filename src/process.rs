@@ -30,7 +30,7 @@ impl Process {
         self.0.uid
     }
 
-    /// Returns the structure of C, for the list of registrations.
+    /// Returns the process as the structure of C that the list of registrations contains.
     pub(crate) fn to_c(self) -> abi::nvpm_process {
         self.0
     }

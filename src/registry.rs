@@ -6,8 +6,8 @@
 //! because `callback/callback.c` counts the numbers and stays loaded. The core receives the number
 //! as the registration's context, and the driver passes the number to the free callback. A call
 //! that comes too late therefore finds no record, and does not follow a pointer to freed memory. A
-//! reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that it has read, so
-//! it misses no registration that exists all the time.
+//! reader of `/proc/driver/nv_peer_mem/regions` continues after the last key that it has read. The
+//! reader therefore sees each registration that exists during all of the reading.
 
 use core::mem;
 
@@ -44,8 +44,8 @@ pub(crate) struct Record {
     process: Process,
     /// The time at which the registration began, from `nvpm_seconds`.
     since: u32,
-    /// The address on PCI of the device that can reach the memory, or could reach it: the domain,
-    /// and the bus with devfn.
+    /// The address on PCI of the device that can reach the memory, or that could reach it before.
+    /// `domain` is the domain, and `devfn` contains the bus and the devfn.
     domain: u32,
     devfn: u16,
     /// An `enum nvpm_client_kind`.
@@ -155,8 +155,8 @@ impl RegistrationNumber {
     }
 
     /// Calls `access` with the record, and returns the result, or [`None`] if the registration does
-    /// not exist. `access` must not change the phase in a way for which a thread may wait, because
-    /// only [`Self::update`] wakes threads.
+    /// not exist. A thread may wait for a change of the phase, and only [`Self::update`] wakes such
+    /// a thread. `access` must therefore not make a change for which a thread may wait.
     pub(crate) fn with<R>(self, access: impl FnOnce(&mut Record) -> R) -> Option<R> {
         // If there is no record, `access` is not called. The values that it has captured are then
         // dropped at the end of this function, after the lock is released.
@@ -214,8 +214,8 @@ impl RegistrationNumber {
     }
 
     /// Counts the registration for its user. Returns true if the user may register, and false if
-    /// the user has too many orphans. Registrations of root are not counted, because root has no
-    /// bound.
+    /// the user has too many orphans. Registrations of root are not counted, because root may have
+    /// any number of orphans.
     pub(crate) fn count_for_user(self) -> Result<bool> {
         let uid = Process::current().uid();
         if uid == 0 {
@@ -340,7 +340,7 @@ impl Drop for Registration {
     }
 }
 
-/// Copies the line of the registration with the lowest key that is not below `key`. Returns the key
+/// Copies the registration with the lowest key that is not below `key` to `line`. Returns the key
 /// of this registration, or 0 if there is no such registration.
 ///
 /// # Safety

@@ -236,10 +236,10 @@ fn end_mapping(
 /// error, the registration becomes an orphan.
 fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: Process) {
     // The driver looks for a pin only among the pins of the calling process. If another process
-    // calls, the driver finds no pin, and returns 0. The same can happen if the process is exiting,
-    // because its objects in the driver may not exist any more. In both cases the pages stay pinned
-    // until the driver frees the memory and calls back. SAFETY: The function reads a flag of the
-    // calling thread, and is callable from any context.
+    // calls, the driver finds no pin, and returns 0. The same can happen if the calling process is
+    // exiting, because the driver may already have removed the objects of the process. In both
+    // cases the pages stay pinned until the driver frees the memory and calls back.
+    // SAFETY: The function reads a flag of the calling thread, and is callable from any context.
     let is_found = process.is_current() && !unsafe { abi::nvpm_current_exiting() };
     let is_revoked =
         || number.with(|record| matches!(record.phase, Phase::Revoked { .. })) == Some(true);
@@ -325,7 +325,7 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
         Some(Then::Forget) => number.forget_orphan(),
         // The old phase is dropped after the lock is released.
         Some(Then::Drop { .. } | Then::Nothing) => {}
-        // The registration has ended, since this load of the module or before it.
+        // The registration has ended already, or belongs to an earlier load of the module.
         None => {}
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Counters: some count the registrations that exist now, the others count events since the module
-//! was loaded.
+//! The counters of this module. Some count the registrations that exist now, and the others count
+//! events since the module was loaded.
 //!
 //! `enum nvpm_counter` in `c/nvpm.h` lists the counters. `c/statistics.c` defines the counters and
 //! shows them below `/sys/module/nv_peer_mem/statistics`.

@@ -8,8 +8,8 @@
 
 use crate::abi;
 
-/// Holds the lock: in shared mode for pinning, or exclusively for unpinning revocably pinned
-/// memory.
+/// As long as this object exists, the thread holds the lock. Pinning takes the lock in shared mode,
+/// and unpinning revocably pinned memory takes it exclusively.
 pub(crate) struct UnpinLock {
     exclusive: bool,
 }

@@ -5,7 +5,8 @@
 #include "nvpm.h"
 
 /*
- * This function is in C, because some kernels check the C type of a function that a pointer calls.
+ * This function is in C, because some kernels check the C type of a function that is called through
+ * a pointer.
  */
 static void nvpm_handle_callback(void *number)
 {

@@ -8,7 +8,7 @@
 #include "compat.h"
 #include "nvpm.h"
 
-/* abi.rs asserts the same figures. */
+/* abi.rs asserts the same sizes and offsets. */
 static_assert(offsetof(struct peer_memory_client, acquire) == 80);
 static_assert(offsetof(struct peer_memory_client, release) == 128);
 static_assert(sizeof(struct nvpm_client) == 152);

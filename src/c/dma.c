@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Functions about devices, DMA mappings and scatterlists that Rust calls. The kernel only has
- * inline functions and macros for them, which Rust cannot call.
+ * Functions that Rust calls for devices, DMA mappings and scatterlists. For these purposes the
+ * kernel only has inline functions and macros, which Rust cannot call.
  */
 #include <linux/device.h>
 #include <linux/dma-mapping.h>
@@ -31,9 +31,9 @@ bool nvpm_can_invalidate(struct device *dev)
 	/*
 	 * Alibaba's erdma never tells the core that a registration is complete, and Broadcom's
 	 * bnxt_re (in the driver bnxt_en) does not do so for the registration of a queue. An
-	 * invalidation of such a registration would wait for ever, and with it the GPU's driver. In
-	 * bnxt_re, moreover, if another thread deregisters at the same time, an invalidation
-	 * returns before the device has stopped.
+	 * invalidation of such a registration would wait for ever, and the GPU's driver would wait
+	 * for the invalidation. In bnxt_re, moreover, an invalidation returns before the device has
+	 * stopped, if another thread deregisters at the same time.
 	 */
 	return !dev->driver || (strcmp(dev->driver->name, "erdma") &&
 				strcmp(dev->driver->name, "bnxt_en"));

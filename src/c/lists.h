@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Each function creates one file in the directory of lists.c. Returns false if there is no memory.
+ * Each of these functions creates one file in the directory that lists.c has made. The function
+ * returns false if there is no memory.
  */
 #ifndef NVPM_LISTS_H
 #define NVPM_LISTS_H

@@ -21,7 +21,7 @@ MODULE_AUTHOR("The nv_peer_mem authors");
 MODULE_DESCRIPTION("GPUDirect RDMA: NVIDIA GPU memory for the RDMA core");
 MODULE_VERSION(NVPM_VERSION);
 
-/* The value says how the Rust was compiled (docs/building.md). */
+/* The value says how the module's Rust code was compiled (docs/building.md). */
 MODULE_INFO(rust, NVPM_RUST);
 
 const char nvpm_version[] = NVPM_VERSION;

@@ -29,7 +29,7 @@
 #error "this NVIDIA driver is newer than this version of nv_peer_mem, which does not know its structures: install a newer nv_peer_mem"
 #endif
 
-/* abi.rs asserts the same figures. */
+/* abi.rs asserts the same sizes and offsets. */
 static_assert(offsetof(struct nvidia_p2p_page_table, page_size) == 4);
 static_assert(offsetof(struct nvidia_p2p_page_table, pages) == 8);
 static_assert(offsetof(struct nvidia_p2p_page_table, entries) == 16);
@@ -104,7 +104,8 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 		return !!(*(const u32 *)((const u8 *)table + NVPM_PAGE_TABLE_FLAGS) &
 			  NVPM_PAGE_TABLE_CACHEABLE);
 	/*
-	 * Drivers before 580 report no flags. Coherent memory is recognized as RAM of the kernel.
+	 * Drivers before 580 report no flags. With these drivers, this function recognizes coherent
+	 * memory, because the kernel treats it as RAM.
 	 */
 	if (!table->entries || !table->pages)
 		return 0;
@@ -122,8 +123,9 @@ int nvpm_page_table_coherent(const struct nvidia_p2p_page_table *table)
 	if (!PageReserved(page) && !is_zone_device_page(page))
 		return 1;
 	/*
-	 * Coherent memory of a GPU has pages of this kind until it is online. A BAR may also have
-	 * such pages, if the driver has made them, but a BAR is not coherent memory.
+	 * Until it is online, coherent memory of a GPU has pages that are reserved or belong to a
+	 * device. A BAR may also have such pages, if the driver has made them, but a BAR is not
+	 * coherent memory.
 	 */
 	return nvpm_is_bar(phys) ? 0 : -EOPNOTSUPP;
 }

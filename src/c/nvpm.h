@@ -56,7 +56,7 @@ void nvpm_cond_resched(void);
 /* Returns a time in seconds. Only the difference of two results has a meaning. */
 u32 nvpm_seconds(void);
 
-/* Identifies a process. A later process may have the same tgid, but has another born. */
+/* Identifies a process. A later process may have the same tgid, but then its born is different. */
 struct nvpm_process {
 	u64 born;	/* nanoseconds since boot */
 	s32 tgid;	/* in the initial PID namespace */
@@ -80,7 +80,10 @@ enum nvpm_lock_name {
 void nvpm_lock(enum nvpm_lock_name name);
 void nvpm_unlock(enum nvpm_lock_name name);
 
-/* Take and release the read-write semaphore: shared for pinning, or exclusive for unpinning. */
+/*
+ * These functions take and release the read-write semaphore. Pinning takes the semaphore shared,
+ * and unpinning takes it exclusively.
+ */
 void nvpm_unpin_lock(bool exclusive);
 void nvpm_unpin_unlock(bool exclusive);
 
@@ -109,7 +112,9 @@ struct pci_dev *nvpm_pci_dev(struct device *dev);
 /* Tells whether the device's driver stops the device when the core invalidates a registration. */
 bool nvpm_can_invalidate(struct device *dev);
 u32 nvpm_max_segment(struct device *dev);
-/* Stores the device's address on PCI: the domain, and the bus with devfn. */
+/*
+ * Stores the domain of the device's address on PCI in @domain, and the bus and the devfn in @devfn.
+ */
 void nvpm_pci_address(struct device *dev, u32 *domain, u16 *devfn);
 /* Declared as in linux/pci.h, which is not included because bindgen would have to process it. */
 struct pci_dev *pci_dev_get(struct pci_dev *dev);
@@ -134,7 +139,8 @@ bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 l
 int nvpm_iova_link(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 linked, u64 len);
 int nvpm_iova_sync(struct device *dev, struct nvpm_iova *iova, u64 linked, u64 *addr);
 /*
- * Unmaps the first @linked bytes of a range, which must be all mapped bytes, and frees the range.
+ * Unmaps the first @linked bytes of a range, and frees the range. @linked must be the number of all
+ * mapped bytes.
  */
 void nvpm_iova_destroy(struct device *dev, struct nvpm_iova *iova, u64 linked);
 
@@ -194,8 +200,8 @@ void nvpm_pairs_each(void *file);
 void nvpm_pair_line(void *file, const u8 *uuid, struct device *dev, const char *map_type);
 
 /*
- * lists.c: create and remove both files in proc. Removal waits for readers of the files, here and
- * in statistics.c.
+ * lists.c: create and remove both files in proc. Removing the files waits for their readers, as
+ * removing the files of statistics.c does.
  */
 int nvpm_lists_create(void);
 void nvpm_lists_remove(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Functions about the calling process and the kernel's time that Rust calls. The kernel only has
- * macros and inline functions for them, which Rust cannot call.
+ * Functions that Rust calls for the calling process and for the kernel's time. For these purposes
+ * the kernel only has macros and inline functions, which Rust cannot call.
  */
 #include <linux/cred.h>
 #include <linux/jiffies.h>

@@ -102,8 +102,8 @@ static const struct seq_operations nvpm_regions_ops = {
 static int nvpm_regions_open(struct inode *inode, struct file *file)
 {
 	/*
-	 * The mode of the file refuses all users but root. Root of a container must be refused
-	 * here.
+	 * The mode of the file admits root only, but also admits root of a container. This check
+	 * refuses root of a container.
 	 */
 	if (!capable(CAP_SYS_ADMIN))
 		return -EPERM;

@@ -8,7 +8,8 @@
  * function of this source file runs after the module was unloaded.
  *
  * This file does not use debugfs, sysfs_emit(), sysfs_create_group() and kobject_create_and_add(),
- * because they are only for GPL modules, and a module that uses a proprietary driver cannot be one.
+ * because only GPL modules may use them. A module that uses a proprietary driver cannot be a GPL
+ * module.
  */
 #include <linux/completion.h>
 #include <linux/kernel.h>
@@ -133,8 +134,8 @@ int nvpm_statistics_create(const char *const names[NVPM_CLIENTS])
 
 	memcpy(nvpm_clients, names, sizeof(nvpm_clients));
 	/*
-	 * Older kernels declare a pointer that is not const. The cast is safe, because they do not
-	 * write to the type.
+	 * Older kernels declare a pointer that is not const. The cast is safe, because these
+	 * kernels do not write to the type.
 	 */
 	kobject_init(&nvpm_directory, (void *)&nvpm_directory_type);
 	ret = kobject_add(&nvpm_directory, &THIS_MODULE->mkobj.kobj, "statistics");

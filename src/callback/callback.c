@@ -18,8 +18,9 @@
 #include "callback.h"
 
 /*
- * Held shared while the handler runs. The driver calls nvpm_callback() with its own lock held, so
- * the gate is taken after the driver's lock, and before every lock that the handler takes.
+ * The gate is held in shared mode while the handler runs. The driver calls nvpm_callback() with its
+ * own lock held, so the gate is taken after the driver's lock, and before every lock that the
+ * handler takes.
  */
 static DECLARE_RWSEM(gate);
 static void (*revoke)(void *number);

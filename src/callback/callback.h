@@ -21,9 +21,9 @@
 void nvpm_callback(void *number);
 
 /*
- * Lets each later callback call @handler, or nothing if @handler is NULL. When this function
- * returns, the handler that was set before is not running any more. Returns 0, or -EPROTONOSUPPORT
- * if @interface is not known.
+ * Makes each later callback call @handler. If @handler is NULL, each later callback does nothing.
+ * When this function returns, the handler that was set before is not running any more. Returns 0,
+ * or -EPROTONOSUPPORT if @interface is not known.
  */
 int nvpm_callback_serve(u32 interface, void (*handler)(void *number));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory from the kernel: for one object, or for a growing array.
+//! Memory from the kernel for one object or for a growing array.
 
 use core::{
     mem::{align_of, forget, size_of},
@@ -55,8 +55,8 @@ impl<T> Memory<T> {
     }
 }
 
-/// Its constant compiles only if memory from C is suitable for `T`, because C's memory is aligned
-/// to 8 bytes and never empty.
+/// The constant of this type compiles only if memory from C is suitable for `T`. The constant
+/// checks this, because C's memory is aligned to 8 bytes and never empty.
 pub(crate) struct Suits<T>(T);
 
 impl<T> Suits<T> {

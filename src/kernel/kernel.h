@@ -10,7 +10,7 @@
 
 /*
  * In Rust: nvpm_load() initializes the module, and returns 0 or a negative error number.
- * nvpm_unload() removes what nvpm_load() has made.
+ * nvpm_unload() undoes all steps of nvpm_load().
  */
 int nvpm_load(void);
 void nvpm_unload(void);

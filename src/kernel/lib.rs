@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The `kernel` crate for kernels that have no `kernel` crate of their own that the module may use.
-//! This crate has the items that the module uses of the kernel's own crate, with the same names.
-//! The items are built on `core` and on C (`kernel.c`).
+//! The module's own `kernel` crate. The module uses it if the kernel has no `kernel` crate that the
+//! module may use. The crate has only those items of the kernel's own crate that the module uses,
+//! with the same names. The items are built on `core` and on C (`kernel.c`).
 //!
 //! Where versions of the kernel's own crate differ, this crate accepts only code that all versions
 //! accept, so that code that compiles with this crate compiles with all versions.
@@ -38,8 +38,8 @@ pub trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes the crate a kernel module whose state is a `$module`. The name and the licence are only
-/// checked, because the build and `kernel.c` set them.
+/// Makes the crate a kernel module whose state is a `$module`. The name and the licence have no
+/// other effect than that they are checked, because the build and `kernel.c` set both.
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {
@@ -51,7 +51,8 @@ macro_rules! module {
                 match <$module as $crate::Module>::init(&$crate::ThisModule::ONE) {
                     Ok(module) => {
                         // SAFETY: Only this function and `nvpm_unload` use `MODULE`, and `kernel.c`
-                        // calls one after the other. The threads may differ: `Module: Send`.
+                        // calls one after the other. They may run on different threads, because
+                        // `Module` is `Send`.
                         unsafe { MODULE = Some(module) };
                         0
                     }

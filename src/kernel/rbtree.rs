@@ -177,9 +177,10 @@ impl<K: Ord, V> RBTree<K, V> {
         };
         let node = KBox::into_raw(node.0).cast();
         // INVARIANT: The comparisons with the keys of all nodes above `place` have led to `place`,
-        // so the node is in order at `place`. SAFETY: `place` points to the root or to a child of
-        // `parent`, and is null there, so no node is lost. The node is linked to its parent and has
-        // no children. By the invariant C balances the tree, which `&mut self` borrows exclusively.
+        // so the node is in order at `place`.
+        // SAFETY: `place` points to the root or to a child of `parent`, and is null there, so no
+        // node is lost. The node is linked to its parent and has no children. By the invariant C
+        // balances the tree, which `&mut self` borrows exclusively.
         unsafe {
             *place = node;
             rb_insert_color(node, &mut self.root);

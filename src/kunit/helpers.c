@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Functions for kunit.rs: they call macros of KUnit, and find a device. */
+/* Functions for kunit.rs. They call macros of KUnit, or find a device. */
 #include <kunit/static_stub.h>
 #include <kunit/test-bug.h>
 #include <kunit/test.h>
