@@ -14,12 +14,12 @@ use crate::verbs::{self, Addresses, Pd, Verbs};
 /// The functions of the copy that the process loaded first.
 static FIRST: Remembered<5> = Remembered::nothing();
 
-/// Returns the functions of the copy that made `pd`. If `pd` does not show which copy that is,
+/// Returns the functions of the copy that made `pd`. If `pd` does not show which copy made it,
 /// returns the functions of the copy that the process loaded first. If the process has no
 /// libibverbs, the result has no functions.
 ///
-/// The function takes no lock if `pd` shows its copy, and an earlier registration has used the same
-/// copy.
+/// The function takes no lock if two conditions hold: `pd` shows its copy, and an earlier
+/// registration has used the same copy.
 ///
 /// # Safety
 ///
@@ -45,8 +45,9 @@ fn copy_at(maker: usize) -> Option<Addresses> {
         if !object.contains(maker as u64) {
             return ControlFlow::Continue(());
         }
-        // While this thread waited for the walk, another thread may have stored the copy in
-        // known.rs. SAFETY: the object contains `maker`, and stays mapped during the walk.
+        // While this thread waited for its turn to walk through the objects, another thread may
+        // have stored the copy in known.rs.
+        // SAFETY: the object contains `maker`, and stays mapped during the walk.
         let known = unsafe { known::recall(maker) };
         let found = known.or_else(|| verbs::exported(object));
         if let (None, Some(found)) = (known, found) {
@@ -57,16 +58,16 @@ fn copy_at(maker: usize) -> Option<Addresses> {
     found.flatten()
 }
 
-/// Returns the functions of the copy that the process loaded first. Skips a copy that another
-/// thread is still loading, because such a copy cannot have made a protection domain.
+/// Returns the functions of the copy that the process loaded first. Another thread may still be
+/// loading a copy. Such a copy cannot have made a protection domain yet, so it is skipped.
 fn first_copy() -> Option<Addresses> {
     each_object(|object, generation| {
         let known = FIRST.recall(generation);
         if let Some(found) = known {
             return ControlFlow::Break(found);
         }
-        // Libraries that only wrap the functions, such as this one, define them without versions,
-        // so they are not taken for a copy.
+        // Libraries that only wrap the functions, such as this one, define the functions without
+        // versions. This search requires a version, so such a library is not taken for a copy.
         let is_copy = !object.function(verbs::REG_MR, verbs::FIRST).is_null();
         if !is_copy || !ready::is_relocated(object) {
             return ControlFlow::Continue(());

@@ -30,11 +30,12 @@ const CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD: c_int = 1;
 pub(crate) const INVALID_VALUE: c_int = 1;
 pub(crate) const OUT_OF_MEMORY: c_int = 2;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
-/// The code for a missing function, which is not a `CUresult`: libcuda is not in the process, or is
-/// too old to have the function.
+/// The code for a missing function, which is not a `CUresult`. The function is missing if libcuda
+/// is not in the process, or is too old to have the function.
 pub(crate) const NO_FUNCTION: c_int = -1;
 
-/// A failure: a `CUresult` or [`NO_FUNCTION`], and the function that failed.
+/// A failure. It consists of the failed function's name and of its code, a `CUresult` or
+/// [`NO_FUNCTION`].
 pub(crate) struct Error {
     pub(crate) function: &'static CStr,
     pub(crate) code: c_int,
@@ -57,9 +58,9 @@ impl Error {
     }
 }
 
-/// Returns the function of this name in libcuda, or NULL. Stores the function in `last` for the
-/// next call. A libcuda that another thread is still loading counts as absent, because the process
-/// cannot have GPU memory yet.
+/// Returns the function of this name in libcuda, or NULL. Stores the function in `last`, so that
+/// the next call finds it there. If another thread is still loading libcuda, returns NULL, because
+/// the process cannot have GPU memory yet.
 fn find(name: &CStr, last: &Remembered<1>) -> *const c_void {
     let found = each_object(|object, generation| {
         let known = last.recall(generation);
@@ -137,7 +138,8 @@ pub(crate) fn is_gpu_memory(pointer: u64) -> Result<bool, Error> {
     }
 }
 
-/// A context that the thread did not have before, and has until this object is dropped.
+/// A context that the library has given to the thread. The thread loses the context when this
+/// object is dropped.
 pub(crate) struct Pushed {
     /// The reference to the device's primary context, if the library had to take one.
     _retained: Option<Retained>,
@@ -158,7 +160,8 @@ impl Pushed {
             return Ok(None);
         }
         // Memory of a pool and mapped memory have no context, so libcuda returns an error or NULL
-        // for them. The primary context is then used. SAFETY: there is room for this attribute.
+        // for them. The library then uses the primary context.
+        // SAFETY: there is room for this attribute.
         let _ = unsafe { cuPointerGetAttribute((&raw mut context).cast(), CONTEXT, pointer) };
         let mut retained = None;
         if context.is_null() {
@@ -179,7 +182,7 @@ impl Drop for Pushed {
 }
 
 impl Retained {
-    /// Retains the primary context of the device that has the memory.
+    /// Retains the primary context of the device that has the memory, and stores it in `context`.
     fn device_of(pointer: u64, context: &mut Context) -> Result<Self, Error> {
         let mut ordinal: c_int = 0;
         // SAFETY: there is room for this attribute.

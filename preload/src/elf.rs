@@ -3,9 +3,10 @@
 //! Looks up symbols of an object, which is a program or a library that the process has mapped. The
 //! object's own tables contain the symbols (`elf.h`).
 //!
-//! `dlsym()` reads the same tables, but this library does not use it, because it takes the lock of
-//! the dynamic linker. A thread that is inside `dlopen()` holds that lock while constructors run,
-//! and a constructor may wait for a thread that registers memory, which would be a deadlock.
+//! `dlsym()` reads the same tables. This library does not use `dlsym()` for them, because `dlsym()`
+//! takes the lock of the dynamic linker. A thread that is inside `dlopen()` holds that lock while
+//! constructors run. A constructor may wait for a thread that registers memory, so a registration
+//! that waited for the lock would be a deadlock.
 
 use core::ffi::{c_char, c_void, CStr};
 use core::slice;
@@ -86,7 +87,7 @@ struct Defined {
 
 /// An object, as `dl_iterate_phdr()` describes it.
 pub(crate) struct Object<'a> {
-    /// The difference between the object's addresses in memory and in its file.
+    /// The number that is added to an address in the object's file to get the address in memory.
     base: u64,
     segments: &'a [Segment],
 }
@@ -98,7 +99,7 @@ struct Tables {
     /// The GNU hash table, or NULL. Each object has this table or the old hash table, or both.
     gnu_hash: *const u32,
     old_hash: *const u32,
-    /// The number of each symbol's version; NULL in an object without versions.
+    /// The number of each symbol's version. The pointer is NULL in an object without versions.
     versions: *const u16,
     defined: *const Defined,
 }
@@ -108,8 +109,8 @@ struct Tables {
 pub(crate) enum Version {
     /// Exactly this version.
     Only(&'static CStr),
-    /// This version, or any symbol if the object has no versions. The dynamic linker resolves a
-    /// program's reference to a version by the same rule.
+    /// Only this version is accepted. If the object has no versions, any symbol of the name is
+    /// accepted. The dynamic linker resolves a program's reference to a version by the same rule.
     Accepts(&'static CStr),
     /// The default version, which `dlsym()` finds.
     Default,
@@ -216,9 +217,10 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the address of a table, or NULL. The dynamic linker of glibc replaces the addresses
-    /// of the file, which the dynamic section contains, by addresses in memory, but not if the
-    /// dynamic section is read-only. This function accepts both.
+    /// Returns the address of a table, or NULL. The dynamic section of the file contains the
+    /// addresses of the tables in the file. The dynamic linker of glibc replaces them by addresses
+    /// in memory, but not if the dynamic section is read-only. This function accepts both kinds of
+    /// addresses.
     fn table<T>(&self, tag: i64) -> *const T {
         let Some(value) = self.value(tag) else {
             return core::ptr::null();
@@ -242,10 +244,11 @@ impl Tables {
         }
     }
 
-    /// Looks a symbol up in the GNU hash table. The table consists of four numbers (of buckets, of
-    /// the first symbol in the table, of words of a filter, and the filter's shift), the filter,
-    /// which this function skips, the first symbol of each bucket, and the hash of each symbol. The
-    /// lowest bit of a hash says that the symbol is the last of its bucket.
+    /// Looks a symbol up in the GNU hash table. The table begins with four numbers, which are the
+    /// number of buckets, the number of the first symbol in the table, the number of words of a
+    /// filter, and the filter's shift. Then follow the filter, which this function skips, the first
+    /// symbol of each bucket, and the hash of each symbol. If the lowest bit of a hash is set, the
+    /// symbol is the last one of its bucket.
     fn find_by_gnu_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
@@ -273,9 +276,10 @@ impl Tables {
         }
     }
 
-    /// Looks a symbol up in the old hash table. The table consists of two numbers (of buckets and
-    /// of symbols), the first symbol of each bucket, and for each symbol the next symbol of the
-    /// same bucket, or 0 after the last.
+    /// Looks a symbol up in the old hash table. The table begins with two numbers, which are the
+    /// number of buckets and the number of symbols. Then follows the first symbol of each bucket.
+    /// At the end, the table has a number for each symbol, which is the next symbol of the same
+    /// bucket, or 0 after the last one.
     fn find_by_old_hash(&self, name: &CStr, version: Version) -> Option<Symbol> {
         let word = |index: usize| {
             // SAFETY: the dynamic linker also reads the table at the indices below.
@@ -297,7 +301,8 @@ impl Tables {
         unsafe { *self.symbols.wrapping_add(index as usize) }
     }
 
-    /// Returns whether this symbol is a function that the object defines, of this name and version.
+    /// Returns whether the symbol with this index is a function of this name and version that the
+    /// object defines.
     fn is(&self, index: u32, name: &CStr, version: Version) -> bool {
         let symbol = self.symbol(index);
         symbol.section != SHN_UNDEF
@@ -344,7 +349,8 @@ impl Tables {
     }
 
     fn string(&self, offset: u32) -> &CStr {
-        // SAFETY: the table of strings has this string, which stays as long as the object.
+        // SAFETY: the table of strings has this string, which exists as long as the object is
+        // mapped.
         unsafe { CStr::from_ptr(self.strings.wrapping_add(offset as usize)) }
     }
 }

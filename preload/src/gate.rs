@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A gate: one thread at a time may be inside, and only a thread inside walks through the list of
-//! objects. During a fork no thread is inside.
+//! A gate that only one thread at a time can pass. Only a thread that is inside the gate walks
+//! through the list of objects. During a fork no thread is inside.
 //!
 //! A lock of the dynamic linker protects the list, and glibc does not release that lock in a child
 //! of `fork()`. If another thread is in the middle of a walk when the process forks, the child
 //! waits for ever in its own first walk. A fork therefore waits until no thread is inside the gate.
-//! The wait is short, because a walk calls nothing that waits.
+//! The fork waits only a short time, because a walk calls no function that waits.
 //!
-//! No thread waits for the gate longer than two seconds, because a deadlock would otherwise be
-//! possible: a program may fork, or register memory, during a walk of its own. It then holds the
-//! linker's lock, for which the thread inside the gate may be waiting.
+//! No thread waits for the gate longer than two seconds, because a longer wait could be a deadlock.
+//! A program may fork, or register memory, during a walk of its own. It then holds the linker's
+//! lock, for which the thread inside the gate may be waiting.
 //!
-//! A child may still wait for ever, if another part of the program walked through the list or
-//! changed it at the time of the fork, and the child then walks. That is rare, because most
-//! registrations do not walk (known.rs).
+//! In one case a child still waits for ever. At the time of the fork, another part of the program
+//! is walking through the list or changing it, and later the child walks through the list. That is
+//! rare, because most registrations do not walk (known.rs).
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_long};
@@ -27,11 +27,11 @@ struct Gate(UnsafeCell<Mutex>);
 // thread.
 unsafe impl Sync for Gate {}
 
-/// The mutex is recursive, because the thread inside may enter again, in a signal handler.
+/// The mutex is recursive, because a signal handler may run on the thread inside and enter again.
 static GATE: Gate = Gate(UnsafeCell::new(Mutex::RECURSIVE));
 
-/// While this object exists, the thread is inside the gate, or has waited too long and continues
-/// without the gate.
+/// While this object exists, the thread is inside the gate. If the thread has waited too long, it
+/// continues without being inside, and the object exists nevertheless.
 pub(crate) struct Passage(());
 
 impl Passage {

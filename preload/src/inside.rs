@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Records whether a thread is at work in this library, because the library must not handle the
-//! registrations that libcuda and libibverbs make on its behalf.
+//! Records whether a thread is executing code of this library. The library must not handle the
+//! registrations that libcuda and libibverbs make while the library calls them.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::ptr::{null, null_mut};
@@ -9,15 +9,15 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::libc;
 
-/// The key of a number that each thread has of its own. The lowest bit of the number is set while
-/// the thread is at work in the library. The other bits count how often the thread has entered the
-/// library.
+/// The key of a value that each thread has for itself. The value is a number. Its lowest bit is set
+/// while the thread is executing code of the library. The other bits count how often the thread has
+/// entered the library.
 static KEY: AtomicU32 = AtomicU32::new(c_uint::MAX);
 
 const AT_WORK: usize = 1;
 const ONCE: usize = 2;
 
-/// Creates the key, once, before there are threads.
+/// Creates the key. This function is called once, before the process has several threads.
 pub(crate) fn create_key() {
     let mut key = c_uint::MAX;
     // SAFETY: there is room for the key, and the values need no destructor.
@@ -42,18 +42,18 @@ pub(crate) fn times() -> usize {
     number() / ONCE
 }
 
-/// While this object exists, the thread is at work in the library. A registration that libcuda or
-/// libibverbs make in the meantime receives the real answer, without a translation.
+/// While this object exists, the thread is executing code of the library. If libcuda or libibverbs
+/// register memory in the meantime, they receive the real answer without a translation.
 ///
-/// The thread cannot be cancelled in the meantime, because the library calls `close()`, which is a
-/// cancellation point, while `ibv_reg_mr()` must be none.
+/// While this object exists, the thread cannot be cancelled. The library calls `close()`, which is
+/// a cancellation point, but `ibv_reg_mr()` must not be one.
 pub(crate) struct Inside {
     /// The value that `pthread_setcancelstate()` had before.
     cancellation: c_int,
 }
 
 impl Inside {
-    /// Returns `None` if the thread is already at work in the library.
+    /// Returns `None` if the thread is already executing code of the library.
     pub(crate) fn enter() -> Option<Self> {
         let number = number();
         if number & AT_WORK != 0 || !set_number((number + ONCE) | AT_WORK) {

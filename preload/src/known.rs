@@ -30,8 +30,8 @@ use crate::verbs::Addresses;
 
 /// The size of a word, in bytes.
 const WORD: usize = 8;
-/// The number of words of code around the key. They are a line of the cache, and a line is always
-/// within a page.
+/// The number of words of code around the key. These words are one line of the processor's cache,
+/// and a line is always within a page.
 const AROUND: usize = 8;
 /// The number of words at the beginning of a library. The headers fill most of these words.
 const BEGINNING: usize = 128;
@@ -105,7 +105,7 @@ pub(crate) fn remember(key: usize, object: &Object<'_>, found: Addresses) {
     entry.key.store(key, Ordering::Release);
 }
 
-/// Returns the address of the line that contains `address`.
+/// Returns the address of the line of the cache that contains `address`.
 fn line(address: usize) -> usize {
     address & !(AROUND * WORD - 1)
 }

@@ -4,9 +4,9 @@
 //! without peer memory, because the library registers the memory as a dma-buf (nvpm_preload(7)).
 //!
 //! Each exported function first calls the real function with the caller's own arguments, and
-//! returns a success unchanged. The real function is that of the libibverbs that made the
-//! protection domain, or that of another preloaded library. A registration never waits for a thread
-//! that is inside `dlopen()`.
+//! returns a success unchanged. The real function belongs to the libibverbs that made the
+//! protection domain, or to another preloaded library. A registration never waits for a thread that
+//! is inside `dlopen()`.
 #![no_std]
 
 mod copies;
@@ -43,8 +43,9 @@ extern "C" fn at_load() {
     shims::find();
 }
 
-/// Calls `real`, and passes a failure on to the translation, whose answer is returned. A success
-/// with access on demand is also passed on, because the kernel has not looked at the memory yet.
+/// Calls `real`. If `real` fails, lets the translation try, and returns its answer. A success with
+/// access on demand is also passed to the translation, because the kernel has not looked at the
+/// memory yet.
 ///
 /// # Safety
 ///
@@ -55,8 +56,8 @@ unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
     if !mr.is_null() && asked.access & verbs::ACCESS_ON_DEMAND == 0 {
         return mr;
     }
-    // The real function may have called another function of this library. The answer then already
-    // comes from the translation.
+    // If the real function has called another function of this library, the translation has already
+    // made the answer.
     if inside::times() != before {
         return mr;
     }
@@ -65,7 +66,7 @@ unsafe fn answered(asked: &Request, real: impl FnOnce() -> *mut Mr) -> *mut Mr {
 }
 
 /// Registers memory at the address that the program has chosen for the device. Calls the function
-/// of the next preloaded library or, if there is none, `verb` of the libibverbs that made the
+/// of the next preloaded library. If there is none, calls `verb` of the libibverbs that made the
 /// protection domain.
 ///
 /// # Safety
@@ -91,9 +92,9 @@ unsafe fn registered_at_iova(
     unsafe { answered(asked, real) }
 }
 
-/// Replaces `ibv_reg_mr_iova2()` of libibverbs. `ibv_reg_mr()` and `ibv_reg_mr_iova()` of
-/// libibverbs call this function by its name, so even a program that has looked those two up in
-/// libibverbs reaches this library.
+/// Replaces `ibv_reg_mr_iova2()` of libibverbs. In libibverbs, `ibv_reg_mr()` and
+/// `ibv_reg_mr_iova()` call this function by its name. A program that has looked up those two
+/// functions in libibverbs therefore reaches this library nevertheless.
 ///
 /// # Safety
 ///
@@ -113,8 +114,8 @@ pub unsafe extern "C" fn ibv_reg_mr_iova2(
 }
 
 /// Replaces `ibv_reg_mr()` of libibverbs. This function is needed if libibverbs was linked with
-/// `-Bsymbolic-functions`, as in Ubuntu, because its own call of `ibv_reg_mr_iova2()` then does not
-/// reach this library.
+/// `-Bsymbolic-functions`, as in Ubuntu. The `ibv_reg_mr()` of such a libibverbs calls its own
+/// `ibv_reg_mr_iova2()`, and the call does not reach this library.
 ///
 /// # Safety
 ///
@@ -173,8 +174,8 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
     let asked = match comp_mask {
         verbs::MASK_ADDR => Some(addr as u64),
         verbs::MASK_ADDR_AND_IOVA => Some(iova),
-        // If the request has a descriptor, or a member that this library does not know, the real
-        // answer is returned.
+        // If the request has a descriptor, or a member that this library does not know, the program
+        // receives the real function's answer.
         _ => None,
     }
     .map(|iova| Request { pd, addr, length, iova, access });
@@ -188,8 +189,9 @@ pub unsafe extern "C" fn ibv_reg_mr_ex(pd: *mut Pd, attr: *mut MrInitAttr) -> *m
         match (copy.reg_mr_ex, &asked) {
             // SAFETY: these are the caller's own arguments.
             (Some(real), _) => unsafe { real(pd, attr) },
-            // A program that looks for the name finds this library's function, even if its
-            // libibverbs has none. SAFETY: `pd` belongs to this copy.
+            // A program that looks for the name finds this library's function, even if the
+            // program's libibverbs does not have such a function.
+            // SAFETY: `pd` belongs to this copy.
             (None, Some(asked)) => unsafe { copy.reg_mr_iova2(asked) },
             (None, None) => verbs::missing(),
         }

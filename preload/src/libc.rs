@@ -16,7 +16,8 @@ pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
 const SYS_FUTEX: c_long = if cfg!(target_arch = "aarch64") { 98 } else { 202 };
 /// `FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG`.
 const FUTEX_WAKE_OP: c_int = 5 | 128;
-/// `FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)`: adds 0 to a word.
+/// The operation of `FUTEX_WAKE_OP` that adds 0 to a word. It is the value of the macro call
+/// `FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)`.
 const ADD_NOTHING: c_int = 1 << 28;
 
 /// The number of the system call. The library uses the system call, because glibc exports no
@@ -58,7 +59,7 @@ extern "C" {
     pub(crate) fn close(fd: c_int) -> c_int;
     /// Makes a system call.
     fn syscall(number: c_long, ...) -> c_long;
-    /// Creates a key for a value that each thread has of its own, NULL at first.
+    /// Creates a key for a value. Each thread has a value of its own, which is NULL at first.
     pub(crate) fn pthread_key_create(key: *mut c_uint, destructor: *const c_void) -> c_int;
     /// Returns this thread's value.
     pub(crate) fn pthread_getspecific(key: c_uint) -> *mut c_void;
@@ -66,15 +67,16 @@ extern "C" {
     pub(crate) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     /// Sets whether this thread can be cancelled.
     pub(crate) fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-    /// Locks a mutex, or returns an error at the time `end`, a `struct timespec`.
+    /// Locks a mutex. Returns an error if the mutex is still locked at the time `end`, a `struct
+    /// timespec`.
     pub(crate) fn pthread_mutex_timedlock(mutex: *mut Mutex, end: *const [c_long; 2]) -> c_int;
     /// Unlocks a mutex.
     pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
     /// Returns the time in seconds.
     pub(crate) fn time(also_here: *mut c_long) -> c_long;
-    /// Sets the functions that `fork()` calls at its beginning, and at its end in the parent and in
-    /// the child. `pthread_atfork()` is not used, because the C library has it only as a part that
-    /// must be linked into each library.
+    /// Sets three functions. `fork()` calls the first one at its beginning, the second one at its
+    /// end in the parent, and the third one at its end in the child. `pthread_atfork()` is not
+    /// used, because the C library has it only as a part that must be linked into each library.
     pub(crate) fn __register_atfork(
         first: extern "C" fn(),
         in_parent: extern "C" fn(),
@@ -107,9 +109,9 @@ pub(crate) fn page_size() -> u64 {
     u64::from(unsafe { getpagesize() }.unsigned_abs())
 }
 
-/// Returns whether the process may write to the page that begins at `page`. Does not change the
-/// page: the kernel adds 0 to its first word, in one atomic step, and fails if the page is
-/// read-only.
+/// Returns whether the process may write to the page that begins at `page`. The function does not
+/// change the page. It lets the kernel add 0 to the first word of the page in one atomic step, and
+/// the kernel fails if the page is read-only.
 ///
 /// # Safety
 ///
@@ -119,8 +121,8 @@ pub(crate) unsafe fn is_writable(page: u64) -> bool {
     let nobody_waits: c_uint = 0;
     let here = &raw const nobody_waits;
     let none: c_long = 0;
-    // SAFETY: no thread waits at either address, so the kernel wakes no thread. The word at `page`
-    // keeps its value, even if other threads change it at the same time.
+    // SAFETY: no thread waits at any of the two addresses, so the kernel wakes no thread. The word
+    // at `page` keeps its value, even if other threads change it at the same time.
     let failed = unsafe { syscall(SYS_FUTEX, here, FUTEX_WAKE_OP, 0, none, page, ADD_NOTHING) };
     let refused = failed != 0 && errno() == EFAULT;
     set_errno(before);

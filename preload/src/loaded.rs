@@ -3,13 +3,14 @@
 //! The list of objects that the process has loaded, and addresses that the library has found in
 //! them.
 //!
-//! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock that the dynamic linker holds
-//! only while it changes the list of objects, and never while a constructor runs.
+//! `dl_iterate_phdr()` shows the objects. In glibc it takes a lock. The dynamic linker holds this
+//! lock only while it changes the list of objects, and never while a constructor runs.
 //!
-//! A program may have its own `dl_iterate_phdr()`, which shows the objects of an earlier time, so
-//! that exceptions take no lock (Seastar has one). This library therefore uses the next function of
-//! this name after the program's. The library finds the function with `dlsym()`, but calls
-//! `dlsym()` only while the process starts, because `dlsym()` takes the lock of `dlopen()`.
+//! A program may have its own `dl_iterate_phdr()`. The function of Seastar, for example, shows the
+//! objects of an earlier time, so that exceptions take no lock. This library therefore uses the
+//! function of this name that comes next after the program's. The library finds that function with
+//! `dlsym()`. It calls `dlsym()` only while the process starts, because `dlsym()` takes the lock of
+//! `dlopen()`.
 
 use core::ffi::{c_int, c_ulonglong, c_void};
 use core::mem;
@@ -35,14 +36,15 @@ struct Info {
 type Callback = unsafe extern "C" fn(*const Info, usize, *mut c_void) -> c_int;
 
 extern "C" {
-    /// Calls `callback` for each object in the order in which they were loaded, until it returns
-    /// something other than 0.
+    /// Calls `callback` for each object in the order in which the objects were loaded, until
+    /// `callback` returns something other than 0.
     fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int;
 }
 
 type Walk = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
 
-/// The `dl_iterate_phdr()` after the program's, or NULL before the library has looked.
+/// The `dl_iterate_phdr()` that comes next after the program's, or NULL before the library has
+/// looked for it.
 static WALK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Looks for `dl_iterate_phdr()`. The library calls this function when it is loaded.
@@ -91,7 +93,7 @@ where
     let search = unsafe { &mut *search.cast::<Search<B, F>>() };
     // SAFETY: as above.
     let info = unsafe { &*info };
-    // SAFETY: these are an object's, which stays mapped.
+    // SAFETY: `info` describes an object that stays mapped, as the caller promises.
     let object = unsafe { Object::new(info.base, info.segments, info.number) };
     match (search.look)(&object, Generation(info.adds.wrapping_add(info.subs))) {
         ControlFlow::Continue(()) => 0,
@@ -102,8 +104,8 @@ where
     }
 }
 
-/// `N` addresses that the library has found. They are valid while the list of objects is unchanged,
-/// because closing a library, or mapping another one at the same address, changes the list.
+/// `N` addresses that the library has found. They are valid while the list of objects is unchanged.
+/// If a library is closed, or another one is mapped at the same address, the list changes.
 ///
 /// The fields are read and written only inside `each_object`, which only one thread runs at a time.
 /// A thread therefore never reads fields that another thread has written only partly.
@@ -115,7 +117,7 @@ pub(crate) struct Remembered<const N: usize> {
 impl<const N: usize> Remembered<N> {
     pub(crate) const fn nothing() -> Self {
         Self {
-            // No real list has this generation, because no list is changed so often.
+            // No list of objects changes often enough to have this generation.
             generation: AtomicU64::new(u64::MAX),
             found: [const { AtomicPtr::new(ptr::null_mut()) }; N],
         }

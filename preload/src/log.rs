@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Writes the log: with `NVPM_PRELOAD_LOG=1`, a line on stderr for each translation and each
-//! refusal.
+//! Writes the log. With `NVPM_PRELOAD_LOG=1`, each translation and each refusal gets a line on
+//! stderr.
 
 use core::ffi::{c_int, CStr};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,8 +13,9 @@ const STDERR: c_int = 2;
 
 static ON: AtomicBool = AtomicBool::new(false);
 
-/// The identity of the file that was stderr when the library was loaded. It is compared before each
-/// line, because a program may close stderr, and get the same descriptor for a file of its own.
+/// The identity of the file that was stderr when the library was loaded. The library compares it
+/// before it writes a line, because a program may close stderr, and then open a file of its own
+/// with the same descriptor.
 static DEVICE: AtomicU64 = AtomicU64::new(0);
 static INODE: AtomicU64 = AtomicU64::new(0);
 
@@ -47,8 +48,9 @@ fn is_stderr_as_it_was() -> bool {
     File::of(STDERR) == Some(File { device, inode })
 }
 
-/// Writes a line about a registration: the outcome, the function that caused it, the answer of that
-/// function, and the error number that the caller receives, or 0.
+/// Writes a line about a registration. `became` is the outcome, and `because` is the function that
+/// caused it. The line also contains the answer of that function. `errno` is the error number that
+/// the caller receives, or 0.
 pub(crate) fn line(asked: &Request, errno: c_int, became: &CStr, because: &CStr, answer: &CStr) {
     if !on() || !is_stderr_as_it_was() {
         return;

@@ -2,14 +2,14 @@
 
 //! Tells whether the dynamic linker has relocated a library.
 //!
-//! While one thread is inside `dlopen()`, the list of objects already has the new library, but the
-//! library cannot be called: its pointers are still addresses in the file. Waiting for the linker's
-//! lock would be no remedy: a constructor runs under the same lock, and may wait for the thread
-//! that registers memory, so both would wait for ever. This file therefore uses two signs that need
-//! no lock:
+//! While one thread is inside `dlopen()`, the list of objects already has the new library. But the
+//! library cannot be called, because its pointers are still addresses in the file. A thread that
+//! registers memory cannot wait for the linker's lock. A constructor runs under the same lock, and
+//! may wait for the thread that registers memory, so both would wait for ever. This file therefore
+//! uses two signs that need no lock:
 //!
 //! - `_dl_find_object()`, since glibc 2.35, finds an address only in a library that has been
-//!   relocated: `dlopen()` adds all new libraries to the table of this function after the last
+//!   relocated. `dlopen()` adds all new libraries to the table of this function after the last
 //!   point at which loading can fail. The function takes no lock.
 //! - As the last step of relocating a library, an older glibc makes some of the library's pages
 //!   read-only (`PT_GNU_RELRO`). The kernel can say whether a page is read-only.
@@ -17,9 +17,9 @@
 //! With an older glibc, a library without such pages always counts as relocated.
 //!
 //! Neither sign says whether the constructors of the library have run, but that does not matter.
-//! Before its constructors have run, libcuda answers as it does before `cuInit()`:
-//! `cuPointerGetAttribute()` of version 580.159 returns `CUDA_ERROR_NOT_INITIALIZED`. An error is
-//! the right answer, because a process has no GPU memory before `cuInit()`. Libibverbs has no
+//! Before its constructors have run, libcuda answers as it does before `cuInit()`. In version
+//! 580.159, `cuPointerGetAttribute()` then returns `CUDA_ERROR_NOT_INITIALIZED`. An error is the
+//! right answer, because a process has no GPU memory before `cuInit()`. Libibverbs has no
 //! constructors on which a registration depends.
 
 use core::ffi::{c_int, c_void};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Finds shims: other preloaded libraries that wrap the same functions. Each function of this
-//! library calls the function of the same name in the next shim after this library, which is the
-//! function that `RTLD_NEXT` would find. A shim before this library is called first, and calls this
-//! library itself.
+//! Finds shims, which are other preloaded libraries that wrap the same functions. Each function of
+//! this library calls the function of the same name in the next shim after this library.
+//! `RTLD_NEXT` would find the same function. A shim before this library is called first, and calls
+//! this library itself.
 
 use core::ffi::{c_void, CStr};
 use core::marker::PhantomData;
@@ -50,8 +50,8 @@ impl<F: Copy> Shim<F> {
 }
 
 /// Searches the objects between this library and the first libibverbs. The library calls this
-/// function when it is loaded, because later the process also has objects that were opened only for
-/// a plug-in.
+/// function when it is loaded. Later the list also has objects that the process has opened only for
+/// a plug-in, and these must not be found.
 pub(crate) fn find() {
     let mut is_after = false;
     each_object(|object, _| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Registers GPU memory that the real function has refused as a dma-buf.
+//! If the real function has refused GPU memory, registers the memory as a dma-buf.
 
 use core::ffi::{c_int, c_uint, CStr};
 use core::ptr::null_mut;
@@ -12,7 +12,7 @@ use crate::libc::{self, Fd, EFAULT, EMFILE, ENFILE, ENOMEM, EOPNOTSUPP};
 use crate::log;
 use crate::verbs::{self, Mr, Request};
 
-/// The access flags with which the kernel registers no dma-buf.
+/// The access flags that the kernel refuses for a dma-buf.
 const IMPOSSIBLE: c_uint = verbs::ACCESS_ON_DEMAND
     | verbs::ACCESS_ZERO_BASED
     | verbs::ACCESS_MW_BIND
@@ -47,7 +47,7 @@ impl From<cuda::Error> for Refusal {
 }
 
 /// Checks `mr`, the answer of the real function. Returns the region of a translation, or NULL with
-/// an error number, or `mr` itself.
+/// an error number, or `mr` unchanged.
 ///
 /// The real function may also fail with `ENOMEM` for GPU memory, because the kernel checks the
 /// limit of locked memory (`RLIMIT_MEMLOCK`) before it looks at the memory. The limit does not
@@ -102,8 +102,8 @@ unsafe fn register(asked: &Request) -> Result<*mut Mr, Refusal> {
     let dma_buf =
         cuda::export(start, size).map_err(|error| no_descriptor().unwrap_or(error.into()))?;
 
-    // The library removes optional flags, which may be ignored, because for a dma-buf the kernel
-    // accepts only one optional flag.
+    // The library removes optional flags, because the kernel accepts only one of them for a
+    // dma-buf. A flag that is optional may be ignored.
     let ignored = verbs::ACCESS_OPTIONAL & !verbs::ACCESS_RELAXED_ORDERING;
     let access = (asked.access & !ignored) as c_int;
     let offset = pointer - start;
@@ -135,8 +135,8 @@ fn whole_pages(pointer: u64, length: usize) -> Option<(u64, usize)> {
     (length != 0).then_some((start, usize::try_from(end - start).ok()?))
 }
 
-/// Returns a refusal if the process can have no further descriptor. When an export fails for this
-/// reason, libcuda does not say so, so the function asks the kernel for a descriptor.
+/// Returns a refusal if the process cannot have another descriptor. If an export fails for this
+/// reason, libcuda reports another one. This function therefore asks the kernel for a descriptor.
 fn no_descriptor() -> Option<Refusal> {
     // SAFETY: the function takes only numbers.
     let fd = unsafe { libc::eventfd(0, 0) };

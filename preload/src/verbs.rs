@@ -45,12 +45,13 @@ struct Context {
 /// The size of a `pthread_mutex_t`, in words.
 const MUTEX: usize = if cfg!(target_arch = "aarch64") { 6 } else { 5 };
 
-/// The last members of `struct verbs_context`. New versions add members only at the beginning.
+/// The last members of `struct verbs_context`. New versions of libibverbs add members only at the
+/// beginning.
 #[repr(C)]
 struct VerbsContext {
     create_cq_ex: usize,
     others: [usize; 13],
-    /// The size of the whole structure, as the maker of the structure was compiled.
+    /// The size of the whole structure in the library that made the structure.
     size: usize,
     context: Context,
 }
@@ -60,9 +61,10 @@ impl Pd {
     /// or 0.
     ///
     /// Since rdma-core 20, each copy stores the address of its own static function in
-    /// `create_cq_ex`, and no driver of a device replaces it. The addresses in `ibv_context.ops`
-    /// are not suitable: another library may define `_compat_query_port` before libibverbs does,
-    /// and before rdma-core 22 this is a function of the device's driver.
+    /// `create_cq_ex`, and no driver of a device replaces this address. The addresses in
+    /// `ibv_context.ops` are not suitable, for two reasons. Another library may define
+    /// `_compat_query_port` before libibverbs does. Before rdma-core 22, this function also belongs
+    /// to the device's driver.
     ///
     /// # Safety
     ///
@@ -101,7 +103,8 @@ pub struct Mr {
     rkey: u32,
 }
 
-/// The first members of `struct ibv_mr_init_attr`. New versions add members only at the end.
+/// The first members of `struct ibv_mr_init_attr`. New versions of libibverbs add members only at
+/// the end.
 #[repr(C)]
 pub struct MrInitAttr {
     pub(crate) length: usize,
@@ -193,10 +196,9 @@ impl Verbs {
     /// Registers memory as `ibv_reg_mr()` does.
     ///
     /// Calls `ibv_reg_mr_iova2()` if this copy has it, and otherwise the real `ibv_reg_mr()`. The
-    /// function `reg_mr_iova` does the same with the real `ibv_reg_mr_iova()`. The real functions
-    /// may call each other by name, and thereby call this library, but such calls end after one
-    /// round.
-    ///
+    /// function `reg_mr_iova` does the same with the real `ibv_reg_mr_iova()`. A real function may
+    /// call another one by its name, and thereby call this library again. Such a call ends after
+    /// one round.
     /// # Safety
     ///
     /// `asked.pd` is a protection domain of this copy, and stays until this returns.
@@ -245,8 +247,9 @@ impl Verbs {
     }
 }
 
-/// Returns the answer for a program that calls a function although its libibverbs is too old to
-/// have it, or is not in the process. Such a program has found the function in this library.
+/// Returns the answer for a program that calls a function that its libibverbs does not have, either
+/// because it is too old or because it is not in the process. Such a program has found the function
+/// in this library.
 #[cold]
 pub(crate) fn missing() -> *mut Mr {
     libc::set_errno(libc::EOPNOTSUPP);
