@@ -38,8 +38,9 @@ fn not_around_the_end_of_the_bus() {
     check(&[last - page, last, 0, 0], page);
 }
 
-/// A list of no pages is an error. A single extent needs no allocation. For several extents, the
-/// first allocation can fail, and also an allocation by which the array grows.
+/// An empty list of pages is an error. A single extent needs no allocation. Several extents need an
+/// array. Its first allocation can fail, and a later allocation by which the array grows can fail
+/// also.
 #[test]
 fn without_pages_or_memory() {
     let none = Extents::collect(&[], 1, |&at| at);
@@ -61,7 +62,7 @@ fn without_pages_or_memory() {
 }
 
 /// A loop over many pages lets other threads run, whether or not the pages follow each other. A
-/// loop over few pages does not.
+/// loop over few pages does not let other threads run.
 #[test]
 fn a_long_walk_gives_way() {
     for step in [1, 2] {
@@ -81,8 +82,8 @@ fn a_long_walk_gives_way() {
     }
 }
 
-/// Returns how often other threads can run while the segments of `count` extents are counted, and
-/// while the entries of their scatterlist are read.
+/// Counts the segments of `count` extents, and then reads the entries of their scatterlist. Returns
+/// how often other threads can run during the first step, and how often during the second.
 fn turns_of_walks(count: usize) -> [usize; 2] {
     let apart = |at| Extent {
         start: 2 * at,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Compares the results of the module's arithmetic with the results of models that are slow and
-//! obvious. The module's files are compiled unchanged in this crate.
+//! Compares the results of the module's arithmetic with the results of models, whose code is slow
+//! but obvious. The module's files are compiled unchanged in this crate.
 //!
-//! The tests try all small cases, and large cases at random. Each run has another seed. A failure
-//! prints the seed, so that `HOST_SEED=... tests/run host` can repeat the run.
+//! The tests try all small cases, and large cases at random. The random choices of each run follow
+//! from a new seed. A failure prints the seed, so that `HOST_SEED=... tests/run host` can repeat
+//! the run.
 //!
 //! `../fuzz` compiles the same tests for numbers that a fuzzer makes up.
 #![cfg(any(test, nvpm_fuzz))]

@@ -14,8 +14,8 @@ use crate::{
 /// The largest number of GPU pages in a registration of these tests.
 pub(crate) const MOST: usize = 40;
 
-/// Returns the bus addresses of `count` pages. The first page is at `place`, which counts in GPU
-/// pages. `neighbours` says of each other page whether it follows the page before it directly or
+/// Returns the bus addresses of `count` pages. `place` is the number of GPU pages before the first
+/// page. For each other page, `neighbours` says whether it follows the page before it directly or
 /// after a gap. If `to_the_end` is set, all pages are moved so that the last page ends at the end
 /// of the bus.
 fn bus(count: u64, place: u64, neighbours: &[bool], to_the_end: bool) -> Vec<u64> {
@@ -72,7 +72,7 @@ fn registrations() {
         any::<u32>(),
     ];
     let user = (addresses, 1..MOST as u64 * GPU_PAGE);
-    // Only page sizes that are at most as large as the GPU's page.
+    // Uses only page sizes that are at most as large as the GPU's page.
     let sizes = (select(&PAGES[..3]), limits);
     let place = (1..1_u64 << 40, vec(any::<bool>(), MOST + 1), any::<bool>());
     random::check(3_000, (user, sizes, place), |(user, sizes, place)| {
@@ -90,9 +90,10 @@ fn registrations() {
 }
 
 /// Returns the size of the pages with which a device can map `segments` to the user's addresses
-/// from `address` on. The function chooses the largest size as RDMA cores before MLNX_OFED 25.07
-/// do: each address has the same offset in a page on the bus as in the user's address space, and
-/// pages end where segments end, except at the end of the last segment.
+/// from `address` on. The function chooses the largest size that fulfils two conditions, as RDMA
+/// cores before MLNX_OFED 25.07 do. Each address must have the same offset in a page on the bus as
+/// in the user's address space. Pages must end where segments end, except at the end of the last
+/// segment.
 fn largest_page(segments: &[Extent], address: u64) -> u64 {
     let mut differ = 0;
     let mut user = address;
@@ -106,7 +107,8 @@ fn largest_page(segments: &[Extent], address: u64) -> u64 {
     1 << differ.trailing_zeros()
 }
 
-/// Checks that the device's pages are as large as the GPU's, wherever in a GPU page a range begins.
+/// A range may begin anywhere in a GPU page. The device's pages must nevertheless be as large as
+/// the GPU's.
 #[test]
 fn pages_as_large_as_the_gpus() {
     let len = (6 << 30) + 5 * GPU_PAGE;
@@ -116,7 +118,8 @@ fn pages_as_large_as_the_gpus() {
                 let address = (1 << 40) + GPU_PAGE + into;
                 let range = Range::new(address, len).unwrap();
                 let window = range.window(*page).unwrap();
-                // The bus address has the same alignment as the user's address, and no larger one.
+                // The bus address has the same alignment as the user's address, and not a larger
+                // one.
                 let bus = [extent((1 << 44) + range.start(), range.pinned_len())];
                 let found = cut(&bus, window, longest_segment(limit, *page));
                 let first = range.start() + window.start;

@@ -16,8 +16,8 @@ use proptest::{
 /// The environment variable that contains the seed of the run to repeat.
 const VARIABLE: &str = "HOST_SEED";
 
-/// Calls `test`, which panics if it fails, with `cases` values of `strategy`. Shows the simplest
-/// value that fails.
+/// Calls `test` with `cases` values of `strategy`. `test` panics if it fails. In that case, shows
+/// the simplest value with which it fails.
 pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, test: impl Fn(T)) {
     let seed = chosen_seed();
     let mut bytes = [0; 32];
@@ -37,8 +37,8 @@ pub(crate) fn check<T: Debug>(cases: u32, strategy: impl Strategy<Value = T>, te
     }
 }
 
-/// Returns the seed from the environment variable, which is in hexadecimal, or a new seed if the
-/// variable is not set.
+/// Returns the seed from the environment variable, which has the seed in hexadecimal. If the
+/// variable is not set, returns a new seed.
 fn chosen_seed() -> u64 {
     let Ok(text) = env::var(VARIABLE) else {
         return RandomState::new().build_hasher().finish();

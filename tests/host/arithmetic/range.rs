@@ -19,8 +19,9 @@ use crate::{
 /// The page sizes of kernels, and a size that is larger than the GPU's page.
 pub(crate) const PAGES: [u64; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
 
-/// Returns the whole pages that cover `len` bytes at `address`, as first byte and number of bytes.
-/// The type `u128` is large enough for every sum.
+/// Returns the whole pages that cover `len` bytes at `address`. The first number of the result is
+/// the first byte, and the second one is the number of bytes. The type `u128` is large enough for
+/// every sum.
 fn cover(address: u64, len: u64, page: u64) -> (u128, u128) {
     let [address, len, page] = [address, len, page].map(u128::from);
     let (first, last) = (address / page, (address + len - 1) / page);
@@ -62,15 +63,15 @@ pub(crate) fn check(address: u64, len: u64) -> bool {
     true
 }
 
-/// Returns numbers at and next to edges: multiples of pages, powers of two, and the largest number
-/// of bytes whose pages the driver can count.
+/// Returns numbers that are edges or next to an edge. The edges are multiples of pages, powers of
+/// two, and the largest number of bytes whose pages the driver can count.
 fn points() -> Vec<u64> {
     // The largest number of GPU pages that the driver can count.
     let most = u64::from(u32::MAX) * GPU_PAGE;
     let mut edges = vec![0, 1 << 31, 1 << 32, 1 << 47, most, 1 << 48, 1 << 63];
     for page in PAGES {
         edges.extend([page, 2 * page, 3 * page]);
-        // The same distances, counted from the end of the address space.
+        // Adds the same distances, but measured from the end of the address space.
         edges.extend([page.wrapping_neg(), (2 * page).wrapping_neg()]);
     }
     let near = |edge: &u64| [0, 1, 2, 3, 4].map(|step| edge.wrapping_add(step).wrapping_sub(2));
@@ -89,7 +90,7 @@ fn around_every_edge() {
     }
 }
 
-/// Returns a strategy for numbers with a uniformly distributed count of bits.
+/// Returns a strategy for numbers in which each length in bits is equally frequent.
 pub(crate) fn of_any_size() -> impl Strategy<Value = u64> {
     (0..=64_u32, any::<u64>()).prop_map(|(bits, number)| number.checked_shr(64 - bits).unwrap_or(0))
 }

@@ -12,7 +12,7 @@ use crate::{
 /// Checks the segments of `bytes` in `window` byte by byte.
 pub(crate) fn check(bytes: &[u128], window: Extent, longest: u32) {
     let mut extents = put_together(bytes, 1, u64::MAX);
-    // An extent without bytes must neither end the list nor add to the list.
+    // Adds an extent without bytes. It must neither end the list of segments nor add a segment.
     extents.insert(extents.len() / 2, extent(77, 0));
     let found = cut(&extents, window, longest);
     let expected = trim(&put_together(bytes, 1, longest.into()), window);
@@ -31,8 +31,8 @@ fn every_window_of_every_short_list() {
                 let bytes = take_apart(&list, 1);
                 let total = bytes.len() as u64;
                 for start in 0..=total {
-                    // The last length is one byte too long, which must give an error and no further
-                    // byte.
+                    // The largest value of `len` is one byte too long. It must give an error, and
+                    // no byte beyond the end.
                     for len in 0..=total + 1 - start {
                         for longest in [1, 2, 3, 5, u32::MAX] {
                             check(&bytes, extent(start, len), longest);
@@ -49,8 +49,8 @@ fn every_window_of_every_short_list() {
 pub(crate) fn check_longest(limit: u32, page: u64) {
     let longest = u64::from(longest_segment(limit, page));
     let what = format!("limit {limit:#x}, pages of {page:#x}: {longest:#x}");
-    // With a power of two, each piece is aligned to its own length, or at least as well as its
-    // extent.
+    // Because the length is a power of two, each piece is aligned to its own length, or at least as
+    // well as its extent.
     assert!(longest.is_power_of_two() && longest >= page, "{what}");
     // A limit below a page counts as a page, because a segment is never shorter than a page.
     let limit = u64::from(limit).max(page);

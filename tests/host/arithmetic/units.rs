@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Functions that return the module's results as lists, and the slow model of the arithmetic: it
-//! divides extents into units of one size (bytes or pages), and joins the units again.
+//! Functions that return the module's results as lists, and the slow model of the arithmetic. The
+//! model divides extents into units of one size (bytes or pages), and joins the units again.
 
 use crate::{
     error::code::EIO,
@@ -12,14 +12,14 @@ pub(crate) fn extent(start: u64, len: u64) -> Extent {
     Extent { start, len }
 }
 
-/// Returns the extents that pages of `page` bytes form.
+/// Returns the extents into which the module collects pages of `page` bytes.
 pub(crate) fn collected(addresses: &[u64], page: u64) -> Vec<Extent> {
     let extents = Extents::collect(addresses, page, |&address| address);
     extents.expect("there is memory").as_slice().to_vec()
 }
 
-/// Returns the segments of `extents`, each of at most `longest` bytes. Checks that
-/// [`Segments::entries`] returns the number of the segments, or an error if the extents do not fill
+/// Returns the segments of `extents`, and no segment has more than `longest` bytes. Checks that
+/// [`Segments::entries`] returns the number of the segments, or an error if the extents end before
 /// the window.
 pub(crate) fn cut(extents: &[Extent], window: Extent, longest: u32) -> Vec<Extent> {
     let segments = Segments::new(extents, window, longest);
@@ -44,7 +44,8 @@ pub(crate) fn take_apart(extents: &[Extent], unit: u64) -> Vec<u128> {
     units
 }
 
-/// Returns the fewest extents of at most `longest` bytes that hold `units`, in order.
+/// Returns the shortest list of extents that contains `units`, in order. No extent has more than
+/// `longest` bytes.
 pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     for &start in units {
@@ -60,7 +61,8 @@ pub(crate) fn put_together(units: &[u128], unit: u64, longest: u64) -> Vec<Exten
     extents
 }
 
-/// Returns the part of `extents` in `window`, which counts bytes across all extents.
+/// Returns the part of `extents` that is in `window`. The window counts the bytes of all extents
+/// together.
 pub(crate) fn trim(extents: &[Extent], window: Extent) -> Vec<Extent> {
     let end = window.start + window.len;
     let mut passed = 0;

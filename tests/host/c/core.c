@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Tests what core.c tells Rust about the RDMA core's header. */
+/* Tests what core.c reports to Rust about the RDMA core's header. */
 #include "linux.h"
 #include "nvpm.h"
 #include "test.h"

@@ -113,7 +113,7 @@ TEST(a_range_that_fails)
 	TRUE(nvpm_iova_link(&pci.dev, &iova, 0x50000, 0x10000, 0x20000) < 0);
 	faults.iova_sync = true;
 	TRUE(nvpm_iova_sync(&pci.dev, &iova, 0x10000, &addr) < 0);
-	/* The caller says that only the first part of the range is linked. */
+	/* The caller passes the length of the first part only, as if the rest were not linked. */
 	nvpm_iova_destroy(&pci.dev, &iova, 0x10000);
 	TRUE(!mapping.dev);
 }

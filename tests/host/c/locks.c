@@ -7,7 +7,10 @@
 TEST(a_table_has_one_lock)
 {
 	nvpm_lock(NVPM_LOCK_REGISTRY);
-	/* The tables have different locks, so this thread can take the second lock. */
+	/*
+	 * The two tables have different locks, so this thread can take the second lock while it
+	 * holds the first one.
+	 */
 	nvpm_lock(NVPM_LOCK_PAIRS);
 	STUCK(nvpm_lock(NVPM_LOCK_REGISTRY));
 	STUCK(nvpm_lock(NVPM_LOCK_PAIRS));
@@ -71,8 +74,8 @@ TEST(who_comes_after_the_wake_does_not_wait)
 TEST(the_count_begins_anew_some_day)
 {
 	/*
-	 * The waiting thread has read the largest count, and then the count has wrapped around to a
-	 * smaller one.
+	 * The waiting thread has read the largest possible count. Then the count has wrapped around
+	 * to a smaller number.
 	 */
 	seen = nvpm_phase_count() - 1;
 	nvpm_phase_wake();

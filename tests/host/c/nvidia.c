@@ -59,8 +59,8 @@ TEST(page_tables_that_are_known)
 		table.version = versions[i].version;
 		SAME(versions[i].known, nvpm_page_table_known(&table));
 		/*
-		 * Tables before version 1.2 have no UUID. Their data at the place of the UUID must
-		 * not be used.
+		 * Tables before version 1.2 have no UUID. They have other data at the place of the
+		 * UUID, which must not be used.
 		 */
 		TRUE(nvpm_page_table_uuid(&table) == (versions[i].known ? uuid : NULL));
 	}
@@ -87,8 +87,8 @@ static struct nvidia_p2p_page page = { .physical_address = PHYS };
 static struct nvidia_p2p_page *pages[] = { &page };
 
 /*
- * The second device has a resource of 1 MiB at PHYS. @flags say whether the resource is a BAR of
- * memory.
+ * The second device has a resource of 1 MiB at PHYS. The argument @flags determines whether this
+ * resource is a BAR of memory.
  */
 static struct pci_dev devices[2];
 
@@ -116,8 +116,8 @@ static int old_table(void)
 TEST(the_driver_says_what_is_coherent)
 {
 	/*
-	 * The kernel treats this memory as RAM. The driver's flags say that the memory is not
-	 * coherent, and the flags decide.
+	 * The kernel treats this memory as RAM, but the driver's flags say that the memory is not
+	 * coherent. The module must believe the flags.
 	 */
 	the_page_phys = PHYS;
 	table = (struct nvidia_p2p_page_table){

@@ -132,8 +132,8 @@ TEST(nobody_but_root)
 	create();
 	SAME(0400, proc_find("regions")->mode);
 	/*
-	 * The mode of the file admits root of a container, but root of a container lacks the
-	 * capability.
+	 * The mode of the file admits root of a container. The module must nevertheless refuse this
+	 * user, because root of a container lacks the capability.
 	 */
 	faults.not_admin = true;
 	SAME(-EPERM, proc_find("regions")->ops->PROC_OPEN(NULL, &file));

@@ -14,8 +14,8 @@ use crate::{
     units::{extent, take_apart},
 };
 
-/// The largest number of extents in a list, and of bytes in an extent. The numbers are small
-/// because the models handle each byte separately.
+/// The largest number of extents in a list, and the largest number of bytes in an extent. The
+/// numbers are small, because the models handle each byte separately.
 const EXTENTS: usize = 12;
 const LONGEST: u64 = 40;
 
@@ -45,7 +45,7 @@ impl Numbers<'_> {
 fn list(numbers: &Numbers<'_>) -> Vec<Extent> {
     let mut end = match numbers.byte() & 1 {
         0 => 1 << 20,
-        // Lets the last extent end at the end of the bus.
+        // With this start, the last extent can end at the end of the bus.
         _ => u64::MAX - EXTENTS as u64 * LONGEST,
     };
     let count = usize::from(numbers.byte()) % (EXTENTS + 1);

@@ -24,8 +24,8 @@ pub(crate) fn said() -> String {
         .to_owned()
 }
 
-/// Makes the allocation with this number fail. The next allocation of this thread has the number 1.
-/// With the number 0 all allocations succeed.
+/// Makes an allocation of this thread fail. The number 1 stands for the next allocation, 2 for the
+/// one after that, and so on. With the number 0 all allocations succeed.
 pub(crate) fn fail(number: c_long) {
     // SAFETY: The call only sets a number of this thread.
     unsafe { host_fail(number) };
@@ -49,7 +49,7 @@ pub(crate) fn exit() {
     unsafe { host_exit() }
 }
 
-/// A value for tests. The counter to which it refers is the number of these values that exist.
+/// A value for tests. It refers to a counter, which counts the values of this type that exist.
 #[derive(Debug)]
 pub(crate) struct Counted<'a>(&'a AtomicUsize);
 

@@ -34,7 +34,10 @@ void host_bug(const char *why)
 	abort();
 }
 
-/* Lets the @number-th of this thread's next allocations fail. 0: all allocations succeed. */
+/*
+ * Makes an allocation of this thread fail. @number is 1 for the next allocation. If it is 0, all
+ * allocations succeed.
+ */
 void host_fail(long number)
 {
 	host_fail_at = number;
@@ -75,7 +78,7 @@ void host_kfree(void *memory)
 }
 
 /*
- * Trees that are balanced by another method than the kernel's: each node has a rank, which is never
+ * Trees that are balanced by another method than the kernel's. Each node has a rank, which is never
  * above its parent's rank. As in the kernel, balancing changes the places of nodes in the tree, and
  * the low bits of the parent's address have a meaning that callers must not rely on.
  */

@@ -47,8 +47,8 @@ fn is_there_from_loading_to_unloading() {
 
 #[test]
 fn says_with_the_level_whose_line_it_is() {
-    // If the compiler knew these values, it would merge the pieces of the format into one, and the
-    // test would print only one piece.
+    // `black_box` hides these values from the compiler. If the compiler knew them, it would merge
+    // the pieces of the format into one, and the test would print only one piece.
     let (number, what) = black_box((3, "GPU"));
     pr_err!("{number} of {what}\n");
     assert_eq!(said(), "<3>nv_peer_mem: 3 of GPU\n");

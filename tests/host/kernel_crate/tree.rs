@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Compares the crate's trees with `BTreeMap`. C code that moves nodes (`kernel.c`) balances the
-//! crate's trees.
+//! Compares the crate's trees with `BTreeMap`. The C code that balances the crate's trees
+//! (`kernel.c`) moves nodes.
 
 use std::{
     collections::BTreeMap,

@@ -10,20 +10,21 @@ use loom::sync::atomic::AtomicUsize;
 
 use crate::world::world;
 
-/// Returns this world's value of a static of the module. The initial value is `first`.
+/// Returns this world's value of a static of the module. If the static has no value in this world
+/// yet, its value becomes `first`.
 fn in_this_world<T>(it: &T, first: usize) -> Rc<AtomicUsize> {
     world().linux.atomic(std::ptr::from_ref(it) as usize, first)
 }
 
-/// Changes this world's value of a counter. Returns the old value. loom does not explore the order
-/// of these changes.
+/// Changes this world's value of a counter, and returns the value from before. loom does not
+/// explore the order of such changes.
 fn count<T>(it: &T, change: impl Fn(u64) -> u64) -> u64 {
     let at = std::ptr::from_ref(it) as usize;
     world().linux.count(at, change)
 }
 
-/// An atomic pointer. loom does not explore the order of accesses to the pointer of a table,
-/// because each access is under a lock.
+/// An atomic pointer. loom does not explore the order of accesses to a table's pointer, because
+/// each access happens under a lock.
 pub(crate) struct AtomicPtr<T>(*mut T);
 
 // SAFETY: The field never changes.
@@ -72,8 +73,8 @@ impl AtomicBool {
     }
 }
 
-/// An atomic counter. No thread acts on the value, so loom does not explore the order of the
-/// accesses.
+/// An atomic counter. No thread makes a decision that depends on the value, so loom does not
+/// explore the order of accesses.
 #[repr(transparent)]
 pub(crate) struct AtomicU64(u64);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The C functions that the module calls, its own and those of its neighbours. The models implement
-//! them.
+//! The models' implementation of all C functions that the module calls. Some of these functions
+//! belong to the module itself, and the others to its neighbours.
 #![allow(clippy::missing_safety_doc, missing_docs, non_upper_case_globals)]
 
 use std::{
@@ -192,16 +192,16 @@ static nvpm_core_has_ex: bool = true;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
-/// A test holds this lock while it loads the module, because tests run in parallel and share the
-/// parameters.
+/// A test holds this lock while it loads the module. Tests run in parallel, and all of them use the
+/// same parameters.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// Sets the parameters, which the module reads while it is being loaded. No other test can set them
-/// until the result is dropped.
+/// Sets the parameters, which the module reads while it is being loaded. Until the result is
+/// dropped, no other test can set the parameters.
 pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
     let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: All threads of a model run on one system thread, and the other models wait for the
-    // lock.
+    // SAFETY: All threads of a model run on one system thread. The threads of other models wait for
+    // the lock.
     unsafe {
         nvpm_peerdirect_support = peerdirect.into();
         nvpm_persistent_api_support = persistent.into();
@@ -275,7 +275,7 @@ extern "C" fn nvpm_unlock(name: nvpm_lock_name) {
     world().linux.tables[name as usize].unlock();
 }
 
-// The module that stays loaded and passes the driver's callbacks on.
+// nv_peer_mem_callback, which stays loaded and passes the driver's callbacks on.
 
 #[no_mangle]
 extern "C" fn nvpm_callback(number: *mut c_void) {
@@ -460,7 +460,8 @@ extern "C" fn nvpm_iova_alloc(_: *mut device, iova: *mut nvpm_iova, phys: u64, l
     let Some(address) = world().linux.dma.begin(len) else {
         return false;
     };
-    // The kernel gives the first bus address the same offset in a page as this physical address.
+    // The kernel chooses a first bus address that has the same offset in a page as this physical
+    // address.
     world().linux.dma.first_linked.set(phys);
     // SAFETY: The caller's pointer is valid.
     unsafe { (*iova).state = [address, len] };

@@ -2,10 +2,10 @@
 
 //! A model of the NVIDIA driver's contract.
 //!
-//! The driver has one lock, the API lock. A thread of the driver holds the lock during each half of
-//! a request to pin, during unpinning and mapping, and while it ends an allocation, which includes
-//! the callbacks. No thread may take the lock twice. The driver identifies a pin by its process and
-//! by the address of its page table.
+//! The driver has one lock, the API lock. A thread of the driver holds it during each half of a
+//! request to pin, and during unpinning and mapping. It also holds the lock while it ends an
+//! allocation and calls the callbacks. No thread may take the lock twice. The driver identifies a
+//! pin by its process and by the address of its page table.
 
 use std::{
     cell::{Cell, RefCell},
@@ -65,13 +65,13 @@ struct Allocation {
 
 struct Pin {
     allocation: usize,
-    /// The physical addresses of the pin's pages. Two pins of the same memory get different places,
-    /// because one pin could otherwise hide the loss of the other.
+    /// The physical addresses of the pin's pages. Two pins of the same memory get different
+    /// addresses. With equal addresses, one pin could hide that the other one was lost.
     physical: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     address: u64,
-    /// The function that the driver calls when the memory is freed. A pin without a function is
-    /// persistent: it outlives the memory.
+    /// The function that the driver calls when the memory is freed. A pin without such a function
+    /// is persistent, so it outlives the memory.
     callback: Option<(FreeCallback, *mut c_void)>,
     /// The driver has failed to end this persistent pin, so the memory stays pinned for ever.
     lost: Cell<bool>,
@@ -93,8 +93,8 @@ struct Mapping {
     c: nvidia_p2p_dma_mapping,
     /// The bus address of each GPU page.
     addresses: Vec<u64>,
-    /// The addresses in the driver's structure: one for each GPU page, or one for each smaller
-    /// page.
+    /// The addresses in the driver's structure. The array has one address for each GPU page, or for
+    /// each smaller page.
     shown: Vec<u64>,
     table: *mut nvidia_p2p_page_table,
     device: usize,
@@ -185,7 +185,7 @@ impl Driver {
         task.in_callback.set(false);
     }
 
-    /// Ends a pin, its page table, and all mappings of the table.
+    /// Ends a pin, and also its page table and all mappings that were made from the table.
     fn end(&self, pin: &Pin) {
         let world = world();
         for physical in &pin.physical {
@@ -260,7 +260,8 @@ impl Driver {
         out: &mut *mut nvidia_p2p_page_table,
         callback: (FreeCallback, *mut c_void),
     ) -> i32 {
-        // A caller that uses the pointer after a failure crashes.
+        // If the call fails, this value stays in the pointer. A caller that follows the pointer
+        // then crashes.
         *out = std::ptr::dangling_mut();
         if address % GPU_PAGE != 0 || len % GPU_PAGE != 0 {
             return EINVAL;
@@ -382,7 +383,7 @@ impl Driver {
     }
 
     /// Unpins memory. If the object that owns the pin does not list the calling process, the pin
-    /// stays, and the answer is success nevertheless.
+    /// stays, but the driver reports success nevertheless.
     pub(crate) fn put_pages(&self, address: u64, table: *mut nvidia_p2p_page_table) -> i32 {
         self.put(address, table, |pin| {
             let lists = match pin.callback {
@@ -534,7 +535,7 @@ impl Driver {
         0
     }
 
-    /// Returns the place of a page of the next pin.
+    /// Returns the physical address of a page of the next pin.
     pub(crate) fn next_place(&self, page: u64) -> u64 {
         self.place.get() + 3 * GPU_PAGE * page
     }
@@ -571,8 +572,8 @@ impl Driver {
         self.mapped.get()
     }
 
-    /// Removes the calling process from the object that owns the memory at `address` and belongs to
-    /// another process. The pins of the object stay, and no process can undo them.
+    /// An object of another process owns the memory at `address`. This function removes the calling
+    /// process from that object. The pins of the object stay, and no process can undo them.
     pub(crate) fn delist(&self, address: u64) {
         let _api = self.enter("ending a client of the driver");
         note("delists the process");
@@ -593,7 +594,8 @@ impl Driver {
         table.uuid.as_ptr()
     }
 
-    /// Tells whether there is a revocable pin, whose callback the driver has not called yet.
+    /// Tells whether there is a revocable pin. The driver has not yet called the callback of such a
+    /// pin.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
     }

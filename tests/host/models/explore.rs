@@ -43,8 +43,8 @@ pub(crate) fn count(
     let count = Arc::new(AtomicU64::new(0));
     let counter = count.clone();
     let mut builder = loom::model::Builder::new();
-    // loom has set this field from the environment variable LOOM_MAX_PREEMPTIONS, which can shorten
-    // the run of any scenario.
+    // The environment variable LOOM_MAX_PREEMPTIONS can shorten the run of any scenario. loom has
+    // copied the variable into this field.
     let asked = builder.preemption_bound;
     builder.preemption_bound = match preemptions {
         Preemptions::Any => asked,

@@ -13,8 +13,8 @@ use std::{
 use crate::world;
 
 /// Reports each failure, and aborts the tests. A panic in a callback cannot unwind through C, so it
-/// ends the process at once. Output that the test harness has captured is lost then, so the report
-/// is written without being captured.
+/// ends the process at once. Output that the test harness has captured is then lost. The report is
+/// therefore written past the harness.
 pub(crate) fn report_and_abort_on_failure() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

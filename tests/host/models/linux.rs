@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The parts of the kernel that the module uses: memory, its own reference count, the unpin lock,
-//! the queue of threads that wait for a change of a phase, and the DMA layer with scatterlists.
+//! The parts of the kernel that the module uses. These are memory, the module's reference count,
+//! the unpin lock, the queue of threads that wait for a change of a phase, and the DMA layer with
+//! scatterlists.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,12 +22,13 @@ use crate::{
 pub(crate) struct Linux {
     pub(crate) module: Module,
     pub(crate) unpin_lock: Rwsem,
-    /// The state of `nv_peer_mem_callback`: its gate, whether it passes callbacks on, and the last
-    /// number of a registration.
+    /// The state of `nv_peer_mem_callback`. `gate` is its lock, `served` says whether it passes
+    /// callbacks on, and the next field is the last number of a registration.
     pub(crate) gate: Rwsem,
     pub(crate) served: Cell<bool>,
     pub(crate) last_number: Cell<u64>,
-    /// The locks of the module's tables: of the registry, and of the pairs.
+    /// The locks of the module's tables. The first lock is that of the registry, and the second one
+    /// that of the pairs.
     pub(crate) tables: [SpinLock; 2],
     pub(crate) phases: Phases,
     pub(crate) dma: Dma,
@@ -45,8 +47,8 @@ impl Linux {
             gate: Rwsem::new(),
             served: Cell::new(false),
             last_number: Cell::new(0),
-            // The order in which threads take the pairs' lock does not matter: threads that ask
-            // about a pair at the same time all ask the driver, and receive the same answer.
+            // The order in which threads take the lock of the pairs does not matter. Threads that
+            // ask about a pair at the same time all ask the driver, and receive the same answer.
             tables: [SpinLock::new(true), SpinLock::new(false)],
             phases: Phases::new(),
             dma: Dma::new(),
@@ -71,14 +73,14 @@ impl Linux {
         self.live.set(self.live.get() - 1);
     }
 
-    /// Loads the module's code: sets the module's statics to their initial values.
+    /// Loads the module's code, so all statics of the module have their initial values again.
     pub(crate) fn load_module(&self) {
         *self.module.state.lock().unwrap() = ModuleState::default();
         self.atomics.borrow_mut().clear();
     }
 
-    /// Returns this world's value of the static at `address`. Makes the value, equal to `first`, if
-    /// there is none.
+    /// Returns this world's value of the static at `address`. If the static has no value yet, gives
+    /// it the value `first`.
     pub(crate) fn atomic(&self, address: usize, first: usize) -> Rc<AtomicUsize> {
         let mut atomics = self.atomics.borrow_mut();
         let atomic = atomics
@@ -156,7 +158,8 @@ impl Files {
     }
 }
 
-/// The module's life: counts references, and notes whether the code still exists.
+/// The module's life. Counts references to the module, and records whether the module's code still
+/// exists.
 pub(crate) struct Module {
     state: Mutex<ModuleState>,
     unused: Condvar,
@@ -261,8 +264,8 @@ impl Phases {
 pub(crate) struct Rwsem {
     state: Mutex<RwsemState>,
     changed: Condvar,
-    /// A copy of the number of readers. Reading the copy adds no point at which loom switches
-    /// threads.
+    /// A copy of the number of readers. If a thread reads this copy, loom does not switch threads,
+    /// as it would at an access to `state`.
     sharers: Cell<u32>,
 }
 
@@ -324,7 +327,7 @@ impl Rwsem {
 /// A lock for one thread at a time, whose holder must not sleep.
 pub(crate) struct SpinLock {
     lock: Mutex<()>,
-    /// Whether the order in which threads take the lock matters.
+    /// Whether loom explores the order in which threads take the lock.
     explored: bool,
     held: RefCell<Option<MutexGuard<'static, ()>>>,
     locked: Cell<bool>,
@@ -371,7 +374,7 @@ impl SpinLock {
 pub(crate) struct Dma {
     mappings: Mutex<Vec<Mapping>>,
     last: Cell<u64>,
-    /// The physical address that was passed when the last range was made.
+    /// The physical address with which the last range was made.
     pub(crate) first_linked: Cell<u64>,
 }
 
@@ -433,8 +436,8 @@ impl Dma {
         start
     }
 
-    /// Returns the first address of a range for many pieces, or [`None`] if the kernel of this
-    /// world does not support such ranges.
+    /// Allocates a range of DMA addresses into which several pieces can be mapped, and returns its
+    /// first address. Returns [`None`] if the kernel of this world does not support such ranges.
     pub(crate) fn begin(&self, len: u64) -> Option<u64> {
         world().faults.ranges.get().then(|| self.free(len))
     }
@@ -514,7 +517,7 @@ impl Dma {
         all
     }
 
-    /// Fails if memory is mapped for a device whose last registration ends.
+    /// Fails if memory is still mapped for a device when the device's last registration ends.
     pub(crate) fn assert_none(&self, device: usize) {
         let mappings = self.mappings.lock().unwrap();
         let left = mappings.iter().any(|one| one.device == device);
@@ -524,7 +527,8 @@ impl Dma {
         );
     }
 
-    /// Fails if the core has an address of physical memory that is about to get another owner.
+    /// Fails if the core has an address of this physical memory, which is about to get another
+    /// owner.
     pub(crate) fn assert_unused(&self, physical: u64, len: u64) {
         for one in self.mappings.lock().unwrap().iter() {
             let touches = one.physical < physical + len && physical < one.physical + one.len;

@@ -16,7 +16,7 @@
 
 extern crate self as kernel;
 
-// The model of the kernel crate; error.rs is shared with the module.
+// The model of the kernel crate. The model uses the module's own error.rs.
 mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
@@ -26,7 +26,7 @@ mod rbtree;
 /// The type by which the kernel crate identifies a module. The module does not use it.
 pub(crate) struct ThisModule;
 
-/// Loads the module, as the kernel does; dropping the result unloads the module.
+/// Loads the module, as the kernel does. Dropping the result unloads the module.
 pub(crate) trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }

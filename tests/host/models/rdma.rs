@@ -30,14 +30,14 @@ const NO_TICKET: u64 = u32::MAX as u64;
 /// The kinds of cores. They differ in their use of locks and in the steps of an invalidation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// MLNX_OFED 4.0 to 5.0: the core holds no lock during a registration. An invalidation
-    /// deregisters completely before the client's call to invalidate returns.
+    /// MLNX_OFED 4.0 to 5.0. The core holds no lock during a registration. During an invalidation,
+    /// the core deregisters completely before the client's call to invalidate returns.
     G2,
-    /// MLNX_OFED 5.1 to 5.4-2: the core holds the mapping lock during registration and
-    /// deregistration. An invalidation calls `dma_unmap` and `put_pages` before the client's call
-    /// to invalidate returns.
+    /// MLNX_OFED 5.1 to 5.4-2. The core holds the mapping lock during registration and
+    /// deregistration. During an invalidation, the core calls `dma_unmap` and `put_pages` before
+    /// the client's call to invalidate returns.
     G3a,
-    /// Later cores: the core holds the mapping lock during registration. After an invalidation the
+    /// Later cores. The core holds the mapping lock during registration. After an invalidation, the
     /// core calls only `release`.
     #[default]
     G3b,
@@ -87,20 +87,20 @@ pub(crate) struct Registration {
 struct State {
     mapped: bool,
     active: bool,
-    /// G2: an invalidation came before the registration was complete.
+    /// Only in G2: an invalidation came before the registration was complete.
     invalidated: bool,
-    /// G2: a thread is deregistering, or has deregistered.
+    /// Only in G2: a thread is deregistering, or has deregistered.
     claimed: bool,
     over: bool,
 }
 
-/// A request of an application, with the failures of the core and the device that the scenario
-/// wants.
+/// A request of an application. It also says in which ways the core and the device must fail in
+/// this scenario.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) address: u64,
     pub(crate) len: u64,
-    /// The core asks only clients that never revoke, as it does for the memory of a queue.
+    /// The core asks only clients that never revoke memory, as it does for the memory of a queue.
     pub(crate) cannot_be_revoked: bool,
     /// The device's driver fails after all memory is mapped.
     pub(crate) device_fails: bool,
@@ -110,7 +110,7 @@ pub(crate) struct Request {
     pub(crate) never_complete: bool,
     /// The device uses physical addresses.
     pub(crate) direct: bool,
-    /// The device; [`None`] stands for a new device.
+    /// The device, or [`None`] for a new device.
     pub(crate) device: Option<*mut device>,
 }
 
@@ -167,7 +167,7 @@ impl Registration {
         entries(&self.table.get())[0].0
     }
 
-    /// Tells whether each entry begins at the end of the entry before.
+    /// Tells whether each entry begins where the entry before it ends.
     pub(crate) fn is_contiguous(&self) -> bool {
         let entries = entries(&self.table.get());
         entries
@@ -526,8 +526,8 @@ impl Rdma {
 
 /// G3: the core makes these calls with its mapping lock held.
 impl Rdma {
-    /// Returns the lock for G3a, which keeps the lock during unmapping. Later cores release the
-    /// lock before.
+    /// Returns the lock if the core is G3a, because G3a keeps the lock while it calls `dma_unmap`.
+    /// Later cores release the lock before that call.
     fn lock_for_unmapping<T>(&self, lock: T) -> Option<T> {
         (self.kind == Kind::G3a).then_some(lock)
     }
@@ -642,8 +642,8 @@ impl Rdma {
         {
             let mut state = old.state.lock().unwrap();
             if state.claimed {
-                // The thread of the invalidation deregisters, so this thread waits for the end of
-                // the deregistration.
+                // The thread that invalidates the registration also deregisters it, so this thread
+                // waits until the other thread has deregistered it.
                 while !state.over {
                     state = old.deregistered.wait(state).unwrap();
                 }
@@ -695,8 +695,8 @@ impl Rdma {
         registration.release();
         registration.state.lock().unwrap().over = true;
         registration.deregistered.notify_all();
-        // The lock is part of the core's record of the client, so the core must not have freed the
-        // record.
+        // The lock is part of the core's record of the client. The core must therefore not have
+        // freed the record before this point.
         let freed = *client.freed.lock().unwrap();
         assert!(!freed, "the core unlocks a client that it has freed");
         drop(lock);

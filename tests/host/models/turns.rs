@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Replaces the module's turns.rs. Each step of a loop that may let other threads run fails if the
-//! thread holds a spin lock, even if the loop is too short to let them run.
+//! Replaces the module's turns.rs. In a loop that may let other threads run, each step fails if the
+//! thread holds a spin lock. It fails even if the loop is too short to let other threads run.
 
 use crate::world::may_sleep;
 

@@ -22,36 +22,36 @@ thread_local! {
     static WORLD: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
-/// The faults of this world's models, and their unusual answers. A scenario sets them. A
-/// [`Countdown`] makes one call fail.
+/// The faults and the unusual answers of this world's models. A scenario sets them. A [`Countdown`]
+/// makes one call fail.
 #[derive(Default)]
 pub(crate) struct Faults {
     /// Lets an allocation fail.
     pub(crate) allocation: Countdown,
-    /// Lets a step of loading the module fail that is not an allocation.
+    /// Lets a step of loading the module fail. Allocations do not count as steps.
     pub(crate) step: Countdown,
     /// nvidia_peermem is loaded.
     pub(crate) peermem: Cell<bool>,
     /// Lets a mapping for a device fail.
     pub(crate) mapping: Countdown,
-    /// Lets a request for a revocable pin fail: the driver reports a lack of memory.
+    /// Lets a request for a revocable pin fail. The driver then reports a lack of memory.
     pub(crate) get: Countdown,
-    /// Lets a request for a persistent pin fail: the driver reports a lack of memory, as EIO.
+    /// Lets a request for a persistent pin fail. The driver then reports a lack of memory as EIO.
     pub(crate) persistent: Countdown,
-    /// Lets a request to unpin fail: the driver reports a lack of memory.
+    /// Lets a request to unpin fail. The driver then reports a lack of memory.
     pub(crate) put: Countdown,
-    /// The error with which the driver answers each request to pin GPU memory. 0: the driver
-    /// accepts the requests.
+    /// The error with which the driver answers each request to pin GPU memory. If it is 0, the
+    /// driver accepts the requests.
     pub(crate) refusal: Cell<i32>,
-    /// The error with which the driver answers each request for a persistent pin. 0: the driver
-    /// accepts the requests.
+    /// The error with which the driver answers each request for a persistent pin. If it is 0, the
+    /// driver accepts the requests.
     pub(crate) no_persistent: Cell<i32>,
     /// The module has not asked the driver about any pair yet.
     pub(crate) unasked: Cell<bool>,
-    /// The error with which the driver answers each request to map. 0: the driver accepts the
-    /// requests.
+    /// The error with which the driver answers each request to map. If it is 0, the driver accepts
+    /// the requests.
     pub(crate) refuses_to_map: Cell<i32>,
-    /// The only GPU whose memory the driver refuses to map; [`None`] stands for all GPUs.
+    /// The only GPU whose memory the driver refuses to map, or [`None`] if it refuses all GPUs.
     pub(crate) refused_gpu: Cell<Option<u8>>,
     /// The driver's bus addresses are the physical addresses plus this number.
     pub(crate) bus_offset: Cell<Option<u64>>,
@@ -61,7 +61,7 @@ pub(crate) struct Faults {
     pub(crate) offline: Cell<bool>,
     /// Devices that use physical addresses reach only addresses below this one.
     pub(crate) reach: Cell<Option<u64>>,
-    /// The kernel can map many pieces into one range of addresses.
+    /// The kernel can map several pieces into one range of DMA addresses.
     pub(crate) ranges: Cell<bool>,
     /// The page size that the driver reports, as a value of `nvidia_p2p_page_size_type`. The real
     /// size is always 64 KiB.
@@ -72,8 +72,8 @@ pub(crate) struct Faults {
     pub(crate) unknown_table: Cell<bool>,
     /// The driver's mappings have a version that the module does not know.
     pub(crate) unknown_mapping: Cell<bool>,
-    /// The last step of mapping pieces into one range, which makes the pieces visible to the
-    /// device, fails.
+    /// The last step of mapping pieces into a range makes the pieces visible to the device. This
+    /// step fails.
     pub(crate) sync: Cell<bool>,
     /// The number of pinned pages that the driver does not report.
     pub(crate) hidden_pages: Cell<u32>,
@@ -81,7 +81,7 @@ pub(crate) struct Faults {
     pub(crate) reuse_tables: Cell<bool>,
 }
 
-/// Lets one call fail after a number of successes.
+/// Lets a number of calls succeed, and then lets one call fail.
 #[derive(Default)]
 pub(crate) struct Countdown(Cell<Option<u32>>);
 

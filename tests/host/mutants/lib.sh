@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # Functions that put a mutant into a copy of the checkout. `run` in this directory and ../fuzz/run
-# source this file. Before, they set $top, the checkout, and $copy, the directory of the copy.
+# source this file. Before they do so, they set $top to the checkout and $copy to the directory of
+# the copy.
 set -euo pipefail
 
 mutants=$top/tests/host/mutants
@@ -24,8 +25,8 @@ new_copy() {
 	tar -C "$top" --exclude=target -cf - tests/host build/has | tar -C "$copy" -xf -
 }
 
-# fresh_files: copies src again, so that its files are newer than everything that was built from the
-# mutant before.
+# fresh_files: copies src again. Its files are then newer than everything that was built from the
+# mutant before, so they are compiled again.
 fresh_files() {
 	rm -rf "$copy/src"
 	cp -r "$top/src" "$copy/src"

@@ -24,7 +24,9 @@ static int print_uuid(char *to, size_t size, const u8 *uuid)
 	return len;
 }
 
-/* Prints one value as the format @conversion says. Returns the length of the text in @to. */
+/*
+ * Prints one value in the form that @conversion describes. Returns the length of the text in @to.
+ */
 static int print_one(char *to, size_t size, const char *conversion, va_list *words)
 {
 	size_t len = strlen(conversion);
@@ -547,7 +549,7 @@ void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t m
 }
 #endif
 
-/* A scatterlist of two arrays. The second array does not follow the first in memory. */
+/* A scatterlist of two arrays. In memory, the second array does not follow the first one. */
 static struct scatterlist parts[2][4];
 
 int sg_alloc_table(struct sg_table *table, unsigned int entries, int flags)
@@ -722,8 +724,8 @@ static void seq_next_line(struct seq_file *seq)
 }
 
 /*
- * Returns one line of a file with seq_operations, so a reader needs one call for each line. Returns
- * all of a file from single_open().
+ * From a file with seq_operations, returns one line at a time, so a reader needs one call for each
+ * line. From a file of single_open(), returns the whole content at once.
  */
 ssize_t seq_read(struct file *file, char *to, size_t size, loff_t *pos)
 {

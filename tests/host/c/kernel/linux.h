@@ -37,7 +37,10 @@ typedef unsigned short umode_t;
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
 
-/* The page size is that of x86. The unusual HZ shows whether code depends on the usual value. */
+/*
+ * The page size is that of x86. HZ has an unusual value, so that a test fails if code depends on
+ * the usual value.
+ */
 #define PAGE_SIZE 4096ul
 #define HZ 300
 extern unsigned long jiffies;
@@ -83,8 +86,8 @@ void atomic_inc(atomic_t *number);
 u64 atomic64_inc_return(atomic64_t *number);
 
 /*
- * Locks. There is one processor, and a thread runs until it sleeps or ends. A thread that finds a
- * spin lock held would therefore wait for ever, so the test fails.
+ * Locks. There is one processor, and a thread runs until it sleeps or ends. If a thread finds that
+ * a spin lock is held, it would therefore wait for ever, so the test fails.
  */
 typedef struct {
 	bool held;
@@ -367,8 +370,8 @@ void dma_iova_destroy(struct device *dev, struct dma_iova_state *state, size_t m
 		      enum dma_data_direction dir, unsigned long attrs);
 #endif
 /*
- * The numbers of bytes of the range that are linked, and that the device can reach. Tests read
- * them.
+ * The number of linked bytes of the range, and the number of bytes that the device can reach. Tests
+ * read both numbers.
  */
 extern u64 iova_linked, iova_synced;
 
@@ -487,8 +490,8 @@ void proc_remove(struct proc_dir_entry *entry);
 extern struct proc_dir_entry *proc_directory;
 struct proc_dir_entry *proc_find(const char *name);
 /*
- * Reads a file line by line, and returns its content. Calls @between, if it is not NULL, after the
- * second read.
+ * Reads a file line by line, and returns its content. If @between is not NULL, calls @between after
+ * the second read.
  */
 const char *proc_content(const char *name, void (*between)(void));
 /* The number of open files in proc. */

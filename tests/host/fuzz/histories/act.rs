@@ -3,16 +3,17 @@
 //! Describes a history, in bytes and in words.
 //!
 //! A history is a list of acts in a world. The first two bytes describe the world. Each act has six
-//! bytes: one for its kind, three for its details, and two that say at which points the act stops
-//! so that other acts run. All bytes are valid, because each number is taken modulo the number of
-//! choices.
+//! bytes. One byte is its kind, and three bytes are its details. The other two bytes say at which
+//! points the act stops so that other acts run. All bytes are valid, because each number is taken
+//! modulo the number of choices.
 
 use crate::{
     extents::GPU_PAGE,
     rdma::{Kind, KINDS},
 };
 
-/// The number of bytes that describe the world, and the number of bytes of each act.
+/// WORLD is the number of bytes that describe the world, and ACT is the number of bytes of each
+/// act.
 pub(super) const WORLD: usize = 2;
 pub(super) const ACT: usize = 6;
 
@@ -90,20 +91,20 @@ pub(super) enum What {
     Abandon {
         which: usize,
     },
-    /// The driver removes the process from the object that owns the memory and belongs to another
-    /// process.
+    /// An object of the driver owns memory and belongs to another process. The driver removes this
+    /// process from the object.
     Delist {
         place: usize,
     },
     RemoveDevice {
         which: usize,
     },
-    /// The given number of calls succeed, then one fails.
+    /// The given number of calls succeed, and the next call fails.
     Fail {
         step: usize,
         successes: u32,
     },
-    /// The driver or the kernel gives a different answer from now on.
+    /// From now on, the driver or the kernel gives this answer.
     Answer {
         setting: usize,
         value: u8,
@@ -115,7 +116,7 @@ pub(super) enum What {
         persistent: bool,
         beside_peermem: bool,
     },
-    /// The user gets so many orphans that only two more are within the bound.
+    /// The user gets so many orphans that only two more are allowed.
     Leave {
         pages: bool,
     },
@@ -148,8 +149,8 @@ pub(super) enum DeviceWish {
 pub(super) struct Who {
     pub(super) process: i32,
     pub(super) uid: u32,
-    /// The time at which the process began. A later process can have the same number, but not the
-    /// same time.
+    /// The time at which the process began. A later process can have the same number, but then has
+    /// another time.
     pub(super) born: u64,
     pub(super) exiting: bool,
 }
@@ -159,7 +160,7 @@ pub(super) struct Who {
 pub(super) struct Pause {
     /// The act stops after it has passed this number of points.
     pub(super) after: Option<u32>,
-    /// The act continues after this number of further acts have begun.
+    /// The act continues when this number of further acts have begun.
     pub(super) acts: u32,
     /// The act stops again after it has passed this number of further points.
     pub(super) again_after: Option<u32>,
@@ -174,7 +175,7 @@ pub(super) struct Act {
     pub(super) pause: Pause,
 }
 
-/// Returns the name of a kind of act. The task has the same name.
+/// Returns the name of a kind of act. A task that carries out the act has the same name.
 pub(super) fn name(kind: usize) -> &'static str {
     const NAMES: [&str; KINDS_OF_ACTS] = [
         "allocate",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Counts a coverage that the code does not show: which kind of act has begun while which other
-//! kind had stopped at which point. Also counts how often each kind of act has begun.
+//! Counts a coverage that the coverage of code does not contain. Each counter stands for an act of
+//! one kind that has begun while an act of another kind had stopped at a certain point. This file
+//! also counts how often each kind of act has begun.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
@@ -14,7 +15,8 @@ const COUNTERS: usize = 1 << 14;
 #[link_section = "__libfuzzer_extra_counters"]
 static BETWEEN: [AtomicU8; COUNTERS] = [const { AtomicU8::new(0) }; COUNTERS];
 
-/// Whether only the coverage of code counts. `run renew` sets this, so that it keeps few inputs.
+/// If this is set, only the coverage of code counts. `run renew` sets it, so that it keeps few
+/// inputs.
 static CODE_ONLY: AtomicBool = AtomicBool::new(false);
 
 /// The number of acts of each kind, in all runs.

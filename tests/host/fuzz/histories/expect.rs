@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Computes the result that a program must receive for a registration, if no other act runs at the
-//! same time. The rules are from README.md and docs/architecture.md.
+//! Computes the result that a program must receive for a registration during which no other act
+//! runs. The rules are from README.md and docs/architecture.md.
 
 use std::collections::BTreeMap;
 
@@ -31,15 +31,16 @@ pub(super) enum Verdict {
     Ours,
     Driver,
     Refused,
-    /// The module may know any answer or none, because another act ran during the question.
+    /// The module may know any answer or none, because another act ran while the module asked the
+    /// driver.
     Uncertain,
 }
 
 /// The verdicts on pairs. The key is the GPU and the device's address.
 pub(super) type Verdicts = BTreeMap<(u8, usize), Verdict>;
 
-/// Returns the GPU's pages that cover a range, as first byte and number of bytes, or [`None`] if
-/// the range is not valid.
+/// Returns the GPU's pages that cover a range, or [`None`] if the range is not valid. The first
+/// number of the result is the first byte, and the second one is the number of bytes.
 pub(super) fn pages(address: u64, len: u64) -> Option<(u64, u64)> {
     let page = u128::from(GPU_PAGE);
     let start = u128::from(address) / page * page;
@@ -59,7 +60,7 @@ fn for_users(errno: i32) -> i32 {
 /// The expected result of a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Expected {
-    /// The client that claims the memory, or the error.
+    /// The client that claims the memory, or the error that the program receives.
     pub(super) result: Result<Kind, i32>,
     /// Whether the error is about GPU memory and increases a counter.
     pub(super) counts: bool,
@@ -110,7 +111,7 @@ impl Question<'_> {
     }
 
     /// Returns the client that claims the memory, and the memory's GPU. Returns [`None`] if no
-    /// client claims the memory, or the error with which a claim fails.
+    /// client claims the memory. Returns an error if a client claims the memory but cannot pin it.
     fn claimed(&self) -> Result<Option<(Kind, u8)>, i32> {
         let Some(persistent_first) = self.loaded else {
             return Ok(None);
@@ -199,8 +200,9 @@ impl Question<'_> {
         })
     }
 
-    /// Returns the verdict if the module asks the driver with one page. Returns [`None`] if the
-    /// page cannot be pinned persistently, or an error.
+    /// Returns the verdict that the module learns if it asks the driver with one page. Returns
+    /// [`None`] if the page cannot be pinned persistently. Returns an error if the registration
+    /// fails.
     fn ask(&self, gpu: u8, expected: &mut Expected) -> Result<Option<Verdict>, i32> {
         let faults = &world().faults;
         match for_users(faults.no_persistent.get()) {

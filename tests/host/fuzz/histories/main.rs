@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Runs histories of the module and its neighbours. libFuzzer makes up the histories, calls the
-//! functions below with them, and keeps the inputs that reach something new.
+//! Runs histories of the module and its neighbours. libFuzzer makes up the histories, and calls the
+//! functions below with them. It keeps the inputs that reach code or an order of acts that no other
+//! input has reached.
 
 mod act;
 mod coverage;
@@ -75,7 +76,7 @@ unsafe extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32
 
 /// # Safety
 ///
-/// `data` must be `room` bytes that can be read and written; the first `size` bytes are a history.
+/// `data` must be `room` bytes that can be read and written. The first `size` bytes are a history.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerCustomMutator(
     data: *mut u8,
@@ -90,8 +91,8 @@ unsafe extern "C" fn LLVMFuzzerCustomMutator(
 
 /// # Safety
 ///
-/// Each pointer must be to the given number of bytes. The first two must be readable, and the last
-/// writable.
+/// Each pointer must be to the given number of bytes. The bytes at the first two pointers must be
+/// readable, and the bytes at the last pointer writable.
 #[no_mangle]
 unsafe extern "C" fn LLVMFuzzerCustomCrossOver(
     one: *const u8,

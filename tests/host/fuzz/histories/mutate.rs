@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Makes a new history from one or two histories: adds, removes and changes acts, and changes the
-//! points at which acts stop.
+//! Makes a new history from one or two histories. It adds, removes and changes acts, and changes
+//! the points at which acts stop.
 
 use super::act::{ACT, WORLD};
 
@@ -38,8 +38,8 @@ fn act(random: &mut Random) -> [u8; ACT] {
     if random.below(2) > 0 {
         act[3] = 0;
     }
-    // Half of the acts choose among few places and registrations, so that several acts work with
-    // the same one.
+    // Half of the acts choose among few places and registrations, so that several acts often choose
+    // the same place or registration.
     if random.below(2) > 0 {
         act[1] &= 0x3d;
     }
@@ -88,8 +88,8 @@ pub(super) fn mutate(room: &mut [u8], len: usize, random: &mut Random) -> usize 
     put(room, world, &acts)
 }
 
-/// Joins the beginning of one history and the end of another into a new history. Returns its
-/// length.
+/// Joins the beginning of one history and the end of another one into a new history. Returns the
+/// length of the new history.
 pub(super) fn cross(one: &[u8], other: &[u8], room: &mut [u8], random: &mut Random) -> usize {
     let (mut acts, begin) = split(one);
     let mut world = [0; WORLD];
@@ -100,7 +100,7 @@ pub(super) fn cross(one: &[u8], other: &[u8], room: &mut [u8], random: &mut Rand
     put(room, world, &acts)
 }
 
-/// Returns the acts of a history, and the world's bytes.
+/// Returns the acts of a history, and the bytes of the history's world.
 fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     let (world, acts) = history.split_at(history.len().min(WORLD));
     let acts = acts.chunks_exact(ACT);
@@ -111,7 +111,7 @@ fn split(history: &[u8]) -> (Vec<[u8; ACT]>, &[u8]) {
     )
 }
 
-/// Writes a history into `room`, without the acts that do not fit. Returns the number of bytes.
+/// Writes a history into `room`. Acts that do not fit are left out. Returns the number of bytes.
 fn put(room: &mut [u8], world: [u8; WORLD], acts: &[[u8; ACT]]) -> usize {
     let bytes = world.iter().chain(acts.iter().flatten());
     let len = (WORLD + acts.len() * ACT).min(room.len());

@@ -6,14 +6,14 @@ use std::cell::Cell;
 
 use super::{act::What, settings};
 
-/// The events that other acts have caused during an act.
+/// Records what other acts have done while an act was running.
 #[derive(Default)]
 pub(super) struct Overlap {
     alone: Cell<bool>,
     frees: Cell<bool>,
     registers: Cell<bool>,
-    /// Whether another act has changed the expected result of a registration by something other
-    /// than freeing memory.
+    /// Whether another act has changed the result that a registration must have. Freeing memory
+    /// does not count here.
     changes: Cell<bool>,
     fails: Cell<bool>,
     never_stops: Cell<bool>,
@@ -27,8 +27,8 @@ impl Overlap {
         this
     }
 
-    /// Records that the act `other` has begun during this act, or was in progress when this act
-    /// began.
+    /// Records that the act `other` has begun while this act was running, or was already running
+    /// when this act began.
     pub(super) fn add(&self, other: &What) {
         self.alone.set(false);
         match other {
@@ -55,7 +55,7 @@ impl Overlap {
         self.alone.get()
     }
 
-    /// Tells whether memory was freed, or lost its process.
+    /// Tells whether another act has freed memory, or has removed its process from it.
     pub(super) fn ends_memory(&self) -> bool {
         self.frees.get()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Runs a history. The acts begin in order, each in its own thread. An act that stops in its middle
-//! continues after a given number of other acts have begun. An act that waits for another act
+//! Runs a history. The acts begin in order, each in its own thread. If an act stops before its end,
+//! it continues when a given number of other acts have begun. If an act waits for another act, it
 //! continues when the wait ends.
 
 use std::rc::Rc;
@@ -26,8 +26,8 @@ struct Begun {
     act: Act,
     handle: JoinHandle<()>,
     overlap: Rc<Overlap>,
-    /// For each stop that is still to come, the number of points that the act passes before it. The
-    /// next stop is the last element.
+    /// The stops that are still to come. The next stop is the last element. Each element is the
+    /// number of points that the act passes before it stops.
     stops: Vec<Option<u32>>,
     /// The number of points that the act had passed before its stop.
     stopped_at: u32,
@@ -83,7 +83,7 @@ fn by_somebody(what: What) -> Act {
 }
 
 impl Play {
-    /// Begins an act, and continues the acts whose time has come.
+    /// Begins an act, and continues the acts that have waited for enough other acts.
     fn begin(&mut self, act: Act) {
         if self.begun.len() >= MOST {
             return;
@@ -140,8 +140,8 @@ impl Play {
                 one.stopped_at += points.unwrap_or(0) + 1;
                 one.waits = one.act.pause.acts + 1;
             }
-            // The act must still stop at the same point after its wait, so its remaining points are
-            // kept.
+            // After its wait, the act must still stop at the same point, so the number of its
+            // remaining points is kept.
             Stopped::Waiting => one.stops.push(one.handle.points_left()),
         }
     }

@@ -72,7 +72,7 @@ pub(super) fn answer(setting: usize, value: u8) {
         }
         3 => faults.offline.set(on && faults.coherent.get()),
         // A wrong page size and a wrong number of pages together may describe the right number of
-        // bytes, so only one of them is changed at a time.
+        // bytes, which would be no fault. Only one of them is therefore wrong at a time.
         4 => {
             faults.hidden_pages.set(0);
             faults.page_size.set(match value & 7 {

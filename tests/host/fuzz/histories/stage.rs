@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The state of a history: the module, the registrations and the devices with which the acts work,
-//! and the results that the tests can expect.
+//! The state of a history. It contains the module, the registrations and devices with which the
+//! acts work, and the results that the tests can expect.
 
 use std::{
     cell::{Cell, RefCell},
@@ -27,14 +27,14 @@ use crate::{
     world::{task, world},
 };
 
-/// The bounds of a user: the number of orphans, and the number of their pages.
+/// The limits of a user. ORPHANS limits the number of orphans, and PAGES the number of their pages.
 const ORPHANS: u32 = 1 << 14;
 const PAGES: u32 = 1 << 26;
 
 /// The state of the module.
 pub(super) enum Loaded {
     No,
-    /// An act is loading or unloading the module at the moment.
+    /// An act is loading or unloading the module at this moment.
     Changes,
     /// The module is loaded with this `persistent_api_support`.
     Yes(Module, bool),
@@ -45,15 +45,15 @@ pub(super) struct Held {
     pub(super) registration: Rc<Registration>,
     pub(super) wish: Wish,
     pub(super) who: Who,
-    /// The client and the driver's allocation. [`None`] if they are not known, because other acts
-    /// ran during the registration.
+    /// The client that has claimed the memory, and the driver's allocation. They are [`None`] if
+    /// they are not known because other acts ran during the registration.
     pub(super) kind: Option<Kind>,
     pub(super) allocation: Option<usize>,
 }
 
 impl Held {
-    /// Tells whether the registration was revoked. [`None`] if that is not known, because other
-    /// acts ran during the registration.
+    /// Tells whether the registration was revoked. Returns [`None`] if that is not known because
+    /// other acts ran during the registration.
     pub(super) fn is_revoked(&self) -> Option<bool> {
         match self.kind? {
             Kind::Revocable => self.allocation.map(|at| world().driver.is_freed(at)),
@@ -81,11 +81,11 @@ pub(super) struct Stage {
     pub(super) gone: RefCell<Vec<*mut device>>,
     pub(super) verdicts: RefCell<Verdicts>,
     pub(super) orphans: RefCell<Vec<Orphan>>,
-    /// Whether the number of orphans is known. It is not known if, since the module was loaded,
-    /// another act ran while a registration could become an orphan.
+    /// Whether the number of orphans is known. The number is not known if, since the module was
+    /// loaded, a registration could become an orphan while another act ran.
     pub(super) knows_orphans: Cell<bool>,
-    /// Orphans that [`Self::leave`] has added to a user's count: the user, the number of orphans,
-    /// and the number of their pages.
+    /// The orphans that [`Self::leave`] has added to a user's count. The numbers are the user, the
+    /// number of orphans, and the number of their pages.
     left: Cell<Option<(u32, u32, u32)>>,
 }
 
@@ -108,14 +108,14 @@ impl Stage {
         })
     }
 
-    /// Returns the work of `act` in the present state. The work reads in `overlap` which other acts
-    /// run at the same time. Returns [`None`] if the act is not possible now.
+    /// Returns the work of `act` in the present state, or [`None`] if the act is not possible now.
+    /// While the work runs, `overlap` shows it which other acts run at the same time.
     pub(super) fn work(self: &Rc<Self>, act: &Act, overlap: &Rc<Overlap>) -> Option<Work> {
         let (who, this, overlap) = (act.who, self.clone(), overlap.clone());
         Some(match act.what {
             What::Allocate { place, gpu } => {
-                // Two objects with memory at one address are enough, because more objects behave
-                // like two.
+                // The driver may have two objects with memory at one address. More than two objects
+                // behave like two, so no more are made.
                 let room = world().driver.objects(PLACES[place]) < 2;
                 room.then_some(())?;
                 Box::new(move || world().driver.allocate_on(gpu, who.process, PLACES[place]))
@@ -137,7 +137,7 @@ impl Stage {
                 overlap.is_alone().then_some(())?;
                 let held = self.take(which)?;
                 if held.is_revoked() != Some(false) {
-                    // In the oldest core (G2) the registration may have been released already.
+                    // The oldest core (G2) may have released the registration already.
                     self.held.borrow_mut().push(held);
                     return None;
                 }
@@ -192,7 +192,7 @@ impl Stage {
         world().driver.objects(PLACES[place]) > 0 && !overlap.ends_memory()
     }
 
-    /// Tells whether the device does not exist, or has a registration.
+    /// Tells whether there is no such device, or whether the device has a registration.
     fn uses(&self, at: usize) -> bool {
         let Some(device) = self.devices.borrow()[at] else {
             return true;
@@ -272,7 +272,7 @@ impl Stage {
         question.answer()
     }
 
-    /// Tells whether the user has too many orphans. [`None`] if that is not known.
+    /// Tells whether the user has too many orphans. Returns [`None`] if that is not known.
     fn has_too_many(&self, uid: u32) -> Option<bool> {
         let Some((user, orphans, pages)) = self.left.get() else {
             return Some(false);
@@ -316,8 +316,8 @@ impl Stage {
             self.verdicts.borrow_mut().insert(pair, verdict);
         }
         if overlap.something_fails() {
-            // If the module could not use a pin, and then failed to end the pin, there is an
-            // orphan.
+            // If the module could not use a pin, and then could not end the pin either, the pin is
+            // an orphan.
             self.knows_orphans.set(false);
         }
         if let Ok(registration) = registered {
@@ -340,8 +340,8 @@ impl Stage {
         world().driver.find(who.process, start, len).ok()
     }
 
-    /// Records that an act that is in progress may let the module learn about pairs of a device.
-    /// Returns the verdicts before the act.
+    /// Records that the module may learn about the pairs of a device, because an act is in
+    /// progress. Returns the verdicts from before the act.
     fn is_asked_about(&self, device: *mut device) -> Verdicts {
         let mut verdicts = self.verdicts.borrow_mut();
         let known = verdicts.clone();
@@ -352,8 +352,8 @@ impl Stage {
         known
     }
 
-    /// Ends a registration by calling `end`, and records the orphan, if the registration becomes
-    /// one.
+    /// Ends a registration by calling `end`. If the registration becomes an orphan, records the
+    /// orphan.
     fn end(&self, held: &Held, who: Who, overlap: &Overlap, end: impl FnOnce(&Registration)) {
         let revoked = held.is_revoked();
         let knew = self.knows_orphans.replace(false);
@@ -385,7 +385,7 @@ impl Stage {
     }
 
     fn read(&self) {
-        // Nothing compares the two lists, because they may show the state at different moments.
+        // The two lists are not compared, because they may show the state at different moments.
         listed();
         known_pairs();
         verify::nothing_refers_to(&self.gone.borrow());
@@ -423,8 +423,8 @@ impl Stage {
         });
     }
 
-    /// Adds orphans to the user's count: two orphans fewer than the bound, or orphans with two
-    /// pages fewer than the bound.
+    /// Adds orphans to the user's count. If `pages` is false, their number is two below the limit.
+    /// If `pages` is true, the number of their pages is two below the limit.
     fn leave(&self, uid: u32, pages: bool) {
         let (orphans, pages) = if pages {
             (1, PAGES - 2)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Checks the results that programs receive, and the module's lists and counters. The contracts
-//! between the module and its neighbours are checked by the models.
+//! Checks the results that programs receive, and the module's lists and counters. The models check
+//! the contracts between the module and its neighbours.
 
 use super::{
     act::{Who, Wish},
@@ -45,8 +45,8 @@ impl Before {
         self.expected?.learns
     }
 
-    /// Checks that the program receives the right result. Returns the client, if only one client
-    /// was possible.
+    /// Checks that the program receives the right result. If only one client could claim the
+    /// memory, returns this client.
     pub(super) fn check(
         &self,
         result: Result<(), i32>,
@@ -67,21 +67,21 @@ impl Before {
             return before.result.ok();
         }
         let expected = [before, after].map(|one| one.result.map(|_| ()));
-        // EFAULT is right if the registered memory was freed, and EDQUOT if memory of the user's
-        // orphans was.
+        // EFAULT is a right result if the registered memory was freed. EDQUOT is a right result if
+        // memory of the user's orphans was freed.
         let freed = overlap.ends_memory() && matches!(result, Err(EFAULT | EDQUOT));
         // The oldest core (G2) reports EINVAL if the memory was freed.
         let not_active =
             world().rdma.kind == rdma::Kind::G2 && overlap.ends_memory() && result == Err(EINVAL);
-        // If the module could not pin a page for its question to the driver, a registration may
+        // If the module could not pin the page with which it asks the driver, a registration may
         // succeed although the driver would refuse the pair.
         let failed = overlap.something_fails()
             && match result {
                 Ok(()) => !expected.contains(&Err(EFAULT)),
                 Err(errno) => FAILURES.contains(&errno),
             };
-        // EIO is expected if two objects have the memory. Another result is right if one object was
-        // freed between two requests to pin.
+        // EIO is expected if two objects have the memory. Another result is also right, if one of
+        // the objects was freed between two requests to pin.
         let doubtful = overlap.ends_memory() && expected.contains(&Err(EIO));
         assert!(
             overlap.changes()
@@ -142,8 +142,8 @@ pub(super) fn loading(
 ) {
     match error {
         Some(errno) if overlap.something_fails() => {
-            // The errors of nv_peer_mem_callback, of a client, of a lack of memory, and of a loaded
-            // nvidia_peermem.
+            // These errors come from nv_peer_mem_callback, from a client, from a lack of memory,
+            // and from a loaded nvidia_peermem.
             let known = [-93, -22, -12, -16];
             assert!(
                 known.contains(&errno),
@@ -175,8 +175,8 @@ pub(super) fn loading(
     );
 }
 
-/// Checks that the module has put its references to removed devices. The caller must have read the
-/// list of pairs before.
+/// Checks that the module has given its references to removed devices back. The caller must have
+/// read the list of pairs before, because reading the list makes the module forget removed devices.
 pub(super) fn nothing_refers_to(gone: &[*mut device]) {
     for &device in gone {
         // SAFETY: Devices exist until the end of the world.
@@ -221,8 +221,8 @@ pub(super) fn quiet(stage: &Stage) {
         let there = orphans.iter().filter(|one| one.is_left()).count();
         assert_eq!(there, left.len(), "the number of orphans in the list");
     }
-    // Registrations whose state is known are matched with lines first, because each of them fits
-    // fewer lines.
+    // Registrations whose state is known are matched with lines before the others, because each of
+    // them fits fewer lines.
     let (known, unknown): (Vec<_>, Vec<_>) =
         held.iter().partition(|one| one.is_revoked().is_some());
     for one in known.iter().chain(&unknown) {

@@ -70,8 +70,8 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 /// A queue of threads that wait for a condition.
 #[derive(Default)]
 pub struct Condvar {
-    /// A type without fields could have several objects at one address, but threads wait for an
-    /// address.
+    /// This field makes each object have its own address. Threads wait for an address, and several
+    /// objects of a type without fields could have the same one.
     _place: u8,
 }
 

@@ -18,7 +18,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Coroutine>>> = const { RefCell::new(None) };
 }
 
-/// A coroutine. It runs one thread at a time, and is used again for later threads.
+/// A coroutine. It runs one thread at a time, and runs another thread after that thread has ended.
 struct Coroutine {
     number: usize,
     /// The coroutine's stack and state. [`None`] while the coroutine runs.
@@ -27,8 +27,8 @@ struct Coroutine {
     busy: Cell<bool>,
     /// The address of the object for which the thread waits, if it waits.
     waits_for: Cell<Option<usize>>,
-    /// The number of points that the thread still passes before it stops. [`None`]: the thread does
-    /// not stop.
+    /// The number of points that the thread still passes before it stops. If this is [`None`], the
+    /// thread does not stop.
     points: Cell<Option<u32>>,
 }
 
@@ -53,7 +53,7 @@ impl Coroutine {
         this
     }
 
-    /// Returns a coroutine that runs no thread now. Makes one if there is none.
+    /// Returns a coroutine that runs no thread now. If there is none, makes a new coroutine.
     fn idle() -> Rc<Self> {
         THREADS.with_borrow_mut(|threads| {
             let idle = threads.iter().find(|one| !one.busy.get()).cloned();
@@ -158,7 +158,7 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// Marks a point at which another thread may come in between.
+/// Marks a point at which the thread may stop so that another thread runs.
 pub fn point() {
     let stops = CURRENT.with_borrow(|current| {
         let Some(one) = current else { return false };
@@ -171,7 +171,7 @@ pub fn point() {
     }
 }
 
-/// Returns control to the first thread.
+/// Stops this thread, and lets the first thread continue.
 #[allow(deprecated)] // Its replacement needs a value that each caller would have to pass on.
 fn stop() {
     generator::yield_with(());

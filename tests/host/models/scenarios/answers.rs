@@ -37,7 +37,7 @@ fn the_drivers_reason() {
 }
 
 /// The real driver never answers with a positive number. The module must treat such an answer as a
-/// failure: nothing is pinned, and the pointer is meaningless.
+/// failure, because nothing is pinned and the pointer has no meaning.
 #[test]
 fn a_positive_answer_is_no_pin() {
     explore(Any, || {

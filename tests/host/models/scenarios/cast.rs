@@ -30,14 +30,15 @@ impl Module {
         Self::load(true).expect("the core takes it")
     }
 
-    /// Lets `steps` steps of loading succeed and the next step fail. Returns the error.
+    /// Loads the module so that `steps` steps of loading succeed and the next step fails. Returns
+    /// the error.
     pub(crate) fn refused(persistent: bool, steps: u32) -> Option<i32> {
         world().faults.step.set(steps);
         Self::not_loaded(persistent)
     }
 
-    /// Tries to load the module although something prevents it. Returns the error, or [`None`] if
-    /// loading succeeded.
+    /// Tries to load the module although something prevents it. Returns the error. If loading
+    /// succeeds nevertheless, returns [`None`].
     pub(crate) fn not_loaded(persistent: bool) -> Option<i32> {
         Self::try_load(persistent).map(Self::unload).err()
     }
@@ -148,14 +149,14 @@ pub(crate) fn register_while_freed(module: Module, request: Request) {
     module.unload();
 }
 
-/// Returns the result of a registration while another thread frees the memory.
+/// Registers memory while another thread frees the memory. Returns the result of the registration.
 pub(crate) fn registered_while_freed(request: &Request) -> Result<Rc<Registration>, i32> {
     allocate(A);
     while_freed(|| register(*request))
 }
 
-/// Lets `steps` steps of loading succeed and the next step fail with `error`, while another thread
-/// registers memory. Checks that neither the loading nor the registration succeeds.
+/// Loads the module while another thread registers memory. `steps` steps of loading succeed, and
+/// the next step fails with `error`. Checks that neither the loading nor the registration succeeds.
 pub(crate) fn refused_while_somebody_registers(steps: u32, error: i32) {
     allocate(A);
     let registering = spawn("reg", OWNER, || register(page(A)).err());

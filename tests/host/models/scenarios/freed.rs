@@ -16,8 +16,8 @@ fn free_during(registration: Request) {
     register_while_freed(Module::revocable(), registration);
 }
 
-/// If the memory is freed before the registration is complete, the user receives an error that says
-/// so.
+/// If the memory is freed before the registration is complete, the user must receive an error that
+/// says this.
 #[test]
 fn registration() {
     explore(UpTo(8), || {
@@ -33,8 +33,8 @@ fn registration() {
     });
 }
 
-/// The module cannot use the pin, because the driver's page table is wrong. The module unpins the
-/// pages while the callback may come.
+/// The driver's page table is wrong, so the module cannot use the pin. The module must unpin the
+/// pages, although the callback may come at the same time.
 #[test]
 fn registration_of_which_the_driver_tells_nonsense() {
     explore(Any, || {
@@ -85,8 +85,8 @@ fn deregistration() {
     });
 }
 
-/// If the memory is freed after the deregistration, the driver has no pin any more, so it does not
-/// call back.
+/// If the memory is freed after the deregistration, the driver has no pin any more. The driver must
+/// therefore not call the callback.
 #[test]
 fn deregistration_before() {
     explore(Any, || {
@@ -98,7 +98,7 @@ fn deregistration_before() {
     });
 }
 
-/// The callbacks come one after another, while both threads are working.
+/// The callbacks of both registrations come one after another, while both threads are working.
 #[test]
 fn two_registrations() {
     explore(UpTo(2), || {
@@ -111,8 +111,8 @@ fn two_registrations() {
     });
 }
 
-/// The core breaks its contract: it releases a registration that it has not unmapped. The module
-/// must nevertheless undo the mapping before it unpins the memory.
+/// The core breaks its contract, because it releases a registration that it has not unmapped. The
+/// module must nevertheless undo the mapping before it unpins the memory.
 #[test]
 fn deregistration_by_a_core_that_does_not_unmap() {
     let scenario = || {

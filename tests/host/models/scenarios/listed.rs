@@ -126,8 +126,8 @@ fn once_whatever_comes_and_goes() {
     });
 }
 
-/// A call of the core about a registration that has ended finds no record, and the resources that
-/// the call has made are freed.
+/// The core calls the module for a registration that has ended. The call must find no record, and
+/// must free the resources that it has made.
 #[test]
 fn no_more_for_a_late_call() {
     explore(Any, || {

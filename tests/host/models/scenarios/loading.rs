@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests loading the module: the order of the steps, and that nothing is left after a step has
-//! failed.
+//! Tests loading the module. The steps must have the right order, and nothing may be left after a
+//! step has failed.
 
 use super::cast::*;
 use crate::{
@@ -83,11 +83,12 @@ fn not_if_an_allocation_fails() {
     });
 }
 
-/// No registration succeeds with a module whose last step of loading fails.
+/// If the last step of loading fails, no registration may have succeeded before.
 #[test]
 fn not_while_somebody_registers() {
     explore(Any, || {
-        // Four steps succeed: the callbacks, two clients, and the first kind of files. The next step fails.
+        // Four steps succeed, which are the callbacks, two clients, and the first kind of files.
+        // The next step fails.
         refused_while_somebody_registers(4, -12);
     });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests the question whether a device may reach a GPU's memory, and whether the module or the
-//! driver maps it. The module asks the driver once for each pair.
+//! Tests whether the module finds out if a device may reach a GPU's memory, and if the module or
+//! the driver maps the memory. The module asks the driver once for each pair.
 
 use super::cast::*;
 use crate::{
@@ -116,8 +116,8 @@ fn a_pair_that_is_refused() {
     });
 }
 
-/// A failure to map may be temporary, so the module must not remember it as an answer about the
-/// pair.
+/// A failure to map the page may be temporary. The module must not remember such a failure as an
+/// answer about the pair.
 #[test]
 fn a_failure_to_map() {
     each_module(|module| {
@@ -133,8 +133,8 @@ fn a_failure_to_map() {
     });
 }
 
-/// The module cannot compare the addresses, because its own mapping of the page fails. The module
-/// must not remember this failure either.
+/// The module's own mapping of the page fails, so the module cannot compare the addresses. The
+/// module must not remember this failure either.
 #[test]
 fn a_failure_to_map_it_ourselves() {
     each_module(|module| {
@@ -150,8 +150,8 @@ fn a_failure_to_map_it_ourselves() {
     });
 }
 
-/// The driver refuses persistent pins of this memory, so the module asks about the pair again at
-/// the next registration.
+/// The driver refuses persistent pins of this memory, so the module cannot ask about the pair. The
+/// next registration must ask again.
 #[test]
 fn no_pin_to_ask_with() {
     explore(UpTo(3), || {
@@ -190,8 +190,8 @@ fn coherent_memory_that_is_not_online() {
     });
 }
 
-/// The driver has pinned the range persistently, so its failure to pin one page of the range is
-/// temporary.
+/// The driver has pinned the whole range persistently, but cannot pin one page of the range. Such a
+/// failure must be temporary.
 #[test]
 fn a_failure_to_pin_the_page_to_ask_with() {
     explore(UpTo(3), || {
@@ -226,8 +226,8 @@ fn coherent_memory_without_its_pages() {
     });
 }
 
-/// Checks a pair for which the driver's addresses differ from the kernel's: persistent
-/// registrations get the driver's addresses, and revocable registrations fail.
+/// Checks a pair for which the driver's addresses differ from the kernel's. Persistent
+/// registrations must get the driver's addresses, and revocable registrations must fail.
 fn only_the_driver_maps(device: Request) {
     world().faults.unasked.set(true);
     allocate(A);
@@ -314,8 +314,8 @@ fn while_the_memory_is_freed() {
     });
 }
 
-/// Two threads register, so that the module asks about the pair twice at the same time, while a
-/// third registration is revoked.
+/// Two threads register at the same time, so the module asks about the pair twice. At the same
+/// time, a third registration is revoked.
 #[test]
 fn by_two_threads() {
     explore(UpTo(2), || {

@@ -16,9 +16,9 @@ use crate::{
 
 const ENOMEM: i32 = -12;
 
-/// Explores `scenario` again and again: the first time its first allocation fails, the next time
-/// its second, until no allocation fails. The scenario calls its argument when its allocations
-/// begin to count, and returns whether an allocation has failed.
+/// Explores `scenario` several times. The first time its first allocation fails, the second time
+/// its second allocation, and so on, until no allocation fails. The scenario calls its argument at
+/// the moment from which allocations count. The scenario returns whether an allocation has failed.
 fn at_each_allocation(
     preemptions: Preemptions,
     scenario: impl Fn(&dyn Fn()) -> bool + Copy + Send + Sync + 'static,

@@ -15,12 +15,13 @@ use crate::{
 const EDQUOT: i32 = -122;
 const EFAULT: i32 = -14;
 
-/// The bounds of a user: the number of orphans, and the number of their pages together.
+/// The limits of a user. ORPHANS limits the number of orphans, and PAGES the number of all their
+/// pages.
 const ORPHANS: u32 = 16_384;
 const PAGES: u32 = 1 << 26;
 
-/// Changes the user's counts as if the user had `orphans` orphans, the first of them with `pages`
-/// pages.
+/// Changes the user's counts as if the user had `orphans` orphans. The first of these orphans has
+/// `pages` pages.
 fn leaves(user: u32, orphans: u32, pages: u32) {
     let mut node = Some(Users::new_node(user).unwrap());
     REGISTRY.with(|registry| {
@@ -75,7 +76,8 @@ fn leave(address: u64) {
     as_process(OTHER, || deregister(&registration));
 }
 
-/// Checks that two further registrations of a page each reach the user's bound.
+/// Checks that a user with these counts can get two more orphans of one page each, and then reaches
+/// the limit.
 fn is_bounded(orphans: u32, pages: u32) {
     explore(UpTo(1), move || {
         let module = Module::revocable();
@@ -111,8 +113,8 @@ fn four_terabytes_at_most() {
     is_bounded(1, PAGES - 2);
 }
 
-/// A user's orphans do not count for other users. Root has no bound, because root is the same user
-/// in many containers.
+/// A user's orphans do not count for other users. Root may have any number of orphans, because root
+/// is the same user in many containers.
 #[test]
 fn by_another_user_and_by_root() {
     explore(UpTo(1), || {
@@ -186,16 +188,16 @@ fn by_a_process_whose_number_comes_again() {
 }
 
 /// The memory belongs to another process. The driver's object for the memory has listed this
-/// process, but does not list it any more. When this process unpins, the driver therefore finds no
-/// pin, reports success, and calls back later.
+/// process, but does not list it any more. When this process unpins, the driver therefore does not
+/// find the pin, but reports success. The driver calls back later.
 fn delisted(exiting: bool) {
     let (module, registration) = registered(Module::revocable());
     world().driver.delist(A);
     task().exiting.set(exiting);
     deregister(&registration);
     task().exiting.set(false);
-    // If the process is not exiting, the module cannot know that the driver has found no pin, so
-    // there is no orphan in the count.
+    // If the process is not exiting, the module cannot know that the driver has found no pin. The
+    // module therefore does not count an orphan.
     assert_eq!(counted(), u64::from(exiting));
     assert!(world().driver.is_armed());
     while_freed(|| module.unload());
@@ -211,7 +213,7 @@ fn by_a_process_that_lives_and_is_not_listed() {
     explore(Any, || delisted(false));
 }
 
-/// The other process delists this process at any moment of the deregistration.
+/// The other process removes this process from the list at any moment of the deregistration.
 #[test]
 fn by_a_process_that_lives_while_it_is_delisted() {
     explore(Any, || {
@@ -223,8 +225,8 @@ fn by_a_process_that_lives_while_it_is_delisted() {
     });
 }
 
-/// The other process delists this process. `objects` other objects still list this process, because
-/// it has its own memory at the same address.
+/// The other process removes this process from the list of its object. `objects` other objects
+/// still list this process, because it has its own memory at the same address.
 fn listed_by_others(objects: u32) {
     explore(Any, move || {
         let (module, registration) = registered(Module::revocable());
@@ -247,9 +249,9 @@ fn by_a_process_that_two_other_objects_list() {
     listed_by_others(2);
 }
 
-/// The process has registered memory of a server. When the process ends, the server delists it
-/// while the kernel is closing the files of the process. The driver may therefore find the pin at
-/// the beginning of the deregistration, but not at its end.
+/// The process has registered memory of a server. When the process ends, the kernel closes the
+/// files of the process, and at that time the server removes the process from the list. The driver
+/// may therefore find the pin at the beginning of the deregistration, but not at its end.
 #[test]
 fn by_a_process_that_ends_while_it_is_delisted() {
     explore(Any, || {
@@ -276,7 +278,8 @@ fn nothing_while_the_memory_is_freed() {
     });
 }
 
-/// Tests the usual end of a process: its registrations end before its objects in the driver.
+/// Tests the usual end of a process, in which the registrations end before the driver's objects of
+/// the process.
 #[test]
 fn by_a_process_that_ends() {
     explore(Any, || {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Tests the addresses at which a device reaches memory: a DMA address for each piece, one range of
-//! DMA addresses for all pieces, or physical addresses. Even with physical addresses, the module
-//! must map and unmap each piece.
+//! Tests the addresses at which a device reaches memory. Each piece may have its own DMA address,
+//! all pieces may be in one range of DMA addresses, or the device may use physical addresses. Even
+//! with physical addresses, the module must map and unmap each piece.
 
 use super::cast::*;
 use crate::{

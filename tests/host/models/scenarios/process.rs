@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Deregisters in a process that has not registered the memory. The driver finds no pin of this
-//! process, does nothing, and reports success, so the driver will still call the callback.
+//! A process deregisters memory that another process has registered. The driver finds no pin of
+//! this process, does nothing, and reports success. The driver will therefore still call the
+//! callback.
 
 use super::cast::*;
 use crate::{

@@ -100,7 +100,7 @@ fn by_a_registration_that_is_revoked_too() {
     });
 }
 
-/// The new pin is of the page with which the module asks the driver about a pair.
+/// The module pins a page to ask the driver about a pair. The new pin is the pin of this page.
 #[test]
 fn by_a_question() {
     explore(UpTo(3), || {

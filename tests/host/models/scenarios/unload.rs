@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Unloads the module while other threads use it. After that, no code of the module may run, not
-//! even the last instruction of a function that has put the last reference to the module.
+//! Unloads the module while other threads use it. After the module is unloaded, no code of the
+//! module may run, not even the last instruction of a function that has given the last reference
+//! back.
 
 use super::cast::*;
 use crate::{
@@ -32,7 +33,8 @@ fn during_deregistration_and_a_callback() {
     });
 }
 
-/// An application registers memory before the module is unloaded, or while it is being unloaded.
+/// An application begins a registration before the module is unloaded, or while it is being
+/// unloaded.
 #[test]
 fn during_registration() {
     explore(Any, || {
@@ -45,8 +47,8 @@ fn during_registration() {
     });
 }
 
-/// The module remembers a pair when it is unloaded. Freeing the pair may sleep, so it must happen
-/// without a lock.
+/// The module remembers a pair when it is unloaded. Freeing the entry of the pair may sleep, so the
+/// module must hold no lock at that time.
 #[test]
 fn with_a_pair_that_is_known() {
     explore(Any, || {
@@ -58,8 +60,8 @@ fn with_a_pair_that_is_known() {
     });
 }
 
-/// Loading fails after the first client is registered, when the core may already have called this
-/// client.
+/// Loading fails after the first client is registered. At that time, the core may already have
+/// called this client.
 #[test]
 fn instead_of_being_loaded() {
     explore(Any, || {
@@ -69,8 +71,8 @@ fn instead_of_being_loaded() {
     });
 }
 
-/// The registrations of the first load become orphans. Their memory is freed after the module was
-/// unloaded and loaded again, and has a new registration.
+/// The registrations of the first load become orphans. Their memory is freed when the module has
+/// been unloaded and loaded again, and has a new registration.
 #[test]
 fn and_is_loaded_again_with_orphans() {
     explore(UpTo(3), || {
@@ -124,7 +126,7 @@ fn during_the_callback_of_a_process_that_was_not_listed() {
 }
 
 /// The oldest core deregisters during the module's call to invalidate, and releases its own lock
-/// after the deregistration. The core must not free the client before that.
+/// after the deregistration. The core must not free the client before it has released the lock.
 #[test]
 fn in_the_cores_answer_to_a_callback() {
     let scenario = || {

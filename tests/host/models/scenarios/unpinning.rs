@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Lets the driver fail to unpin because it lacks memory. The pin then stays until the memory is
-//! freed, and the driver calls back at that time.
+//! The driver cannot unpin, because it lacks memory. The pin then stays until the memory is freed,
+//! and at that time the driver calls back.
 
 use super::cast::*;
 use crate::{
