@@ -33,10 +33,11 @@ CORE = Path("/sys/kernel/debug/peer_mem_lab")
 DRIVER = Path("/sys/kernel/debug/nvidia_lab")
 TRACING = Path("/sys/kernel/tracing")
 
-# The measurements differ in four respects: the module, by its name for modprobe; the client that
-# claims the memory; the layout of the memory on the bus, which is one piece, or the smallest pieces
-# into which GPUs divide large allocations; and the time that the driver needs to pin and unpin,
-# which is the simulated driver's own or like that of a real driver (../lab/nvidia/lab.c).
+# The measurements differ in four respects. The first is the module, which is called by its name for
+# modprobe. The second is the client that claims the memory. The third is the layout of the memory
+# on the bus, which is one piece, or the smallest pieces into which GPUs divide large allocations.
+# The fourth is the time that the driver needs to pin and unpin, which is the simulated driver's own
+# or like that of a real driver (../lab/nvidia/lab.c).
 MODULES = ("nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
@@ -45,12 +46,12 @@ THREADS = (1, 2, 4)
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
-# The number of rounds for registrations up to each size. Each figure is the lowest of all rounds,
-# because disturbances such as an interrupt or a new slab only make a figure larger.
+# The number of rounds for registrations of at most each size. Each figure is the lowest of all
+# rounds, because a disturbance such as an interrupt or a new slab can only make a figure larger.
 ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5, 4 * GIB: 3}
 
-# The time of these calls, which the core makes to a client, counts as the client's time. The core's
-# other clocks measure something else, or count time inside the driver's callback.
+# The core makes these calls to a client. The time of these calls counts as the client's time. The
+# core's other clocks measure something else, or also count time inside the driver's callback.
 CLIENT_CALLS = (
     "acquire",
     "get_pages",
@@ -131,9 +132,9 @@ def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
 
 
 def plan_rust(way: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """Returns the measurements for one way to compile the module's Rust. Each way runs in its own
-    guest, because the address of the driver's memory depends on everything that ran before, and can
-    change the figures by more than the bounds allow."""
+    """Returns the measurements for one way to compile the module's Rust code. Each way gets its own
+    guest, because the address of the driver's memory depends on everything that ran before in the
+    guest. The address can change the figures by more than the bounds allow."""
     for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
         if size <= 4 * GIB:
             yield Subject("stock", f"nv_peer_mem-{way}", mode, kind, layout, size, driver)
@@ -161,9 +162,9 @@ class Umem:
 
     def __init__(self, mode: str, address: int, size: int) -> None:
         self.file = os.open(CORE / "umem", os.O_RDWR)
-        # The core must not revoke fixed memory, such as queues and doorbells of the hardware, and
-        # may revoke revocable memory, such as memory regions. With nvidia-peermem, the word chooses
-        # the client.
+        # The core must not revoke fixed memory, such as queues and doorbells of the hardware. It
+        # may revoke revocable memory, such as memory regions. With nvidia-peermem, this word
+        # decides which client claims the memory.
         kind = "fixed" if mode == "persistent" else "revocable"
         self.words = f"{address} {size} {kind}"
 
@@ -185,7 +186,7 @@ class Umem:
 
 
 class Registration(Umem):
-    """GPU memory that the simulated GPU does not really store, and a registration of all of it."""
+    """GPU memory that the simulated GPU does not really store, with a registration of all of it."""
 
     # The descriptor of the GPU's device file.
     gpu: int
@@ -206,8 +207,8 @@ class Registration(Umem):
 
 
 def clocks() -> Counter[str]:
-    """Returns the clocks of the doubles: the ticks that each call has needed, and the number of
-    calls. The difference of two results describes the time between them."""
+    """Returns the clocks of the doubles, which are the ticks that each call has needed and the
+    number of calls. The difference of two results describes the time between them."""
     clock: Counter[str] = Counter()
     for line in [*read(CORE / "clocks").splitlines(), *read(DRIVER / "clocks").splitlines()]:
         name, calls, ticks = line.split()
@@ -272,8 +273,8 @@ def least(measure: Callable[[str, int], Figures], mode: str, size: int) -> Figur
 
 
 def together(mode: str, number: int, cycles: int = 1500) -> Figures:
-    """Measures threads that register at the same time, each its own MiB of memory. The clock starts
-    when all threads are ready."""
+    """Measures several threads that register at the same time. Each thread registers its own MiB of
+    memory. The clock starts when all threads are ready."""
     began: list[int] = []
     start = threading.Barrier(number, lambda: began.append(time.monotonic_ns()))
 
@@ -288,7 +289,8 @@ def together(mode: str, number: int, cycles: int = 1500) -> Figures:
     return {"registrations": number * cycles, "elapsed": elapsed}
 
 
-# The trace starts and stops at these calls, and at their returns.
+# Each entry has functions and two commands for the trace. The first command is given when one of
+# the functions is called, and the second one when the function returns.
 CALLS_TRACED = (
     ([f"peer_call_{name}" for name in CLIENT_CALLS], "traceon", "traceoff"),
     ([f"nvidia_p2p_{name}" for name in DRIVER_CALLS], "traceoff", "traceon"),
@@ -297,8 +299,9 @@ CALLS_TRACED = (
 
 @contextmanager
 def probes() -> Iterator[None]:
-    """Lets the kernel's trace record the allocations during the core's calls to the client, without
-    those of the driver. Probes take time, so they exist only while memory is measured."""
+    """Lets the kernel's trace record the allocations during the core's calls to the client.
+    Allocations of the driver are left out. The probes take time, so they exist only while memory is
+    measured."""
     tell(TRACING / "tracing_on", 0)
     tell(TRACING / "buffer_size_kb", 16384)
     triggers = []
@@ -346,9 +349,9 @@ def held(mode: str, size: int) -> Figures:
 
 
 def left_of(trace: Iterable[str]) -> int:
-    """Returns the number of bytes that were allocated in a trace and not freed. The objects of
-    slabs and of kmalloc count, so the compound pages that contain them do not count."""
-    # The key is the address of an object, as the trace shows it, or the number of a page.
+    """Returns the number of bytes that were allocated in a trace and not freed. Objects of slabs
+    and of kmalloc count by themselves, so the compound pages that contain them do not count."""
+    # The key is the address of an object, in the form of the trace, or the number of a page.
     sizes: dict[str | int, int] = {}
     for line in trace:
         if "LOST" in line:
@@ -380,9 +383,9 @@ def load_file(path: Path) -> int:
 
 def of_module(name: str) -> Figures:
     """Returns the size of the module's file, the memory of its code and data, the time to load it,
-    and the cost of the first registration. For nv_peer_mem this cost includes the question to the
-    driver about the GPU and the device. The function first removes debug information, because only
-    one of the modules has it."""
+    and the cost of the first registration. For nv_peer_mem, this cost includes the time in which
+    the module asks the driver about the GPU and the device. The function first removes debug
+    information, because only one of the modules has it."""
     path = Path(f"/tmp/{name}.ko")
     # The callback module is loaded once, and stays.
     run("modprobe", "nv_peer_mem_callback")
@@ -400,9 +403,9 @@ def of_module(name: str) -> Figures:
 
 
 def load(name: str, mode: str) -> None:
-    """Loads a module, and makes the first registration, because only of_module measures that one.
-    Versions of nvidia-peermem that lack the parameter ignore it. In these versions the core always
-    asks the revocable client first."""
+    """Loads a module, and makes the first registration, so that later measurements do not include
+    its cost. Only of_module measures that cost. Versions of nvidia-peermem that lack the parameter
+    ignore it. In these versions the core always asks the revocable client first."""
     parameters = ["persistent_api_support=0"] if mode == "revocable" else []
     run("modprobe", "nv_peer_mem_callback")
     if name in MODULES:
@@ -413,7 +416,7 @@ def load(name: str, mode: str) -> None:
 
 
 def load_rust(way: str, parameters: list[str]) -> None:
-    """Loads the module whose Rust was compiled in this way, and checks that the module itself
+    """Loads the module whose Rust code was compiled in this way. Checks that the module itself
     reports this way."""
     run("insmod", f"/lib/nv_peer_mem/rust-{way}/nv_peer_mem.ko", *parameters)
     if read(Path("/sys/module/nv_peer_mem/statistics/rust")) != way:
@@ -435,9 +438,9 @@ def measure(subject: Subject) -> Figures:
 
 
 def want(subject: Subject) -> tuple[str, str, str]:
-    """Returns the module and the mode that a measurement needs, and its kind if it cannot share a
-    load of the module with other kinds: `held` needs probes in the kernel, and `module` loads the
-    module itself."""
+    """Returns the module and the mode that a measurement needs. The third value is the kind of the
+    measurement, if it cannot share a load of the module with other kinds: `held` needs probes in
+    the kernel, and `module` loads the module itself."""
     apart = subject.kind if subject.kind in ("held", "module") else ""
     return subject.module, subject.mode, apart
 
@@ -449,7 +452,8 @@ def open_gpu() -> None:
 def main(job: str, *sizes: str) -> None:
     open_gpu()
     subjects = plan(job, [int(size) for size in sizes])
-    # Consecutive measurements with the same needs share one load of the module.
+    # Consecutive measurements that need the same module, mode and kind share one load of the
+    # module.
     for (name, mode, apart), those in groupby(subjects, want):
         if apart != "module":
             load(name, mode)

@@ -26,8 +26,8 @@ counting() {
 	equal "$*: came to its end" 0 "$rc"
 }
 
-# pair PROGRAM: runs server and client of a program of perftest, each with its buffer in CUDA
-# memory. Succeeds if both succeed.
+# pair PROGRAM: runs server and client of a program of perftest. Each side has its buffer in CUDA
+# memory. Succeeds if both sides succeed.
 pair() {
 	local program="$1-cuda" options=(-d rxe0 -F -s 65536 -n 20 --use_cuda=0) pid rc=0
 	"$program" "${options[@]}" >/tmp/server 2>&1 &
@@ -39,8 +39,8 @@ pair() {
 	return "$rc"
 }
 
-# without TEXT EXPECTED COMMAND...: checks that COMMAND, which runs without the module or the
-# library, fails, and that its output matches EXPECTED.
+# without TEXT EXPECTED COMMAND...: runs COMMAND without the module or the library. Checks that
+# COMMAND fails, and that its output matches EXPECTED.
 without() {
 	local text=$1 expected=$2
 	shift 2

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios that load another generation or flavour of the simulated driver, or that
-# let a thread free memory in the middle of a call.
+# Functions for scenarios that load another generation or flavour of the simulated driver. Other
+# functions free memory on another thread in the middle of a call.
 
 # A preloaded library that adds a thread to a program. The thread frees GPU memory at the injection
 # point.
@@ -30,9 +30,10 @@ load_flavour() {
 	if [ "$1" = "$(flavour)" ]; then load_gpu; else insert_driver "/lib/nv_peer_mem/$1"; fi
 }
 
-# The possible results of a registration whose memory is freed at an injection point. EFAULT: the
-# registration fails, because the memory is freed. ok: the registration succeeds, and is then
-# revoked or ended. If both are possible, the result depends on which thread is first.
+# The possible results of a registration whose memory is freed at an injection point. EFAULT means
+# that the registration fails because the memory is freed. The result ok means that the registration
+# succeeds, and is then revoked or ended. If both results are possible, the order of the threads
+# decides.
 declare -A endings=(
 	[in_get_gap]='EFAULT'
 	[before_get_returns]='EFAULT ok'
@@ -52,7 +53,7 @@ register_losing() {
 	remember
 	echo "$2" >"$NVIDIA/inject"
 	# Only the printed result counts. The exit code does not count, because gpuverbs also checks
-	# the pins, and fails if they have ended.
+	# the pins, and fails if the pins have ended.
 	result=$(LD_PRELOAD=$INJECTOR gpuverbs register --offset 0 --length 1M 2>/dev/null | sed -n 's/^result=//p') || true
 	wait_for "the end of injected frees" injections_over
 	check "$text: ended with ${result:-nothing}" grep -qwF -- "${result:-nothing}" <<<"$3"

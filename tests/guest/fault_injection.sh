@@ -5,9 +5,9 @@
 # dma_debug 1|$: prints the address of the first or of the last function of DMA-API debug.
 dma_debug() { awk '$2 ~ /^[tT]$/ && $3 ~ /^(debug_dma_|add_dma_entry)/ { print $1 }' /proc/kallsyms | sort | sed -n "$1p"; }
 
-# let_memory_fail: lets allocations fail, including those that may wait, without a line in the log.
-# Allocations of DMA-API debug do not fail, because DMA-API debug turns itself off when it gets no
-# memory.
+# let_memory_fail: makes allocations fail, including allocations that may wait. A failure adds no
+# line to the log. Allocations of DMA-API debug do not fail, because DMA-API debug turns itself off
+# when it gets no memory.
 let_memory_fail() {
 	local attribute
 	for attribute in failslab fail_page_alloc; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Functions for scenarios with two hosts. Both hosts run the same scenario. A command after the word
-# `left` or `right` runs only on the host with that name. The hosts exchange words through the lab
-# (tests/lab/guest.py). A pair of guests runs only one scenario.
+# `left` or `right` runs only on the host with that name. The hosts send each other words through
+# the lab (tests/lab/guest.py). A pair of guests runs only one scenario.
 
 HOST=$(word host '')
 last "the other host may be at its end already"
@@ -17,8 +17,8 @@ printf '%s %s\n' "$ADDRESS" "$HOST" "$OTHER_ADDRESS" "$OTHER" >>/etc/hosts
 left() { [ "$HOST" != left ] || "$@"; }
 right() { [ "$HOST" != right ] || "$@"; }
 
-# tell KEY VALUE: tells the other host a value; each key is told once. hear KEY: waits for the other
-# host's value and prints it, or fails if the other host has ended.
+# tell KEY VALUE: tells the other host a value. Each key may be told only once. hear KEY: waits for
+# the other host's value and prints it. Fails if the other host has ended.
 tell() { ask tell "$*" >/dev/null; }
 hear() {
 	local answer
@@ -62,8 +62,8 @@ part() {
 	check "its end of connection $joined ends well" ended_well
 }
 
-# order WORD...: sends an order to the endpoint of this host and waits for its end. begin_order does
-# not wait.
+# order WORD...: sends an order to the endpoint of this host, and waits until the order is carried
+# out. begin_order does not wait.
 order() { begin_order "$@" && until_holding; }
 begin_order() {
 	: >/tmp/held

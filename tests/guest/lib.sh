@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions for scenarios: they load modules, query the kernel and the host, and make checks whose
-# results are counted.
+# Functions for scenarios. They load modules, query the kernel and the host, and make checks. The
+# results of the checks are counted.
 set -uo pipefail
 
 NVIDIA=/sys/kernel/debug/nvidia_lab
@@ -23,11 +23,11 @@ word() {
 # The machine is plain, iommu, smmu, debug or real. tests/lab/kernels describes each machine.
 MACHINE=$(word machine plain)
 
-# All random choices follow from the seed, so lab.seed= repeats a run.
+# The seed decides all random choices, so lab.seed= repeats a run.
 SEED=$(word seed $((RANDOM << 15 | RANDOM)))
 
-# report TEXT: sends TEXT to the host, as a line of KTAP (tests/lab/ktap.py). The line is indented,
-# because it is nested in the scenario's result.
+# report TEXT: sends TEXT to the host as a line of KTAP (tests/lab/ktap.py). The line is indented,
+# because it is a part of the scenario's result.
 report() {
 	local text="$*"
 	printf '  %s\n' "${text//$'\n'/; }" >&7
@@ -37,8 +37,8 @@ report() {
 # say TEXT: prints TEXT for the reader of the log.
 say() { report "# say: $*"; }
 
-# counted ok|"not ok" TEXT: reports a check with its number. The length of a file stores the number,
-# because subshells, which cannot change variables, also make checks.
+# counted ok|"not ok" TEXT: reports a check with its number. The number is the length of a file. A
+# variable would not do, because subshells also make checks and cannot change variables.
 counted() {
 	local made=''
 	printf x >>"$CHECKS"
@@ -54,8 +54,8 @@ fail() {
 # use_seed: reports the seed, so that the scenario's random choices can be repeated.
 use_seed() { report "# seed: $SEED"; }
 
-# last REASON: makes this scenario the last scenario of the guest. spoil REASON: also leaves out the
-# checks at the end of the scenario.
+# last REASON: makes this scenario the last scenario of the guest. spoil REASON: does the same, and
+# also leaves out the checks at the end of the scenario.
 last() { printf '%s\n' "$1" >"$LAST"; }
 spoil() {
 	last "$1"
@@ -80,24 +80,25 @@ ask() {
 	printf '%s\n' "$answer"
 }
 
-# value DIRECTORY NAME: prints the number on the line "NAME number" of the directory's counters.
+# value DIRECTORY NAME: prints the number of the counter NAME in the file `counters` of DIRECTORY.
 value() { sed -n "s/^$2 //p" "$1/counters"; }
 
 nvidia_count() { value "$NVIDIA" "$1"; }
 core_count() { value "$CORE" "$1"; }
 
-# remember: stores the driver's counters. grown NAME: prints how much a counter has grown after
-# remember.
+# remember: stores the driver's counters. grown NAME: prints how much the counter NAME has grown
+# since remember.
 remember() { cat "$NVIDIA/counters" >/tmp/before; }
 grown() { echo $(($(nvidia_count "$1") - $(sed -n "s/^$1 //p" /tmp/before))); }
 
 # statistic NAME: prints a figure of the module.
 statistic() { cat "/sys/module/nv_peer_mem/statistics/$1"; }
 
-# map_types: prints the known map types of pairs of a GPU and a device.
+# map_types: prints the map types of the pairs of a GPU and a device that the module knows.
 map_types() { awk '!/^#/ { print $NF }' /proc/driver/nv_peer_mem/pairs; }
 
-# wait_for TEXT COMMAND...: polls, and gives up after a minute of guest time.
+# wait_for TEXT COMMAND...: runs COMMAND again and again until it succeeds. Gives up after a minute
+# of guest time.
 wait_for() {
 	local text=$1 tries=600
 	shift
@@ -133,7 +134,7 @@ flavour() {
 	esac
 }
 
-# unload_gpu: unloads the driver, and nvidia_core, which the closed flavour needs.
+# unload_gpu: unloads the driver. Also unloads nvidia_core, which the closed flavour needs.
 unload_gpu() {
 	local module
 	for module in nvidia nvidia_core; do
@@ -166,7 +167,8 @@ start_rdma() {
 load_module() { modprobe nv_peer_mem "$@"; }
 unload_module() { rmmod nv_peer_mem; }
 
-# load_built NAME [PARAMETER=VALUE...]: loads another build of the module, from the directory NAME.
+# load_built NAME [PARAMETER=VALUE...]: loads the module that is in the directory NAME, which was
+# built in another way.
 load_built() {
 	modprobe nv_peer_mem_callback
 	insmod "/lib/nv_peer_mem/$1/nv_peer_mem.ko" "${@:2}"
@@ -175,8 +177,8 @@ load_built() {
 # inbox_core: succeeds if the loaded RDMA core is the kernel's own.
 inbox_core() { [ -d /sys/module/ib_core ] && [ ! -e /sys/module/ib_core/parameters/peer_generation ]; }
 
-# load_neighbours: loads the driver and the RDMA core. load_all [PARAMETER=VALUE...]: also loads the
-# module.
+# load_neighbours: loads the driver and the RDMA core. load_all [PARAMETER=VALUE...]: loads the
+# driver, the RDMA core and the module.
 load_neighbours() {
 	# shellcheck disable=SC2119
 	load_gpu
@@ -201,8 +203,8 @@ revoke() { gpuverbs revoke --from 0 --to 8M --length 300001 "$@"; }
 with() {
 	local knob=$NVIDIA/$1 before=clear
 	[ "$1" = fail ] || before=$(cat "$knob")
-	# If the setting is refused, this line must return the failure, because -e has no effect
-	# inside a check.
+	# If the setting is refused, the function must return the failure here. The option -e has no
+	# effect inside a check.
 	echo "$2" >"$knob" || return
 	"${@:3}"
 	echo "$before" >"$knob"
@@ -222,8 +224,8 @@ peer() { cat "$PEERS/$1/$2"; }
 # client_names: prints the registered clients, in alphabetical order.
 client_names() { (cd "$PEERS" 2>/dev/null && echo *) || true; }
 
-# The lab marks places in the kernel's log by lines of its own. The log is never cleared, because
-# kernel_reports must see the whole log.
+# The lab writes lines of its own into the kernel's log to mark places. The log is never cleared,
+# because kernel_reports must see the whole log.
 MARK='lab: looked at from here on'
 KNOWN='lab: reports up to here are known'
 
@@ -257,7 +259,8 @@ hold_from() {
 	shift
 	coproc HELD { exec "$@"; }
 	held=$HELD_PID
-	# The descriptors are copied, because the shell closes those of a coprocess when it ends.
+	# The shell closes a coprocess's descriptors when the coprocess ends, so the descriptors are
+	# copied.
 	exec {from_held}<&"${HELD[0]}" {to_held}>&"${HELD[1]}"
 	eval "exec ${HELD[0]}<&- ${HELD[1]}>&-"
 	: >/tmp/held
@@ -275,13 +278,13 @@ until_said() {
 	return 1
 }
 
-# go_on: lets the held command continue. Succeeds if the command then waits again, or ends.
+# go_on: lets the held command continue. Succeeds when the command waits again, or has ended.
 go_on() {
 	echo >&"$to_held" || return 1
 	until_holding || true
 }
 
-# ended_well: lets the held command run to its end, and returns the command's exit status.
+# ended_well: lets the held command run to its end. Returns the exit status of the command.
 ended_well() {
 	exec {to_held}>&- {from_held}<&-
 	wait "$held"
@@ -291,8 +294,8 @@ ended_well() {
 said() { sed -n "s/^$1=//p" /tmp/held; }
 
 # transfer_seen FROM TO LENGTH SEED WORDS...: transfers bytes by RDMA between two pieces of GPU
-# memory, and succeeds if the host finds the bytes in the file behind the BAR. The host looks while
-# the memory is registered.
+# memory. The host looks into the file behind the BAR while the memory is registered. Succeeds if
+# the host finds the bytes.
 transfer_seen() {
 	local answer=no
 	hold gpuverbs transfer --from "$1" --to "$2" --length "$3" --seed "$4" --hold "${@:5}" &&
@@ -300,8 +303,8 @@ transfer_seen() {
 	ended_well && [ "$answer" = yes ]
 }
 
-# live_gauges DOUBLE...: prints the numbers of objects that exist in the doubles, if they are not
-# zero, as words "name=value". Prints an error if a double has no counters.
+# live_gauges DOUBLE...: prints how many objects of each kind exist in the doubles, as words
+# "name=value". Kinds without an object are left out. Prints an error if a double has no counters.
 live_gauges() { awk '/^live_/ && $2 != 0 { print $1 "=" $2 }' "${@/%//counters}" 2>&1; }
 
 # violations DOUBLE...: prints the violations that the doubles recorded, or an error if there is no
@@ -317,14 +320,14 @@ nothing_left() {
 	equal "$1: nothing is left" '' "$(live_gauges "$NVIDIA" "$CORE" | grep -v live_clients | paste -sd' ')"
 }
 
-# The kernel's checkers and watchdogs begin their reports with these words.
+# The reports of the kernel's checkers and watchdogs begin with these words.
 REPORTS='WARNING:|BUG:|Oops|general protection|rcu:.*stall|Call Trace|refcount_t'
 REPORTS+='|KASAN:|UBSAN:|possible (circular|recursive) locking|inconsistent lock state'
 REPORTS+='|sleeping function called|DMA-API:|list_(add|del) corruption|kmemleak: [0-9]+ new'
 REPORTS+='|INFO: task .* blocked|lockup'
 
-# kernel_reports: prints the reports in the kernel's log, except known reports and DMA-API's lines
-# of the boot.
+# kernel_reports: prints the reports in the kernel's log. Reports that are known are left out, and
+# so are the lines of DMA-API from the boot.
 kernel_reports() {
 	log_after "$KNOWN" | awk -v reports="$REPORTS" '$0 ~ reports && !/DMA-API: (preallocated|debugging enabled)/'
 }

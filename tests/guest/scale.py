@@ -35,8 +35,8 @@ from bench import (
 
 LIST = Path("/proc/driver/nv_peer_mem/regions")
 
-# The size of each registration, and the number of pages of which all other registrations are made.
-# They are few, because the simulated driver searches a list of the pinned pages.
+# PAGE is the size of each registration. All other registrations are made of PAGES pages. They are
+# few, because the simulated driver searches a list of the pinned pages.
 PAGE, PAGES = 64 * KIB, 1000
 BUFFER = 64 * MIB
 ROUNDS = 21
@@ -48,8 +48,8 @@ def on_device(device: int, umem: Umem) -> Umem:
 
 
 def one_more(mode: str, device: int) -> Figures:
-    """Measures a registration of its own memory and the end of this registration. Then measures a
-    second registration, whose memory is freed."""
+    """Measures a registration that has its own memory, and the end of this registration. Then
+    measures a second registration, whose memory is freed."""
     with Registration(mode, PAGE) as one:
         figures = cycle(on_device(device, one))
     return {
@@ -67,7 +67,8 @@ def least(mode: str, device: int) -> Figures:
 
 
 def listed() -> Figures:
-    """Reads the list of registrations in parts, as cat does. Returns the time and the lines."""
+    """Reads the list of registrations in parts, as cat does. Returns the time and the number of
+    lines."""
     began, lines = time.monotonic_ns(), 0
     with open(LIST, "rb", buffering=0) as file:
         while part := file.read(128 * KIB):
@@ -76,8 +77,8 @@ def listed() -> Figures:
 
 
 def nvpm_regions() -> Figures:
-    """Runs `nvpm regions`. Returns its instructions in thousands, and the largest amount of memory
-    that it has used."""
+    """Runs `nvpm regions`. Returns the number of its instructions, in thousands, and the largest
+    amount of memory that it has used."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["nvpm", "regions"], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -86,8 +87,8 @@ def nvpm_regions() -> Figures:
 
 
 def beside(mode: str, devices: int, alive: list[int]) -> Iterator[Figures]:
-    """Measures a registration while more and more others exist. At the end, the others end in the
-    reverse order, because the simulated driver finds the last one fastest."""
+    """Measures a registration while more and more other registrations exist. Then ends the others
+    in the reverse order, because the simulated driver finds the last one fastest."""
     with Registration(mode, PAGES * PAGE) as all_pages:
         there: list[Umem] = []
         for number in alive:
@@ -117,7 +118,7 @@ def pairs(gpus: int, devices: int) -> Iterator[Figures]:
 
 def cards(mode: str, devices: int) -> Iterator[Figures]:
     """Measures registrations of the same buffer for more and more devices. The simulated driver
-    needs as much time as a real driver with dynamic BAR1."""
+    takes as much time as a real driver with dynamic BAR1."""
     tell(DRIVER / "costs", "dynamic")
     with Registration(mode, BUFFER) as buffer:
         umems = [on_device(device, Umem(mode, buffer.address, BUFFER)) for device in range(devices)]

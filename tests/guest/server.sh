@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Functions that control the RDMA core's double: they choose its generation, turn on its bugs, and
+# Functions that control the RDMA core's double. They choose its generation, turn on its bugs, and
 # hold tasks at chosen points.
 
 # server GENERATION: sets the core's generation of the API for clients that register later.
@@ -32,8 +32,8 @@ at_rest() {
 	driver_at_rest && core_is live_umems 0 && core_is live_invalidations 0
 }
 
-# register_killed: starts a registration that is held at `driver`, and kills its process. After
-# `lift driver`, the registration ends, and then the process.
+# register_killed: starts a registration that is held at the point `driver`, and kills its process.
+# After `lift driver`, the registration ends first, and then the process.
 register_killed() {
 	local pid
 	stop_at driver

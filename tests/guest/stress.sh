@@ -11,8 +11,8 @@ INJECTIONS=20
 # figure NAME FILE: prints the sum of the figure NAME over the rounds in FILE.
 figure() { awk -F= -v name="$1" '$1 == name { sum += $2 } END { print sum + 0 }' "$2"; }
 
-# one_round PERSISTENT FREES SEED REGISTRATIONS: runs a round with persistent pins (PERSISTENT=1) or
-# without, and with frees by the driver (FREES=1) or without. The figures of the round go to
+# one_round PERSISTENT FREES SEED REGISTRATIONS: runs a round. With PERSISTENT=1, the module makes
+# persistent pins. With FREES=1, the driver takes memory away. The figures of the round go to
 # /tmp/stress.
 one_round() {
 	local options=(--seed "$3" --registrations "$4") started=$SECONDS registered least
@@ -27,7 +27,8 @@ one_round() {
 	echo none >"$NVIDIA/inject"
 	cat /tmp/stress
 	registered=$(figure registered /tmp/stress)
-	# With injected frees, the driver may take the memory of most registrations.
+	# With injected frees, the driver may take the memory of most registrations away, so fewer
+	# must succeed.
 	if [ "$2" = 0 ]; then least=$(($4 / 2)); else least=$(($4 / 4)); fi
 	check "more than $least were registered: $registered of $4 ($text)" test "$registered" -gt "$least"
 	[ "$2" = 0 ] || check "frees were injected ($text)" test "$(grown injections)" -gt 0

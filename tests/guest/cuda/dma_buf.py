@@ -40,8 +40,8 @@ def where_in_gpu(address):
 
 
 def seen(length, seed):
-    """Writes by RDMA from one buffer to the middle of another. The caller can then look for the
-    bytes in the GPU's memory."""
+    """Writes by RDMA from one buffer to the middle of another one. After that, the caller can look
+    for the bytes in the GPU's memory."""
     length = int(length)
     made = ["gpuverbs", "pattern", "--seed", seed, "--length", str(length)]
     wanted = subprocess.run(made, capture_output=True, check=True).stdout
@@ -59,8 +59,8 @@ def seen(length, seed):
 
 
 def freed(way):
-    """Frees registered memory, allocates other memory at the same address, and lets a peer write to
-    the address by RDMA. `way`, the way of registration, decides which memory the bytes reach."""
+    """Frees registered memory, and allocates other memory at the same address. Then a peer writes
+    to the address by RDMA. The way of registration, `way`, decides which memory the bytes reach."""
     revoked = way == "revocable"
     context()
     here, there = connected()
@@ -118,8 +118,8 @@ def child(pipe, queue, address):
 
 
 def corners():
-    """Checks registrations in unusual cases: by a thread without a CUDA context, of a part of a
-    buffer, of a range that is too long, and by a child."""
+    """Checks unusual registrations. A thread without a CUDA context registers, and so does a child.
+    One range is a part of a buffer, and another one is too long."""
     context()
     queue, address = Queue(), alloc(MIB)
     found = []

@@ -32,8 +32,8 @@ from verbs_on_cuda import (
 )
 
 # ---- KIRO: a server sends its client the address of memory. The client can then read this memory
-# into its GPU at any time, without the server's help. One server has host memory, another one GPU
-# memory.
+# into its GPU at any time, without the server's help. One server has host memory, and another
+# server has GPU memory.
 
 
 def kiro_server(pipe, kind, length):
@@ -84,8 +84,8 @@ def kiro():
 
 
 # ---- ib_gpudirect: as in its README, a program announces buffers to the kernel by an ioctl,
-# registers them with a special flag, and sends them to another process. `unaided` runs without the
-# preloaded library.
+# registers them with a special flag, and sends them to another process. The option `unaided` runs
+# the program without the preloaded library.
 
 # ib_gpudirect's patched verbs.h had this flag.
 IBV_ACCESS_GPU_MEMORY = 1 << 5
@@ -95,7 +95,7 @@ def announce(address, length):
     """Announces a buffer to the kernel before its registration, with CUDA's tokens for the
     buffer."""
     with open("/dev/infiniband/uverbs0", "r+b", buffering=0) as uverbs:
-        # Any number of a request will do, because the preloaded library answers every number.
+        # The request may have any number, because the preloaded library answers every number.
         fcntl.ioctl(uverbs, 11, struct.pack("=16sQii", bytes(16), address, length, 0))
         return uverbs
 
@@ -144,14 +144,15 @@ def ib_gpudirect(how):
         equal("sent", 0, sender.exitcode)
 
 
-# ---- libgdsync: buffers, and the queues and doorbells of a network card. The words name the
-# clients that must claim revocable memory, fixed memory, and revocable memory if the driver has no
-# persistent pins. Without words, no client must claim memory.
+# ---- libgdsync: buffers, and the queues and doorbells of a network card. The words on the command
+# line name clients. The first client must claim revocable memory, the second one fixed memory, and
+# the third one revocable memory if the driver has no persistent pins. Without words, no client must
+# claim memory.
 
 CORE = "/sys/kernel/debug/peer_mem_lab/"
 PEERS = "/sys/kernel/mm/memory_peers/"
-# The words by which the RDMA core's file distinguishes memory that can be revoked from memory that
-# cannot.
+# With these words, the RDMA core's file distinguishes memory that can be revoked from memory that
+# cannot be revoked.
 REVOCABLE, FIXED = "revocable", "fixed"
 
 
@@ -177,7 +178,7 @@ class Umem:
 
 
 def served(text, client, *what):
-    """Registers memory, and checks that `client` claims the memory, and no other client."""
+    """Registers memory. Checks that `client` claims the memory, and that no other client does."""
 
     def counts():
         return {
@@ -195,7 +196,7 @@ def served(text, client, *what):
 
 
 def gdsync_objects(revocable, fixed):
-    # As in libgdsync, the buffers are small, and are all in one page of the GPU.
+    # As in libgdsync, the buffers are small, and all of them are in one page of the GPU.
     address = alloc(65536)
     sizes = {"a send queue": 32768, "a completion queue": 4096, "a doorbell": 8}
     owned = [served(name, fixed, FIXED, address + size, size) for name, size in sizes.items()]
@@ -259,8 +260,8 @@ class Map:
         self.bytes = mmap.mmap(self.file, MAPPED, trackfd=False)
 
     def error(self):
-        """Returns the error if the kernel cannot access the memory. An access by this program
-        itself would cause a signal."""
+        """Returns the error if the kernel cannot access the memory. The kernel makes the access,
+        because an access by this program itself would cause a signal."""
         with open(os.memfd_create("copy"), "wb", buffering=0) as copy:
             try:
                 copy.write(memoryview(self.bytes)[:8])
@@ -278,9 +279,9 @@ def pinned():
 
 
 def mapped_and_registered(queue, peer, order, persistent):
-    """Checks that the CPU and the device see each other's bytes, and that each can continue when
-    the other has ended. Then frees the memory, so that another program gets the address. A
-    persistent pin must keep the old memory."""
+    """Checks that the CPU and the device see each other's bytes. Checks that each of them can
+    continue when the other one has ended. Then frees the memory, so that another program gets the
+    address. If the pin is persistent, the old memory must still exist."""
 
     def told(what, expected, found):
         equal(f"{' and '.join(order)}: {what}", expected, found)

@@ -25,8 +25,8 @@ cuda = ctypes.CDLL("libcuda.so.1")
 
 
 def call(name, *arguments):
-    """Calls a function of CUDA. Converts integers to 64 bits, because ctypes would otherwise cut
-    them to a C int."""
+    """Calls a function of CUDA. Converts integers to 64 bits, because ctypes would otherwise pass
+    only the 32 bits of a C int."""
     code = getattr(cuda, name)(
         *(ctypes.c_uint64(each) if isinstance(each, int) else each for each in arguments)
     )
@@ -82,8 +82,8 @@ def equal(text, expected, found):
 
 
 def error(act, *arguments):
-    """Calls `act` and closes the object that it returns. Returns 0, or the errno if one of the two
-    fails."""
+    """Calls `act` and closes the object that it returns. Returns 0. If calling or closing fails,
+    returns the errno."""
     try:
         act(*arguments).close()
     except (OSError, PyverbsRDMAError) as found:
@@ -101,7 +101,7 @@ def process(target, *arguments):
 
 
 class Queue:
-    """A queue pair of the only RDMA device, on which both ends of each connection are."""
+    """A queue pair of the only RDMA device. Both ends of each connection are on this device."""
 
     def __init__(self):
         self.context = Context(name="rxe0")

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Each function row_... makes the module $MODULE show one defect of earlier modules, if the module
-# has that defect. docs/defects.md contains the table of defects.
+# Each function row_... reproduces one defect of earlier modules. If the module $MODULE has that
+# defect, the module shows it. docs/defects.md contains the table of defects.
 #
 # `try ROW` runs such a function, and sets $seen to a list with a word for each problem: problems
 # that the row itself has found, violations that the doubles have recorded, objects that remain, and
 # complaints of the kernel.
 #
-# In both modules, the core asks the revocable client first. A row that needs the persistent client
-# lets the RDMA device say that it cannot revoke.
+# In both modules, the core asks the revocable client first. If a row needs the persistent client,
+# the row makes the RDMA device say that it cannot revoke.
 
 . /lab/server.sh
 
@@ -30,15 +30,14 @@ step() {
 	hear_step
 }
 
-# take WORDS...: sends a step that must succeed, because otherwise the row does not reach its
-# defect.
+# take WORDS...: sends a step that must succeed, because the row cannot reach its defect otherwise.
 take() {
 	step "$@"
 	[ "$answer" = ok ] || { saw "$1:$answer" && return 1; }
 }
 
-# registered: starts a client that registers a megabyte, and sets $growth to the number of pins that
-# the registration made.
+# registered: starts a client that registers a megabyte. Sets $growth to the number of pins that
+# this registration has made.
 registered() {
 	start_steps
 	take alloc 0 0 0x100000
@@ -89,7 +88,7 @@ load_for() {
 }
 
 # counters INTO: stores the counters of both doubles and the number of the module's users in the
-# array INTO. The function starts no program, because starting programs takes long in a guest.
+# array INTO. The function starts no program, because starting a program takes long in a guest.
 counters() {
 	local -n into=$1
 	local double name value
@@ -99,8 +98,8 @@ counters() {
 	! loaded || into[live_users]=$(<"$in_sysfs/refcnt")
 }
 
-# left_by_row: prints the objects that this row has left, without objects that earlier rows have
-# left.
+# left_by_row: prints the objects that this row has left. Objects that earlier rows have left do not
+# count.
 left_by_row() {
 	local name
 	local -A now=()
@@ -110,11 +109,11 @@ left_by_row() {
 	done
 }
 
-# log_of_row: prints the kernel's log from the beginning of the row.
+# log_of_row: prints the part of the kernel's log that begins with this row.
 log_of_row() { log_after "defects: row $row_name begins"; }
 
-# complaints_of_row: prints complaints of the kernel, and addresses that were read from freed
-# memory, which the simulated driver fills with 0x6b.
+# complaints_of_row: prints the kernel's complaints. Also prints a word if an address was read from
+# freed memory, which the simulated driver fills with 0x6b.
 complaints_of_row() {
 	log_of_row >/tmp/row_log
 	grep -oE "KASAN: [a-z-]+|$REPORTS" /tmp/row_log | tr ' ' _ | sort -u
@@ -122,8 +121,8 @@ complaints_of_row() {
 	! grep -qE "size_id=$((0x6b6b6b6b))" /tmp/row_log || echo read_freed_memory
 }
 
-# rows: prints the names of the rows. Rows that need the checkers of the debug kernel are printed
-# only there.
+# rows: prints the names of the rows. If a row needs the checkers of the debug kernel, its name is
+# printed only in the debug kernel.
 rows() {
 	compgen -A function row_
 	[ "$MACHINE" != debug ] || compgen -A function debug_row_
@@ -182,8 +181,8 @@ row_freed_before_dma_map() {
 	happened injected_before_get_returns
 }
 
-# The driver calls the callback while it reads the page table that the client's dma_map has passed
-# to it.
+# The driver calls the callback while it is inside the client's dma_map, and reads the page table
+# that dma_map has passed to it.
 row_freed_in_dma_map() {
 	echo in_dma_map >"$NVIDIA/inject"
 	registers ok EFAULT
@@ -207,8 +206,8 @@ row_freed_while_deregistering() {
 	take join
 }
 
-# Another thread deregisters a region that the core is still revoking. The driver does not let this
-# thread unpin, so `release` must wait for the end of the revocation.
+# The core is still revoking a region when another thread deregisters it. The driver does not let
+# this thread unpin, so `release` must wait for the end of the revocation.
 row_released_while_revoking() {
 	local releases
 	releases=$(core_count calls_release)
@@ -229,8 +228,9 @@ row_released_while_revoking() {
 # released_since COUNT: succeeds if more than COUNT releases have returned, or one is under way.
 released_since() { [ "$(core_count calls_release)" -gt "$1" ] || in_client release; }
 
-# Like row_freed_while_deregistering, but the page table of another registration gets the address of
-# the freed table before the thread continues. The other registration must keep its pin.
+# As in row_freed_while_deregistering, memory is freed while a thread deregisters. In addition, the
+# page table of another registration gets the address of the freed table before the thread
+# continues. The other registration must keep its pin.
 row_address_used_again() {
 	set_knob reuse 1
 	free_in_deregistration
@@ -243,8 +243,8 @@ row_address_used_again() {
 }
 
 # deregistered_in_child COMMAND...: lets a child end its parent's registration, and then runs
-# COMMAND. The driver finds no pin of the child, but reports success, so it will still call the
-# callback.
+# COMMAND. The driver finds no pin of the child, but reports success. The driver will therefore
+# still call the callback.
 deregistered_in_child() {
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-dereg,hold,owner-free,hold || saw not_deregistered
 	"$@"
@@ -255,13 +255,13 @@ deregistered_in_child() {
 row_deregistered_by_child() { deregistered_in_child true; }
 row_unloaded_after_child() { deregistered_in_child unload_it; }
 
-# refused_to_unpin COMMAND...: lets the driver refuse to unpin, and then runs COMMAND. The driver
-# will still call the callback.
+# refused_to_unpin COMMAND...: makes the driver refuse to unpin, and then runs COMMAND. The driver
+# will therefore still call the callback.
 refused_to_unpin() {
 	echo 'put_pages ENOMEM 1' >"$NVIDIA/fail"
 	start_steps
 	take alloc 0 0 0x100000
-	# In a module that pins twice, the refusal hits the first pin, so the registration fails.
+	# If a module pins twice, the refusal hits its first pin, so the registration fails.
 	! take reg 0 || take dereg 0
 	happened failures_injected
 	"$@"
@@ -283,8 +283,8 @@ row_unpinned_under_lock() {
 	happened injected_before_put
 }
 
-# Some cores use the first address of the list as the address of the first page of the range. The
-# list must therefore not begin at the beginning of a GPU page, which is larger.
+# Some cores take the first address of the list as the address of the first page of the range. A GPU
+# page is larger than such a page, so the list must not begin at the beginning of the GPU page.
 row_list_not_trimmed() {
 	turn b7_no_trim 1
 	gpuverbs transfer --from 0 --to 8M --length 64K --shift 4096 --seed 1 >/dev/null 2>&1 || saw bytes
@@ -320,7 +320,7 @@ row_entry_for_each_page() {
 	[ "$entries" = 1 ] || saw "entries:$entries"
 }
 
-# A core that copies from registered memory reads the entries of the scatterlist as pages. GPU
+# A core that copies from registered memory takes the entries of the scatterlist for pages. GPU
 # memory has no pages, so no entry may count as a page.
 row_entries_look_like_pages() {
 	grown tables_without_pages registers ok
@@ -370,7 +370,7 @@ row_name_taken() {
 	rmmod "$other"
 }
 
-# A user whose registrations fail must not fill the log: at most ten lines are allowed in each
+# A user whose registrations fail must not fill the log. At most ten lines are allowed in each
 # period of five seconds. The scenario flood also checks when the periods begin.
 row_log_flood() {
 	local lines most

@@ -2,10 +2,10 @@
 /*
  * verbs-steps - registrations of GPU memory, one step at a time.
  *
- * The program prints "ready". Then it reads steps, one from each line of its input, carries out
- * each step, and answers with a line: "ok", or the name of the errno. Scenarios use the program to
- * reproduce defects, because it can free memory before its registration ends, and can use a second
- * thread.
+ * The program prints "ready", and then reads steps, one from each line of its input. It carries out
+ * each step, and answers with a line, which is "ok" or the name of the errno. Scenarios use the
+ * program to reproduce defects, because it can free memory before its registration ends, and can
+ * use a second thread.
  *
  *   alloc SLOT OFFSET SIZE   allocate GPU memory at OFFSET of the BAR
  *   free SLOT                free it, registered or not

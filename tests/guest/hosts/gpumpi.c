@@ -2,11 +2,11 @@
 /*
  * gpumpi FILE HOLD LENGTH... - moves GPU memory between two ranks of an MPI job
  *
- * For each LENGTH, the program moves LENGTH bytes of FILE from rank 0 to rank 1 and back as
- * messages, and then by one-sided operations. Every buffer is GPU memory that the CPU cannot
- * access, so its bytes must have come from an RDMA device. The memory is allocated by CUDA if there
- * is a libcuda. At the end each rank makes the file HOLD, and waits until the scenario has looked
- * at the memory and removed HOLD.
+ * For each LENGTH, the program moves LENGTH bytes of FILE from rank 0 to rank 1 and back. It moves
+ * the bytes first as messages, and then by one-sided operations. Every buffer is GPU memory that
+ * the CPU cannot access, so its bytes must have come from an RDMA device. If there is a libcuda,
+ * CUDA allocates the memory. At the end each rank makes the file HOLD, and waits until the scenario
+ * has looked at the memory and removed HOLD.
  *
  * Slot n of a rank is at n * 8 MiB in its GPU:
  *

@@ -18,14 +18,14 @@ for layout in contiguous descending holes64k fragmented; do
 	done
 done
 check "pinned: read" gpuverbs transfer --from 0 --to 16M --length 300001 --seed 71 --op read
-# The driver has made one mapping for the map type, and two for each of thirteen transfers.
+# The driver has made one mapping to find the map type, and two for each of thirteen transfers.
 equal "the driver has mapped each registration" 27 "$(grown calls_nvidia_p2p_dma_map_pages)"
 equal "and this is known of the pair" driver "$(map_types)"
 check "pinned: memory stays when freed" revoke --expect pinned
 with topology_denied 1 registers "pinned: no PCI topology is in the way" ok
 with fail 'dma_map_pages EIO 1' registers "pinned: what the driver cannot map" EIO
 
-# Memory in the BAR of the same GPU is handled in the same way.
+# The module must handle memory in the BAR of the same GPU as it handles memory behind the link.
 coherent 0
 check "pinned: memory in the BAR" transfer_seen 0 16M 300001 72
 unload_module

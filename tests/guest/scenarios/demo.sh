@@ -3,8 +3,8 @@
 sees_gpu() { grep -qE 'memory types:.*cuda' <<<"$(ucx_info -d 2>/dev/null)"; }
 sees_no_gpu() { ! sees_gpu; }
 
-# shown TEXT VALUE COMMAND...: checks that COMMAND succeeds, and reports a row of the demo's table,
-# with VALUE if COMMAND has succeeded.
+# shown TEXT VALUE COMMAND...: checks that COMMAND succeeds, and reports a row of the demo's table.
+# If COMMAND has succeeded, the row contains VALUE.
 shown() {
 	if "${@:3}"; then
 		ok "$1"
@@ -30,8 +30,8 @@ shown "nv_peer_mem.ko loaded" "version $(cat /sys/module/nv_peer_mem/version)" \
 shown "clients registered with the RDMA core" "$(client_names)" test -e "$PEERS/nv_mem/version"
 shown "ucx_info -d, with module" "GPU memory (cuda)" sees_gpu
 
-# perftest PROGRAM COLUMN OPTION...: runs both sides of a perftest program, each with a buffer in
-# GPU memory, checks that the buffers were registered, and sets $figure to the last figure of
+# perftest PROGRAM COLUMN OPTION...: runs both sides of a perftest program. Each side has a buffer
+# in GPU memory. Checks that the buffers were registered, and sets $figure to the last figure of
 # COLUMN.
 perftest() {
 	local words=("$1" -d rxe0 -F "${@:3}" --mmap=/dev/nvidia-lab) before server

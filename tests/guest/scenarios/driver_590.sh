@@ -13,7 +13,8 @@ load_built driver-590 persistent_api_support=0
 check "revocable: write" transfer_seen 0 8M 300001 32 --shift 4096
 check "revocable: revoked when freed" revoke
 
-# Memory that the CPU caches is behind a coherent link, and must not be mapped as device memory.
+# The CPU caches memory behind a coherent link. The module must not map such memory as device
+# memory.
 coherent 1
 registers "revocable: coherent memory" EOPNOTSUPP
 expect_log "and the log says what to do" 'nv_peer_mem: GPU memory behind a coherent link .*persistent_api_support=1'
@@ -35,9 +36,9 @@ with fail 'dma_unmap_pages EIO 1' registers "pinned: what the driver does not un
 expect_log "but is in the log" 'nv_peer_mem: the NVIDIA driver did not unmap GPU memory'
 unload_module
 
-# A module that was built with an older header must also work, because it reads the same fields.
-# Some kernels refuse to load such a module, because the layout of structures is part of the version
-# of a function.
+# A module that was built with an older header must work also, because it reads the same fields with
+# each header. Some kernels refuse to load such a module, because the version of a function contains
+# the layout of the structures.
 mark_log
 if load_module persistent_api_support=0; then
 	registers "built for 550: coherent memory" EOPNOTSUPP

@@ -24,8 +24,8 @@ for support in 1 0; do
 	for version in 0x10001 0x30000; do
 		claims $support page_table_version $version EOPNOTSUPP "table $version"
 	done
-	# The driver returns sixteen pages, which with another page size are not as long as the
-	# range.
+	# The driver returns sixteen pages. With another page size, they are not as long as the
+	# range, so the module must refuse them.
 	claims $support page_size 0 EIO 'pages of 4 KiB'
 done
 claims 0 page_size 2 EIO 'pages of 128 KiB'

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: an error of the driver reaches the user as what it is
 load_all
-# An error of the driver while the module asks for the map type must not be remembered.
+# If the driver fails while the module asks for the map type, the module must not remember this
+# error.
 with fail 'dma_map_pages EIO 1' registers "a driver that cannot map now" EIO
 with dma_mapping_version $((0x30000)) registers "an unknown version of the driver's mapping" EOPNOTSUPP
 with dma_entries_short 1 registers "a mapping of fewer pages than were pinned" EIO
@@ -12,8 +13,8 @@ with fail 'get_pages_persistent ENOTSUPP 1' registers "where memory cannot be pi
 with fail 'get_pages_persistent EIO 1' registers "and so where the driver cannot hold the memory itself" ok
 equal "by the revocable client" 2 "$(peer nv_mem_revocable num_alloc_mrs)"
 with bar1_bytes 2000000 registers "a BAR1 that is too small" ENOMEM
-# in_one_mib TEXT COMMAND...: checks that COMMAND succeeds while 1 MiB of BAR1 is free. BAR1 has 37
-# MiB, of which the simulated driver keeps 36 MiB.
+# in_one_mib TEXT COMMAND...: checks that COMMAND succeeds while 1 MiB of BAR1 is free. BAR1 then
+# has 37 MiB, and the simulated driver keeps 36 MiB of them.
 in_one_mib() { with bar1_bytes $((37 << 20)) check "$@" <<<""; }
 in_one_mib "room for memory that is registered three times, once" gpuverbs register --length 1M --kept 2
 in_one_mib "but none for more memory" gpuverbs register --length 1088K --expect ENOMEM
@@ -21,8 +22,8 @@ registers "and then it works" ok
 unload_module
 load_module persistent_api_support=0
 with fail 'get_pages ENOMEM 1' registers "revocable: no room in BAR1" ENOMEM
-# The first registration makes the module ask for the map type, for which it pins a page
-# persistently.
+# The first registration makes the module ask for the map type. To ask the driver, the module pins a
+# page persistently.
 registers "revocable: with room" ok
 in_one_mib "revocable: room for memory that is registered three times, once" gpuverbs register --length 1M --kept 2
 in_one_mib "revocable: but none for more memory" gpuverbs register --length 1088K --expect ENOMEM

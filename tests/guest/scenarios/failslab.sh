@@ -14,7 +14,7 @@ fail_each() {
 	check "$text" "${words[@]}" >/tmp/failed
 	check "$text: allocations failed" test "$(figure ended_with_ENOMEM)" -gt 0
 	say "$text: $(figure allocations) allocations, ENOMEM for $(figure ended_with_ENOMEM)"
-	# A deregistration must not allocate memory, because it must not fail.
+	# A deregistration must not allocate memory. If it did, it could fail.
 	check "$text: it ends" "${words[@]}" --during deregister >/tmp/failed
 	equal "$text: whichever allocation fails" 0 "$(figure ended_with_ENOMEM)"
 	equal "$text: and that takes no memory" 0 "$(figure allocations)"
@@ -24,9 +24,9 @@ fail_each() {
 for support in 1 0; do
 	load_module persistent_api_support=$support
 	fail_each contiguous "one page" 64K
-	# The pages do not follow each other, and are more than one chunk of a scatterlist has
-	# entries. The allocation of the second chunk can therefore fail after the first chunk was
-	# allocated.
+	# The pages do not follow each other, and their number is larger than the number of entries
+	# in one chunk of a scatterlist. The allocation of the second chunk can therefore fail after
+	# the first chunk was allocated.
 	fail_each descending "132 pages apart" 8448K
 	check "and then it works" gpuverbs register --offset 0 --length 8448K
 	unload_module

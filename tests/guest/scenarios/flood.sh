@@ -4,12 +4,13 @@
 load_neighbours
 
 # Each of TRIES registrations causes a message. The kernel lets ten messages through in PERIOD
-# seconds. A period begins with its first message, and a load of the module begins a new period.
+# seconds. A period begins with its first message. When the module is loaded, a new period begins.
 TRIES=100
 PERIOD=5
 
-# provokes TEXT RESULT PATTERN: checks that $tries registrations of an unprivileged user end with
-# RESULT, and for a single try also that the log has PATTERN as the reason.
+# provokes TEXT RESULT PATTERN: lets an unprivileged user make $tries registrations, and checks that
+# they end with RESULT. If there is only one try, also checks that the log has PATTERN as the
+# reason.
 provokes() {
 	check "$1: $tries registrations end with $2" as_nobody gpuverbs register --offset 0 --length 64K --cycles "$tries" --expect "$2"
 	[ "$tries" -gt 1 ] || expect_log "$1: the log says why" "\] nv_peer_mem: .*$3"
@@ -19,8 +20,8 @@ provokes() {
 # messages: prints the module's messages, each with its time in seconds.
 messages() { log_after "$MARK" | sed -n 's/^\[ *\([0-9.]*\)\] nv_peer_mem: /\1 /p'; }
 
-# most_in_a_period: prints the largest number of messages in a period. The kernel's clock ticks, so
-# a period may look 0.1 s shorter.
+# most_in_a_period: prints the largest number of messages in a period. The kernel's clock advances
+# in ticks, so a period may look 0.1 s shorter than PERIOD.
 most_in_a_period() {
 	messages | awk -v period="$PERIOD" '/callbacks suppressed/ { next }
 		!n || $1 >= begin + period - 0.1 { begin = $1; n = 0 }
@@ -32,9 +33,9 @@ most_in_a_period() {
 # suppressed.
 accounted_for() { messages | awk '{ sum += /callbacks suppressed/ ? $2 : 1 } END { print sum + 0 }'; }
 
-# flooded CAUSES LAST: provokes each of CAUSES once, so that the log has the reason; then floods the
-# log with CAUSES and LAST; and provokes LAST again in a new period, whose first message counts the
-# suppressed messages.
+# flooded CAUSES LAST: CAUSES and LAST are functions that provoke messages. First provokes each
+# message of CAUSES once, so that the log has the reason. Then floods the log with CAUSES and LAST.
+# Then provokes LAST again in a new period, whose first message counts the suppressed messages.
 flooded() {
 	mark_log
 	provoked=0
@@ -54,7 +55,7 @@ mappings() {
 	with dma_entries_short 1 provokes "short DMA mapping" EIO 'mapped 0 pages'
 	with_core null_device provokes "no PCI device" EOPNOTSUPP 'not a PCI device'
 }
-# denied comes last, because the module remembers the driver's refusal.
+# denied is the last cause, because the module remembers the driver's refusal.
 denied() { with topology_denied 1 provokes "a pair that the driver refuses" EOPNOTSUPP 'does not let this RDMA device'; }
 load_module
 flooded mappings denied

@@ -3,19 +3,20 @@
 . /lab/server.sh
 . /lab/driver.sh
 load_neighbours
-# With this switch, all tickets of the core but the first few need more than 32 bits, or begin at 0
-# again.
+# With this switch, most of the core's tickets need more than 32 bits, or begin at 0 again. Only the
+# first few tickets are as usual.
 turn late_tickets 1
 
-# freed_at POINT EXPECTED COMMAND...: frees memory while its registration is held at POINT, waits
-# until COMMAND succeeds, lets the registration go on, and checks that it ends with EXPECTED.
+# freed_at POINT EXPECTED COMMAND...: holds a registration at POINT, frees its memory, and waits
+# until COMMAND succeeds. Then lets the registration continue, and checks that it ends with
+# EXPECTED.
 freed_at() {
 	local pid
 	stop_at "$1"
 	echo 1 >"$NVIDIA/inject_hold"
 	echo after_get >"$NVIDIA/inject"
 	# Only the printed result counts. The exit code does not count, because gpuverbs also checks
-	# the pins, and fails if they have ended.
+	# the pins, and fails if the pins have ended.
 	gpuverbs register --offset 0 --length 1M >/tmp/registered 2>&1 &
 	pid=$!
 	wait_held "$1"
@@ -37,8 +38,8 @@ freed_early() {
 	esac
 }
 
-# both_end GENERATION: lets a deregistration begin after the driver's callback has found the region,
-# and checks that both end.
+# both_end GENERATION: lets the driver's callback find the region, and then lets a deregistration
+# begin. Checks that the callback and the deregistration both end.
 both_end() {
 	local late
 	late=$(core_count invalidations_late)
@@ -50,7 +51,8 @@ both_end() {
 	wait_held invalidate
 	case $1 in
 	g2*)
-		# The callback waits until the ticket is taken back, and returns before dma_unmap.
+		# The callback waits until the core takes the ticket back, and returns before
+		# dma_unmap.
 		wait_held stop
 		lift invalidate
 		wait_for "a callback that waits" core_is live_waits 1
@@ -61,7 +63,8 @@ both_end() {
 		lift unmap
 		;;
 	g3a)
-		# The callback waits for the lock that the core holds over dma_unmap and put_pages.
+		# The callback waits for the lock that the core holds while it calls dma_unmap and
+		# put_pages.
 		wait_held unmap
 		lift invalidate
 		wait_for "a callback that waits" core_is live_waits 1
@@ -99,8 +102,8 @@ try() {
 	case $generation in g2*) ended=$((ended + 2)) ;; esac
 	equal "$generation: regions that ended inside the callback" "$ended" "$(core_count ended_in_callback)"
 	# The memory is freed inside the driver's call, and the callback waits for the end of the
-	# call. The registration then fails, or is revoked at once, depending on which thread comes
-	# first.
+	# call. Which thread comes first decides whether the registration fails, or succeeds and is
+	# revoked at once.
 	register_losing "$generation" in_get_gap EFAULT
 	register_losing "$generation" before_get_returns "EFAULT EINVAL ok"
 	wait_for "the end of it" at_rest
@@ -111,16 +114,16 @@ try() {
 	wait_for "everything to be given back" at_rest
 }
 
-# A module that was built with the header of 4.0, which is that of 5.1, has nothing behind the last
-# operation, where cores from 4.1 to 5.0 read two pointers.
+# The header of 4.0 is the same as that of 5.1. In the structure of a module that was built with it,
+# nothing follows the last operation. Cores from 4.1 to 5.0 read two pointers at that place.
 try g2 load_built g3a
 try g2 load_built g2
 try g3a load_built g3a
 try g3b load_module
 try g2 load_module peerdirect_support=1
 
-# This module is built for current cores. Where cores from 4.1 to 5.0 expect a pointer to a
-# function, it has a size.
+# This module is built for current cores. Its structure has a size at the place where cores from 4.1
+# to 5.0 expect a pointer to a function.
 load_module
 skipped=$(core_count skipped_clients)
 check "g2, without peerdirect_support=1: the core passes the module over" register EFAULT

@@ -5,8 +5,8 @@
 load_gpu
 load_rdma
 
-# ends_with ok|"not ok" TEXT COMMAND: runs COMMAND as a scenario with a private /tmp, and checks the
-# scenario's result.
+# ends_with ok|"not ok" TEXT COMMAND: runs COMMAND as a scenario that has its own /tmp. Checks the
+# result of this scenario.
 ends_with() {
 	mkdir -p /run/harness
 	printf 'last "the scenario around it goes on"\n%s\n' "$3" >/run/harness/line.sh
@@ -42,9 +42,10 @@ echo 'b2_stop_inverted 1' >"$CORE/switch"
 ends_with 'not ok' "a contract is broken" 'echo "driver 1" >"$CORE/fail"; gpuverbs register --offset 0 --length 64K --expect ENOMEM'
 echo 'b2_stop_inverted 0' >"$CORE/switch"
 
-# Each checker of the debug kernel must notice a mistake that is made for it.
-# reported TEXT WHICH PATTERN: checks that the mistake WHICH fails a scenario, and that the failed
-# check matches PATTERN.
+# A kernel module makes mistakes on purpose, and each checker of the debug kernel must notice its
+# mistake.
+# reported TEXT WHICH PATTERN: checks that a scenario with the mistake WHICH fails, and that its
+# failed check matches PATTERN.
 reported() {
 	ends_with 'not ok' "$1 is reported" "modprobe mistakes which=$2; rmmod mistakes"
 	check "$1: as $3" grep -qE "^  not ok .*$3" /run/harness/said

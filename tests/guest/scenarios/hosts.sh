@@ -28,7 +28,7 @@ left equal "read from the other GPU" IBV_WC_SUCCESS "$(said status)"
 left check "the read's bytes are in this GPU" in_gpu 12345 "$length" 2
 barrier read
 
-# receive_sent: posts a receive, tells the other host so, and waits for the bytes.
+# receive_sent: posts a receive, tells the other host that it may send, and waits for the bytes.
 receive_sent() {
 	begin_order receive
 	until_said posted
@@ -70,8 +70,8 @@ for by in free munmap; do
 done
 right equal "revocations" 2 "$(peer nv_mem num_free_callbacks)"
 
-# Both machines write, and the right machine loses its power. Only the left machine makes checks
-# after that.
+# Both machines are writing when the right machine loses its power. After that, only the left
+# machine makes checks.
 right check_clean
 barrier clean
 right load_module

@@ -6,9 +6,9 @@ load_neighbours
 # because the RDMA core may still call the module. An orphan does not keep it loaded.
 module_stays() { ! rmmod nv_peer_mem 2>/dev/null; }
 
-# story VIA STEPS EXPECTED...: runs STEPS, and at each `hold` compares the driver's pins and the
-# core's regions with the next EXPECTED, PINS/REGIONS. A revocable pin without a region must count
-# as an orphan.
+# story VIA STEPS EXPECTED...: runs STEPS. At each step `hold`, compares the number of the driver's
+# pins and of the core's regions with the next EXPECTED, which is PINS/REGIONS. A revocable pin
+# without a region must count as an orphan.
 story() {
 	local expected orphans text="$support, $1: $2"
 	hold gpuverbs inherit --offset 0 --length 300001 --via "$1" --steps "$2" || fail "$text: it ended early"
@@ -31,8 +31,8 @@ story() {
 # The stories contain each way to inherit and each way to end, but not every order of these ends.
 # The models `orphans` test all orders.
 
-# Another process cannot end a revocable pin: the driver does not find the pin, but reports success,
-# and calls back when the memory is freed.
+# Another process cannot end a revocable pin, because the driver does not find the pin. The driver
+# reports success nevertheless, and calls back when the memory is freed.
 support=0
 load_module persistent_api_support=0
 story fork heir-register:EFAULT,heir-free:EINVAL,hold 1/1

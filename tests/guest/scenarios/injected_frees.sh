@@ -3,8 +3,8 @@
 . /lab/driver.sh
 load_neighbours
 
-# in_use CALLBACKS TEXT: frees memory while a device may use it, and checks that CALLBACKS callbacks
-# come.
+# in_use CALLBACKS TEXT: frees memory while a device may use it. Checks that the driver then makes
+# CALLBACKS callbacks.
 in_use() {
 	remember
 	echo 1 >"$NVIDIA/inject_hold"
@@ -26,23 +26,24 @@ for support in 0 1; do
 	load_module "persistent_api_support=$support"
 	# Persistent pins have no callback, so one kind of freeing task is enough.
 	[ "$support" = 0 ] && first=EFAULT freers='kthread task close process' || first=ok freers=process
-	# The first registration of a pair also unpins the page with which the driver was asked,
-	# before its own memory is mapped.
+	# The module asks the driver about a pair with a page. The first registration of the pair
+	# unpins this page before the registration's own memory is mapped.
 	echo kthread >"$NVIDIA/inject_from"
 	register_losing "persistent_api_support=$support, the driver is asked" before_put "$first"
 	for from in $freers; do
 		echo "$from" >"$NVIDIA/inject_from"
 		for point in "${!endings[@]}"; do
-			# On plain, devices use physical addresses, and the double does not see the
-			# end of such a mapping (tests/lab/nvidia/owndma.c).
+			# On the machine plain, devices use physical addresses, and the double does
+			# not see the end of a mapping of such addresses
+			# (tests/lab/nvidia/owndma.c).
 			[ "$MACHINE" != plain ] || [[ $point != *_dma_unmap ]] || continue
 			allowed=${endings[$point]}
-			# For a persistent pin the driver looks for the memory twice, and then keeps
-			# the memory.
+			# For a persistent pin the driver looks for the memory twice. After that,
+			# the pin keeps the memory.
 			[ "$support" = 0 ] || [ "$point" = in_get_gap ] || allowed=ok
 			register_losing "persistent_api_support=$support, by $from" "$point" "$allowed"
-			# The driver loses its page table if the memory is gone before it can arm
-			# the callback.
+			# If the memory is gone before the driver can arm the callback, the driver
+			# loses its page table.
 			[ "$point" != in_get_gap ] ||
 				equal "persistent_api_support=$support, by $from: tables that the driver lost" $((1 - support)) "$(grown tables_lost)"
 		done

@@ -3,16 +3,16 @@
 load_neighbours
 seed_driver
 
-# entries EXPECTED TEXT: checks how many entries the device gets for 3 MiB. The core counts entries
-# in its statistics.
+# entries EXPECTED TEXT: registers 3 MiB, and checks how many entries the device gets. The core
+# counts the entries in its statistics.
 entries() {
 	local before
 	before=$(peer nv_mem num_reg_pages)
 	gpuverbs register --offset 0 --length 3M >/dev/null
 	equal "$2, persistent_api_support=$support" "$1" $(($(peer nv_mem num_reg_pages) - before))
 }
-# Behind an IOMMU, all pieces become one entry, but not with the closed driver, because the kernel
-# lets only GPL modules join pieces.
+# Behind an IOMMU, the module joins all pieces to one entry. With the closed driver it cannot,
+# because the kernel lets only GPL modules join pieces.
 many=48
 [ "$MACHINE" = plain ] || [ "$(flavour)" = closed ] || many=1
 for support in 1 0; do
@@ -21,7 +21,7 @@ for support in 1 0; do
 	for layout in contiguous descending holes64k holes2m fragmented; do
 		for range in "64K 0" "1 65535" "4096 4095" "300001 7" "3M+17 65000"; do
 			# Each combination of a layout and a range is tested in only one of the two
-			# modes, by turns.
+			# modes. The modes take turns.
 			[ $(((seed += 1) % 2)) = 0 ] || continue
 			read -r length shift <<<"$range"
 			with layout "$layout" check "$layout, $length bytes $shift into the page, persistent_api_support=$support" \
@@ -52,10 +52,10 @@ if [ "$MACHINE" = plain ]; then
 	echo descending >"$NVIDIA/layout"
 	for support in 1 0; do
 		load_module "persistent_api_support=$support"
-		# The first registration also asks for the driver's verdict, so its calls do not
-		# count.
+		# The first registration also asks the driver for the map type. The calls that it
+		# makes for this purpose must not count.
 		register ok >/dev/null
-		# Some kernels count a call twice, because the driver's double redirects it.
+		# Some kernels count a call twice, because the driver's double redirects the call.
 		for function in dma_map_resource dma_unmap_resource; do
 			one=$(calls "$function" 64K)
 			check "$function is called for one piece, persistent_api_support=$support" test "$one" -gt 0

@@ -12,7 +12,8 @@ load_module persistent_api_support=0
 cuda libgdsync nv_mem nv_mem_nc nv_mem
 unload_module
 
-# libgdsync's README: the users of the driver are unloaded first, then the driver is loaded again.
+# As in libgdsync's README, the users of the driver are unloaded first, and then the driver is
+# loaded again.
 service=/etc/init.d/nv_peer_mem
 check "the service starts" "$service" start
 check "the driver cannot go before" eval '! modprobe -r nvidia 2>/dev/null'

@@ -10,8 +10,8 @@ fresh() {
 	mark_log
 }
 
-# known TEXT VERDICT: checks the known map type of the pair. asked_once: checks that the driver was
-# asked once after the module was loaded.
+# known TEXT VERDICT: checks which map type the module knows for the pair. asked_once: checks that
+# the driver was asked exactly once since the module was loaded.
 known() { equal "$text: $1" "$2" "$(map_types)"; }
 asked_once() { equal "$text: the driver was asked once" 1 "$(grown calls_nvidia_p2p_dma_map_pages)"; }
 
@@ -25,8 +25,9 @@ for support in 1 0; do
 	asked_once
 	known "and agrees" ours
 
-	# A question that fails must leave no map type. A persistent client pins its memory before
-	# it asks, so its second call of get_pages_persistent is made to fail.
+	# If the module cannot ask the driver, it must not remember a map type. A persistent client
+	# pins its memory before the module asks, so the second call of get_pages_persistent is made
+	# to fail.
 	fresh
 	for call in "get_pages_persistent EBUSY $((1 + support))" "dma_map_pages EBUSY 1"; do
 		with fail "$call" registers "$text: $call while the driver is asked" EBUSY
@@ -42,8 +43,8 @@ for support in 1 0; do
 	fresh
 	registers "$text: the next load asks again" ok
 
-	# Only the driver knows the bus addresses. The network card here cannot use such addresses,
-	# and the core's check notices this.
+	# Only the driver knows the bus addresses. The network card of this guest cannot use such
+	# addresses, so the core's check reports them.
 	echo 0 >"$NVIDIA/remap_peer_mmio"
 	[ "$MACHINE" != plain ] || echo $((1 << 40)) >"$NVIDIA/bus_offset"
 	fresh
@@ -60,8 +61,8 @@ for support in 1 0; do
 	echo 0 >"$NVIDIA/bus_offset"
 done
 
-# If the driver cannot pin the memory persistently, the map type stays open, and the next
-# registration asks again.
+# If the driver cannot pin the memory persistently, the module does not learn the map type. The next
+# registration must then ask the driver again.
 fresh
 for errno in ENOTSUPP EIO; do
 	with fail "get_pages_persistent $errno 1 0" registers "no persistent pin to ask with, $errno" ok

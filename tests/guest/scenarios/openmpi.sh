@@ -9,8 +9,8 @@ mkdir -p /run/sshd
 /usr/sbin/sshd
 barrier ssh
 
-# UCX without CUDA takes GPU memory for host memory, and would copy small messages. The thresholds
-# of 0 make UCX register all memory with the device instead. UCX connects over TCP, because its UD
+# UCX without CUDA takes GPU memory for host memory, and would copy small messages. With thresholds
+# of 0, UCX registers all memory with the device instead. UCX connects over TCP, because UCX's UD
 # does not work over rdma_rxe, even with host memory.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self

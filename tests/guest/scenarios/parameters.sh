@@ -2,8 +2,8 @@
 # Shows: parameters mean what nvidia-peermem's mean; wrong ones are refused in words
 load_neighbours
 
-# loads EXPECTED_CLIENTS [PARAMETER...]: checks which clients a module with the parameters
-# registers.
+# loads EXPECTED_CLIENTS [PARAMETER...]: loads the module with the parameters, and checks which
+# clients the module registers.
 loads() {
 	load_module "${@:2}"
 	equal "clients with '${*:2}'" "$1" "$(client_names)"

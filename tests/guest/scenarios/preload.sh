@@ -17,7 +17,8 @@ done
 preloaded cuda kiro
 # The server's registration of host memory is not translated.
 equal "KIRO: translations" 3 "$(translated /tmp/said)"
-# The library of ib_gpudirect removes an access flag, so it comes before the preloaded library.
+# The library of ib_gpudirect removes an access flag. It must do so before the preloaded library
+# sees the flags, so it comes first.
 LD_PRELOAD=/usr/local/lib/ib_gpudirect_preload.so:$PRELOAD cuda ib_gpudirect exchange
 
 # seen LENGTH: transfers LENGTH bytes, and succeeds if the host finds the bytes in the GPU's memory.

@@ -8,7 +8,7 @@ use_seed
 length=3000001 slot=$((8 << 20))
 gpuverbs pattern --seed "$SEED" --length "$length" >/tmp/pattern
 
-# openmpi.sh has the same options and the reasons. Both ranks run in this guest.
+# openmpi.sh has the same options, and explains them. Both ranks run in this guest.
 # shellcheck disable=SC2054 # UCX's lists have commas
 ucx=(-x UCX_NET_DEVICES=rxe0:1,eth0 -x UCX_TLS=rc_verbs,tcp,self
 	-x UCX_ZCOPY_THRESH=0 -x UCX_RNDV_THRESH=0 -x UCX_RNDV_SCHEME=get_zcopy)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: the module beside NVIDIA's proprietary driver itself
 #
-# The driver has a GPU that no program opens. The driver's error for memory that is not the GPU's
-# reaches the user, status names the driver, and the module unloads.
+# The driver has a GPU that no program opens. The user must receive the driver's error for memory
+# that is not the GPU's. `status` must name the driver, and the module must unload.
 tracing=/sys/kernel/debug/tracing
 
-# answers: prints the driver's return values since the previous call of answers, a line for each
-# call.
+# answers: prints the driver's return values since the previous call of answers. Each call of the
+# driver has its own line.
 answers() {
 	sed -n 's/.* \(persistent\|revocable\): .* said=/\1 /p' "$tracing/trace"
 	echo >"$tracing/trace"

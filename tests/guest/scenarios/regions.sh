@@ -4,8 +4,8 @@ list=/proc/driver/nv_peer_mem/regions
 regions=(nvpm regions)
 load_neighbours
 
-# listed TEXT [LINE...]: checks the lines of the list, each with the columns length, client, state
-# and device.
+# listed TEXT [LINE...]: checks the lines of the list. Each LINE has the columns length, client,
+# state and device.
 listed() { equal "$1" "$(printf '%s\n' "${@:2}")" "$(awk '!/^#/ { print $5, $6, $7, $8 }' "$list" | sort)"; }
 
 refused() { ! "$@" 2>/tmp/said; }
@@ -16,7 +16,8 @@ incapable() { setpriv --bounding-set -sys_admin --inh-caps -sys_admin -- "$@"; }
 # RDMA goes through this PCI device.
 nic=$(basename "$(readlink -f "/sys/class/net/$(cat /sys/class/infiniband/rxe0/parent)/device")")
 
-# On bus 0, a list that lacks the number of the bus would look right.
+# The device must not be on bus 0. If it were, a list that lacks the number of the bus would look
+# right.
 check "which is not on the first bus of PCI" test "${nic#*:00:}" = "$nic"
 
 load_module
@@ -59,15 +60,16 @@ go_on
 listed "and freed"
 check "all ended well" ended_well
 
-# This process has a name that a terminal would obey.
+# This process has a name with a code that changes the colour of a terminal.
 cp "$(command -v gpuverbs)" "/tmp/$(printf 'a\033[31m b')"
 hold "/tmp/$(printf 'a\033[31m b')" register --offset 0 --length 64K --kept 1
 equal "a name is one plain word" 'a\033[31m\040b' "$(awk '!/^#/ { print $9 }' "$list")"
 check "all ended well" ended_well
 
-# The list is read while registrations come and go: each lasting registration is in it once.
-# A page of the list has 63 lines, and there are four pages. DMA-API debug tolerates at most seven
-# mappings of the same memory, so each of forty processes has its own memory.
+# The list is read while registrations come and go. Each registration that exists all the time must
+# be in the list once. A page of the list has 63 lines, and there are four pages. DMA-API debug
+# tolerates at most seven mappings of the same memory, so each of forty processes has its own
+# memory.
 mkfifo /tmp/gate
 keepers=()
 exec 8<>/tmp/gate

@@ -8,8 +8,8 @@ MODULE=nv_peer_mem
 load_module persistent_api_support=0
 callback=/sys/module/nv_peer_mem_callback
 
-# The driver no longer lists the process for this memory, so it does not find the pin, and reports
-# success.
+# The driver no longer lists the process for this memory. When the process unpins, the driver
+# therefore does not find the pin, and reports success nevertheless.
 start_steps
 step alloc 0 0 0x100000
 step reg 0
@@ -27,8 +27,8 @@ equal "without a word about what stays" '' "$(cat /tmp/said)"
 check "that is to receive the callback stays" test -d "$callback"
 check "and cannot be taken out" eval '! rmmod nv_peer_mem_callback 2>/dev/null'
 
-# Each load must continue to count registrations. If it began at the same number, this registration
-# would have the number of the orphan.
+# Each load of the module must continue to count registrations. If a load began at the same number
+# as the load before, this registration would have the number of the orphan.
 load_module persistent_api_support=0
 step alloc 1 0x800000 0x100000
 step reg 1
@@ -52,8 +52,8 @@ equal "deregistered in the end" ok "$answer"
 end_steps
 unload_module
 
-# The module is unloaded and loaded while the memory of orphans is freed. At the time of a callback,
-# the load that made the pin may still exist, no load may exist, or the next one.
+# The module is unloaded and loaded while the memory of orphans is freed. When a callback comes, the
+# load that made the pin may still exist, or the next load may exist, or no load at all.
 before=$(nvidia_count callbacks_fired)
 for round in 1 2 3 4 5 6 7 8 9 10; do
 	load_module persistent_api_support=0

@@ -37,8 +37,8 @@ measure() {
 	while read -r line; do say "$* $line"; done </tmp/scale
 }
 
-# flat TEXT NAME: checks that NAME costs at most a tenth more in the last measurement than in the
-# first.
+# flat TEXT NAME: checks that the figure NAME is at most a tenth larger in the last measurement than
+# in the first one.
 flat() {
 	local first last
 	first=$(figure "$2" 1)

@@ -2,8 +2,8 @@
 # Shows: nobody reads, writes or pins GPU memory of another process
 load_neighbours
 
-# others_memory TEXT: checks that nobody can register the memory of another process, although its
-# address is known.
+# others_memory TEXT: checks that no user can register the memory of another process, even with its
+# address.
 others_memory() {
 	local address user
 	hold gpuverbs inherit --offset 0 --length 1M --steps heir-register:EFAULT,heir-free:EINVAL,hold
@@ -31,8 +31,8 @@ absurd_ranges() {
 	refused "$1: GPU memory, then the host's" EFAULT --parts gpu:64K,host:64K
 	refused "$1: the host's, then GPU memory" EFAULT --parts host:64K,gpu:64K
 	refused "$1: GPU memory with a hole in it" EFAULT --parts gpu:64K,hole:64K,gpu:64K
-	# The offset has the flag LAB_GPU_NO_P2P (lab_gpu.h): the memory is like that of cuMemCreate
-	# without gpuDirectRDMACapable.
+	# The offset has the flag LAB_GPU_NO_P2P (lab_gpu.h). The memory is then like that of
+	# cuMemCreate without gpuDirectRDMACapable.
 	refused "$1: GPU memory that nobody may pin" EFAULT --offset 0x40000000000 --parts gpu:64K
 	refused "$1: half of all addresses" EINVAL --parts gpu:64K --length 0x8000000000000000
 	refused "$1: nearly all addresses" EINVAL --parts gpu:64K --length 0xffffffffffff0000
@@ -56,7 +56,7 @@ for support in 1 0; do
 	unload_module
 done
 
-# Memory is registered, freed, and allocated again by its next owner.
+# One process registers memory, frees it, and another process allocates the same memory.
 load_module persistent_api_support=0
 for user in env as_nobody; do
 	check "$user: the next owner's memory is out of reach" "$user" gpuverbs revoke --from 0 --to 8M --length 70000 --shift 100

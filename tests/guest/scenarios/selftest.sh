@@ -33,7 +33,7 @@ tested 0 "the usual size" --size 16M
 tested 0 "sustained transfers" --bandwidth --seconds 0 -- 'by pointer, GB/s to the GPU / from the GPU' \
 	'^rxe0 +[0-9.]+/[0-9.]+ +unknown$' 'All devices are made of software'
 
-# A plain user may lock less memory than the test needs.
+# A plain user may lock less memory than the test needs, so the test must say so.
 as=(setpriv --reuid 65534 --clear-groups prlimit --memlock=65536)
 tested 1 "little locked memory" --size 16M -- \
 	'ibv_reg_mr: ENOMEM .* of host memory: this user may lock 64 KiB \(ulimit -l\)'

@@ -6,7 +6,7 @@ seed_driver
 moved() { transfer_seen 0 8M 300001 "$@"; }
 
 # freed_before_unmap COUNTER: holds a deregistration at dma_unmap while the driver's callback asks
-# the core to revoke, and checks that COUNTER of the core counts this.
+# the core to revoke. Checks that the core counts this event in COUNTER.
 freed_before_unmap() {
 	local counted
 	counted=$(core_count "$1")
@@ -25,8 +25,8 @@ freed_before_unmap() {
 	echo task >"$NVIDIA/free_from"
 }
 
-# B2: the core hangs if a registration fails in the driver, and unlocks locks that it did not take
-# for clients without tickets. The module must therefore give the driver no reason to fail.
+# B2: the core hangs if a registration fails in the driver. For clients without tickets, it also
+# unlocks locks that it did not take. The module must therefore give the driver no reason to fail.
 turn b2_stop_inverted 1
 load_module
 check "B2, pinned: transfer" moved 1 --shift 65000
@@ -39,8 +39,8 @@ for layout in descending holes64k fragmented; do
 done
 turn b2_stop_inverted 0
 
-# B11: the core unmaps a region without having stopped it. The driver's callback may come before the
-# unmapping, and then finds the region as if it were in use.
+# B11: the core unmaps a region without having stopped it. If the driver's callback comes before the
+# unmapping, it finds the region in the same state as a region in use.
 turn b11_no_stop 1
 check "B11: transfer" moved 5
 check "B11: the bug was met" test "$(core_count b11_unstopped)" -gt 0

@@ -8,7 +8,7 @@ options=/etc/modprobe.d/lab.conf
 file=$(modinfo -n nv_peer_mem)
 rust=$(modinfo -F rust nv_peer_mem)
 
-# The service calls the flavours of the driver by these words.
+# The service's output has these words for the flavours of the driver.
 declare -A called=(
 	[open]=open
 	[closed]=proprietary
@@ -30,7 +30,7 @@ figures() {
 	for figure; do equal "statistics" "$figure" "${figure%=*}=$(statistic "${figure%=*}")"; done
 }
 
-# unload_core: unloads the RDMA core, the kernel's own or the lab's.
+# unload_core: unloads the RDMA core, which is the kernel's own core or the lab's.
 unload_core() {
 	local name
 	for name in ib_uverbs ib_uverbs_support ib_core; do
@@ -38,7 +38,7 @@ unload_core() {
 	done
 }
 
-# No module is loaded yet; the service loads the neighbours as well.
+# No module is loaded yet, so the service must also load the driver and the RDMA core.
 serves 3 'status --all' 'not running' 'not loaded' 'nv_peer_mem start'
 echo 'options nv_peer_mem persistent_api_support=2' >"$options"
 serves 1 start 'the values of this parameter are 0 and 1' 'grep -r nv_peer_mem /etc/modprobe.d'
@@ -49,8 +49,8 @@ done
 
 mv "$file" "$file.away"
 serves 5 start 'no module for kernel' 'Build it: make && make install'
-# The kernel ignores the first word of the version magic if symbols have versions, so the second
-# word is changed.
+# If symbols have versions, the kernel ignores the first word of the version magic. The second word
+# is therefore changed.
 sed 's/\(vermagic=[^ ]* \)SMP/\1XMP/' "$file.away" >"$file"
 serves 1 start "version magic '[^ ]* XMP" 'built for another kernel'
 mv "$file.away" "$file"
@@ -86,12 +86,14 @@ serves 0 'status --all' 'nv_peer_mem: running' 'ok  state +loaded' 'ok  peer mem
 	'ok  NCCL, up to 2.22 +yes' 'ok  UCX +yes' ' !  libfabric +no' 'place +0000:.*, software over' \
 	'0000:[0-9a-f:.]+ +PHB +rxe0'
 
-# The marker is not installed here. The service must warn, and still load the module.
+# The marker is not installed here. The service must warn about this, and load the module
+# nevertheless.
 sed -i 's/^MARKER=.*/MARKER=yes/' /etc/infiniband/nv_peer_mem.conf
 serves 0 restart 'loaded, version' 'MARKER=yes, but the marker cannot be loaded'
 sed -i 's/^MARKER=.*/MARKER=no/' /etc/infiniband/nv_peer_mem.conf
 
-# A registration holds the module, and the service names the process that holds it.
+# A registration keeps the module in use. The service must name the process that has the
+# registration.
 hold gpuverbs transfer --from 0 --to 8M --length 300001 --seed 3 --hold
 figures reachable_regions=2 bytes=$((2 * 5 * 65536))
 serves 1 stop 'registrations of GPU memory: 2' "process $held \(gpuverbs, user root\)"
@@ -100,7 +102,7 @@ serves 0 'status --all' 'reachable_regions +2' "process $held +gpuverbs" 'ok  GP
 check "the registrations end" ended_well
 figures reachable_regions=0 bytes=0 registrations=2 revocations=0
 
-# A file of the statistics stays open while the module goes.
+# A file of the statistics stays open while the module is unloaded.
 exec 8</sys/module/nv_peer_mem/statistics/reachable_regions
 serves 0 stop 'unloaded'
 check "what is open of the statistics can no longer be read" eval '! cat <&8 2>/dev/null'

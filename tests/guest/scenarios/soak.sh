@@ -1,31 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Shows: a million registrations leave no report, and no memory in use
 #
-# The scenario runs rounds of stress until the host has no more. `tests/run soak`
-# (tests/lab/soaking.py) says which round is next, and notes each round that ended well, so that a
-# run can be cut off without a loss. All random choices of a round follow from its seed: `SEED=...
-# tests/run scenario soak@debug` repeats a round.
+# The scenario runs rounds of stress until the host has no more rounds. `tests/run soak`
+# (tests/lab/soaking.py) says which round is next. It notes each round that has ended well, so
+# nothing is lost if a run is cut off. The seed of a round decides all its random choices, so
+# `SEED=... tests/run scenario soak@debug` repeats a round.
 
-# Bytes in use may exceed the minimum by GROWTH, for names of files that were looked up, and for
-# ended processes that are not yet forgotten. Free memory may shrink by FEWER bytes, because the
-# checkers' own memory grows for some rounds.
+# The number of bytes in use may be larger than the minimum by GROWTH, because the kernel keeps
+# names of files that were looked up, and ended processes for a while. Free memory may shrink by
+# FEWER bytes, because the checkers' own memory grows for some rounds.
 GROWTH=$((128 << 10))
 FEWER=$((32 << 20))
 
-# This file lists the memory in use; with the suffix .lowest, the minimum so far.
+# This file lists the memory in use. The file with the suffix .lowest lists the smallest memory in
+# use so far.
 IN_USE=/tmp/in_use
 
-# The number of registrations of each kind before the first round. They are needed because the
-# kernel never frees some memory that the first registrations allocate.
+# Before the first round, this number of registrations of each kind is made, because the kernel
+# never frees some memory that the first registrations allocate.
 WARM=1000
 
-# in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor, as
-# lines BYTES NAME. Shrinking a cache first takes back unused memory, and memory that KASAN
-# quarantines.
+# in_use: prints the memory that the kernel uses in slabs, from vmalloc and for each processor. Each
+# line is BYTES NAME. Before that, each cache is shrunk, so that it gives unused memory back, and
+# also memory that KASAN quarantines.
 in_use() {
 	local cache objects size
 	for cache in /sys/kernel/slab/*; do
-		# A link is a second name of a cache, which would otherwise count twice.
+		# A link is a second name of a cache. If links were not skipped, the cache would
+		# count twice.
 		[ ! -L "$cache" ] || continue
 		echo 1 >"$cache/shrink" || return
 		read -r objects _ <"$cache/objects" || return
@@ -45,12 +47,12 @@ grown_since() {
 
 free_pages() { awk '$1 == "MemFree:" { printf "%d\n", $2 * 1024 }' /proc/meminfo; }
 
-# measure: sets the variables used and free. The simulated driver first checks its quarantined
-# tables for late writes and frees them, because their size is random.
+# measure: sets the variables used and free. Before that, the simulated driver frees its quarantined
+# tables, because their size is random. It also checks these tables for late writes.
 measure() { with quarantine_max 0 take_stock; }
 take_stock() {
-	# There are two lines, because objects that the first line frees may have kept other objects
-	# from being freed.
+	# The kernel is told twice to drop its caches. Objects that are freed the first time may
+	# have kept other objects from being freed.
 	echo 3 >/proc/sys/vm/drop_caches
 	echo 3 >/proc/sys/vm/drop_caches
 	in_use >"$IN_USE" || fail "what is in use cannot be counted"

@@ -19,5 +19,5 @@ check "send" transfer_seen 1M 0 100000 5 --op send
 equal "registrations of the persistent client" 10 "$(peer nv_mem num_alloc_mrs)"
 equal "registrations ended" 10 "$(peer nv_mem num_dealloc_mrs)"
 equal "registrations of the revocable client" 0 "$(peer nv_mem_revocable num_alloc_mrs)"
-# There was one pin for each registration, and one pin to learn the map type.
+# There was one pin for each registration, and one pin to find the map type.
 equal "pins" 11 "$(nvidia_count calls_nvidia_p2p_get_pages_persistent)"

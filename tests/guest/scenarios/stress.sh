@@ -2,7 +2,7 @@
 # Shows: processes that misbehave in every way leave nothing and harm nobody
 #
 # The scenario runs `gpuverbs stress` four times, with and without persistent pins, and with and
-# without frees by the driver. The seeds follow from $SEED. soak.sh runs more rounds.
+# without frees by the driver. $SEED decides the seeds. soak.sh runs more rounds.
 
 # The number of registrations in a round. Nothing may be left after a round.
 ROUND=625
@@ -18,7 +18,8 @@ for number in 0 1 2 3; do
 	[ ! -e "$FAILURES" ] || break
 done
 
-# Each of these must have happened in some round, or the stress tested less than it claims.
+# Each of these events must have happened in some round. If one did not, the stress has tested less
+# than it claims.
 for name in transfers workers_killed children_killed forks freed_under freed_while_registering \
 	freed_while_deregistering deregistered_by_child; do
 	check "$name: $(figure "$name" /tmp/rounds)" test "$(figure "$name" /tmp/rounds)" -gt 0

@@ -27,7 +27,7 @@ boot_1() {
 boot_2() {
 	check "ONBOOT=no: the boot has not loaded it" eval '! loaded'
 	all_agree "not loaded" inactive 3
-	# `service` would have systemd read each unit first, which takes minutes.
+	# If `service` were used here, systemd would first read each unit, which takes minutes.
 	runs systemctl start nv_peer_mem
 	all_agree "started by hand" active 0
 	serves

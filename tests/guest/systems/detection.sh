@@ -2,8 +2,9 @@
 # Shows: which program sees the module on which RDMA core, with the marker and without
 # Prepared: deb
 
-# UCX is Debian's, and ucx_info answers for it. The other programs are not installed. Each function
-# repeats the test in the program's source, in this file at this version or commit:
+# UCX is Debian's, and ucx_info shows its answer. The other programs are not installed. Each
+# function repeats the test of one program. This list has the file of the program's source, and its
+# version or commit:
 #   nccl_2_8      NVIDIA/nccl v2.8.4-1, src/transport/net_ib.cc
 #   nccl_2_18     NVIDIA/nccl v2.18.5-1, src/transport/net_ib.cc
 #   nccl_2_22     NVIDIA/nccl v2.22.3-1, src/transport/net_ib.cc
@@ -33,7 +34,8 @@ mscclpp() { grep -q nvidia_peermem /proc/modules; }
 mooncake() { grep -q '^nvidia_peermem ' /proc/modules; }
 openib() { any "$PEERS/nv_mem/version"; }
 
-# seen TEXT PROGRAM...: checks that these programs see the module, and no other program does.
+# seen TEXT PROGRAM...: checks that these programs see the module, and that all other programs do
+# not.
 seen() {
 	local program seeing=''
 	for program in nccl_2_8 nccl_2_18 nccl_2_22 nccl nccl_gin ucx ucc nvshmem libfabric gpu_operator mscclpp mooncake openib; do

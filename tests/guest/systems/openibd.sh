@@ -4,8 +4,8 @@
 
 openibd() { bash /lab/systems/machine/openibd "$@"; }
 
-# back COMMAND...: runs COMMAND, and checks that the module is loaded again and that systemd knows
-# this.
+# back COMMAND...: runs COMMAND. Checks that the module is loaded again after that, and that systemd
+# knows this.
 back() {
 	runs "$@"
 	wait_for "the unit" unit_is active
@@ -54,8 +54,8 @@ agree() {
 	check "systemctl status says where there is more" grep -q 'Loaded, version.*nvpm status' <(systemctl status nv_peer_mem)
 }
 
-# confined: checks that commands of the unit can do what lines of modprobe.d need, but cannot write
-# to /usr.
+# confined: checks what commands of the unit can do. They must be able to do what lines of
+# modprobe.d need, but must not be able to write to /usr.
 confined() {
 	runs systemctl stop nv_peer_mem
 	unload_gpu
@@ -76,7 +76,8 @@ boot_1() {
 	in_use
 	agree
 	confined
-	# The next boot has no driver. Without the driver, no device of the guest counts as a GPU.
+	# The next boot must find no driver. Without the driver, no device of the guest counts as a
+	# GPU.
 	modinfo -n nvidia >/root/driver.path
 	mv "$(cat /root/driver.path)" /root/driver
 	depmod

@@ -5,8 +5,8 @@
 
 begun() { systemctl show -P ExecMainStartTimestampMonotonic nv_peer_mem; }
 
-# kept DEB: installs the package while a program has memory registered, and checks that the module
-# and the unit go on.
+# kept DEB: installs the package while a program has memory registered. Checks that the module stays
+# loaded, and that the unit is not started again.
 kept() {
 	local before
 	before=$(begun)

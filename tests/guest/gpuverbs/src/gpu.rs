@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Memory of the simulated GPU: the part of its BAR that this process has
-//! allocated, mapped for the CPU.
+//! Memory of the simulated GPU. This process has allocated a part of the GPU's BAR, and has mapped
+//! this part for the CPU.
 //!
-//! No Rust reference points into that memory, because a NIC also reads and writes it, and because
-//! the memory may be taken away while its address is still in use.
+//! No Rust reference points into that memory. A NIC also reads and writes it, and the memory may be
+//! taken away while its address is still in use.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -50,7 +50,7 @@ impl Machine {
     }
 }
 
-/// The GPU's device file, which stays open until the process ends.
+/// The GPU's device file. The file stays open until the process ends.
 #[derive(Clone, Copy)]
 pub struct Gpu {
     file: &'static File,
@@ -64,8 +64,8 @@ impl Gpu {
         Ok(Self { file: Box::leak(Box::new(file)) })
     }
 
-    /// Allocates the GPU memory at `offset` in the BAR: `length` bytes, rounded
-    /// up to whole GPU pages.
+    /// Allocates `length` bytes of GPU memory at `offset` in the BAR. The length is rounded up to
+    /// whole GPU pages.
     pub fn allocate(self, offset: u64, length: u64) -> io::Result<GpuMemory> {
         // SAFETY: The kernel chooses the address, so no mapping is replaced.
         unsafe { self.map(0, offset, length) }
@@ -120,8 +120,8 @@ pub struct GpuMemory {
     mapped: bool,
 }
 
-/// A range of addresses to register. It may lie outside GPU memory, because tests also try ranges
-/// that must be refused.
+/// A range of addresses to register. The range may lie outside GPU memory, because tests also try
+/// ranges whose registration must be refused.
 #[derive(Clone, Copy)]
 pub struct Range {
     pub addr: u64,
@@ -140,8 +140,7 @@ impl GpuMemory {
     }
 
     /// Lets the kernel copy `bytes` from a file to `start`. If the memory has been taken away, the
-    /// copy of the kernel returns an error, while an access by this process itself would cause a
-    /// signal.
+    /// kernel returns an error. If this process itself wrote to the memory, it would get a signal.
     pub fn write(&mut self, start: u64, bytes: &[u8]) -> io::Result<()> {
         let to = self.at(start, bytes.len() as u64);
         let file = file_of(bytes)?;
@@ -166,7 +165,7 @@ impl GpuMemory {
         with_exposed_provenance_mut((self.addr + start) as usize)
     }
 
-    /// Returns the number of pins of this allocation, of both kinds.
+    /// Returns the number of pins of this allocation. Persistent and revocable pins both count.
     pub fn pins(&self) -> Result<u32> {
         let mut address = sys::lab_gpu_address { addr: self.addr };
         // SAFETY: This ioctl reads this structure.
@@ -246,8 +245,8 @@ fn kept_file() -> io::Result<File> {
     })
 }
 
-/// A part of the address space with the size of a GPU page: a separate allocation of GPU memory,
-/// host memory, or a hole.
+/// A part of the address space with the size of a GPU page. It is a separate allocation of GPU
+/// memory, or host memory, or a hole.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
     #[value(name = "gpu:64K")]

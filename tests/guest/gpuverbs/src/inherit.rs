@@ -92,8 +92,8 @@ impl Inherit {
         let (outbox, inbox) = UnixDatagram::pair()?;
         let (mut owner, heir);
         if self.via == Via::Socket {
-            // The heir is forked before the owner has objects, because a stranger, an heir through
-            // a socket, must have only the descriptor from its inbox.
+            // An heir that receives the descriptor through a socket is a stranger. It must have
+            // only the descriptor from its inbox, so it is forked before the owner has objects.
             heir = process::fork_sibling(|| stranger(heirs, &inbox))?;
             owner = Owner::start(self)?;
             process::send_fd(&outbox, owner.machine.hca.command_fd())?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Verbs on memory of the simulated GPU, for scenarios in the lab's guests. Results are `key=value`
-//! lines on standard output; explanations go to standard error.
+//! Uses verbs on memory of the simulated GPU, for scenarios in the lab's guests. Results are
+//! `key=value` lines on standard output. Explanations go to standard error.
 
 mod buffer;
 mod endpoint;

@@ -23,8 +23,8 @@ use crate::gpu::{map, READ_WRITE};
 /// The exit status of a child that panicked, as usual in Rust.
 const PANICKED: u8 = 101;
 
-/// Starts a process that runs `child`, and then ends with the status that `child` returned. The
-/// process runs no destructors of inherited objects, so it ends as after a crash.
+/// Starts a process. The process runs `child`, and then ends with the status that `child` returned.
+/// It runs no destructors of inherited objects, so it ends as after a crash.
 ///
 /// If this process has other threads, `child` must not take a lock that one of these threads may
 /// hold, because the child would wait for ever. `child` must therefore not print. It may allocate
@@ -38,7 +38,7 @@ pub fn fork(child: impl FnOnce() -> u8) -> Result<Pid> {
     }
 }
 
-/// Starts a process like [`fork`], but as a child of this process's parent, so that the parent can
+/// Starts a process like [`fork`], but as a child of this process's parent. The parent can then
 /// wait for both processes. This process must have only one thread.
 pub fn fork_sibling(child: impl FnOnce() -> u8) -> Result<Pid> {
     let flags = libc::c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);

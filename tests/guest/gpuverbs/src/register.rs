@@ -134,7 +134,7 @@ impl FailAllocations {
         let (mut memory, range) = self.memory.allocate(&machine)?;
         let register = || machine.hca.register(range, ALL);
         // The first registration of a process makes allocations that later registrations do not
-        // make, so it does not count.
+        // make. They must not fail here, so the process makes one registration before.
         deregister([register().context("with memory enough")?])?;
 
         // This file exists only in a kernel with fault injection (CONFIG_FAULT_INJECTION).
@@ -158,7 +158,7 @@ impl FailAllocations {
             deregister(region)?;
             nothing_pinned(&memory).with_context(|| format!("without the {nth}th allocation"))?;
             match result_of(&result).as_str() {
-                // The number in the file counts down. It is 0 if the allocation has failed.
+                // The number in the file counts down to 0. It is 0 if the allocation has failed.
                 _ if left[..length?].trim_ascii() != b"0" => break,
                 OK => survived += 1,
                 "ENOMEM" => failed += 1,

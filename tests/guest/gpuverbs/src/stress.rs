@@ -4,9 +4,9 @@
 //! run ends after a given number of registrations.
 //!
 //! This process only starts the workers, kills some of them during their work, starts new workers
-//! in their place, and waits for all of them. The actions of a worker (`worker.rs`) are determined
-//! by the seed and the worker's number, but the order in which actions of different workers meet is
-//! not.
+//! in their place, and waits for all of them. The seed and a worker's number determine the actions
+//! of this worker (`worker.rs`). They do not determine in which order the actions of different
+//! workers happen.
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -49,8 +49,8 @@ pub struct Options {
 /// The number of processes that work at the same time.
 const PROCESSES: usize = 4;
 
-/// A process ends at the latest when all processes together have tried this number of registrations
-/// since its start.
+/// A process ends when all processes together have tried this number of registrations since its
+/// start, or before.
 const LONGEST_LIFE: u64 = 800;
 
 /// The program kills each process with a probability of 1 / KILLED.
@@ -99,8 +99,8 @@ impl Stress {
         claimed
     }
 
-    /// Returns whether the run shall end. A defect also ends the run, so that no later action
-    /// destroys its traces.
+    /// Returns whether the run shall end. The run also ends after a defect, so that no later action
+    /// destroys the traces of the defect.
     pub fn is_over(&self, until: u64) -> bool {
         let until = until.min(self.options.registrations);
         self.of(Count::Registrations) >= until || self.of(Count::Defects) > 0
@@ -146,8 +146,8 @@ impl Options {
                 }
             }
             while reap(stress, &mut places, Some(WaitPidFlag::WNOHANG))? {}
-            // The pause decides only how often this loop looks. An emulated machine makes about one
-            // registration in this time.
+            // The length of the pause decides only how often this loop looks at the processes. An
+            // emulated machine makes about one registration in this time.
             thread::sleep(Duration::from_millis(25));
         }
         while reap(stress, &mut places, None)? {}
@@ -169,8 +169,8 @@ fn start(stress: &'static Stress, random: &mut Random) -> Result<Place> {
 }
 
 /// Handles a process that has ended, and returns true. Returns false if no process has ended. The
-/// process is a worker, or an orphan: a child of a worker that was killed. An orphan may have been
-/// the last process with a registration.
+/// process is a worker or an orphan, which is the child of a killed worker. An orphan may have been
+/// the last process that had a certain registration.
 fn reap(stress: &Stress, places: &mut [Option<Place>], flags: Option<WaitPidFlag>) -> Result<bool> {
     let status = match waitpid(None, flags) {
         Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(false),

@@ -92,8 +92,8 @@ impl Revoke {
         let (mut lost, mut kept) = match self.free {
             Which::To => (to, from),
             Which::From => {
-                // The target is filled with poison, so that bytes that arrive after this are
-                // visible.
+                // The target is filled with poison again. If bytes arrive after this point, they
+                // are therefore visible.
                 to.poison()?;
                 (from, to)
             }
@@ -111,7 +111,7 @@ impl Revoke {
             if self.free == Which::From {
                 kept.check(&first).context("target")?;
             } else {
-                // The CPU cannot read the target any more, but the NIC can.
+                // The CPU cannot read the target any more, but the NIC can read it.
                 kept.poison()?;
                 pair.run(Operation::Write, target, source)?.succeeded("reading back")?;
                 kept.check(&second).context("what was read back")?;
@@ -134,8 +134,8 @@ impl Revoke {
         let status = pair.run(Operation::Write, source, target)?;
         say("status", status);
         status.refused("the write after the memory was freed")?;
-        // A new queue pair is needed, because the refused transfer has put this one into the error
-        // state.
+        // The refused transfer has put the queue pair into the error state, so a new pair is
+        // needed.
         drop(pair);
         check_kept()?;
 

@@ -90,8 +90,7 @@ unsafe impl Send for Hca {}
 unsafe impl Sync for Hca {}
 
 impl Hca {
-    /// Lets the library load its drivers, so that processes that are forked later need not load
-    /// them.
+    /// Lets the library load its drivers. Processes that are forked later then need not load them.
     pub fn load_drivers() {
         // SAFETY: The list is freed only if it is not null, and is not used again.
         unsafe {
@@ -126,8 +125,8 @@ impl Hca {
         unsafe { BorrowedFd::borrow_raw((*self.context).cmd_fd) }
     }
 
-    /// Closes only the descriptor [`Self::command_fd`]. No verb works after that, so only a process
-    /// that ends without cleaning up may call this.
+    /// Closes only the descriptor [`Self::command_fd`]. No verb works after that. A process may
+    /// therefore call this function only if it ends without cleaning up.
     pub fn hang_up(&self) {
         // SAFETY: The descriptor is not used again, because this process calls no more verbs.
         drop(unsafe { OwnedFd::from_raw_fd((*self.context).cmd_fd) });
@@ -209,8 +208,8 @@ pub fn deregister(regions: impl IntoIterator<Item = Mr>) -> Result<()> {
     regions.into_iter().try_for_each(|region| region.deregister().context("ibv_dereg_mr()"))
 }
 
-/// The address and the key of a region. Both are only numbers, so a test can use them without the
-/// right to access the memory.
+/// The address and the key of a region. A test can use these numbers without the right to access
+/// the memory.
 #[derive(Clone, Copy)]
 pub struct Remote {
     pub addr: u64,
@@ -266,18 +265,18 @@ pub enum Operation {
 
 pub const OPERATIONS: [Operation; 3] = [Operation::Write, Operation::Read, Operation::Send];
 
-/// The address that the peer of a queue pair needs. The number of the pair is also the number of
-/// its first packet, so that a packet from another pair is noticed.
+/// The data that the peer of a queue pair needs to connect. The number of the pair is also the
+/// number of its first packet, so the peer notices a packet from another pair.
 #[derive(Clone, Copy)]
 pub struct Address {
     pub gid: [u8; 16],
     pub qp: u32,
 }
 
-/// The time that a queue pair waits for an answer before it sends again (2.1 s, which is 4.096 us
-/// shifted by the number), and how often it sends again. The time is long, because an emulated
-/// guest is slow and repeated packets make it slower. After six repetitions the pair gives up,
-/// which is before [`TIMEOUT`].
+/// The time that a queue pair waits for an answer before it sends again, and how often it sends
+/// again. The first number means 2.1 s, which is 4.096 us shifted left by that number. The time is
+/// long, because an emulated guest is slow and repeated packets make it slower. After six
+/// repetitions the pair gives up, which is before [`TIMEOUT`].
 const PATIENCE: (u8, u8) = (19, 6);
 
 /// The number of the request that carries out an operation. Its completion has the operation's
@@ -286,7 +285,7 @@ const REQUEST: u64 = 1;
 /// The number of the receive that a send needs on the other side.
 const RECEIVE: u64 = 2;
 
-/// A reliable queue pair with its own completion queue. After an error, the pair cannot be used any
+/// A reliable queue pair with its own completion queue. After an error, the pair is of no use any
 /// more.
 pub struct Link {
     qp: Object<ibv_qp>,
@@ -347,7 +346,7 @@ impl Link {
         Ok(())
     }
 
-    /// Posts a receive into `target`. Must be called before the other side sends.
+    /// Posts a receive into `target`. The caller must do so before the other side sends.
     pub fn post_receive(&self, target: &Mr) -> Result<()> {
         let (mut element, wr_id) = (target.element()?, RECEIVE);
         let mut request =
@@ -406,7 +405,7 @@ impl Link {
 }
 
 /// Two queue pairs of this process that are connected to each other. They run one operation at a
-/// time. After an error neither can be used any more, so the caller must make a new `Pair`.
+/// time. After an error both pairs are of no use any more, so the caller must make a new `Pair`.
 pub struct Pair {
     pub source: Link,
     pub target: Link,

@@ -22,12 +22,12 @@ use crate::transfer::Expected;
 use crate::verbs::{Access, Hca, Mr, Pair, ACCESS, ALL, OPERATIONS};
 
 /// A thread has at most PLOTS pieces of memory at the same time, and at most REGIONS registrations
-/// of each piece, because the kernel's DMA-API debug warns about more than 7 mappings of the same
-/// memory.
+/// of each piece. The kernel's DMA-API debug warns about more than 7 mappings of the same memory.
 const PLOTS: usize = 4;
 const REGIONS: usize = 6;
 
-/// The largest piece has more pages than one chunk of the kernel's scatterlists has entries.
+/// The size of the largest piece. It has more pages than one chunk of the kernel's scatterlists has
+/// entries.
 const LARGEST: u64 = 160 * GPU_PAGE;
 
 /// The length of the longest transfer. Longer transfers would take too long on an emulated machine.
@@ -37,7 +37,7 @@ const LONGEST_TRANSFER: u64 = 128 * 1024;
 const LONGEST_SIT: u64 = 30;
 
 /// A piece of GPU memory with its registrations. The thread writes a word into each of the first
-/// pages, so that it notices whether another process has written to the memory.
+/// pages. If another process writes to the memory, the thread finds that a word has changed.
 struct Plot {
     memory: GpuMemory,
     regions: Vec<Mr>,
@@ -82,7 +82,7 @@ impl Plot {
         if random.one_in(2) {
             start -= start % GPU_PAGE;
         }
-        // Short ranges are as frequent as long ranges.
+        // At least half of all ranges are short.
         let room = self.memory.size - start;
         let longest = if random.one_in(2) { room } else { room.min(70_000) };
         self.memory.range(start, 1 + random.below(longest))
@@ -107,8 +107,9 @@ fn is(error: &io::Error, number: i32) -> bool {
 /// The data that the threads of a process share.
 struct Worker {
     hca: Hca,
-    /// A thread that lets two processes deregister one region holds the write lock. Other threads
-    /// make no objects in the meantime, because the kernel could give them the region's number.
+    /// If a thread lets two processes deregister one region, it holds the write lock. In the
+    /// meantime other threads make no objects, because the kernel could give such an object the
+    /// region's number.
     numbers: RwLock<()>,
 }
 
@@ -157,7 +158,8 @@ struct Thread {
     sitting: Vec<Pid>,
 }
 
-/// An action of a thread. An action that needs an object does nothing if there is no such object.
+/// An action of a thread. If an action needs an object and there is no such object, the action does
+/// nothing.
 type Action = fn(&mut Thread) -> Result<()>;
 const ACTIONS: [(u64, Action); 9] = [
     (120, Thread::allocate),
@@ -186,8 +188,8 @@ impl Thread {
                 self.free()?;
             } else {
                 self.deregister()?;
-                // Drops the memory that has no registration, because only registrations are still
-                // to be ended.
+                // Drops the pieces of memory that have no registration. From now on only
+                // registrations are ended, so the other pieces are still needed.
                 self.plots.retain(|plot| !plot.regions.is_empty());
             }
         }
@@ -200,10 +202,12 @@ impl Thread {
         }
         let pages = *self.random.weighted(&[(85, 4), (13, 24), (2, LARGEST / GPU_PAGE)]);
         let size = (1 + self.random.below(pages)) * GPU_PAGE;
-        // The driver chooses the place. Usually it is memory that another thread has just freed.
+        // The driver chooses the place. Usually it chooses memory that another thread has just
+        // freed.
         match Plot::new(self.stress.gpu, LAB_GPU_ANYWHERE, size, self.random.word()) {
             Ok(plot) => self.plots.push(plot),
-            // There may be no free memory, because memory stays occupied while it is pinned.
+            // There may be no free memory, because freed memory stays occupied as long as it is
+            // pinned.
             Err(error) if is(&error, libc::EBUSY) => {}
             Err(error) => return Err(error).context("allocating GPU memory"),
         }
@@ -244,8 +248,8 @@ impl Thread {
         self.registered(index, result)
     }
 
-    /// Stores the region of a successful registration. Accepts errors that mean that the memory was
-    /// taken away, or that some kind of memory was lacking. Other errors are defects.
+    /// Stores the region of a successful registration. The registration may fail because the memory
+    /// was taken away, or because the kernel or the GPU lacked memory. Other errors are defects.
     fn registered(&mut self, index: usize, result: io::Result<Mr>) -> Result<()> {
         match result {
             Ok(region) => {
@@ -312,8 +316,8 @@ impl Thread {
         self.deregistered(index, self.worker.deregister(region))
     }
 
-    /// Checks the result of a deregistration. Drops the piece if it was freed and this was its last
-    /// registration.
+    /// Checks the result of a deregistration. If the piece of memory was freed, and this was its
+    /// last registration, drops the piece.
     fn deregistered(&mut self, index: usize, result: io::Result<()>) -> Result<()> {
         result.context("ibv_dereg_mr()")?;
         self.drop_if_done(index);
@@ -470,8 +474,8 @@ impl Thread {
         Ok(())
     }
 
-    /// Starts a child that does nothing but keep the inherited descriptors open. The child may
-    /// outlive this process.
+    /// Starts a child that only keeps the inherited descriptors open. The child may live longer
+    /// than this process.
     fn fork_to_sit(&mut self) -> Result<()> {
         let time = Duration::from_millis(self.random.below(LONGEST_SIT));
         let child = process::fork(|| {
@@ -491,8 +495,8 @@ impl Thread {
     }
 }
 
-/// Tells whether the kernel returns this error if another process has deregistered the region, or
-/// is doing so.
+/// Tells whether the kernel returns this error because another process has deregistered the region,
+/// or is just deregistering it.
 pub fn is_second(errno: i32) -> bool {
     [libc::ENOENT, libc::EBUSY].contains(&errno)
 }

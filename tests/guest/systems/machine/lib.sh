@@ -22,12 +22,12 @@ runs() {
 	equal "$*" 0 "$code"
 }
 
-# unit: prints the state of the service. unit_is STATE: compares it.
+# unit: prints the state of the service. unit_is STATE: succeeds if this state is STATE.
 unit() { systemctl is-active nv_peer_mem || true; }
 unit_is() { [ "$(unit)" = "$1" ]; }
 
-# all_agree TEXT STATE STATUS: checks that systemd says STATE of the unit, and that both ways to
-# call the service script's `status` end with exit code STATUS.
+# all_agree TEXT STATE STATUS: checks that systemd reports STATE for the unit. Checks that both ways
+# to call the service script's `status` end with the exit code STATUS.
 all_agree() {
 	equal "$1: the unit" "$2" "$(unit)"
 	run service nv_peer_mem status
@@ -43,7 +43,8 @@ program_ends() { check "the program went on, and ends well" ended_well; }
 # serves: checks that GPU memory can be registered, and that a device reaches it.
 serves() { check "GPU memory registers, and a device reaches it" transfer_seen 0 8M 300001 5; }
 
-# booted: checks that the boot loaded the module that dkms built for this kernel.
+# booted: checks that the boot has loaded the module, and that dkms has built this module for this
+# kernel.
 booted() {
 	check "the boot has loaded the module" loaded
 	equal "it is the one that dkms has built for $(uname -r)" "/lib/modules/$(uname -r)/updates/dkms" \
