@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Contains the reports that kernels print about several kinds of crashes, on x86-64 and arm64.
-Numbers and names are made up."""
+"""Contains reports of kernels about several kinds of crashes, on x86-64 and arm64. The numbers and
+names are made up."""
 
 # A line of the log that has nothing to do with GPUs, RDMA or a crash.
 QUIET = ["[   10.000000] usb 1-1: new high-speed USB device number 2 using xhci_hcd"]

@@ -10,8 +10,8 @@ TOP = Path(__file__).resolve().parents[2]
 
 
 def installed() -> Path:
-    """Makes a directory with the files of the packages, in the same layout, and returns it. It
-    exists until the tests end."""
+    """Makes a directory with the files of the packages, in the packages' layout, and returns the
+    directory. It exists until the tests end."""
     directory = tempfile.mkdtemp(prefix="nvpm.")
     atexit.register(shutil.rmtree, directory)
     shutil.copytree(TOP / "init.d", directory, dirs_exist_ok=True)

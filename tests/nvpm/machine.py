@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Makes a directory with the files from which nvpm and the service read the state of a machine. At
-first the machine has no defect: a GPU and an RDMA device are below one switch. The methods are the
-changes that a table may make (tables.py)."""
+first the machine has no defect, and a GPU and an RDMA device are below one switch. A table may
+change the machine by calling the methods (tables.py)."""
 
 import codecs
 import os
@@ -62,7 +62,8 @@ ALIASES = {
     "@switch": SWITCH,
 }
 
-# The states of ports as sysfs writes them, by the state without its number.
+# The texts with which sysfs shows the states of ports. The key is the text without the state's
+# number.
 NUMBERED = {
     text[3:]: text
     for text in ("1: DOWN", "2: INIT", "4: ACTIVE", "2: Polling", "3: Disabled", "5: LinkUp")
@@ -166,16 +167,16 @@ class Machine:
             self.acs(path.rpartition("/")[2], 0)
 
     def acs(self, pci: str, control: Word) -> None:
-        """Sets the ACS control register. Another capability comes first, so that nvpm has to follow
-        the list of capabilities."""
+        """Sets the ACS control register. Another capability precedes the ACS capability, so nvpm
+        has to follow the list of capabilities."""
         config = bytearray(4096)
         struct.pack_into("<I", config, 0x100, 0x14010001)
         struct.pack_into("<IHH", config, 0x140, 0x0001000D, 0x5F, int(control))
         self.at(f"{PCI}/{pci}/config").write_bytes(config)
 
     def settings(self, pci: str, control: str) -> None:
-        """Sets the control register of the PCI Express capability, which comes after another
-        capability."""
+        """Sets the control register of the PCI Express capability. Another capability precedes this
+        one."""
         config = bytearray(256)
         config[0x34] = 0x40
         struct.pack_into("<H", config, 0x40, 0x5001)
@@ -200,7 +201,7 @@ class Machine:
         self.bar1(pci, 131072, 131072)
 
     def bar1(self, pci: str, mib: Word, largest: Word = 0) -> None:
-        """Sets the size of BAR1, and its largest possible size if the BAR can be resized."""
+        """Sets the size of BAR1. If the BAR can be resized, also sets the largest possible size."""
         first = 0x380000000000
         window = f"0x{first:016x} 0x{first + (int(mib) << 20) - 1:016x} 0x0"
         self.put(f"{PCI}/{pci}/resource", f"0x00000000d0000000 0x00000000d0ffffff 0x0\n{window}")
@@ -247,8 +248,9 @@ class Machine:
         self.nic("mlx5_0", "pci0000:80/0000:80:01.0/0000:81:00.0", node)
 
     def many_devices(self) -> None:
-        """Replaces all devices by eight GPUs, each with an RDMA device below a switch, and four
-        more RDMA devices without a switch. Each of two nodes has half of the devices."""
+        """Replaces all devices. The machine then has eight GPUs and, below the switch of each GPU,
+        an RDMA device. It also has four RDMA devices without a switch. Each of two nodes has half
+        of the devices."""
         self.no_devices()
         self.put("/sys/devices/system/node/online", "0-1")
         for i in range(1, 9):
@@ -265,8 +267,8 @@ class Machine:
             self.nic(f"mlx5_{nic}", f"{port}/0000:b{bus}:00.0", node)
 
     def grace(self, product: str) -> None:
-        """Changes the machine to arm64, with a GPU behind NVLink-C2C, whose BAR does not contain
-        its memory, and an RDMA device at another root complex."""
+        """Changes the machine to arm64. Its GPU is behind NVLink-C2C, and the GPU's BAR does not
+        contain the GPU's memory. Its RDMA device is at another root complex."""
         self.no_devices()
         self.put("/proc/sys/kernel/arch", "aarch64")
         self.put("/sys/devices/system/node/online", "0-8")
@@ -276,7 +278,8 @@ class Machine:
         self.nic("mlx5_0", "pci0000:00/0000:00:00.0/0000:01:00.0", 0)
 
     def secure_boot(self, on: Word) -> None:
-        """Writes the firmware variable SecureBoot: four bytes of attributes, then the value."""
+        """Writes the firmware variable SecureBoot, which has four bytes of attributes and then the
+        value."""
         variable = self.at(
             "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
         )

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm; the test named with the
-mistake must fail. WORD selects the mistakes whose test or file has WORD in its name. The mistakes
-are a sample from each part of nvpm; more were tried while the tests were written."""
+"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm. The test that is named with
+the mistake must fail. With WORD, tries only the mistakes whose test or file has WORD in its name.
+The mistakes are a sample from each part of nvpm. More mistakes were tried while the tests were
+written."""
 
 import os
 import shutil
@@ -19,8 +20,8 @@ FILES = ("nvpm.sh", ".gitattributes")
 
 
 class Mutant(NamedTuple):
-    """A mistake: the test that must fail, the file in nvpm/, the words to replace, and the wrong
-    words."""
+    """A mistake. It has the test that must fail, the file in nvpm/, the words that are replaced,
+    and the wrong words."""
 
     test: str
     file: str

@@ -125,7 +125,7 @@ def check_json(said: dict[str, Any]) -> None:
 
 
 def check_text(said: dict[str, Any], text: str) -> None:
-    """Checks that status prints the same facts as text and as JSON."""
+    """Checks that status prints the same facts in its text and in its JSON output."""
     lines = text.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("nv_peer_mem: "))
     answer, lines = lines[: first - 1], lines[first:]
@@ -201,8 +201,8 @@ def check_metrics(said: dict[str, Any], text: str) -> list[str]:
 
 
 def called(machine: subject.Machine, environment: dict[str, str], *words: str) -> Ended:
-    """Runs nvpm inside this process, as the user whose number is in the machine's file /uid, or as
-    root. Returns output and exit code."""
+    """Runs nvpm inside this process. The user is the one whose number is in the machine's file
+    /uid, or else root. Returns the output and the exit code."""
     uid = int(machine.text("/uid") or 0)
     said = io.StringIO()
     with (
@@ -245,7 +245,8 @@ class Look:
         self.environment, self.passed_over = dict(environment), passed_over
         self.words, self.command = words, command
         self.expected: Lines = []
-        # The output and the exit code; after `status` also the facts and samples.
+        # The output and the exit code of the command. After `status`, there are also its facts and
+        # samples.
         self.output = ""
         self.code: object = None
         self.facts: dict[str, dict[str, Any]] = {}
@@ -304,8 +305,7 @@ class Look:
         modules = Path(self.environment["NVPM_SYSROOT"], "sys/module")
         said = json.loads(outputs[1])
         state = next(fact for fact in said["facts"] if fact["id"] == "module/state")
-        # A missing module is no defect if there is another way, and status does not mark the
-        # missing module.
+        # If there is another way, a missing module is no defect, and status does not mark it.
         no_way = not any(pair["ways"] for pair in said["ways"])
         missed = said["state"] != "running" and (no_way or state["verdict"] in ("warn", "bad"))
         code = (3 if missed else 0) if modules.exists() else 4
@@ -368,7 +368,7 @@ class Player:
             **more,
         }
         self.looks = 0
-        # Facts that may be `warn` or `bad` without an expectation.
+        # The facts that may be `warn` or `bad` although no expectation names them.
         self.passed_over: set[str] = set()
 
     def play(self, lines: Lines) -> list[str]:
@@ -388,7 +388,8 @@ class Player:
         return wrong
 
     def look_of(self, line: str) -> Look | None:
-        """Returns the look with the command of a line, or None if the line is a change."""
+        """Returns the look that runs the command of this line. Returns None if the line is a
+        change."""
         word, _, rest = line.partition(" ")
         if word == "$":
             return Look(self.environment, self.passed_over, command=rest)
@@ -417,8 +418,8 @@ class Player:
 
 
 def read_table(table: str) -> Iterator[tuple[str, Lines]]:
-    """Yields the title of each machine, and its lines, each with one change, command or
-    expectation."""
+    """Yields the title of each machine with the machine's lines. Each line is one change, one
+    command or one expectation."""
     title = ""
     lines: Lines = []
     text = (HERE / table).read_text(encoding="utf-8")
@@ -440,8 +441,8 @@ def read_table(table: str) -> Iterator[tuple[str, Lines]]:
 
 
 def machines(table: str) -> Iterator[tuple[str, Lines]]:
-    """Yields the machines of the table. A machine with lines `each` is yielded once for every value
-    in these lines, with the value in place of %."""
+    """Yields the machines of the table. If a machine has lines `each`, it is yielded once for every
+    value in these lines. The value then takes the place of %."""
     for title, lines in read_table(table):
         own = [(number, line) for number, line in lines if not line.startswith("each ")]
         each = [line[5:].split(" | ") for _, line in lines if line.startswith("each ")]

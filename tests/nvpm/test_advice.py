@@ -19,8 +19,8 @@ def texts(value: object) -> Iterator[str]:
 
 
 def names() -> set[str]:
-    """Returns the names in braces in the texts. The first part of each pair in SAID is a pattern,
-    and is left out."""
+    """Returns the names in braces in the texts. The first part of each pair in SAID is left out,
+    because it is a pattern."""
     values = [value for name, value in vars(advice).items() if name.isupper() and name != "SAID"]
     filled = [*values, tuple(template for _, template in advice.SAID), core.SET_NEW]
     return {

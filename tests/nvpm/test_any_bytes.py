@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm handles any contents of a machine's files: the exit code is one of the codes in the manual
-page, and the JSON and the metrics can be parsed. Lists of registrations are read in the form that
-the module writes. Hypothesis makes up the contents, which are the same in each run."""
+"""nvpm handles any contents of a machine's files. The exit code is one of the codes in the manual
+page, and the JSON and the metrics can be parsed. nvpm also reads each list of registrations that
+the module can write. Hypothesis makes up the contents, which are the same in each run."""
 
 import json
 import os
@@ -80,14 +80,14 @@ CONTENTS = st.one_of(st.binary(max_size=300), TEXTS)
 
 
 def mixed(before: bytes, data: bytes, at: int) -> bytes:
-    """Returns the old contents with DATA inserted at AT, in place of up to two bytes."""
+    """Returns the old contents with DATA inserted at AT. DATA replaces up to two bytes."""
     at %= len(before) + 1
     return before[:at] + data + before[at + len(data) % 3 :]
 
 
 def look(command: str) -> None:
-    """Runs nvpm; fails on an exception, a wrong exit code, or JSON or metrics that cannot be
-    parsed."""
+    """Runs nvpm. Fails if there is an exception or a wrong exit code, or if the JSON or the metrics
+    cannot be parsed."""
     machine = subject.Machine(str(ROOT))
     said, code = called(machine, PLAYER.environment, *command.split())
     assert code in CODES[command], (command, code, said)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm compare finds the odd nodes of a fleet, in the output of each tool that collects it."""
+"""nvpm compare finds the odd nodes of a fleet. It reads the output of each tool that collects the
+status of nodes."""
 
 import io
 import json
@@ -56,7 +57,7 @@ def with_labels(nodes: dict[str, Status], form: str = "{}: {}") -> list[str]:
 
 
 def numbered(nodes: dict[str, Status]) -> list[str]:
-    """Returns the lines as srun --label prints them, two tasks mixed."""
+    """Returns the lines in the form of srun --label. The lines of two tasks are mixed."""
     columns = [
         [f"{number:>2}: {line}" for line in printed(said)]
         for number, said in enumerate(nodes.values())
@@ -87,7 +88,8 @@ def by_ansible(nodes: dict[str, Status]) -> list[str]:
 
 
 def by_module(nodes: dict[str, Status]) -> list[str]:
-    """Returns the lines in which Ansible prints the result of a module, with the output in it."""
+    """Returns the lines in which Ansible prints the result of a module. The result contains the
+    output of nvpm."""
     lines = []
     for name, said in nodes.items():
         result = {"changed": True, "rc": 0, "stdout": "\n".join(printed(said))}
@@ -121,7 +123,7 @@ def test_forms(form: str) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """A directory has a file for each node, some of which failed."""
+    """A directory has a file for each node. Some of the nodes have failed."""
     for name in ("node1", "node2"):
         (tmp_path / f"{name}.json").write_text("\n".join(printed(status(name))))
     (tmp_path / "node3.json").write_text("bash: nvpm: command not found\n")
@@ -137,7 +139,7 @@ def unchanged(_said: Status) -> None:
 
 
 def fleet(count: int, **changes: Callable[[Status], None]) -> Fleet:
-    """Makes a fleet; CHANGES are made to the nodes with these names."""
+    """Makes a fleet. CHANGES has functions that change a status, by the name of the node."""
     nodes = []
     for number in range(count):
         name = f"node{number:03}"
@@ -164,7 +166,8 @@ def test_equal_nodes() -> None:
 
 
 def test_odd_nodes() -> None:
-    """The odd nodes come first, with their value, the device, and the value of the others."""
+    """nvpm prints the odd nodes first, with their value, the device, and the value of the other
+    nodes."""
     found = fleet(
         200,
         node017=changed("BAR1", "256 MiB", 1),
@@ -212,7 +215,8 @@ def test_two_nodes() -> None:
 
 
 def test_one_screen() -> None:
-    """A fleet with many odd nodes fits on one screen, and says how to see the others."""
+    """If a fleet has many odd nodes, the output fits on one screen and says how to see the
+    others."""
     changes = {f"node{i:03}": changed("BAR1", f"{i} MiB") for i in range(40)}
     found = fleet(100, **changes)
     lines = list(as_text(found, False))
@@ -237,7 +241,7 @@ def test_silent_nodes() -> None:
 
 
 def test_same_names() -> None:
-    """Two nodes may have the same name: both count."""
+    """Two nodes may have the same name. Both of them must count."""
     lines = [*printed(status("localhost")), *printed(status("localhost"))]
     assert list(Fleet(from_lines(lines)).nodes) == ["localhost", "localhost#2"]
 

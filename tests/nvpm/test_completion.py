@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests the completion in bash at a terminal: types a line and the tab key, and checks the
+"""Tests the completion in bash at a terminal. The test types a line and the tab key, and checks the
 completed line."""
 
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from installed import SERVICE
 
-# Each typed line, and the completed line up to the mark END, which is typed after the tab key.
+# Each typed line with its completed line. The test types the mark END after the tab key, and the
+# completed line ends before this mark.
 LINES = [
     ("nvpm st", "nvpm status "),
     ("nvpm v", "nvpm version "),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Root runs nvpm in a directory that all users may write to: nvpm must not run or load a file that
+"""Root runs nvpm in a directory that all users may write to. nvpm must not run or load a file that
 another user has put there. The tests run as root."""
 
 import os
@@ -29,8 +29,8 @@ DMA_BUF_ONLY = [
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
-    """Makes a directory that all users may write to, like /tmp, because pytest's own directory is
-    closed to other users."""
+    """Makes a directory that all users may write to, like /tmp. pytest's own directory would not
+    do, because it is closed to other users."""
     directory = tmp_path / "world"
     directory.mkdir()
     directory.chmod(0o1777)
@@ -89,8 +89,8 @@ def test_python_module_beside(world: Path, node: Path, name: str, way: str) -> N
     shutil.copytree(SERVICE / "nvpm", world / "nvpm")
     shutil.copy(SERVICE / "nvpm.sh", world)
     one_file(world)
-    # The program imports a module that does not exist, which Python would also look for next to the
-    # program.
+    # The program imports a module that does not exist. Python would also look for this module next
+    # to the program.
     with (world / "nvpm/read/machine.py").open("a") as file:
         file.write("\ntry:\n    import _nothing\nexcept ImportError:\n    pass\n")
     noted = world / "noted"
@@ -132,8 +132,8 @@ def test_library_of_others(world: Path, node: Path, put: Put, way: str) -> None:
 
 
 def test_own_library(world: Path, node: Path) -> None:
-    """If nvpm is a single file, it uses only a library with a release's name; the other names count
-    only for the installed program."""
+    """If nvpm is a single file, it may use only a library with the name that a release has. The
+    other names count only for the installed program."""
     file = one_file(world)
     of_nobody(world / "libnvpm_preload.so")
     for name in ("libnvpm_preload.so", "preload/libnvpm_preload.so"):
@@ -148,7 +148,8 @@ def test_own_library(world: Path, node: Path) -> None:
 
 
 def test_directories_of_others(tmp_path: Path) -> None:
-    """A user who owns a directory, or may write to it, can replace a file in it."""
+    """If a user owns a directory, or may write to it, the user can replace a file in it. nvpm must
+    not trust such a file."""
     outer = tmp_path / "outer"
     inner = outer / "inner"
     inner.mkdir(parents=True)
@@ -164,7 +165,8 @@ def test_directories_of_others(tmp_path: Path) -> None:
         os.chown(directory, NOBODY, 0)
         assert f"{directory} belongs to user" in trust.distrusted(str(file))
         os.chown(directory, 0, 0)
-    # The sticky bit protects only the files in a directory; on a file it has no effect.
+    # The sticky bit of a directory protects the files in it. On a file, the sticky bit has no
+    # effect.
     file.chmod(0o1666)
     assert "by others" in trust.distrusted(str(file))
     file.unlink()

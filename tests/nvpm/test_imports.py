@@ -22,7 +22,7 @@ FILES = {name_of(file): file for file in PACKAGE.rglob("*.py") if file.name != "
 
 def imported(name: str, file: Path) -> Iterator[str]:
     """Yields the files of nvpm that FILE imports. If a package has no file with the imported name,
-    the import is of the package's __init__.py."""
+    FILE imports the package's __init__.py."""
     here = name.split(".") if file.name == "__init__.py" else name.split(".")[:-1]
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -41,8 +41,8 @@ EXCEPTIONS = {("nvpm.read.ask", "nvpm.selftest"), ("nvpm.read.ask", "nvpm.selfte
 
 
 def floor(name: str) -> int:
-    """Returns the height of a file's folder. The __init__.py of nvpm is below all folders, and
-    files in no folder of FOLDERS are above."""
+    """Returns the height of a file's folder. The __init__.py of nvpm is below all folders. Files
+    that are in no folder of FOLDERS are above all folders."""
     folder = ".".join(name.split(".")[:2])
     if name == "nvpm":
         return -1
@@ -57,5 +57,6 @@ def test_folders() -> None:
 
 def test_no_circle() -> None:
     assert sum(map(len, GRAPH.values())) > 100
-    # Each file imports its package, so the __init__.py of the package must import nothing.
+    # Each file imports the __init__.py of its package. This __init__.py must therefore import
+    # nothing.
     assert len(list(graphlib.TopologicalSorter(GRAPH).static_order())) == len(FILES)

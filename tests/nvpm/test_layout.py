@@ -38,7 +38,8 @@ def structure(name: str, kind: type[ctypes.Structure] | type[ctypes.Union]) -> I
     if name not in GROW:
         yield name, f"sizeof({c_name})", ctypes.sizeof(kind)
     for field in kind._fields_:
-        # Fields that start with `_` are padding; the offset of the next field checks its size.
+        # Fields that start with `_` are padding. The offset of the next field already checks the
+        # size of the padding.
         if not field[0].startswith("_"):
             place = getattr(kind, field[0])
             yield f"{name}.{field[0]}", f"offsetof({c_name}, {field[0]})", place.offset

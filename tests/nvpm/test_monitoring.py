@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The metrics are read by Prometheus' own tools: promtool checks them and the alert rules, and the
-node exporter serves the file that its textfile collector reads."""
+"""Prometheus' own tools read the metrics. promtool checks the metrics and the alert rules. The node
+exporter serves the file that its textfile collector reads."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ def metrics(tmp_path: Path, *changes: str) -> str:
 
 
 def test_promtool(tmp_path: Path) -> None:
-    """promtool finds nothing to complain about, also in names that need quotation marks."""
+    """promtool has no complaint about the metrics, even if names in them need quotation marks."""
     said = metrics(
         tmp_path, f"{STATISTICS}/failed_driver = 3", '/proc/sys/kernel/osrelease = 6.8-"x"'
     )
@@ -49,7 +49,7 @@ def test_promtool(tmp_path: Path) -> None:
 
 
 def test_rules() -> None:
-    """The alert rules are valid, and fire for the series for which they should."""
+    """The alert rules are valid. They fire for exactly those series for which they should fire."""
     for words in ("check rules nvpm.rules.yml", "test rules nvpm.rules_test.yml"):
         subprocess.run(["promtool", *words.split()], cwd=RULES, check=True)
     written = (RULES / "nvpm.rules.yml").read_text(encoding="utf-8")
@@ -121,7 +121,7 @@ def exporter(directory: Path) -> Iterator[str]:
 
 
 def read(address: str) -> str:
-    """Returns the text that the exporter serves, as soon as it serves."""
+    """Waits until the exporter serves, and returns the text that it serves."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     until = time.monotonic() + LIMIT
     while True:

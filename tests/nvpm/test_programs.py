@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""nvpm waits for each program with a time limit, even if the program cannot be killed. A process
-that a driver keeps in the kernel is imitated in two ways: by a process of another session that
-keeps the pipe open, and by a kill() without effect."""
+"""nvpm waits for each program with a time limit, even if the program cannot be killed. A driver can
+keep a process in the kernel. The tests imitate such a process in two ways: by a process of another
+session that keeps the pipe open, and by a kill() without effect."""
 
 import os
 import re
@@ -25,8 +25,8 @@ HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
 
 @pytest.fixture
 def unkillable(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Makes kill() have no effect until the test ends. Yields the list of processes that were to be
-    killed, and ends them afterwards."""
+    """Makes kill() have no effect until the test ends. Yields the list of processes that nvpm has
+    tried to kill. Kills these processes at the end."""
     spared: list[int] = []
     monkeypatch.setattr(os, "kill", lambda number, _signal: spared.append(number))
     monkeypatch.setattr(os, "killpg", lambda number, _signal: spared.append(number))
@@ -56,7 +56,7 @@ def test_good_and_bad_ends() -> None:
 
 
 def test_nothing_to_read() -> None:
-    """A program that reads its input gets the end of file, and not the terminal."""
+    """If a program reads its input, it gets the end of file. It must not read from the terminal."""
     code = "from nvpm.read import programs; print(programs.run(['cat'], 5))"
     reading, writing = os.pipe()
     said = subprocess.run(
@@ -125,7 +125,7 @@ def test_selftest_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_service_that_does_not_stop(tmp_path: Path) -> None:
-    """A package can be removed even if the service's script hangs."""
+    """Even if the service's script hangs, a package can be removed."""
     root = tmp_path / "machine"
     Machine(str(root)).put("/sys/module/nv_peer_mem/refcnt", "0")
     script = tmp_path / "script"
@@ -145,8 +145,8 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 
 
 def test_there_is_one_place() -> None:
-    """Only programs.py starts processes and waits for them. The one exception is ask.py, which
-    forks a child, but leaves it to programs.py to stop the child."""
+    """Only programs.py starts processes and waits for them. There is one exception: ask.py forks a
+    child, but programs.py stops this child."""
     words = re.compile(r"\b(subprocess|Popen|waitpid|os\.(?:wait|system|popen|spawn\w*|fork)\b)")
     found = {
         str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))

@@ -24,7 +24,7 @@ def test_python_3_6(file: Path) -> None:
 
 
 def test_commit_of_archives() -> None:
-    """git archive replaces the one format string in nvpm/__init__.py by the commit, which nvpm
+    """nvpm/__init__.py has one format string. git archive replaces it by the commit, which nvpm
     prints."""
     attributes = (TOP / ".gitattributes").read_text(encoding="utf-8").split("\n")
     assert "nvpm/__init__.py export-subst" in attributes

@@ -30,7 +30,7 @@ def redactor_of(tmp_path: Path, host: str = "n1", **files: str) -> Redactor:
     return Redactor(subject.Machine(str(root)), ["28.39.1002.5"])
 
 
-# Each text, and the redacted text. Equal names in a text get equal numbers.
+# Each text with its redacted text. In a redacted text, equal names have equal numbers.
 REDACTED = [
     ("n1 and N1, n1.corp.example.com, n1-ib0, enp1_n1 a-n1", "host-1 and host-1, host-1, host-1-ib0, enp1_host-1 a-n1"),
     ("n11 xn1 n1x 1n1", "n11 xn1 n1x 1n1"),
@@ -58,7 +58,8 @@ REDACTED = [
     ("10.1.2.3 28.39.1002.5 ::ffff:10.1.2.3 fe80::1 2001:db8::1", "address-1 28.39.1002.5 address-2 address-3 address-4"),
     ("12345678-1234-1234-1234-123456789abc", "uuid-1"),
     ("token=abc https://joe:pw@x.lan/", "token=secret-2 https://secret-1@host-1/"),
-    # The texts below are lines of the kernel that name a process: Xids, lockups and other events.
+    # The texts below are lines in which the kernel names a process. The lines are about Xids,
+    # lockups and other events.
     ("NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=secret job, Ch 00000010", "NVRM: Xid (PCI:0000:03:00): 31, pid=4711, name=job-1, Ch 00000010"),
     ("NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch", "NVRM: Xid (PCI:0000:03:00): 31, pid='<unknown>', name=<unknown>, Ch"),
     ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [secretjob:4711]", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [job-1:4711]"),
@@ -82,7 +83,7 @@ REDACTED = [
     ("[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x", "[10de:2330] [0000:03:00.0] mlx5_core 0000:04:00.0: x"),
 ]  # fmt: skip
 
-# Values in the report of a crash that look like GUIDs, but must stay.
+# Values in the report of a crash that look like GUIDs but are none. They must stay.
 KERNEL_VALUES = (
     "RAX: 1234567890abcdef RBX: dead000000000122 R08: 8b5f3a2c19d7e640 CR2: 00007f12a4b3c000",
     "FS:  0000000000000000(0000) GS:ffff88903f8c0000(0000) knlGS:0000000000000000",
@@ -97,7 +98,7 @@ KERNEL_VALUES = (
 def test_redacted(tmp_path: Path, text: str, expected: str) -> None:
     redactor = redactor_of(tmp_path)
     assert redactor.text(text) == expected
-    # Redacting the same text, or the result, gives the same numbers.
+    # If the same text or the redacted text is redacted again, the numbers must be the same.
     assert redactor.text(text) == expected and redactor.text(expected) == expected
 
 
@@ -107,8 +108,8 @@ def test_values_of_the_kernel_stay(tmp_path: Path, text: str) -> None:
 
 
 def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These users count as people: users with a number for people, the user who runs nvpm, and
-    users with a directory in /home."""
+    """Three kinds of users count as people: users with a number for people, the user who runs nvpm,
+    and users with a directory in /home."""
     numbers = {"system": 999, "first": 1000, "last": 60000, "nobody": 65534, "later": 70000}
     users = [pwd.struct_passwd((name, "x", uid, 0, "", "/", "/")) for name, uid in numbers.items()]
     monkeypatch.setattr(pwd, "getpwall", lambda: users)
@@ -122,7 +123,8 @@ def test_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_in_any_order(tmp_path: Path) -> None:
-    """A name that begins with another name is recognized as a whole, in any order of the names."""
+    """If a name begins with another name, the whole name is recognized. The order of the names
+    makes no difference."""
     for names in ("node", "node-1", "node-12"), ("node-12", "node-1", "node"):
         redactor = redactor_of(tmp_path)
         redactor.hosts = set(names) | {"web"}
@@ -136,8 +138,8 @@ def test_names_in_any_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", CRASHES)
 def test_whole_crash(name: str, tmp_path: Path) -> None:
-    """In a log with other lines, each line of a crash is kept, with its addresses, but without the
-    name of the job."""
+    """A log has a crash and other lines. Each line of the crash is kept, with its addresses, but
+    without the name of the job."""
     lines = CRASHES[name].strip("\n").split("\n")
     ended = "end trace" in lines[-1]
     after = QUIET if ended else QUIET * kernel_log.CRASH_LINES
@@ -167,13 +169,13 @@ def test_lines_of_the_log() -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a-", "a_", "a.", "1.", "a:", "stuck for ", "://", "sn=a"])
 def test_long_line(tmp_path: Path, piece: str) -> None:
-    """The time for a line grows in proportion to its length: if it grew with the square, this test
-    would take hours."""
+    """The time for a line grows in proportion to the line's length. If the time grew with the
+    square of the length, this test would take hours."""
     redactor_of(tmp_path).text(piece * 50_000)
 
 
 def test_long_log() -> None:
-    """A long log keeps its beginning, with the first crash, and its end."""
+    """If a log is long, its beginning, which has the first crash, and its end are kept."""
     lines = [f"NVRM: {number}" for number in range(5000)]
     found = kernel_log.shortened(lines)
     assert found[:500] == lines[:500] and found[-1500:] == lines[-1500:]
@@ -242,7 +244,8 @@ def test_nothing_leaks(tmp_path: Path) -> None:
     "host", ["gpu", "node", "GPU", "state", "link", "distance", "a", "nearest"]
 )
 def test_host_that_is_called_like_a_word(tmp_path: Path, host: str) -> None:
-    """nvpm's own names, keys and identifiers stay, because all machines have the same ones."""
+    """nvpm's own names, keys and identifiers are not redacted, because all machines have the same
+    ones."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     named, other = (

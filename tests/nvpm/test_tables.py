@@ -55,7 +55,7 @@ def test_selftest(lines: Lines, tmp_path: Path, record_property: Record) -> None
 
 
 def test_in_the_sources(tmp_path: Path) -> None:
-    """nvpm also runs from the sources, in which the service's scripts are in another directory."""
+    """nvpm also runs from its sources, where the service's scripts are in another directory."""
     player = Player(tmp_path)
     (tmp_path / "bin/nvpm").unlink()
     (tmp_path / "bin/nvpm").symlink_to(TOP / "nvpm.sh")

@@ -84,7 +84,7 @@ def kiro():
 
 
 # ---- ib_gpudirect: as in its README, a program announces buffers to the kernel by an ioctl,
-# registers them with a special flag, and sends them to another process. The option `unaided` runs
+# registers them with a special flag, and sends them to another process. The word `unaided` runs
 # the program without the preloaded library.
 
 # ib_gpudirect's patched verbs.h had this flag.

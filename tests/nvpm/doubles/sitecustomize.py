@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of nvpm selftest. Python imports
-this file when it starts, and ctypes then loads these doubles instead. "GPU memory" is host memory,
-and an RDMA write copies at once. If a program breaks a rule, or does not free everything, the
-doubles print a message and end it. Variables in the environment:
+"""Replaces libcuda.so.1 and libibverbs.so.1 in tests of nvpm selftest. Python imports this file
+when it starts, and ctypes then loads these doubles instead of the libraries. "GPU memory" is host
+memory, and an RDMA write copies at once. If a program breaks a rule, or does not free everything,
+the doubles print a message and end the program. Variables in the environment:
 
     GPUS=N          number of GPUs (1)
     HCAS="A B"      RDMA devices (mlx5_0); roce... are reached by GID, others by LID
@@ -42,24 +42,24 @@ ERRORS = {
 }
 
 objects: Counter[str] = Counter()
-# `buffers` has all buffers in GPU memory, and `freed` the freed ones; `pending` has the statuses of
-# completions; `regions` has the start and the end of each region, by the region's key.
+# `buffers` has all buffers in GPU memory, and `freed` has those that were freed. `pending` has the
+# statuses of completions. `regions` has the start and the end of each region, by the region's key.
 buffers: list[C] = []
 freed: list[C] = []
 pending: list[str] = []
 regions: dict[int, tuple[int, int]] = {}
 qps: list["Qp"] = []
-# `exported` has the address of each dma-buf's memory, by its descriptor; `by_dma_buf` has the keys
-# of regions that were made from dma-bufs.
+# `exported` has the address of each dma-buf's memory, by the dma-buf's descriptor. `by_dma_buf` has
+# the keys of regions that were made from dma-bufs.
 exported: dict[int, int] = {}
 by_dma_buf: set[int] = set()
-# The keys of the regions of the pair and the way that DOUBLE=slow makes a hundred times slower. The
-# clock then shows the time that the messages would have taken.
+# With DOUBLE=slow, one pair is a hundred times slower in one of the two ways. This set has the keys
+# of the pair's regions. The clock shows the time that the messages would have taken.
 slow_keys: set[int] = set()
 clock = [0.0]
 if TOLD == "slow":
     time.monotonic = lambda: clock[0]
-# The context of the current GPU: the number of this GPU plus 1.
+# The number of the GPU whose context is current, plus 1.
 current = [0]
 
 
@@ -177,8 +177,8 @@ class Cuda:
 
 
 def reach(key: C, address: C, length: C) -> int | None:
-    """Returns the address if the device reaches the memory there, or None. Freed memory is reached
-    only if it stays pinned."""
+    """Returns the address if the device reaches the memory at this address, or None. The device
+    reaches freed memory only if the memory stays pinned."""
     rule(key in regions, "each key belongs to a region")
     start, end = regions[key]
     rule(start <= address and address + length <= end, "accesses stay inside a region")
@@ -227,7 +227,8 @@ def post_send(_qp: C, request: C, _bad: C) -> int:
     return 0
 
 
-# The contexts contain pointers to these functions, so they must exist as long as any context.
+# The contexts contain pointers to these functions, so the functions must exist as long as any
+# context.
 OPS = {"poll_cq": abi.poll_cq(poll_cq), "post_send": abi.post_send(post_send)}
 
 
@@ -285,7 +286,8 @@ class Verbs:
     def ibv_reg_dmabuf_mr(
         self, pd: C, offset: C, length: C, iova: C, descriptor: C, access: C
     ) -> C:
-        """Fails without the driver's verb before it looks at the descriptor, as the kernel does."""
+        """Fails if the driver has no such verb, before it looks at the descriptor. The kernel does
+        the same."""
         if TOLD == "hangs" and HCAS[pd.context - 1] == HCAS[-1]:
             time.sleep(3600)
         if TOLD == "crashes" and HCAS[pd.context - 1] == HCAS[-1]:
@@ -334,8 +336,8 @@ class Verbs:
         gone("queue pair")
 
     def ibv_modify_qp(self, qp: C, attr: C, mask: C) -> int:
-        """Checks some attributes. The scenario selftest runs on a kernel, which checks all of
-        them."""
+        """Checks some of the attributes. The scenario selftest runs on a kernel, which checks all
+        attributes."""
         if TOLD == "minus_one":
             failed(errno.ENOBUFS)
             return -1
@@ -371,7 +373,8 @@ class Verbs:
 
 
 class Function:
-    """A function of a library, with the attributes and checks that ctypes gives it."""
+    """A function of a library. ctypes gives a function the same attributes and makes the same
+    checks."""
 
     argtypes: C = None
     errcheck: C = None
@@ -387,7 +390,7 @@ class Function:
 
     @staticmethod
     def value(argument: C) -> C:
-        """Returns the argument as the library receives it."""
+        """Returns the argument in the form in which the library receives it."""
         if hasattr(argument, "_obj"):  # byref()
             return argument._obj
         if hasattr(argument, "contents"):
