@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Builds the preloaded library, the doubles of libibverbs and libcuda, and a client, once, and runs
-the client for each test. $PRELOAD_CRATE names the copy of preload/ to build, which the mutants use.
-$PRELOAD_LIBRARY names a library to test that is built already. $PRELOAD_EMULATOR is a command that
-runs programs of another processor; $CC must then compile for that processor."""
+the client for each test. $PRELOAD_CRATE names the copy of preload/ that is built. The mutants use
+this variable. If $PRELOAD_LIBRARY names a library, this library is tested and none is built.
+$PRELOAD_EMULATOR is a command that runs programs of another processor. In that case, $CC must
+compile for that processor."""
 
 import os
 import subprocess
@@ -44,24 +45,24 @@ class Ran:
 
 
 class Bed:
-    """A test bed: a directory with everything that was built. bed.run(WORD..., NAME=VALUE) runs the
-    client."""
+    """A test bed, which is a directory with everything that was built. bed.run(WORD..., NAME=VALUE)
+    runs the client."""
 
     def __init__(self, where):
         self.where = where
         self.library = Path(BUILT) if BUILT else self.by_cargo()
         # "new" is linked like Debian's libibverbs, and "symbolic" like Ubuntu's. "old" and "v27"
-        # are older versions, and "v27" has only the old hash table of symbols.
+        # are older versions. "v27" has only the old hash table of symbols.
         self.verbs("new")
         self.verbs("symbolic", "-Wl,-Bsymbolic-functions")
         self.verbs("old", "-DOLD")
         self.verbs("v27", "-DV27", "-Wl,--hash-style=sysv")
-        # These copies record their names as events. "other" has its functions at other addresses,
-        # and only the old hash table of symbols.
+        # Each of these copies records its name as an event. "other" has its functions at other
+        # addresses, and has only the old hash table of symbols.
         self.verbs("system", '-DCOPY="system"')
         self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
-        # These two copies differ only in the addresses of the functions that register, and of the
-        # functions behind them.
+        # These two copies differ only in addresses. The functions that register, and the functions
+        # behind them, have other addresses in the second copy.
         in_order = "-fno-toplevel-reorder"
         self.verbs("plain", '-DCOPY="plain"', in_order)
         self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)
@@ -124,8 +125,8 @@ class Bed:
             environment["EVENTS"] = str(seen)
         words = [self.where / client, *" ".join(words).split()]
         if EMULATOR:
-            # The variables are options of the emulator, because they must not be set for the
-            # emulator itself.
+            # The variables must be set for the client and not for the emulator. The emulator
+            # therefore gets them as options.
             for setting in environment.items():
                 words = ["-E", "=".join(setting), *words]
             words, environment = [*EMULATOR, *words], {}

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library. The test that
-is named with the mistake must fail. WORD selects the mistakes whose test has WORD in its name."""
+is named with the mistake must fail. With WORD, tries only the mistakes whose test has WORD in its
+name."""
 
 import os
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CRATE = HERE.parents[1] / "preload"
 
-# The test, the file, the right text, and the mistake in its place.
+# Each mutant has the test, the file, the right text, and the wrong text that replaces it.
 MUTANTS = [
     ("test_locally_opened_libibverbs", "verbs.rs", 'c"IBVERBS_1.12"', 'c"IBVERBS_1.13"'),
     (

@@ -82,7 +82,8 @@ class Trial:
         assert code == 0, f"{name}: {code}"
 
     def register(self, address, length):
-        """Returns the region or the number of the error, and the calls of the verb for dma-bufs."""
+        """Returns the region, or the number of the error, and the calls of the verb for
+        dma-bufs."""
         before = os.path.getsize(self.events)
         ctypes.set_errno(0)
         mr = self.verbs.ibv_reg_mr(None, address, length, LOCAL_WRITE)
@@ -159,8 +160,8 @@ class Trial:
         return bool(self.wrong)
 
     def in_child(self, address):
-        """Registers memory in a child. CUDA does not work in a child, so the child must receive an
-        error, and must be able to continue."""
+        """Registers memory in a child. CUDA does not work in a child. The child must therefore
+        receive an error, and must be able to continue after it."""
         child = os.fork()
         if not child:
             found, _ = self.register(address, MIB)
@@ -179,8 +180,9 @@ class Trial:
         print("ok  " if not left else "WRONG", f"{times} times: {left} descriptors are left")
 
     def cost(self, address):
-        """Prints the microseconds of a registration that the library translates, and of a program
-        that exports the memory itself. Both call from Python; the program makes three calls."""
+        """Prints how many microseconds a registration takes that the library translates, and how
+        many one takes if the program exports the memory itself. Both programs call from Python. The
+        program that exports the memory itself makes three calls."""
         export, own = self.cuda.cuMemGetHandleForAddressRange, self.verbs.ibv_reg_dmabuf_mr
         own.restype = ctypes.POINTER(Mr)
         own.argtypes = [c_void_p, c_uint64, c_size_t, c_uint64, c_int, c_int]

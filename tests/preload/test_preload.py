@@ -34,8 +34,9 @@ def reg(addr, length=4096, access=LOCAL):
 @pytest.mark.parametrize("verbs", ["new", "symbolic"])
 @pytest.mark.parametrize("access", [LOCAL, LOCAL | WRITE])
 def test_linked_program(bed, access, verbs):
-    """If the flags are a constant, verbs.h calls another function than for other flags. In Ubuntu,
-    calls from libibverbs to its own functions do not reach the preloaded library."""
+    """verbs.h calls one function if the flags are a constant, and another one for other flags. In
+    Ubuntu, calls from libibverbs to its own functions do not reach the preloaded library. The
+    registrations must be translated in each of these cases."""
     words = ("cuda context", reg(GPU, access=access), f"iova {GPU:#x} 4096 1 0x7000")
     ran = bed.run(*words, client="linked", verbs=verbs)
     assert ran.printed == 2 * registered(GPU, 4096)
@@ -54,7 +55,7 @@ def test_locally_opened_libibverbs(bed):
 
 
 def test_locally_opened_libibverbs_of_ubuntu(bed):
-    """This registration does not reach the library, so its result must be the real one."""
+    """This registration does not reach the library, so the program must receive the real result."""
     ran = bed.run(LOCALLY, reg(GPU), verbs="symbolic")
     assert ran.printed == failed(errno.EFAULT)
 
@@ -73,8 +74,8 @@ def test_reg_mr_iova(bed):
 @pytest.mark.parametrize("client, words", [("client", LOCALLY), ("linked", "cuda context")])
 @pytest.mark.parametrize("mask, iova", [(2, GPU), (3, 0x9000)])
 def test_reg_mr_ex(bed, client, words, mask, iova):
-    """Only a call by name reaches the library, because dlvsym() in libibverbs returns the real
-    function."""
+    """dlvsym() in libibverbs returns the real function, so only a call by name reaches the
+    library."""
     ran = bed.run(words, f"ex {GPU:#x} 4096 1 0x9000 {mask}", client=client)
     if client == "client":
         assert ran.printed == failed(errno.EFAULT)
@@ -85,8 +86,8 @@ def test_reg_mr_ex(bed, client, words, mask, iova):
 
 @pytest.mark.parametrize("mask", [0, 2 | 4, 2 | 16, 2 | 1 << 40])
 def test_reg_mr_ex_of_something_else(bed, mask):
-    """The library passes requests with a descriptor, a DMA handle or an unknown member on to the
-    real function, and returns its answer."""
+    """A request has a descriptor, a DMA handle or an unknown member. The library must pass such a
+    request on to the real function, and return its answer."""
     ran = bed.run("cuda context", f"ex {GPU:#x} 4096 1 0 {mask}", client="linked")
     assert ran.printed == failed(errno.EFAULT)
     assert not ran.cuda[2:]
@@ -158,7 +159,7 @@ def test_host_memory(bed):
 
 
 def test_on_demand(bed):
-    """The program receives the kernel's answer, and the log says that RDMA may fail later."""
+    """The program receives the kernel's answer. The log says that RDMA may fail later."""
     ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | ON_DEMAND), NVPM_PRELOAD_LOG=1)
     assert ran.printed == registered(GPU, 4096)
     assert "reg_dmabuf_mr" not in ran.calls

@@ -48,8 +48,8 @@ def copies(ran):
 
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_bundled_copy(bed, pd):
-    """A Python wheel contains a copy with another name. The program has no other copy, so the
-    library finds the copy even if the protection domain does not show it."""
+    """A Python wheel contains a copy with another name. The program has no other copy. Even if the
+    protection domain does not show the copy, the library must find it."""
     words = {"client": "linked_with_bundled", "verbs": "bundle"}
     assert copies(both(bed, pd, HOST, f"iova {NO_MEMORY} 1 1 0", **words)) == {"bundled"}
     ran = translated(bed, pd, "cuda context", reg(GPU), **words)
@@ -58,7 +58,8 @@ def test_bundled_copy(bed, pd):
 
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_bundled_copy_and_the_system_s(bed, pd):
-    """Another part of the process opens the system's copy for its own use."""
+    """Another part of the process opens the system's copy for its own use. The library must use the
+    copy that made the protection domain."""
     words = (f"open {bed.where}/system/{SYSTEM}", pd)
     bundled = {"client": "linked_with_bundled", "verbs": "bundle"}
     assert copies(both(bed, *words, HOST, **bundled)) == {"bundled"}
@@ -68,7 +69,7 @@ def test_bundled_copy_and_the_system_s(bed, pd):
 
 @pytest.mark.parametrize("names", [(SYSTEM, BUNDLED), (BUNDLED, SYSTEM), (BUNDLED, OTHER)])
 def test_copies_that_are_local(bed, names):
-    """The program opens the copies with RTLD_LOCAL, as Python does, and calls them by turns."""
+    """The program opens the copies with RTLD_LOCAL, as Python does, and calls them in turn."""
     kinds = {SYSTEM: "system", BUNDLED: "bundled", OTHER: "other"}
     places = {SYSTEM: "system", BUNDLED: "bundle", OTHER: "other"}
     opened = [f"open {bed.where}/{places[name]}/{name} pd" for name in names]
@@ -81,7 +82,8 @@ def test_copies_that_are_local(bed, names):
 
 
 def test_library_that_is_linked_with_a_local_copy(bed):
-    """The dynamic linker binds the calls of such a library to the preloaded library."""
+    """If a library is linked with libibverbs, the dynamic linker binds that library's calls to the
+    preloaded library."""
     ran = both(
         bed,
         f"open {bed.where}/system/{SYSTEM}",
@@ -104,8 +106,8 @@ def test_copy_that_is_closed(bed):
 
 
 def test_copy_at_the_address_of_another(bed):
-    """The second copy is mapped at the address of the first. The function that identifies a copy
-    has the same place in both copies, but other functions have other places."""
+    """The second copy is mapped at the address of the first one. The function that identifies a
+    copy has the same place in both copies. The other functions have different places."""
     words = []
     for place in ("plain", "shifted") * 4:
         words += [f"open {bed.where}/{place}/{SYSTEM} pd", HOST, HOST, "close"]
@@ -146,8 +148,8 @@ def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
 
 
 def test_name_that_libibverbs_does_not_have(bed):
-    """A program that looks for ibv_reg_mr_ex() finds the library's function, although its
-    libibverbs has none. The function must work."""
+    """A program looks for ibv_reg_mr_ex(). Its libibverbs has no such function, so the program
+    finds the library's function. This function must work."""
     words = f"ex host 4096 1 0x9000 2 ex host 4096 1 0x9000 3 ex {GPU:#x} 4096 1 0 4"
     ran = bed.run(words, client="linked", verbs="old")
     assert unnumbered(ran.printed) == 2 * ["addr=host length=4096"] + failed(95)
@@ -159,8 +161,8 @@ def test_name_that_libibverbs_does_not_have(bed):
 @pytest.mark.parametrize("verbs", ["new", "symbolic", "v27"])
 @pytest.mark.parametrize("first", [True, False])
 def test_another_preloaded_library(bed, first, verbs):
-    """A library that wraps ibv_reg_mr() with RTLD_NEXT is called once for each registration,
-    whichever of the two is preloaded first."""
+    """A shim wraps ibv_reg_mr() with RTLD_NEXT. It must be called once for each registration,
+    whether the shim or the library is preloaded first."""
     order = [bed.where / "shim.so", bed.library]
     preload = ":".join(map(str, order if first else order[::-1]))
     words = {"client": "linked", "verbs": verbs, "LD_PRELOAD": preload}
@@ -171,8 +173,8 @@ def test_another_preloaded_library(bed, first, verbs):
         return
     ran = bed.run("cuda context", reg(GPU), **words)
     assert ran.printed == registered(GPU, 4096)
-    # If libibverbs binds its own calls to its own functions, the shim does not see the translation
-    # when it is second.
+    # If libibverbs binds its own calls to its own functions, and the shim comes second, the shim
+    # does not see the translation.
     seen = "failed" if verbs == "symbolic" and not first else "registered"
     assert ran.of("shim") == [[f"{GPU:#x}", seen]]
 
@@ -197,8 +199,8 @@ def test_refusal_is_said_once(bed, first):
 
 @pytest.mark.parametrize("client", ["client", "linked"])
 def test_constructor_that_waits_for_a_registration(bed, client):
-    """The thread that opens a plug-in holds the lock of the dynamic linker. The plug-in may load
-    libibverbs."""
+    """The thread that opens a plug-in holds the lock of the dynamic linker. Opening the plug-in may
+    also load libibverbs."""
     both(bed, f"plugin {bed.where}/new/plugin.so", client=client)
 
 
@@ -236,8 +238,8 @@ def imported(library):
 
 
 def test_no_lock_of_the_dynamic_linker(bed):
-    """All functions of dlfcn.h take the lock of dlopen(), so the library may only use dlsym(),
-    while it is loaded. dl_iterate_phdr() takes another lock."""
+    """All functions of dlfcn.h take the lock of dlopen(). The library may therefore use only
+    dlsym(), and only while it is loaded. dl_iterate_phdr() takes another lock."""
     names = {name for name in imported(bed.library) if name.startswith(("dl", "_dl"))}
     assert names == {"dl_iterate_phdr", "dlsym"}
 
@@ -260,8 +262,8 @@ def test_table_of_symbols_that_is_empty(bed):
     rows = [line.split() for line in sections if " 0000" in line]
     offsets = {row[1]: int(row[4], 16) for row in rows if row[1] in (".gnu.hash", ".dynsym")}
     table = offsets[".gnu.hash"]
-    # The table has one bucket, the first symbol's number, one word of 8 bytes for the filter, and
-    # the shift of the filter; all else is empty.
+    # The table has one bucket, the number of the first symbol, one word of 8 bytes for the filter,
+    # and the shift of the filter. Everything else in the table is empty.
     assert struct.unpack_from("<7I", content, table) == (1, 1, 1, 0, 0, 0, 0)
     struct.pack_into("<I", content, table + 4, 0)
     hash_of_ibv_reg_mr = 5381
@@ -280,8 +282,8 @@ def test_table_of_symbols_that_is_empty(bed):
 @pytest.mark.parametrize("addr", ["host", f"{NO_MEMORY:#x}"])
 @pytest.mark.parametrize("pd", ["", "pd"])
 def test_locks_that_a_child_inherits(bed, pd, addr):
-    """In a child, a lock that another thread held at the fork stays locked for ever. The child must
-    not wait for it."""
+    """If another thread holds a lock at the time of a fork, the lock stays locked for ever in the
+    child. The child must not wait for such a lock."""
     both(bed, pd, f"forks 200 reg {addr} 4096 1", client="linked", EVENTS="")
 
 
@@ -312,7 +314,7 @@ def test_child_of_fork(bed):
 @pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize("addr, peer", [(GPU, 0), (GPU, 1), (NO_MEMORY, 0)])
 def test_pending_cancellation(bed, addr, peer, log):
-    """ibv_reg_mr() is no cancellation point, so a translation must not be one either, although it
+    """ibv_reg_mr() is not a cancellation point. A translation must not be one either, although it
     calls close()."""
     words = {"events": False, "PEER_MEMORY": peer, "NVPM_PRELOAD_LOG": log}
     ran = bed.run("cuda verbs cancelled", reg(addr), **words)
@@ -324,8 +326,8 @@ def test_pending_cancellation(bed, addr, peer, log):
 
 
 def test_stderr_that_is_another_file(bed):
-    """After the program has closed stderr, the same descriptor may belong to a file with data, into
-    which the library must not write."""
+    """After the program has closed stderr, its descriptor may belong to a file with data. The
+    library must not write into this file."""
     data = bed.where / "data"
     words = (reg(NO_MEMORY), f"stderr {data}", reg(NO_MEMORY), reg(NO_MEMORY))
     ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1)
@@ -345,7 +347,7 @@ def test_log_without_a_descriptor(bed):
 
 @pytest.fixture(scope="session")
 def real(bed):
-    """Returns a directory with the real libibverbs, and a copy of it under another name."""
+    """Returns a directory with the real libibverbs, and with a copy of it under another name."""
     found = command("cc", "-print-file-name=libibverbs.so.1").strip()
     where = bed.where / "real"
     where.mkdir()
@@ -358,8 +360,8 @@ def real(bed):
 
 @pytest.mark.parametrize("names", [(SYSTEM, "libibverbx.so.1"), ("libibverbx.so.1", SYSTEM)])
 def test_real_libibverbs_of_a_protection_domain(bed, real, names):
-    """The copy that made the protection domain must do both registrations: of the pointer, and of
-    the dma-buf."""
+    """The copy that made the protection domain must make both registrations. The first one is that
+    of the pointer, and the second one that of the dma-buf."""
     words = [f"open {real / name} crafted" for name in names]
     ran = both(bed, *[f"{opened} {HOST}" for opened in words + words])
     assert [seen[0] for seen in ran.of("by")] == [*names, *names]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A program that registers memory. It executes the words of its command line in their order, and
- * prints a line for each registration. With -DLINKED it is linked with libibverbs; otherwise the
- * word "verbs" opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr() that shows no
- * object.
+ * prints a line for each registration. With -DLINKED the program is linked with libibverbs. Without
+ * -DLINKED, the word "verbs" opens libibverbs. With -DOWN_LIST, the program has a dl_iterate_phdr()
+ * that shows no object.
  *
  *	cuda, verbs		opens that library with RTLD_LOCAL, as NCCL does
  *	open FILE		opens another libibverbs in the same way, and uses it from then on
@@ -73,9 +73,9 @@ static void *function(void *library, const char *name, const char *version)
 }
 
 /*
- * Is used as each operation of the crafted device's driver. ibv_reg_mr_iova2() calls it with a
- * pointer, which it refuses, because there is no peer memory. ibv_reg_dmabuf_mr() calls it with an
- * offset.
+ * This function is each operation of the crafted device's driver. ibv_reg_mr_iova2() calls it with
+ * a pointer. The function refuses the pointer, because there is no peer memory. ibv_reg_dmabuf_mr()
+ * calls it with an offset.
  */
 static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 {
@@ -93,8 +93,8 @@ static struct ibv_mr *operation(struct ibv_pd *unused, uint64_t start)
 
 /*
  * Makes a protection domain. All operations are the same function, because their order differs
- * between versions of rdma-core. The context contains an exported function of libibverbs, because a
- * static one cannot be named in this program.
+ * between versions of rdma-core. The context must contain a function of libibverbs. It contains an
+ * exported one, because this program cannot name a static one.
  */
 static struct ibv_pd *crafted(void)
 {
@@ -117,8 +117,8 @@ static struct ibv_pd *crafted(void)
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 
 /*
- * Registers memory. verbs.h calls one function if the flags are a constant, and another one if they
- * are not.
+ * Registers memory. verbs.h calls one function if the flags are a constant, and another function if
+ * they are not.
  */
 static struct ibv_mr *registered(struct registration *it)
 {
@@ -274,7 +274,7 @@ static void *open_library(const char *file)
 	return library;
 }
 
-/* Whether dlopen() has returned. libcuda is already in the list of objects before that. */
+/* Whether dlopen() has returned. libcuda is in the list of objects even before dlopen() returns. */
 static atomic_bool loaded;
 
 static void *load_cuda(void *unused)
@@ -436,8 +436,8 @@ static void *words(void *arguments)
 
 #ifdef OWN_LIST
 /*
- * Some programs replace this function by one that takes no lock and shows the objects of an earlier
- * time. This one shows none.
+ * Some programs replace this function by a function that takes no lock and shows the objects of an
+ * earlier time. This function shows no object.
  */
 int dl_iterate_phdr(int (*show)(struct dl_phdr_info *info, size_t size, void *data), void *data)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The last members of struct verbs_context in infiniband/verbs.h. One of them shows which
+ * The last members of struct verbs_context in infiniband/verbs.h. One of these members shows which
  * libibverbs has made a context. layout.c checks that this structure agrees with the header.
  */
 #ifndef CONTEXT_H

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory. A
- * dma-buf of such memory is a file of the same size. If an environment variable has the name of a
- * function, in capitals, this function fails with the number in the variable.
+ * dma-buf of such memory is a file of the same size. To make a function fail, a test sets an
+ * environment variable that has the function's name in capitals. The function then returns the
+ * number in the variable.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -42,8 +43,8 @@ __attribute__((destructor)) static void end(void)
 }
 
 /*
- * Is called at the beginning of each function. Returns an error in a child of fork(), or if a test
- * has requested an error.
+ * Each function calls this function at its beginning. It returns an error in a child of fork(), or
+ * if a test has requested an error.
  */
 static int called(const char *name)
 {
@@ -183,7 +184,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 		return INVALID_VALUE;
 	fd = memfd_create("dma-buf", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, size)) {
-		/* libcuda returns only this code, and does not set errno. */
+		/* libcuda returns only this code. It does not set errno. */
 		errno = 0;
 		return OPERATING_SYSTEM;
 	}

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define GPU_SIZE	(16ul << 20)
-/* GPU memory with a context, GPU memory of a pool without one, and a wrong address of the host. */
+/* GPU memory with a context, GPU memory of a pool, which has no context, and a wrong address. */
 #define GPU_MEMORY	0x7e0000000000ul
 #define GPU_POOL	0x7e1000000000ul
 #define NO_MEMORY	0x1000ul

@@ -24,7 +24,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* The address of this function tells which copy made a protection domain. */
+/* The address of this function shows which copy has made a protection domain. */
 static void *create_cq_ex(void)
 {
 	return NULL;
@@ -45,7 +45,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *unused)
 	return pd;
 }
 
-/* Returns whether this copy, or none, made the protection domain. */
+/* Returns whether this copy has made the protection domain, or no copy has made it. */
 static bool is_own(struct ibv_pd *pd)
 {
 #ifdef COPY
@@ -67,7 +67,10 @@ static struct ibv_mr *region(struct ibv_pd *pd, void *addr, size_t length)
 }
 
 #ifdef SHIFTED
-/* The functions that follow have other addresses than in a copy without this one. */
+/*
+ * Because of this function, the functions that follow have other addresses than in a copy without
+ * it.
+ */
 __attribute__((used)) static void shift(void)
 {
 }
@@ -97,7 +100,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 }
 
 #ifdef V27
-/* The function that programs of 2006 call, with other structures. */
+/* Programs of 2006 call this function, with other structures. */
 struct ibv_mr *reg_mr_1_0(void)
 {
 	event("wrong version\n");
@@ -111,7 +114,9 @@ struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uin
 	return reg(pd, addr, length, iova, access);
 }
 
-/* In rdma-core 27 this function does not call the other one by name, but another version might. */
+/*
+ * In rdma-core 27 this function does not call ibv_reg_mr_iova() by name, but another version might.
+ */
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	return ibv_reg_mr_iova(pd, addr, length, (uintptr_t)addr, access);

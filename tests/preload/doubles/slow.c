@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A library that the dynamic linker needs a while to relocate. In the meantime, a library that is
- * linked with this one is in the list of objects, and has not been relocated.
+ * A library whose relocation takes the dynamic linker a while. In the meantime, a library that is
+ * linked with this one is in the list of objects, but is not relocated yet.
  */
 static int at_once(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A preloaded library that notes each walk through the list of objects as an event. With
- * HIDE_LIBC=1, the list does not have the C library, so that a function which only new versions
- * of glibc have is not found.
+ * A preloaded library that records each walk through the list of objects as an event. With
+ * HIDE_LIBC=1, the list does not contain the C library. A function that only new versions of glibc
+ * have is then not found.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,8 +29,8 @@ static int shown(struct dl_phdr_info *info, size_t size, void *data)
 int dl_iterate_phdr(callback show, void *data)
 {
 	/*
-	 * Looked up before there are threads: dlsym() would wait for a thread that is inside
-	 * dlopen().
+	 * The function is looked up before there are threads, because dlsym() would wait for a
+	 * thread that is inside dlopen().
 	 */
 	static int (*next)(callback show, void *data);
 	struct walk walk = { show, data };
