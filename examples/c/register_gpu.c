@@ -5,8 +5,8 @@
  *     cc -I/usr/local/cuda/include -o register_gpu register_gpu.c -lcuda -libverbs
  *     ./register_gpu [RDMA-DEVICE]
  *
- * Between ibv_reg_mr and ibv_dereg_mr the network card reads and writes the
- * memory at gpu; mr->lkey and mr->rkey go into work requests as usual.
+ * Between ibv_reg_mr and ibv_dereg_mr the network card reads and writes the memory at gpu. Work
+ * requests use mr->lkey and mr->rkey as usual.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Judges whether a run meets the bounds: the worst registration that a bound covers decides. Bounds
-limit costs that a user can notice; ../../docs/performance.md lists costs without a bound, and the
-reasons."""
+"""Judges whether a run meets the bounds. The worst registration to which a bound applies decides.
+Bounds limit costs that a user can notice. ../../docs/performance.md lists costs without a bound,
+and the reasons."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
@@ -28,7 +28,7 @@ from measured import (
     size_text,
 )
 
-# Groups of bounds: title, and the two sides of the ratios.
+# The groups of bounds. Each has a title, and the two sides of the ratios.
 CHAPTERS = {
     "stock": ("without IOMMU", "ours / nvidia-peermem"),
     "iommu": ("with IOMMU", "ours / nvidia-peermem"),
@@ -37,7 +37,7 @@ CHAPTERS = {
 
 # ---- how a registration is judged ---------------------------------------------------------
 
-# A number that has a limit, and its text; None if the case was not measured.
+# A number that has a limit, and the number's text. None if the case was not measured.
 Judged = tuple[float, str] | None
 
 Modules = tuple[str, str]
@@ -64,7 +64,8 @@ def of_calls(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
 
 
 def of_entries(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
-    """Allows an entry for each piece that RDMA devices accept. Only an IOMMU joins chunks."""
+    """Allows an entry for each piece that RDMA devices accept, because only an IOMMU joins
+    chunks."""
     ours, theirs = values(run, metric, modules, case) or (0, 0)
     if not ours or not theirs or case.size is None:
         return None
@@ -74,7 +75,8 @@ def of_entries(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged
 
 
 def of_rates(run: Run, metric: Metric, modules: Modules, case: Case) -> Judged:
-    """Returns how much slower ours is, so that larger is worse; the text says how much faster."""
+    """Returns how much slower ours is, so that a larger number is worse. The text says how much
+    faster."""
     number = max(THREADS)
     ours, theirs = (run.rate(module, case.mode, number, metric.driver) for module in modules)
     return (theirs / ours, f"{ours / theirs:.3f}") if ours and theirs else None
@@ -87,18 +89,19 @@ CONTIGUOUS, CHUNKS = ("contiguous",), ("holes2m",)
 
 class Bound(NamedTuple):
     text: str
-    # The limit of the number, for each chapter; a pair has a limit for each mode.
+    # The limit of the number, for each chapter. A pair has a limit for each mode.
     most: Mapping[str, float | tuple[float, float]]
     metrics: tuple[Metric, ...]
     layouts: tuple[str | None, ...] = tuple(IN_SHORT)
-    # The smallest and the largest size; None for figures without registrations.
+    # The smallest and the largest size. None if the figures are not about registrations.
     sizes: tuple[float, float] | None = (0, inf)
     modes: tuple[str, ...] = MODES
     modules: Modules = MODULES
     judged: Callable[[Run, Metric, Modules, Case], Judged] = of_ratio
-    # The text of a limit that is not a ratio.
+    # If the limit is not a ratio, the text of the limit.
     words: str | None = None
-    # Reasons for missing the bound, found by profiling: for a mode, a machine, or any.
+    # The reasons for missing the bound, which profiling has found. The key is a mode, a machine, or
+    # "any".
     reasons: dict[str, str] = {}
 
     def limit(self, chapter: str, mode: str) -> float:
@@ -125,7 +128,7 @@ def one(size: int) -> tuple[int, int]:
     return size, size
 
 
-# Reasons for missed bounds. The texts contain no values, because a run's tables have the values.
+# The reasons for missed bounds. The texts contain no values, because the tables of a run have them.
 CHEAP_PINS = {
     "any": "A pin costs little with static BAR1. Most of the other cost is the RDMA core's part of "
     "a registration, which is the same for both modules, and the mapping for the device, which "
@@ -237,7 +240,8 @@ BOUNDS = (
 
 
 class Verdict(NamedTuple):
-    """A verdict on a bound. MET is None if nothing was measured, or the mode has no such bound."""
+    """A verdict on a bound. MET is None if nothing was measured, or if the mode has no such
+    bound."""
 
     bound: Bound
     mode: str
@@ -249,7 +253,7 @@ class Verdict(NamedTuple):
 def judge_cases(
     run: Run, bound: Bound, chapter: str, mode: str
 ) -> Iterator[tuple[float, str, str]]:
-    """Yields for each measured case the number, its text, and the name of the case."""
+    """Yields the number, the number's text and the name of each measured case."""
     machine = "iommu" if chapter == "iommu" else "stock"
     for metric, layout, size in product(bound.metrics, bound.layouts, bound.sizes_in(run)):
         judged = bound.judged(run, metric, bound.modules, Case(machine, mode, layout, size))
@@ -262,7 +266,8 @@ def judge_cases(
 
 
 def judge(run: Run, bound: Bound, chapter: str, mode: str) -> Verdict:
-    """Judges by the largest number; among equal numbers, by the smallest registration."""
+    """Judges by the largest number. If several numbers are equal, judges by the smallest
+    registration."""
     if mode not in bound.modes:
         return Verdict(bound, mode, None, "no bound")
     found = list(judge_cases(run, bound, chapter, mode))

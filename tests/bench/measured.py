@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A run: the measurements of the guests, and the figures that are compared. The module `bench` is
-the measuring program, ../guest/bench.py: the report expects all measurements that it plans."""
+"""A run, which consists of the measurements of the guests and the figures that are compared. The
+module `bench` is the measuring program, ../guest/bench.py. The report expects all measurements that
+the program plans."""
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -55,7 +56,8 @@ class Run:
         return sum(figures[name] for name in names) if names <= set(figures) else None
 
     def rate(self, module: str, mode: str, number: int, driver: str | None) -> float | None:
-        """Returns registrations per second of the guest's time, with this number of threads."""
+        """Returns how many registrations this number of threads makes in a second of the guest's
+        time."""
         subject = Subject("stock", module, mode, "threads", driver=driver, threads=number)
         figures = self.of.get(subject)
         return figures["registrations"] * 1e9 / figures["elapsed"] if figures else None
@@ -107,7 +109,7 @@ def microseconds(ns: float) -> str:
     return f"{ns / 1000:.{int(ns < 9950)}f}" if ns < 999500 else count(ns / 1000)
 
 
-# The digits after the point for ratios from these values on.
+# The number of digits after the point. Each number of digits is for ratios from this value on.
 DIGITS = ((9.995, 1), (0.0995, 2), (0.00995, 3), (0, 4))
 
 
@@ -124,8 +126,9 @@ def ratio_text(value: float) -> str:
 
 
 class Metric(NamedTuple):
-    """A quantity: the sum of the figures with these names in a measurement of this kind. A name
-    that ends in * stands for all names with this beginning, and at least one must exist."""
+    """A quantity, which is the sum of some figures of a measurement of this kind. The figures have
+    these names. A name that ends in * stands for all names with this beginning. At least one such
+    name must exist."""
 
     label: str
     kind: str

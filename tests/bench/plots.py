@@ -43,7 +43,7 @@ COLOURS = dict(zip(MODULES, ("#0b5fa5", "#c8551b"), strict=True))
 DASHES = {"persistent": "-", "revocable": "--"}
 
 
-# A series that is drawn for both modules: metric, mode, label and dash.
+# A series that is drawn for both modules. It has a metric, a mode, a label and a dash.
 Series = tuple[Metric, str, str, str]
 
 
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     label: str
     colour: str
     dash: str
-    # Values by place on the axis; None if a value was not measured.
+    # The values by their places on the axis. A value is None if it was not measured.
     points: Mapping[int, float | None]
 
 
@@ -61,7 +61,7 @@ class Panel(NamedTuple):
 
 
 class Axes(NamedTuple):
-    """The names of both axes, and the places of the horizontal axis with their texts."""
+    """The names of both axes. The places of the horizontal axis also have texts."""
 
     across: str
     up: str
@@ -118,8 +118,8 @@ def draw_by_size(run: Run, directory: Path, name: str, unit: str, series: Iterab
 
 
 def draw_figure(path: Path, panels: Sequence[Panel], axes: Axes) -> None:
-    """Draws panels next to each other; logarithmic panels share a scale, to be comparable. Makes no
-    file if nothing was measured."""
+    """Draws panels next to each other. Logarithmic panels have the same scale, so that they can be
+    compared. Makes no file if nothing was measured."""
     lines = [line for panel in panels for line in panel.lines]
     values = [value for line in lines for value in line.points.values() if value]
     if not values:
@@ -135,7 +135,8 @@ def draw_figure(path: Path, panels: Sequence[Panel], axes: Axes) -> None:
 
 
 def draw_panel(plot: Any, panel: Panel, axes: Axes, values: Sequence[float]) -> None:
-    """Draws a panel. VALUES are the values of all panels, for a common scale."""
+    """Draws a panel. VALUES are the values of all panels, so that all panels have the same
+    scale."""
     for line in panel.lines:
         known = {place: value for place, value in line.points.items() if value is not None}
         look = {"marker": ".", "color": line.colour, "label": line.label}

@@ -61,7 +61,7 @@ and kernel memory by size, and threads.
 
 NONE = "-"
 
-# The accepted difference of two runs, and how many larger differences are shown.
+# The largest accepted difference of two runs, and the number of larger differences that are shown.
 AGREE, SHOWN = 0.01, 5
 
 
@@ -81,7 +81,8 @@ def line_of(cells: Iterable[str]) -> str:
 
 
 def table(header: Row, rows: Sequence[Row], numbers: bool = True) -> str:
-    """Returns a table in Markdown. The first column, and text, is aligned left; NUMBERS right."""
+    """Returns a table in Markdown. The first column is aligned left. If NUMBERS is set, the other
+    columns are aligned right, and otherwise left."""
     columns = list(zip(header, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
 

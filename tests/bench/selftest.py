@@ -30,7 +30,7 @@ FACTS = {
     "sizes": SIZES,
 }
 
-# Figures of nvidia-peermem, and of any build of nv_peer_mem: these figures meet all bounds.
+# Figures of nvidia-peermem, and of any build of nv_peer_mem. These figures meet all bounds.
 THEIRS = {
     "entries": 1,
     "page_size": 4096,
@@ -169,7 +169,7 @@ BOUNDS = tuple(
 
 
 def measurements(where: Where, changed: Figures | None) -> Iterator[Where]:
-    """Yields a complete run; the measurements selected by WHERE are CHANGED."""
+    """Yields a complete run. CHANGED changes the measurements that WHERE selects."""
     for subject in (subject for job in JOBS for subject in plan(job, SIZES)):
         of = subject.as_json()
         figures = OURS if subject.module.startswith("nv_peer_mem") else THEIRS
@@ -184,7 +184,8 @@ def made_up(where: Where, changed: Figures | None) -> str:
     return json.dumps({"facts": FACTS, "measurements": list(measurements(where, changed))})
 
 
-# An object that stays, a freed object, two pages with one of them freed, and pages of a slab.
+# An object that stays, an object that is freed, two pages of which one is freed, and pages of a
+# slab.
 TRACE = """\
  x-1 1.0: kmalloc: call_site=a ptr=01 bytes_req=60 bytes_alloc=64 gfp_flags=GFP_KERNEL
  x-1 1.0: kmem_cache_alloc: call_site=a ptr=02 bytes_req=32 bytes_alloc=32 gfp_flags=GFP_KERNEL

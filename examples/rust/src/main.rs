@@ -6,9 +6,9 @@
 //! cargo run -- [RDMA-DEVICE]
 //! ```
 //!
-//! While a [`Region`] lives, the network card reads and writes the memory of its
-//! [`GpuBuffer`]; its keys go into work requests as usual. The region borrows the
-//! buffer, so the registration ends before the memory is freed.
+//! While a [`Region`] lives, the network card reads and writes the memory of its [`GpuBuffer`].
+//! Work requests use the region's keys as usual. The region borrows the buffer, so the registration
+//! ends before the memory is freed.
 
 mod ffi;
 
@@ -23,13 +23,13 @@ const SIZE: usize = 4 << 20;
 
 type Error = Box<dyn std::error::Error>;
 
-/// Converts the result of a CUDA call; `what` names the call.
+/// Converts the result of a CUDA call. `what` is the name of the call.
 fn cuda(what: &str, result: ffi::CUresult) -> Result<(), Error> {
     if result == 0 {
         return Ok(());
     }
     let mut name = ptr::null();
-    // SAFETY: `name` is valid for writing a pointer; CUDA keeps the text for ever.
+    // SAFETY: `name` is valid for writing a pointer. CUDA keeps the text for ever.
     let known = unsafe { ffi::cuGetErrorName(result, &mut name) } == 0;
     let name = if known {
         // SAFETY: cuGetErrorName() succeeded, so `name` points to a text that ends with NUL.
@@ -135,7 +135,8 @@ fn open_device(name: Option<&str>) -> Option<NonNull<ffi::ibv_context>> {
 
 impl Drop for Hca {
     fn drop(&mut self) {
-        // SAFETY: open() made both, and all registrations have ended.
+        // SAFETY: open() made the device and the protection domain, and all registrations have
+        // ended.
         unsafe {
             ffi::ibv_dealloc_pd(self.pd.as_ptr());
             ffi::ibv_close_device(self.context.as_ptr());
