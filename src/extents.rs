@@ -79,7 +79,7 @@ impl Range {
 
     /// Returns a range of only the first GPU page.
     pub(crate) fn first_page(&self) -> Self {
-        // INVARIANT: The range has at least one page, and this page is one of its pages.
+        // INVARIANT: A range has at least one page, so the first page belongs to this range.
         Self {
             address: self.start(),
             len: GPU_PAGE,
@@ -89,7 +89,7 @@ impl Range {
     /// Returns a range of only the last GPU page.
     pub(crate) fn last_page(&self) -> Self {
         let end = self.start().wrapping_add(self.pinned_len());
-        // INVARIANT: The range has at least one page, and this page is one of its pages.
+        // INVARIANT: A range has at least one page, so the last page belongs to this range.
         Self {
             address: end.wrapping_sub(GPU_PAGE),
             len: GPU_PAGE,
@@ -147,8 +147,8 @@ impl Extents {
         let mut end = start.wrapping_add(page);
         for (number, some) in rest.chunks(AT_A_TIME).enumerate() {
             before_chunk(number);
-            // This loop handles every page of every registration, so the case of a page that
-            // follows the page before it must be cheap.
+            // This loop handles every page of every registration. Usually a page follows the page
+            // before it, so this case must be cheap.
             for address in some.iter().map(&address) {
                 // If the extent ends at the end of the bus, `end` has wrapped around, and a page at
                 // address 0 does not continue the extent.
@@ -214,7 +214,7 @@ pub(crate) struct Segments<'a> {
     extents: slice::Iter<'a, Extent>,
     /// The rest of the current extent.
     rest: Extent,
-    /// The number of bytes of the next piece that are before its segment, and so outside the
+    /// The next piece begins this number of bytes before its segment. These bytes are outside the
     /// window.
     before: u64,
     /// The number of bytes before the window that are still to be skipped.
