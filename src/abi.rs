@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The declarations of C: bindgen's translation of `peer_mem.h`, `nv-p2p.h` and `nvpm.h` (see
-//! `include/bindings.h`). Assertions check that the structures have the layouts with which the RDMA
-//! core and the driver were compiled.
+//! The declarations of `peer_mem.h`, `nv-p2p.h` and `nvpm.h`, which bindgen has translated from C
+//! (see `include/bindings.h`). Assertions check that the structures have the layouts with which the
+//! RDMA core and the driver were compiled.
 //!
 //! With the kernel's own crate, bindgen generates the declarations during the build. With this
-//! module's `kernel` crate, the build uses `include/bindings.rs`, which was generated in advance; C
-//! asserts that the structures of the kernel have the same layouts.
+//! module's `kernel` crate, the build uses `include/bindings.rs`, which was generated in advance.
+//! The C files assert that the structures of the kernel have the same layouts.
 
 use core::mem::{offset_of, size_of};
 

@@ -2,10 +2,9 @@
 
 //! Devices, and mappings by which devices reach memory.
 //!
-//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. Every byte that a device can reach through this
-//! module's own mapping is mapped with the kernel's DMA API: each segment separately, or all
-//! extents in one range of I/O virtual addresses, if the kernel and the device support such a
-//! range.
+//! C headers: `linux/dma-mapping.h`, `linux/pci.h`. For its own mappings, this module uses the
+//! kernel's DMA API. The module maps all extents into one range of I/O virtual addresses, if the
+//! kernel and the device support such a range. Otherwise it maps each segment separately.
 
 use core::{ptr::NonNull, slice};
 

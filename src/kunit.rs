@@ -76,8 +76,8 @@ fn replace_dma(fails_after: u32) {
     unsafe { abi::nvpm_kunit_replace_dma(Some(dma_map), Some(dma_unmap)) };
 }
 
-/// Returns how many segments were mapped, how many were unmapped, and whether both were the same
-/// segments.
+/// Returns how many segments were mapped, and how many were unmapped. Also returns whether the
+/// mapped segments were the same as the unmapped ones.
 fn dma_calls() -> (u32, u32, bool) {
     (
         MAPPED.load(Ordering::Relaxed),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Loading and unloading: registers the clients and creates the files, and removes them in the
-//! right order.
+//! Loads and unloads the module. Loading registers the clients and creates the files, and unloading
+//! removes them in the right order.
 
 use core::{ffi::CStr, ptr::null};
 

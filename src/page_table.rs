@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The driver's description of pinned memory: page tables and DMA mappings, and checks of their
-//! values.
+//! The driver describes pinned memory by page tables and DMA mappings. This file reads them and
+//! checks their values.
 //!
 //! C header: `nv-p2p.h`.
 
@@ -135,9 +135,9 @@ fn unknown_version(made: &str, version: u32) -> Error {
     eopnotsupp()
 }
 
-/// Returns the page size in bytes and the number of pages, both as the driver has reported them.
-/// Returns an error if this module does not know the page size, or if the pages together are not as
-/// long as the pinned range. `done` is the verb for the message in the log: "pinned" or "mapped".
+/// Returns the page size in bytes and the number of pages, as the driver has reported them. Returns
+/// an error if this module does not know the page size, or if the pages together are not as long as
+/// the pinned range. `done` is the verb for the message in the log: "pinned" or "mapped".
 fn page_size(done: &str, kind: u32, entries: u32, range: &Range) -> Result<(u64, usize)> {
     let page: u64 = match kind {
         abi::NVIDIA_P2P_PAGE_SIZE_4KB => 4 << 10,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! The interface to the RDMA core: registration of a client, the functions that the core calls, and
-//! the core's function with which this module revokes a registration.
+//! The interface to the RDMA core. This file registers clients, contains the functions that the
+//! core calls, and calls the core's function that revokes a registration.
 //!
 //! C header: `rdma/peer_mem.h`. The functions here check and convert the core's arguments, call the
 //! client, and convert the client's results. The clients make all decisions.

@@ -5,7 +5,7 @@
 //!
 //! Only the core's calls change such a registration, and the core makes no two calls for one
 //! registration at the same time. A call takes the pin and the mapping out of the record, works on
-//! both without a lock, and puts both back.
+//! them without a lock, and puts them back.
 
 use kernel::prelude::*;
 

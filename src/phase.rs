@@ -74,7 +74,7 @@ pub(crate) enum Phase {
     /// The driver takes the memory back, or has taken it back. The core may still read the
     /// scatterlist.
     Revoked {
-        #[allow(dead_code)] // The list is only kept until the record goes.
+        #[allow(dead_code)] // The list is only kept until the record is removed.
         list: Option<SgTable>,
     },
     /// The core has asked this module to undo the mapping, and the core's thread is undoing the

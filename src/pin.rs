@@ -3,8 +3,8 @@
 //! Pinned GPU memory.
 //!
 //! A *persistent* pin lasts until this module ends the pin. A *revocable* pin also ends when the
-//! memory is freed: the driver calls the free callback (`callback/callback.c`, which calls
-//! `revocable.rs`). After the callback has returned, the driver frees the page table and the
+//! memory is freed. At that time the driver calls the free callback (`callback/callback.c`, which
+//! calls `revocable.rs`). After the callback has returned, the driver frees the page table and the
 //! mappings made from the table.
 
 use core::ptr::{null_mut, NonNull};

@@ -179,8 +179,8 @@ impl Client for Revocable {
     }
 }
 
-/// Returns the result of `acquire` for a user who has too many orphans: an error if `range` is GPU
-/// memory, otherwise false, so that the core asks the other clients.
+/// Returns the result of `acquire` for a user who has too many orphans. If `range` is GPU memory,
+/// the result is an error. Otherwise it is false, so that the core asks the other clients.
 fn refuse(range: &Range) -> Result<bool> {
     match PersistentPin::new(&range.first_page()) {
         Err(PinError::NotGpuMemory) => Ok(false),
@@ -198,9 +198,9 @@ fn advance<R>(
         .unwrap_or(Err(EINVAL))
 }
 
-/// Does the last step of `dma_map`: stores the mapping, and returns the scatterlist for the core.
-/// If the memory was revoked during `dma_map`, this function undoes the mapping and returns an
-/// error.
+/// This is the last step of `dma_map`. It stores the mapping, and returns the scatterlist for the
+/// core. If the memory was revoked during `dma_map`, this function undoes the mapping and returns
+/// an error.
 fn end_mapping(
     number: RegistrationNumber,
     device: Device,
@@ -249,7 +249,7 @@ fn unpin(pin: RevocablePin, number: RegistrationNumber, range: &Range, process: 
 }
 
 fn thread() -> i32 {
-    // SAFETY: The function has no requirement: it reads the calling thread's number.
+    // SAFETY: The function has no requirement, because it only reads the calling thread's number.
     unsafe { abi::nvpm_current_tid() }
 }
 
@@ -282,13 +282,13 @@ enum Release {
 /// table, and that no thread will use the pin.
 ///
 /// In the phases `Pinning` and `Unmapping` this function waits for the other thread. In the phase
-/// `Mapped` a device can reach the memory: this function asks the core to stop the device, and then
-/// undoes the mapping, unless `release` has undone the mapping on this thread during the core's
-/// call. In the phase `Mapping` another thread may be mapping the memory, from a copy of the page
-/// table (`PinnedMemory`). That thread later finds the phase `Revoked`, and undoes the mapping
+/// `Mapped` a device can reach the memory. This function asks the core to stop the device, and then
+/// undoes the mapping. During the core's call, `release` may already have undone the mapping on
+/// this thread. In the phase `Mapping` another thread may be mapping the memory, from a copy of the
+/// page table (`PinnedMemory`). That thread later finds the phase `Revoked`, and undoes the mapping
 /// without giving the addresses to the core. This function drops the pin, except in the phase
-/// `Unpinning`: another thread then has the pin, and checks for the phase `Revoked` before it
-/// unpins.
+/// `Unpinning`. In that phase another thread has the pin, and checks for the phase `Revoked` before
+/// it unpins.
 #[no_mangle]
 pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let number = RegistrationNumber::from_raw(number);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 //! Finds the copy of libibverbs to which a protection domain belongs. A process may have several
-//! copies: for example, a Python wheel contains libibverbs under another name, and another part of
-//! the process loads the system's.
+//! copies. For example, a Python wheel contains libibverbs under another name, while another part
+//! of the process loads the system's libibverbs.
 
 use core::ops::ControlFlow;
 

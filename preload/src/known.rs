@@ -8,7 +8,8 @@
 //! is mapped. But this may be another copy than the one in the entry, because a program may close
 //! one copy and open another file at the same address. An entry therefore also contains the code
 //! around the key, and the beginning of the file, which has the headers and usually the build ID.
-//! An entry is used only if the memory still contains both.
+//! An entry is used only if the memory still contains the same code and the same beginning of the
+//! file.
 //!
 //! - The code around the key is in the same page as the key, so the page is mapped.
 //! - The code contains distances to other parts of the library. If the code is the same, the

@@ -91,7 +91,7 @@ extern "C" {
 pub(crate) fn errno() -> c_int {
     // SAFETY: the C library has an error number for each thread, always.
     let location = unsafe { __errno_location() };
-    // SAFETY: as above; no other thread uses it.
+    // SAFETY: the pointer is valid, and no other thread uses this error number.
     unsafe { *location }
 }
 

@@ -20,7 +20,7 @@ struct nvidia_p2p_dma_mapping;
 struct nvidia_p2p_page_table;
 
 /*
- * The structure that the module registers with the core: 152 bytes. Current cores read the
+ * The structure that the module registers with the core has 152 bytes. Current cores read the
  * extension's size and flags from the last 16 bytes. MLNX_OFED 4.1 to 5.0 reads two pointers to
  * functions from the same bytes, and other cores ignore the bytes. All cores accept zeros.
  */

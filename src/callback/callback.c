@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The free callback: the function that the NVIDIA driver calls when revocably pinned memory is
- * freed. It is in a module of its own, which stays loaded until the next boot.
+ * This module contains the free callback, which is the function that the NVIDIA driver calls when
+ * revocably pinned memory is freed. The module stays loaded until the next boot.
  *
  * When nv_peer_mem unpins memory, the driver does not report whether it has found the pin. Memory
  * may therefore stay pinned after its registration has ended, and the driver may call back at any
@@ -59,9 +59,9 @@ EXPORT_SYMBOL(nvpm_callback_number);
 static int __init callback_init(void)
 {
 	/*
-	 * A module without an exit function cannot be unloaded. This reference makes modprobe -r
-	 * leave the module alone; without the reference, modprobe -r would try to unload it and
-	 * report an error.
+	 * A module without an exit function cannot be unloaded. As long as the module has this
+	 * reference, modprobe -r does not try to unload it. Without the reference, modprobe -r
+	 * would try, and report an error.
 	 */
 	__module_get(THIS_MODULE);
 	return 0;

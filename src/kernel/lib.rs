@@ -38,8 +38,8 @@ pub trait Module: Sized + Sync + Send {
     fn init(module: &'static ThisModule) -> error::Result<Self>;
 }
 
-/// Makes the crate a kernel module whose state is a `$module`. The name and the licence have no
-/// other effect than that they are checked, because the build and `kernel.c` set both.
+/// Makes the crate a kernel module whose state is a `$module`. The macro only checks the name and
+/// the licence, because the build sets the name and `kernel.c` sets the licence.
 #[macro_export]
 macro_rules! module {
     (type: $module:ty, name: "nv_peer_mem", license: "Dual BSD/GPL" $(,)?) => {

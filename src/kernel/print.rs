@@ -36,7 +36,7 @@ impl Write for Line {
     }
 }
 
-/// Prints a line in the kernel's log. The level is 3 (error), 4 (warning) or 6 (information); other
+/// Prints a line in the kernel's log. The level is 3 (error), 4 (warning) or 6 (information). Other
 /// levels are printed as an emergency.
 #[doc(hidden)]
 #[cold]
@@ -46,8 +46,8 @@ pub fn print(level: u8, what: fmt::Arguments<'_>) {
         text: [0; 448],
         len: 0,
     };
-    // The result is ignored: writing to the buffer cannot fail, and if formatting a value fails,
-    // only the rest of the line is missing.
+    // The result is ignored, because writing to the buffer cannot fail. If formatting a value
+    // fails, only the rest of the line is missing.
     let _ = line.write_fmt(what);
     // SAFETY: By the invariant of `Line`, `len` is at most the length of `text`, which is
     // initialised.
@@ -73,8 +73,8 @@ macro_rules! pr_info { ($($arg:tt)*) => { $crate::print::print(6, format_args!($
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     print(0, format_args!("{info}\n"));
     // SAFETY: `nvpm_bug` is callable from any context and does not return. The declaration has no
-    // `-> !`, so that the compiler puts a trap after the call: without a trap, objtool assumes that
-    // execution continues in the next function.
+    // `-> !`, so that the compiler puts a trap after the call. Without a trap, objtool would assume
+    // that execution continues in the next function.
     unsafe {
         nvpm_bug();
         core::hint::unreachable_unchecked()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The marker: a module that does nothing. Some programs use GPUDirect RDMA only if a module called
- * nvidia_peermem is loaded. The marker has that name, and can be loaded only while nv_peer_mem is
- * loaded.
+ * The marker is a module that does nothing. Some programs use GPUDirect RDMA only if a module
+ * called nvidia_peermem is loaded. The marker has that name, and can be loaded only while
+ * nv_peer_mem is loaded.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

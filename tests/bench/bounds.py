@@ -144,7 +144,8 @@ PAGES = {
 ONE = {"stock": 1, "iommu": 1}
 REAL, LARGE = (DYNAMIC, STATIC), (256 * MIB, inf)
 
-# The first of two limits is for persistent mode: 1 % above the value when the limit was set.
+# The first of two limits is for persistent mode. It is 1 % above the value that was measured when
+# the limit was set.
 BOUNDS = (
     Bound(
         "driver pin calls per registration",

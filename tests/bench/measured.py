@@ -95,7 +95,7 @@ UNITS = "kMGT"
 
 
 def count(value: float) -> str:
-    """Returns a number with two or three significant digits; numbers below 1000 stay exact."""
+    """Returns a number with two or three significant digits. Numbers below 1000 stay exact."""
     if value < 1000:
         return str(round(value))
     value, unit = value / 1000, 0

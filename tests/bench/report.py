@@ -214,7 +214,7 @@ def remarks(pairs: Iterable[Judgement]) -> Iterator[str]:
 
 
 class Judged(NamedTuple):
-    """Tables of bounds; how many bounds are missed; how many of these have no known reason."""
+    """Tables of bounds, the number of missed bounds, and how many of these have no known reason."""
 
     text: str
     missed: int
@@ -267,7 +267,7 @@ def results(run: Run) -> str:
 
 
 class Difference(NamedTuple):
-    """A difference of a value between two runs; `part` is the fraction of the larger value."""
+    """A difference of a value between two runs. `part` is the fraction of the larger value."""
 
     part: float
     name: str

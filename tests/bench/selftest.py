@@ -195,7 +195,7 @@ TRACE = """\
  x-1 1.0: mm_page_free: page=05 pfn=0x11 order=0
 """
 
-# Numbers that are not measured: in code, sizes of interfaces, names and years.
+# Numbers that are not measured. They are in code, or are sizes of interfaces, names or years.
 NO_FIGURE = (
     r"(?m)<!--.*-->|^    .*$|`[^`]*`|\]\([^)]*\)|\b\d+ [KMG]iB\b|"
     r"\b(?:[VH]100|BAR1)\b|\b20\d\d\b"

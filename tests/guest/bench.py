@@ -2,9 +2,9 @@
 """Measures the cost of registrations, in a guest whose time counts instructions:
 bench.py JOB SIZE...
 
-Registrations go through a file of the RDMA core, umem, and need no device: each open file is one
-registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON: its subject, and
-figures by name.
+Registrations go through a file of the RDMA core, umem, and need no device. Each open file is one
+registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON, which has its
+subject and its figures by name.
 """
 
 import ctypes

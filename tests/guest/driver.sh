@@ -14,9 +14,10 @@ insert_driver() {
 	wait_for "the GPU" test -c /dev/nvidia-lab
 }
 
-# coherent 0|1|2: chooses new GPU memory: in the BAR (0), behind a coherent link (1), or behind a
-# coherent link with pages that are not online (2). The core's check takes memory behind a coherent
-# link for ordinary memory, so this function lets the check accept ordinary memory.
+# coherent 0|1|2: chooses where new GPU memory is. With 0 it is in the BAR, with 1 behind a coherent
+# link, and with 2 behind a coherent link with pages that are not online. The core's check takes
+# memory behind a coherent link for ordinary memory, so this function lets the check accept ordinary
+# memory.
 coherent() {
 	echo "$1" >"$NVIDIA/coherent"
 	echo "any_memory $(($1 > 0))" >"$CORE/switch"

@@ -88,7 +88,7 @@ class Machine:
         self.nic("mlx5_0", f"{SWITCH}/0000:02:01.0/0000:04:00.0", 0)
 
     def change(self, line: str) -> None:
-        """Applies a line of a table; tables.py describes the lines."""
+        """Applies a line of a table. tables.py describes the lines."""
         word, *rest = line.split()
         if word == "-":
             self.gone(*rest)

@@ -17,9 +17,9 @@ follow a change or a command on the same line, after `=>`. Changes:
     not good ID...  from here on these facts may be `warn` or `bad` without an expectation
 
 `nvpm WORD...` is run inside this process. `$ COMMAND` is run by the shell in the directory of the
-installed files, which is in PATH, as is nvpm. `said MODULE TEXT` asks nvpm for advice after
-modprobe has printed TEXT about MODULE; the text after `=>` must be a part of the advice.
-Expectations without a command are about `nvpm status`: all its forms are run, and must agree.
+installed files, which is in PATH, as is nvpm. `said MODULE TEXT` asks nvpm for advice, as if
+modprobe had printed TEXT about MODULE. The text after `=>` must be a part of the advice.
+Expectations without a command are about `nvpm status`. All its forms are run, and must agree.
 Expectations of status:
 
     VERDICT ID,ID...[: VALUE][ -> ADVICE]    these facts exist, with parts of these texts;

@@ -14,7 +14,7 @@ from nvpm.selftest import abi
 GROW = ("ibv_context", "ibv_pd", "ibv_qp", "ibv_port_attr", "ibv_qp_attr")
 
 
-# A compared number: its description, its expression in C, and its value in abi.py.
+# A compared number. It has a description, an expression in C, and a value in abi.py.
 Compared = tuple[str, str, int]
 
 

@@ -97,7 +97,8 @@ def test_line_of_a_bad_machine(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def exporter(directory: Path) -> Iterator[str]:
-    """Runs the node exporter with the textfile collector alone, and yields its address."""
+    """Runs the node exporter with no other collector than the textfile collector. Yields its
+    address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -26,8 +26,8 @@ def command(*words, **options):
 
 
 class Ran:
-    """The result of a client: its output, the events that the doubles have recorded, and the
-    library's messages."""
+    """The result of a client. It has the client's output, the events that the doubles have
+    recorded, and the library's messages."""
 
     def __init__(self, done, events):
         self.printed = done.stdout.splitlines()

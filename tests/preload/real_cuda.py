@@ -6,8 +6,8 @@ memory. The exit code is 1 if an answer is not as expected.
 
     real_cuda.py DIRECTORY [TIMES]
 
-DIRECTORY has libnvpm_preload.so and, in new/, the double, as conftest.py builds them; one kind of
-memory is registered TIMES times (100000)."""
+DIRECTORY has libnvpm_preload.so and, in new/, the double. conftest.py builds both files. One kind
+of memory is registered TIMES times (100000)."""
 
 import ctypes
 import errno

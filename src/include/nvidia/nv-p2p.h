@@ -60,7 +60,7 @@ struct nvidia_p2p_page {
 #define NVIDIA_P2P_PAGE_TABLE_VERSION_COMPATIBLE(table) \
 	NVIDIA_P2P_VERSION_COMPATIBLE(table, NVIDIA_P2P_PAGE_TABLE_VERSION)
 
-/* A flag of a page table: the CPU caches the memory. */
+/* A flag of a page table. It says that the CPU caches the memory. */
 #define NVIDIA_P2P_PAGE_TABLE_FLAGS_CPU_CACHEABLE	0x1
 
 /**

@@ -4,9 +4,9 @@
 # Each function row_... reproduces one defect of earlier modules. If the module $MODULE has that
 # defect, the module shows it. docs/defects.md contains the table of defects.
 #
-# `try ROW` runs such a function, and sets $seen to a list with a word for each problem: problems
-# that the row itself has found, violations that the doubles have recorded, objects that remain, and
-# complaints of the kernel.
+# `try ROW` runs such a function, and sets $seen to a list with a word for each problem. A problem
+# is found by the row itself, or is a violation that the doubles have recorded, an object that
+# remains, or a complaint of the kernel.
 #
 # In both modules, the core asks the revocable client first. If a row needs the persistent client,
 # the row makes the RDMA device say that it cannot revoke.

@@ -4,8 +4,8 @@
 load_neighbours
 
 # claims SUPPORT KNOB VALUE EXPECTED TEXT: checks that a registration ends with EXPECTED if the
-# driver's objects contain VALUE. Loads the module again for each value, so that the module knows no
-# map type.
+# driver's objects contain VALUE in the field of KNOB. Loads the module again for each value, so
+# that the module knows no map type.
 claims() {
 	load_module "persistent_api_support=$1"
 	with "$2" $(($3)) registers "$5, persistent_api_support=$1" "$4"

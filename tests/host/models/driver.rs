@@ -206,7 +206,7 @@ impl Driver {
         table.c.version = u32::MAX;
     }
 
-    /// Does the first half of pinning: finds the allocation.
+    /// Does the first half of pinning, which finds the allocation.
     fn look_up(&self, address: u64, len: u64) -> Result<usize, i32> {
         // The real driver allocates memory for each page before it looks for the allocation.
         self.longest.set(self.longest.get().max(len));

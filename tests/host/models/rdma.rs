@@ -524,7 +524,7 @@ impl Rdma {
     }
 }
 
-/// G3: the core makes these calls with its mapping lock held.
+/// In G3, the core makes these calls with its mapping lock held.
 impl Rdma {
     /// Returns the lock if the core is G3a, because G3a keeps the lock while it calls `dma_unmap`.
     /// Later cores release the lock before that call.
@@ -607,7 +607,7 @@ impl Rdma {
     }
 }
 
-/// G2: registration and invalidation with the client's lock.
+/// In G2, the core registers and invalidates with the client's lock.
 impl Rdma {
     fn register_unlocked(&self, new: &Rc<Registration>, request: Request) -> Result<(), i32> {
         self.add_ticket(new);

@@ -3,7 +3,7 @@
 
 A line of the mutant that begins with "-" is removed from the file, a line that begins with "+" is
 added, and a line that begins with a blank is context. The lines between two lines "..." belong
-together. Such a piece must be in the file exactly once: otherwise the file stays unchanged, and
+together. Such a piece must be in the file exactly once. If it is not, the file stays unchanged, and
 the exit code is 1.
 """
 

@@ -26,7 +26,8 @@ from nvpm.selftest import abi  # noqa: E402 (needs the path above)
 
 sys.path.pop(0)
 
-# The type of the values that ctypes passes: numbers, structures, arrays, and pointers to these.
+# The type of the values that ctypes passes. Such a value is a number, a structure, an array, or a
+# pointer to one of these.
 C = Any
 
 TOLD = os.environ.get("DOUBLE", "")

@@ -3,7 +3,7 @@
  * libibverbs.so.1 for tests of the preloaded library. The simulated kernel has no peer memory,
  * and is strict about dma-bufs. As in rdma-core, ibv_reg_mr() calls ibv_reg_mr_iova2() by its name.
  *
- * Compiled with -DOLD, there are no dma-bufs; with -DV27, ibv_reg_mr_iova2() is also missing, as in
+ * With -DOLD, there are no dma-bufs. With -DV27, ibv_reg_mr_iova2() is also missing, as in
  * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. With -DSHIFTED, the
  * functions that register have other addresses. In the environment:
  *
@@ -161,7 +161,10 @@ struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr)
 	return region(pd, attr->addr, attr->length);
 }
 
-/* Checks as the kernel does: the range is inside the dma-buf, with the same offset in a page. */
+/*
+ * Makes the same check as the kernel. The range must be inside the dma-buf, with the same offset in
+ * a page.
+ */
 static bool allowed(uint64_t offset, size_t length, uint64_t iova, int fd, int access)
 {
 	const int flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |

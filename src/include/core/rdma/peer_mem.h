@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The RDMA core's interface for peer memory. The module is compiled with this file if the machine
- * has no such header: if only OFED's modules are installed, or if the kernel supports peer memory
- * but its headers package lacks the header. Names, layout and values are those of MLNX_OFED
- * 5.4-3.0.3 and later, of DOCA-OFED, and of distributions' kernels with the same interface. The
- * module also works with an older core that lacks some of the fields (see nvpm.h). Fields that only
- * older cores have are inside #ifdef.
+ * has no such header. The header is missing if only OFED's modules are installed, or if the kernel
+ * supports peer memory but its headers package lacks the header. Names, layout and values are those
+ * of MLNX_OFED 5.4-3.0.3 and later, of DOCA-OFED, and of distributions' kernels with the same
+ * interface. The module also works with an older core that lacks some of the fields (see nvpm.h).
+ * Fields that only older cores have are inside #ifdef.
  *
  * If the installed RDMA core has a header, build/find/core.sh chooses that header instead.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! An endpoint: one end of a connection between two machines, with a piece of GPU memory that the
-//! other end may access.
+//! An endpoint is one end of a connection between two machines. It has a piece of GPU memory that
+//! the other end may access.
 //!
 //! The endpoint prints `endpoint=…`, which the other end needs to connect. It then reads orders
 //! from its input, one per line, and carries them out. It prints `holding` whenever it waits for an

@@ -38,7 +38,7 @@ pub enum FreeBy {
     Munmap,
 }
 
-/// The machine that a command runs on: its GPU and its RDMA device.
+/// The GPU and the RDMA device of the machine on which a command runs.
 pub struct Machine {
     pub gpu: Gpu,
     pub hca: Hca,

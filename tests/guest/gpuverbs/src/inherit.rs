@@ -87,7 +87,7 @@ impl Inherit {
         Ok(())
     }
 
-    /// Runs the owner: starts the heir, and carries out orders. Returns the exit status.
+    /// Runs the owner, which starts the heir and carries out orders. Returns the exit status.
     fn own(&self, orders: UnixStream, heirs: UnixStream) -> Result<u8> {
         let (outbox, inbox) = UnixDatagram::pair()?;
         let (mut owner, heir);
@@ -111,7 +111,7 @@ impl Inherit {
     }
 }
 
-/// One of the two children of this process: the owner or the heir.
+/// One of the two children of this process. The child is the owner or the heir.
 struct Member {
     child: Pid,
     orders: BufReader<UnixStream>,

@@ -5,8 +5,8 @@
 //!
 //! A revocable registration ends when its memory is freed. After that, the device refuses the keys
 //! of the registration, so only the next owner can use the memory. A persistent registration keeps
-//! the memory: transfers continue to work, and no other process gets the memory before the
-//! registration ends.
+//! the memory. Transfers therefore continue to work, and no other process gets the memory before
+//! the registration ends.
 
 use anyhow::{ensure, Context, Result};
 

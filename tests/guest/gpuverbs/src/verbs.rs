@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! Safe handles for libibverbs: a device that stays open until the process ends, and objects of the
-//! device, which the handles own.
+//! Safe handles for libibverbs. One handle is for a device, which stays open until the process
+//! ends. The other handles own objects of the device.
 //!
 //! Memory regions cover only [`Range`]s of GPU memory, to which no Rust reference exists. A work
 //! request reads and writes only such memory, so posting a request is safe, even with the keys of a
@@ -52,8 +52,8 @@ unsafe impl<T> Send for Object<T> {}
 unsafe impl<T> Sync for Object<T> {}
 
 impl<T> Object<T> {
-    /// Makes a handle. `it` is the result of a verb: a pointer to an object, or NULL after a
-    /// failure. `destroy` is the verb that destroys the object.
+    /// Makes a handle. `it` is the result of a verb, which is a pointer to an object, or NULL after
+    /// a failure. `destroy` is the verb that destroys the object.
     fn new(it: *mut T, destroy: unsafe extern "C" fn(*mut T) -> c_int) -> io::Result<Self> {
         (!it.is_null()).then_some(Self { it, destroy }).ok_or_else(io::Error::last_os_error)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-//! A worker: a process of a stress run. It opens an RDMA device, and its threads allocate,
+//! A worker is a process of a stress run. It opens an RDMA device, and its threads allocate,
 //! register, transfer, free and deregister memory in random order.
 
 use std::io;

@@ -223,8 +223,8 @@ impl Question<'_> {
         if self.world.coherent {
             return Ok(Some(Verdict::Driver));
         }
-        // The module maps the memory itself if both addresses are physical, or if an IOMMU
-        // translates both addresses.
+        // The module compares the driver's DMA address with its own. It maps the memory itself if
+        // both DMA addresses are physical addresses, or if an IOMMU translates both DMA addresses.
         let same = match self.world.bus_offset {
             None => true,
             Some(offset) => (offset == 0) == self.world.direct,

@@ -65,8 +65,8 @@ fn with_a_pair_that_is_known() {
 #[test]
 fn instead_of_being_loaded() {
     explore(Any, || {
-        // Two steps succeed: the connection to `nv_peer_mem_callback`, and the registration of one
-        // client.
+        // Two steps succeed, which are the connection to `nv_peer_mem_callback` and the
+        // registration of one client.
         refused_while_somebody_registers(2, -22);
     });
 }
