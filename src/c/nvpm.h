@@ -131,8 +131,8 @@ struct nvpm_iova {
 };
 
 /*
- * Allocates a range of @len bytes, whose first byte is for @phys. Returns false if the kernel or
- * the device does not support such a range.
+ * Allocates a range of @len bytes for memory whose first byte is at @phys. Returns false if the
+ * kernel or the device does not support such a range.
  */
 bool nvpm_iova_alloc(struct device *dev, struct nvpm_iova *iova, u64 phys, u64 len);
 /* Maps an extent behind the @linked bytes that are already mapped in the range. */

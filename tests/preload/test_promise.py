@@ -94,7 +94,8 @@ def test_library_that_is_linked_with_a_local_copy(bed):
 
 
 def test_copy_that_is_closed(bed):
-    """After a copy is closed, another copy is opened, perhaps at the same address."""
+    """After a copy is closed, another copy is opened, perhaps at the same address. The library must
+    use the copy that is open."""
     words = []
     for name, place in ((BUNDLED, "bundle"), (OTHER, "other"), (SYSTEM, "system")) * 2:
         opened = f"open {bed.where}/{place}/{name}"
@@ -107,7 +108,8 @@ def test_copy_that_is_closed(bed):
 
 def test_copy_at_the_address_of_another(bed):
     """The second copy is mapped at the address of the first one. The function that identifies a
-    copy has the same place in both copies. The other functions have different places."""
+    copy has the same place in both copies. The other functions have different places. The
+    library must not call functions of the first copy at their old addresses."""
     words = []
     for place in ("plain", "shifted") * 4:
         words += [f"open {bed.where}/{place}/{SYSTEM} pd", HOST, HOST, "close"]
@@ -116,7 +118,8 @@ def test_copy_at_the_address_of_another(bed):
 
 
 def test_many_copies(bed):
-    """The process has more copies than the library remembers."""
+    """The process has more copies than the library remembers. Each registration must nevertheless
+    work as it does without the library."""
     words = []
     for number in range(40):
         copy = bed.where / f"many{number}" / SYSTEM

@@ -6,8 +6,8 @@ let_memory_fail
 
 figure() { sed -n "s/^$1=//p" /tmp/failed; }
 
-# fail_each LAYOUT TEXT LENGTH: checks registrations of LENGTH bytes in which one allocation after
-# another fails.
+# fail_each LAYOUT TEXT LENGTH: checks registrations of LENGTH bytes. In the first registration the
+# first allocation fails, in the second one the second allocation, and so on.
 fail_each() {
 	local text="$2, persistent_api_support=$support" words=(gpuverbs fail-allocations --offset 0 --length "$3")
 	echo "$1" >"$NVIDIA/layout"
