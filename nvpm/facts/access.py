@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Judges whether users other than root may use RDMA: the modes of the device files, and how much
-memory the jobs of a service may lock, because GPU memory counts as locked."""
+"""Judges whether users other than root may use RDMA. These users need rights to the device files.
+They also need a large limit of locked memory, because registered GPU memory counts as locked."""
 
 import os
 import re
@@ -25,7 +25,8 @@ OPEN_FILES = (
     "Install the udev rules of rdma-core, which give 0666; until the next boot: "
     "chmod 0666 /dev/infiniband/uverbs* /dev/infiniband/rdma_cm"
 )
-# The processes that inherit a daemon's limit, where they are not jobs.
+# The processes that inherit a daemon's limit. The processes of a daemon that is not listed here are
+# its jobs.
 JOBS = {
     "dockerd": "containers without --ulimit memlock=-1",
     "containerd": "its containers",
@@ -52,7 +53,8 @@ MORE_MAPPINGS = (
     "splits a mapping with each registration: sysctl vm.max_map_count=1048576, or run it without "
     "fork support (RDMAV_FORK_SAFE and IBV_FORK_SAFE unset)."
 )
-# A node may have thousands of processes with registrations; the first show the kind.
+# The number of processes that are judged. A node may have thousands of processes with
+# registrations, but the first of them show what kind of process they are.
 MOST_PROCESSES = 16
 RAISE_LIMIT = (
     "systemctl edit {0}, write [Service] and LimitMEMLOCK=infinity, then systemctl restart {0}."
@@ -84,8 +86,9 @@ def device_files(machine: Machine) -> Fact:
 
 
 def each_device(machine: Machine, limit: str) -> str:
-    """Returns how much memory fits into LIMIT if a program registers it with all devices: each
-    registration counts, also of the same memory."""
+    """Returns a text with the amount of memory that a program can register with all devices, if
+    LIMIT is the program's limit. Each registration counts, even if two registrations have the same
+    memory, so this amount is LIMIT divided by the number of devices."""
     count = len(nics(machine))
     if count < 2 or not limit.isdigit():
         return ""
@@ -93,7 +96,8 @@ def each_device(machine: Machine, limit: str) -> str:
 
 
 def own_memory_lock(machine: Machine) -> Optional[Fact]:
-    """Judges the limit of this session, which programs started here inherit."""
+    """Judges the limit of locked memory of this session, because programs that are started in this
+    session inherit the limit."""
     limit = locked_limit(machine, "/proc/self")
     if not limit:
         return None
@@ -110,8 +114,8 @@ def locked_limit(machine: Machine, process: str) -> str:
 
 
 def holders(machine: Machine) -> Facts:
-    """Judges the processes that have GPU memory registered: how near they are to the limits at
-    which the kernel answers ENOMEM."""
+    """Judges whether the processes that have GPU memory registered are near a limit at which the
+    kernel answers ENOMEM. The limits concern locked memory and the number of mappings."""
     if machine.text(STATISTICS + "reachable_regions") in ("", "0"):
         return
     try:
@@ -147,10 +151,10 @@ def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
 
 @once
 def daemons(machine: Machine) -> Dict[str, str]:
-    """Returns the process of each daemon: of several processes the one with the lowest number,
-    which is usually the oldest. Only root's processes count, because every user can name a process
-    slurmd. A program with the set-user-ID bit has the effective user root and keeps the real
-    one."""
+    """Returns one process for each daemon. If a daemon has several processes, the process with the
+    lowest number is returned, because it is usually the oldest. Only root's processes count,
+    because every user can give a process the name slurmd. Both the real and the effective user must
+    be root, because a program with the set-user-ID bit changes only its effective user."""
     found: Dict[str, str] = {}
     for process in sorted(machine.glob("/proc/[0-9]*"), key=number_of):
         name = machine.text(f"{process}/comm")
@@ -170,8 +174,8 @@ def is_of_root(machine: Machine, process: str) -> bool:
 
 
 def memory_limit(machine: Machine, daemon: str) -> str:
-    """Returns how much memory the daemon may lock, by its unit if the daemon does not run; an empty
-    string without such a daemon."""
+    """Returns how much memory the daemon may lock. If the daemon does not run, its unit has the
+    limit. Returns an empty string if this machine has no such daemon."""
     process = daemons(machine).get(daemon)
     if process:
         return locked_limit(machine, process)

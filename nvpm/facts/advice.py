@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Advice for a module that cannot be loaded. The kernel writes the reason to its log; modprobe
-prints one word of errno."""
+"""Gives advice for a module that cannot be loaded. The advice depends on the reason, which the
+kernel writes to its log. modprobe prints only the text of an error number."""
 
 import os
 import re
@@ -32,14 +32,16 @@ OTHER_CALLBACK = (
     "loaded before can be loaded."
 )
 
-# {NAME} stands for a text of WORDS or BY_INSTALLER. A text that depends on the module is a table,
-# whose entry "" is for all other modules.
+# In a template, {NAME} is replaced by a text of WORDS or BY_INSTALLER. If the text of a template
+# depends on the module, the template is a table of texts by module. The entry "" of such a table is
+# for all other modules.
 Template = Union[str, Dict[str, str]]
 
-# Patterns of messages, and advice. The first match counts, because a kernel prints several
-# messages.
+# Each row has a pattern of messages, and the advice. A kernel may print several messages, so
+# several patterns may match. The first pattern that matches counts.
 SAID: Tuple[Tuple[str, Template], ...] = (
-    # The kernel prints the last words about every module that uses a proprietary driver.
+    # The words "GPL-only symbols" are necessary, because the kernel prints "from proprietary
+    # module" about every module that uses a proprietary driver.
     ("GPL-only symbols.*from proprietary module", "{without_gpl}"),
     (
         "Key was rejected|Required key not available|is rejected"
@@ -98,8 +100,9 @@ SAID: Tuple[Tuple[str, Template], ...] = (
             "": "{module} was built for another kernel. " + REINSTALL,
         },
     ),
-    # The callback module outlives the version of nv_peer_mem with which it was loaded. Without the
-    # kernel's log there is only the word of errno.
+    # The callback module stays loaded when a newer nv_peer_mem is installed, so their versions may
+    # differ. If the kernel's log cannot be read, modprobe's text of the error number is the only
+    # sign.
     (
         "that is loaded is of another version|disagrees about version of symbol nvpm_callback"
         "|rotocol not supported",
@@ -139,8 +142,8 @@ SAID: Tuple[Tuple[str, Template], ...] = (
     ),
 )
 
-# Commands by the installer of the module: a package for one kernel, make, or dkms, which also
-# stands for no module.
+# Commands by the installer of the module. The installer is a package for one kernel ("kmod"), make,
+# or dkms. For a module that is not installed, "dkms" is used.
 PACKAGE = (
     "rpmbuild --rebuild --define 'kernel_version {kernel}' nvidia_peer_memory-*.src.rpm, "
     "then rpm -U --replacepkgs the kmod package that it wrote"
@@ -152,7 +155,8 @@ DKMS = (
 )
 BY_INSTALLER = {
     "rebuild": {"kmod": PACKAGE, "make": MAKE, "dkms": DKMS},
-    # Commands for a running kernel without a module, and the reason for its absence.
+    # "build" builds the module for a running kernel that has no module. "install" also says why the
+    # module is missing.
     "build": {"kmod": PACKAGE, "make": MAKE, "dkms": "dkms autoinstall -k {kernel}"},
     "install": {
         "kmod": "The kmod package is for another kernel. Build one for this: {build}",
@@ -171,7 +175,8 @@ CUT = (
     "room (df /var /lib), then build it again: {build}"
 )
 
-# Each file has its own signature: the module, the callback module and the marker.
+# The module, the callback module and the marker are three files, and each file needs its own
+# signature.
 SIGN = (
     "Sign the modules with a key that this machine trusts: "
     "for file in {directory}/nv_peer_mem*.ko; do "
@@ -265,20 +270,22 @@ NO_RIGHT = "The kernel does not let this shell load modules: in a container, do 
 
 
 class Advice:
-    """Advice about a module, after modprobe and the kernel have printed TEXT about the module."""
+    """Advice about a module. TEXT is the text that modprobe and the kernel have printed about the
+    module."""
 
     def __init__(self, machine: Machine, module: str = MODULE, text: str = "") -> None:
         self.machine, self.module, self.text, self.kernel = machine, module, text, machine.kernel
 
     def __getitem__(self, name: str) -> str:
-        """Returns the text for {NAME} in a template. Nothing else is computed."""
+        """Returns the text that replaces {NAME} in a template. Only this text is computed."""
         if name in BY_INSTALLER and image_based(self.machine):
             return self.filled(IN_IMAGE)
         if name in BY_INSTALLER and container(self.machine):
             return ON_THE_NODE
         if name in BY_INSTALLER:
             by = self.installed_by()
-            # dkms counts a module as installed whose file was cut short by a full disk.
+            # dkms counts a module as installed even if a full disk has cut the module's file short,
+            # so dkms must be forced to build the module again.
             if by == "dkms" and self.file_of_no_module():
                 return self.filled(CUT if name == "install" else DKMS_FORCED)
             return self.filled(BY_INSTALLER[name][by])
@@ -313,13 +320,15 @@ class Advice:
         return next(iter(self.machine.glob(*files)), "")
 
     def to_unlink(self) -> str:
-        """Returns how to remove a link of RHEL's weak-modules, which links to modules of other
-        kernels without comparing symbols of OFED and of the driver."""
+        """Returns how to remove the link to the module, if RHEL's weak-modules has made this link.
+        weak-modules links to modules of other kernels without comparing the symbols of OFED and of
+        the driver, so the linked module may not fit."""
         return self.filled(UNLINK) if "/weak-updates/" in self["filename"] else ""
 
     def to_enrol(self) -> str:
-        """Returns how this machine comes to trust a module that was built here. A key that the
-        firmware has already is not the reason."""
+        """Returns how to make this machine trust a module that was built here. If the firmware has
+        the key of dkms already, the module was signed with another key, and the advice is
+        different."""
         text = self.to_enrol_at_console()
         return self.filled(NO_CONSOLE) + text if cloud(self.machine) else text
 
@@ -334,8 +343,8 @@ class Advice:
         return self.filled(KEY_WAITS if "enrollment request" in known else ENROL)
 
     def key(self) -> str:
-        """Returns the key with which dkms signs modules here: the configured key, on Ubuntu that of
-        the machine's owner, or else dkms' own."""
+        """Returns the file of the key with which dkms signs modules on this machine. If no key is
+        configured, dkms uses its own key; on Ubuntu it uses the key of the machine's owner."""
         files = self.machine.glob("/etc/dkms/framework.conf.d/*.conf")
         framework = self.machine.all_text("/etc/dkms/framework.conf", *files)
         setting = "^\\s*mok_certificate=[\"']?([^\"'\n]*)"
@@ -360,7 +369,8 @@ class Advice:
         return f"A line in /etc/modprobe.d forbids {name}: remove it. {line}"
 
     def forbidding_line(self, module: str) -> str:
-        """Returns the file and the line that make modprobe run a program that does nothing."""
+        """Returns a text with the file and the line of modprobe's configuration that forbid MODULE.
+        Such a line makes modprobe run a program that does nothing in place of loading MODULE."""
         directories = ("/etc", "/run", "/usr/lib", "/lib")
         forbidding = re.compile(rf"\s*install\s+{re.escape(module)}\s.*(false|true)")
         for file in self.machine.glob(*(f"{place}/modprobe.d/*.conf" for place in directories)):
@@ -370,7 +380,8 @@ class Advice:
         return ""
 
     def disagrees(self) -> str:
-        """Returns advice for the first module that the kernel calls built for another version."""
+        """Returns advice for the first module of which the kernel says that it "disagrees" about
+        the version of a symbol."""
         found = re.search(r"(\w*): disagrees", self.text)
         name = found[1] if found else ""
         if name.startswith(("ib_", "mlx", "rdma_")):
@@ -380,8 +391,9 @@ class Advice:
         return self.filled(UPDATED_AFTER)
 
     def callback_lacks(self) -> str:
-        """Returns advice for a missing callback module: modprobe loads both, unless its list of
-        modules is old."""
+        """Returns advice if nv_peer_mem lacks symbols of the callback module. modprobe loads both
+        modules unless its list of modules is old. So if the callback module is loaded, it is of
+        another version."""
         return OTHER_CALLBACK if self.machine.loaded(CALLBACK) else self.filled(NO_CALLBACK)
 
     def driver_lacks(self) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Versions of NVIDIA's driver with a known defect that programs with GPU memory meet. A new defect
-takes a row with its source, and a machine in tests/nvpm/machines."""
+"""Versions of NVIDIA's driver with a known defect that programs with GPU memory can meet. For a new
+defect, add a row with the source of the information, and a machine in tests/nvpm/machines."""
 
 import re
 from typing import Callable, NamedTuple, Tuple
@@ -12,12 +12,13 @@ Version = Tuple[int, ...]
 
 
 class Defect(NamedTuple):
-    """A defect of the versions from FIRST up to, and without, REPAIRED."""
+    """A defect of the driver's versions from FIRST on. The version REPAIRED, and later versions, do
+    not have the defect."""
 
     name: str
     first: Version
     repaired: Version
-    # Whether this machine can meet the defect, and the verdict then.
+    # Returns the verdict on this machine; an empty string if this machine cannot meet the defect.
     meets: Callable[[Machine], str]
     effect: str
     advice: str
@@ -29,13 +30,15 @@ def numbers(version: str) -> Version:
 
 
 def loses_revocable(machine: Machine) -> str:
-    """The double free needs a registration that can be revoked: all are with this parameter, and
-    those of MIG and vGPU always."""
+    """Judges the double free, which only a registration that can be revoked can cause. With
+    persistent_api_support=0, all registrations can be revoked. Otherwise only the registrations of
+    MIG and vGPU can be revoked."""
     return BAD if machine.text(PARAMETERS + "persistent_api_support") == "0" else WARN
 
 
 def has_hmm(machine: Machine) -> str:
-    """HMM is on unless the parameter of nvidia_uvm turns it off."""
+    """Returns BAD if HMM is on. With the open driver, HMM is on unless a parameter of nvidia_uvm
+    turns it off."""
     is_off = machine.text("/sys/module/nvidia_uvm/parameters/uvm_disable_hmm") == "Y"
     is_open = "P" not in machine.text("/sys/module/nvidia/taint")
     return BAD if is_open and not is_off else ""
@@ -55,7 +58,8 @@ TWICE = (
 )
 
 DEFECTS = (
-    # The developers' beta 535.43.24 got the repair in a version of its own (docs/support.md).
+    # The version 535.43.24 is a beta for developers. It got the repair before 535.129 did
+    # (docs/support.md), so the versions 535 have two rows.
     Defect("double_free", (535,), (535, 43, 24), loses_revocable, TWICE, UPDATE, "docs/support.md"),
     Defect("double_free", (535, 44), (535, 129), loses_revocable, TWICE, UPDATE, "docs/support.md"),
     Defect("double_free", (545,), (545, 29), loses_revocable, TWICE, UPDATE, "docs/support.md"),

@@ -54,8 +54,8 @@ def peer_memory(machine: Machine) -> Fact:
 
 
 def built_for(machine: Machine) -> Optional[Fact]:
-    """Compares the generation of the interface for which the module is loaded with that of the
-    installed MLNX_OFED."""
+    """Compares two generations of the peer memory interface. The loaded module was built for one
+    generation, and the installed MLNX_OFED has the other."""
     core = machine.text(STATISTICS + "core_api")
     if not core:
         return None

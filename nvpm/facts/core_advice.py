@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""How this node comes to have an RDMA core with peer memory. The advice follows from the cause, and
-says first what it would take away: a restart of the stack stops the networks of its cards."""
+"""Advice for a node whose RDMA core has no peer memory. The advice depends on the cause. It first
+says what it would stop, because a restart of the RDMA stack stops the networks of the stack's
+cards."""
 
 import re
 
@@ -19,7 +20,8 @@ TAKES_AWAY = (
 )
 HELD = "reboot: {restart} cannot unload the stack while {holders} use it"
 
-# Modules that an OFED installs below these directories of the kernel's modules.
+# Matches the path of a module that an OFED has installed. An OFED uses these directories below the
+# directory of the kernel's modules.
 OF_OFED = re.compile("/(updates|extra|weak-updates|mlnx-ofa_kernel)/")
 
 INSTALL = (
@@ -56,13 +58,15 @@ OPERATOR = (
     " The Network Operator's OFED container restarts the stack by itself: give the node another "
     "network first, or install OFED before the node joins."
 )
-# NVIDIA numbers its products by generation; the open driver serves GPUs since Turing.
+# NVIDIA numbers its products by generation. This is the first number of the generation Turing, and
+# the open driver serves GPUs since Turing.
 TURING = 0x1E00
 
 
 @once
 def restart(machine: Machine) -> str:
-    """Returns how to load another RDMA stack here, and what to beware of."""
+    """Returns how to load another RDMA stack on this machine, and what such a restart would
+    stop."""
     gone = stopped(machine)
     if gone:
         return TAKES_AWAY.format(restart=RESTART, stopped=gone)
@@ -78,7 +82,7 @@ def ofed(machine: Machine) -> str:
 
 
 def get_core(machine: Machine) -> str:
-    """Returns how to have an RDMA core with peer memory."""
+    """Returns how this node can get an RDMA core with peer memory."""
     if container(machine):
         return IN_CONTAINER
     asking = [asks(machine, nic) for nic in nics(machine)]
@@ -97,7 +101,8 @@ def get_core(machine: Machine) -> str:
 
 
 def others(machine: Machine) -> str:
-    """Returns other ways to serve programs, and the dangers of this node."""
+    """Returns advice to use the open driver if that helps on this node. Adds a warning if a restart
+    would stop networks or storage, and the GPU Operator runs here."""
     proprietary = "P" in machine.text("/sys/module/nvidia/taint")
     new = all(gpu.product >= TURING for gpu in gpus(machine))
     text = OPEN_DRIVER if proprietary and new and dma_buf_in(machine) else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether programs will find a way to GPU memory. Each program has its own test for GPUDirect RDMA,
-without asking the module; this file repeats the tests."""
+"""Says whether programs will find a way to GPU memory. Each program has its own test for GPUDirect
+RDMA, and does not ask the module. This file repeats the tests of the programs."""
 
 import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
@@ -25,17 +25,18 @@ class Program(NamedTuple):
     """A program, and how it finds a way to GPU memory."""
 
     name: str
-    # Files, any of which makes the program use peer memory. A program without such files tries
+    # The program uses peer memory if any of these files exists. A program without such files tries
     # every way.
     looks_for: Tuple[str, ...]
-    # How the program uses dma-buf: by itself, or by a setting; empty if the program cannot.
+    # How the program uses dma-buf: BY_ITSELF, or a text with the necessary setting. The text is
+    # empty if the program cannot use dma-buf.
     dma_buf: str = ""
     advice: str = ""
 
 
 BY_ITSELF = "by itself"
 
-# A new program takes a row, and a comment with the source file of its test.
+# For a new program, add a row, and a comment that names the source file of the program's test.
 PROGRAMS = (
     # NCCL: src/transport/net_ib.cc, of 2.23 and later net_ib/gdr.cc
     Program("NCCL, up to 2.22", (NV_MEM,), BY_ITSELF, f"{NOTHING_ELSE} update NCCL."),
@@ -66,14 +67,15 @@ PROGRAMS = (
     ),
     # cuFile has no public source, but prints its test (messages.md)
     Program("cuFile, RDMA in user space", (LOADED,), 'with rdma_peer_type "dmabuf" in cufile.json'),
-    # The preloaded library does it for them: nvpm_preload(7)
+    # For these programs, the preloaded library registers memory as a dma-buf: nvpm_preload(7)
     Program("ibv_reg_mr of a pointer", (), "with nvpm run PROGRAM"),
 )
 
 # The signs that the marker provides.
 MARKED = (OTHER_NAME, LOADED)
 
-# libfabric: src/hmem_cuda.c and prov/verbs. The name of the device has to show its maker.
+# libfabric (src/hmem_cuda.c and prov/verbs) uses only devices whose names show their vendor. This
+# pattern matches such names.
 LIBFABRIC = "libfabric"
 NAMES = "mlx|bnxt_re|roce"
 RENAME = (
@@ -102,7 +104,8 @@ def facts(machine: Machine) -> Facts:
 
 
 def ways_found(machine: Machine) -> Dict[str, str]:
-    """Returns the way that each program finds: a module's name, dma-buf, or an empty string."""
+    """Returns the way that each program finds. The way is the name of a module, or dma-buf. It is
+    empty if the program finds no way."""
     found = {program.name: way(machine, program) for program in PROGRAMS}
     if libfabric_device(machine) and ways.peer_memory_by(machine):
         found[LIBFABRIC] = ways.peer_memory_by(machine)
@@ -112,8 +115,8 @@ def ways_found(machine: Machine) -> Dict[str, str]:
 
 
 def setting(name: str) -> str:
-    """Returns the setting that makes this program use dma-buf; an empty string if none is
-    needed."""
+    """Returns the setting that the program NAME needs in order to use dma-buf; an empty string if
+    the program needs no setting."""
     wanted = {program.name: program.dma_buf for program in PROGRAMS}.get(name, "")
     return "" if wanted == BY_ITSELF else wanted
 
@@ -132,7 +135,8 @@ def listed(machine: Machine) -> bool:
 
 
 def seen(machine: Machine, program: Program) -> str:
-    """Returns the first sign of peer memory that the program sees."""
+    """Returns the first sign of peer memory that the program sees; an empty string if it sees
+    none."""
     for what in program.looks_for:
         if listed(machine) if what == LOADED else machine.exists(what):
             return what
@@ -151,7 +155,8 @@ def fact(machine: Machine, program: Program) -> Fact:
         return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
     if not ways.peer_memory_by(machine):
         return info("detection", program.name, "no: it uses peer memory alone")
-    # The fact `marker` has the advice for all of these programs.
+    # The fact `marker` has the advice for all programs that look for the marker, so their own facts
+    # have no advice.
     advice = "" if looks_for_marker(program) else program.advice
     return info("detection", program.name, f"no: {looks_for}", advice)
 
@@ -161,7 +166,7 @@ def looks_for_marker(program: Program) -> bool:
 
 
 def marker(machine: Machine) -> Optional[Fact]:
-    """Returns one fact for all programs that miss the marker."""
+    """Returns one fact that names all programs that miss the marker."""
     if not machine.loaded(MODULE) or machine.exists(OTHER_NAME):
         return None
     blind = [

@@ -14,8 +14,8 @@ from . import access, host, kernel, no_device, place, topology
 from .driver import flavour
 from .fact import Fact, Facts, bad, good, info, unread, warn
 
-# NVIDIA numbers its products by generation. The open driver serves GPUs since Turing, the
-# proprietary driver GPUs before Blackwell.
+# NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The
+# proprietary driver serves only GPUs before Blackwell.
 TURING, BLACKWELL = 0x1E00, 0x2900
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
@@ -27,7 +27,8 @@ NODE_UNKNOWN = (
     "or bind them by hand."
 )
 
-# rdma-core's program for machines whose switches and data-direct functions sysfs does not show.
+# Some machines have switches and data-direct functions that sysfs does not show. rdma_topo, a
+# program of rdma-core, shows them.
 RDMA_TOPO = "rdma_topo of rdma-core knows more of this machine's switches and of data direct"
 
 # Advice about a GPU's driver.
@@ -96,7 +97,8 @@ def facts(machine: Machine) -> Facts:
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
     if not nics(machine):
-        # Without a GPU there is nothing for an RDMA device to reach.
+        # Without a GPU, an RDMA device would have nothing to reach, so the absence of RDMA devices
+        # is no defect.
         yield no_device.why(machine) if gpus(machine) else info("RDMA devices", "number", 0)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
@@ -105,7 +107,8 @@ def facts(machine: Machine) -> Facts:
 
 
 def numa_node(machine: Machine, section: str, pci: Pci) -> Optional[Fact]:
-    """Judges the NUMA node, by which programs choose processors and devices."""
+    """Judges whether the NUMA node of a device is known, because programs choose processors and
+    devices by the NUMA node."""
     if pci.node >= 0:
         return info(section, "NUMA node", pci.node)
     if topology.several_nodes(machine) and not virtual(machine):
@@ -156,8 +159,8 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
 
 
 def product(machine: Machine, gpu: Gpu, section: str) -> Optional[Fact]:
-    """Returns the fact about a product that takes no part, or perhaps takes no part. Beside GPUs
-    that do, it is no defect: many nodes have a GPU for a screen."""
+    """Returns a fact about a GPU that takes no part in GPUDirect RDMA, or perhaps takes no part.
+    This is no defect if another GPU takes part, because many nodes have a GPU for a screen."""
     doubt = gpu.doubt()
     if not doubt:
         return None
@@ -170,8 +173,9 @@ def product(machine: Machine, gpu: Gpu, section: str) -> Optional[Fact]:
 
 
 def coherent_memory(machine: Machine, section: str) -> Fact:
-    """Judges a GPU whose memory is not in BAR1. nv_peer_mem maps only memory that can be revoked;
-    the driver maps this memory, pinned."""
+    """Judges a GPU whose memory is not in BAR1. Only the driver can map this memory, and the memory
+    must then be pinned persistently. With persistent_api_support=0, nv_peer_mem pins all memory
+    revocably, so it cannot serve this GPU."""
     if machine.text(PARAMETERS + "persistent_api_support") == "0":
         value = (
             "coherent: the driver maps it, and nothing that can be revoked "
@@ -182,8 +186,9 @@ def coherent_memory(machine: Machine, section: str) -> Fact:
 
 
 def bar1(gpu: Gpu, section: str) -> Optional[Fact]:
-    """Judges BAR1. No file has the size of a GPU's memory, but the largest possible BAR holds all
-    of the memory."""
+    """Judges the size of BAR1. The largest possible BAR1 holds all memory of the GPU, so a smaller
+    BAR1 limits how much can be registered at once. No file has the size of the GPU's memory
+    itself."""
     size, largest = gpu.bar1(), gpu.largest_bar1()
     now = mebibytes(size)
     if not size:
@@ -220,7 +225,8 @@ def nic_facts(machine: Machine, nic: Nic, section: str) -> Facts:
 
 
 def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
-    """Returns the fact about a device that peer memory does not serve for certain."""
+    """Returns a fact about a device if it is not certain that the device's driver asks the RDMA
+    core for peer memory."""
     own = own_peer_memory(machine, nic)
     if own:
         return good(section, "peer memory", f"its driver {own} has its own, without the RDMA core")
@@ -250,7 +256,8 @@ def iommu(machine: Machine, section: str, pci: Pci) -> Fact:
         return good(section, "IOMMU", "none")
     if kind == "identity":
         return good(section, "IOMMU", "identity: addresses are not translated")
-    # The data of coherent GPUs goes through the CPU anyway.
+    # The data of a coherent GPU goes through the CPU anyway, so the IOMMU does not lengthen its
+    # path.
     all_coherent = gpus(machine) and all(gpu.coherent for gpu in gpus(machine))
     slow = "which takes time" if all_coherent else "so data is routed through the CPU"
     option = "iommu.passthrough=1" if machine.processor == "aarch64" else "iommu=pt"
@@ -260,7 +267,8 @@ def iommu(machine: Machine, section: str, pci: Pci) -> Fact:
 
 
 def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
-    """Yields settings of the RDMA device, because that device reads and the GPU answers."""
+    """Yields facts about settings of the RDMA device. The GPU's own settings do not matter, because
+    the RDMA device sends the read requests, and the GPU only answers."""
     config = pci.config(256)
     control = device_control(config)
     if 0 < len(config) <= 16:
@@ -277,8 +285,8 @@ def settings_facts(machine: Machine, section: str, pci: Pci) -> Facts:
 
 
 def device_control(config: List[int]) -> Optional[int]:
-    """Returns the control register of PCI Express, from the list of capabilities; None if the
-    register cannot be read."""
+    """Returns the device control register of PCI Express, which is in the device's list of
+    capabilities; None if the register cannot be read."""
     at = config[13] & 0xFF if len(config) > 16 else 0
     for _ in range(48):
         if not 64 <= at < 4 * len(config) - 8:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The NVIDIA driver, and NVIDIA's own module for the same purpose."""
+"""Facts about the NVIDIA driver, and about nvidia_peermem, NVIDIA's own module for the same
+purpose."""
 
 import re
 from typing import Dict, Optional
@@ -32,8 +33,8 @@ ONLY_ONE = "Remove nvidia-peermem from that file: only one module can serve GPU 
 
 @once
 def installed(machine: Machine) -> Dict[str, str]:
-    """Returns the fields of NVIDIA's module, if the module is installed. Debian's files have other
-    names than the module."""
+    """Returns the fields of NVIDIA's module if the module is installed. The file is looked for in
+    the list of all modules, because Debian's files do not have the name of the module."""
     dependencies = machine.all_text(f"/lib/modules/{machine.kernel}/modules.dep")
     paths = re.findall("^([^:]*):", dependencies, re.MULTILINE)
     named = r"(?:^|/)(nvidia[^/]*)\.ko[^/]*$"
@@ -49,7 +50,7 @@ def installed(machine: Machine) -> Dict[str, str]:
 def flavour(machine: Machine) -> str:
     """Returns "open" or "proprietary"; an empty string without a driver."""
     if machine.loaded("nvidia"):
-        # The kernel marks modules that are not under a free licence.
+        # The kernel marks a module with P if the module's licence is not a free one.
         return "proprietary" if "P" in machine.text("/sys/module/nvidia/taint") else "open"
     fields = installed(machine)
     if not fields:
@@ -59,8 +60,8 @@ def flavour(machine: Machine) -> str:
 
 @once
 def version(machine: Machine) -> str:
-    """Returns the version of the loaded driver, or else of the installed driver. The installed
-    driver is not looked for while one is loaded, because the list of all modules is long."""
+    """Returns the version of the loaded driver. If no driver is loaded, returns the version of the
+    installed driver. Only then is the list of all modules read, because it is long."""
     if machine.loaded("nvidia"):
         return machine.text("/sys/module/nvidia/version")
     return installed(machine).get("version", "")
@@ -116,15 +117,16 @@ def coherent_mode(machine: Machine) -> Optional[Fact]:
 
 
 def static_bar1(machine: Machine) -> Optional[Fact]:
-    """Returns a fact if all memory of a GPU is always in BAR1: then pinning takes no part of
-    BAR1."""
+    """Returns a fact if the driver was told to keep all memory of a GPU in BAR1. Pinning then takes
+    no additional part of BAR1."""
     params = machine.all_text("/proc/driver/nvidia/params")
     found = re.search(r"^RegistryDwords: .*ForceStaticBar1=(0x)?0*1", params, re.MULTILINE)
     return info("driver", "static BAR1", "asked for (RMForceStaticBar1)") if found else None
 
 
 def nvidia_peermem(machine: Machine) -> Fact:
-    """Judges NVIDIA's own module, because only one module can register GPU memory."""
+    """Judges nvidia_peermem, NVIDIA's own module. Only one module can register GPU memory, so
+    nvidia_peermem may be in the way of nv_peer_mem."""
     if machine.exists(ways.MARKER):
         value = "a name only, for programs that look for it: it belongs to nv_peer_mem"
         return good("driver", "nvidia_peermem", value)

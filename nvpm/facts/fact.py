@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A fact: a finding that decides about GPUDirect RDMA on this machine, with a verdict."""
+"""A fact is a finding about this machine that matters for GPUDirect RDMA, together with a
+verdict."""
 
 import re
 from functools import partial
@@ -7,8 +8,8 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 
 from ..read.machine import clean
 
-# WARN: works, but could do better. NONE: nothing to judge. UNREAD: the user may not read the thing
-# that the value names.
+# WARN means that something works, but could do better. NONE means that there is nothing to judge.
+# UNREAD means that the user may not read the thing that the value names.
 GOOD, WARN, BAD, NONE, UNREAD = VERDICTS = "good", "warn", "bad", "none", "unread"
 
 READ_AS_ROOT = "Only root can read that: run it as root to see it."
@@ -23,7 +24,7 @@ class Fact(NamedTuple):
     id: str = ""
 
 
-# A part of the status yields facts, or None in place of an unneeded fact.
+# Each part of the status yields its facts. It may yield None in place of a fact that is not needed.
 Facts = Iterator[Optional[Fact]]
 
 
@@ -39,8 +40,8 @@ unread = partial(judged, UNREAD)
 
 
 def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Makes facts safe to print and gives them identifiers. All files that the user may not read
-    become one fact at the end, which is no defect."""
+    """Makes facts safe to print, and gives them identifiers. All UNREAD facts become one fact at
+    the end, which names everything that the user may not read. This fact is no defect."""
     safe = [Fact(*map(clean, fact)) for fact in facts]
     hidden = [fact.value for fact in safe if fact.verdict == UNREAD]
     if hidden:
@@ -50,7 +51,8 @@ def identified(facts: Iterable[Fact]) -> Iterator[Fact]:
     for fact in safe:
         if fact.verdict == UNREAD:
             continue
-        # A monitor would confuse two facts with one name: the second becomes NAME_2.
+        # A monitor would confuse two facts with the same name, so the second fact gets the
+        # identifier NAME_2.
         name = f"{slug(fact.section)}/{slug(fact.name)}"
         used[name] = used.get(name, 0) + 1
         yield fact._replace(id=name if used[name] == 1 else f"{name}_{used[name]}")

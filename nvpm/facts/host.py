@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A host that gives its GPUs to virtual machines. It decides whether the data of their RDMA devices
-goes directly from device to device: the NVIDIA driver is in the virtual machines."""
+"""Facts about a host that gives its GPUs to virtual machines. The NVIDIA driver is in the virtual
+machines, but the settings of the host decide whether data goes directly from device to device."""
 
 from typing import List
 
@@ -46,8 +46,8 @@ def facts(machine: Machine) -> Facts:
 
 
 def bridges(machine: Machine) -> Facts:
-    """Judges the switch ports above the GPUs and RDMA devices. A root port is not between two
-    devices."""
+    """Judges the switch ports above the GPUs and RDMA devices. Root ports are left out, because
+    data between two devices below one switch does not pass a root port."""
     devices = [gpu.pci for gpu in gpus(machine)] + [nic.pci for nic in nics(machine) if nic.pci]
     ports: List[str] = []
     for pci in devices:

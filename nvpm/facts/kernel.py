@@ -26,8 +26,8 @@ WITHOUT_CRATES = "not in this kernel (CONFIG_RUST): the module is built without 
 
 
 def facts(machine: Machine) -> Facts:
-    """Yields facts about a kernel that takes no modules, or for which the module cannot be built.
-    They matter only while the module is not loaded."""
+    """Yields facts about a kernel that accepts no modules, or for which the module cannot be built.
+    Yields nothing if the module is loaded, or if this machine can do without the module."""
     if machine.loaded(MODULE) or of_absence(machine)[0] is info:
         return
     if machine.text("/proc/sys/kernel/modules_disabled") == "1":
@@ -61,7 +61,7 @@ def kernel_config(machine: Machine) -> str:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Unpacks gzip; returns no bytes for any other data."""
+    """Returns the unpacked bytes of gzip data; no bytes for any other data."""
     try:
         return zlib.decompress(data, 31) if data else b""
     except zlib.error:

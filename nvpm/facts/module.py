@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The module: whether the module is loaded, installed, and loaded again after a boot; and its
-parameters."""
+"""Facts about the module: whether it is loaded, whether it is installed, whether it will be loaded
+after a boot, and its parameters."""
 
 import os
 from typing import Callable, Optional, Tuple
@@ -104,7 +104,8 @@ def state(machine: Machine) -> Fact:
 
 
 def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
-    """Returns the verdict on the module's absence, and the reason, if the absence is no defect."""
+    """Returns the verdict if the module is not loaded. Also returns the reason, if this is no
+    defect."""
     if not gpus(machine):
         return info, f"; {NO_GPU}"
     if ways.given_away(machine):
@@ -118,15 +119,18 @@ def of_absence(machine: Machine) -> Tuple[Callable[..., Fact], str]:
     if not ways.dma_buf_serves(machine):
         if module_wanted(machine) or peer_memory_in(machine) or not machine.loaded("ib_core"):
             return bad, ""
-        # The RDMA core is the defect here, and not the absence of the module.
+        # The RDMA core without peer memory is the defect here. The absence of the module is no
+        # further defect.
         return info, f"; {NO_PEER_MEMORY}"
-    # An installed module that the RDMA core can use was installed for a purpose.
+    # A module that is installed, and that the RDMA core can use, was installed for a purpose. So
+    # its absence from the kernel gets a warning.
     expected = module_wanted(machine) and peer_memory_in(machine)
     return warn if expected else info, f"; {NOT_NEEDED}"
 
 
 def installed(machine: Machine) -> Optional[Fact]:
-    """Returns the fact about the installed module that `state` leaves out."""
+    """Returns a fact about the installed module, because the fact `state` is only about the loaded
+    module."""
     loaded, on_disk, kernel = machine.loaded(MODULE), installed_version(machine), machine.kernel
     if loaded and not on_disk:
         value = f"not for kernel {kernel}: it will be gone after a reboot"
@@ -137,8 +141,8 @@ def installed(machine: Machine) -> Optional[Fact]:
 
 
 def callback(machine: Machine) -> Optional[Fact]:
-    """Returns the fact about the module that cannot be unloaded: its presence is right, and no
-    leftover."""
+    """Returns a fact about the callback module, which stays loaded because it cannot be unloaded.
+    The fact says that this is right, so that nobody takes the module for a leftover."""
     if not machine.loaded(CALLBACK):
         return None
     name = f"{CALLBACK}, version {loaded_version(machine, CALLBACK)}"
@@ -148,7 +152,7 @@ def callback(machine: Machine) -> Optional[Fact]:
 
 
 def unclear(machine: Machine) -> Optional[Fact]:
-    """Returns the lines of the configuration that are not understood."""
+    """Returns a fact with the lines of the configuration that are not understood."""
     refused = "; ".join(line for name, line in configuration(machine) if name == REFUSED)
     if not refused:
         return None

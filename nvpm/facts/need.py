@@ -25,7 +25,7 @@ def facts(machine: Machine) -> Facts:
 
 
 def dma_buf_lacks(machine: Machine) -> str:
-    """Returns the reason against dma-buf; an empty string if dma-buf works."""
+    """Returns why dma-buf does not work on this machine; an empty string if it works."""
     lacks = dma_buf.lacking(machine)
     if lacks or not nics(machine) or dma_buf.taken_by(machine):
         return lacks
@@ -34,7 +34,8 @@ def dma_buf_lacks(machine: Machine) -> str:
 
 
 def who_needs_it(machine: Machine, lacks: str) -> str:
-    """Returns who needs the module. LACKS is the reason against dma-buf."""
+    """Returns a text that says who needs the module. LACKS is the reason why dma-buf does not work,
+    and is empty if dma-buf works."""
     if machine.loaded("ib_core") and not peer_memory_in(machine):
         return BOTH_MISSING if lacks else USELESS
     if ways.peermem_loaded(machine):

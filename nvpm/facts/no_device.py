@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Why there is no RDMA device: its driver is refused, missing, or half of another stack; or the
-network of this node has no verbs."""
+"""Says why this node has no RDMA device. The device's driver may be refused or missing. One of its
+two modules may be loaded, but not the other, for example if they belong to different RDMA stacks.
+The network of this node may have no verbs."""
 
 import os
 from typing import List, NamedTuple, Optional
@@ -22,9 +23,10 @@ MODULES = {
     "0x8086": ("ice", "irdma"),
     "0x1414": ("mana", "mana_ib"),
 }
-# Some vendors make many other cards also: a card counts only by its product or its driver.
+# Some of these vendors also make many other cards. A card of such a vendor counts only if its
+# product number or its driver is one for RDMA.
 EFA = ("0xefa0", "0xefa1", "0xefa2", "0xefa3")
-# HPE Slingshot: its libfabric provider cxi reaches GPU memory without verbs.
+# HPE Slingshot has no verbs. Its libfabric provider cxi reaches GPU memory without them.
 WITHOUT_VERBS = {"0x17db": "HPE Slingshot"}
 
 NOTHING_ON_PCI = (
@@ -83,7 +85,7 @@ def cards(machine: Machine) -> List[Card]:
 
 
 def why(machine: Machine) -> Fact:
-    """Returns the fact about a node with GPUs and without an RDMA device."""
+    """Returns a fact that says why a node with GPUs has no RDMA device."""
     found = cards(machine)
     if not found and container(machine):
         return bad("RDMA devices", "number", "0: this container has none", GIVE_DEVICES)
@@ -125,6 +127,6 @@ def half(machine: Machine, card: Card, verbs: str) -> Fact:
 
 
 def headline(machine: Machine) -> Optional[str]:
-    """Returns the reason in the first line of nvpm."""
+    """Returns the reason for the first line of nvpm's output."""
     fact = why(machine)
     return fact.value.partition(": ")[2] or None

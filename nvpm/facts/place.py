@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Says if this system is not a physical machine, and what a container has of the node's devices."""
+"""Says whether this system is a physical machine, and which of the node's devices a container
+has."""
 
 from typing import Optional
 
@@ -57,8 +58,9 @@ def seen(machine: Machine) -> Fact:
 
 
 def driver_container(machine: Machine) -> Optional[Fact]:
-    """Returns a fact if the GPU Operator's container has the driver: the host has none then. The
-    toolkit makes an empty directory of this name, without a driver."""
+    """Returns a fact if the driver is in the GPU Operator's container, because the host then has no
+    driver of its own. The directory usr must not be empty, because the toolkit makes the
+    container's directory even without a driver."""
     if not machine.glob(DRIVER_CONTAINER + "/usr/*"):
         return None
     return info("machine", "driver container", OF_CONTAINER, USE_ITS_OWN)

@@ -30,7 +30,8 @@ def secure_boot(machine: Machine) -> str:
 
 
 def signed(machine: Machine, name: str, module: str) -> Optional[Fact]:
-    """Judges a signature. A name in the signature does not make the key one that is trusted."""
+    """Judges the signature of MODULE. A signature names a key, but the kernel need not trust this
+    key."""
     fields = modinfo(machine, module)
     if not fields:
         return None

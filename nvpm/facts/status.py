@@ -33,7 +33,8 @@ class Status(NamedTuple):
 
 
 def found(machine: Machine) -> Iterator[Fact]:
-    """Yields the facts in the order of `status --all`. With --debug, each follows its sources."""
+    """Yields the facts in the order of `status --all`. With --debug, nvpm prints the sources of a
+    fact before the fact."""
     for name, part in PARTS.items():
         try:
             for fact in part(machine):

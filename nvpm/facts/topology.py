@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Connections of GPUs and RDMA devices: distances, named as in nvidia-smi topo -m, bridges that
-redirect, and links that are slower than possible."""
+"""Facts about the connections of GPUs and RDMA devices. The distances have the same names as in
+nvidia-smi topo -m. Other facts are about bridges that redirect data, and about links that are
+slower than possible."""
 
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -16,7 +17,8 @@ ACS_CAPABILITY, REQUEST_REDIRECT, COMPLETION_REDIRECT = 13, 1 << 2, 1 << 3
 
 NCCL_COHERENT = "Only NCCL before 2.27 needs a setting: NCCL_NET_GDR_C2C=1, which 2.26 knows."
 NCCL_PHB = "Only NCCL needs a setting: NCCL_NET_GDR_LEVEL=PHB."
-# Between two root ports the distance is no proof.
+# If two devices are below different root ports, their distance does not prove that data gets
+# through.
 NOT_PROVEN = (
     "Some root complexes drop requests between their root ports, or only those that read: nvpm "
     "selftest shows it, in both directions. If it passes, NCCL needs NCCL_NET_GDR_LEVEL=PHB."
@@ -43,7 +45,8 @@ FASTER_SLOT = (
     "or a bad contact, lowers it too."
 )
 
-# A virtual machine does not show the real connections, so nothing is judged there.
+# `info` on a virtual machine, and `warn` on a physical machine. A virtual machine does not show the
+# real connections, so nvpm does not judge them there.
 Doubt = Callable[..., Fact]
 
 
@@ -71,10 +74,11 @@ def several_nodes(machine: Machine) -> bool:
 
 
 def relation(machine: Machine, one: Pci, other: Pci) -> Tuple[str, List[str]]:
-    """Returns the distance of two devices, and the bridges between them, without the common bridges
-    above."""
+    """Returns the distance of two devices, and the bridges on the path between them. Bridges that
+    are above both devices are left out."""
     if one.path[0] != other.path[0]:
-        # A machine with one node need not name the node.
+        # If the machine has only one NUMA node, both devices are at this node, even if no file says
+        # so.
         unsaid = one.node == other.node == -1 and not several_nodes(machine)
         return (NODE if one.node == other.node >= 0 or unsaid else SYS), []
     pairs = zip(one.path + [""], other.path + [""])
@@ -86,7 +90,8 @@ def relation(machine: Machine, one: Pci, other: Pci) -> Tuple[str, List[str]]:
 
 
 def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
-    """Yields the distance to each RDMA device, and the nearest. Adds the bridges to BETWEEN."""
+    """Yields the distance from the GPU to each RDMA device, and a fact about the nearest device.
+    Appends the bridges between the GPU and the devices to BETWEEN."""
     found: Dict[str, List[str]] = {}
     for nic in nics(machine):
         if nic.pci and nic.pci.path:
@@ -99,8 +104,9 @@ def distance_facts(machine: Machine, gpu: Gpu, between: List[str]) -> Facts:
 
 
 def unproven(machine: Machine) -> str:
-    """Returns why no distance shows that data gets from device to device here; an empty string if
-    some GPU and RDMA device are below one switch, or at a root complex that is known to forward."""
+    """Returns why no distance proves that data gets from device to device on this machine. Returns
+    an empty string if some GPU and some RDMA device are below one switch, or at a root complex that
+    is known to forward data."""
     if container(machine):
         return ""
     if virtual(machine):
@@ -118,15 +124,16 @@ def unproven(machine: Machine) -> str:
 
 
 def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
-    """Judges the nearest device only: many machines have devices far away from a GPU, but each GPU
-    needs a near one."""
+    """Judges only the RDMA device that is nearest to the GPU. Each GPU needs one near device; that
+    other devices are far away is normal."""
     name, least = f"{gpu.name} nearest", min(found, key=DISTANCES.index)
     value = ", ".join(found[least])
     if virtual(machine):
         return info("distance", name, value)
     if least in (PIX, PXB):
         return good("distance", name, value)
-    # The data passes the processor in any case, because the memory is the processor's.
+    # The memory of a coherent GPU is reached through the processor, so the data passes the
+    # processor at any distance.
     if gpu.coherent and least != SYS:
         return good("distance", name, value, NCCL_COHERENT)
     if least == PHB and forwards(machine):
@@ -142,7 +149,8 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
 
 
 def extended(config: List[int], capability: int) -> int:
-    """Returns the first register of an extended capability; 0 without the capability."""
+    """Returns the first register after the header of an extended capability; 0 if the device does
+    not have the capability."""
     at = 64
     for _ in range(960):
         if not 64 <= at < len(config) - 1:
@@ -154,12 +162,13 @@ def extended(config: List[int], capability: int) -> int:
 
 
 def acs_control(config: List[int]) -> int:
-    """Returns the control register of access control services."""
+    """Returns the control register of access control services (ACS)."""
     return extended(config, ACS_CAPABILITY) >> 16
 
 
 def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
-    """Judges bridges that send packets between their ports up to the root complex."""
+    """Judges whether bridges send packets between their ports up to the root complex, which is a
+    detour."""
     configs = {bridge: pci_at(machine, bridge).config(4096) for bridge in bridges}
     redirect = [
         bridge
@@ -179,13 +188,14 @@ def acs(machine: Machine, bridges: List[str], doubt: Doubt) -> Optional[Fact]:
 
 class Link(NamedTuple):
     now: str
-    # The reason for a link slower than both ends allow, and advice; empty for a good link.
+    # Why the link is slower than both ends allow, and advice. Both texts are empty for a good link.
     reason: str = ""
     advice: str = ""
 
 
 def judge(pci: Pci, upper: Pci, idles: bool = False) -> Link:
-    """Judges the link between PCI and UPPER, the bridge above."""
+    """Judges the link between PCI and UPPER, the bridge above it. IDLES says that PCI slows its
+    link down while it is idle."""
     now = f"{pci.speed} x{pci.width}"
     own, fastest = number(pci.max_width), number(pci.max_speed)
     full = min(own, number(upper.max_width) or own)
@@ -213,8 +223,10 @@ def link_fact(section: str, pci: Pci, doubt: Doubt, idles: bool = False) -> Opti
 
 
 def bridge_facts(machine: Machine, doubt: Doubt) -> Facts:
-    """Yields each link between two bridges once. Two neighbours on a path are the ends of a link:
-    root port and upstream port of a switch, then the next two."""
+    """Yields a fact about each link between two bridges, and no link twice. A path begins with the
+    root complex. Then come pairs of bridges that are the two ends of a link: the root port and the
+    upstream port of a switch, then the downstream port of that switch and the next upstream
+    port."""
     pcis = [gpu.pci for gpu in gpus(machine)] + [nic.pci for nic in nics(machine) if nic.pci]
     uppers = {
         pci.path[at]: pci.path[at - 1] for pci in pcis for at in range(2, len(pci.path) - 1, 2)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The module's statistics: the memory that is registered now, the processes that have registered
-memory, and the registrations that have failed."""
+"""Facts from the module's statistics: how much memory is registered now, which processes have
+registered memory, and how many registrations have failed."""
 
 from typing import Optional
 
@@ -38,7 +38,8 @@ FAILURES = {
     ),
 }
 
-# Answers of the driver about a GPU and a device that have met.
+# The NVIDIA driver's answers about a GPU and an RDMA device. The driver is asked when memory of the
+# GPU is first registered with the device.
 PAIRS = {
     pairs.OURS: (GOOD, "mapped by nv_peer_mem; the NVIDIA driver agrees", ""),
     pairs.DRIVER: (
@@ -65,8 +66,9 @@ def facts(machine: Machine) -> Facts:
 
 
 def process_facts(machine: Machine) -> Facts:
-    """The module's own list names the processes. Looking through the open files of all processes
-    would take seconds, as many as any user likes."""
+    """Yields a fact for each process that has GPU memory registered. The processes are those in the
+    module's own list. The open files of all processes would also show them, but reading these files
+    would take seconds, and any user could prolong this."""
     if not machine.exists(regions.LIST):
         return
     try:
@@ -81,7 +83,8 @@ def process_facts(machine: Machine) -> Facts:
 
 
 def larger_bar1(machine: Machine) -> str:
-    """Returns the advice to enlarge BAR1, unless it is as large as it can be."""
+    """Returns advice to enlarge BAR1 if the BAR1 of some GPU can be larger. Otherwise returns a
+    text if some BAR1 has a fixed size, or an empty string."""
     if any(gpu.largest_bar1() > gpu.bar1() for gpu in gpus(machine)):
         return ", or turn on a large BAR in the firmware (above 4G decoding, resizable BAR)"
     return (
