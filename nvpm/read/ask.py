@@ -23,7 +23,8 @@ NO_DESCRIPTOR, LENGTH, LOCAL_WRITE = -1, 4096, 1
 
 
 def devices(limit: float = LIMIT) -> Dict[str, str]:
-    """Returns, for each device that has answered in time, the name of the error."""
+    """Returns the name of the error that each device gave, for the devices that answered in
+    time."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

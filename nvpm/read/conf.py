@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads /etc/infiniband/nv_peer_mem.conf, by the rules of the service's shell functions in
-init.d/conf.sh. The file is text, and nothing in it is ever run. nvpm reads the file itself, because
-it also runs as one file, which may lie where other users can write: a shell file there must not be
-executed. tests/nvpm/test_conf.py compares both readers."""
+"""Reads /etc/infiniband/nv_peer_mem.conf by the same rules as the service's shell functions in
+init.d/conf.sh. The file is read as text, and no part of it is ever executed. nvpm does not call the
+shell functions. It may be a single file in a directory where other users can write, and a shell
+file in such a directory must not be executed. tests/nvpm/test_conf.py checks that both readers give
+the same result."""
 
 import re
 from typing import Iterator, List, Tuple
@@ -21,8 +22,8 @@ LONGEST = 80
 
 
 def pairs_of(line: bytes) -> Iterator[Tuple[bytes, bytes]]:
-    """Yields what a line without outer blanks says: its name with yes, no or unclear; and "?" with
-    the line, if the line is not understood."""
+    """Yields a pair for a line without outer blanks. The pair is the name of a setting with "yes",
+    "no" or "unclear". If the line is not understood, a pair of "?" and the line is yielded."""
     said = re.sub(b"^export +", b"", line).upper()
     known = re.match(b"(ONBOOT|MARKER)(?![A-Z0-9_])", said)
     if known:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""dma-buf: the support of this node, and the RDMA devices that take a dma-buf.
+"""Says whether this node supports dma-buf, and which RDMA devices take a dma-buf.
 
-A device is asked as programs ask (ask.py). If asking is impossible, the kernel's list of functions
-shows whether the device's driver has the verb. The list is right also for drivers that a
-distribution or an OFED has changed; the kernel's version is not."""
+Each device is asked in the same way as programs ask (ask.py). If asking is impossible, the kernel's
+list of functions shows whether the device's driver has the verb for dma-buf. The kernel's version
+would be wrong for drivers that a distribution or an OFED has changed; the list is right for them,
+too."""
 
 import re
 from typing import Dict, List, NamedTuple
@@ -45,11 +46,12 @@ def lacking(machine: Machine) -> str:
         return "the NVIDIA driver is not loaded"
     if "P" in machine.text("/sys/module/nvidia/taint"):
         return "the NVIDIA driver is the proprietary one; only the open one has it"
-    # A device that has looked at a descriptor is a better source than any list.
+    # A device that has looked at a descriptor proves dma-buf, whatever the list of functions says.
     if ask.YES in asked(machine).values():
         return ""
     if not dma_buf_in(machine):
-        # Distributions and OFEDs bring dma-buf to older kernels.
+        # Distributions and OFEDs bring dma-buf to older kernels, so the kernel's version counts
+        # only after the list of functions.
         if [int(number) for number in re.findall(r"\d+", machine.kernel)[:2]] < [5, 12]:
             return f"kernel {machine.kernel} is older than 5.12"
         if machine.loaded("ib_uverbs"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reasons for which it cannot be told from files whether a way works."""
+"""Finds the reasons why files cannot show whether a way works."""
 
 import re
 from typing import List
@@ -14,8 +14,8 @@ from .ways import DMA_BUF, of_pairs
 
 @once
 def uncertain(machine: Machine) -> str:
-    """Returns the reason for which it cannot be told whether the ways work; an empty string if
-    some pair of GPU and device has a way without a doubt."""
+    """Returns the reason why files cannot show whether the ways of this node work. Returns an empty
+    string if some pair of GPU and device has a way about which there is no doubt."""
     first = ""
     gpu_of = {gpu.name: gpu for gpu in gpus(machine)}
     nic_of = {nic.name: nic for nic in nics(machine)}
@@ -46,8 +46,9 @@ def doubt_of(machine: Machine, gpu: Gpu, nic: Nic, found: List[str]) -> str:
 
 @once
 def driver_keeps_memory(machine: Machine) -> bool:
-    """Whether the driver of a Grace machine keeps the GPU's memory to itself (CDMM), in place of
-    giving the memory to the kernel as a NUMA node. Only the driver's option shows the mode."""
+    """Returns whether the driver of a Grace machine keeps the GPU's memory to itself (CDMM).
+    Otherwise the driver gives this memory to the kernel as a NUMA node. Only the driver's option
+    shows the mode."""
     loaded = machine.all_text("/proc/driver/nvidia/params")
     if re.search("^CoherentGPUMemoryMode: .*driver", loaded, re.MULTILINE):
         return True

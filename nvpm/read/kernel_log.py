@@ -20,7 +20,7 @@ CRASH = re.compile(
     r"|Bad page|double fault"
 )
 CRASH_ENDS = re.compile(r"end trace|end Kernel panic")
-# The number of lines that are taken from a report without such an end.
+# The number of lines that are taken from a crash report in which no line matches CRASH_ENDS.
 CRASH_LINES = 80
 
 # A long log is shortened in the middle. The first lines stay because the first crash may cause

@@ -30,7 +30,8 @@ def secure_boot(machine: Machine) -> str:
 
 @once
 def trusted_names(machine: Machine) -> List[str]:
-    """Returns the names of the keys that the kernel trusts. Other users than root see few keys."""
+    """Returns the names of the keys that the kernel trusts. A user other than root sees few of the
+    keys."""
     return re.findall(
         r"asymmetri\s+(.*?): [0-9a-f]*: X509", machine.all_text("/proc/keys"), re.MULTILINE
     )

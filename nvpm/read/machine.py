@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the machine: its files, which in tests lie below another root directory, and the output of
-its programs."""
+"""Reads the machine, which means its files and the output of its programs. In tests, the files lie
+below another root directory."""
 
 import functools
 import glob
@@ -12,8 +12,8 @@ from typing import Dict, List, Optional, Tuple
 from . import programs
 
 MODULE = "nv_peer_mem"
-# The module that the NVIDIA driver calls. Both modules come together; this stays loaded until the
-# next boot.
+# The callback module, which the NVIDIA driver calls. It is installed and loaded together with
+# nv_peer_mem, but it stays loaded until the next boot.
 CALLBACK = "nv_peer_mem_callback"
 SERVICE = "/etc/init.d/nv_peer_mem"
 CONF = "/etc/infiniband/nv_peer_mem.conf"
@@ -21,19 +21,21 @@ STATISTICS = "/sys/module/nv_peer_mem/statistics/"
 PARAMETERS = "/sys/module/nv_peer_mem/parameters/"
 PEERS = "/sys/kernel/mm/memory_peers"
 
-# Characters that could steer a terminal or end a line: controls, Unicode's line ends, invisible
-# marks and marks of direction; and bytes that are not UTF-8, which Python reads as surrogates.
+# Characters that could steer a terminal or end a line. These are control characters, Unicode's line
+# ends, invisible marks and marks of direction. Bytes that are not UTF-8 also belong to them; Python
+# reads such bytes as surrogates.
 HARMFUL = re.compile(
     "[\0-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\udc80-\udcff]"
 )
 
-# Computes a function of the machine once: a process looks at one machine only.
+# Makes a function of the machine compute its result only once, because a process looks at only one
+# machine.
 once = functools.lru_cache(maxsize=1)
 
 
 def clean(text: str) -> str:
-    """Makes text safe to print: each byte of a harmful character becomes a question mark. Some
-    texts, as names of processes, are chosen by users."""
+    """Makes a text safe to print, because users choose some texts, such as names of processes. Each
+    byte of a harmful character becomes a question mark."""
     return HARMFUL.sub(lambda found: "?" * len(found[0].encode(errors="surrogateescape")), text)
 
 
@@ -50,7 +52,8 @@ class Machine:
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
 
     def tell(self, what: str, found: object) -> None:
-        """Prints, with --debug, the file or program and the beginning of its text."""
+        """With --debug, prints WHAT, which is a file or a program, and the beginning of its text
+        FOUND."""
         if self.debug:
             sys.stderr.write(f"nvpm: {clean(what)}: {clean(str(found))[:200]}\n")
 
@@ -70,7 +73,8 @@ class Machine:
         return self.exists(f"/sys/module/{module}")
 
     def glob(self, *patterns: str) -> List[str]:
-        """Returns the names that match, sorted for each pattern."""
+        """Returns the names of the files that match PATTERNS. The names of each pattern are
+        sorted."""
         below = glob.escape(self.root)
         names = [name for pattern in patterns for name in sorted(glob.glob(below + pattern))]
         found = [name[len(self.root) :] for name in names]
@@ -78,8 +82,8 @@ class Machine:
         return found
 
     def target(self, name: str) -> str:
-        """Returns the directory that a link leads to, with the root; an empty string without a
-        directory."""
+        """Returns the directory to which NAME leads, with the root directory before it; an empty
+        string if NAME leads to no directory."""
         path = os.path.realpath(self.root + name)
         found = path if os.path.isdir(path) else ""
         self.tell(name, f"leads to {found}" if found else "leads to no directory")
@@ -96,7 +100,7 @@ class Machine:
         return found
 
     def mode(self, name: str) -> Optional[int]:
-        """Returns the access rights; None for a file that has gone away."""
+        """Returns the access rights of a file; None if the file does not exist any more."""
         try:
             return os.stat(self.root + name).st_mode & 0o7777
         except OSError as error:
@@ -130,7 +134,7 @@ class Machine:
     # ---- programs ----
 
     def ended(self, *command: str) -> programs.Ended:
-        """Runs a program, and says with --debug how the program ended."""
+        """Runs a program. With --debug, also prints how the program ended."""
         ended = programs.run(command)
         how = ended.why or f"exit code {ended.code}"
         self.tell(f"{' '.join(command)} ({how})", decoded(ended.output).strip("\n"))
@@ -138,7 +142,7 @@ class Machine:
 
     def run(self, *command: str) -> Tuple[bool, str]:
         """Runs a program. Returns whether the program succeeded, and its output. A program that
-        hangs, as rpm can, has failed."""
+        hangs, as rpm can, is stopped, and has not succeeded."""
         ended = self.ended(*command)
         return ended.code == 0, decoded(ended.output).strip("\n")
 
@@ -159,13 +163,14 @@ def fields_of(machine: Machine, module: str) -> Dict[str, str]:
 
 @once
 def rust(machine: Machine) -> str:
-    """Returns how the Rust of the loaded module was compiled, or else that of the installed
-    module."""
+    """Returns how the Rust of the loaded module was compiled. If no module is loaded, returns how
+    the Rust of the installed module was compiled."""
     return machine.text(STATISTICS + "rust") or modinfo(machine).get("rust", "")
 
 
 @once
 def module_wanted(machine: Machine) -> bool:
-    """Whether this machine is meant to have the module: the module is loaded, or installed for this
-    kernel, or the service is installed. Otherwise the absence of the module is no defect."""
+    """Returns whether this machine is meant to have the module. This is so if the module is loaded
+    or is installed for this kernel, or if the service is installed. Otherwise the absence of the
+    module is no defect."""
     return machine.loaded(MODULE) or machine.exists(CONF) or bool(modinfo(machine))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The parts of this node that stop when the RDMA stack is restarted: networks, and mounted "
-"storage."""
+"""Finds the networks and the mounted storage that stop when the RDMA stack is restarted."""
 
 import os
 import re
@@ -11,8 +10,8 @@ from .machine import Machine, once
 MELLANOX = "0x15b3"
 INTERFACES = "/sys/class/net/"
 
-# Modules of storage that use the RDMA stack, or the modules that an OFED brings for them. While one
-# is in use, the stack cannot be unloaded.
+# Modules of storage that use the RDMA stack, or that an OFED installs for such storage. While one
+# of these modules is in use, the RDMA stack cannot be unloaded.
 STORAGE = (
     *("nvme", "nvme_core", "nvme_rdma", "nvmet", "nvmet_rdma", "ib_iser", "ib_isert", "ib_srp"),
     *("ib_srpt", "rpcrdma", "svcrdma", "xprtrdma", "ko2iblnd", "beegfs", "smbdirect", "cifs"),
@@ -23,8 +22,8 @@ STACK = ("mlx_compat", "mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "rdma_cm"
 
 @once
 def on_devices(machine: Machine) -> Dict[str, str]:
-    """Returns the interfaces of cards whose driver belongs to an OFED, each with the interface of
-    the card itself: bonds, bridges and VLANs are above it."""
+    """Returns the interfaces of cards whose driver belongs to an OFED, and the bonds, bridges and
+    VLANs above these interfaces. Each name comes with the interface of the card itself."""
     found: Dict[str, str] = {}
     for place in machine.glob(INTERFACES + "*"):
         card = machine.target(f"{place}/device")
@@ -45,7 +44,7 @@ def uppers(machine: Machine, name: str) -> List[str]:
 
 
 def default_routes(machine: Machine) -> Set[str]:
-    """Returns the interfaces of the default routes, of IPv4 and IPv6."""
+    """Returns the interfaces that have a default route of IPv4 or IPv6."""
     found = set()
     for line in machine.lines("/proc/net/route")[1:]:
         fields = line.split()
@@ -60,7 +59,7 @@ def default_routes(machine: Machine) -> Set[str]:
 
 @once
 def networks(machine: Machine) -> List[str]:
-    """Returns the networks that go with the cards."""
+    """Returns the networks that stop when the cards' drivers are unloaded."""
     cards = on_devices(machine)
     routes = []
     for name in sorted(default_routes(machine) & set(cards)):
@@ -99,7 +98,8 @@ def holders(machine: Machine) -> List[str]:
 
 
 def stopped(machine: Machine) -> str:
-    """Returns what a restart of the RDMA stack would take away; an empty string for nothing."""
+    """Returns what a restart of the RDMA stack would stop; an empty string if it would stop
+    nothing."""
     parts = networks(machine) + [f"mounted storage: {', '.join(storage(machine))}"] * bool(
         storage(machine)
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The NVIDIA driver's answers about GPUs and RDMA devices that have met."""
+"""Reads the NVIDIA driver's answers about pairs of a GPU and an RDMA device. The module asks the
+driver when memory of the GPU is first registered with the device."""
 
 from typing import List, NamedTuple
 
@@ -10,7 +11,8 @@ OURS, DRIVER, REFUSED = WORDS = ("ours", "driver", "refused")
 
 
 class Pair(NamedTuple):
-    """A GPU, by its UUID as GPU-..., and a device, by its PCI address."""
+    """A pair, and the driver's answer. `gpu` is the GPU's UUID (GPU-...). `device` is the PCI
+    address of the RDMA device."""
 
     gpu: str
     device: str

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""PCI devices and the bridges above them, from sysfs; and the GPUs and RDMA devices among them."""
+"""Reads PCI devices and the bridges above them from sysfs. Some of these devices are the GPUs and
+RDMA devices."""
 
 import functools
 import os
@@ -13,7 +14,8 @@ DEVICES = "/sys/bus/pci/devices/"
 ADDRESS = re.compile("[0-9a-f]:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]$")
 NVIDIA, DISPLAY = "0x10de", "0x03"
 
-# GH200, GB200 and GB300: the processor accesses the memory of these GPUs like its own.
+# The product numbers of GH200, GB200 and GB300. The processor accesses the memory of these GPUs
+# like its own memory.
 COHERENT = (0x2342, 0x2345, 0x2348, 0x2941, 0x31C2)
 
 
@@ -37,8 +39,9 @@ class Pci:
     def __init__(self, machine: Machine, address: str) -> None:
         self.machine, self.address, self.directory = machine, address, DEVICES + address
         place = machine.target(self.directory) if address else ""
-        # Root complex, root port, bridges, and the device itself; nothing for a missing device.
-        # Above a domain of its own, as VMD makes, another root complex may stand: the last counts.
+        # The path has the root complex, the root port, the bridges, and the device itself. It is
+        # empty for a missing device. A domain of VMD has a root complex of its own below that of
+        # the machine, so the last root complex counts.
         self.path = ("pci" + place.rpartition("/pci")[2]).split("/") if place else []
         self.node = integer(self.text("numa_node"), -1)
         self.speed, self.width = self.link("current")
@@ -60,13 +63,13 @@ class Pci:
         return "unknown" if self.machine.exists(f"{self.directory}/iommu_group") else "none"
 
     def config(self, size: int) -> List[int]:
-        """Returns the configuration space as numbers of four bytes. Users other than root get 64
-        bytes."""
+        """Returns the configuration space as numbers of four bytes. Users other than root can read
+        only the first 64 bytes."""
         data = self.machine.read(f"{self.directory}/config", size)
         return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
 
 
-# Bridges are read once, because several devices lie below the same bridge.
+# A bridge is read only once, although several devices may lie below it.
 pci_at = functools.lru_cache(maxsize=None)(Pci)
 
 
@@ -79,7 +82,8 @@ class Gpu:
         self.coherent = self.product in COHERENT or machine.exists(numa)
 
     def bar1(self) -> int:
-        """Returns the size of the window for other devices, in MiB; 0 if the size is unknown."""
+        """Returns the size of BAR1 in MiB; 0 if the size is unknown. BAR1 is the window through
+        which other devices reach the GPU's memory."""
         windows = self.machine.lines(f"{self.pci.directory}/resource")
         if len(windows) < 2:
             return 0
@@ -87,8 +91,8 @@ class Gpu:
         return (last - first + 1) >> 20 if last else 0
 
     def largest_bar1(self) -> int:
-        """Returns the largest possible size of the window, in MiB; 0 if the size is fixed. Each bit
-        is a size, the first 1 MiB."""
+        """Returns the largest possible size of BAR1 in MiB; 0 if the size is fixed. In the file,
+        each bit stands for a possible size, and the lowest bit stands for 1 MiB."""
         return 1 << integer(self.pci.text("resource1_resize"), base=16).bit_length() >> 1
 
     def information(self, name: str) -> str:
@@ -98,15 +102,17 @@ class Gpu:
         return found[1] if found else ""
 
     def model(self) -> str:
-        """Returns the name by the driver, or else by the system's list of PCI devices."""
+        """Returns the GPU's name from the driver. Without a driver, returns the name from the
+        system's list of PCI devices."""
         return self.information("Model") or listed_name(self.machine, self.product)
 
     def doubt(self) -> Optional[Product]:
-        """Returns what keeps this product from GPUDirect RDMA, for certain or perhaps."""
+        """Returns the row of a product that takes no part in GPUDirect RDMA, or perhaps takes no
+        part; None if this GPU takes part."""
         return product_of(self.model())
 
     def excluded(self) -> bool:
-        """Whether this product takes no part in GPUDirect RDMA."""
+        """Returns whether this product takes no part in GPUDirect RDMA for certain."""
         doubt = self.doubt()
         return doubt is not None and doubt.can == NO
 
@@ -127,13 +133,15 @@ def listed_name(machine: Machine, product: int) -> str:
         its_products = re.split(rb"\n(?=[0-9a-f])", vendor, maxsplit=1)[0]
         found = re.search(rb"^\t%04x  (.*)" % product, its_products, re.MULTILINE)
         if found:
-            # Brackets mean a list of devices where facts are printed.
+            # When facts are printed, square brackets enclose a list of devices, so the name gets
+            # round brackets.
             return decoded(found[1].strip()).replace("[", "(").replace("]", ")")
     return ""
 
 
 class Nic:
-    """An RDMA device. A device made of software has the place of its network card."""
+    """An RDMA device. If the device is made of software, its place is that of the network card
+    below it."""
 
     def __init__(self, machine: Machine, name: str) -> None:
         self.name, self.directory, self.software = name, f"/sys/class/infiniband/{name}", ""
@@ -154,7 +162,7 @@ class Nic:
 
 @once
 def gpus(machine: Machine) -> List[Gpu]:
-    """Returns NVIDIA's display controllers, and all devices of its driver."""
+    """Returns NVIDIA's display controllers, and all other devices that NVIDIA's driver drives."""
     found = []
     for place in machine.glob(DEVICES + "*"):
         driver = os.path.basename(machine.target(f"{place}/driver"))
@@ -172,5 +180,5 @@ def nics(machine: Machine) -> List[Nic]:
 
 
 def counting(name: str) -> List[Tuple[str, int]]:
-    """Returns a key for sorting names as people do: mlx5_2 before mlx5_10."""
+    """Returns a key for sorting names as people do, so that mlx5_2 comes before mlx5_10."""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whether the driver of an RDMA device asks for peer memory, the RDMA core or NVIDIA's driver.
-Registrations of other memory succeed without asking, so a driver that never asks looks healthy."""
+"""Says whether the driver of an RDMA device asks for peer memory. The driver asks the RDMA core, or
+NVIDIA's driver directly. A driver that never asks looks healthy, because registrations of other
+memory succeed without asking."""
 
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ def asks(machine: Machine, nic: Nic) -> Asks:
         module = "siw" if nic.name.startswith("siw") else "rdma_rxe"
     if module in OWN_PEER_MEMORY:
         return Asks(NO, f"its driver {module} never asks the RDMA core")
-    # The kernel marks modules that are not its own.
+    # The kernel marks a module with O if the module does not belong to the kernel.
     if not driver or "O" in machine.text(f"/sys/module/{module}/taint"):
         return Asks(
             MAY, f"whether its driver {module or 'unknown'} asks the RDMA core is not known"
@@ -52,8 +53,8 @@ def own_peer_memory(machine: Machine, nic: Nic) -> str:
 
 @once
 def none_asks(machine: Machine) -> str:
-    """Returns the reason for which no device's driver asks for peer memory; an empty string if
-    some driver does."""
+    """Returns why no device's driver asks for peer memory; an empty string if the driver of some
+    device asks."""
     found = [asks(machine, nic) for nic in nics(machine)]
     if not found or any(one.can != NO for one in found):
         return ""

@@ -7,7 +7,7 @@ import re
 
 from .machine import Machine, once
 
-# The namespace of the machine's first process has this number in all kernels.
+# In all kernels, the process namespace of the machine's first process has this number.
 FIRST_NAMESPACE = "pid:[4026531836]"
 CAP_SYS_MODULE = 16
 # The root directory of the GPU Operator's driver container.
@@ -17,8 +17,8 @@ HYPERVISORS = "KVM|Virtual Machine|VMware|VirtualBox|QEMU|Compute Engine"
 
 @once
 def container(machine: Machine) -> str:
-    """Returns the kind of container, by the files that container engines leave; an empty string
-    outside of containers."""
+    """Returns the kind of the container in which nvpm runs, according to files of container
+    engines. Returns an empty string outside of containers."""
     if machine.readable("/run/systemd/container"):
         return machine.text("/run/systemd/container")
     if machine.exists("/run/.containerenv"):
@@ -29,15 +29,15 @@ def container(machine: Machine) -> str:
     return "" if namespace in ("", FIRST_NAMESPACE) else "processes of its own"
 
 
-# Systems whose files come as one image: a module that is built on such a node is gone with the next
-# image, and most of them have neither packages nor headers.
+# Systems whose files come as one image. If a module is built on a node with such a system, the next
+# image does not have it. Most of these systems have neither packages nor headers.
 IMAGES = {
     "flatcar": "Flatcar",
     "cos": "Container-Optimized OS",
     "talos": "Talos",
     "bottlerocket": "Bottlerocket",
 }
-# Words in the firmware's names of a machine, and the cloud.
+# Names that the firmware gives a virtual machine in a cloud, and the cloud.
 CLOUDS = {
     "Google Compute Engine": "Google Cloud",
     "Amazon EC2": "Amazon EC2",
@@ -65,7 +65,7 @@ def image_based(machine: Machine) -> str:
 
 @once
 def cloud(machine: Machine) -> str:
-    """Returns the cloud in which this virtual machine runs, by the firmware's names."""
+    """Returns the cloud in which this virtual machine runs, according to names in the firmware."""
     directory = "/sys/class/dmi/id/"
     names = ("product_name", "sys_vendor", "bios_vendor", "chassis_asset_tag")
     texts = " ".join(machine.text(directory + name) for name in names)
@@ -76,7 +76,7 @@ def cloud(machine: Machine) -> str:
 
 @once
 def confidential(machine: Machine) -> str:
-    """Returns the kind of a confidential virtual machine; an empty string for any other."""
+    """Returns the kind of a confidential virtual machine; an empty string for any other machine."""
     for kind, files in CONFIDENTIAL.items():
         if any(map(machine.exists, files)):
             return f"a confidential virtual machine ({kind})"
@@ -85,11 +85,12 @@ def confidential(machine: Machine) -> str:
 
 @once
 def virtual(machine: Machine) -> str:
-    """Returns the kind of a machine that is not physical: its files do not show the real
-    connections of devices."""
+    """Returns the kind of this machine if it is a container or a virtual machine; otherwise an
+    empty string. The files of such a machine do not show the real connections of devices."""
     if container(machine):
         return f"a container ({container(machine)})"
-    # On processors without such a flag the firmware may name the hypervisor.
+    # Some processors have no flag for virtual machines, so the firmware's name of the hypervisor
+    # counts, too.
     flagged = re.search("^flags.* hypervisor", machine.all_text("/proc/cpuinfo"), re.MULTILINE)
     if flagged or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name")):
         vendor = machine.text("/sys/class/dmi/id/sys_vendor")
@@ -98,7 +99,8 @@ def virtual(machine: Machine) -> str:
 
 
 def kernel_of_another(machine: Machine) -> bool:
-    """Whether the kernel belongs to another system, which decides about modules."""
+    """Returns whether the kernel belongs to another system. That system then decides which modules
+    are loaded."""
     try:
         chroot = not os.path.samefile("/proc/1/root/.", "/")
     except OSError:

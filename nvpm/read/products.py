@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Products that take no part in GPUDirect RDMA although their drivers are loaded: GPUs whose memory
-no other device reaches, and RDMA devices whose drivers ask for no peer memory. A product that is
-not in a table takes part.
+"""Products that take no part in GPUDirect RDMA, although their drivers are loaded. They are GPUs
+whose memory no other device reaches, and RDMA devices whose drivers ask for no peer memory. A
+product that is not in a table takes part.
 
-Each row has its source. A new product takes a row, and a machine in tests/nvpm/machines."""
+Each row names its source. For a new product, add a row, and a machine in tests/nvpm/machines."""
 
 import re
 from typing import NamedTuple, Optional
@@ -12,7 +12,7 @@ YES, MAY, NO = "yes", "may", "no"
 
 
 class Product(NamedTuple):
-    """GPUs whose name matches, what they can, the reason, and advice."""
+    """The GPUs whose names match PATTERN, whether they take part, the reason, and advice."""
 
     pattern: str
     can: str
@@ -35,9 +35,10 @@ GPUS = (
         "an integrated GPU, whose memory neither peer memory nor dma-buf reaches",
         HOST_MEMORY,
     ),
-    # NVIDIA, GPUDirect RDMA: "available on both Tesla and Quadro GPUs"; reports of Bad address
-    # (tinygrad/open-gpu-kernel-modules#46, aikitoria/open-gpu-kernel-modules#20: libcuda marks no
-    # memory of a GeForce for other devices, whatever the kernel's driver can)
+    # NVIDIA, GPUDirect RDMA: "available on both Tesla and Quadro GPUs". In the reports
+    # tinygrad/open-gpu-kernel-modules#46 and aikitoria/open-gpu-kernel-modules#20, registrations
+    # fail with Bad address, because libcuda marks no memory of a GeForce for other devices. The
+    # kernel's driver does not change this.
     Product(
         r"\bGeForce\b",
         NO,
@@ -67,9 +68,10 @@ def product_of(model: str) -> Optional[Product]:
     return next((row for row in GPUS if re.search(row.pattern, model, re.IGNORECASE)), None)
 
 
-# Drivers of PCI devices that ask the core for peer memory: mlx5 wherever the core has peer memory,
-# the others in a version of their vendor's own (contracts of the core in docs/defects.md).
+# The drivers of PCI devices that ask the RDMA core for peer memory. mlx5 asks wherever the core has
+# peer memory. Other drivers ask only in versions from their vendors, so they are not listed (see
+# the contracts of the core in docs/defects.md).
 ASK = ("mlx5_core",)
-# Devices with a peer memory of their own, which asks NVIDIA's driver and not the core (EFA:
-# amzn-drivers, efa_p2p.c).
+# The drivers that have a peer memory of their own. They ask NVIDIA's driver directly, and not the
+# RDMA core. The source for EFA is efa_p2p.c in amzn-drivers.
 OWN_PEER_MEMORY = ("efa",)

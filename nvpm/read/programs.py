@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Runs other programs, never without a limit. A program that a driver keeps in the kernel cannot be
-killed: nvpm says so and leaves the program, instead of waiting for a driver that may never
-answer."""
+"""Runs other programs, each with a time limit. A program that hangs in a driver of the kernel
+cannot be killed. nvpm then says so and leaves the program, because that driver may never answer."""
 
 import contextlib
 import os
@@ -11,7 +10,7 @@ import sys
 import time
 from typing import NamedTuple, Optional, Sequence
 
-# Seconds that a program may take; and seconds that a killed one gets to end.
+# A program may run for LIMIT seconds. If it is killed, it has GRACE seconds to end.
 LIMIT = 10.0
 GRACE = 1.0
 
@@ -23,8 +22,8 @@ LEFT = (
 
 
 class Ended(NamedTuple):
-    """How a program ended. CODE is None if the program did not start, or was stopped; WHY says the
-    reason."""
+    """How a program ended. CODE is its exit code. If the program did not start, or was stopped,
+    CODE is None and WHY is the reason."""
 
     code: Optional[int]
     output: bytes = b""
@@ -32,9 +31,9 @@ class Ended(NamedTuple):
 
 
 def run(command: Sequence[str], limit: float = LIMIT, quiet: bool = True) -> Ended:
-    """Runs a program in a process group of its own. At the limit the whole group is killed, because
-    the program's children may hold the pipe also. With QUIET the output is returned and messages
-    are dropped; otherwise the program writes to the same files as nvpm."""
+    """Runs a program in a process group of its own. After LIMIT seconds, the whole group is killed,
+    because the program's children may also hold the pipe open. With QUIET, the output is returned,
+    and error messages are dropped. Otherwise the program writes to nvpm's own output."""
     nothing = subprocess.DEVNULL
     said, messages = (subprocess.PIPE, nothing) if quiet else (None, None)
     try:
@@ -58,8 +57,8 @@ def run(command: Sequence[str], limit: float = LIMIT, quiet: bool = True) -> End
 
 
 def stop(number: int, name: str, group: bool = False) -> str:
-    """Kills a child process, or its whole group, and waits for a moment. Returns what became of
-    it."""
+    """Kills a child process, or its whole group, and waits GRACE seconds for its end. Returns a
+    text that says whether the process has ended."""
     with contextlib.suppress(OSError):
         (os.killpg if group else os.kill)(number, signal.SIGKILL)
     deadline = time.monotonic() + GRACE

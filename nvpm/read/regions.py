@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the module's list of the GPU memory that each process has registered. In the names of
-processes, the module writes all characters in octal except plain letters, digits and signs."""
+"""Reads the module's list of the GPU memory that each process has registered. The list has the
+names of processes. In these names, the module writes each character as an octal number, except
+plain letters, digits and signs."""
 
 import os
 import pwd
@@ -13,8 +14,9 @@ from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
 
-# Matches a line of the list. A later version of the module may write more fields after these. The
-# last of these, the name of the process, may be empty, because processes choose their names.
+# Matches a line of the list. A later version of the module may append fields to the line. The last
+# field that is matched, the name of the process, may be empty, because processes choose their
+# names.
 LINE = re.compile(
     r"(\d{1,10}) (\d{1,20}) (\d{1,10}) (\S+) (\d{1,20}) (\S+) (\S+) (\S+) (\S*)(?: .*)?",
     re.ASCII,
@@ -89,8 +91,8 @@ def parsed(line: str) -> Optional[Region]:
 
 
 def regions(machine: Machine) -> List[Region]:
-    """Returns the registrations in the order of processes, the oldest of each process first. Raises
-    Unreadable if the list cannot be read."""
+    """Returns the registrations, sorted by process. The registrations of each process begin with
+    the oldest. Raises Unreadable if the list cannot be read."""
     need_list(machine)
     found = [one for one in map(parsed, machine.lines(LIST)) if one]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
@@ -103,9 +105,9 @@ class Process:
         first = found[0]
         self.number, self.command, self.regions = first.process, first.command, found
         self.bytes = total(found)
-        # The name in the file may contain blanks, so the fields are counted after the parenthesis
-        # that ends the name. If the start time is another one, the number belongs to another
-        # process now.
+        # The name of the process in this file may contain blanks, so the fields are counted after
+        # the parenthesis that ends the name. Field 19 is the start time. If it is not that of the
+        # registration, the process has ended, and another process has its number now.
         fields = machine.text(f"/proc/{self.number}/stat").rpartition(") ")[2].split()
         self.running = fields[19:20] == [str(first.started)]
         ended = "" if self.running else ", which has ended"
@@ -116,8 +118,8 @@ class Process:
 
 
 def user(machine: Machine, process: int) -> str:
-    """Returns the name of the owner of the process, or the owner's number if there is no name; an
-    empty string if the owner is unknown."""
+    """Returns the name of the user who owns the process. If the user has no name, returns the
+    user's number. If the owner is unknown, returns an empty string."""
     status = machine.all_text(f"/proc/{process}/status")
     found = re.search(r"^Uid:\s+(\d+)", status, re.MULTILINE)
     if not found:
@@ -161,14 +163,15 @@ def count(found: Sequence[Region]) -> str:
 
 
 def open_devices(machine: Machine) -> List[Tuple[int, str]]:
-    """Returns numbers and names of the processes that have an RDMA device open; only these can hold
-    registrations. The search reads every descriptor of every process, which takes seconds on a
-    busy node, so holders() searches only if the list names no process."""
+    """Returns numbers and names of the processes that have an RDMA device open, because only these
+    processes can hold registrations. The search reads every descriptor of every process, which
+    takes seconds on a busy node. So holders() searches only if the list names no process."""
     found = []
     for process in machine.glob("/proc/[0-9]*"):
         files = (machine.link(file) for file in machine.glob(f"{process}/fd/*"))
         if any(file.startswith("/dev/infiniband/uverbs") for file in files):
-            # If the process has ended, `comm` cannot be read. A name may also consist of blanks.
+            # If the process has ended, `comm` is empty. A name may consist of blanks only, and
+            # becomes "?" then.
             comm = decoded(machine.read(f"{process}/comm"))
             name = clean(comm.rstrip("\n")).strip() or "?"
             if comm:
@@ -178,8 +181,9 @@ def open_devices(machine: Machine) -> List[Tuple[int, str]]:
 
 def holders(machine: Machine) -> List[str]:
     """Returns a text about each process that keeps the module from being unloaded. Orphans do not
-    keep the module, so they are left out. If the list names no process, or cannot be read, as from
-    an older module, the processes that have an RDMA device open are returned."""
+    keep the module, so they are left out. If the list names no process, or cannot be read, returns
+    texts about the processes that have an RDMA device open. An older module has no list that can be
+    read."""
     try:
         live = [one for one in regions(machine) if one.state != "orphaned"]
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]

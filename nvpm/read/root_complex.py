@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Root complexes through which devices reach each other, by the kernel's own list: those on which
-somebody has tried requests between root ports. A root complex that is not listed may drop them, or
-only those that read."""
+"""Knows the root complexes through which devices reach each other. They are those in the kernel's
+own list, because kernel developers have tried requests between the root ports of these root
+complexes. A root complex that is not listed may drop such requests, or may drop only read
+requests."""
 
 import re
 
 from .machine import Machine, once
 from .pci import DEVICES, integer
 
-# drivers/pci/p2pdma.c, pci_p2pdma_whitelist: Intel's server processors, by the first device of
-# their root buses.
+# The Intel server processors in pci_p2pdma_whitelist of drivers/pci/p2pdma.c. The numbers are those
+# of the first device on their root buses.
 LISTED = (0x3C00, 0x3C01, 0x2F00, 0x2F01, 0x2020, 0x2030, 0x2031, 0x2032, 0x2033, 0x09A2)
 INTEL = "0x8086"
-# The same file takes each AMD processor from Zen on as able.
+# The same file says that each AMD processor since Zen forwards requests.
 ZEN = 0x17
 
 
 @once
 def forwards(machine: Machine) -> bool:
-    """Whether the kernel's list names this machine's root complex."""
+    """Returns whether the kernel's list has this machine's root complex."""
     processor = machine.all_text("/proc/cpuinfo")
     family = re.search(r"^cpu family\s*: (\d+)", processor, re.MULTILINE)
     if re.search(r"^vendor_id\s*: AuthenticAMD", processor, re.MULTILINE) and family:

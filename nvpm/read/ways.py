@@ -31,16 +31,17 @@ def peermem_loaded(machine: Machine) -> bool:
 
 @once
 def peer_memory_by(machine: Machine) -> str:
-    """Returns the module that serves ibv_reg_mr() of GPU memory; an empty string without one."""
+    """Returns the module that serves ibv_reg_mr() of GPU memory; an empty string if no module
+    does."""
     if machine.loaded(MODULE):
         return MODULE
-    # nvidia_peermem loads also on a core without peer memory, and does nothing there.
+    # nvidia_peermem can also be loaded with a core without peer memory, but it does nothing there.
     return PEERMEM if peermem_loaded(machine) and peer_memory_in(machine) else ""
 
 
 @once
 def driven_gpus(machine: Machine) -> List[Gpu]:
-    """Returns the GPUs that the NVIDIA driver has, in the order of nvidia-smi."""
+    """Returns the GPUs that the NVIDIA driver drives, in the order of nvidia-smi."""
     return [gpu for gpu in gpus(machine) if gpu.driver == "nvidia"]
 
 
@@ -50,9 +51,9 @@ def usable_gpus(machine: Machine) -> List[Gpu]:
 
 
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
-    """Returns the module that serves this GPU's memory. Without persistent_api_support nv_peer_mem
-    maps only memory that can be revoked; the memory of coherent GPUs cannot, because the driver
-    maps that memory, pinned."""
+    """Returns the module that serves this GPU's memory; an empty string if no module does. With
+    persistent_api_support=0, nv_peer_mem serves only memory that can be revoked. The memory of a
+    coherent GPU cannot be revoked, because the driver maps this memory, and keeps it pinned."""
     peer = peer_memory_by(machine)
     revocable = machine.text(PARAMETERS + "persistent_api_support") == "0"
     return "" if peer == MODULE and gpu.coherent and revocable else peer
@@ -60,13 +61,14 @@ def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
 
 @once
 def refused(machine: Machine) -> Set[Pair]:
-    """Returns the pairs of GPU (UUID) and device (PCI address) that have met, and that the NVIDIA
-    driver keeps apart."""
+    """Returns the pairs of GPU (UUID) and device (PCI address) about which the NVIDIA driver has
+    said that the device must not reach the GPU."""
     return {(met.gpu.lower(), met.device) for met in pairs(machine) if met.said == REFUSED}
 
 
 def pointer_way(machine: Machine, gpu: Gpu, nic: Nic) -> str:
-    """Returns the module that serves ibv_reg_mr() of this GPU's memory for this device."""
+    """Returns the module or the driver that serves ibv_reg_mr() of this GPU's memory with this
+    device; an empty string if none does."""
     own = own_peer_memory(machine, nic)
     if own or not nic.pci or asks(machine, nic).can == NO:
         return own
@@ -95,12 +97,13 @@ def pointer_ways(machine: Machine) -> List[str]:
 
 
 def excluded_gpus(machine: Machine) -> bool:
-    """Whether there are GPUs with a driver, and none of them takes part."""
+    """Returns whether this machine has GPUs with a driver, but none of them takes part in GPUDirect
+    RDMA."""
     return bool(driven_gpus(machine)) and not usable_gpus(machine)
 
 
 def excluded(machine: Machine) -> str:
-    """Returns the reason for which no GPU with a driver takes part; an empty string if one does."""
+    """Returns why no GPU with a driver takes part; an empty string if some GPU takes part."""
     if not excluded_gpus(machine):
         return ""
     gpu = driven_gpus(machine)[0]
@@ -110,14 +113,15 @@ def excluded(machine: Machine) -> str:
 
 @once
 def given_away(machine: Machine) -> bool:
-    """Whether all GPUs of this host are given to virtual machines."""
+    """Returns whether this host has given all of its GPUs to virtual machines."""
     found = gpus(machine)
     return bool(found) and all(gpu.driver.startswith("vfio") for gpu in found)
 
 
 @once
 def in_the_way(machine: Machine) -> str:
-    """Returns the reason for which no GPU memory can be registered; an empty string if some can."""
+    """Returns why no GPU memory can be registered; an empty string if some GPU memory can be
+    registered."""
     if given_away(machine):
         return "its GPUs are given to virtual machines, which register their memory"
     if not gpus(machine):
@@ -148,8 +152,8 @@ def there_are(machine: Machine, way: str) -> bool:
 
 
 def dma_buf_serves(machine: Machine) -> bool:
-    """Whether each GPU reaches some RDMA device by dma-buf, which is enough for programs that use
-    dma-buf."""
+    """Returns whether each GPU reaches some RDMA device by dma-buf. This is enough for programs
+    that use dma-buf."""
     found = of_pairs(machine)
     reached = {gpu for (gpu, _), ways in found.items() if DMA_BUF in ways}
     return bool(found) and reached == {gpu for gpu, _ in found}
@@ -163,7 +167,8 @@ def served_without_core(machine: Machine) -> bool:
 
 
 class Group(NamedTuple):
-    """Pairs with the same ways: each of the GPUs with each of the devices."""
+    """Pairs that have the same ways. Each GPU of the group makes a pair with each device of the
+    group."""
 
     gpus: List[str]
     devices: List[str]
@@ -171,8 +176,8 @@ class Group(NamedTuple):
 
 
 def grouped(machine: Machine) -> List[Group]:
-    """Folds the pairs with the same ways: first the devices of each GPU, then GPUs with the same
-    devices."""
+    """Returns the pairs in groups with the same ways. Devices with the same ways at one GPU are put
+    together first. GPUs with the same devices and ways are then put together."""
     rows: Dict[str, Dict[str, List[str]]] = {}
     for (gpu, device), ways in of_pairs(machine).items():
         rows.setdefault(gpu, {})[device] = ways
