@@ -121,8 +121,8 @@ ibv_qp_attr = structure(
 )
 ibv_sge = structure("ibv_sge", "u64 addr; u32 length lkey")
 _rdma = structure("rdma", "u64 remote_addr; u32 rkey")
-# The unused fields give the structures their size: the largest member of this union is that of
-# atomic operations, and the largest field after the union is that of memory windows.
+# The unused fields give the structures their right sizes. The member for atomic operations is the
+# largest of this union. After the union, the field for memory windows is the largest.
 _wr = structure("wr", "rdma rdma; u64 _atomic[4]", ctypes.Union)
 ibv_send_wr = structure(
     "ibv_send_wr",
@@ -136,8 +136,8 @@ ibv_wc = structure(
     unsigned wc_flags; u16 pkey_index slid;
     u8 sl dlid_path_bits""",
 )
-# Inline functions of the header call these two functions by pointers in the context, which come
-# from the device's driver.
+# Inline functions of the header call these two functions through pointers in the context. The
+# device's driver has set the pointers.
 poll_cq = TYPES["poll_cq"] = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, TYPES["ibv_wc*"])
 post_send = TYPES["post_send"] = ctypes.CFUNCTYPE(
     c_int, c_void_p, TYPES["ibv_send_wr*"], POINTER(c_void_p)

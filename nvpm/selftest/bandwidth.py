@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Sustained transfers between a GPU and an RDMA device, in both directions, by one way."""
+"""Measures sustained transfers between a GPU and an RDMA device, in both directions, by one way."""
 
 import contextlib
 import time
@@ -8,12 +8,13 @@ from typing import Any, List, Optional
 from . import Failure, abi, limits, verbs
 from .trial import FROM_GPU, TO_GPU, Trial, meaning, pattern, poison
 
-# Messages at a time, which keep the device busy, and the bytes of each.
+# DEPTH messages are under way at a time, which keeps the device busy. Each message has MESSAGE
+# bytes.
 DEPTH, MESSAGE = 32, 2 << 20
 
 
 class Flow(Trial):
-    """A trial whose `to_gpu` and `from_gpu` are bytes per second over some seconds."""
+    """A trial of sustained transfers. Its `to_gpu` and `from_gpu` are rates in bytes per second."""
 
     DEPTH = DEPTH
 
@@ -57,7 +58,8 @@ class Flow(Trial):
         return rate
 
     def write_once(self, what: str, local: Any, remote: Any) -> None:
-        """Writes the whole buffer, which warms up, and moves the last part of a message also."""
+        """Writes the whole buffer once, so that the device is warm. This also moves the end of the
+        buffer, which sustained() leaves out if it is shorter than a message."""
         for offset in range(0, self.size, self.message):
             length = min(self.message, self.size - offset)
             status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
@@ -65,7 +67,7 @@ class Flow(Trial):
                 raise Failure(f"{what}: the RDMA write ended with {status}{meaning(what)}")
 
     def sustained(self, what: str, local: Any, remote: Any) -> float:
-        """Keeps the queue full for some seconds. Returns the bytes per second."""
+        """Keeps the queue full for `seconds` seconds. Returns the rate in bytes per second."""
         length = min(self.message, MESSAGE)
         offsets = range(0, self.size - length + 1, length)
         found = (abi.ibv_wc * DEPTH)()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Calls libcuda, the driver's own library, for GPUs and their memory."""
+"""Calls libcuda, the driver's own library, to find GPUs and to allocate their memory."""
 
 import contextlib
 import ctypes
@@ -91,7 +91,7 @@ class Gpu:
 
 
 class Memory:
-    """GPU memory, which is freed at the latest when the stack is closed."""
+    """GPU memory. It is freed by free(), or when the stack is closed."""
 
     def __init__(self, stack: contextlib.ExitStack, cuda: Library, size: int) -> None:
         self.cuda, self.size, self.freed = cuda, size, False
@@ -111,8 +111,8 @@ class Memory:
         self.cuda.call("cuPointerSetAttribute", byref(c_uint(1)), attribute, address)
 
     def exported(self) -> int:
-        """Returns a file descriptor of the memory as a dma-buf. The caller must close it. All
-        blocks are exported, because only whole pages can be."""
+        """Returns a file descriptor of the memory as a dma-buf. The caller must close the
+        descriptor. All blocks are exported, because only whole pages can be exported."""
         descriptor = c_int(-1)
         start, length = c_uint64(self.address), c_size_t(self.whole)
         kind, flags = c_int(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD), c_uint64(0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Judges the rates of all pairs: against the links of each pair, and against the best pair."""
+"""Judges the rates of all pairs. Each rate is compared with the rate that the pair's links allow,
+and with the rate of the best pair."""
 
 from typing import List, Sequence
 
@@ -8,11 +9,11 @@ from ..read.machine import Machine
 from . import limits
 from .bandwidth import Flow
 
-# A rate below this part of what the links allow, or of the best rate, is marked.
+# A rate is marked if it is below this share of the rate that the links allow, or of the best rate.
 SHARE = 0.5
 
 DIRECTIONS = ("to the GPU (the device writes)", "from the GPU (the device reads)")
-# Causes by the distance, for a direction that is slow or does not work.
+# The likely cause if a direction is slow or does not work, by the distance of the pair.
 CAUSES = {
     PHB: "the root complex: some forward reads between their root ports slowly or not at all",
     NODE: "two root complexes, between which the data passes the processor",

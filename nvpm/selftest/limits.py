@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The rate that the links between a GPU and an RDMA device allow, from sysfs."""
+"""Computes from sysfs the rate that the links between a GPU and an RDMA device allow."""
 
 import re
 from typing import List, NamedTuple, Optional
@@ -8,21 +8,23 @@ from ..facts.topology import relation
 from ..read.machine import Machine
 from ..read.pci import Gpu, Nic, Pci, gpus, nics, number, pci_at
 
-# The part of a PCIe link's bits that is data: 128 of 130, and packets of 256 bytes with headers.
+# The share of a PCIe link's bits that is data. The link sends 128 bits as 130 bits, and a packet
+# with 256 bytes of data has 280 bytes.
 DATA = 128 / 130 * 256 / 280
-# Links up to 5 GT/s send 8 bits as 10.
+# Links up to 5 GT/s send 8 bits as 10 bits, and a packet with 128 bytes of data has 152 bytes.
 SLOW, SLOW_DATA = 5.0, 8 / 10 * 128 / 152
 
 
 class Limit(NamedTuple):
-    """Bytes per second, and the part that limits."""
+    """A rate in bytes per second, and the name of the part that limits the rate."""
 
     rate: float
     what: str
 
 
 def pcie(pci: Pci, what: str, idles: bool) -> Optional[Limit]:
-    """Returns the rate of a device's link. The link of an idle GPU becomes faster under load."""
+    """Returns the rate of a device's link. With IDLES, the maximum speed counts, because the link
+    of an idle GPU becomes faster under load."""
     upper = pci_at(pci.machine, pci.path[-2] if len(pci.path) > 2 else "")
     speed = number(pci.max_speed if idles else pci.speed)
     if idles and number(upper.max_speed):
@@ -49,8 +51,8 @@ def nic_of(machine: Machine, name: str) -> Optional[Nic]:
 
 
 def limit_of(machine: Machine, pci: str, device: str, path: str) -> Optional[Limit]:
-    """Returns the lowest of the rates between this GPU and this port; None if none is known, as of
-    a device made of software."""
+    """Returns the lowest limit between this GPU and this port. Returns None if no limit is known,
+    for example because the device is made of software."""
     gpu, nic = gpu_of(machine, pci), nic_of(machine, device)
     if not gpu or not nic or not nic.pci or nic.software:
         return None

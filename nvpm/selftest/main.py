@@ -170,8 +170,8 @@ def status_facts(machine: Machine) -> List[Fact]:
 
 
 def matters(fact: Fact) -> bool:
-    """Returns whether the fact can explain a failure. Facts about detection by programs, and about
-    the next boot, cannot."""
+    """Returns whether the fact can explain a failure. Facts about how programs detect GPUDirect
+    RDMA, and facts about the next boot, cannot explain a failure."""
     return fact.section != "detection" and (fact.section, fact.name) != ("module", "on boot")
 
 
@@ -186,8 +186,8 @@ class Reasons:
         self.said: Set[Fact] = set()
 
     def of(self, *names: str) -> List[Fact]:
-        """Returns the bad facts about NAMES, or about no device; without such facts, the warnings.
-        Facts that were returned before are left out."""
+        """Returns the bad facts that are about NAMES or about no device. If there are no such
+        facts, returns the warnings. Facts that were returned before are left out."""
         if self.facts is None:
             self.facts = [fact for fact in status_facts(self.machine) if matters(fact)]
         others = self.names - set(names)

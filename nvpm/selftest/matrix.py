@@ -33,7 +33,8 @@ class Text(printers.Text):
         self.total = gpus * devices
 
     def progress(self, trial: Trial, done: int) -> None:
-        """Prints the pair on a terminal. Ways are not counted before they are tried."""
+        """On a terminal, prints the pair that is being tried. `total` is the number of pairs,
+        because the number of ways is known only after all ways are tried."""
         if sys.stderr.isatty():
             by = "dma-buf" if trial.by_dma_buf else "pointer"
             pair = f"GPU {trial.gpu.index}, {trial.port.device}, by {by}"
@@ -75,8 +76,8 @@ class Text(printers.Text):
 
 
 def print_matrix(flows: Sequence[Flow]) -> None:
-    """Prints a row for each device and a column for each GPU: the rate to the GPU and from the GPU.
-    The last column has what the links of the device allow."""
+    """Prints a row for each device and a column for each GPU. A cell has the rate to the GPU and
+    the rate from the GPU. The last column has the rate that the links of the device allow."""
     way = "dma-buf" if flows[0].by_dma_buf else "pointer"
     print(f"by {way}, GB/s to the GPU / from the GPU:")
     columns = sorted({flow.gpu.index for flow in flows})

@@ -20,8 +20,8 @@ class Port:
         return self.machine.text(f"{self.path}/{name}")
 
     def gid(self) -> Tuple[int, bytes]:
-        """Returns index and bytes of the GID that programs also choose: RoCE v2 comes before v1,
-        then IPv4 before IPv6, then other addresses before link-local addresses."""
+        """Returns index and bytes of the GID that programs also choose. RoCE v2 comes before v1.
+        Then IPv4 comes before IPv6. Then other addresses come before link-local addresses."""
         found = []
         for index in range(256):  # an address handle has 8 bits for the index
             text = self.text(f"gids/{index}").replace(":", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints results: as text, each at once; as JSON, all at the end."""
+"""Prints each result at once as text, or all results at the end as JSON."""
 
 import argparse
 import json
@@ -43,10 +43,11 @@ class Text:
     slow = 0
 
     def progress(self, trial: Trial, done: int) -> None:
-        """Called before each trial. A trial without --bandwidth takes less than a second."""
+        """Is called before each trial. Prints nothing here, because a trial without --bandwidth
+        takes less than a second."""
 
     def judged(self, machine: Machine, trials: List[Trial]) -> None:
-        """Called after all trials."""
+        """Is called after all trials. Prints nothing here."""
 
     def begin(self, options: argparse.Namespace, gpus: int, devices: int) -> None:
         print(

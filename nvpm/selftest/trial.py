@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tries one GPU with one RDMA device by one way: registers, moves, compares, frees, deregisters."""
+"""Tries one GPU with one RDMA device by one way. A trial registers GPU memory, moves data, compares
+the data, frees the memory and ends the registration."""
 
 import argparse
 import contextlib
@@ -17,13 +18,14 @@ from ..read.machine import PARAMETERS, Machine
 from . import Failure, abi, cuda, verbs
 from .port import Port
 
-# The number of transfers each way. Only the fastest is reported, because the first is slower.
+# The number of transfers in each direction. Only the fastest is reported, because the first is
+# slower.
 TIMES = 4
 # The number of bytes that the device reads after the memory was freed.
 PROBE = 4096
 PAGE = 4096
 
-# Directions. The device itself reads the one memory and writes the other.
+# The two directions. In both, the RDMA device reads one memory and writes the other itself.
 TO_GPU, FROM_GPU = "host to GPU", "GPU to host"
 
 # A completion with one of these statuses is no refusal, because no device has answered.
@@ -61,7 +63,8 @@ def difference(expected: bytes, found: bytes) -> str:
 
 
 def meaning(what: str) -> str:
-    """Returns what a transfer in this direction needs, as a hint to the part that fails."""
+    """Returns a text about the meaning of a failure in this direction, which is a hint to the part
+    that fails."""
     if what == TO_GPU:
         return "; the RDMA device cannot write into the GPU"
     return (
@@ -71,8 +74,8 @@ def meaning(what: str) -> str:
 
 
 class Trial:
-    """A trial and its results. After a failure, later results are missing. `to_gpu` and `from_gpu`
-    are the seconds that a transfer took."""
+    """A trial and its results. If a step fails, the results of later steps are missing. `to_gpu`
+    and `from_gpu` are the seconds that a transfer took."""
 
     # Transfers at a time.
     DEPTH = 1
@@ -157,7 +160,7 @@ class Trial:
         try:
             return self.device.register_dma_buf(stack, descriptor, self.memory.address, self.size)
         finally:
-            # The registration keeps the memory, so the descriptor is not needed any more.
+            # The registration keeps the memory, so the descriptor is not necessary any more.
             os.close(descriptor)
 
     def transfer(
@@ -172,8 +175,8 @@ class Trial:
         return status
 
     def write(self, what: str, local: Any, remote: Any) -> float:
-        """Writes the whole buffer TIMES times, in messages that are not too long for the device.
-        Returns the seconds of the fastest time."""
+        """Writes the whole buffer TIMES times. The messages are not longer than the device allows.
+        Returns the seconds that the fastest write took."""
         times = []
         for _ in range(TIMES):
             begun = time.monotonic()
@@ -208,9 +211,10 @@ class Trial:
             raise Failure(f"{what}: {wrong}{meaning(what)}")
 
     def free(self) -> str:
-        """Frees the memory while it is registered, and lets the device read the memory. Returns
-        "revoked" if the device was refused, and "pinned" if it still reached the memory. A write
-        would be dangerous, because the memory may belong to another program by then."""
+        """Frees the memory while it is registered, and then lets the device read the memory.
+        Returns "revoked" if the device was refused, and "pinned" if the device still reached the
+        memory. The device does not write, because the memory may belong to another program by
+        then."""
         what, length = "after cuMemFree", min(PROBE, self.size)
         self.memory.free()
         status = self.transfer(

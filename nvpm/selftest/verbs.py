@@ -108,7 +108,8 @@ class Library:
 
     @contextmanager
     def devices(self) -> Iterator[List[Tuple[str, Any]]]:
-        """Yields pairs of names and devices, which are valid within the block."""
+        """Yields pairs of names and devices. They are valid only inside the caller's `with`
+        block."""
         count = c_int()
         found = self.get_device_list(byref(count))
         try:
@@ -172,8 +173,8 @@ class Device:
         return one
 
     def completed(self, found: Any) -> List[str]:
-        """Returns the statuses of completions that are there, at most as many as the array FOUND
-        has room for."""
+        """Returns the statuses of the completions that have arrived, but not more than the array
+        FOUND can hold."""
         count = self.context.contents.ops.poll_cq(self.cq, len(found), found)
         if count < 0:
             raise Failure("ibv_poll_cq() fails")
@@ -199,8 +200,8 @@ def status_name(status: int) -> str:
 
 
 class Region(NamedTuple):
-    """A registration. `addr` is the address that devices use; the address in an ibv_mr is another
-    one if the memory is a dma-buf."""
+    """A registration. `addr` is the address that devices use. If the memory is a dma-buf, this is
+    not the address in the ibv_mr."""
 
     addr: int
     lkey: int
@@ -261,8 +262,8 @@ class QueuePair:
         )
 
     def route(self) -> Any:
-        """Returns the route to this port: by LID on InfiniBand; by GID elsewhere, and in a subnet
-        that demands a GID."""
+        """Returns the route to this port. On InfiniBand the route has the LID of the port. On other
+        links, and in a subnet that demands a GID, the route has the GID of the port."""
         port, attributes = self.device.port, self.device.attributes
         route = abi.ibv_ah_attr(port_num=port.number, dlid=attributes.lid)
         if port.needs_gid or attributes.flags & abi.IBV_QPF_GRH_REQUIRED:
