@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Runs nvpm, as python3 -B DIRECTORY WORD... NVPM_SYSROOT= is another root directory, for tests."""
+"""Runs nvpm. The call is python3 -B DIRECTORY WORD... Tests set the variable NVPM_SYSROOT, and nvpm
+then reads the files of that directory in place of the root directory."""
 
 import errno
 import io
@@ -8,21 +9,23 @@ import signal
 import sys
 from typing import NoReturn, Optional
 
-# Exit codes for "unknown", where 1 has another meaning.
+# Exit codes that mean "unknown", for the commands in which exit code 1 has another meaning.
 NOBODY_KNOWS = {"check": 3, "status": 4}
 
 NO_PYTHON = "nvpm: this needs all of Python 3 ({}): install the package python3.\n"
 
 
 def is_of_python(module: str) -> bool:
-    """Whether the module belongs to Python. A missing module of nvpm is a defect. Python before
-    3.10 does not list its modules."""
+    """Returns whether MODULE is one of Python's own modules. If such a module is missing, Python is
+    incomplete; if a module of nvpm is missing, nvpm has a defect. Python before 3.10 has no list of
+    its modules, so every module except nvpm then counts as Python's."""
     name = module.split(".")[0]
     return name in getattr(sys, "stdlib_module_names", {name}) and name != "nvpm"
 
 
 def load_package(directory: str) -> None:
-    """Makes DIRECTORY the package nvpm, whatever else has this name."""
+    """Imports the package nvpm from DIRECTORY, even if Python would find another package with this
+    name."""
     import importlib.util
 
     start = os.path.join(directory, "__init__.py")
@@ -52,8 +55,8 @@ def run() -> int:
 
 
 def can_be_written(descriptor: int) -> bool:
-    """Whether the descriptor is open for writing: a program may have opened another file under the
-    number of a closed standard file."""
+    """Returns whether DESCRIPTOR is open for writing. The program that started nvpm may have closed
+    a standard file, and then opened another file, which got the same number."""
     try:
         os.write(descriptor, b"")
     except OSError:
@@ -62,8 +65,9 @@ def can_be_written(descriptor: int) -> bool:
 
 
 def ended(code: int) -> int:
-    """Returns the exit code after the output has arrived: with a full disk a monitor would see no
-    line, and take the machine for a good one."""
+    """Returns CODE after all output has arrived. If the output cannot be written, the process ends
+    with another code, because a monitor that gets no line must not take the machine for a good
+    one."""
     try:
         sys.stdout.flush()
         os.fsync(sys.stdout.fileno())
@@ -76,19 +80,22 @@ def ended(code: int) -> int:
 
 def cannot_print(why: Optional[str]) -> NoReturn:
     sys.stderr.write(f"nvpm: what it has to say cannot be written: {why}.\n")
-    # Python would try to write again at its end.
+    # os._exit() prevents that Python tries to write the same output again at its end.
     os._exit(NOBODY_KNOWS.get("".join(sys.argv[1:2]), 1))
 
 
-# This directory is the package nvpm. Other users may be able to write to its parent, as in /tmp, so
-# Python must look for modules in neither of these two directories. One file, nvpm.pyz, contains the
-# package, and Python looks there first.
+# Python must look for modules neither in this directory, which is the package nvpm, nor in its
+# parent, because other users may be able to write to the parent, as in /tmp. So load_package()
+# loads the package by its path. If nvpm is a single file, nvpm.pyz, the package is in that file,
+# and Python looks into that file first.
 place = os.path.dirname(os.path.abspath(__file__))
 if os.path.isdir(place):
     sys.path[:] = [name for name in sys.path if os.path.abspath(name or ".") != place]
-# A reader that stops early (nvpm status | head) ends this program silently.
+# If the reader of the output stops early, as in `nvpm status | head`, SIGPIPE ends this program
+# without a message.
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-# A file that is opened later must not get the number of a closed standard file.
+# /dev/null takes the number of each closed standard file, so that no file that is opened later gets
+# this number.
 for descriptor in range(3):
     try:
         os.fstat(descriptor)

@@ -23,7 +23,8 @@ from .show import printers, regions, text
 from .show.screen import Screen
 
 DIRECTORY = "nvpm-report"
-# The selftest, which may have many devices to test, is ended after this number of seconds.
+# The selftest is ended after this number of seconds, because a machine may have many devices to
+# test.
 SELFTEST_LIMIT = 300
 
 MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "ib_core")
@@ -31,7 +32,7 @@ OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa",
 FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
 
 PROGRAMS = (
-    # These options leave out the name of the host.
+    # With these options, uname does not print the name of the host.
     ("uname", "-srvm"),
     ("ofed_info", "-s"),
     ("dkms", "status"),
@@ -99,20 +100,22 @@ def listed(machine: Machine) -> str:
 
 
 def tested() -> str:
-    """Returns the output of nvpm selftest, which allocates its own memory and changes nothing.
-    Foreign libraries do the work, and may crash or hang, so another process runs the selftest."""
+    """Returns the output of nvpm selftest. The selftest changes nothing on the machine, because it
+    uses only memory that it has allocated itself. It runs in another process, because foreign
+    libraries do the work, and these may crash or hang."""
     command = [sys.executable, "-B", program(), "selftest", "--json"]
     ended = programs.run(command, SELFTEST_LIMIT)
     if ended.why:
         return f"(nvpm selftest {ended.why})\n"
     output = ended.output.decode(errors="replace")
-    # The JSON object contains the exit code. If a library has crashed, there is no object, so the
-    # exit code is appended.
+    # The exit code is a part of the JSON object. If a library has crashed, the output has no such
+    # object, so the exit code is appended.
     return output if 0 <= (ended.code or 0) <= 3 else f"{output}\n# exit code {ended.code}\n"
 
 
 def versions_of(machine: Machine) -> List[str]:
-    """Returns the versions of the devices' firmware, which look like addresses but must stay."""
+    """Returns the versions of the devices' firmware. The report must keep these versions, although
+    they look like network addresses."""
     return [machine.text(f"{nic.directory}/fw_ver") for nic in nics(machine)]
 
 
@@ -120,9 +123,9 @@ Part = Tuple[str, Callable[[], str]]
 
 
 def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
-    """Returns the names of the files in the archive, the most useful first, each with a function
-    that returns the text. In the status, only the value and advice of facts are redacted, because
-    all other words are nvpm's own."""
+    """Returns the files of the archive, the most useful first. Each file is a pair: its name, and a
+    function that returns its text. In the status, only the values and the advice of facts are
+    redacted, because all other words are nvpm's own."""
 
     @functools.lru_cache(maxsize=1)
     def status() -> Status:
@@ -158,8 +161,8 @@ Read it before you give it to anybody: no program knows all of your secrets.
 
 
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
-    """Returns the texts of the archive, by the names of the files. If a part fails, its text is the
-    reason, because the other parts are useful without it."""
+    """Returns the text of each file in the archive, by the name of the file. If collecting a text
+    fails, Python's traceback takes its place, because the other texts are useful all the same."""
     redactor = None if as_it_is else Redactor(machine, versions_of(machine))
     texts = {}
     for name, make in parts(machine, redactor):
@@ -170,8 +173,9 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
             said = make()
         except Exception:  # every failure belongs into the report
             said = traceback.format_exc()
-        # All characters are made printable, because processes choose their names, which are in the
-        # list of registrations and in the kernel's log.
+        # Processes choose their own names, and these names are in the list of registrations and in
+        # the kernel's log. A name may have characters that would steer a terminal, so such
+        # characters are replaced.
         said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
         texts[name] = redacted(redactor, name, said)
     out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
@@ -184,9 +188,10 @@ def shown(texts: Dict[str, str]) -> List[str]:
 
 
 class Archive:
-    """A new file that only its owner can read. An existing file is not overwritten. If an error
-    occurs before the archive is complete, the file is deleted. The file is made before the texts
-    are collected, so that an error is noticed at once, because collecting takes minutes."""
+    """The archive, which is a new file that only its owner can read. The constructor makes the file
+    before the texts are collected, because collecting takes minutes, and the user must see an error
+    at once. An existing file is not overwritten. If an error occurs before the archive is complete,
+    the file is deleted."""
 
     def __init__(self, path: str) -> None:
         self.path = path

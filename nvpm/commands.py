@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The commands and their options. Each command imports its own modules, because the service runs
-some commands while the machine boots."""
+"""The commands and their options. Each command imports only the modules that it needs, because the
+service runs some commands while the machine boots, and must not delay the boot."""
 
 import argparse
 import os
@@ -228,7 +228,7 @@ def version(_machine: Machine, _words: List[str]) -> int:
 
 
 def first_screen(machine: Machine) -> int:
-    """Prints the answer for a user who does not know nvpm."""
+    """Prints the brief status and the next commands, for a user who runs nvpm without a command."""
     from .facts.status import status_of
     from .show import screen, text
 
@@ -250,8 +250,9 @@ STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
 
 def explain(machine: Machine, words: List[str]) -> int:
-    """explain MODULE [TEXT]: prints advice after modprobe and the kernel have printed TEXT about
-    MODULE; without TEXT, advice for a module that is not installed."""
+    """`explain MODULE [TEXT]` prints advice about MODULE. TEXT is the text that modprobe and the
+    kernel have printed about MODULE. Without TEXT, the advice is for a module that is not
+    installed."""
     from .facts.advice import Advice
 
     if words[1:]:
@@ -266,10 +267,10 @@ def holders(machine: Machine, _words: List[str]) -> int:
 
 
 def leave(machine: Machine, words: List[str]) -> int:
-    """leave SCRIPT: stops the service for a package that is being removed. SCRIPT, the service's
-    script, may be missing, or come from an earlier version, because it is a configuration file. The
-    exit code is IN_USE while programs have GPU memory registered, and 0 in all other cases: only
-    such programs may keep a package from being removed."""
+    """`leave SCRIPT` stops the service for a package that is being removed. SCRIPT is the service's
+    script. The script is a configuration file, so it may be missing, or may come from an earlier
+    version. The exit code is IN_USE while programs have GPU memory registered, because only such
+    programs may keep a package from being removed. In all other cases the exit code is 0."""
     from .read.place import kernel_of_another
 
     script = words[0]
@@ -322,8 +323,8 @@ def main(machine: Machine, words: List[str]) -> int:
 
 
 def hint(name: str) -> str:
-    """Returns a sentence with the command that was probably meant, or with the way to list all
-    commands."""
+    """Returns a sentence with the command that the user probably meant. If no command is similar to
+    NAME, the sentence says how to list all commands."""
     import difflib  # a small Python lacks this module, and only a typing error needs it
 
     near = difflib.get_close_matches(name, COMMANDS, 1)

@@ -8,7 +8,8 @@ from .read.machine import Machine
 
 
 class Formatter(argparse.HelpFormatter):
-    """Begins the help with "Usage", like the text of `nvpm help`."""
+    """Begins the help with "Usage" in place of argparse's "usage", because `nvpm help` does so,
+    too."""
 
     def add_usage(
         self,
@@ -21,8 +22,8 @@ class Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads the options of one command. CODES are the exit codes after --help and after wrong
-    options."""
+    """Reads the options of one command. CODES are two exit codes: the code after --help, and the
+    code after wrong options."""
 
     def __init__(
         self, name: str, description: str, epilog: str, codes: Tuple[int, int] = (0, 2)

@@ -23,7 +23,8 @@ GET_IT = (
     "file with --library."
 )
 
-# The exit codes of a shell if a program cannot be run, or does not exist.
+# The exit codes of a shell for a program that cannot be executed, and for a program that does not
+# exist.
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 # The beginning of a 64-bit little-endian ELF file, and the numbers of the processors (e_machine).
@@ -41,8 +42,8 @@ class Decision(NamedTuple):
 
 
 def decision(machine: Machine) -> Decision:
-    """Decides whether to preload the library. It is not preloaded on a machine with peer memory, or
-    without dma-buf, because it would change nothing."""
+    """Decides whether to preload the library. On a machine with peer memory, or without dma-buf,
+    the library would change nothing, so it is not preloaded."""
     peer = ways.peer_memory_by(machine)
     if peer:
         return Decision(False, f"not needed here: {peer} serves ibv_reg_mr of GPU memory", True)
@@ -55,9 +56,9 @@ def decision(machine: Machine) -> Decision:
 
 def places() -> List[str]:
     """Returns the paths where the library may be. If nvpm is a single file, only the name that a
-    release gives the library counts, because the directory of nvpm may be open to other users. A
-    library that another user could have put there is passed over, because the library would run
-    with the rights of this user."""
+    release gives the library counts, because other users may be able to write to the directory of
+    nvpm. A library that another user could have written is left out, because the library runs with
+    the rights of this user."""
     released = f"libnvpm_preload-{VERSION}-{os.uname().machine}.so"
     names = [released]
     if os.path.isdir(program()):
@@ -75,17 +76,17 @@ def places() -> List[str]:
 
 
 def environment(library: str) -> Dict[str, str]:
-    """Returns this process's environment, with the library after the libraries that are preloaded
-    already. If one of these wraps ibv_reg_mr, the function that it calls with RTLD_NEXT is this
-    library's."""
+    """Returns this process's environment with our library, which comes after the libraries that are
+    preloaded already. If such a library replaces ibv_reg_mr and calls the next ibv_reg_mr, which
+    RTLD_NEXT finds, this is the function of our library."""
     before = os.environ.get(VARIABLE)
     return {**os.environ, VARIABLE: f"{before}:{library}" if before else library}
 
 
 def misfit(library: str) -> str:
-    """Returns why the dynamic linker could not load the library, or an empty string. This is
-    checked because the linker would only print a warning, and run the program without the
-    library."""
+    """Returns why the dynamic linker could not load the library; an empty string if it could. nvpm
+    checks this first, because the linker would only print a warning, and then run the program
+    without the library."""
     try:
         with open(library, "rb") as file:
             header = file.read(20)
@@ -124,7 +125,7 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
-    # Python ignores SIGXFSZ, and the program would inherit this setting.
+    # Python ignores SIGXFSZ. The program would inherit this setting, so the default is restored.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
         os.execvpe(words[0], words, variables)

@@ -21,8 +21,8 @@ def owner(uid: int) -> str:
 
 
 def directories(path: str) -> Iterator[str]:
-    """Yields the directory of PATH and all directories above: a user who may write to any of them
-    can replace the file."""
+    """Yields the directory of PATH, and all directories above it. A user who may write to one of
+    these directories can replace the file."""
     while os.path.dirname(path) != path:
         path = os.path.dirname(path)
         yield path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The features by which nodes are compared: the facts of a status without the parts that differ
-between equal nodes, as addresses, counters, and the speed of an idle link."""
+"""The features by which nodes are compared. A feature is a fact of the status without the parts
+that differ between equal nodes, such as addresses, counters, and the speed of an idle link."""
 
 import functools
 import re
@@ -11,7 +11,8 @@ ADDRESS = re.compile(r"[0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 DEVICE = re.compile("(GPU|RDMA device) (.*)")
 # GPUs slow their link down while they are idle.
 SPEED = re.compile(r"[0-9.]+ GT/s (x\d+).*")
-# Facts about what happens now, and facts that repeat others.
+# Matches the facts that are no features: facts about the present moment, and facts that repeat
+# other facts.
 PASSING = re.compile(r"use/(?!failed_|orphans)|distance/.*_nearest$|.*/process_\d+$")
 
 Json = Dict[str, object]
@@ -35,10 +36,11 @@ def features(status: Json) -> Features:
     return {intern(name): intern(summed(found)) for name, found in values.items()}
 
 
-# Most facts of a node are facts of the other nodes also.
+# The results are kept, because most facts of a node are the same on the other nodes.
 @functools.lru_cache(maxsize=1 << 16)
 def feature(id: str, section: str, name: str, value: str) -> Tuple[str, str, str]:
-    """Returns the feature of a fact, its device, and its value. A passing fact has no feature."""
+    """Returns the name of the feature that a fact belongs to, the device, and the value. The name
+    is empty for a fact that is no feature."""
     if PASSING.match(id):
         return "", "", ""
     if section == "distance":
@@ -54,8 +56,9 @@ def feature(id: str, section: str, name: str, value: str) -> Tuple[str, str, str
 
 
 def summed(found: List[Tuple[str, str]]) -> str:
-    """Returns the values with their numbers, the most frequent first. A value that few devices have
-    is followed by their names."""
+    """Returns a text with the values of a feature and the number of devices with each value, the
+    most frequent value first. The names of the devices follow each value except the most
+    frequent."""
     by_value: Dict[str, List[str]] = {}
     for device, value in found:
         by_value.setdefault(value, []).append(device)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Which nodes are alike, and in which features the others differ."""
+"""Groups the nodes that are alike, and finds the features in which a group differs from the
+others."""
 
 import re
 from typing import Counter, Dict, List, NamedTuple, Tuple
@@ -19,7 +20,8 @@ CAUSES = (
 
 
 class Group(NamedTuple):
-    """Nodes that differ in the same way: the features, and their values there."""
+    """Nodes that have the same differences from the norm. A difference is a feature and its value
+    on these nodes."""
 
     nodes: List[str]
     differences: List[Difference]
@@ -77,7 +79,7 @@ def groups_of(nodes: Dict[str, Features], norm: Features) -> List[Group]:
 
 
 def folded(names: List[str]) -> str:
-    """Returns the names as tools for clusters write them: node[1-3,7]."""
+    """Returns the names in the short form that tools for clusters use, such as node[1-3,7]."""
     by_stem: Dict[Tuple[str, str], List[str]] = {}
     for name in names:
         found = re.match(r"(.*?)(\d+)(\D*)$", name)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads what `nvpm status --json` printed on many nodes, as the tools that collect such output
-deliver it: clush and pdsh with the node before each line, srun --label with the number of the task,
-clush -b and Ansible with a heading before each node, or one file for each node."""
+"""Reads the outputs of `nvpm status --json` of many nodes, in the form in which tools collect such
+outputs. clush and pdsh put the name of the node before each line, and srun --label puts the number
+of the task there. clush -b and Ansible print a heading before the output of each node. Other tools
+write one file for each node."""
 
 import functools
 import json
@@ -9,11 +10,12 @@ import os
 import re
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
 
-# The node before each line. The lines of nvpm's JSON begin with blanks, braces or quotes.
+# Matches a line that begins with a label, which is the name of a node or the number of a task. A
+# line of nvpm's JSON has no label, and begins with a blank, a brace or a quote.
 LABELLED = re.compile(r"\s*(\d+|[A-Za-z0-9][\w.-]*): ?(.*)")
-# node1 | CHANGED | rc=0 >>   and   node1 | FAILED! => {
+# Matches headings of Ansible, such as `node1 | CHANGED | rc=0 >>` and `node1 | FAILED! => {`.
 ANSIBLE = re.compile(r"(\S+) \| [A-Z]+!?(?: \| rc=-?\d+)? (?:>>|=>) ?(.*)")
-# Between two lines of hyphens clush -b names the nodes.
+# clush -b prints the names of the nodes between two lines of hyphens.
 RULE = re.compile("-{5,}$")
 GROUP = re.compile(r"(\S+)(?: \(\d+\))?$")
 # Lines of Ansible about a command whose exit code is not 0.
@@ -21,12 +23,13 @@ NOISE = re.compile(r"\[(ERROR|WARNING|DEPRECATION WARNING)\]: |Origin: <")
 # The last line of nvpm's JSON; Ansible adds words to it.
 END = re.compile(r"\}(?:non-zero return code)?$")
 
-# Words that are kept of a node without a status.
+# The number of lines that are kept if a node has printed no status.
 LAST_WORDS = 3
 
 
 class Node(NamedTuple):
-    """A node's status, or its last words if it gave no status."""
+    """A node with its status. If the node printed no status, `words` has the last lines that it
+    printed."""
 
     name: str
     status: Optional[Dict[str, object]]
@@ -34,14 +37,14 @@ class Node(NamedTuple):
 
 
 class Collected:
-    """The lines of one label, until they are a whole status."""
+    """Collects the lines with one label until they are a complete status."""
 
     def __init__(self, label: str) -> None:
         self.label, self.lines, self.words = label, [], []  # type: str, List[str], List[str]
         self.found = False
 
     def add(self, line: str) -> Optional[Node]:
-        """Adds a line. Returns the node when the line ends a status."""
+        """Adds a line. Returns the node if this line completes a status."""
         if not self.lines and not line.startswith("{"):
             self.words = [*self.words, line][-LAST_WORDS:] if line.strip() else self.words
             return None
@@ -55,22 +58,24 @@ class Collected:
         return Node(name_of(self.label, said), said)
 
     def rest(self) -> Optional[Node]:
-        """Returns the node without a status, after all lines."""
+        """Returns the node if its lines contained no complete status. Is called after the last
+        line."""
         if self.found or not (self.words or self.lines):
             return None
         words = "the status is cut off" if self.lines else " / ".join(self.words)
         return Node(self.label or "(no name)", None, words)
 
 
-# Most lines of a status are lines of other nodes also.
+# The results are kept, because most lines of a status are the same on other nodes.
 @functools.lru_cache(maxsize=1 << 16)
 def line_of(line: str) -> Any:
     return json.loads(line)
 
 
 def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
-    """Returns the status in LINES as nvpm prints them: a line for each member and for each fact.
-    None for JSON of another form, which takes ten times longer to read."""
+    """Returns the status in LINES if they have nvpm's own form, which has one line for each member
+    and one line for each fact. Returns None for JSON in another form. Reading such JSON as a whole
+    takes ten times longer."""
     try:
         facts = lines.index('  "facts": [')
         said: Dict[str, object] = {}
@@ -84,7 +89,8 @@ def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
 
 
 def parsed(text: str) -> Optional[Dict[str, object]]:
-    """Returns the status in TEXT; None if there is none. Ansible may wrap it into its own JSON."""
+    """Returns the status in TEXT, or None if TEXT contains no status. Ansible may have wrapped the
+    status into JSON of its own."""
     try:
         said, _ = json.JSONDecoder().raw_decode(text)
     except ValueError:
@@ -95,8 +101,9 @@ def parsed(text: str) -> Optional[Dict[str, object]]:
 
 
 def name_of(label: str, said: Dict[str, object]) -> str:
-    """Returns the label, unless it only numbers the nodes: two nodes may think the same of their
-    own name."""
+    """Returns the name of the node, which is the label. If the label only numbers the nodes, the
+    name is the host name in the status. The label comes first, because two nodes may have the same
+    host name."""
     return label if label and not label.isdigit() else str(said.get("host") or label)
 
 
@@ -108,7 +115,8 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
     for line in lines:
         line = line.rstrip("\r\n")
         text = line
-        # Mostly a line belongs to the same node as the line before, which takes less time to see.
+        # Most lines have the same label as the line before, and comparing this label is faster than
+        # the patterns.
         if prefix and line.startswith(prefix):
             text = line[len(prefix) :]
         elif NOISE.match(line):
@@ -137,12 +145,14 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
 
 
 def from_file(path: str) -> Iterator[Node]:
-    """Yields the nodes of a file, which is named after its node if it has one status only."""
+    """Yields the nodes in a file. If the file has only one status, the node has the name of the
+    file."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         found = list(from_lines(file))
     stem = os.path.basename(path).split(".json")[0].split(".txt")[0]
     if not any(node.status for node in found):
-        # A message may look like a node and its words.
+        # The file has no status, so it has a message, which may look like a label and a text. The
+        # first line of the message is taken for the words of one node.
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             words = file.read(1000).split("\n")
         found = [Node(stem, None, words[0] or "an empty file")]
@@ -150,7 +160,8 @@ def from_file(path: str) -> Iterator[Node]:
 
 
 def from_paths(paths: List[str]) -> Iterator[Node]:
-    """Yields the nodes of files, and of all files in directories."""
+    """Yields the nodes of all files in PATHS. For a directory, yields the nodes of all files in
+    this directory."""
     for path in paths:
         if os.path.isdir(path):
             for name in sorted(os.listdir(path)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The command compare, and its output on one screen or as JSON."""
+"""The command `nvpm compare`, which prints its result on one screen or as JSON."""
 
 import json
 import os
@@ -41,7 +41,7 @@ class Fleet:
         self.alike = sum(len(group.nodes) for group in self.groups if not group.differences)
 
     def unused(self, name: str) -> str:
-        """Returns NAME, with a number if another node has the same name."""
+        """Returns NAME. If another node has this name already, appends a number to NAME."""
         number = 2
         unused = name
         while unused in self.nodes:
@@ -84,7 +84,8 @@ def silent_lines(fleet: Fleet) -> Iterator[List[str]]:
 
 
 def group_lines(fleet: Fleet, group: Group, most: int) -> List[str]:
-    """Returns the differences of a group, each beside the value of the others."""
+    """Returns lines with the differences of a group. Each difference is printed with the value that
+    the other nodes have."""
     count = f"{len(group.nodes)} nodes: " if len(group.nodes) > 1 else ""
     said: List[str] = []
     name = folded(group.nodes)

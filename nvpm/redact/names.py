@@ -9,8 +9,8 @@ from ..read.machine import Machine
 
 FIRST_PERSON, NOBODY = 1000, 65534
 
-# These names identify nobody: they exist on every machine, come with an operating system, or
-# describe the purpose of a machine; or they are short words of any text.
+# These names identify nobody. They exist on every machine, come with an operating system, describe
+# the purpose of a machine, or are short words that any text may contain.
 COMMON = {
     *("localhost", "localdomain", "localhost4", "localhost6", "broadcasthost", "ip6-localhost"),
     *("ip6-loopback", "ip6-localnet", "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters"),
@@ -43,8 +43,9 @@ def hosts(machine: Machine) -> Set[str]:
 
 
 def people(machine: Machine) -> Set[str]:
-    """Returns the names of users whose number is in the range for people, of the present user, and
-    of users with a directory in /home, because a directory service need not list its users."""
+    """Returns the names of users whose numbers are in the range for people, of the present user,
+    and of users who have a home in /home. The homes count because a system like LDAP need not list
+    its users."""
     found = {user.pw_name for user in pwd.getpwall() if FIRST_PERSON <= user.pw_uid != NOBODY}
     found |= {os.environ.get(name, "") for name in ("SUDO_USER", "LOGNAME", "USER")}
     return named(found | {os.path.basename(home) for home in machine.glob("/home/*")})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Contains patterns of names and numbers that identify people, hosts, jobs and cards. Most of these
-have a recognizable form. Names of hosts and users have none, so each word of a text is compared
-with the names that names.py has found on this machine."""
+names and numbers have a form that a pattern can recognize. Names of hosts and users have no such
+form, so each word of a text is compared with the names that names.py has found on this machine."""
 
 import re
 from typing import NamedTuple, Pattern
@@ -12,8 +12,8 @@ BEFORE, WHAT, KEPT = "before", "what", "kept"
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 IPV4 = rf"(?<![\w.-]){OCTET}(?:\.{OCTET}){{3}}(?!\w|[.-]\d)"
-# These texts look like addresses, but stay: registers and page table entries in the report of a
-# crash, the random number of such a report, and versions.
+# These texts look like addresses, but they stay. They are registers and page table entries in the
+# report of a crash, the random number of such a report, and versions.
 REGISTER = (
     rf"(?P<{KEPT}>\b(?:(?:orig_)?r[a-z]{{2}}|r\d{{1,2}}|cr\d|dr\d|(?:knl)?[fg]s|x\d{{1,2}}|sp|pc|lr)"
     r" ?: ?(?:[0-9a-f]{4}:)?[0-9a-f]{16}\b|end trace [0-9a-f]{16}"
@@ -89,8 +89,9 @@ JOBS = (
     rf"(?P<{BEFORE}>\bProcess ){NAME}(?= \(pid: )",
     rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?!traps: |kernel: )(?P<{WHAT}>[^\n\[\]]{{1,15}}?)"
     r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
-    # The next pattern is the file in the report of a fault; libraries stay, because their names
-    # tell nothing about users. The patterns after it are for reports about a lack of memory.
+    # The next pattern matches the name of a file in the report of a fault. Libraries stay, because
+    # their names tell nothing about users. The last three patterns match reports about a lack of
+    # memory.
     rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in )(?!\S+\.so\b)(?P<{WHAT}>[^\n\[]+)(?=\[)",
     rf"(?P<{BEFORE}>\btask=){NAME}(?=,pid=)",
     rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=)(?P<{WHAT}>[^,\n]+)",
@@ -112,8 +113,8 @@ HOST_WORD = re.compile(
     r"|\[[0-9a-f]{2}(?:-[0-9a-f]{2})?\]|\bCode: [^\n]*|\bx\d+ ?:"
     rf"|(?P<{WHAT}>[A-Za-z0-9]+(?:[._-]+[A-Za-z0-9]+)*)"
 )
-# The greatest length of a host's name without its domain. host_word() uses it as a limit for the
-# number of parts in a name, which is odd, so this number must be odd, too.
+# The greatest length of a host's name without its domain. host_word() also uses it as the greatest
+# number of parts of a name. A name has an odd number of parts, so this number must be odd.
 LONGEST_LABEL = 63
 BETWEEN = re.compile(r"([_-])")
 USER_WORD = re.compile(rf"(?P<{WHAT}>[\w-]+(?:\.[\w-]+)*)")

@@ -146,8 +146,8 @@ class Redactor:
         return not name.isalpha() and name.lower() in self.hosts
 
     def user_word(self, found: Match[str]) -> str:
-        """Replaces a word that is the name of a user, or else the parts between dots that are. Case
-        counts."""
+        """Replaces a word that is the name of a user. Otherwise replaces each part of the word
+        between dots that is the name of a user. Capital and small letters differ."""
         word: str = found[WHAT]
         if word in self.users:
             return self.replaced("user", word)

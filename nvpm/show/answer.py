@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Makes the answer, which fits one screen: whether GPU memory can be registered on this machine,
-the ways, the programs that find a way, and the first thing to do about an obstacle."""
+"""Makes the answer, which fits one screen. The answer says whether GPU memory can be registered on
+this machine, which ways there are, and which programs find a way. If there is an obstacle, the
+answer says what to do first."""
 
 import re
 import textwrap
@@ -24,7 +25,8 @@ NAME = 14
 
 NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is not mounted."
 
-# The foundations of a registration, lowest first, as beginnings of the facts' identifiers.
+# The foundations of a registration, the lowest first. Each text is the beginning of the identifiers
+# of facts.
 FOUNDATIONS = (
     "gpu",
     "driver/nvidia/",
@@ -39,7 +41,8 @@ FOUNDATIONS = (
 
 
 def headline(machine: Machine) -> str:
-    """Returns a sentence: GPU memory can be registered, and how; or it cannot, and why."""
+    """Returns a sentence that says how GPU memory can be registered, or why it cannot be
+    registered."""
     obstacle = ways.in_the_way(machine)
     if obstacle == ways.NO_DEVICE and no_device.headline(machine):
         obstacle = f"{obstacle}: {no_device.headline(machine)}"
@@ -58,7 +61,7 @@ def headline(machine: Machine) -> str:
 
 
 def caveat(machine: Machine) -> str:
-    """Returns what the files do not show about the ways; an empty string if nothing is in doubt."""
+    """Returns what the files do not show about the ways; an empty string if there is no doubt."""
     if uncertain(machine):
         return f"not certain, because {uncertain(machine)}"
     unproven = topology.unproven(machine)
@@ -107,7 +110,7 @@ def way_lines(machine: Machine) -> Iterator[str]:
 
 
 def why_none(machine: Machine, devices: List[str]) -> str:
-    """Returns the reason for which the first of these devices has no way."""
+    """Returns the reason why the first of these devices has no way."""
     lacks = dma_buf.lacking(machine)
     if lacks:
         return f"no way ({lacks})"
@@ -115,8 +118,8 @@ def why_none(machine: Machine, devices: List[str]) -> str:
 
 
 def program_lines(machine: Machine) -> Iterator[str]:
-    """Yields a line for each way, with the programs that find it, and one for programs that find
-    none."""
+    """Yields a line for each way, with the programs that find this way, and a line with the
+    programs that find no way."""
     found: Dict[str, List[str]] = {}
     for program, way in detection.ways_found(machine).items():
         wanted = detection.setting(program) if way == DMA_BUF else ""
@@ -152,14 +155,15 @@ def follows(name: str, other: str) -> bool:
 
 
 def first_to_do(facts: Iterable[Fact]) -> Optional[Fact]:
-    """Returns the fact to mend first, or None: a defect comes before a weakness, and a foundation
-    before the things that rest on this foundation."""
+    """Returns the fact to mend first, or None if no fact has advice. A defect comes before a
+    weakness. A foundation comes before the things that depend on it."""
     wanted = [fact for fact in to_do(facts) if fact.advice]
     return min(wanted, key=lambda fact: (fact.verdict != BAD, depth(fact)), default=None)
 
 
 def cause_and_advice(machine: Machine, fact: Fact) -> str:
-    """Returns the fact to mend with its value, unless the first line says that already."""
+    """Returns a text with the fact to mend, its value and its advice. The value is left out if the
+    first line of the answer has it already."""
     text = f"{fact.section}, {fact.name}"
     if fact.value.partition(": ")[2] in headline(machine) and ": " in fact.value:
         return f"{text}: {fact.advice}"
@@ -194,8 +198,9 @@ def cut(line: str, width: int) -> str:
 
 
 def listed(name: str, texts: List[str], width: int, most: int) -> List[str]:
-    """Returns NAME and TEXTS in at most MOST lines: one line for each text, and spare lines for the
-    first long texts. If there are too many texts, the last line says how many are left out."""
+    """Returns NAME and TEXTS in at most MOST lines. Each text has one line, and lines that are left
+    over are given to the first long texts. If there are too many texts, the last line says how many
+    are left out."""
     shown = texts if len(texts) <= most else texts[: most - 1]
     left = most - len(shown) - (len(shown) < len(texts))
     said: List[str] = []
@@ -218,7 +223,8 @@ def lines(status: Status, width: int = WIDTH) -> List[str]:
     said = textwrap.wrap(headline(machine), width, break_on_hyphens=False)
     said += fitted("GPUs", gpu_text(machine), width, most // 3)
     said += fitted("RDMA devices", device_text(machine), width, most // 3)
-    # Without a way there are no lines about ways and programs, so the advice has their room.
+    # Without a way, the answer has no lines about ways and programs, so the advice may fill these
+    # lines.
     room = most + 1 if not ways.in_the_way(machine) else max(most, height - len(said))
     last = fitted("first to do", cause_and_advice(machine, wanted), width, room) if wanted else []
     if not ways.in_the_way(machine):

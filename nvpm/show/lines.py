@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Folds facts into lines: the same fact about several devices is one line with their names."""
+"""Folds facts into lines. If several devices have the same fact, one line has the fact and the
+names of the devices."""
 
 import re
 from typing import Dict, Iterable, List, Tuple
 
 from ..facts.fact import Fact
 
-# The sections of single devices are printed as one section, without the devices' names.
+# Each device has a section of its own, such as "RDMA device mlx5_0". The sections of all devices of
+# a kind are printed as one section.
 MANY = re.compile("(GPU|RDMA device) (.*)")
 
 
 class Line:
-    """A fact, or the same fact about some devices."""
+    """A fact. If several devices have the same fact, the line has all of these devices."""
 
     def __init__(self, section: str, fact: Fact) -> None:
         self.section, self.fact, self.shown = section, fact, False
         self.devices: List[str] = []
 
     def title(self) -> str:
-        """Returns the fact's name, prefixed with the device if the fact concerns exactly one."""
+        """Returns the fact's name. If the fact concerns exactly one device, the name of the device
+        stands before it."""
         return " ".join(
             [*self.devices, self.fact.name] if len(self.devices) == 1 else [self.fact.name]
         )
@@ -39,7 +42,7 @@ def lines_of(facts: Iterable[Fact]) -> List[Line]:
         if not device:
             found.append(Line(section, fact))
             continue
-        # Each fact occurs once for each device, so the same fact again is about another device.
+        # Each device has each fact only once, so an equal fact is about another device.
         key = (section, fact.name, fact.verdict, fact.value, fact.advice)
         if key not in same:
             same[key] = Line(section, fact)

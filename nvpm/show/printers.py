@@ -90,7 +90,7 @@ NO_GPU = Fact(
     "gpus/number",
 )
 
-# One value of a metric: a label, which is {} or {NAME: TEXT}, and the number.
+# One value of a metric, with a label. The label is {} or {NAME: TEXT}.
 Sample = Tuple[Dict[str, str], Union[int, str]]
 
 
@@ -99,7 +99,7 @@ def quoted(text: object) -> str:
 
 
 def figures(status: Status) -> Dict[str, Fact]:
-    """Returns the facts that have numbers and are metrics, by their identifiers."""
+    """Returns the facts that have a number and become metrics, by their identifiers."""
     names = (*FIGURES, FAILED)
     return {
         fact.id: fact

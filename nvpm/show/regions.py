@@ -21,7 +21,8 @@ def age(seconds: int) -> str:
 
 
 def as_summary(machine: Machine) -> Iterator[str]:
-    """Yields a line for each process, with the number and size of its registrations, and a sum."""
+    """Yields a line for each process, with the number and size of its registrations. The last line
+    has the sum."""
     found = regions(machine)
     for process in processes(machine, found):
         yield f"{process.who}: {process.what}"

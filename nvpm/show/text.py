@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Prints the status for people: the answer first, then the facts that need attention, or all facts
-with --all. Advice that several lines have in common is printed only with the first; distances are
-printed as a matrix."""
+"""Prints the status for people. The answer comes first, and then the facts that need attention, or
+all facts with --all. If several lines have the same advice, it is printed only after the first of
+these lines. Distances are printed as a matrix."""
 
 import textwrap
 from typing import Dict, Iterator, List, Optional, Set
@@ -70,7 +70,7 @@ class Unknown(Exception):
 
 def of_devices(status: Status, screen: Screen, wanted: List[str]) -> Iterator[str]:
     """Yields the facts about the WANTED devices, which are names of devices or numbers of GPUs.
-    Raises Unknown if the machine lacks one."""
+    Raises Unknown if the machine lacks one of these devices."""
     numbers = {str(number): name for name, number in answer.gpu_numbers(status.machine).items()}
     there = {many[2] for many in map(MANY.match, (fact.section for fact in status.facts)) if many}
     names = {numbers.get(name, name.lower() if ":" in name else name) for name in wanted}
@@ -98,10 +98,10 @@ class Text:
     def __init__(self, status: Status, screen: Optional[Screen] = None) -> None:
         self.state = status.state
         self.screen = screen or Screen()
-        # The sections in their order, each with its devices. The list is empty for a section that
-        # is not about devices.
+        # Each section with its devices, in the order of the facts. A section that is not about
+        # devices has an empty list.
         self.sections: Dict[str, List[str]] = {}
-        # The distances in the matrix, by row and column.
+        # The distances in the matrix, by row (GPU) and column (RDMA device).
         self.distances: Dict[str, Dict[str, str]] = {}
         self.advised: Set[str] = set()
         for fact in status.facts:
@@ -109,8 +109,8 @@ class Text:
         self.all = lines_of(fact for fact in status.facts if not is_cell(fact))
 
     def note(self, fact: Fact) -> None:
-        """Stores the section and the device of a fact and, for a distance, its place in the
-        matrix."""
+        """Stores the section and the device of a fact. If the fact is a distance, also stores its
+        place in the matrix."""
         section, device = section_of(fact)
         devices = self.sections.setdefault(section, [])
         if device and device not in devices:
@@ -182,8 +182,8 @@ class Text:
                     yield from self.line(line, len(line.devices) < devices)
 
     def line(self, line: Line, some: bool) -> Iterator[str]:
-        """Yields a line and its advice. If SOME, the line does not concern all devices of its
-        section, so the devices are named."""
+        """Yields a line and its advice. SOME says that the line concerns only some devices of its
+        section, so these devices are named."""
         line.shown = True
         fact = line.fact
         only = f" [{line.devices[0]}]" if some and len(line.devices) == 1 else ""
