@@ -6,17 +6,17 @@
 nv_peer_mem-y += src/main.o
 
 # The module contains its KUnit tests if KUnit is built into the kernel, and the kernel is Linux 7
-# or later: earlier Rust crates lack parts that the tests use. The version decides, because the C
-# files of build/has cannot test for a part of a crate. A wrong guess affects only these tests,
-# which only developers' kernels run.
+# or later. Earlier Rust crates lack parts that the tests use. The version of the kernel is
+# compared, because the C files of build/has cannot test for a part of a crate. A wrong result harms
+# only these tests, and only developers' kernels run them.
 nvpm-kunit := $(if $(filter y,$(CONFIG_KUNIT)),$(call test-ge,$(VERSION),7))
 nv_peer_mem-$(nvpm-kunit) += src/kunit/helpers.o
 ccflags-$(nvpm-kunit) += -DNVPM_KUNIT
 rustflags-$(nvpm-kunit) += --cfg nvpm_kunit
 
-# bindgen parses headers with clang, which rejects some of GCC's options. Only a few options change
-# the meaning of a header: definitions, include paths, and the widths of types. Only these are
-# passed to bindgen, so that a new GCC option does no harm.
+# bindgen parses headers with clang, which rejects some of GCC's options. Only definitions, include
+# paths, and options about the widths of types change the meaning of a header. Only these options
+# are passed to bindgen, so that a new option of GCC does no harm.
 nvpm-bindgen-cflags = $(filter -D% -U% -I% -include %.h -Wp$(comma)-MMD% -nostdinc -std=% -m64 \
 	-fshort-wchar -funsigned-char -fms-extensions -fms-anonymous-structs,$(c_flags)) \
 	-w -fno-builtin -D__BINDGEN__ --target=$(NVPM_TARGET)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Finds the RDMA core with peer memory that the kernel would load. The symbols of the core are read
-# from its module. The core's header peer_mem.h is one of three kinds, and src/c/nvpm.h is compiled
-# for one of them: EX has a client's extension with flags (MLNX_OFED 5.4-3 and later), PRIVATE_DATA
-# has two functions instead of the extension (4.1 to 5.0), and PLAIN has neither. If no header is
-# installed, the names that the core exports tell the kind.
+# from its module. The core's header peer_mem.h is of one of three kinds, and src/c/nvpm.h is
+# compiled for this kind. In the kind EX, a client has an extension with flags (MLNX_OFED 5.4-3 and
+# later). The kind PRIVATE_DATA has two functions in place of the extension (4.1 to 5.0). The kind
+# PLAIN has neither. If no header is installed, the names that the core exports tell the kind.
 
 register=ib_register_peer_memory_client
 unregister=ib_unregister_peer_memory_client
@@ -32,10 +32,10 @@ find_core() {
 	[ -z "$core" ] || found "$core_module" "$core"
 }
 
-# read_installed_core: looks for the installed module that exports the functions of peer memory:
-# ib_core, or, since OFED 24.07, ib_uverbs. If there is such a module, sets $core to the module's
-# file, and $told to the kind of header that belongs to the module. Otherwise sets $without to the
-# file of ib_core.
+# read_installed_core: looks for the installed module that exports the functions of peer memory.
+# This is ib_core, or, since OFED 24.07, ib_uverbs. If there is such a module, sets $core to the
+# module's file, and $told to the kind of header that belongs to the module. Otherwise sets $without
+# to the file of ib_core.
 read_installed_core() {
 	core='' told='' core_version='' without=''
 	for name in ib_core ib_uverbs; do
@@ -100,7 +100,8 @@ why_not() {
 	fi
 	header_kind=$(kind_of_header "$1/include/rdma/peer_mem.h") || exit 1
 	expected=${told:-$(cut -f2 "$list/Module.symvers" | kind_of_exports)}
-	# PLAIN and PRIVATE_DATA pass for each other: neither has data after the client's functions.
+	# PLAIN and PRIVATE_DATA need not be told apart, because neither has data after the client's
+	# functions.
 	case $header_kind/$expected in
 	EX/EX | */) ;; # the same kind, or the expected kind is unknown
 	EX/* | */EX) echo "its peer_mem.h is of another generation than the functions that ${core:-its Module.symvers} has" ;;
@@ -133,9 +134,10 @@ take_given_tree() {
 	take_tree "$OFA_KERNEL"
 }
 
-# find_core_tree: sets $tree to the directory with the core's header, or fails and sets $set_aside
-# and $stale to the reasons. OFED keeps a directory for each kernel, and the link `default` may lead
-# to the directory of another kernel. A kernel with its own peer memory may also have the header.
+# find_core_tree: sets $tree to the directory with the core's header. If there is none, fails, and
+# sets $set_aside and $stale to the reasons. OFED keeps a directory for each kernel, but its link
+# `default` may lead to the directory of another kernel. The tree of a kernel with its own peer
+# memory may also have the header.
 find_core_tree() {
 	arch=$(uname -m)
 	set_aside='' stale='' other_first=''
@@ -149,7 +151,7 @@ find_core_tree() {
 			stale="; $tree is not complete, $why"
 		elif [ "$without" ]; then
 			stale="; $tree is there, but $without, which is installed, has none"
-			# OFED is installed, and depmod prefers another ib_core.
+			# OFED is installed here, but depmod prefers another ib_core.
 			other_first="install OFED's modules for it again (package $core_packages; dkms status), and let depmod prefer them (modinfo -n ib_core shows its choice; on RHEL the override lines of OFED in /etc/depmod.d do it, then depmod $KVER)"
 		elif [ -z "$core" ] && is_stale "$tree"; then
 			stale="; $tree is that of kernel $of"
@@ -160,9 +162,9 @@ find_core_tree() {
 	return 1
 }
 
-# is_stale DIR: succeeds if DIR is the link `default` and leads to the directory of another kernel,
-# and sets $of to that kernel. This matters only if no core is installed; otherwise why_not has
-# compared the versions of the symbol.
+# is_stale DIR: succeeds if DIR is the link `default` and leads to the directory of another kernel.
+# Then also sets $of to that kernel. This is asked only if no core is installed, because otherwise
+# why_not has compared the versions of the symbol.
 is_stale() {
 	[ "$1" = /usr/src/ofa_kernel/default ] || return 1
 	of=$(readlink -f "$1")

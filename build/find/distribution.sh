@@ -50,9 +50,9 @@ debian_drivers() {
 		sed -n 's|^install ||p; s|^insmod .*/\([^/]*\)\.ko.*|\1|p' | tr -c '[:alnum:]_-' '\n' | grep '^nvidia'
 }
 
-# ubuntu_versions PROGRAM VERSION: prints the names that Ubuntu gives PROGRAM in this version, or
-# nothing if VERSION is empty. Ubuntu has several versions of Rust's tools, with a name or a
-# directory for each version.
+# ubuntu_versions PROGRAM VERSION: prints the names that Ubuntu gives this version of PROGRAM.
+# Prints nothing if VERSION is empty. Ubuntu has several versions of Rust's tools, and each version
+# has its own name or directory.
 ubuntu_versions() {
 	[ -z "$2" ] || printf '%s\n' "$1-$2" "/usr/lib/rust-$2/bin/$1"
 }

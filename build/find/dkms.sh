@@ -19,10 +19,10 @@ dkms_knows() {
 	done
 }
 
-# missing NEIGHBOUR TEXT ADVICE: ends with an error that contains TEXT, and either ADVICE or the
-# dkms package that is not built for the kernel yet. Does nothing if dkms builds the neighbour
-# before the module. Only warns if KBUILD_MODPOST_WARN is set, because the module then only has to
-# compile.
+# missing NEIGHBOUR TEXT ADVICE: ends with an error that contains TEXT. If dkms has a package with
+# the neighbour, and has not built it for this kernel yet, the error names the package. Otherwise
+# the error contains ADVICE. The function does nothing if dkms builds the neighbour before the
+# module. It only warns if KBUILD_MODPOST_WARN is set, because the module then only has to compile.
 missing() {
 	case " ${NVPM_LATER-} " in *" $1 "*) return 0 ;; esac
 	known=$(dkms_knows "$1" | tail -n 1)

@@ -29,12 +29,13 @@ find_driver_module() {
 }
 
 # choose_driver: sets $driver to the file of the driver that the kernel would load, or to nothing.
-# If modprobe would load none as nvidia, the driver that is loaded now is taken. If no installed
-# driver is loaded, a proprietary driver is preferred, because a module that was built for a
-# proprietary driver also loads with an open driver.
+# If modprobe would load no driver under the name nvidia, takes the installed driver that is loaded
+# now. If none of them is loaded, prefers a proprietary driver, because a module that was built for
+# a proprietary driver also loads with an open driver.
 choose_driver() {
 	driver=
-	# The last match is the driver: modprobe prints a module after the modules that it depends on.
+	# modprobe prints a module after the modules that it depends on, so the last match is the
+	# driver.
 	for name in nvidia $(debian_drivers); do
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
@@ -42,7 +43,7 @@ choose_driver() {
 	[ -z "$driver" ] || return 0
 	loaded=$(cat /sys/module/nvidia/srcversion 2>/dev/null) || loaded=
 	for name in $(drivers_there); do
-		# The module's name is nvidia, whatever the name of the file is.
+		# The name of the driver's module is nvidia, even if its file has another name.
 		file=$(module_file "$name") || continue
 		[ "$(modinfo -F name "$file")" = nvidia ] || continue
 		if [ "$loaded" ] && [ "$(modinfo -F srcversion "$file")" = "$loaded" ]; then
@@ -70,7 +71,7 @@ find_driver_header() {
 	elif [ "$version" ]; then
 		nv_include=$(first_with nv-p2p.h /usr/src/nvidia*-"$version"/nvidia /usr/src/nvidia*-"$version"/kernel*/nvidia) || :
 	else
-		# Without a driver, the newest source is taken.
+		# If no driver is installed, the newest source is taken.
 		# shellcheck disable=SC2046 # a list of directories without spaces
 		nv_include=$(first_with nv-p2p.h $(printf '%s\n' /usr/src/nvidia-*/nvidia | sort -rV)) || :
 	fi

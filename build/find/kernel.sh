@@ -3,15 +3,16 @@
 #
 # Finds the kernel: its release, headers and compiler.
 
-# choose_kernel: sets KVER to the user's choice; or, if the user gives only a tree, to the release
-# of that tree; or to the release of the running kernel. (build/make also calls this function.)
+# choose_kernel: sets KVER, unless the user has set it. If the user gives a tree in KDIR, KVER
+# becomes the release of that tree, and otherwise the release of the running kernel. (build/make
+# also calls this function.)
 choose_kernel() {
 	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
 }
 
-# release_of_tree: prints the release of the kernel tree KDIR; fails if KDIR is empty or has none.
-# UTS_RELEASE comes first, because in Debian's headers before Debian 13 the file kernel.release
-# contains another name than /lib/modules has.
+# release_of_tree: prints the release of the kernel tree KDIR. Fails if KDIR is empty, or if the
+# tree does not name its release. UTS_RELEASE is read first. In Debian's headers before Debian 13,
+# the file kernel.release contains another name than /lib/modules has.
 release_of_tree() {
 	[ -n "${KDIR:-}" ] || return 1
 	sed -n 's/^#define UTS_RELEASE "\(.*\)"$/\1/p' "$KDIR/include/generated/utsrelease.h" 2>/dev/null | grep . ||
@@ -50,8 +51,8 @@ older_than() {
 }
 
 # find_compiler: sets $NVPM_COMPILER to make's argument that selects clang, if clang compiled the
-# kernel, because such a kernel needs modules that clang compiled. Otherwise, or if the user gives
-# LLVM= or CC=, leaves it empty.
+# kernel. Such a kernel needs modules that clang compiled, too. $NVPM_COMPILER is empty for any
+# other kernel, or if the user gives LLVM= or CC=.
 find_compiler() {
 	NVPM_COMPILER=
 	[ "$(config_value CONFIG_CC_IS_CLANG)" = y ] || return 0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Sets the oldest versions that a build accepts. docs/support.md lists the same versions, and the
-# test that uses each; the check `oldest` compares both lists.
+# test of each version. The check `oldest` compares this file with that page.
 
 oldest_kernel=4.18
 # The module uses parts of the kernel's Rust crates that Linux 6.12 introduced.

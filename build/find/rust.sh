@@ -42,7 +42,8 @@ first_possible_way() {
 	fi
 }
 
-# can_WAY: succeeds if the Rust can be compiled in this way; otherwise sets $why to the reason.
+# can_WAY: succeeds if the Rust can be compiled in this way. Otherwise sets $why to the reason, and
+# fails.
 can_in_kernel() {
 	why=
 	if [ "$(config_value CONFIG_RUST)" != y ]; then
@@ -65,8 +66,8 @@ can_in_kernel() {
 	[ -z "$why" ]
 }
 
-# find_crates: sets $crates to the tree with the metadata of the kernel's crates; fails if there is
-# none. If the user has chosen KDIR, only that tree is searched.
+# find_crates: sets $crates to the tree with the metadata of the kernel's crates. Fails if no tree
+# has the metadata. If the user has chosen KDIR, only that tree is searched.
 find_crates() {
 	for crates in "$KDIR" ${metadata_dir:+"$metadata_dir"}; do
 		[ ! -e "$crates/rust/libkernel.rmeta" ] || return 0
@@ -75,8 +76,8 @@ find_crates() {
 	return 1
 }
 
-# choose_bindgen: sets $kernel_bindgen to the user's BINDGEN, or to an installed bindgen, if
-# possible of the version in the kernel's configuration; fails if there is none.
+# choose_bindgen: sets $kernel_bindgen to the user's BINDGEN, or to an installed bindgen. It prefers
+# the version of bindgen in the kernel's configuration. Fails if no bindgen is installed.
 choose_bindgen() {
 	bindgen_version=$(config_value CONFIG_BINDGEN_VERSION_TEXT | sed -n 's/^bindgen \([0-9]*\.[0-9]*\).*/\1/p')
 	for kernel_bindgen in ${BINDGEN:-$(ubuntu_versions bindgen "$bindgen_version") bindgen}; do
@@ -85,8 +86,8 @@ choose_bindgen() {
 	return 1
 }
 
-# choose_rustc: sets $kernel_rustc to the user's RUSTC, or to an installed rustc, if possible one
-# that prints the same version as the kernel's compiler, $want; fails if there is none.
+# choose_rustc: sets $kernel_rustc to the user's RUSTC, or to an installed rustc. It prefers a rustc
+# that prints the same version as the kernel's compiler, $want. Fails if no rustc is installed.
 choose_rustc() {
 	want=$(config_value CONFIG_RUSTC_VERSION_TEXT)
 	rustc_version=$(printf '%s\n' "$want" | sed -n 's/^rustc \([0-9]*\.[0-9]*\).*/\1/p')
@@ -102,8 +103,8 @@ choose_rustc() {
 	[ -n "$kernel_rustc" ]
 }
 
-# can_prebuilt: works like can_in_kernel, and also sets $assemble to the name of the assembly if
-# rustc has to compile the assembly first.
+# can_prebuilt: works like can_in_kernel. If rustc has to compile the assembly first, also sets
+# $assemble to the name of the assembly.
 can_prebuilt() {
 	! checks_calls || return 1
 	assembly=$(uname -m).S
@@ -117,16 +118,16 @@ can_prebuilt() {
 	return 1
 }
 
-# is_current ASSEMBLY: succeeds if the file was compiled from the sources here; otherwise sets
-# $unsuitable to the difference, and fails. Without sources, any file is accepted: the preinst of
-# the Debian package calls this function before the sources are unpacked.
+# is_current ASSEMBLY: succeeds if the file was compiled from the sources here. Otherwise sets
+# $unsuitable to the difference, and fails. If there are no sources, any file is accepted, because
+# the preinst of the Debian package calls this function before the sources are unpacked.
 is_current() {
 	if [ -e "$1" ] && [ ! -e "$top/src/main.rs" ]; then return 0; fi
 	unsuitable=$(sh "$here/rust-assembly" module --is-current "$1")
 }
 
-# checks_calls: succeeds, and sets $why, if the kernel checks the type of indirect calls. The code
-# in build/prebuilt lacks the data for this check.
+# checks_calls: succeeds, and sets $why, if the kernel checks the type of indirect calls. Such a
+# kernel cannot use the code in build/prebuilt, which lacks the data for this check.
 checks_calls() {
 	[ "$(config_value CONFIG_CFI)$(config_value CONFIG_CFI_CLANG)" = y ] || return 1
 	why="kernel $KVER checks the type of indirect calls (CONFIG_CFI)"

@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Reads OFA_KERNEL and NV_SRC from /etc/nv_peer_mem-build.conf, for builds by dkms, which does not
-# pass the user's environment on. Variables of the environment override the file.
+# Reads OFA_KERNEL and NV_SRC from /etc/nv_peer_mem-build.conf. Builds by dkms need this file,
+# because dkms does not pass the user's environment on. A variable of the environment overrides the
+# file.
 
 settings_file=/etc/nv_peer_mem-build.conf
 carriage_return=$(printf '\r')

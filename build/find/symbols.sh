@@ -5,7 +5,7 @@
 # Module.symvers, but a module's file contains the names of its exports and, for kernels that check
 # versions, also their versions.
 
-# module_file NAME: prints the file that modprobe would load for KVER; fails if there is no such
+# module_file NAME: prints the file that modprobe would load for KVER. Fails if there is no such
 # file, because the module is not installed, or is built into the kernel.
 module_file() {
 	file=$(modinfo -k "$KVER" -F filename "$1" 2>/dev/null) || return 1
@@ -37,10 +37,11 @@ exports() {
 
 checks_versions() { [ "$(config_value CONFIG_MODVERSIONS)" = y ]; }
 
-# symbol_version MODULE NAME: prints the version of symbol NAME, a checksum of 8 digits: the value
-# of the symbol __crc_NAME, or the word to which __crc_NAME points in its section. Prints zeros if
-# the kernel does not check versions. Prints nothing if MODULE has no __crc_NAME, or an undefined
-# one, which older kernels' builds leave if they could compute no checksum.
+# symbol_version MODULE NAME: prints the version of symbol NAME, which is a checksum of 8 digits.
+# The version is the value of the symbol __crc_NAME, or the word to which __crc_NAME points in its
+# section. Prints zeros if the kernel does not check versions. Prints nothing if MODULE has no
+# __crc_NAME. Also prints nothing for an undefined __crc_NAME, because the builds of older kernels
+# leave such a symbol if they could compute no checksum.
 symbol_version() {
 	if ! checks_versions; then
 		printf '00000000'
@@ -72,8 +73,8 @@ list_symbols() {
 	done
 }
 
-# write_symbols: writes the symbols of the core and the driver, for the kernel's build, into files
-# next to the sources.
+# write_symbols: writes the symbols of the core and the driver into files next to the sources, for
+# the kernel's build.
 write_symbols() {
 	if [ "$core" ]; then
 		core_symbols=$top/ib_core.symvers

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Finds out which features the kernel has: each C file in build/has except control.c compiles only
-# if the kernel has the feature in the file's name. The kernel's version cannot tell this, because
-# distributions backport members and functions of later kernels. src/c/compat.h includes the
+# Finds out which features the kernel has. Each C file in build/has, except control.c, compiles only
+# if the kernel has the feature in the name of the file. The kernel's version does not tell this,
+# because distributions backport members and functions of later kernels. src/c/compat.h includes the
 # answers.
 
 # The questions are compiled with a module's flags. Two warnings count as errors, because they mean
-# that the feature is missing: a function is not declared, or a pointer has another type. Other
-# warnings do not count.
+# that the feature is missing. One says that a function is not declared, and the other says that a
+# pointer has another type. Other warnings do not count.
 nvpm-ask-cflags = $(c_flags) -Wno-error -Werror=implicit-function-declaration \
 	-Werror=incompatible-pointer-types
 

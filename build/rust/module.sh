@@ -81,8 +81,8 @@ compile_crates() {
 	check_names "$assembly"
 }
 
-# check_names ASSEMBLY: ends with an error if ASSEMBLY uses a mangled Rust name that it does not
-# define. The module loader would otherwise look for the name in the running kernel's own crates.
+# check_names ASSEMBLY: ends with an error if ASSEMBLY uses a mangled Rust name, but does not define
+# this name. The module loader would otherwise look for the name in the running kernel's own crates.
 check_names() {
 	sed -n 's/^\(_R[[:alnum:]_]*\).*:$/\1/p; s/^[[:blank:]]*\.comm[[:blank:]]\(_R[[:alnum:]_]*\)[^,]*,.*/\1/p' "$1" |
 		sort -u >"$dir/defined"
@@ -90,12 +90,13 @@ check_names() {
 	[ -z "$foreign" ] || die "rustc has left out names that the module uses: $foreign"
 }
 
-# adapt: makes returns patchable, by the macro nvpm_return of ../prebuilt.S, and calls direct, by
-# removing @PLT: assemblers before 2.37 turn @PLT into a reference to a name that old kernels lack.
+# adapt: makes returns patchable, through the macro nvpm_return of ../prebuilt.S. Also removes @PLT,
+# so that calls are direct. Assemblers before 2.37 would turn @PLT into a reference to a name that
+# old kernels lack.
 adapt() { sed -e 's/^\tjmp\t__x86_return_thunk$/\tnvpm_return/' -e '/^\t\(call\|jmp\)/s/@PLT//' | padded; }
 
-# padded: puts 16 bytes of nop before each function on x86-64, because kernels with
-# CONFIG_CALL_PADDING write code into these bytes. rustc has an option for such padding only since
+# padded: on x86-64, puts 16 bytes of nop before each function, because kernels with
+# CONFIG_CALL_PADDING write code into these bytes. rustc has an option for this padding only since
 # 1.81.
 padded() {
 	[ "$arch" = x86_64 ] || exec cat

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Contains the functions of ../rust-assembly for the product `preload`, the preloaded library. They
-# compile the library to assembly for cc, and, in rust.build, to an object with the same code for
-# preload/link, which also needs an empty object.
+# compile the library to assembly, from which cc makes the library. In rust.build, they also make an
+# object with the same code and an empty object, because preload/link needs both objects.
 
 program=nvpm_preload
 title="libnvpm_preload.so"
@@ -18,8 +18,8 @@ set_flags() {
 		--remap-path-prefix=$top/preload=preload --remap-path-prefix=$library=library"
 }
 
-# compile_crates ASSEMBLY: compiles the crate to ASSEMBLY, and to an archive and an object for
-# preload/link.
+# compile_crates ASSEMBLY: compiles the crate to ASSEMBLY. Also compiles it to an archive and to an
+# object for preload/link.
 compile_crates() {
 	assembly=$1
 	set --
