@@ -1,14 +1,16 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Reads the configuration file /etc/infiniband/nv_peer_mem.conf as text, and never runs the file. A
-# setting may be any usual word for yes or no; a setting with another word is `unclear`.
+# Reads the configuration file /etc/infiniband/nv_peer_mem.conf as text, and never runs the file.
+# The value of a setting may be any usual word for yes or no. A setting with another value is
+# `unclear`.
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# conf_lines: prints the settings, as lines "NAME yes", "NAME no" or "NAME unclear". Prints "? TEXT"
-# for each line that is not understood, including an unclear setting. A byte-order mark is removed;
-# control characters, such as tabs and carriage returns, count as spaces.
+# conf_lines: prints each setting as a line "NAME yes", "NAME no" or "NAME unclear". Prints a line
+# "? TEXT" for each line of the file that is not understood, and for each unclear setting. A
+# byte-order mark is removed. Control characters, such as tabs and carriage returns, count as
+# spaces.
 conf_lines() {
 	{ cat "${NVPM_SYSROOT-}$conf" && echo; } 2>/dev/null | LC_ALL=C tr '\001-\011\013-\037\177' ' ' | LC_ALL=C sed -nE '
 		1s/^\xef\xbb\xbf//
@@ -27,14 +29,14 @@ conf_lines() {
 		g; s/^(.{80}).*/\1/; s/^/? /p'
 }
 
-# conf_value NAME: prints yes, no or unclear, as the last line with NAME says, or nothing if no line
-# sets NAME.
+# conf_value NAME: prints yes, no or unclear, which is the value in the last line that sets NAME.
+# Prints nothing if no line sets NAME.
 conf_value() {
 	conf_lines | sed -n "s/^$1 //p" | tail -n 1
 }
 
-# conf_refused: prints the lines that are not understood, joined to one line, or nothing if there
-# are none.
+# conf_refused: prints the lines that are not understood, joined to one line. Prints nothing if all
+# lines are understood.
 conf_refused() {
 	conf_lines | sed -n 's/^? //p' | sed ':more
 		N
@@ -42,13 +44,14 @@ conf_refused() {
 		s/\n/; /g'
 }
 
-# marker_wanted: succeeds if the configuration says MARKER=yes: the marker must also be loaded.
+# marker_wanted: succeeds if the configuration says MARKER=yes, which means that the marker must be
+# loaded, too.
 marker_wanted() {
 	[ "$(conf_value MARKER)" = yes ]
 }
 
-# wanted_on_boot: succeeds if the last line with ONBOOT says yes. As in version 1.3, a boot loads
-# the module only then.
+# wanted_on_boot: succeeds if the last line that sets ONBOOT says yes. A boot loads the module only
+# then, as in version 1.3.
 wanted_on_boot() {
 	[ "$(conf_value ONBOOT)" = yes ]
 }
