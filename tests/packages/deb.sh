@@ -38,8 +38,8 @@ installed() {
 	check "$1: dkms has signed it" [ "$(field signer nv_peer_mem_callback)" ]
 }
 
-# leaves TEXT [COMMAND...]: checks that `nvpm leave`, run by COMMAND, leaves the module alone, and
-# prints the text $left_alone.
+# leaves TEXT [COMMAND...]: runs `nvpm leave` by COMMAND, and checks that it leaves the module alone
+# and prints the text $left_alone.
 leaves() { told "it is left alone $1" "$left_alone" leave "${@:2}"; }
 leave() { "$@" /usr/sbin/nvpm leave /etc/init.d/nv_peer_mem; }
 
@@ -97,8 +97,9 @@ installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 
 # In a container or chroot, a loaded module belongs to the host, so removing a package must leave
-# the module alone. This test runs with its own namespace of processes, which nvpm recognizes as a
-# container. NVPM_SYSROOT hides this sign, so that each other sign can be tested alone.
+# the module alone. nvpm recognizes this place by several signs. One sign is that this test runs in
+# its own namespace of processes. NVPM_SYSROOT hides this sign, so that each other sign can be
+# tested alone.
 left_alone="the kernel belongs to another system (chroot or container): its module is left alone."
 hidden=(env NVPM_SYSROOT=/tmp/place)
 mkdir -p /tmp/place/run/systemd
@@ -111,7 +112,7 @@ for mark in .dockerenv run/.containerenv run/systemd/container; do
 	rm "/tmp/place/$mark"
 done
 leaves "where the right to unload it lacks" "${hidden[@]}" setpriv --inh-caps=-sys_module --bounding-set=-sys_module
-# The module seems to be loaded, but cannot be unloaded: the files in /sys/module are made up.
+# The files in /sys/module are made up, so the module seems to be loaded, but cannot be unloaded.
 mkdir -p /sys/module/nv_peer_mem /tmp/place/sys
 ln -s /sys/module /tmp/place/sys/module
 echo 0 >/sys/module/nv_peer_mem/refcnt
@@ -144,8 +145,8 @@ removed_without() {
 }
 removed_without "a part of Python" "$(python3 -c 'import argparse; print(argparse.__file__)')"
 removed_without "the command" /usr/sbin/nvpm
-# dpkg does not restore a configuration file that an administrator has removed, so the script is
-# missing from here on.
+# dpkg does not restore a configuration file that an administrator has removed. So from here on, the
+# service's script is missing.
 rm /etc/init.d/nv_peer_mem
 check "and be purged" saying dpkg -P nvidia-peer-memory nvidia-peer-memory-dkms
 files >/tmp/after
@@ -173,8 +174,8 @@ dpkg -P nvidia-peer-memory
 
 # ---- under systemd neither an update nor installing again stops the service or unloads anything ----
 
-# The machine looks as if systemd had booted it. Instead of these programs, scripts write their
-# arguments to the file $calls.
+# The machine looks as if systemd had booted it. Scripts take the place of the following programs,
+# and write their arguments to the file $calls.
 mkdir -p /run/systemd/system
 calls=/tmp/calls
 for name in systemctl deb-systemd-invoke invoke-rc.d rmmod modprobe; do

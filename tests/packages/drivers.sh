@@ -15,8 +15,8 @@ check "the driver as it is" saying located
 check "its functions are listed" grep -q nvidia_p2p_get_pages "$symbols"
 check "without versions, for the kernel has none" fails grep -v '^0x00000000	' "$symbols"
 cp "$symbols" /tmp/plain
-# This replacement of modinfo finds the compressed driver without depmod, which is slow. It also
-# reads .gz, which Debian's modinfo does not.
+# This replacement of modinfo finds the compressed driver without depmod, because depmod is slow. It
+# also reads .gz, which Debian's modinfo does not read.
 cat >/usr/local/bin/modinfo <<MODINFO
 #!/bin/sh
 for file; do :; done
@@ -39,8 +39,8 @@ done
 mv /tmp/driver "$driver"
 rm /usr/local/bin/modinfo
 
-# From here on the kernel checks versions. versioned() gives the driver versions in both forms that
-# builds for such kernels make.
+# From here on, the kernel checks versions. Builds for such kernels write the versions in one of two
+# forms, and versioned() gives the driver versions in both forms.
 kdir=/tmp/versions
 cp -a "/usr/src/linux-rust-$kver/." "$kdir"
 rm "$kdir/.config"

@@ -9,12 +9,12 @@
 { read -r service && read -r dkms; } < <(debs /packages)
 old=(/tmp/nvidia-peer-memory_1.3-0_all.deb /tmp/nvidia-peer-memory-dkms_1.3-0_all.deb)
 
-# apt: dpkg's scripts must also find the replacement of uname, so dpkg gets this PATH.
+# apt: dpkg gets the PATH of this test, because its scripts must also find the replacement of uname.
 apt() { apt-get install -y -o DPkg::Path="$PATH" -o DPkg::Options::=--force-confold "$@"; }
 at_once() { dpkg -i --force-confold "$@"; }
 
-# The test has three kernels: the running kernel; the newest kernel, for which dkms also builds; and
-# a kernel between, for which dkms builds only on request.
+# The test has three kernels. dkms builds for the running kernel and for the newest kernel. It
+# builds for the kernel between them only on request.
 kernels=("$kver" "$kver-between" "$kver-newest")
 for kernel in "${kernels[@]:1}"; do
 	another_kernel "$kernel"
@@ -38,8 +38,8 @@ are() {
 }
 both=(nvidia-peer-memory nvidia-peer-memory-dkms)
 
-# unchanged TEXT REASON COMMAND...: checks that COMMAND fails with REASON, and leaves both packages
-# and each kernel's module as they were.
+# unchanged TEXT REASON COMMAND...: checks that COMMAND fails and prints REASON. Also checks that
+# both packages and the module of each kernel are the same as before.
 unchanged() {
 	refused "$1: the update is refused" "$2" "${@:3}"
 	check "$1: both packages are as they were" are 1.3-0 "${both[@]}"
@@ -128,7 +128,7 @@ echo '# Ours: do not touch' >>/etc/infiniband/nv_peer_mem.conf
 for kernel in "${kernels[@]:1}"; do dkms install nv_peer_mem/1.3 -k "$kernel"; done
 check "1.3 has its module for each kernel" each_has 1.3-0
 
-# The update is refused with apt and with dpkg, in either order of the packages.
+# The update must be refused with apt and with dpkg, and in either order of the packages.
 without_core
 for way in apt at_once; do
 	unchanged "$way" "version 1.3-0 stays as it is, with its modules" "$way" "$service" "$dkms"
@@ -138,11 +138,11 @@ for way in apt at_once; do
 	check "$way: it is said how to go on" says "NVPM_UPGRADE=anyway"
 	unchanged "$way, the other way round" "kernel $kver: no RDMA core" "$way" "$dkms" "$service"
 done
-# dpkg refuses to install the package with the source alone, because it pre-depends on the package
-# of the service.
+# dpkg refuses to install the package with the source alone, because this package pre-depends on the
+# package with the service.
 unchanged "the source alone" "pre-depends on nvidia-peer-memory" at_once "$dkms"
 
-# As when an image is built in a chroot, the running kernel belongs to another system.
+# The running kernel belongs to another system, as when an image is built in a chroot.
 edited /usr/local/bin/uname sed 's/^-r) .*/-r) echo 9.9.9-builder ;;/'
 chmod +x /usr/local/bin/uname
 check "another kernel runs" [ "$(uname -r)" = 9.9.9-builder ]
@@ -199,8 +199,8 @@ check "it is enabled still, for systemd" wanted
 check "and for SysV init" started
 dpkg -P "${both[@]}"
 
-# The package of 1.3 removes its links during the update, so whether the service was disabled cannot
-# be known.
+# The package of 1.3 removes its links during the update. So the update cannot know whether the
+# service was disabled.
 on Debian
 dpkg -i "${old[@]}"
 check "1.3 has enabled its service" started

@@ -28,7 +28,7 @@ another_kernel "$newer"
 goes_on "no NVIDIA driver for kernel $newer: install it"
 give_driver "$newer"
 
-# The source does not compile, as for a kernel that lacks a function that the source calls.
+# The source does not compile here, as for a kernel that lacks a function which the source calls.
 edited "$source/src/c/module.c" sed '1ithis does not compile'
 goes_on "src/c/module.c:1:1: error: "
 goes_on "src/c/module.c:1:1: error: " header_postinst.d
@@ -36,8 +36,8 @@ check "and where the whole log is" says "(the whole log: /var/lib/dkms/nvidia-pe
 check "dkms by hand tells of the failure" fails saying dkms install "nvidia-peer-memory/$version" -k "$newer"
 back
 
-# The hooks for the kernel and for its headers both build the module, because either may be
-# installed first.
+# The hook for the kernel and the hook for its headers both build the module, because either package
+# may be installed first.
 check "when it compiles it is built" saying kernel_installed "$newer"
 check "for the newer kernel" installed_for "$newer"
 check "and not again" saying run-parts --exit-on-error --arg="$newer" \
@@ -52,8 +52,8 @@ check "so does kernel-install, where there is rpm" saying /tmp/41-nvidia-peer-me
 check "for that kernel, too" installed_for "$newer"
 check "and does nothing when a kernel goes" saying /tmp/41-nvidia-peer-memory.install remove "$newer"
 
-# renumbered VERSION: makes the dkms package with version VERSION. The checksum in its assembly is
-# replaced by that of the changed sources, so that the assembly is accepted.
+# renumbered VERSION: makes the dkms package with another version. The change would make the build
+# refuse the assembly, so the checksum in the assembly is replaced by that of the changed sources.
 renumbered() {
 	local dir=/tmp/renumbered
 	rm -rf "$dir"
@@ -72,7 +72,7 @@ on_both() {
 	check "$1: so has the newer kernel" installed_for "$newer" "$2"
 }
 on_both "the same version is installed again" "$version" dpkg -i "${ours[1]}"
-# With this file, dkms must not build for new kernels, but both kernels must keep their module.
+# This file forbids dkms to build for new kernels. Both kernels must get their module all the same.
 mkdir -p /etc/dkms
 touch /etc/dkms/no-autoinstall
 on_both "the same version is installed again, without dkms' automatic builds" "$version" dpkg -i "${ours[1]}"

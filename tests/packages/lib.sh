@@ -9,8 +9,9 @@ kver=$1
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"$/\1/p' /checkout/dkms.conf)
 said=/tmp/said
 
-# The host's kernel runs, but uname must print the guest's kernel to the packages. The processor is
-# asked first, because an earlier replacement of uname may print another processor.
+# The kernel of the host runs, but uname must print the guest's kernel to the packages. The
+# processor is read first, because an earlier test may have replaced uname by a program that prints
+# another processor.
 processor=$(uname -m)
 cat >/usr/local/bin/uname <<UNAME
 #!/bin/sh
@@ -126,8 +127,9 @@ field() { modinfo -k "$kver" -F "$1" "$2"; }
 # dependencies.
 loads() { modprobe -S "$kver" --show-depends "$1"; }
 
-# callback_comes VERSION: checks that modprobe loads the callback module with nv_peer_mem, which
-# needs it, and that it has the right version and signature.
+# callback_comes VERSION: checks that modprobe loads the callback module together with nv_peer_mem,
+# which needs it. Also checks that the callback module has the right version and the right
+# signature.
 callback_comes() {
 	check "$1: the callback module is loaded with it" grep -q '/nv_peer_mem_callback\.ko' <(loads nv_peer_mem)
 	check "$1: it is of this version" [ "$(field version nv_peer_mem_callback)" = "$1" ]
@@ -178,15 +180,15 @@ with_config() { edited "/usr/src/linux-headers-$kver/.config" sed "$1"; }
 # debs DIR: prints the packages in DIR, in the order that dpkg needs.
 debs() { printf '%s\n' "$1"/nvidia-peer-memory_*_all.deb "$1"/nvidia-peer-memory-dkms_*_all.deb; }
 
-# by_dpkg DEB...: installs the packages one after the other, because each must be configured before
-# the next is unpacked.
+# by_dpkg DEB...: installs the packages one after the other, because dpkg must configure each
+# package before it unpacks the next package.
 by_dpkg() {
 	local deb
 	for deb; do dpkg -i --force-confold "$deb" || return 1; done
 }
 
-# unpacked: unpacks the dkms package, and adds it to dkms with its hooks in place, but builds
-# nothing.
+# unpacked: unpacks the dkms package, and adds the module's source to dkms. The hooks are in place
+# afterwards, but nothing is built.
 unpacked() {
 	local hook
 	dpkg -i /packages/nvidia-peer-memory_*_all.deb
@@ -220,7 +222,8 @@ kernel_installed() {
 	run-parts --exit-on-error --regex '^(dkms|nvidia-peer-memory)$' --arg="${1:-$kver}" "/etc/kernel/${2:-postinst.d}"
 }
 
-# The files that tests move away to remove Debian's Rust, if it is installed.
+# The files of Debian's Rust, which tests move away in order to test without Rust. They may be
+# missing.
 rust=(/usr/bin/rustc "/usr/src/rustc-$( (rustc --version || true) 2>/dev/null | cut -d' ' -f2)")
 
 # with_proprietary_driver: changes the licence in the driver's file to NVIDIA's, until `back` is

@@ -44,7 +44,8 @@ check "nothing is left, nothing else is missing" diff /tmp/before /tmp/after
 told "uninstalling again is no error" "make install has put nothing into /lib/modules/$kver/extra." make uninstall
 
 # below WORD: checks that make installs below the directory `stage`, as when a package is made, and
-# uninstalls there. WORD sets the directory; a relative path begins where make was called.
+# that it uninstalls there. WORD is the setting that names the directory. A relative path begins
+# where make was called.
 below() {
 	check "$1: installed" saying make install marker_install "$1"
 	check "$1: the modules are there" [ "$(cd "stage/lib/modules/$kver/extra" && echo nv_peer_mem*.ko*)" = \
@@ -58,8 +59,8 @@ below() {
 below DESTDIR=stage
 below INSTALL_MOD_PATH=stage
 below "DESTDIR=$PWD/stage"
-# If the directory contains another system, depmod must update the lists of that system, and not of
-# this machine.
+# If `stage` contains another system, depmod must update the lists of that system, and must leave
+# the lists of this machine alone.
 mkdir -p "stage/lib/modules/$kver"
 cp "/lib/modules/$kver/modules.order" "/lib/modules/$kver/modules.builtin" "stage/lib/modules/$kver/"
 check "installed into another system" saying make install DESTDIR=stage

@@ -17,8 +17,8 @@ neighbour() {
 	dkms add "$1/1.0"
 }
 
-# dkms has a driver that does not compile. Our packages can be installed nevertheless, and no
-# message advises --force.
+# dkms has a driver that does not compile. Our packages can be installed nevertheless. No message
+# may advise --force.
 without_driver
 : >/tmp/nvidia.ko
 neighbour nvidia-current-open /tmp/nvidia.ko 'DEST_MODULE_NAME[0]=nvidia-current-open' 'MAKE[0]=false'
@@ -42,14 +42,15 @@ passed_over() {
 	check "nothing was built" fails grep -E 'built|installed' <(dkms status nvidia-peer-memory)
 }
 
-# As in a package that was made from a checkout without Rust, the assembly is missing.
+# The assembly is missing, as in a package that was made from a checkout without Rust.
 with_config 's/^CONFIG_RUST=y/# CONFIG_RUST is not set/'
 without "/usr/src/nvidia-peer-memory-$version/build/prebuilt" "${rust[@]}"
 passed_over "the module's Rust can be compiled in neither way. in-kernel: kernel $kver was built without CONFIG_RUST."
 check "what else would do is said" says "build/prebuilt/$(uname -m).S, which a release contains, is missing; and to make it, rustc 1.78 or later with the source of its library is missing"
 back
 
-# One reason is enough here, because the check build_messages tests all reasons.
+# Only one missing part is tested here, because the check build_messages tests the messages about
+# all parts.
 without_driver
 passed_over "no NVIDIA driver for kernel $kver: install it (package nvidia-open-kernel-dkms or nvidia-kernel-dkms)"
 back
@@ -58,10 +59,12 @@ without "/lib/modules/$kver/build"
 told "without headers the kernel is passed over" 'kernel headers for this kernel do not seem to be installed' kernel_installed
 back
 
-# These are the names of dkms packages in DOCA-OFED's rpm and among Debian's drivers.
+# DOCA-OFED's rpm has a dkms package with the first name, and Debian has a driver with the second
+# name.
 core_name=mlnx-ofa_kernel driver_name=nvidia-tesla-535
 neighbour $core_name "/lib/modules/$kver/updates/ib_core.ko" 'MAKE[0]=true' POST_INSTALL=tree
-# As with MLNX_OFED, each kernel has a tree, and installing the core makes the tree of this kernel.
+# As with MLNX_OFED, each kernel has its own tree of headers. Installing the core makes the tree of
+# this kernel.
 mkdir -p "/usr/src/ofa_kernel/$(uname -m)/1.2.3-other"
 mv /usr/src/ofa_kernel/default /usr/src/$core_name-1.0/kernel
 ln -s "$(uname -m)/1.2.3-other" /usr/src/ofa_kernel/default
@@ -73,8 +76,8 @@ chmod +x /usr/src/$core_name-1.0/tree
 neighbour $driver_name "$driver" "DEST_MODULE_NAME[0]=$driver_name" 'MAKE[0]=true' 'BUILD_EXCLUSIVE_CONFIG="!CONFIG_PREEMPT_RT"'
 depmod "$kver"
 
-# dkms does not build the driver for real-time kernels, and this kernel becomes a real-time kernel
-# for a while.
+# dkms does not build the driver for real-time kernels. The following lines make this kernel look
+# like a real-time kernel.
 config=/usr/src/linux-headers-$kver/include/config/auto.conf
 cp "$config" /tmp/config
 echo CONFIG_PREEMPT_RT=y >>"$config"

@@ -9,7 +9,7 @@
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there
-# The archive is written to a file, because in a pipe a signal would end rpm2cpio: cpio stops
+# The archive is written to a file. In a pipe, a signal would end rpm2cpio, because cpio stops
 # reading at the last entry.
 rpm2cpio /packages/*.src.rpm >/tmp/srpm.cpio
 (cd /tmp/srpm && cpio -i --quiet </tmp/srpm.cpio)
@@ -33,8 +33,8 @@ check "and nothing else that was compiled" fails grep -E '\.(o|rlib|a|s|so)$|(fr
 
 check "what cargo is told about the library is there" [ -e "/tmp/there/$name/preload/.cargo/config.toml" ]
 
-# The preloaded library is linked for both processors, and needs no particular version of the C
-# library. In any directory, the same tools make the same file.
+# The preloaded library is linked for both processors, and does not need a particular version of the
+# C library. The same tools make the same file in any directory.
 library=/packages/libnvpm_preload-$version
 examined "$library-x86_64.so" x86_64 libc.so.6 libdl.so.2 libpthread.so.0
 examined "$library-aarch64.so" aarch64 libc.so.6 libdl.so.2 libpthread.so.0
@@ -48,7 +48,8 @@ check "to the same" cmp "/tmp/there/$name/preload/prebuilt/aarch64.S" /tmp/elsew
 check "and linked" saying sh /tmp/elsewhere/preload/link aarch64 /tmp/aarch64.so
 check "to the same, too" cmp "$library-aarch64.so" /tmp/aarch64.so
 
-# A machine without Rust uses the assembly; a machine with cargo uses the sources.
+# A machine without Rust makes the library from the assembly. A machine with cargo makes it from the
+# sources.
 without "${rust[@]}"
 check "without Rust it is built by cc" saying make -C /tmp/elsewhere preload
 back
@@ -91,7 +92,7 @@ for arch in x86_64 aarch64; do
 done
 check "and nothing of the machine that made it" fails grep -e / -e "$(uname -n)" "$made_with"
 
-# in_pod ARGUMENT...: runs nvpm, as one file, in an environment like a container: no package of ours
+# in_pod ARGUMENT...: runs nvpm, as one file, in an environment like a container. No package of ours
 # is installed, /sys is read-only, libcuda and devices are missing, and the user is nobody.
 pyz=/packages/nvpm-$version.pyz
 in_pod() {
@@ -118,7 +119,8 @@ check "without any trace of Python" fails grep -r Traceback /tmp/said /tmp/err
 check "and written" saying in_pod report --write /tmp/reports/one.tar.gz
 check "once" fails in_pod report --write /tmp/reports/one.tar.gz
 
-# nvpm run looks for the library next to the file, under its name in the release.
+# nvpm run looks for the library next to the file with nvpm. The library must have the name that it
+# has in the release.
 mkdir /tmp/pod
 cp "$pyz" "$library-$(uname -m).so" /tmp/pod/
 check "nvpm run takes the library that lies beside it" [ "$(on_dma_buf python3 "/tmp/pod/${pyz##*/}" run printenv LD_PRELOAD)" = \
@@ -168,7 +170,8 @@ told "who wants them has them made" "rustc 1.78 or later with the source of its 
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
-# The bytes of the packages do not depend on the running kernel.
+# The bytes of the packages must not depend on the running kernel, so uname prints another kernel
+# here.
 mkdir /tmp/another
 printf '#!/bin/sh\n[ "$*" = -r ] && echo 9.9-other || exec /usr/bin/uname "$@"\n' >/tmp/another/uname
 chmod +x /tmp/another/uname
@@ -186,7 +189,8 @@ check "made with neither, and nothing was linked" [ "$(grep -c ' none$' /tmp/hal
 check "the checksums are of it" saying env -C /tmp/half sha256sum -c SHA256SUMS
 mv /tmp/rpmbuild /usr/bin/
 
-# The commands in README.md make packages. The test runs these commands, with another directory.
+# README.md says by which commands packages are made. The test runs these commands, but with another
+# directory.
 # shellcheck disable=SC2088 # the literal text of README.md
 sed -n '\,^    cd ~/nv_peer_mem-release,,/^    dpkg-buildpackage/s,^    ,,p' "/tmp/there/$name/README.md" |
 	sed "s,~/nv_peer_mem-release,/tmp/lacking," >/tmp/as_written
@@ -209,7 +213,8 @@ rm -r /tmp/patched
 told "rpm packages, too" "nvidia-peer-memory-dkms: $lacking" \
 	rpmbuild --rebuild --nodeps --without kmod --define "_topdir /tmp/rpm" /tmp/lacking/*.src.rpm
 
-# A link in the directory for the results, as another user may have put there, must not be followed.
+# Another user may have put a link into the directory for the results. build_release.sh must not
+# follow the link.
 mkdir /tmp/planted
 : >/tmp/kept
 ln -s /tmp/kept "/tmp/planted/nvidia-peer-memory_$version.orig.tar.gz"

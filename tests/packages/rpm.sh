@@ -12,8 +12,8 @@ wanted=/etc/systemd/system/multi-user.target.wants/nv_peer_mem.service
 rpm=(rpm --dbpath /tmp/rpmdb)
 arch=$(uname -m)
 
-# install DIR kmod|dkms: installs the main package in DIR and its package kmod or dkms, or updates
-# an earlier version.
+# install DIR kmod|dkms: installs two packages from DIR, the main package and the package kmod or
+# dkms. If an earlier version is installed, updates it.
 install() { "${rpm[@]}" -Uvh --nodeps "$1"/nvidia_peer_memory-[0-9]*."$arch".rpm "$1/nvidia_peer_memory-$2"-*.rpm; }
 # shellcheck disable=SC2046 # a list of names
 erase() { "${rpm[@]}" -e $("${rpm[@]}" -qa --qf '%{NAME}\n' 'nvidia_peer_memory*'); }
@@ -27,9 +27,9 @@ of_version() {
 }
 
 # while_registered WHAT: checks that nothing is erased while programs have memory registered. The
-# made-up files are in /srv, because rpm gives scriptlets a private /tmp. (This cannot be tested
-# with kmod, whose scriptlet compares the running kernel: rpm's own PATH hides the replacement of
-# uname.)
+# made-up files are in /srv, because rpm gives scriptlets a private /tmp. This is not tested with
+# kmod. The scriptlet of kmod compares the running kernel, but rpm's own PATH hides the replacement
+# of uname from it.
 while_registered() {
 	mkdir -p /srv/place/sys /srv/place/run/systemd
 	ln -s /sys/module /srv/place/sys/module
@@ -59,15 +59,16 @@ life() {
 	check "$1: the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
 	check "$1: what was disabled is disabled still" [ ! -e "$wanted" ]
 	[ "$1" = kmod ] || check "dkms has no other version" fails grep -v "^nvidia-peer-memory/$version," <(dkms status nvidia-peer-memory)
-	# The module seems to be loaded. As in a container, it is the host's, and cannot be
-	# unloaded.
+	# The module seems to be loaded, but it belongs to the host, as in a container, and cannot
+	# be unloaded.
 	mkdir -p /sys/module/nv_peer_mem
 	[ "$1" = kmod ] || while_registered "$1"
 	told "$1: the packages can be erased, and leave the host's module" "its module is left alone." erase
 	rmdir /sys/module/nv_peer_mem
 	check "$1: no service is started at boot" [ ! -e "$wanted" ]
 	check "$1: the callback module is gone" fails loads nv_peer_mem_callback
-	# rpm keeps an edited configuration file as .rpmsave, and therefore the file's directory.
+	# rpm keeps an edited configuration file under a name with .rpmsave, and therefore keeps the
+	# directory of this file.
 	check "$1: the edited configuration file is kept aside" rm "$conf.rpmsave"
 	rmdir /etc/infiniband
 	files >/tmp/after
@@ -83,8 +84,8 @@ check "the library wants none of the others" fails grep nvidia_peer_memory <(req
 check "there are changes" grep -q "$version-" <(rpm -qp --changelog /packages/nvidia_peer_memory-dkms-*.rpm)
 check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -qpl /packages/nvidia_peer_memory-dkms-*.rpm)
 
-# The test makes this directory, which every system with rpm packages has, so that it is not taken
-# for a leftover.
+# Every system with rpm packages has this directory. The test makes it before the installation, so
+# that it is not taken for a leftover.
 mkdir -p /usr/share/licenses
 
 # one_three: makes a package with the layout of 1.3, whose scriptlet removes its links of init.
@@ -109,8 +110,8 @@ one_three() {
 	rpmbuild -bb --nodeps --define '_topdir /tmp/one_three' /tmp/one_three.spec
 }
 
-# from_1_3 on|off: checks an update from 1.3, whose service was (on) or was not (off) started on
-# boot.
+# from_1_3 on|off: checks an update from 1.3. With `on`, the service of 1.3 was started at boot;
+# with `off`, it was not.
 from_1_3() {
 	check "1.3 ($1) can be installed" saying "${rpm[@]}" -ivh --nodeps /tmp/one_three/RPMS/*/*.rpm
 	[ "$1" = off ] || ln -s ../init.d/nv_peer_mem /etc/rc3.d/S95nv_peer_mem
@@ -144,8 +145,8 @@ check "all is erased" saying erase
 files >/tmp/after
 check "nothing is left of it" diff /tmp/before /tmp/after
 
-# A site's own preset disables the service, and the packages obey it. Then the packages are erased
-# although a part of the system is broken.
+# A preset of the site disables the service, and the packages must obey this preset. Then the
+# packages are erased, although a part of the system is broken.
 mkdir -p /etc/systemd/system-preset
 echo 'disable nv_peer_mem.service' >/etc/systemd/system-preset/10-site.preset
 told "presets are obeyed" "is not loaded at boot, as this system's presets say; to change that: systemctl enable --now nv_peer_mem" \
@@ -164,7 +165,8 @@ rm -r /etc/systemd/system-preset /usr/sbin/nvpm.away
 
 rebuild() { rpmbuild --rebuild --nodeps --define "_topdir /tmp/rpm" "$@" /packages/*.src.rpm; }
 built() { basename -a /tmp/rpm/RPMS/*/*.rpm; }
-# Kernels of SUSE and Debian may have two hyphens in their release, which rpm rejects as a version.
+# Kernels of SUSE and Debian may have two hyphens in their release. rpm does not accept such a
+# release as a version.
 another_kernel "$kver-two"
 give_driver "$kver-two"
 check "the module is packaged for a kernel with two hyphens" saying rebuild --without preload --define "kernel_version $kver-two"

@@ -11,8 +11,8 @@ unpacked
 source=/usr/src/nvidia-peer-memory-$version
 log=/var/lib/dkms/nvidia-peer-memory/$version/$kver/$(uname -m)/log/make.log
 
-# built WAY TEXT: checks that the installation of a kernel builds the module in this WAY, and that
-# dkms' log contains TEXT as the reason.
+# built WAY TEXT: checks that the module is built in this WAY when a kernel is installed, and that
+# dkms' log contains TEXT as the reason for this way.
 built() {
 	check "dkms builds the module" saying kernel_installed
 	as_it_should "$@"
@@ -37,8 +37,8 @@ built in-kernel "in-kernel: the kernel's own crates"
 # when the module cannot be loaded.
 without "${rust[@]}"
 with_proprietary_driver
-# nvpm explain asks modinfo about the running kernel, which is the host's, so this modinfo asks
-# about the guest's kernel.
+# nvpm explain asks modinfo about the running kernel, which is the kernel of the host. So this
+# replacement of modinfo asks about the guest's kernel.
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
@@ -48,7 +48,7 @@ check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
 undo
 
-# The mount hides the metadata, which is faster than moving the directory away.
+# The mount hides the metadata. This is faster than moving the directory away.
 mount -t tmpfs tmpfs "/usr/src/linux-rust-$kver"
 without "${rust[@]}"
 built prebuilt "prebuilt: compiled for the release, because the headers of kernel ${kver//+/.} lack the Rust metadata"
@@ -58,14 +58,14 @@ undo
 
 with_config 's/^CONFIG_RUSTC_VERSION_TEXT=.*/CONFIG_RUSTC_VERSION_TEXT="rustc 1.0.0"/'
 built prebuilt "prebuilt: compiled for the release, because kernel ${kver//+/.} was built with 'rustc 1.0.0', but rustc here is"
-# As in a checkout, the assembly is missing.
+# The assembly is missing, as in a checkout, and must be compiled here.
 dkms unbuild "nvidia-peer-memory/$version" -k "$kver"
 without "$source/build/prebuilt"
 built prebuilt "prebuilt: compiled here first, by rustc, because kernel ${kver//+/.} was built with 'rustc 1.0.0'"
 undo
 
-# The in-kernel build fails, as for a kernel whose crates are newer than those that the module
-# supports.
+# The in-kernel build fails here, as for a kernel whose crates are newer than the crates that the
+# module supports.
 echo 'rustflags-y += --of-another-version' >>"$source/build/in-kernel.mk"
 built prebuilt "in-kernel: the kernel's own crates"
 check "it is said that these did not do" grep -F \
