@@ -77,8 +77,8 @@ check_shell() {
 	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
-	# dkms, so programs must set the locale. The exceptions only call programs that set the
-	# locale, or must keep the user's.
+	# dkms. So programs must set the locale. The exceptions are files that only call programs
+	# that set the locale, and files that must keep the user's locale.
 	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
 	called="^\./(build/(find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
@@ -92,7 +92,7 @@ check_shell() {
 check_checkpatch() {
 	local checkpatch=(perl "/usr/src/linux-lab-$kseries/scripts/checkpatch.pl" --no-tree --no-summary -q --terse)
 	local apart=(src/c/compat.h tests/lab/compat.h tests/lab/nvidia/closed.c tests/lab/nvidia/driver.h)
-	# These files need exceptions: they replace names that older kernels lack, contain unchanged
+	# These files need exceptions. They replace names that older kernels lack, contain unchanged
 	# macros of others, have a licence that the kernel does not know, or use NVIDIA's names for
 	# types and functions.
 	"${checkpatch[@]}" --ignore MACRO_ARG_UNUSED -f "${apart[0]}"
@@ -154,9 +154,9 @@ check_preload() {
 	CC=gcc-14 python3 -B -m pytest -q -p no:cacheprovider tests/preload
 }
 
-# Runs the same tests with the libraries of packages and releases: with a release's assembly that cc
-# has linked, as in packages, and with the one that is linked for any C library; and with the
-# library for arm64, in emulated programs.
+# Runs the same tests with the libraries of packages and releases. The first library is linked by cc
+# from a release's assembly, as in packages. The second is linked for any C library. The third is
+# the library for arm64, which is tested with emulated programs.
 check_preload_built() {
 	local library=/tmp/any/libnvpm_preload.so
 	mkdir /tmp/any
@@ -423,8 +423,8 @@ check_arithmetic() {
 	fi
 }
 
-# Tests with histories and numbers that a fuzzer makes up: with a fixed number of them, or with
-# those that $TESTS names.
+# Tests with histories and numbers that a fuzzer makes up. Without $TESTS, a fixed number of them is
+# run; otherwise those that $TESTS names.
 check_fuzz() {
 	in_host
 	cd fuzz

@@ -113,7 +113,10 @@ static inline void lab_vm_flags_set(struct vm_area_struct *vma, unsigned long fl
 	(mm_get_unmapped_area)(current->mm, file, addr, len, pgoff, flags)
 #endif
 
-/* These kernels refuse memory with struct pages as RAM. Without an IOMMU, such memory keeps its address. */
+/*
+ * In these kernels, dma_map_resource() refuses memory with struct pages as RAM. Without an IOMMU,
+ * this replacement leaves the address of such memory as it is.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 0, 0)
 static inline dma_addr_t lab_map_resource(struct device *dev, phys_addr_t phys, size_t size,
 					  enum dma_data_direction dir, unsigned long attrs)
@@ -158,7 +161,8 @@ static inline bool lab_dma_direct(struct device *dev)
 #endif
 
 /*
- * Older kernels have only one function, which does the managed work for a device that is managed.
+ * Older kernels have only pci_request_region(). For a managed device, it does the work of the
+ * managed function, too.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
 #define pcim_request_region pci_request_region

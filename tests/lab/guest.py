@@ -123,8 +123,8 @@ class Guest:
     def hear(self, line: str) -> str | None:
         failed, ended = len(self.ktap.failures), len(self.ktap.results)
         comment = self.ktap.hear(line.rstrip("\r\n"))
-        # Shows only failures of a scenario that has not ended, because the others are in the report
-        # of their scenario.
+        # The report of a scenario shows its failures when it ends. So only the failures of a
+        # scenario that has not ended are shown here.
         new = self.ktap.failures[failed:] if len(self.ktap.results) == ended else []
         for text in new:
             say(self.who, f"not ok: {text}")
@@ -141,8 +141,8 @@ class Guest:
         return self.answers[word](*words)
 
     def pattern(self, offset: str, length: str, seed: str) -> str:
-        """Answers the question whether the file behind the GPU's BAR contains, from OFFSET on, the
-        pattern of SEED."""
+        """Answers a guest's question: whether the file behind the GPU's BAR contains the pattern of
+        SEED, from OFFSET on."""
         command = ["gpuverbs", "pattern", "--seed", seed, "--length", length]
         made = in_layers(
             self.layers.stack, *command, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -187,7 +187,8 @@ class Guest:
         return self.ktap.results
 
     def restarts(self) -> bool:
-        """Returns whether the guest has ended in order to boot again, as it had announced."""
+        """Returns whether the guest has ended only in order to boot again, which it had
+        announced."""
         console = self.console.read_bytes()
         end = b"".join(console.splitlines()[-3:])
         crashed = CRASH.search(console)

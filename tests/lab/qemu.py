@@ -9,9 +9,10 @@ from pathlib import Path
 from cache import CACHE, TOP, Wrong
 from layers import Bootable, Layers
 
-# The guest is emulated (tcg) or virtual (kvm). With a thread for each of its processors (multi)
-# races are more likely. But if the machine has no more processors than threads, a thread spins for
-# another thread that does not run, and everything takes twice as long.
+# The guest is emulated (tcg) or virtual (kvm). With "multi", QEMU has a thread for each of the
+# guest's processors, and races are more likely. If this machine has too few processors for these
+# threads, a thread spins while it waits for a thread that does not run, and everything takes twice
+# as long.
 ACCEL = os.environ.get("LAB_ACCEL", "tcg")
 THREADS = os.environ.get("LAB_THREADS", "single")
 
@@ -28,8 +29,8 @@ QUIET = "loglevel=5 log_buf_len=4M panic=-1 mitigations=off cryptomgr.notests=1 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a guest. Its clock is the host's, or counts `instructions`. The cards are more
-    network cards, which are connected to nothing."""
+    """Options of a guest. Its clock is that of the host, or counts `instructions`. `cards` is the
+    number of additional network cards, which are connected to nothing."""
 
     cpus: int = 2
     threads: str = THREADS
@@ -78,11 +79,12 @@ def x86_64(layers: Layers, options: Options) -> Platform:
         cpu += ",erms=off,fsrm=off"
     computer = Platform(
         machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
-        # A busy host's emulated timer may come too late for the kernel's patience at boot.
+        # On a busy host, an emulated timer may come so late that the kernel would give up at boot.
         first="console=ttyS0 no_timer_check ",
     )
     if options.clock == "instructions":
-        # A nanosecond for each instruction, and no time while all processors wait.
+        # The clock advances by a nanosecond for each instruction, and at once if all processors
+        # wait.
         computer.devices += ["-icount", "shift=0,sleep=off"]
         computer.last += " tsc=reliable clocksource=tsc"
     else:

@@ -29,12 +29,12 @@ from soak_report import Round, report, total
 
 GOAL = 1_000_000
 
-# The registrations of a round: some minutes of an emulated machine, without output. The checks
-# after a round take as long as a thousand registrations.
+# The number of registrations in a round. An emulated machine needs some minutes for a round, and
+# prints nothing meanwhile. The checks after a round take as long as a thousand registrations.
 ROUND = 10_000
 
-# The record from other machines, which names the module; and the page that is made from all
-# records.
+# The first file has the rounds from other machines, and names their module. The second file is the
+# page that is made from all rounds.
 ELSEWHERE, REPORT = TOP / "docs/soak.json.gz", TOP / "docs/soak.md"
 
 
@@ -123,7 +123,7 @@ class Soak:
         self.goal, self.record = goal, Record(module)
         self.over = self.record.rounds()
         self.under_way: dict[str, Round] = {}
-        # Guests ask at any time, so the lock protects both.
+        # Guests ask at any time, so this lock protects both lists of rounds.
         self.asked = threading.Lock()
 
     def next_round(self, guest: str, threads: str) -> str:

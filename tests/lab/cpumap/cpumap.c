@@ -52,7 +52,10 @@ static ssize_t cpumap_write(struct file *file, const char __user *from, size_t s
 	ret = nvidia_p2p_get_pages(0, 0, range[0], range[1], &table, cpumap_revoke, NULL);
 	if (ret)
 		return ret;
-	/* The memory may have been freed before the driver had even returned. */
+	/*
+	 * The memory may have been freed, and the callback may have run, before the driver's
+	 * function returned.
+	 */
 	mutex_lock(&cpumap_lock);
 	if (!cpumap_revoked)
 		cpumap_table = table;
@@ -80,7 +83,10 @@ static int cpumap_mmap(struct file *file, struct vm_area_struct *vma)
 	return ret;
 }
 
-/* Unpins the range, unless the callback has come: the address may be another pin's table then. */
+/*
+ * Unpins the range. After the callback there is nothing to unpin, and the driver may have given the
+ * table's address to another pin.
+ */
 static int cpumap_release(struct inode *inode, struct file *file)
 {
 	struct nvidia_p2p_page_table *table;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A PCI function that NVIDIA's own driver takes for a GPU, a T4, until a program opens it.
- * Without a GPU, that driver does not stay loaded.
+ * A PCI function that NVIDIA's own driver takes for a GPU of the model T4, until a program opens
+ * it. Without a GPU, that driver does not stay loaded.
  *
- * The function is the only one on its bus, whose configuration space is answered here. Its BARs
- * lie in the BAR of QEMU's ivshmem-plain, which is the GPU memory of the simulated driver, and
- * unused with the real driver. Only the registers that identify the chip are set.
+ * The function is the only one on its bus, and this module answers accesses to the configuration
+ * space of this bus. The BARs of the function lie in the BAR of QEMU's ivshmem-plain. The simulated
+ * driver uses that BAR as GPU memory, and the real driver does not use it. Only the registers that
+ * identify the chip are set.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

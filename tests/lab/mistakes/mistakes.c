@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Makes one mistake when it is loaded. The kernel's checkers must report the mistake: otherwise
- * their silence in other scenarios would prove nothing (scenarios/harness.sh).
+ * Makes one mistake when it is loaded. The kernel's checkers must report this mistake, because
+ * otherwise their silence in other scenarios would prove nothing (scenarios/harness.sh).
  */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>

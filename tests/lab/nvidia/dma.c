@@ -155,7 +155,7 @@ NV_STATUS rm_p2p_dma_map_pages(nvidia_stack_t *stack, nv_dma_device_t *peer, NvU
 		return status;
 	pin = sim_pin_of_uuid(uuid);
 	sim_inject_pin(SIM_in_dma_map, pin);
-	/* Lockdep does not know the lock of persistent pins: see apilock.c. */
+	/* Lockdep does not watch the lock for persistent pins. apilock.c says why. */
 	status = sim_rm_lock("dma_map_pages", !pin || !pin->persistent);
 	if (status == NV_OK) {
 		if (pin && sim_pin_alive(pin)) {

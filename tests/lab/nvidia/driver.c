@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * NVIDIA's own code: the unchanged nv-p2p.c of the open driver, which handles every call of a
- * client. Kbuild renames its functions from nvidia_p2p_ to driver_, because exports.c has functions
- * with the original names, which call them.
+ * NVIDIA's own code, which is the unchanged nv-p2p.c of the open driver. It handles every call of a
+ * client. Kbuild renames its functions from nvidia_p2p_ to driver_. exports.c has functions with
+ * the original names, which call the renamed functions.
  *
- * Of NVIDIA's headers, only small ones are included (driver.h). driver.h replaces the others,
- * because they would include the whole driver. To keep nv-p2p.c from including the replaced
- * headers, this file defines their include guards. It also defines the guard of nv-p2p.h, whose
- * generation may differ from that of nv-p2p.c.
+ * driver.h includes only small headers of NVIDIA's, and replaces the others, because those would
+ * include the whole driver. To keep nv-p2p.c from including the replaced headers, this file defines
+ * their include guards. It also defines the guard of nv-p2p.h, whose generation may differ from
+ * that of nv-p2p.c.
  */
 #include "driver.h"
 #include "sim.h"

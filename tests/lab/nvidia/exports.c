@@ -89,8 +89,8 @@ SIM_EXPORT(nvidia_p2p_get_pages_persistent);
 /* ---- put ------------------------------------------------------------------------ */
 
 /*
- * Does the last step of a put: injects a free. @alloc is the allocation that was pinned when the
- * call began, or NULL.
+ * Makes the last step of a put, which injects a free if the test has asked for one. @alloc is the
+ * allocation that was pinned when the call began, or NULL.
  */
 static void sim_after_put(struct sim_pin *pin, struct sim_alloc *alloc)
 {
@@ -185,7 +185,9 @@ static bool sim_is_pci(const struct pci_dev *peer)
 	return false;
 }
 
-/* Tells whether the real code can read the client's arguments; records a violation if not. */
+/*
+ * Tells whether the real code can read the client's arguments. If it cannot, records a violation.
+ */
 static bool sim_may_map(const struct pci_dev *peer, const struct nvidia_p2p_page_table *table,
 			const struct sim_pin *pin)
 {
@@ -227,7 +229,7 @@ int nvidia_p2p_dma_map_pages(struct pci_dev *peer,
 }
 SIM_EXPORT(nvidia_p2p_dma_map_pages);
 
-/* Tells whether a mapping may be undone; records a violation if not. */
+/* Tells whether a mapping may be undone. If it may not, records a violation. */
 static bool sim_may_unmap(const struct sim_mapping *m, const void *key,
 			  const struct pci_dev *peer, const void *table)
 {

@@ -192,8 +192,8 @@ static void sim_blow_work(struct work_struct *work)
 	spin_unlock(&outstanding_lock);
 	wake_up_all(&injectors);
 	/*
-	 * If another task frees the memory now, either that task finds the blow on the list, or
-	 * this thread sees that the memory is freed.
+	 * If another task frees the memory at this moment, either that task finds the blow on the
+	 * list and cancels it, or this thread sees here that the memory is freed.
 	 */
 	if (READ_ONCE(alloc->state) == SIM_ALLOC_GONE)
 		sim_inject_moot(alloc);
@@ -330,8 +330,8 @@ int sim_inject_init(void)
 }
 
 /*
- * No free is outstanding, because it would keep its memory allocated, and the memory would keep
- * this module loaded.
+ * Ends the queue of frees. No free is outstanding, because a free keeps its memory allocated, and
+ * allocated memory keeps this module loaded.
  */
 void sim_inject_exit(void)
 {

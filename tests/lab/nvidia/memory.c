@@ -43,8 +43,8 @@ bool sim_is_used_again(const void *memory)
 
 /*
  * Returns the block of the page table that this process has freed last, as the kernel's allocator
- * might. The address of a table is a key, so the key of the old table then identifies the new
- * table.
+ * might. The new table then has the address of the old table. The address of a table is its key, so
+ * the key of the old table then identifies the new table.
  */
 static struct sim_block *sim_block_again(size_t size)
 {
@@ -99,7 +99,7 @@ struct nvidia_p2p_page *sim_page_new(void)
 }
 
 /*
- * Frees a block. Of an object's blocks, NVIDIA's code frees the one whose address is the key last.
+ * Frees a block. An object has several blocks, and NVIDIA's code frees the block with the key last.
  */
 void os_free_mem(void *address)
 {
@@ -210,7 +210,7 @@ void sim_object_check(struct sim_object *object, const char *where)
 }
 
 /*
- * Restores the data of an object, because NVIDIA's code reads them for the last time and frees the
+ * Restores the data of an object before NVIDIA's code reads them for the last time and frees the
  * object.
  */
 void sim_object_hand_back(struct sim_object *object, const char *where)

@@ -109,9 +109,9 @@ static void sim_own_ended(struct sim_own *own)
 }
 
 /*
- * These functions call the real ones. The barriers keep the compiler from jumping to a real
- * function at the end: it would then return to our caller, and sim_divert() would take the call
- * for the caller's.
+ * These functions call the kernel's functions. Without the barriers, the compiler could end such a
+ * function by a jump to the kernel's function. The kernel's function would then return to our
+ * caller, and sim_divert() would think that our caller has called the kernel's function.
  */
 static dma_addr_t sim_dma_map_resource(struct device *dev, phys_addr_t phys,
 				       size_t size, enum dma_data_direction dir,
@@ -214,7 +214,7 @@ int sim_own_dma_init(void)
 	return ret;
 }
 
-/* No module that maps GPU memory is left, so no thread is in this file any more. */
+/* Ends the redirection. No module that maps GPU memory is loaded, so no thread is in this file. */
 void sim_own_dma_exit(void)
 {
 	while (sim_diverted) {

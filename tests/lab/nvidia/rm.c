@@ -107,8 +107,8 @@ static int sim_map_pages(struct sim_pin *pin)
 }
 
 /*
- * Counts a range that was not found. NVIDIA's code has already allocated memory for each page of
- * it.
+ * Counts the pages of a range that was not found. NVIDIA's code has already allocated memory for
+ * each of these pages.
  */
 static void sim_not_found(u64 length)
 {
@@ -125,7 +125,7 @@ static NV_STATUS sim_get_pages(const char *what, u64 va, u64 length, bool persis
 	u32 i;
 	int ret;
 
-	/* lockdep does not know persistent pins: see apilock.c. */
+	/* Lockdep does not watch the lock for persistent pins. apilock.c says why. */
 	if (pin)
 		status = sim_rm_lock(what, !persistent);
 	if (status != NV_OK) {
@@ -287,7 +287,9 @@ static void sim_unpin(struct sim_pin *pin)
 	sim_alloc_put(alloc);
 }
 
-/* Returns the caller's pin with this key, or NULL; records violations. The API lock is held. */
+/*
+ * Returns the caller's pin with this key, or NULL. Also records violations. The API lock is held.
+ */
 static struct sim_pin *sim_pin_to_put(struct sim_pin *pin, const void *key)
 {
 	if (!pin) {
@@ -309,7 +311,10 @@ static struct sim_pin *sim_pin_to_put(struct sim_pin *pin, const void *key)
 	return NULL;
 }
 
-/* Checks that @pin is the one that the client means: @before had the address when it called. */
+/*
+ * Checks that the client means @pin. @before is the pin that had this address when the client
+ * called.
+ */
 static void sim_check_put(const struct sim_pin *pin, const struct sim_pin *before, u64 va)
 {
 	if (pin != before || (pin->reused && va != pin->va))
@@ -332,7 +337,7 @@ NV_STATUS rm_p2p_put_pages(nvidia_stack_t *stack, u64 token, u32 space, u64 va, 
 	status = sim_rm_lock("put_pages", true);
 	if (status == NV_OK) {
 		began = sim_begin();
-		/* The address may mean something else by now, as in the real driver. */
+		/* Another pin may have this address by now, as in the real driver. */
 		found = sim_pin_find(key);
 		pin = sim_pin_to_put(found, key);
 		if (pin) {

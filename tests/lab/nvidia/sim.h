@@ -49,7 +49,8 @@
 #endif
 
 /*
- * Plain exports for the closed nvidia.ko, which is not under the GPL; else as in the real driver.
+ * The closed nvidia.ko is not under the GPL, so it needs plain exports. The open one exports its
+ * functions for GPL modules only, as the real driver does.
  */
 #ifdef SIM_CLOSED
 #define SIM_EXPORT(function)	EXPORT_SYMBOL(function)
@@ -168,8 +169,8 @@ void sim_leave(struct sim_call *call);
 DEFINE_CLASS(sim_call, struct sim_call, sim_leave(&_T), sim_enter(which), enum sim_clock which)
 
 /*
- * Parts of the calls that cost something. "again" is for pages that are in BAR1 already, or stay
- * there: these pages are only looked up and counted.
+ * Parts of the calls that cost something. "again" is the cost if the pages are in BAR1 already, or
+ * stay there, because such pages are only looked up and counted.
  */
 enum sim_work {
 	SIM_GET,

@@ -269,7 +269,7 @@ void sim_alloc_free(struct sim_alloc *alloc)
 {
 	bool mine;
 
-	/* This happens if a callback drops the last mm of another process. */
+	/* The API lock is this task's own if a callback drops the last mm of another process. */
 	if (sim_api_is_mine()) {
 		sim_free_elsewhere(alloc, SIM_kthread, false);
 		return;
@@ -396,8 +396,8 @@ static vm_fault_t sim_vma_fault(struct vm_fault *vmf)
 }
 
 /*
- * Copies as the GPU's copy engine does: /proc/self/mem also reaches memory that a program has
- * mapped without access for the CPU.
+ * Copies as the GPU's copy engine does. /proc/self/mem calls this function also for memory that a
+ * program has mapped without access for the CPU.
  */
 static int sim_vma_access(struct vm_area_struct *vma, unsigned long addr, void *buffer, int n,
 			  int write)

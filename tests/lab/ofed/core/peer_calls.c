@@ -135,8 +135,8 @@ void peer_set_live(struct peer_umem *p, enum peer_counter which, bool live)
 }
 
 /*
- * Checks that the region's lock is held while a client sets the region up, or that no lock is held
- * in G2.
+ * Checks the locks while a client sets the region up. In G2 no lock must be held. In later
+ * generations, the region's lock must be held.
  */
 static void peer_assert_setup(struct peer_umem *p)
 {

@@ -254,9 +254,9 @@ static int peer_table_build(struct peer_umem *p, const struct peer_trim *trim)
 }
 
 /*
- * Checks the client's table after dma_map, and gives the driver its table. In measurements, these
- * checks would count as the core's work. The driver then receives the client's own list, as with
- * real servers, and this function cannot cut anything off.
+ * Checks the client's table after dma_map, and gives the driver its table. In measurements these
+ * checks would count as the core's work, so they are left out. The driver then receives the
+ * client's own list, as with real servers, and nothing can be cut off from this list.
  */
 int peer_table_check(struct peer_umem *p)
 {
@@ -305,8 +305,9 @@ void peer_table_check_mapped(struct peer_umem *p)
 }
 
 /*
- * Checks that the client's list has not changed, because servers write to it until the region
- * is released (B6). An invalidation zeroes our own copy of the table's head.
+ * Checks that the client's list has not changed. A client must keep its list until the region is
+ * released, because servers write to it until then (B6). An invalidation zeroes our own copy of the
+ * table's head.
  */
 void peer_table_verify(struct peer_umem *p)
 {

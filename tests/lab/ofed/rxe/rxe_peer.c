@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Adds peer memory to rxe: the memory of an MR can be taken away.
+ * Adds peer memory to rxe, so that the memory of an MR can be taken away.
  *
- * Instead of DMA, rxe lets the CPU copy from and to the pages of the MR. A copy runs in an SRCU
- * read section, and first checks mr->peer_revoked (`adapt` adds this check to each function that
+ * rxe has no DMA. The CPU copies from and to the pages of the MR. A copy runs in an SRCU read
+ * section, and first checks mr->peer_revoked (`adapt` adds this check to each function that
  * copies). A revocation sets mr->peer_revoked, and then waits for the copies that are running.
  */
 #include <linux/srcu.h>
