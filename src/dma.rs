@@ -119,7 +119,7 @@ pub(crate) struct DeviceRef(Device);
 impl DeviceRef {
     /// Takes a reference to a device that exists.
     pub(crate) fn new(device: Device) -> Self {
-        // SAFETY: By the invariant of `Device` the pointer is to a PCI device that exists.
+        // SAFETY: By the invariant of `Device`, the pointer is to a PCI device that exists.
         unsafe { abi::pci_dev_get(device.as_pci()) };
         Self(device)
     }
@@ -286,7 +286,7 @@ impl Iova {
     fn new(device: Device, extents: &[Extent], len: u64) -> Result<Option<(Self, Extent)>> {
         let mut iova = abi::nvpm_iova::default();
         let first = extents.first().map_or(0, |extent| extent.start);
-        // SAFETY: By the invariant of `Device` the pointer is to a device. `iova` is valid for
+        // SAFETY: By the invariant of `Device`, the pointer is to a device. `iova` is valid for
         // writing.
         if !unsafe { abi::nvpm_iova_alloc(device.as_ptr(), &mut iova, first, len) } {
             return Ok(None);

@@ -112,7 +112,7 @@ impl PersistentPin {
     pub(crate) fn map(&mut self, device: Device) -> Result {
         self.unmap();
         let mut mapping = null_mut();
-        // SAFETY: By the invariant of `Device` the device exists, and by the invariant of this type
+        // SAFETY: By the invariant of `Device`, the device exists. By the invariant of this type,
         // the table exists. `mapping` is valid for the driver to store a pointer.
         to_result(unsafe {
             abi::nvidia_p2p_dma_map_pages(device.as_pci(), self.table.as_ptr(), &mut mapping)
@@ -136,7 +136,7 @@ impl PersistentPin {
             return;
         };
         // SAFETY: By the type's invariant the mapping was made from this table for this device, and
-        // was not unmapped before. By the invariant of `Device` the device exists.
+        // was not unmapped before. By the invariant of `Device`, the device exists.
         let ret = unsafe {
             abi::nvidia_p2p_dma_unmap_pages(device.as_pci(), self.table.as_ptr(), mapping.as_ptr())
         };

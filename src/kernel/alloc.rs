@@ -70,7 +70,7 @@ unsafe impl<T: Sync> Sync for Memory<T> {}
 
 impl<T> Drop for Memory<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariant the memory is from `nvpm_alloc`, and has no other owner.
+        // SAFETY: By the invariant, the memory is from `nvpm_alloc`, and has no other owner.
         unsafe { nvpm_free(self.0.as_ptr().cast()) };
     }
 }
@@ -86,7 +86,8 @@ impl<T> KBox<T> {
     /// Allocates memory and moves `value` there.
     pub fn new(value: T, flags: Flags) -> Result<Self, AllocError> {
         let memory = Memory::<T>::new(1, flags)?;
-        // SAFETY: By the invariant of `Memory` the pointer is valid for writing a `T`, and aligned.
+        // SAFETY: By the invariant of `Memory`, the pointer is aligned, and valid for writing a
+        // `T`.
         unsafe { memory.0.as_ptr().write(value) };
         // INVARIANT: The object was just written.
         Ok(Self(memory))
@@ -116,7 +117,7 @@ impl<T> KBox<T> {
     pub fn into_inner(this: Self) -> T {
         let memory = Memory(this.0 .0);
         forget(this);
-        // SAFETY: By the invariant of `KBox` the memory holds a valid object. The object is not
+        // SAFETY: By the invariant of `KBox`, the memory holds a valid object. The object is not
         // used again, because `memory` frees the memory without dropping an object.
         unsafe { memory.0.as_ptr().read() }
     }
@@ -126,7 +127,7 @@ impl<T> Deref for KBox<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: By the invariants the memory holds a valid, aligned object, which the result
+        // SAFETY: By the invariants, the memory holds a valid, aligned object, which the result
         // borrows through `self`.
         unsafe { self.0 .0.as_ref() }
     }
@@ -134,7 +135,7 @@ impl<T> Deref for KBox<T> {
 
 impl<T> DerefMut for KBox<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other
+        // SAFETY: By the invariants, the memory holds a valid, aligned object and has no other
         // owner; the result borrows it exclusively through `self`.
         unsafe { self.0 .0.as_mut() }
     }
@@ -142,7 +143,7 @@ impl<T> DerefMut for KBox<T> {
 
 impl<T> Drop for KBox<T> {
     fn drop(&mut self) {
-        // SAFETY: By the invariants the memory holds a valid, aligned object and has no other
+        // SAFETY: By the invariants, the memory holds a valid, aligned object and has no other
         // owner. The object is not used again, because `Memory` frees the memory without dropping
         // an object.
         unsafe { self.0 .0.as_ptr().drop_in_place() };
@@ -196,7 +197,7 @@ impl<T: Copy> KVVec<T> {
         if len > self.capacity {
             self.enlarge(len, flags)?;
         }
-        // SAFETY: By the invariant the memory has room for `len` elements, and so for `more` after
+        // SAFETY: By the invariant, the memory has room for `len` elements, and so for `more` after
         // the first `self.len` elements. `more` is valid for reading, and does not overlap this
         // memory, which `&mut self` borrows exclusively.
         unsafe {
@@ -231,7 +232,7 @@ impl<T: Copy> Deref for KVVec<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation,
+        // SAFETY: By the invariant, `len` elements are initialised, and aligned, in one allocation,
         // which is smaller than `isize::MAX`. The result borrows the elements through `self`.
         unsafe { slice::from_raw_parts(self.start().as_ptr(), self.len) }
     }
@@ -239,7 +240,7 @@ impl<T: Copy> Deref for KVVec<T> {
 
 impl<T: Copy> DerefMut for KVVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: By the invariant `len` elements are initialised, and aligned, in one allocation,
+        // SAFETY: By the invariant, `len` elements are initialised, and aligned, in one allocation,
         // which is smaller than `isize::MAX` and has no other owner. The result borrows the
         // elements exclusively.
         unsafe { slice::from_raw_parts_mut(self.start().as_ptr(), self.len) }

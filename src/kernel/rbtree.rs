@@ -70,9 +70,9 @@ impl<K, V> RBTreeNode<K, V> {
 ///
 /// # Invariants
 ///
-/// `root` is null or the root of a tree that C balances. Each node of the tree is the `links` of a
-/// `Node<K, V>` from `KBox::into_raw`, and only this tree owns the node. The nodes are in the order
-/// of their keys, and no two nodes have the same key.
+/// `root` is null or the root of a tree that only C code balances. Each node of the tree is the
+/// `links` of a `Node<K, V>` from `KBox::into_raw`, and only this tree owns the node. The nodes are
+/// in the order of their keys, and no two nodes have the same key.
 pub struct RBTree<K, V> {
     root: *mut Links,
     owned: PhantomData<Node<K, V>>,
@@ -98,13 +98,13 @@ impl<K, V> RBTree<K, V> {
         let (mut next, mut left) = (null_mut(), self.root);
         while !left.is_null() {
             next = left;
-            // SAFETY: By the invariant the root and the children of nodes are null or valid nodes.
+            // SAFETY: By the invariant, the root and the children of nodes are null or valid nodes.
             // The borrow of the tree keeps the nodes unchanged.
             left = unsafe { (*next).left };
         }
         from_fn(move || {
             let links = NonNull::new(next)?;
-            // SAFETY: By the invariant `links` belongs to a valid node. The iterator and its
+            // SAFETY: By the invariant, `links` belongs to a valid node. The iterator and its
             // results borrow the tree, which keeps the node unchanged.
             let node = unsafe { links.cast::<Node<K, V>>().as_ref() };
             // SAFETY: `links` is a node of the tree, which the borrow keeps unchanged.
@@ -121,8 +121,8 @@ impl<K, V> RBTree<K, V> {
     unsafe fn detach(&mut self, node: NonNull<Node<K, V>>) -> RBTreeNode<K, V> {
         // SAFETY: By the requirement `node` is in the tree, which `&mut self` borrows exclusively.
         unsafe { rb_erase(node.as_ptr().cast(), &mut self.root) };
-        // SAFETY: By the invariant `node` is from `into_raw`. The node is not in the tree any more,
-        // so no other call turns this pointer back into a box.
+        // SAFETY: By the invariant, `node` is from `into_raw`. The node is not in the tree any
+        // more, so no other call turns this pointer back into a box.
         RBTreeNode(unsafe { KBox::from_raw(node.as_ptr()) })
     }
 }
@@ -131,7 +131,7 @@ impl<K: Ord, V> RBTree<K, V> {
     /// Returns the tree's first node whose key is not below `key`.
     fn lower_bound(&self, key: &K) -> Option<NonNull<Node<K, V>>> {
         let (mut bound, mut next) = (None, self.root.cast::<Node<K, V>>());
-        // SAFETY: By the invariant the root and the children of nodes are null or valid nodes. The
+        // SAFETY: By the invariant, the root and the children of nodes are null or valid nodes. The
         // borrow of the tree keeps the nodes unchanged.
         while let Some(node) = unsafe { next.as_ref() } {
             next = if node.key < *key {
@@ -155,7 +155,7 @@ impl<K: Ord, V> RBTree<K, V> {
     pub fn insert(&mut self, mut node: RBTreeNode<K, V>) -> Option<RBTreeNode<K, V>> {
         let mut parent = null_mut::<Node<K, V>>();
         let mut place: *mut *mut Links = &mut self.root;
-        // SAFETY: `place` points to the root or to a child of `parent`. By the invariant both are
+        // SAFETY: `place` points to the root or to a child of `parent`. By the invariant, both are
         // null or valid nodes, and `&mut self` borrows the tree exclusively.
         while let Some(other) = unsafe { (*place).cast::<Node<K, V>>().as_mut() } {
             parent = other;
@@ -179,8 +179,8 @@ impl<K: Ord, V> RBTree<K, V> {
         // INVARIANT: The comparisons with the keys of all nodes above `place` have led to `place`,
         // so the node is in order at `place`.
         // SAFETY: `place` points to the root or to a child of `parent`, and is null there, so no
-        // node is lost. The node is linked to its parent and has no children. By the invariant C
-        // balances the tree, which `&mut self` borrows exclusively.
+        // node is lost. The node is linked to its parent and has no children. Only C code balances
+        // the tree (the type's invariant), and `&mut self` borrows the tree exclusively.
         unsafe {
             *place = node;
             rb_insert_color(node, &mut self.root);

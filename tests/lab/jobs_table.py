@@ -50,7 +50,7 @@ def known_words() -> dict[str, set[str]]:
     }
     for kind, place in PLACES.items():
         known[kind] = {path.stem for path in (TOP / "tests" / place).glob("*.sh")}
-    # The file with functions for all tests of packages.
+    # lib.sh is not a test: it has the functions that all tests of packages share.
     known["package"].discard("lib")
     return known
 

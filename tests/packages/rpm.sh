@@ -88,7 +88,8 @@ check "dkms' part has a hook for kernels" grep -q /kernel/install.d/41- <(rpm -q
 # that it is not taken for a leftover.
 mkdir -p /usr/share/licenses
 
-# one_three: makes a package with the layout of 1.3, whose scriptlet removes its links of init.
+# one_three: makes a package with the layout of 1.3. As in 1.3, the package's scriptlet removes the
+# links to the service's script from /etc/rc3.d.
 one_three() {
 	mkdir -p /tmp/one_three
 	cat >/tmp/one_three.spec <<-'SPEC'
