@@ -15,7 +15,7 @@ Difference = Tuple[str, str]
 CAUSES = (
     *("kernel", "machine, ", "GPU, driver", "GPU, ", "driver, nvidia", "driver, ", "RDMA device, "),
     *("RDMA devices, ", "RDMA core, peer memory", "RDMA core, ", "security, ", "module, state"),
-    *("module, ", "access, ", "PCI, ", "distance", "ways"),
+    *("module, ", "access, ", "PCI, ", "distance", "ways", "selftest"),
 )
 
 

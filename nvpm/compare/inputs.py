@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Reads the outputs of `nvpm status --json` of many nodes, in the form in which tools collect such
-outputs. clush and pdsh put the name of the node before each line, and srun --label puts the number
-of the task there. clush -b and Ansible print a heading before the output of each node. Other tools
-write one file for each node."""
+"""Reads the outputs of `nvpm status --json` and `nvpm selftest --json` of many nodes, in the form
+in which tools collect such outputs. clush and pdsh put the name of the node before each line, and
+srun --label puts the number of the task there. clush -b and Ansible print a heading before the
+output of each node. Other tools write one file for each node."""
 
 import functools
 import json
@@ -28,8 +28,8 @@ LAST_WORDS = 3
 
 
 class Node(NamedTuple):
-    """A node with its status. If the node printed no status, `words` has the last lines that it
-    printed."""
+    """A node with its status, or with the result of its selftest. If the node printed neither,
+    `words` has the last lines that it printed."""
 
     name: str
     status: Optional[Dict[str, object]]
@@ -89,15 +89,17 @@ def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
 
 
 def parsed(text: str) -> Optional[Dict[str, object]]:
-    """Returns the status in TEXT, or None if TEXT contains no status. Ansible may have wrapped the
-    status into JSON of its own."""
+    """Returns the status or the result of a selftest in TEXT, or None if TEXT contains neither.
+    Ansible may have wrapped the text into JSON of its own."""
     try:
         said, _ = json.JSONDecoder().raw_decode(text)
     except ValueError:
         return None
-    if isinstance(said, dict) and isinstance(said.get("stdout"), str) and "facts" not in said:
-        return parsed(said["stdout"].strip())
-    return said if isinstance(said, dict) and "facts" in said else None
+    if not isinstance(said, dict):
+        return None
+    if "facts" in said or "pairs" in said:
+        return said
+    return parsed(said["stdout"].strip()) if isinstance(said.get("stdout"), str) else None
 
 
 def name_of(label: str, said: Dict[str, object]) -> str:
@@ -145,7 +147,7 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
 
 
 def from_file(path: str) -> Iterator[Node]:
-    """Yields the nodes in a file. If the file has only one status, the node has the name of the
+    """Yields the nodes in a file. If the file has no status, yields one node with the name of the
     file."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         found = list(from_lines(file))

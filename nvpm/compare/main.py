@@ -6,13 +6,14 @@ import os
 import sys
 import textwrap
 from argparse import Namespace
-from typing import Dict, Iterator, List, Optional
+from typing import Container, Dict, Iterator, List
 
 from ..options import Parser
 from ..read.machine import Machine, clean
 from .features import Features, features
 from .groups import MISSING, Group, folded, groups_of, norm_of
 from .inputs import Node, from_lines, from_paths
+from .measured import compared, rates, results
 
 # Lines of one screen, and columns.
 HEIGHT, WIDTH, NAME = 24, 100, 14
@@ -29,25 +30,37 @@ class Fleet:
     def __init__(self, nodes: Iterator[Node]) -> None:
         self.nodes: Dict[str, Features] = {}
         self.silent: List[Node] = []
+        tested: Dict[str, Dict[str, object]] = {}
         for node in nodes:
             name = clean(node.name)
             if node.status is None:
                 self.silent.append(node._replace(name=name, words=clean(node.words)))
+            elif "facts" in node.status:
+                self.nodes[unused(name, self.nodes)] = features(node.status)
             else:
-                self.nodes[self.unused(name)] = features(node.status)
+                tested[unused(name, tested)] = node.status
+        self.add_selftests(tested)
         self.norm = norm_of(self.nodes)
         self.groups = groups_of(self.nodes, self.norm)
         self.odd = [group for group in self.groups if group.differences]
         self.alike = sum(len(group.nodes) for group in self.groups if not group.differences)
 
-    def unused(self, name: str) -> str:
-        """Returns NAME. If another node has this name already, appends a number to NAME."""
-        number = 2
-        unused = name
-        while unused in self.nodes:
-            unused = f"{name}#{number}"
-            number += 1
-        return unused
+    def add_selftests(self, tested: Dict[str, Dict[str, object]]) -> None:
+        """Adds the results of selftests to the features of the nodes that they belong to."""
+        for name, said in tested.items():
+            self.nodes.setdefault(name, {}).update(results(said))
+        for name, found in compared({name: rates(said) for name, said in tested.items()}).items():
+            self.nodes[name].update(found)
+
+
+def unused(name: str, names: Container[str]) -> str:
+    """Returns NAME. If NAMES has this name already, appends a number to NAME."""
+    number = 2
+    free = name
+    while free in names:
+        free = f"{name}#{number}"
+        number += 1
+    return free
 
 
 def wrapped(name: str, text: str, most: int) -> List[str]:
@@ -157,10 +170,10 @@ def as_json(fleet: Fleet) -> str:
 def options_of(machine: Machine, words: List[str]) -> Namespace:
     parser = Parser(
         "compare",
-        "Compares what nvpm status --json printed on many nodes, and says which nodes differ from "
-        "the others, and in which fact. Reads files, directories with a file for each node, or "
-        "standard input with the node before each line (clush, pdsh, srun --label), or with a "
-        "heading before each node (clush -b, Ansible).",
+        "Compares what nvpm status --json or nvpm selftest --json printed on many nodes, and says "
+        "which nodes differ from the others, and in which fact. Reads files, directories with a "
+        "file for each node, or standard input with the node before each line (clush, pdsh, srun "
+        "--label), or with a heading before each node (clush -b, Ansible).",
         "Exit codes: 0 all nodes are alike, 1 some differ or gave no status, 2 there is nothing to "
         "compare.",
     )
@@ -194,9 +207,8 @@ def main(machine: Machine, words: List[str]) -> int:
 
 
 def nothing(fleet: Fleet) -> str:
-    words: Optional[str] = fleet.silent[0].words if fleet.silent else None
-    said = f" The first node said: {words}" if words else ""
+    said = f" The first node said: {fleet.silent[0].words}" if fleet.silent else ""
     return (
-        "nvpm compare: there is no status to compare: it reads the output of nvpm status --json."
-        f"{said}\n"
+        "nvpm compare: there is nothing to compare: it reads the output of nvpm status --json and "
+        f"of nvpm selftest --json.{said}\n"
     )

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import os
 from typing import Dict, List, Optional
 
 from ..facts.fact import Fact
@@ -92,7 +93,7 @@ class Json(Text):
     """Collects the results, and prints one JSON object at the end."""
 
     def __init__(self) -> None:
-        self.said: Dict[str, object] = {"schema": SCHEMA}
+        self.said: Dict[str, object] = {"schema": SCHEMA, "host": os.uname().nodename}
         self.pairs: List[Dict[str, object]] = []
         self.passed_over: List[Dict[str, str]] = []
         self.missing: List[Dict[str, str]] = []

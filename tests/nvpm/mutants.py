@@ -277,6 +277,12 @@ MUTANTS = [
         "group.nodes[0]",
     ),
     Mutant(
+        "test_compare.py::test_selftests",
+        "compare/measured.py",
+        "if rate >= SHARE * usual:",
+        "if rate >= usual:",
+    ),
+    Mutant(
         "test_monitoring.py::test_line_of_a_bad_machine",
         "show/printers.py",
         'chosen = (fact._replace(advice="")',

@@ -254,6 +254,49 @@ def test_harmful_text() -> None:
     assert "\033" not in "".join(found.nodes) + "".join(node.words for node in found.silent)
 
 
+def selftest(host: str, to_gpu: float, from_gpu: float, failure: str | None = None) -> Status:
+    """Returns the output of `nvpm selftest --bandwidth --json` on a node with one pair."""
+    pair = {"gpu": 0, "device": "mlx5_0", "way": "pointer", "passed": failure is None}
+    pair.update(failure=failure, to_gpu=int(to_gpu), from_gpu=int(from_gpu))
+    return {"schema": 1, "host": host, "bandwidth": True, "pairs": [pair], "absent": []}
+
+
+def selftest_lines(results: dict[str, Status]) -> list[str]:
+    return [
+        f"{name}: {line}"
+        for name, said in results.items()
+        for line in json.dumps(said, indent=2, sort_keys=True).split("\n")
+    ]
+
+
+def test_selftests() -> None:
+    """The results of selftests join the statuses of the same nodes. Small differences of rates do
+    not count; a slow direction and a failed pair do."""
+    names = [f"node{number}" for number in range(9)]
+    results = {name: selftest(name, 24e9 + at * 1e8, 20e9) for at, name in enumerate(names)}
+    results["node3"] = selftest("node3", 24e9, 5e9)
+    results["node5"] = selftest("node5", 24e9, 20e9, "the RDMA write ended with x")
+    lines = [*with_labels({name: status(name) for name in names}), *selftest_lines(results)]
+    found = Fleet(from_lines(lines))
+    assert (len(found.nodes), found.alike, len(found.odd)) == (9, 7, 2)
+    text = "\n".join(as_text(found, False))
+    assert "selftest, GPU 0 with mlx5_0 by pointer, from the GPU: 25 % of the usual rate" in text
+    assert "the others about 20 GB/s" in " ".join(text.split())
+    assert "by pointer: failed: the RDMA write ended with x; the others passed" in " ".join(
+        text.split()
+    )
+
+
+def test_selftests_alone() -> None:
+    """nvpm compare also reads selftests without statuses, and single transfers give no rates."""
+    once = {name: selftest(name, 1e9 * at, 1e9) for at, name in enumerate(("a", "b", "c"), 1)}
+    for said in once.values():
+        del said["bandwidth"]
+    once["d"] = {"schema": 1, "host": "d", "pairs": [], "absent": [{"what": "no GPU"}]}
+    found = Fleet(from_lines(selftest_lines(once)))
+    assert found.alike == 3 and found.nodes["d"] == {"selftest": "no GPU"}
+
+
 @pytest.mark.parametrize(
     ("names", "text"),
     [

@@ -45,8 +45,19 @@ odd() {
 	check "$1: the state of the module is named" grep -q 'module, state: not loaded' /tmp/compared
 }
 
+# selftests: compares the statuses of both machines together with the results of their selftests.
+selftests() {
+	compared sh -c 'pdsh -w left,right nvpm status --json; pdsh -w left,right nvpm selftest --json'
+	alike "with selftests"
+	nvpm compare --json </tmp/collected >/tmp/compared
+	check "the result of the pair is compared" \
+		grep -q '"selftest, GPU 0 with rxe0 by pointer": "passed"' /tmp/compared
+}
+
 left collectors alike
 barrier alike
+left selftests
+barrier selftests
 right unload_module
 barrier unloaded
 left collectors odd
