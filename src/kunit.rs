@@ -72,7 +72,7 @@ fn replace_dma(fails_after: u32) {
     UNMAPPED.store(0, Ordering::Relaxed);
     BALANCE.store(0, Ordering::Relaxed);
     FAILS_AFTER.store(fails_after, Ordering::Relaxed);
-    // SAFETY: A test is running. The functions only follow the pointer `addr`.
+    // SAFETY: A test is running. The only pointer that the functions follow is `addr`.
     unsafe { abi::nvpm_kunit_replace_dma(Some(dma_map), Some(dma_unmap)) };
 }
 

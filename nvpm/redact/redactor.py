@@ -147,7 +147,7 @@ class Redactor:
 
     def user_word(self, found: Match[str]) -> str:
         """Replaces a word that is the name of a user. Otherwise replaces each part of the word
-        between dots that is the name of a user. Capital and small letters differ."""
+        between dots that is the name of a user. The comparison is case-sensitive."""
         word: str = found[WHAT]
         if word in self.users:
             return self.replaced("user", word)

@@ -36,7 +36,7 @@ class Ktap:
         self.begin()
 
     def begin(self) -> None:
-        """Begins the next scenario, without any line so far."""
+        """Begins the next scenario: forgets the results and the plan of the scenario before."""
         self.checks = 0
         self.failures: list[str] = []
         self.planned: int | None = None

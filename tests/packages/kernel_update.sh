@@ -28,7 +28,8 @@ another_kernel "$newer"
 goes_on "no NVIDIA driver for kernel $newer: install it"
 give_driver "$newer"
 
-# The source does not compile here, as for a kernel that lacks a function which the source calls.
+# The source is changed so that it does not compile. The same happens with a kernel that lacks a
+# function which the source calls.
 edited "$source/src/c/module.c" sed '1ithis does not compile'
 goes_on "src/c/module.c:1:1: error: "
 goes_on "src/c/module.c:1:1: error: " header_postinst.d

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # Shows: dkms builds the module for NVIDIA's real proprietary driver; the module imports the driver's
-# symbols with the symbol versions of the driver's own build, and no symbol for GPL modules only
+# symbols with the symbol versions of the driver's own build, and no GPL-only symbol
 . /checkout/tests/packages/lib.sh
 
 # imports: prints the driver's symbols that the module imports, with their versions.

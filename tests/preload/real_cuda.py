@@ -82,8 +82,9 @@ class Trial:
         assert code == 0, f"{name}: {code}"
 
     def register(self, address, length):
-        """Returns the region, or the number of the error, and the calls of the verb for
-        dma-bufs."""
+        """Registers memory. Returns two values. The first value is the region, or the error number
+        if the registration failed. The second value has the arguments of each call of
+        ibv_reg_dmabuf_mr."""
         before = os.path.getsize(self.events)
         ctypes.set_errno(0)
         mr = self.verbs.ibv_reg_mr(None, address, length, LOCAL_WRITE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the module goes and comes again whatever is still pinned; late callbacks find nothing to do
+# Shows: the module can be unloaded and loaded again while memory is pinned; late callbacks find nothing to do
 . /lab/server.sh
 load_neighbours
 # shellcheck disable=SC2034 # rows.sh reads it, and has the steps of a verbs client

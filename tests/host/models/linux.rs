@@ -374,7 +374,8 @@ impl SpinLock {
 pub(crate) struct Dma {
     mappings: Mutex<Vec<Mapping>>,
     last: Cell<u64>,
-    /// The physical address with which the last range was made.
+    /// The physical address for which the module most recently allocated a range of bus addresses.
+    /// The first memory that is linked into this range must have this address.
     pub(crate) first_linked: Cell<u64>,
 }
 

@@ -29,7 +29,7 @@ make_repository() {
 # source_packages OUT [BRANCH [OPTION]]: makes the source packages of BRANCH in OUT.
 source_packages() { OUT=$1 GIT_BRANCH=${2-} /tmp/repository/build_release.sh "${@:3}"; }
 
-# binary_packages OUT: makes the binary packages of the source packages in OUT, also in OUT.
+# binary_packages OUT: builds binary packages from the source packages in OUT, and puts them into OUT.
 binary_packages() {
 	cd "$1"
 	# The requirements are installed, but rpm knows no package of this system.
