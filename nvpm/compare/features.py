@@ -15,6 +15,9 @@ SPEED = re.compile(r"[0-9.]+ GT/s (x\d+).*")
 # other facts.
 PASSING = re.compile(r"use/(?!failed_|orphans)|distance/.*_nearest$|.*/process_\d+$")
 
+# The key that signs modules on Ubuntu has the name of the host.
+SIGNED = "signed by"
+
 Json = Dict[str, object]
 Features = Dict[str, str]
 
@@ -22,9 +25,12 @@ Features = Dict[str, str]
 def features(status: Json) -> Features:
     """Returns the value of each feature of a node."""
     values: Dict[str, List[Tuple[str, str]]] = {"kernel": [("", str(status.get("kernel")))]}
+    host = str(status.get("host") or "").split(".")[0]
     for fact in cast(List[Json], status.get("facts") or []):
         words = (str(fact.get(key)) for key in ("id", "section", "name", "value"))
         name, device, value = feature(*words)
+        if host and SIGNED in name:
+            value = value.replace(host, "*")
         if name:
             values.setdefault(name, []).append((device, value))
     for pair in cast(List[Json], status.get("ways") or []):

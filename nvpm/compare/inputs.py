@@ -23,6 +23,9 @@ NOISE = re.compile(r"\[(ERROR|WARNING|DEPRECATION WARNING)\]: |Origin: <")
 # The last line of nvpm's JSON; Ansible adds words to it.
 END = re.compile(r"\}(?:non-zero return code)?$")
 
+# Programs that print messages of their own between the lines of the nodes.
+COLLECTORS = ("srun", "pdsh", "clush", "slurmstepd")
+
 # The number of lines that are kept if a node has printed no status.
 LAST_WORDS = 3
 
@@ -93,13 +96,19 @@ def parsed(text: str) -> Optional[Dict[str, object]]:
     Ansible may have wrapped the text into JSON of its own."""
     try:
         said, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict):
         return None
-    if "facts" in said or "pairs" in said:
+    if is_list(said, "facts") or is_list(said, "pairs"):
         return said
     return parsed(said["stdout"].strip()) if isinstance(said.get("stdout"), str) else None
+
+
+def is_list(said: Dict[str, object], key: str) -> bool:
+    """Returns whether SAID has objects in a list with this key. The list may be empty."""
+    found = said.get(key)
+    return isinstance(found, list) and all(isinstance(one, dict) for one in found)
 
 
 def name_of(label: str, said: Dict[str, object]) -> str:
@@ -117,6 +126,8 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
     for line in lines:
         line = line.rstrip("\r\n")
         text = line
+        # A rule before a status may belong to a message.
+        heading = heading and not line.startswith("{")
         # Most lines have the same label as the line before, and comparing this label is faster than
         # the patterns.
         if prefix and line.startswith(prefix):
@@ -143,13 +154,19 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
         node = collected.add(text)
         if node:
             yield node
-    yield from filter(None, (collected.rest() for collected in by_label.values()))
+    # A message of a login looks like a label and a text. A status without a label comes from a
+    # single node, so such a text is no other node's.
+    if label in by_label and by_label[label].found:
+        return
+    for node in filter(None, (collected.rest() for collected in by_label.values())):
+        if node.name not in COLLECTORS:
+            yield node
 
 
 def from_file(path: str) -> Iterator[Node]:
     """Yields the nodes in a file. If the file has no status, yields one node with the name of the
     file."""
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+    with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
         found = list(from_lines(file))
     stem = os.path.basename(path).split(".json")[0].split(".txt")[0]
     if not any(node.status for node in found):

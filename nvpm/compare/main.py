@@ -10,7 +10,7 @@ from typing import Container, Dict, Iterator, List
 
 from ..options import Parser
 from ..read.machine import Machine, clean
-from .features import Features, features
+from .features import Features, Json, features
 from .groups import MISSING, Group, folded, groups_of, norm_of
 from .inputs import Node, from_lines, from_paths
 from .measured import compared, rates, results
@@ -30,22 +30,30 @@ class Fleet:
     def __init__(self, nodes: Iterator[Node]) -> None:
         self.nodes: Dict[str, Features] = {}
         self.silent: List[Node] = []
-        tested: Dict[str, Dict[str, object]] = {}
+        tested: Dict[str, Json] = {}
         for node in nodes:
             name = clean(node.name)
             if node.status is None:
                 self.silent.append(node._replace(name=name, words=clean(node.words)))
-            elif "facts" in node.status:
-                self.nodes[unused(name, self.nodes)] = features(node.status)
             else:
-                tested[unused(name, tested)] = node.status
+                try:
+                    self.add(name, node.status, tested)
+                except (AttributeError, LookupError, TypeError):
+                    self.silent.append(Node(name, None, "a status in another form"))
         self.add_selftests(tested)
         self.norm = norm_of(self.nodes)
         self.groups = groups_of(self.nodes, self.norm)
         self.odd = [group for group in self.groups if group.differences]
         self.alike = sum(len(group.nodes) for group in self.groups if not group.differences)
 
-    def add_selftests(self, tested: Dict[str, Dict[str, object]]) -> None:
+    def add(self, name: str, said: Json, tested: Dict[str, Json]) -> None:
+        if "facts" in said:
+            self.nodes[unused(name, self.nodes)] = features(said)
+        else:
+            results(said)
+            tested[unused(name, tested)] = said
+
+    def add_selftests(self, tested: Dict[str, Json]) -> None:
         """Adds the results of selftests to the features of the nodes that they belong to."""
         for name, said in tested.items():
             self.nodes.setdefault(name, {}).update(results(said))

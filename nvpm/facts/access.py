@@ -19,6 +19,10 @@ UNITS = [
     for more in ("", ".d/*.conf")
 ]
 OPEN = 0o666
+# Match the settings that let all users, or all containers, lock as much memory as they want.
+LIMITS = r"^\s*\*\s+(-|hard)\s+memlock\s+(unlimited|infinity|-1)\s*$"
+ULIMITS = r'"memlock"\s*:\s*\{[^}]*"Hard"\s*:\s*-1'
+DOCKER = "/etc/docker/daemon.json"
 
 LOAD_UVERBS = "modprobe ib_uverbs; in a container, give it the devices (--device /dev/infiniband)."
 OPEN_FILES = (
@@ -144,9 +148,25 @@ def memory_lock(machine: Machine, daemon: str) -> Optional[Fact]:
     if limit.startswith(("unlimited", "infinity")):
         return good("access", name, limit)
     amount = size(int(limit)) if limit.isdigit() else limit
+    raised = raised_by(machine, daemon)
+    if raised:
+        return good("access", name, f"{amount}, raised by {raised}")
     who = JOBS.get(daemon, "its jobs")
     value = f"{amount}: {who} cannot register more{each_device(machine, limit)}"
     return warn("access", name, value, RAISE.get(daemon, RAISE_LIMIT).format(daemon))
+
+
+def raised_by(machine: Machine, daemon: str) -> str:
+    """Returns the file that raises the limit for the programs that this daemon starts; an empty
+    string if there is none. pam_limits raises the limit of each login, and Docker that of each
+    container."""
+    if daemon == "sshd":
+        for file in machine.glob("/etc/security/limits.conf", "/etc/security/limits.d/*.conf"):
+            if re.search(LIMITS, machine.all_text(file), re.MULTILINE):
+                return file
+    if daemon == "dockerd" and re.search(ULIMITS, machine.all_text(DOCKER)):
+        return DOCKER
+    return ""
 
 
 @once

@@ -332,15 +332,22 @@ class Advice:
         text = self.to_enrol_at_console()
         return self.filled(NO_CONSOLE) + text if cloud(self.machine) else text
 
+    def enrolled(self) -> bool:
+        """Returns whether the firmware or the kernel has the key of this machine."""
+        known = self.known_key()
+        return "already enrolled" in known or "built-in trusted keyring" in known
+
+    def known_key(self) -> str:
+        return self.machine.run("mokutil", "--test-key", self.key())[1]
+
     def to_enrol_at_console(self) -> str:
-        known = self.machine.run("mokutil", "--test-key", self.key())[1]
         if self.module == MODULE and self.installed_by() == "kmod":
             return self.filled(SIGN)
         if not self.machine.exists(self.key()):
             return self.filled(NO_KEY)
-        if "already enrolled" in known or "built-in trusted keyring" in known:
+        if self.enrolled():
             return self.filled(OTHER_KEY)
-        return self.filled(KEY_WAITS if "enrollment request" in known else ENROL)
+        return self.filled(KEY_WAITS if "enrollment request" in self.known_key() else ENROL)
 
     def key(self) -> str:
         """Returns the file of the key with which dkms signs modules on this machine. If no key is

@@ -71,6 +71,9 @@ PROGRAMS = (
     Program("ibv_reg_mr of a pointer", (), "with nvpm run PROGRAM"),
 )
 
+# NCCL reaches EFA by its plugin aws-ofi-nccl, which uses libfabric.
+BY_PLUGIN = "NCCL,"
+
 # The signs that the marker provides.
 MARKED = (OTHER_NAME, LOADED)
 
@@ -93,7 +96,8 @@ SET_MARKER = (
 
 
 def facts(machine: Machine) -> Facts:
-    nothing = not ways.peer_memory_by(machine) and not ways.there_are(machine, DMA_BUF)
+    pointer = ways.peer_memory_by(machine) or ways.own_way(machine)
+    nothing = not pointer and not ways.there_are(machine, DMA_BUF)
     if nothing or not nics(machine) or ways.excluded_gpus(machine):
         yield info("detection", "programs", "nothing to detect: there is no way to GPU memory")
         return
@@ -107,7 +111,9 @@ def ways_found(machine: Machine) -> Dict[str, str]:
     """Returns the way that each program finds. The way is the name of a module, or dma-buf. It is
     empty if the program finds no way."""
     found = {program.name: way(machine, program) for program in PROGRAMS}
-    if libfabric_device(machine) and ways.peer_memory_by(machine):
+    if ways.own_way(machine):
+        found[LIBFABRIC] = ways.own_way(machine)
+    elif libfabric_device(machine) and ways.peer_memory_by(machine):
         found[LIBFABRIC] = ways.peer_memory_by(machine)
     else:
         found[LIBFABRIC] = DMA_BUF if ways.there_are(machine, DMA_BUF) else ""
@@ -125,6 +131,9 @@ def way(machine: Machine, program: Program) -> str:
     peer = ways.peer_memory_by(machine)
     if peer and (seen(machine, program) or not program.looks_for):
         return peer
+    own = ways.own_way(machine)
+    if own and (not program.looks_for or program.name.startswith(BY_PLUGIN)):
+        return own
     return DMA_BUF if program.dma_buf and ways.there_are(machine, DMA_BUF) else ""
 
 
@@ -151,6 +160,8 @@ def fact(machine: Machine, program: Program) -> Fact:
         if ways.peer_memory_by(machine):
             value = f"{value}; of peer memory it sees none: {looks_for}"
         return info("detection", program.name, value)
+    if found and found == ways.own_way(machine):
+        return good("detection", program.name, f"yes: {found} registers GPU memory itself")
     if found:
         return good("detection", program.name, f"yes: {sees or 'it looks for nothing, and tries'}")
     if not ways.peer_memory_by(machine):
@@ -187,7 +198,9 @@ def libfabric_device(machine: Machine) -> Optional[str]:
 
 
 def libfabric(machine: Machine) -> Fact:
-    device = libfabric_device(machine)
+    device, own = libfabric_device(machine), ways.own_way(machine)
+    if own:
+        return good("detection", LIBFABRIC, f"yes: {own} registers GPU memory itself")
     if peer_memory_in(machine) and device:
         value = f"yes: ib_register_peer_memory_client in /proc/kallsyms, device {device}"
         return good("detection", LIBFABRIC, value)

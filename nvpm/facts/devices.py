@@ -17,6 +17,7 @@ from .fact import Fact, Facts, bad, good, info, unread, warn
 # NVIDIA numbers its products by generation. The open driver serves GPUs since Turing. The
 # proprietary driver serves only GPUs before Blackwell.
 TURING, BLACKWELL = 0x1E00, 0x2900
+VGA = "0x0300"
 PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 
 FIND_GPU = (
@@ -45,6 +46,11 @@ OLD_DRIVER = (
     "later ones do not know this GPU."
 )
 OPEN_DRIVER = "Install NVIDIA's open kernel modules."
+FELL_OFF = (
+    "dmesg | grep -E 'Xid.* 79|fallen off the bus' shows since when. Drain the node and reboot it; "
+    "if the GPU gets lost again, have power, heat and the slot looked at."
+)
+SCREEN = "Only to use this GPU too: "
 LOAD_DRIVER = "modprobe nvidia; if it does not take the GPU, the kernel's log says why."
 
 # Advice about a GPU's memory.
@@ -100,6 +106,8 @@ def facts(machine: Machine) -> Facts:
         # Without a GPU, an RDMA device would have nothing to reach, so the absence of RDMA devices
         # is no defect.
         yield no_device.why(machine) if gpus(machine) else info("RDMA devices", "number", 0)
+    elif gpus(machine):
+        yield from no_device.without_driver(machine)
     for nic in nics(machine):
         yield from nic_facts(machine, nic, f"RDMA device {nic.name}")
     yield from port_facts(machine)
@@ -135,6 +143,8 @@ def gpu_facts(machine: Machine, gpu: Gpu, section: str) -> Facts:
 
 def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
     name = gpu.driver
+    if gpu.silent():
+        return bad(section, "driver", "this GPU does not answer on PCI", FELL_OFF)
     if name == "nvidia":
         return good(section, "driver", name)
     if name.startswith("vfio"):
@@ -145,6 +155,10 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
         )
     if name:
         value = f"{name}: the NVIDIA driver does not have this GPU"
+        # A GPU with a screen's connectors is often driven by nouveau on purpose. Without nouveau, the
+        # screen would get dark.
+        if gpu.pci.text("class").startswith(VGA) and ways.usable_gpus(machine):
+            return info(section, "driver", value, SCREEN + OTHER_DRIVER.format(name))
         return bad(section, "driver", value, OTHER_DRIVER.format(name))
     if flavour(machine) == "open" and 0 < gpu.product < TURING:
         value = "none: Volta and older are not served by the open driver"

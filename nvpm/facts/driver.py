@@ -20,6 +20,16 @@ LOADED_ON_BOOT = (
     "/etc/modules",
 )
 
+LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    "/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+    "/usr/lib64/libcuda.so.1",
+)
+UPDATED = (
+    "The driver was updated while it was loaded: reboot. In a container: restart the container, "
+    "which got the library of the driver that was loaded then."
+)
+
 LOAD = "modprobe nvidia; if there is no GPU that it supports, the kernel's log says so."
 BUILT_IN_KERNEL = (
     "proprietary, and nv_peer_mem was built with the kernel's Rust crates, which it rules out"
@@ -70,6 +80,7 @@ def version(machine: Machine) -> str:
 def facts(machine: Machine) -> Facts:
     if machine.loaded("nvidia"):
         yield good("driver", "nvidia", f"loaded, version {version(machine) or 'unknown'}")
+        yield library(machine)
     else:
         yield not_loaded(machine)
     yield from defects(machine)
@@ -92,6 +103,19 @@ def not_loaded(machine: Machine) -> Fact:
         value = f"not loaded; version {version(machine)} is installed"
         return warn("driver", "nvidia", value, LOAD)
     return bad("driver", "nvidia", f"none for kernel {machine.kernel}", INSTALL_DRIVER)
+
+
+def library(machine: Machine) -> Optional[Fact]:
+    """Judges whether libcuda has the version of the loaded driver. After an update without a
+    reboot, CUDA refuses to start. Directories with libraries for forward compatibility are not
+    looked at, because those libraries may be newer."""
+    loaded = version(machine)
+    for link in machine.glob(*LIBRARIES):
+        found = re.search(r"libcuda\.so\.(\d+\.[\d.]+)$", machine.link(link))
+        if found and numbers(loaded) and found[1] != loaded:
+            value = f"{found[1]}, but the loaded driver is {loaded}: CUDA does not start"
+            return bad("driver", "libcuda", value, UPDATED)
+    return None
 
 
 def defects(machine: Machine) -> Facts:

@@ -12,7 +12,7 @@ from ..read.pci import DEVICES
 from ..read.place import container
 from .advice import Advice
 from .core_advice import ofed, restart
-from .fact import Fact, bad, info
+from .fact import Fact, Facts, bad, info
 from .security import because, refused
 
 # Vendors of RDMA cards on PCI, and the modules that make an RDMA device of such a card.
@@ -25,9 +25,12 @@ MODULES = {
 }
 # Some of these vendors also make many other cards. A card of such a vendor counts only if its
 # product number or its driver is one for RDMA.
+AMAZON = "0x1d0f"
 EFA = ("0xefa0", "0xefa1", "0xefa2", "0xefa3")
 # HPE Slingshot has no verbs. Its libfabric provider cxi reaches GPU memory without them.
 WITHOUT_VERBS = {"0x17db": "HPE Slingshot"}
+# The vendors in the order in which their cards are looked at.
+RANK = ("0x15b3", "0x1d0f", "0x17db", "0x1414", "0x14e4", "0x8086")
 
 NOTHING_ON_PCI = (
     "lspci lists no card of a known vendor of RDMA devices: check slot, power and firmware; in a "
@@ -43,6 +46,10 @@ OTHER_NETWORK = (
 NO_DRIVER = (
     "modprobe {module}; dmesg | grep {module} shows why not. If there is no such module, install "
     "OFED or the kernel's modules (linux-modules-extra-{kernel} on Ubuntu)."
+)
+NO_EFA = (
+    "Run AWS's EFA installer, or modprobe efa; dmesg | grep efa shows why the driver does not take "
+    "the card."
 )
 GIVEN = "{} is given to a virtual machine (vfio): RDMA is done there."
 HALF = (
@@ -87,11 +94,13 @@ def cards(machine: Machine) -> List[Card]:
 def why(machine: Machine) -> Fact:
     """Returns a fact that says why a node with GPUs has no RDMA device."""
     found = cards(machine)
-    if not found and container(machine):
+    # A container sees the cards of the node on PCI, but not their drivers' work.
+    if container(machine):
         return bad("RDMA devices", "number", "0: this container has none", GIVE_DEVICES)
     if not found:
         return bad("RDMA devices", "number", 0, NOTHING_ON_PCI)
-    card = found[0]
+    # The card that is made for RDMA is looked at first, and a card without a driver before others.
+    card = min(found, key=lambda card: (list(RANK).index(card.vendor), bool(card.driver)))
     if card.vendor in WITHOUT_VERBS:
         name = WITHOUT_VERBS[card.vendor]
         return info("RDMA devices", "number", f"0: {OTHER_NETWORK.format(name)}")
@@ -107,10 +116,25 @@ def why(machine: Machine) -> Fact:
         )
     if not card.driver:
         value = f"0: the card {card.address} has no driver"
-        return bad(
-            "RDMA devices", "number", value, NO_DRIVER.format(module=core, kernel=machine.kernel)
-        )
+        return bad("RDMA devices", "number", value, no_driver(machine, card))
     return half(machine, card, verbs)
+
+
+def no_driver(machine: Machine, card: Card) -> str:
+    if card.vendor == AMAZON:
+        return NO_EFA
+    return NO_DRIVER.format(module=MODULES[card.vendor][0], kernel=machine.kernel)
+
+
+def without_driver(machine: Machine) -> Facts:
+    """Yields the cards made for RDMA that have no driver, on a node where other RDMA devices
+    work."""
+    if container(machine):
+        return
+    for card in cards(machine):
+        if card.vendor in (MELLANOX, AMAZON) and not card.driver:
+            value = f"{card.address} has no driver, so it is no RDMA device"
+            yield bad("RDMA devices", f"card {card.address}", value, no_driver(machine, card))
 
 
 def half(machine: Machine, card: Card, verbs: str) -> Fact:

@@ -7,7 +7,7 @@ from ..read import keys
 from ..read.machine import CALLBACK, MODULE, Machine, modinfo
 from ..read.place import container
 from .advice import Advice
-from .fact import Fact, Facts, bad, good, info
+from .fact import Fact, Facts, bad, good, info, unread
 
 HIDDEN = "unknown: containers hide /sys/firmware; ask on the node"
 UNKNOWN = "unknown: efivars cannot be read (mount -t efivarfs efivarfs /sys/firmware/efi/efivars)"
@@ -44,7 +44,11 @@ def signed(machine: Machine, name: str, module: str) -> Optional[Fact]:
     trusted = keys.is_trusted(machine, signer)
     if machine.loaded(module) or not keys.demanded(machine) or trusted:
         return good("security", name, signer)
-    advice = Advice(machine)["to_enrol"]
+    own = Advice(machine)
+    if trusted is None and own.enrolled():
+        # Only root can read which keys the kernel trusts, and the firmware has the usual key.
+        return unread("security", name, "the keys that this kernel trusts")
+    advice = own["to_enrol"]
     if trusted is None:
         value = f"{signer}: nothing shows whether this kernel trusts that key{because(machine)}"
     else:

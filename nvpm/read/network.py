@@ -9,6 +9,7 @@ from .machine import Machine, once
 
 MELLANOX = "0x15b3"
 INTERFACES = "/sys/class/net/"
+OPEN_VSWITCH = "ovs-system"
 
 # Modules of storage that use the RDMA stack, or that an OFED installs for such storage. While one
 # of these modules is in use, the RDMA stack cannot be unloaded.
@@ -17,6 +18,9 @@ STORAGE = (
     *("ib_srpt", "rpcrdma", "svcrdma", "xprtrdma", "ko2iblnd", "beegfs", "smbdirect", "cifs"),
     *("rds_rdma", "lnet", "lustre", "gpfs", "mmfs26"),
 )
+# Programs of GPFS and Weka use the cards directly, so these file systems hold no module.
+BY_CARD = ("beegfs", "gpfs", "wekafs")
+NETWORK_FILE_SYSTEMS = (*BY_CARD, "lustre", "ceph")
 STACK = ("mlx_compat", "mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "rdma_cm")
 
 
@@ -60,9 +64,15 @@ def default_routes(machine: Machine) -> Set[str]:
 @once
 def networks(machine: Machine) -> List[str]:
     """Returns the networks that stop when the cards' drivers are unloaded."""
-    cards = on_devices(machine)
+    cards = dict(on_devices(machine))
     routes = []
-    for name in sorted(default_routes(machine) & set(cards)):
+    switched = next((card for name, card in cards.items() if name == OPEN_VSWITCH), "")
+    for name in sorted(default_routes(machine)):
+        # The ports of Open vSwitch, such as br-ex, have no link to the cards of the switch.
+        if switched and not machine.exists(f"{INTERFACES}{name}/device"):
+            cards.setdefault(name, switched)
+        if name not in cards:
+            continue
         over = "" if cards[name] == name else f", over {cards[name]}"
         routes.append(f"this node's default route ({name}{over})")
     names = {os.path.basename(place) for place in machine.glob(INTERFACES + "*")} - {"lo"}
@@ -72,16 +82,28 @@ def networks(machine: Machine) -> List[str]:
 
 
 @once
+def carries_traffic(machine: Machine) -> bool:
+    """Returns whether some network is reached by an interface of the cards. Storage may then be
+    reached by this interface, too."""
+    cards = on_devices(machine)
+    lines = machine.lines("/proc/net/route")[1:]
+    return any(line.split()[:1] and line.split()[0] in cards for line in lines)
+
+
+@once
 def storage(machine: Machine) -> List[str]:
-    """Returns the file systems and disks that are reached by RDMA."""
+    """Returns the file systems and disks that are reached by the cards, or may be reached by
+    them."""
     found = []
     for line in machine.lines("/proc/mounts"):
         source, place, kind, options = (line.split() + [""] * 4)[:4]
-        by_rdma = kind.startswith(("nfs", "cifs", "smb3")) and re.search(r"\brdma\b", options)
-        if by_rdma or kind == "beegfs" or (kind == "lustre" and "@o2ib" in source):
+        remote = kind in NETWORK_FILE_SYSTEMS or kind.startswith(("nfs", "cifs", "smb3"))
+        by_rdma = re.search(r"\brdma\b", options) or kind in BY_CARD or "@o2ib" in source
+        if remote and (by_rdma or carries_traffic(machine)):
             found.append(f"{place} ({kind})")
     for place in machine.glob("/sys/class/nvme/nvme*"):
-        if machine.text(f"{place}/transport") == "rdma":
+        transport = machine.text(f"{place}/transport")
+        if transport == "rdma" or (transport == "tcp" and carries_traffic(machine)):
             found.append(os.path.basename(place))
     return found
 

@@ -81,6 +81,12 @@ class Gpu:
         numa = f"/proc/driver/nvidia/gpus/{address}/numa_status"
         self.coherent = self.product in COHERENT or machine.exists(numa)
 
+    def silent(self) -> bool:
+        """Returns whether the GPU no longer answers on PCI. Its configuration space then reads as
+        ones. That of a virtual function reads as ones on a healthy machine too."""
+        lost = self.pci.config(4) == [0xFFFFFFFF]
+        return lost and not self.machine.exists(f"{self.pci.directory}/physfn")
+
     def bar1(self) -> int:
         """Returns the size of BAR1 in MiB; 0 if the size is unknown. BAR1 is the window through
         which other devices reach the GPU's memory."""

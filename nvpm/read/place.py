@@ -25,6 +25,9 @@ def container(machine: Machine) -> str:
         return "podman"
     if machine.exists("/.dockerenv"):
         return "docker"
+    # Apptainer leaves the processes in the namespace of the node.
+    if machine.exists("/.singularity.d"):
+        return "apptainer"
     namespace = machine.link("/proc/self/ns/pid")
     return "" if namespace in ("", FIRST_NAMESPACE) else "processes of its own"
 
@@ -36,6 +39,8 @@ IMAGES = {
     "cos": "Container-Optimized OS",
     "talos": "Talos",
     "bottlerocket": "Bottlerocket",
+    "sl-micro": "SUSE Linux Micro",
+    "sle-micro": "SUSE Linux Enterprise Micro",
 }
 # Names that the firmware gives a virtual machine in a cloud, and the cloud.
 CLOUDS = {
@@ -95,6 +100,10 @@ def virtual(machine: Machine) -> str:
     if flagged or re.search(HYPERVISORS, machine.text("/sys/class/dmi/id/product_name")):
         vendor = machine.text("/sys/class/dmi/id/sys_vendor")
         return "a virtual machine" + (vendor and f" ({vendor})")
+    # arm64 has no flag for virtual machines. The names of whole machines in EC2 end in "metal".
+    product = machine.text("/sys/class/dmi/id/product_name")
+    if machine.processor == "aarch64" and cloud(machine) and "metal" not in product:
+        return f"a virtual machine ({cloud(machine)})"
     return ""
 
 

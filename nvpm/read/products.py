@@ -55,7 +55,7 @@ GPUS = (
     # NVIDIA AI Enterprise, GPUDirect RDMA with vGPU: "only on a subset of vGPUs and guest OS
     # releases". A vGPU's name ends in its size and its series.
     Product(
-        r"-\d+(-\d+)?(ME)?[ABCQ]\d?$",
+        r"-\d+(-\d+)?[ABCQ](ME)?\d?$",
         MAY,
         "a vGPU, of which only some types can, and the hypervisor decides",
         "NVIDIA's page on GPUDirect with vGPU lists types and releases. " + PROVE,

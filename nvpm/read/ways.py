@@ -12,6 +12,7 @@ from .machine import MODULE, PARAMETERS, Machine, once
 from .pairs import REFUSED, pairs
 from .pci import Gpu, Nic, gpus, nics
 from .peers import asks, none_asks, own_peer_memory
+from .place import container
 from .products import NO
 
 PEERMEM = "nvidia_peermem"
@@ -47,7 +48,8 @@ def driven_gpus(machine: Machine) -> List[Gpu]:
 
 @once
 def usable_gpus(machine: Machine) -> List[Gpu]:
-    return [gpu for gpu in driven_gpus(machine) if not gpu.excluded()]
+    """Returns the GPUs with a driver whose memory other devices can reach."""
+    return [gpu for gpu in driven_gpus(machine) if not gpu.excluded() and not gpu.silent()]
 
 
 def peer_memory_of(machine: Machine, gpu: Gpu) -> str:
@@ -96,6 +98,12 @@ def pointer_ways(machine: Machine) -> List[str]:
     return list(dict.fromkeys(found))
 
 
+def own_way(machine: Machine) -> str:
+    """Returns the driver of an RDMA device that serves ibv_reg_mr() itself; an empty string if none
+    does."""
+    return next((way for way in pointer_ways(machine) if way not in (MODULE, PEERMEM)), "")
+
+
 def excluded_gpus(machine: Machine) -> bool:
     """Returns whether this machine has GPUs with a driver, but none of them takes part in GPUDirect
     RDMA."""
@@ -107,6 +115,8 @@ def excluded(machine: Machine) -> str:
     if not excluded_gpus(machine):
         return ""
     gpu = driven_gpus(machine)[0]
+    if gpu.silent():
+        return f"GPU {gpu.name} does not answer on PCI"
     doubt = gpu.doubt()
     return f"{gpu.model()} is {doubt.why}" if doubt else ""
 
@@ -126,6 +136,9 @@ def in_the_way(machine: Machine) -> str:
         return "its GPUs are given to virtual machines, which register their memory"
     if not gpus(machine):
         return "there is no NVIDIA GPU"
+    # A container sees the node's GPUs in sysfs, but CUDA needs their device files.
+    if container(machine) and machine.loaded("nvidia") and not machine.glob("/dev/nvidia[0-9]*"):
+        return "this container was given no GPU (--gpus, or the device plugin)"
     if not machine.loaded("nvidia"):
         return "the NVIDIA driver is not loaded"
     if not driven_gpus(machine):

@@ -64,7 +64,9 @@ class Flow(Trial):
             length = min(self.message, self.size - offset)
             status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
             if status != "IBV_WC_SUCCESS":
-                raise Failure(f"{what}: the RDMA write ended with {status}{meaning(what)}")
+                raise Failure(
+                    f"{what}: the RDMA write ended with {status}{meaning(what, self.port)}"
+                )
 
     def sustained(self, what: str, local: Any, remote: Any) -> float:
         """Keeps the queue full for `seconds` seconds. Returns the rate in bytes per second."""
@@ -87,7 +89,7 @@ class Flow(Trial):
             bad = next((status for status in statuses if status != "IBV_WC_SUCCESS"), None)
             if bad:
                 raise Failure(
-                    f"{what}: after {done} messages an RDMA write ended with {bad}{meaning(what)}"
+                    f"{what}: one of {done} messages ended with {bad}{meaning(what, self.port)}"
                 )
             if not filling and done == posted:
                 return done * length / max(now - begun, 1e-9)

@@ -57,7 +57,8 @@ def limit_of(machine: Machine, pci: str, device: str, path: str) -> Optional[Lim
     if not gpu or not nic or not nic.pci or nic.software:
         return None
     found: List[Optional[Limit]] = [
-        pcie(gpu.pci, "GPU", True),
+        # The data of a coherent GPU passes NVLink-C2C, and not the GPU's link on PCI.
+        None if gpu.coherent else pcie(gpu.pci, "GPU", True),
         pcie(nic.pci, device, False),
         port(machine, path),
     ]

@@ -12,12 +12,15 @@ class Port:
     def __init__(self, machine: Machine, path: str) -> None:
         self.machine, self.path = machine, path
         self.device, self.number = path.split("/")[-3], int(os.path.basename(path))
-        # The file contains a text like "4: ACTIVE".
-        self.state = self.text("state").split(" ")[-1] or "unknown"
+        self.state = self.now()
         self.needs_gid = self.text("link_layer") != "InfiniBand"
 
     def text(self, name: str) -> str:
         return self.machine.text(f"{self.path}/{name}")
+
+    def now(self) -> str:
+        """Returns the present state. The file contains a text like "4: ACTIVE"."""
+        return self.text("state").split(" ")[-1] or "unknown"
 
     def gid(self) -> Tuple[int, bytes]:
         """Returns index and bytes of the GID that programs also choose. RoCE v2 comes before v1.

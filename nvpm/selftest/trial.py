@@ -62,9 +62,12 @@ def difference(expected: bytes, found: bytes) -> str:
     return f"{what}, the first at offset {first}"
 
 
-def meaning(what: str) -> str:
+def meaning(what: str, port: Port) -> str:
     """Returns a text about the meaning of a failure in this direction, which is a hint to the part
     that fails."""
+    state = port.now()
+    if state != "ACTIVE":
+        return f"; port {port.number} is {state} now: look at the cable and the switch"
     if what == TO_GPU:
         return "; the RDMA device cannot write into the GPU"
     return (
@@ -184,7 +187,9 @@ class Trial:
                 length = min(self.message, self.size - offset)
                 status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
                 if status != "IBV_WC_SUCCESS":
-                    raise Failure(f"{what}: the RDMA write ended with {status}{meaning(what)}")
+                    raise Failure(
+                        f"{what}: the RDMA write ended with {status}{meaning(what, self.port)}"
+                    )
             times.append(time.monotonic() - begun)
         return min(times)
 
@@ -204,11 +209,10 @@ class Trial:
         self.compare(FROM_GPU, data, self.host[:])
         return seconds
 
-    @staticmethod
-    def compare(what: str, expected: bytes, found: bytes) -> None:
+    def compare(self, what: str, expected: bytes, found: bytes) -> None:
         wrong = difference(expected, found)
         if wrong:
-            raise Failure(f"{what}: {wrong}{meaning(what)}")
+            raise Failure(f"{what}: {wrong}{meaning(what, self.port)}")
 
     def free(self) -> str:
         """Frees the memory while it is registered, and then lets the device read the memory.

@@ -124,14 +124,8 @@ def program_lines(machine: Machine) -> Iterator[str]:
     for program, way in detection.ways_found(machine).items():
         wanted = detection.setting(program) if way == DMA_BUF else ""
         found.setdefault(way, []).append(f"{program} ({wanted})" if wanted else program)
-    peer = ways.peer_memory_by(machine)
     for way, programs in found.items():
-        if not way:
-            text = "find no way"
-        elif way == peer:
-            text = f"use {peer}"
-        else:
-            text = "use dma-buf"
+        text = f"use {way}" if way else "find no way"
         yield f"{text}: {'; '.join(programs)}"
 
 

@@ -240,6 +240,51 @@ def test_silent_nodes() -> None:
     assert "node5         no status: the status is cut off" in text
 
 
+def test_messages_beside_a_status() -> None:
+    """Messages of a login are no nodes, and rules around them hide no status. A collector's own
+    messages are no nodes either."""
+    login = ["Warning: authorised users only", "-" * 20, *printed(status("node1"))]
+    assert [node.name for node in from_lines(login)] == ["node1"]
+    lines = ["srun: job 5 queued", *with_labels({"node1": status("node1")})]
+    assert [node.name for node in from_lines(lines)] == ["node1"]
+
+
+def test_signers() -> None:
+    """The key that signs modules on Ubuntu has the name of the host, which is no difference."""
+
+    def signed(said: Status) -> None:
+        signer = f"{said['host']} Secure Boot Module Signature key"
+        said["facts"].append(fact("security", "module signed by", signer))
+
+    found = fleet(5, **{f"node{number:03}": signed for number in range(5)})
+    assert found.alike == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"facts": [1]}',
+        '{"facts": "abc"}',
+        '{"facts": [], "ways": [1]}',
+        '{"facts": [], "programs": [1]}',
+        '{"pairs": [{"gpu": 1}], "absent": 1}',
+        '{"pairs": [1]}',
+        '{"a":' * 100000 + "}",
+    ],
+)
+def test_other_forms(text: str) -> None:
+    """JSON in another form hides no other node."""
+    lines = [f"node0: {text}", *with_labels({"node1": status("node1")})]
+    found = Fleet(from_lines(lines))
+    assert "node1" in found.nodes
+    assert [node.name for node in found.silent] in (["node0"], [])
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "node1.json").write_text("\n".join(printed(status("node1"))), "utf-8-sig")
+    assert [bool(node.status) for node in from_paths([str(tmp_path)])] == [True]
+
+
 def test_same_names() -> None:
     """Two nodes may have the same name. Both of them must count."""
     lines = [*printed(status("localhost")), *printed(status("localhost"))]
