@@ -20,6 +20,8 @@ from qemu import GPU_MB, USUAL, Network, Options
 # Kernel messages that mean a crash.
 CRASH = re.compile(rb"^\[ *[0-9.]+\] .*(BUG:|WARNING:|Oops|Call Trace|Kernel panic)", re.MULTILINE)
 
+WENT_OFF = "the guest went off before its scenario had ended"
+
 
 def seconds_since(began: float) -> int:
     return round(time.monotonic() - began)
@@ -98,6 +100,9 @@ class Guest:
                 return self.converse(port.makefile("r", encoding="utf-8", errors="replace"), port)
             except TimeoutError:
                 return f"the guest said nothing for {self.timeout} s"
+            except ConnectionError:
+                # QEMU was killed before it had read the lab's last answer.
+                return WENT_OFF
             finally:
                 self.process.kill()
                 self.process.wait()
@@ -118,7 +123,7 @@ class Guest:
                 self.heard.setdefault(word, []).append(rest)
             if self.ktap.complete:
                 return None
-        return "the guest went off before its scenario had ended"
+        return WENT_OFF
 
     def hear(self, line: str) -> str | None:
         failed, ended = len(self.ktap.failures), len(self.ktap.results)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Tests that commands run in many layers, and that a failure of this machine is not reported as a
-failure of the guest. The tests run in a layer of Debian 13, whose mount uses the kernel's new
-interface, which limits the length of options."""
+"""Tests that commands run in many layers, that a failure of this machine is not reported as a
+failure of the guest, and that a killed guest has gone off. The tests run in a layer of Debian 13,
+whose mount uses the kernel's new interface, which limits the length of options."""
 
 import os
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -60,7 +61,21 @@ def failure_of_this_machine() -> None:
         raise AssertionError(f"the guest was told '{answer}'")
 
 
+def killed_guest() -> None:
+    """Checks that a guest whose QEMU is killed with an unread answer has gone off. The kernel then
+    resets the connection."""
+    ours, theirs = socket.socketpair()
+    process = SimpleNamespace(kill=theirs.close, wait=lambda: 0)
+    ktap = SimpleNamespace(complete=False, failures=[], results=[], hear=lambda _: "")
+    made_up = SimpleNamespace(timeout=9, process=process, ktap=ktap, start=lambda _: ours)
+    made_up.converse = lambda *_: guest.Guest.converse(made_up, *_)  # type: ignore[arg-type]
+    ours.sendall(b"an answer\n")
+    theirs.close()
+    said = guest.Guest.boot(made_up, "")  # type: ignore[arg-type]
+    assert said == guest.WENT_OFF, said
+
+
 if __name__ == "__main__":
-    for test in (many_layers, cache_on_an_overlay, failure_of_this_machine):
+    for test in (many_layers, cache_on_an_overlay, failure_of_this_machine, killed_guest):
         test()
         print("ok", test.__name__)
