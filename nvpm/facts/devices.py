@@ -23,6 +23,10 @@ PCI_EXPRESS, RELAXED_ORDERING = 16, 1 << 4
 FIND_GPU = (
     "lspci -d 10de: lists NVIDIA's devices; if there are none, check slot, power and firmware."
 )
+NOT_ON_PCI = (
+    "Register host memory (cudaHostAlloc), which the GPU reaches too; nv_peer_mem serves GPUs on "
+    "PCI with the drivers of data centers: docs/choosing.md."
+)
 NODE_UNKNOWN = (
     "Programs cannot choose the near processors: look for newer firmware (BIOS), "
     "or bind them by hand."
@@ -65,6 +69,9 @@ ONLY_DMA_BUF = (
     "nv_peer_mem and nvidia_peermem serve only devices whose drivers ask the RDMA core: mlx5, and "
     "drivers of other vendors in their own versions. Use dma-buf: docs/choosing.md."
 )
+SOFTWARE = (
+    "A device made of software (rxe, siw) reaches host memory only: use an RDMA device on PCI."
+)
 BY_PSM = (
     "Omni-Path reaches GPU memory without verbs: by PSM2 or libfabric's psm2 and opx, with the "
     "hfi1 that Cornelis or Intel built for CUDA (HFI1_GPU, PSM2_CUDA=1). nv_peer_mem is not needed."
@@ -98,7 +105,10 @@ def facts(machine: Machine) -> Facts:
     yield from topology.facts(machine)
     if any(gpu.coherent for gpu in gpus(machine)):
         yield info("machine", "topology", RDMA_TOPO)
-    if not gpus(machine):
+    elsewhere = ways.gpu_elsewhere(machine)
+    if not gpus(machine) and elsewhere:
+        yield bad("GPUs", "number", f"0 on PCI: {elsewhere}", NOT_ON_PCI)
+    elif not gpus(machine):
         yield bad("GPUs", "number", 0, FIND_GPU)
     for gpu in gpus(machine):
         yield from gpu_facts(machine, gpu, f"GPU {gpu.name}")
@@ -155,8 +165,8 @@ def gpu_driver(machine: Machine, gpu: Gpu, section: str) -> Fact:
         )
     if name:
         value = f"{name}: the NVIDIA driver does not have this GPU"
-        # A GPU with a screen's connectors is often driven by nouveau on purpose. Without nouveau, the
-        # screen would get dark.
+        # A GPU with a screen's connectors is often driven by nouveau on purpose. Without nouveau,
+        # the screen would get dark.
         if gpu.pci.text("class").startswith(VGA) and ways.usable_gpus(machine):
             return info(section, "driver", value, SCREEN + OTHER_DRIVER.format(name))
         return bad(section, "driver", value, OTHER_DRIVER.format(name))
@@ -254,7 +264,10 @@ def asks_for_peers(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:
         value, advice = f"no: {driver} finds no NVIDIA driver that serves it", EFA_NEEDS
     elif driver == "hfi1":
         advice = BY_PSM
-    return (bad if useless and gpus(machine) else info)(section, "peer memory", value, advice)
+    elif nic.software:
+        advice = SOFTWARE
+    wanted = gpus(machine) and not ways.given_away(machine)
+    return (bad if useless and wanted else info)(section, "peer memory", value, advice)
 
 
 def takes_dma_buf(machine: Machine, nic: Nic, section: str) -> Optional[Fact]:

@@ -28,9 +28,12 @@ MODULES = {
 AMAZON = "0x1d0f"
 EFA = ("0xefa0", "0xefa1", "0xefa2", "0xefa3")
 # HPE Slingshot has no verbs. Its libfabric provider cxi reaches GPU memory without them.
-WITHOUT_VERBS = {"0x17db": "HPE Slingshot"}
+CXI = "HPE Slingshot has no verbs; programs reach GPU memory by libfabric's provider cxi"
+# Google's gVNIC has no verbs either. Google's own plugins for NCCL move GPU memory by TCP.
+GVE = "Google's network card has no verbs; NCCL reaches GPU memory by Google's TCPX or TCPXO"
+WITHOUT_VERBS = {"0x17db": CXI, "0x1ae0": GVE}
 # The vendors in the order in which their cards are looked at.
-RANK = ("0x15b3", "0x1d0f", "0x17db", "0x1414", "0x14e4", "0x8086")
+RANK = ("0x15b3", "0x1d0f", *WITHOUT_VERBS, "0x1414", "0x14e4", "0x8086")
 
 NOTHING_ON_PCI = (
     "lspci lists no card of a known vendor of RDMA devices: check slot, power and firmware; in a "
@@ -39,9 +42,6 @@ NOTHING_ON_PCI = (
 GIVE_DEVICES = (
     "Give the container the node's RDMA devices (--device /dev/infiniband, or an RDMA device "
     "plugin); nvpm on the node says whether it has any."
-)
-OTHER_NETWORK = (
-    "{} has no verbs; programs reach GPU memory by libfabric's provider cxi, without this module"
 )
 NO_DRIVER = (
     "modprobe {module}; dmesg | grep {module} shows why not. If there is no such module, install "
@@ -102,8 +102,9 @@ def why(machine: Machine) -> Fact:
     # The card that is made for RDMA is looked at first, and a card without a driver before others.
     card = min(found, key=lambda card: (list(RANK).index(card.vendor), bool(card.driver)))
     if card.vendor in WITHOUT_VERBS:
-        name = WITHOUT_VERBS[card.vendor]
-        return info("RDMA devices", "number", f"0: {OTHER_NETWORK.format(name)}")
+        return info(
+            "RDMA devices", "number", f"0: {WITHOUT_VERBS[card.vendor]}, without this module"
+        )
     core, verbs = MODULES[card.vendor]
     for module in dict.fromkeys((core, "ib_core", verbs)):
         reason = refused(machine, module)

@@ -118,7 +118,9 @@ def unproven(machine: Machine) -> str:
         if nic.pci and nic.pci.path and gpu.pci.path
     ]
     coherent = any(gpu.coherent for gpu in gpus(machine))
-    if not found or coherent or PIX in found or PXB in found or forwards(machine):
+    if not found or coherent or PIX in found or PXB in found:
+        return ""
+    if forwards(machine, across=PHB not in found):
         return ""
     return "through this root complex" if PHB in found else "between two root complexes"
 
@@ -136,7 +138,7 @@ def nearest(machine: Machine, gpu: Gpu, found: Dict[str, List[str]]) -> Fact:
     # processor at any distance.
     if gpu.coherent and least != SYS:
         return good("distance", name, value, NCCL_COHERENT)
-    if least == PHB and forwards(machine):
+    if least == PHB and forwards(machine, across=False):
         return good("distance", name, value, NCCL_PHB)
     if least == PHB:
         value = f"{value}, at another root port: nothing shows that data gets through"

@@ -128,6 +128,15 @@ def given_away(machine: Machine) -> bool:
     return bool(found) and all(gpu.driver.startswith("vfio") for gpu in found)
 
 
+def gpu_elsewhere(machine: Machine) -> str:
+    """Returns why a GPU that is not on PCI takes no part; an empty string if there is none."""
+    if machine.exists("/dev/dxg"):
+        return "the GPU of WSL2 is driven by Windows, and no RDMA device reaches its memory"
+    if machine.loaded("nvgpu"):
+        return "this GPU is integrated (Tegra), and needs NVIDIA's own sample of nvidia-p2p"
+    return ""
+
+
 @once
 def in_the_way(machine: Machine) -> str:
     """Returns why no GPU memory can be registered; an empty string if some GPU memory can be
@@ -135,7 +144,7 @@ def in_the_way(machine: Machine) -> str:
     if given_away(machine):
         return "its GPUs are given to virtual machines, which register their memory"
     if not gpus(machine):
-        return "there is no NVIDIA GPU"
+        return gpu_elsewhere(machine) or "there is no NVIDIA GPU"
     # A container sees the node's GPUs in sysfs, but CUDA needs their device files.
     if container(machine) and machine.loaded("nvidia") and not machine.glob("/dev/nvidia[0-9]*"):
         return "this container was given no GPU (--gpus, or the device plugin)"
