@@ -10,10 +10,10 @@ from typing import Container, Dict, Iterator, List
 
 from ..options import Parser
 from ..read.machine import Machine, clean
-from .features import Features, Json, features
+from .features import Features, features
 from .groups import MISSING, Group, folded, groups_of, norm_of
 from .inputs import Node, from_lines, from_paths
-from .measured import compared, rates, results
+from .measured import Rates, compared, rates, results
 
 # Lines of one screen, and columns.
 HEIGHT, WIDTH, NAME = 24, 100, 14
@@ -30,35 +30,32 @@ class Fleet:
     def __init__(self, nodes: Iterator[Node]) -> None:
         self.nodes: Dict[str, Features] = {}
         self.silent: List[Node] = []
-        tested: Dict[str, Json] = {}
+        tested: Dict[str, Features] = {}
+        measured: Dict[str, Rates] = {}
         for node in nodes:
             name = clean(node.name)
             if node.status is None:
                 self.silent.append(node._replace(name=name, words=clean(node.words)))
             else:
                 try:
-                    self.add(name, node.status, tested)
+                    if "facts" in node.status:
+                        self.nodes[unused(name, self.nodes)] = features(node.status)
+                    else:
+                        name = unused(name, tested)
+                        tested[name], measured[name] = results(node.status), rates(node.status)
                 except (AttributeError, LookupError, TypeError):
                     self.silent.append(Node(name, None, "a status in another form"))
-        self.add_selftests(tested)
+        self.add_selftests(tested, measured)
         self.norm = norm_of(self.nodes)
         self.groups = groups_of(self.nodes, self.norm)
         self.odd = [group for group in self.groups if group.differences]
         self.alike = sum(len(group.nodes) for group in self.groups if not group.differences)
 
-    def add(self, name: str, said: Json, tested: Dict[str, Json]) -> None:
-        if "facts" in said:
-            self.nodes[unused(name, self.nodes)] = features(said)
-        else:
-            results(said)
-            tested[unused(name, tested)] = said
-
-    def add_selftests(self, tested: Dict[str, Json]) -> None:
+    def add_selftests(self, tested: Dict[str, Features], measured: Dict[str, Rates]) -> None:
         """Adds the results of selftests to the features of the nodes that they belong to."""
-        for name, said in tested.items():
-            self.nodes.setdefault(name, {}).update(results(said))
-        for name, found in compared({name: rates(said) for name, said in tested.items()}).items():
-            self.nodes[name].update(found)
+        for found in (tested, compared(measured)):
+            for name, added in found.items():
+                self.nodes.setdefault(name, {}).update(added)
 
 
 def unused(name: str, names: Container[str]) -> str:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Measures sustained transfers between a GPU and an RDMA device, in both directions, by one way."""
 
-import contextlib
 import time
 from typing import Any, List, Optional
 
-from . import Failure, abi, limits, verbs
-from .trial import FROM_GPU, TO_GPU, Trial, meaning, pattern, poison
+from . import Failure, abi, limits
+from .trial import Trial, meaning
 
 # DEPTH messages are under way at a time, which keeps the device busy. Each message has MESSAGE
 # bytes.
@@ -18,55 +17,25 @@ class Flow(Trial):
 
     DEPTH = DEPTH
 
-    def run(self, library: verbs.Library) -> bool:
-        """Returns whether all bytes arrived. The rates are judged after all trials."""
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self.limit_of_links = limits.limit_of(
             self.machine, self.gpu.pci, self.port.device, self.port.path
         )
         self.distance = limits.distance_of(self.machine, self.gpu.pci, self.port.device)
+        # The rates are judged after all trials.
         self.remarks: List[str] = []
-        try:
-            with contextlib.ExitStack() as stack:
-                try:
-                    self.prepare(stack, library)
-                    self.to_gpu = self.sustained_to_gpu()
-                    self.from_gpu = self.sustained_from_gpu()
-                except Failure as failure:
-                    self.failure = str(failure)
-        except Failure as failure:
-            self.failure = self.failure or str(failure)
-        return self.failure is None
 
-    def sustained_to_gpu(self) -> float:
-        what = TO_GPU
-        data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "to")
-        self.memory.put(poison(self.size))
-        self.host[:] = data
-        self.write_once(what, self.host_region, self.gpu_region)
-        rate = self.sustained(what, self.host_region, self.gpu_region)
-        self.compare(what, data, self.memory.get())
-        return rate
+    def steps(self) -> None:
+        self.to_gpu = self.move_to_gpu()
+        self.from_gpu = self.move_from_gpu()
 
-    def sustained_from_gpu(self) -> float:
-        what = FROM_GPU
-        data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "from")
-        self.memory.put(data)
-        self.host[:] = poison(self.size)
-        self.write_once(what, self.gpu_region, self.host_region)
-        rate = self.sustained(what, self.gpu_region, self.host_region)
-        self.compare(what, data, self.host[:])
-        return rate
-
-    def write_once(self, what: str, local: Any, remote: Any) -> None:
-        """Writes the whole buffer once, so that the device is warm. This also moves the end of the
-        buffer, which sustained() leaves out if it is shorter than a message."""
-        for offset in range(0, self.size, self.message):
-            length = min(self.message, self.size - offset)
-            status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
-            if status != "IBV_WC_SUCCESS":
-                raise Failure(
-                    f"{what}: the RDMA write ended with {status}{meaning(what, self.port)}"
-                )
+    def write(self, what: str, local: Any, remote: Any) -> float:
+        """Returns the sustained rate, in bytes per second. Writes the whole buffer once before, so
+        that the device is warm. This also moves the end of the buffer, which sustained() leaves out
+        if it is shorter than a message."""
+        self.write_once(what, local, remote)
+        return self.sustained(what, local, remote)
 
     def sustained(self, what: str, local: Any, remote: Any) -> float:
         """Keeps the queue full for `seconds` seconds. Returns the rate in bytes per second."""

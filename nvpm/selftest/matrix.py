@@ -3,7 +3,7 @@
 
 import argparse
 import sys
-from typing import List, Optional, Sequence, cast
+from typing import Dict, List, Optional, Sequence, cast
 
 from ..facts.fact import Fact
 from ..read.machine import Machine
@@ -108,26 +108,16 @@ def allowed(flows: Sequence[Flow]) -> str:
 class Json(printers.Json):
     """Prints one JSON object."""
 
-    def pair(self, trial: Trial, facts: List[Fact]) -> None:
+    def measured(self, trial: Trial) -> Dict[str, object]:
         flow = cast(Flow, trial)
         limit = flow.limit_of_links
-        self.pairs.append(
-            {
-                "gpu": trial.gpu.index,
-                "pci": trial.gpu.pci,
-                "device": trial.port.device,
-                "port": trial.port.number,
-                "way": "dma-buf" if trial.by_dma_buf else "pointer",
-                "passed": trial.failure is None,
-                "failure": trial.failure,
-                "to_gpu": None if trial.to_gpu is None else int(trial.to_gpu),
-                "from_gpu": None if trial.from_gpu is None else int(trial.from_gpu),
-                "links_allow": int(limit.rate) if limit else None,
-                "limit": limit.what if limit else None,
-                "distance": flow.distance or None,
-                "status": [self.line(fact) for fact in facts],
-            }
-        )
+        return {
+            "to_gpu": None if trial.to_gpu is None else int(trial.to_gpu),
+            "from_gpu": None if trial.from_gpu is None else int(trial.from_gpu),
+            "links_allow": int(limit.rate) if limit else None,
+            "limit": limit.what if limit else None,
+            "distance": flow.distance or None,
+        }
 
     def judged(self, machine: Machine, trials: List[Trial]) -> None:
         flows = cast(List[Flow], trials)

@@ -105,9 +105,6 @@ class Json(Text):
         self.passed_over.append({"device": device, "reason": reason})
 
     def pair(self, trial: Trial, facts: List[Fact]) -> None:
-        def bytes_in_a_second(seconds: Optional[float]) -> Optional[int]:
-            return None if seconds is None else int(rate(trial.size, seconds))
-
         self.pairs.append(
             {
                 "gpu": trial.gpu.index,
@@ -117,12 +114,22 @@ class Json(Text):
                 "way": "dma-buf" if trial.by_dma_buf else "pointer",
                 "passed": trial.failure is None,
                 "failure": trial.failure,
-                "to_gpu": bytes_in_a_second(trial.to_gpu),
-                "from_gpu": bytes_in_a_second(trial.from_gpu),
-                "freed": trial.freed or None,
                 "status": [self.line(fact) for fact in facts],
+                **self.measured(trial),
             }
         )
+
+    def measured(self, trial: Trial) -> Dict[str, object]:
+        """Returns what the trial measured, with rates in bytes per second."""
+
+        def bytes_in_a_second(seconds: Optional[float]) -> Optional[int]:
+            return None if seconds is None else int(rate(trial.size, seconds))
+
+        return {
+            "to_gpu": bytes_in_a_second(trial.to_gpu),
+            "from_gpu": bytes_in_a_second(trial.from_gpu),
+            "freed": trial.freed or None,
+        }
 
     @staticmethod
     def line(fact: Fact) -> Dict[str, str]:

@@ -108,15 +108,18 @@ class Trial:
             with contextlib.ExitStack() as stack:
                 try:
                     self.prepare(stack, library)
-                    self.to_gpu = self.move_to_gpu()
-                    self.from_gpu = self.move_from_gpu()
-                    self.freed = self.free()
+                    self.steps()
                 except Failure as failure:
                     self.failure = str(failure)
         except Failure as failure:
             # Releasing resources has failed. An earlier failure is reported instead.
             self.failure = self.failure or str(failure)
         return self.failure is None
+
+    def steps(self) -> None:
+        self.to_gpu = self.move_to_gpu()
+        self.from_gpu = self.move_from_gpu()
+        self.freed = self.free()
 
     def prepare(self, stack: contextlib.ExitStack, library: verbs.Library) -> None:
         self.gpu.use()
@@ -178,36 +181,39 @@ class Trial:
         return status
 
     def write(self, what: str, local: Any, remote: Any) -> float:
-        """Writes the whole buffer TIMES times. The messages are not longer than the device allows.
-        Returns the seconds that the fastest write took."""
+        """Writes the whole buffer TIMES times. Returns the seconds that the fastest write took."""
         times = []
         for _ in range(TIMES):
             begun = time.monotonic()
-            for offset in range(0, self.size, self.message):
-                length = min(self.message, self.size - offset)
-                status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
-                if status != "IBV_WC_SUCCESS":
-                    raise Failure(
-                        f"{what}: the RDMA write ended with {status}{meaning(what, self.port)}"
-                    )
+            self.write_once(what, local, remote)
             times.append(time.monotonic() - begun)
         return min(times)
+
+    def write_once(self, what: str, local: Any, remote: Any) -> None:
+        """Writes the whole buffer. The messages are not longer than the device allows."""
+        for offset in range(0, self.size, self.message):
+            length = min(self.message, self.size - offset)
+            status = self.transfer(what, abi.IBV_WR_RDMA_WRITE, local, remote, length, offset)
+            if status != "IBV_WC_SUCCESS":
+                raise Failure(
+                    f"{what}: the RDMA write ended with {status}{meaning(what, self.port)}"
+                )
 
     def move_to_gpu(self) -> float:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "to")
         self.memory.put(poison(self.size))
         self.host[:] = data
-        seconds = self.write(TO_GPU, self.host_region, self.gpu_region)
+        measured = self.write(TO_GPU, self.host_region, self.gpu_region)
         self.compare(TO_GPU, data, self.memory.get())
-        return seconds
+        return measured
 
     def move_from_gpu(self) -> float:
         data = pattern(self.size, self.seed, self.gpu.pci, self.port.device, "from")
         self.memory.put(data)
         self.host[:] = poison(self.size)
-        seconds = self.write(FROM_GPU, self.gpu_region, self.host_region)
+        measured = self.write(FROM_GPU, self.gpu_region, self.host_region)
         self.compare(FROM_GPU, data, self.host[:])
-        return seconds
+        return measured
 
     def compare(self, what: str, expected: bytes, found: bytes) -> None:
         wrong = difference(expected, found)
