@@ -192,8 +192,8 @@ class Registration(Umem):
     gpu: int
 
     def __init__(self, mode: str, size: int) -> None:
-        # For large allocations, a GPU uses pages of up to 2 MiB. The mapping is at least that
-        # large, so that its address is aligned for such pages.
+        # For large allocations, a GPU uses pages of up to 2 MiB. The kernel aligns a mapping for
+        # these pages only if the mapping has at least 2 MiB.
         self.memory = mmap.mmap(self.gpu, max(size, 2 * MIB), offset=LAB_GPU_UNBACKED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         super().__init__(mode, self.address, size)

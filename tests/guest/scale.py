@@ -77,8 +77,8 @@ def listed() -> Figures:
 
 
 def nvpm_regions() -> Figures:
-    """Runs `nvpm regions`. Returns the number of its instructions, in thousands, and the largest
-    amount of memory that it has used."""
+    """Runs `nvpm regions`. Returns the instructions of the program, in thousands, and the program's
+    largest use of memory."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(["nvpm", "regions"], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -423,8 +423,8 @@ check_arithmetic() {
 	fi
 }
 
-# Tests with histories and numbers that a fuzzer makes up. Without $TESTS, a fixed number of them is
-# run; otherwise those that $TESTS names.
+# Runs tests with histories and numbers that a fuzzer makes up. $TESTS names the tests to run.
+# Without $TESTS, the check runs a fixed number of tests.
 check_fuzz() {
 	in_host
 	cd fuzz

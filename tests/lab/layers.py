@@ -517,8 +517,8 @@ class Layers:
     # ---- packages, and whole systems (with systemd and a disk) that have them installed ---------
 
     def packaging(self) -> str:
-        """Makes the layer with the tools for packages, directly above the kernel's packages, so
-        that one list of dpkg has all of them."""
+        """Makes the layer with the tools for packages. The layer lies directly above the kernel's
+        packages, because the list of dpkg in the upper layer hides the list below."""
         text = "Debian's tools for packages (a minute)"
         return self.beside("packaging", self.those("kernel", "base"), text, network=True)
 

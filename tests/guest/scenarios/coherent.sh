@@ -6,7 +6,7 @@ seed_driver
 coherent 1
 
 # The page table of this driver does not say that the memory is behind a coherent link. The module
-# must recognize such memory by its addresses, which are those of RAM.
+# must recognize the memory by its addresses, because the kernel has RAM at these addresses.
 load_module persistent_api_support=1
 remember
 seed=50
