@@ -249,8 +249,8 @@ STOP_LIMIT = 120
 STAYS = "nv_peer_mem: the module stays loaded until the next boot."
 
 
-def explain(machine: Machine, words: List[str]) -> int:
-    """`explain MODULE [TEXT]` prints advice about MODULE. TEXT is the text that modprobe and the
+def advise(machine: Machine, words: List[str]) -> int:
+    """`advise MODULE [TEXT]` prints advice about MODULE. TEXT is the text that modprobe and the
     kernel have printed about MODULE. Without TEXT, the advice is for a module that is not
     installed."""
     from .facts.advice import Advice
@@ -304,7 +304,7 @@ COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
     "--version": version,
     "-V": version,
     "version": version,
-    "explain": explain,
+    "advise": advise,
     "holders": holders,
     "leave": leave,
 }

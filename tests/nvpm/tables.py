@@ -398,7 +398,7 @@ class Player:
         if word == "said":
             module, _, text = rest.partition(" ")
             said = unescaped(f"modprobe: ERROR: could not insert '{module}': {text}").decode()
-            return Look(self.environment, self.passed_over, ["explain", module, said])
+            return Look(self.environment, self.passed_over, ["advise", module, said])
         return None
 
     def change(self, machine: Machine, line: str) -> None:

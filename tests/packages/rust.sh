@@ -37,12 +37,12 @@ built in-kernel "in-kernel: the kernel's own crates"
 # when the module cannot be loaded.
 without "${rust[@]}"
 with_proprietary_driver
-# nvpm explain asks modinfo about the running kernel, which is the kernel of the host. So this
+# nvpm advise asks modinfo about the running kernel, which is the kernel of the host. So this
 # replacement of modinfo asks about the guest's kernel.
 mkdir /tmp/asked
 printf '#!/bin/sh\nexec /usr/sbin/modinfo -k %s "$@"\n' "$kver" >/tmp/asked/modinfo
 chmod +x /tmp/asked/modinfo
-advice=$(PATH=/tmp/asked:$PATH /checkout/nvpm.sh explain nv_peer_mem "module using GPL-only symbols uses symbols from proprietary module" |
+advice=$(PATH=/tmp/asked:$PATH /checkout/nvpm.sh advise nv_peer_mem "module using GPL-only symbols uses symbols from proprietary module" |
 	sed -n 's/.*, and it does without them: //p')
 check "the module is built again, as advised" saying sh -ec "$advice"
 as_it_should prebuilt "prebuilt: compiled for the release, because the NVIDIA driver is the proprietary one"
