@@ -22,6 +22,7 @@ Usage: nvpm [COMMAND [OPTION]...]
   selftest    moves data between GPUs and RDMA devices, by each way
   regions     which process has which GPU memory registered (root)
   compare     which of many nodes differ, from what nvpm status --json printed on each
+  explain     the cause of the failures in a log: of NCCL, UCX, MPI, the kernel and others
   run         starts a program that registers pointers where only dma-buf serves
   report      what a bug report needs, in one archive, without names and addresses
   help        this text; nvpm COMMAND --help says more
@@ -156,6 +157,12 @@ def selftest(machine: Machine, words: List[str]) -> int:
 
 def compare(machine: Machine, words: List[str]) -> int:
     from .compare import main
+
+    return main.main(machine, words)
+
+
+def explain(machine: Machine, words: List[str]) -> int:
+    from .explain import main
 
     return main.main(machine, words)
 
@@ -296,6 +303,7 @@ COMMANDS: Dict[str, Callable[[Machine, List[str]], int]] = {
     "check": check,
     "selftest": selftest,
     "compare": compare,
+    "explain": explain,
     "run": run,
     "report": report,
     "help": usage,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TOP = Path(__file__).resolve().parents[2]
-PARTS = ("nvpm", "init.d", "completions", "docs/monitoring", "tests/nvpm")
+PARTS = ("nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm")
 FILES = ("nvpm.sh", ".gitattributes")
 
 
@@ -281,6 +281,60 @@ MUTANTS = [
         "compare/measured.py",
         "if rate >= SHARE * usual:",
         "if rate >= usual:",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_log",
+        "explain/judge.py",
+        "- late +",
+        "+ late +",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_log",
+        "explain/scan.py",
+        "chosen = special if explained else",
+        "chosen = special if not explained else",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_memory_is_constant",
+        "explain/scan.py",
+        "if len(shapes) < MOST_SHAPES:",
+        "if True:",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_few_ranks",
+        "explain/scan.py",
+        "if shape.ranked:",
+        "if False:",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_node_chooses_between_causes",
+        "explain/here.py",
+        "elif node.contradict and one.sure() < NAMED:",
+        "elif False:",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_cut_compressed",
+        "explain/inputs.py",
+        "yield name, guarded(path, stream)",
+        "yield name, stream",
+    ),
+    Mutant(
+        "test_explain_logs.py::test_redaction",
+        "explain/show.py",
+        'text = self.quoted(" ".join(hit.text.split()))',
+        'text = " ".join(hit.text.split())',
+    ),
+    Mutant(
+        "test_explain.py::test_conditions",
+        "explain/conditions.py",
+        "return value in values if value else bool(values)",
+        "return bool(values)",
+    ),
+    Mutant(
+        "test_explain.py::test_each_message_is_found",
+        "explain/texts.py",
+        "word.start() > 0 and word.end() < len(part)",
+        "False",
     ),
     Mutant(
         "test_monitoring.py::test_line_of_a_bad_machine",

@@ -38,6 +38,10 @@ LINES = [
     ("nvpm selftest --b", "nvpm selftest --bandwidth "),
     ("nvpm compare --j", "nvpm compare --json "),
     ("nvpm compare resu", "nvpm compare results/"),
+    ("nvpm ex", "nvpm explain "),
+    ("nvpm explain --jo", "nvpm explain --journal "),
+    ("nvpm explain resu", "nvpm explain results/"),
+    ("nvpm explain one --red", "nvpm explain one --redact "),
 ]
 
 

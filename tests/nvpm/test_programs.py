@@ -147,7 +147,10 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 def test_there_is_one_place() -> None:
     """Only programs.py starts processes and waits for them. There is one exception: ask.py forks a
     child, but programs.py stops this child."""
-    words = re.compile(r"\b(subprocess|Popen|waitpid|os\.(?:wait|system|popen|spawn\w*|fork)\b)")
+    words = re.compile(
+        r"\b(import subprocess|subprocess\.|Popen|waitpid|"
+        r"os\.(?:wait|system|popen|spawn\w*|fork)\b)"
+    )
     found = {
         str(file.relative_to(TOP)): set(words.findall(file.read_text(encoding="utf-8")))
         for file in (TOP / "nvpm").rglob("*.py")

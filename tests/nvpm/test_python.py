@@ -12,7 +12,7 @@ FILES = sorted((TOP / "nvpm").rglob("*.py"))
 # Names that later versions of Python have added to the standard library.
 LATER = re.compile(
     r"capture_output|text=True|missing_ok|dataclass|removeprefix|removesuffix|functools\.cache\b|"
-    r"Protocol|TypedDict|strict=|dirs_exist_ok"
+    r"import .*\bProtocol\b|TypedDict|strict=|dirs_exist_ok"
 )
 
 

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The answer to a log: which kind of answer it is, and what the log is of."""
+
+import re
+from typing import Iterable, List, NamedTuple, Optional, Set
+
+from ..compare.groups import folded
+from ..facts.fact import Fact
+from .judge import Verdict
+from .lines import Source
+from .log_facts import LogFacts
+from .model import POSSIBLE
+from .scan import Hit, Scan
+from .signs import WORDS_OF_PROGRAMS
+
+FOUND, PERHAPS, FOLLOWING, UNKNOWN, NOTHING = "cause", "perhaps", "follows", "unknown", "nothing"
+# The exit codes of the answers.
+CODES = {FOUND: 3, PERHAPS: 4, FOLLOWING: 4, UNKNOWN: 4, NOTHING: 0}
+LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+# The programs of a log that are named.
+MOST_PROGRAMS = 4
+# Facts that say what a log is of.
+KINDS = (("amd", "AMD GPUs"), ("efa", "EFA"), ("gb10", "DGX Spark"), ("geforce", "GeForce"))
+
+
+def plain(text: str) -> str:
+    """Returns a text of the table without Markdown."""
+    return LINK.sub(r"\1 (\2)", text).replace("`", "")
+
+
+class Answer(NamedTuple):
+    """Everything that the answer is made of. FACTS are those of this node, or None if the log is
+    not of it."""
+
+    names: List[str]
+    scan: Scan
+    verdict: Verdict
+    facts: Optional[List[Fact]]
+
+    def kind(self) -> str:
+        if self.verdict.causes:
+            return FOUND if self.verdict.causes[0].sure() > POSSIBLE else PERHAPS
+        if self.verdict.follows:
+            return FOLLOWING
+        return UNKNOWN if self.unknown() else NOTHING
+
+    def unknown(self) -> List[Hit]:
+        """Returns lines that look like errors and that the table does not explain."""
+        hits = [hit for hit in self.scan.unknown.values() if hit.count]
+        return sorted(hits, key=lambda hit: hit.order)
+
+
+def log_of(facts: LogFacts, sources: Set[Source]) -> str:
+    """Returns what is known of the log as a whole: programs, ranks and nodes."""
+    programs = [
+        f"{words} {' and '.join(facts.versions[name][:2])}"
+        for name, words in WORDS_OF_PROGRAMS.items()
+        if name in facts.versions
+    ][:MOST_PROGRAMS]
+    programs += [words for name, words in KINDS if name in facts.names]
+    hosts = {one.host for one in sources if one.host}
+    nodes = max(facts.nodes, len(hosts))
+    ranks = max(facts.ranks, len({one.rank for one in sources if one.rank}))
+    if ranks and nodes:
+        programs.append(f"{counted(ranks, 'rank')} on {counted(nodes, 'node')}")
+    elif ranks or nodes > 1:
+        programs.append(counted(ranks, "rank") if ranks else counted(nodes, "node"))
+    return ", ".join(programs)
+
+
+def counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def who(hit_sources: Iterable[Source], all_sources: Set[Source], facts: LogFacts) -> str:
+    """Returns which hosts and ranks printed a line, if they are not all hosts and ranks of the
+    log."""
+    found: Set[Source] = set(hit_sources)
+
+    def rank_of(source: Source) -> str:
+        return source.rank or facts.rank_of.get((source.host, source.process), "")
+
+    texts = []
+    hosts = sorted({one.host for one in found} - {""})
+    all_hosts = {one.host for one in all_sources} - {""}
+    ranks = {rank_of(one) for one in found} - {""}
+    all_ranks = {rank_of(one) for one in all_sources} - {""}
+    if ranks and len(ranks) < len(all_ranks):
+        word = "rank" if len(ranks) == 1 else "ranks"
+        texts.append(
+            f"only on {word} {folded(sorted(ranks, key=number_of)).strip('[]')} of {len(all_ranks)}"
+        )
+    if hosts and len(hosts) < len(all_hosts):
+        others = counted(len(all_hosts) - len(hosts), "other node")
+        texts.append(f"only on {folded(hosts)}, and not on {others}")
+    elif len(hosts) > 1:
+        texts.append(
+            f"on all {len(hosts)} nodes" if len(hosts) == len(all_hosts) else f"on {folded(hosts)}"
+        )
+    return "; ".join(texts)
+
+
+def number_of(text: str) -> int:
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Prints the answer for programs."""
+
+import json
+from typing import Callable, Dict
+
+from . import here
+from .answer import Answer, plain
+from .judge import Aside, Found
+from .scan import Hit
+from .table import CAUSES
+
+
+def as_json(answer: Answer, quoted: Callable[[str], str]) -> str:
+    verdict = answer.verdict
+    return json.dumps(
+        {
+            "schema": 1,
+            "answer": answer.kind(),
+            "certain": bool(verdict.causes) and verdict.certain(),
+            "log": log_object(answer),
+            "causes": [cause_object(one, answer, quoted) for one in verdict.causes],
+            "follows": [aside_object(one, quoted) for one in verdict.follows],
+            "aside": [aside_object(one, quoted) for one in verdict.aside],
+            "unknown": [line_object(hit, quoted) for hit in answer.unknown()],
+        },
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def log_object(answer: Answer) -> Dict[str, object]:
+    facts = answer.scan.facts
+    return {
+        "files": answer.names,
+        "lines": answer.scan.lines,
+        "facts": sorted(facts.names),
+        "versions": facts.versions,
+        "variables": {name: sorted(values) for name, values in sorted(facts.variables.items())},
+        "nodes": max(facts.nodes, len({one.host for one in answer.scan.sources if one.host})),
+        "ranks": facts.ranks,
+    }
+
+
+def cause_object(found: Found, answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object]:
+    proof = found.best()
+    message = proof.variant.entry.message
+    return {
+        "cause": CAUSES[found.cause],
+        "says": plain(found.cause.says),
+        "do": plain(proof.case.do or message.do or found.cause.do),
+        "sure": found.sure(),
+        "score": found.score(),
+        "nv_peer_mem": found.cause.ours,
+        "status": plain(found.cause.status),
+        "node": node_object(found, answer),
+        "messages": [
+            {"message": one.variant.entry.message.text, **line_object(one.hit, quoted)}
+            for one in found.proofs
+        ],
+    }
+
+
+def node_object(found: Found, answer: Answer) -> Dict[str, object]:
+    fact, fits = here.word(found, answer.facts or [])
+    return {"fact": fact, "fits": fits} if fact else {}
+
+
+def aside_object(one: Aside, quoted: Callable[[str], str]) -> Dict[str, object]:
+    message = one.variant.entry.message
+    return {"message": message.text, "why": one.why, **line_object(one.hit, quoted)}
+
+
+def line_object(hit: Hit, quoted: Callable[[str], str]) -> Dict[str, object]:
+    return {
+        "file": hit.place[0],
+        "line": hit.place[1],
+        "text": quoted(hit.text),
+        "count": hit.count,
+        "hosts": sorted({quoted(one.host) for one in hit.sources if one.host}),
+    }

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The causes of failures, each of which stands only here. Messages refer to them."""
+
+from .model import Cause
+
+NO_CLIENT = Cause(
+    "no peer-memory module took the memory: neither nv_peer_mem nor nvidia_peermem is loaded, or "
+    "the RDMA core has no peer memory",
+    "Load the module: `/etc/init.d/nv_peer_mem start` says why if it fails; then `nvpm selftest`",
+    "module: `state`",
+    ours=True,
+    tell="`nvpm status` says whether a module serves GPU memory",
+    name="no client",
+)
+MARKER = Cause(
+    "the program looks for a module named nvidia_peermem, which is not loaded",
+    "Load the module, and the marker: `MARKER=yes` in `/etc/infiniband/nv_peer_mem.conf`, then "
+    "`/etc/init.d/nv_peer_mem restart`",
+    "detection: `gpu-operator`",
+    ours=True,
+    name="the marker",
+)
+MEMORY_PEERS = Cause(
+    "this version of the program looks for `/sys/kernel/mm/memory_peers` only, a directory that "
+    "newer RDMA cores do not have, even if a module is loaded",
+    "Update the program: NCCL to 2.23 or later, NVSHMEM to 3.2 or later",
+    "detection: `NCCL, up to 2.22`",
+    name="memory_peers",
+)
+MEMLOCK = Cause(
+    "the limit on locked memory of the job (`ulimit -l`) is too low; GPU memory counts too",
+    "`LimitMEMLOCK=infinity` for the daemon that starts the job (slurmd, kubelet, containerd, "
+    "sshd), then restart it; in a container `--ulimit memlock=-1` or `--cap-add=IPC_LOCK`. Check "
+    "with `ulimit -l` in the job itself",
+    "access: `memory lock`",
+    tell="`ulimit -l` in the job itself is not `unlimited`",
+    name="locked memory",
+)
+BAR1 = Cause(
+    "more GPU memory is registered at once than the GPU's BAR1 has room for",
+    "Register less (smaller buffers, fewer processes for each GPU; `NCCL_BUFFSIZE` unset), or a "
+    "larger BAR1 in the firmware; `nvidia-smi -q -d MEMORY` shows it",
+    "GPUs: `BAR1`",
+    tell="small buffers can be registered, and large ones cannot; `ulimit -l` is `unlimited`",
+    name="BAR1",
+)
+MAP_COUNT = Cause(
+    "the process has as many mappings as `vm.max_map_count` allows, because each registration "
+    "splits mappings",
+    "`wc -l /proc/PID/maps` beside `sysctl vm.max_map_count`; raise the limit, or register fewer "
+    "and larger buffers",
+    "access: `memory lock`",
+    tell="it begins after hours of registering",
+    name="mappings",
+)
+GEFORCE = Cause(
+    "the GPU is a GeForce, whose memory NVIDIA's driver gives to no other device",
+    "A data-center or professional GPU; or turn GPUDirect RDMA off (`NCCL_NET_GDR_LEVEL=LOC`, "
+    "`UCX_IB_GPU_DIRECT_RDMA=no`), and the program copies through host memory",
+    "GPUs: `kind`",
+    tell="`nvidia-smi -L` names a GeForce",
+    name="GeForce",
+)
+VMM = Cause(
+    "the memory cannot be registered by its pointer: VMM memory without "
+    "`gpuDirectRDMACapable` (PyTorch's `expandable_segments:True`, a sleep mode), a pool of "
+    "`cudaMallocAsync`, or managed memory",
+    "Memory of `cudaMalloc` for buffers that are registered: `PYTORCH_CUDA_ALLOC_CONF` without "
+    "`expandable_segments:True`; or dma-buf",
+    "use: `failed_not_supported`",
+    tell="`nvpm selftest` passes, and only this program fails",
+    name="VMM memory",
+)
+SEVERAL_MAPPINGS = Cause(
+    "one registration spans several allocations or VMM mappings, which only dma-buf can register "
+    "in one piece",
+    "Register each allocation by itself; or dma-buf: the open NVIDIA driver and kernel 5.12",
+    "need: `dma-buf`",
+    name="several mappings",
+)
+FREED = Cause(
+    "the peer's memory is not registered any more, or was freed while the peer still wrote to it",
+    "Look at the peer's log. Deregister before the memory is freed",
+    "use: `revocations`",
+    name="freed memory",
+)
+NOT_GPU_MEMORY = Cause(
+    "the address is no GPU memory of this process any more: freed, of another device, or of "
+    "another process",
+    "Look for a `cudaFree` before it, and for the wrong device (`cudaSetDevice`)",
+    name="not GPU memory",
+)
+NO_DMABUF = Cause(
+    "dma-buf is not available: the NVIDIA driver, the RDMA core or the device's driver has none",
+    "Load the module and let the program register pointers (`NCCL_DMABUF_ENABLE=0`, "
+    "`UCX_CUDA_COPY_DMABUF=no`, Mooncake without `WITH_NVIDIA_PEERMEM=0`); or the open NVIDIA "
+    "driver, kernel 5.12 and a newer RDMA core",
+    "need: `dma-buf`",
+    ours=True,
+    name="no dma-buf",
+)
+PAIR = Cause(
+    "NVIDIA's driver refuses this pair of GPU and NIC, because no path between them is allowed "
+    "(error 524 by dma-buf; peer memory is refused for the same pair)",
+    "Use a NIC below the same root complex as the GPU; `NVreg_GrdmaPciTopoCheckOverride=1` tries "
+    "it nevertheless",
+    "distance: `nearest`",
+    name="refused pair",
+)
+DISTANCE = Cause(
+    "GPU and NIC are farther apart in the PCI tree than the program allows (`NCCL_NET_GDR_LEVEL`)",
+    "Use the NIC near the GPU, or set `NCCL_NET_GDR_LEVEL` to the distance that `nvpm status` "
+    "prints (`SYS` allows every distance)",
+    "distance: `nearest`",
+    name="distance",
+)
+ACS = Cause(
+    "memory is registered, but the NIC cannot reach it: PCIe's ACS or the IOMMU is in the way, or "
+    "the GPU is too far from the NIC in the PCI tree",
+    "ACS off on the bridges, `iommu=pt` on the kernel's command line; in a virtual machine ATS. "
+    "`NCCL_NET_GDR_LEVEL=LOC` confirms it",
+    "PCI: `ACS`; RDMA devices: `IOMMU`",
+    name="ACS or IOMMU",
+)
+PEER_NIC = Cause(
+    "the peer's NIC could not reach the peer's memory",
+    "On the peer: is a module loaded, is ACS off, does the IOMMU pass through (`iommu=pt`)?",
+    "PCI: `ACS`; RDMA devices: `IOMMU`",
+    name="the peer's NIC",
+)
+NETWORK = Cause(
+    "the peer does not answer (retries exceeded): it is gone, no route leads to it, the GID index "
+    "is wrong (RoCE), or the network loses packets",
+    "The log of the peer first; on RoCE the GID index (`show_gids`) and a ping between the two "
+    "NICs; then cables, the switches' PFC and ECN, and MTU. `ib_write_bw` between the same two "
+    "NICs shows the network alone",
+    "RDMA devices: `port`",
+    name="network",
+)
+PORT = Cause(
+    "a port of the NIC is down, or lost its link, or has no address by which the other side can "
+    "reach it",
+    "`ibstat` and `show_gids`: cable, transceiver, switch, address; name the NICs that work "
+    "(`NCCL_IB_HCA`, `UCX_NET_DEVICES`); rdma-core of one version in the container and on the host",
+    "RDMA devices: `port`",
+    name="port",
+)
+GID = Cause(
+    "the port has no usable address at this GID index (RoCE): the index is wrong, or the entry is "
+    "empty, as often in a pod",
+    "`show_gids` lists the entries: take one of RoCE v2 with an IP address "
+    "(`NCCL_IB_GID_INDEX`, `UCX_IB_GID_INDEX`, `NVSHMEM_IB_GID_INDEX`, `MC_GID_INDEX`), or a newer "
+    "version of the program, which skips empty entries",
+    "RDMA devices: `port`",
+    name="GID",
+)
+RAILS = Cause(
+    "the two NICs cannot reach each other: rails without a route between them, or NICs of "
+    "different kinds (InfiniBand and Ethernet)",
+    "`NCCL_CROSS_NIC=0`, and `NCCL_IB_HCA` or `UCX_NET_DEVICES` with NICs of one kind; ping "
+    "between the two NICs",
+    "RDMA devices: `port`",
+    name="rails",
+)
+NO_INTERFACE = Cause(
+    "there is no network interface for the first connection of the processes, which goes by TCP",
+    "`ip address` in the container; `NCCL_SOCKET_IFNAME` with the name of an interface that is up",
+    name="no interface",
+)
+NO_DEVICE = Cause(
+    "the process sees no RDMA device: the container lacks `/dev/infiniband`, the name is wrong "
+    "or excluded, the NIC's driver is not loaded, or rdma-core lacks the NIC's library",
+    "`ibv_devinfo` in the container; `--device=/dev/infiniband` for docker, the RDMA device "
+    "plug-in for pods; ibverbs-providers as new as the host's; `NCCL_IB_HCA` and "
+    "`UCX_NET_DEVICES` may exclude all",
+    "access: `/dev/infiniband`",
+    name="no RDMA device",
+)
+DEVICE_DENIED = Cause(
+    "the process may not open the RDMA device: the container got no right to it, or its file "
+    "has the wrong mode",
+    "`--device=/dev/infiniband --ulimit memlock=-1` for docker (or `--privileged`), the RDMA "
+    "device plug-in for pods; outside, rdma-core's udev rules",
+    "access: `/dev/infiniband`",
+    name="device denied",
+)
+NO_PROVIDER = Cause(
+    "rdma-core in the container lacks this NIC's library, or does not fit the host's driver",
+    "Install ibverbs-providers (libmlx5) and libibverbs1, of the version of the host's OFED",
+    name="no provider",
+)
+RDMA_OFF = Cause(
+    "RDMA is turned off by a variable (`NCCL_IB_DISABLE`, `NCCL_NET`, `UCX_TLS`)",
+    "Remove the variable",
+    name="RDMA off",
+)
+TRAFFIC_CLASS = Cause(
+    "a traffic class is set (`NVSHMEM_IB_TRAFFIC_CLASS`, `NCCL_IB_TC`), and the NIC refuses it: on "
+    "InfiniBand it has no meaning",
+    "Unset the variable on InfiniBand",
+    name="traffic class",
+)
+OTHER_VERSIONS = Cause(
+    "the processes run different versions, or were started with different variables",
+    "One version, one image and the same variables on all nodes",
+    name="other versions",
+)
+OTHER_UCX = Cause(
+    "the process loads another UCX than the one that it was built with",
+    "One UCX only: `ucx_info -v` shows which one is found; `LD_LIBRARY_PATH` without others",
+    name="other UCX",
+)
+UCX_NO_CUDA = Cause(
+    "this UCX has no CUDA: it was built without, or does not find its CUDA plug-ins",
+    "`ucx_info -d | grep cuda` must list devices: a UCX built `--with-cuda`, the package ucx-cuda, "
+    "or the program's own wheel (nixl-cu12, nixl-cu13)",
+    name="UCX without CUDA",
+)
+UCX_NO_IB = Cause(
+    "this UCX has no InfiniBand and RoCE: it was built without rdma-core, or does not find its "
+    "plug-in",
+    "`ucx_info -d | grep mlx5` must list devices: a UCX built `--with-verbs`, the package "
+    "ucx-ib, or the program's own wheel",
+    "access: `/dev/infiniband`",
+    name="UCX without RDMA",
+)
+UCX_TLS = Cause(
+    "`UCX_TLS` does not list `cuda_copy`, without which UCX takes GPU memory for host memory",
+    "Add `cuda_copy` (and `cuda_ipc`) to `UCX_TLS`, or `UCX_TLS=rc,cuda`",
+    name="UCX_TLS",
+)
+MEMTYPE = Cause(
+    "the CPU copies GPU memory as if it were host memory: the library (MPI, UCX, libfabric) has no "
+    "CUDA, does not know this allocation, or takes a path that is for host memory only",
+    "A library built with CUDA, and newer; `UCX_MEMTYPE_CACHE=n`, and `nvcc --cudart shared`; with "
+    "libfabric a provider with FI_HMEM, and no shared memory (`FI_EFA_ENABLE_SHM_TRANSFER=0`)",
+    name="memory type",
+)
+MPI_NO_CUDA = Cause(
+    "this MPI, or a library of it, is built without CUDA, or does not find libcuda",
+    "`ompi_info --parsable --all | grep mpi_built_with_cuda_support`; an MPI built "
+    "`--with-cuda` (Open MPI 5 also with `--with-cuda-libdir`, where libcuda is) over a UCX with "
+    "CUDA (`--mca pml ucx`)",
+    name="MPI without CUDA",
+)
+NO_LIBCUDA = Cause(
+    "the process does not find the NVIDIA driver's library (libcuda)",
+    "Install the driver's libraries; in a container `--gpus all`",
+    "driver: `nvidia`",
+    name="no libcuda",
+)
+SCATTER = Cause(
+    "the NIC's library copies short messages with the CPU (scatter to CQE, inline sends), and the "
+    "CPU does not reach this GPU memory",
+    "`MLX5_SCATTER_TO_CQE=0` in the environment of the program; no `IBV_SEND_INLINE` for GPU "
+    "memory",
+    name="scatter to CQE",
+)
+CUDA_CONTEXT = Cause(
+    "the thread has no CUDA context, or the wrong one",
+    "`cudaSetDevice` in that thread before its first transfer",
+    name="CUDA context",
+)
+GDRDRV = Cause(
+    "gdrcopy's driver gdrdrv is not loaded on the node, or not built for its kernel, or the "
+    "container has no `/dev/gdrdrv`",
+    "`modprobe gdrdrv` on the node; give the container `/dev/gdrdrv`. Programs that can do without "
+    "gdrcopy only get slower",
+    name="gdrdrv",
+)
+GDRDRV_OTHER = Cause(
+    "gdrdrv or gdrcopy's library does not fit the NVIDIA driver, or each other",
+    "One version of gdrcopy (2.4.2 or later with driver 560 and later) for library and driver; "
+    "build gdrdrv again for the loaded NVIDIA driver",
+    name="other gdrcopy",
+)
+EFA_VERSIONS = Cause(
+    "libfabric, the plug-in and the EFA driver do not fit each other, or are too old",
+    "The newest EFA installer, on the host and in the image, with its own libfabric and "
+    "aws-ofi-nccl",
+    name="EFA versions",
+)
+SECURITY_GROUP = Cause(
+    "the security group of the EC2 instances does not let EFA through: it has to allow all traffic "
+    "to and from itself",
+    "In the security group an inbound and an outbound rule for all traffic whose source and "
+    "destination are the group itself; all instances in one subnet and group",
+    name="security group",
+)
+EFA_PEER = Cause(
+    "the EFA device cannot reach GPU memory: there is neither dma-buf nor efa_nv_peermem, or this "
+    "instance type has no GPUDirect RDMA",
+    "The newest EFA installer and the open NVIDIA driver, on an instance type with GPUDirect RDMA",
+    name="EFA without GPUDirect",
+)
+NO_HMEM = Cause(
+    "libfabric offers no provider that takes GPU memory: it is built without CUDA, or the "
+    "provider lacks FI_HMEM",
+    "`fi_info -c FI_HMEM` must list the provider; a libfabric built `--with-cuda`",
+    "detection: `libfabric`",
+    name="no FI_HMEM",
+)
+AMD = Cause(
+    "the GPUs are AMD's, which nv_peer_mem does not serve: amdgpu has its own peer memory",
+    "amdgpu with RDMA, or dma-buf: a kernel with `CONFIG_PCI_P2PDMA` and "
+    "`CONFIG_DMABUF_MOVE_NOTIFY`, and `NCCL_DMABUF_ENABLE=1`",
+    name="AMD",
+)
+UAR = Cause(
+    "the GPU may not ring the NIC's doorbell: the NVIDIA driver lacks `PeerMappingOverride`, or "
+    "the container lacks rights",
+    '`options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords="PeerMappingOverride=1;"` '
+    "in `/etc/modprobe.d`, then reboot; a privileged container; or "
+    "`NVSHMEM_IBGDA_NIC_HANDLER=cpu`",
+    name="doorbell",
+)
+PINNED_QUEUES = Cause(
+    "GPU memory for queues of the NIC was refused; such memory has to stay pinned, which "
+    "nv_peer_mem 1.x and drivers without dma-buf do not do",
+    "Load this module (no marker is needed); or queues in host memory "
+    "(`NVSHMEM_IBGDA_FORCE_NIC_BUF_MEMTYPE=hostmem`)",
+    "RDMA core: `client`",
+    ours=True,
+    name="queues in GPU memory",
+)
+DEVX = Cause(
+    "the kernel's mlx5 driver does not have what the program's library asks for (DevX, mlx5dv): "
+    "versions of host and container differ, or a right is missing",
+    "OFED of one version on the host and in the container; `UCX_IB_MLX5_DEVX=no`; "
+    "`CAP_NET_RAW` and a privileged container for DevX",
+    name="DevX",
+)
+NIC_NAME = Cause(
+    "the program takes a device for a NIC of NVIDIA by its name `mlx5_…`, and this one is named "
+    "otherwise, or of another maker",
+    "`ibv_devinfo` shows the driver: if it is mlx5, name the device `mlx5_0` again "
+    "(`rdma dev set NAME name mlx5_0`; `NAME_KERNEL` in rdma-core's udev rule for names); or "
+    "another transport",
+    name="name of the NIC",
+)
+NOT_MLX5 = Cause(
+    "this NIC has no support for what the program asks for, which works with certain NICs only",
+    "Another transport of the program, or another NIC",
+    name="other NIC",
+)
+NIC_REFUSED = Cause(
+    "the NIC's firmware refuses the request of its driver or of the program",
+    "Driver and firmware that fit each other; the kernel's line with `syndrome` names the request",
+    name="the NIC refuses",
+)
+NIC_LIMIT = Cause(
+    "the NIC has no room for more queues, memory keys or registrations",
+    "Fewer processes, queue pairs or registrations for each NIC; newer firmware",
+    "use: `registrations`",
+    name="limit of the NIC",
+)
+NIC_LOST = Cause(
+    "the NIC or its firmware does not answer any more: firmware, power, heat, PCIe, or a defect",
+    "The `mlx5_core` lines of dmesg; newer firmware, a cold start of the node, the vendor's "
+    "diagnosis",
+    "RDMA devices: `port`",
+    name="NIC lost",
+)
+OFED_REPLACED = Cause(
+    "the module does not fit the loaded RDMA core: OFED was installed or replaced after the module "
+    "had been built",
+    "Build the module again: `dkms autoinstall` for nv_peer_mem, NVIDIA's installer for "
+    "nvidia_peermem; delete the driver pod, so that the driver is built again",
+    "RDMA core: `built for`",
+    name="OFED replaced",
+)
+NO_PEER_CORE = Cause(
+    "the loaded `ib_core` is the distribution's, without peer memory",
+    "Install MLNX_OFED or DOCA-OFED for this kernel, restart openibd (or reboot), then load the "
+    "module again; or dma-buf",
+    "RDMA core: `peer memory`",
+    name="core without peer memory",
+)
+MIXED_OFED = Cause(
+    "modules of two RDMA stacks are mixed: a part of OFED was updated, and an older one is loaded "
+    "or in the initramfs",
+    "Rebuild the initramfs (`dracut -f`, `update-initramfs -u`) and reboot; for one OFED only",
+    "RDMA core: `peer memory`",
+    name="mixed OFED",
+)
+NO_NVIDIA = Cause(
+    "the NVIDIA driver is not loaded or not installed for this kernel",
+    "`modprobe nvidia`, and the `NVRM:` lines of dmesg; build the driver for this kernel",
+    "driver: `nvidia`",
+    name="no NVIDIA driver",
+)
+DRIVER_REPLACED = Cause(
+    "the NVIDIA driver was updated, and the old one is still loaded, or the module was built for "
+    "the old one",
+    "Reboot; then build the module again (`dkms autoinstall`)",
+    "driver: `nvidia`",
+    name="driver replaced",
+)
+DRIVER_FLAVOUR = Cause(
+    "this GPU needs the other flavour of NVIDIA's driver: the open one begins with Turing, and "
+    "Blackwell needs it",
+    "Install the other flavour, then rebuild the module",
+    "GPUs: `driver`",
+    name="flavour of the driver",
+)
+OPEN_NEEDED = Cause(
+    "a module needs the open NVIDIA driver, and the proprietary one is loaded",
+    "Install the open NVIDIA driver, or build the module for the proprietary one, if it can be",
+    "driver: `flavour`",
+    name="open driver needed",
+)
+GPU_TAKEN = Cause(
+    "the NVIDIA driver does not have this GPU: another driver (nouveau, vfio-pci) has it, or the "
+    "driver does not know it",
+    "`lspci -k -d 10de:` names the driver. Blacklist nouveau, rebuild the initramfs, reboot",
+    "GPUs: `driver`",
+    name="GPU without driver",
+)
+GPU_LOST = Cause(
+    "the GPU is gone or does not start: power, heat, PCIe, or a defect",
+    "The `NVRM: Xid` lines; power off, reseat; the vendor's diagnosis",
+    "GPUs: `driver`",
+    name="GPU lost",
+)
+BAR_SPACE = Cause(
+    "the firmware gave the GPU too little address space for its BAR1",
+    "Above 4G decoding and a large MMIO window in the firmware; `pci=realloc`",
+    "GPUs: `BAR1`",
+    name="address space",
+)
+SIGNATURE = Cause(
+    "Secure Boot or lockdown refuses the module, because its signature is missing or its key is "
+    "not enrolled",
+    "Sign the module with an enrolled key, or enroll the key (`mokutil --import`, and confirm at "
+    "the console at the next boot)",
+    "security: `module signed by`",
+    name="signature",
+)
+NOT_ALLOWED = Cause(
+    "modules may not be loaded here: lockdown, `kernel.modules_disabled`, or a container",
+    "Load the module on the host, and not in a container; `nvpm status`, section security",
+    "security: `modules`",
+    name="no modules allowed",
+)
+OTHER_KERNEL = Cause(
+    "the module is not built for the running kernel",
+    "`dkms autoinstall` (nv_peer_mem), or install the NVIDIA driver again for this kernel; "
+    "`uname -r` beside `modinfo -F vermagic`",
+    "module: `installed`",
+    name="other kernel",
+)
+NO_PEERMEM_MODULE = Cause(
+    "the NVIDIA driver was installed without nvidia_peermem",
+    "Load nv_peer_mem in its place; or install the driver again after OFED",
+    "driver: `nvidia_peermem`",
+    ours=True,
+    name="no nvidia_peermem",
+)
+SECOND_CLIENT = Cause(
+    "another module serves GPU memory already, and only one can",
+    "Unload one of nvidia_peermem and nv_peer_mem",
+    "driver: `nvidia_peermem`",
+    name="second client",
+)
+CALLBACK = Cause(
+    "the module nv_peer_mem_callback of an earlier version is loaded, and stays loaded until the "
+    "next boot",
+    "Reboot, or load the version of nv_peer_mem that was loaded before",
+    "module: `callback module`",
+    ours=True,
+    name="old callback module",
+)
+PEERMEM_DEFECT = Cause(
+    "a defect of nvidia-peermem or of nv_peer_mem 1.x, which nv_peer_mem 2 does not have",
+    "This module in place of it ([defects.md](defects.md)), or a newer NVIDIA driver",
+    "driver: `nvidia_peermem`",
+    ours=True,
+    name="defect of peermem",
+)
+OLD_NV_PEER_MEM = Cause(
+    "nv_peer_mem 1.x does not build or load with this OFED, driver or kernel",
+    "This module, which builds with all of them and says what it lacks",
+    "module: `installed`",
+    ours=True,
+    name="nv_peer_mem 1.x",
+)
+PARAMETER = Cause(
+    "a parameter of the module has a value that it does not know",
+    "Correct the line `options` in `/etc/modprobe.d`",
+    name="parameter",
+)
+NO_HEADERS = Cause(
+    "what the build needs is not installed for this kernel: headers, compiler, or OFED's "
+    "development files",
+    "Install `linux-headers-…` (Debian, Ubuntu) or `kernel-devel-…` (RPM), and what the line names",
+    "module: `installed`",
+    name="no headers",
+)
+BUILD_FAILED = Cause(
+    "the module did not compile",
+    "Read `make.log` that the line names, and give it to `nvpm explain`",
+    "module: `installed`",
+    name="build failed",
+)
+DKMS_STATE = Cause(
+    "dkms has lost the module's source, or has another version of the module",
+    "`dkms status`, then `dkms remove` and install the package again",
+    "module: `installed`",
+    name="dkms",
+)
+DEPMOD = Cause(
+    "depmod failed, and dkms took the module away again; often the disk is full",
+    "`depmod` by hand says why",
+    "module: `installed`",
+    name="depmod",
+)
+MODULE_IN_USE = Cause(
+    "a module that shall be unloaded is in use: programs have GPU memory registered, or other "
+    "modules (nv_peer_mem, nvidia_peermem, gdrdrv, storage over RDMA) use it",
+    "Stop the GPU jobs, then `/etc/init.d/nv_peer_mem stop`; `nvpm regions` names the processes. "
+    "If modules of an earlier driver stay, reboot the node",
+    "use: `regions`",
+    name="module in use",
+)
+USERSPACE_ONLY = Cause(
+    "the driver pod found the driver loaded already and installed no modules (userspace-only), so "
+    "that its sidecar does not find nvidia-peermem",
+    "`FORCE_REINSTALL=true` in the ClusterPolicy, or reboot the node; a newer driver image",
+    name="userspace only",
+)
+POD_ORDER = Cause(
+    "a pod waits for another one: OFED and the NVIDIA driver have to be ready first",
+    "The log of the pod that it waits for; `driver.rdma.useHostMofed=true` if OFED is on the host",
+    "RDMA core: `peer memory`",
+    name="order of pods",
+)
+POD_REPOSITORY = Cause(
+    "the driver pod cannot fetch packages or headers for its build: no network, DNS, proxy or "
+    "subscription, or repositories that do not have the running kernel",
+    "Network, DNS, proxy and subscription for the pod; or a driver image that is precompiled for "
+    "this kernel",
+    name="no repository",
+)
+OTHER_IMAGE = Cause(
+    "no driver image fits the node: there is none for its distribution, its kernel and this "
+    "version, or the image is of another distribution",
+    "The image's tag (`…-ubuntu22.04`, `…-rhel9.4`) beside the node's distribution and kernel: a "
+    "version that is published for them, or the driver on the host (`driver.enabled=false`)",
+    name="other image",
+)
+IMAGE_DEFECT = Cause(
+    "a defect of this version of a driver image, operator or program, not of the node",
+    "A newer version",
+    name="defect of a version",
+)
+IOMMU = Cause(
+    "the IOMMU refused an access of a device",
+    "If the line names a NIC or a GPU: `iommu=pt` on the kernel's command line, ACS off",
+    "RDMA devices: `IOMMU`",
+    name="IOMMU fault",
+)
+SOFT_DEVICE = Cause(
+    "the RDMA device is a software device, which cannot reach a GPU",
+    "A NIC on PCI",
+    "RDMA devices: `place`",
+    name="software device",
+)
+NO_PEER_ON_SOC = Cause(
+    "GB10 (DGX Spark), Jetson: these have neither peer memory nor dma-buf of GPU memory",
+    "Host memory (`cudaHostAlloc`), which the GPU reaches as fast",
+    "GPUs: `kind`",
+    name="GB10, Jetson",
+)
+KERNEL_CMA = Cause(
+    "a defect of kernel 7.0.0-nvidia on GB10 (DGX Spark): memory for registrations is given to "
+    "another part of the kernel (CMA and KHO); limits and BAR1 have no part in it",
+    "Boot kernel 6.17, or `kho=off` on the kernel's command line",
+    name="kernel 7.0 on GB10",
+)
+FORK = Cause(
+    "the program forks while memory is registered",
+    "`RDMAV_FORK_SAFE=1` (and `RDMAV_HUGEPAGES_SAFE=1` with huge pages), or a newer kernel "
+    "and rdma-core",
+    name="fork",
+)
+OPTIONS = Cause(
+    "the options of the program exclude each other, or need another build of it",
+    "As the line says",
+    name="options",
+)
+GDS_DRIVER = Cause(
+    "GPUDirect Storage lacks its own driver nvidia-fs, or the storage driver does not know it; "
+    "peer memory has no part in it",
+    "`modprobe nvidia_fs`, built for the loaded NVIDIA driver; for NVMe the driver of OFED "
+    "(`--with-nvmf`, `--enable-gds`), or `use_pci_p2pdma` in cufile.json with a newer kernel",
+    name="no nvidia-fs",
+)
+STORAGE_PEER = Cause(
+    "GPUDirect Storage finds no peer memory; local NVMe, NFS and others that work in the kernel "
+    "do not need it",
+    "For RDMA in user space (WekaFS, Spectrum Scale): load the module, and the marker; or "
+    '`rdma_peer_type: "dmabuf"` in cufile.json',
+    "detection: `gpu-operator`",
+    ours=True,
+    name="GPUDirect Storage",
+)
+NOT_REVOCABLE = Cause(
+    "with `persistent_api_support=0` nv_peer_mem cannot serve this pair of GPU and device, because "
+    "the mapping cannot be revoked",
+    "`options nv_peer_mem persistent_api_support=1` in `/etc/modprobe.d/nv_peer_mem.conf`, then "
+    "`/etc/init.d/nv_peer_mem restart`; or another RDMA device",
+    "module: `persistent_api_support`",
+    ours=True,
+    name="not revocable",
+)
+COHERENT_OFFLINE = Cause(
+    "the memory of a Grace machine's GPU is not online: the kernel does not use it yet",
+    "Start `nvidia-persistenced`, which brings it online; then `numactl -H` shows the GPU's node "
+    "with memory",
+    name="memory offline",
+)
+ORPHANS = Cause(
+    "a user has as many orphaned registrations of GPU memory as nv_peer_mem allows: registrations "
+    "that have ended, and whose memory the driver has not unpinned",
+    "`nvpm regions` lists them as `orphaned`: free that memory, or end the process that holds it; "
+    "or `persistent_api_support=1`",
+    "use: `orphans`",
+    ours=True,
+    name="orphans",
+)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Finds the names of Linux errors in a line: as a name (ENOMEM), in the C library's words (Cannot
+allocate memory), or as a number (errno 12, -12). The table is here, because the log may come from
+another system than the one that nvpm runs on."""
+
+import re
+from typing import FrozenSet, Iterator
+
+ERRORS = {
+    "EPERM": (1, "Operation not permitted"),
+    "ENOENT": (2, "No such file or directory"),
+    "EIO": (5, "Input/output error"),
+    "EBADF": (9, "Bad file descriptor"),
+    "EAGAIN": (11, "Resource temporarily unavailable"),
+    "ENOMEM": (12, "Cannot allocate memory"),
+    "EACCES": (13, "Permission denied"),
+    "EFAULT": (14, "Bad address"),
+    "EBUSY": (16, "Device or resource busy"),
+    "EEXIST": (17, "File exists"),
+    "ENODEV": (19, "No such device"),
+    "EINVAL": (22, "Invalid argument"),
+    "ENOSPC": (28, "No space left on device"),
+    "ENOSYS": (38, "Function not implemented"),
+    "ENODATA": (61, "No data available"),
+    "EPROTONOSUPPORT": (93, "Protocol not supported"),
+    "EOPNOTSUPP": (95, "Operation not supported"),
+    "EADDRNOTAVAIL": (99, "Cannot assign requested address"),
+    "ENETDOWN": (100, "Network is down"),
+    "ENETUNREACH": (101, "Network is unreachable"),
+    "ETIMEDOUT": (110, "Connection timed out"),
+    "ECONNREFUSED": (111, "Connection refused"),
+    "EHOSTUNREACH": (113, "No route to host"),
+    "EREMOTEIO": (121, "Remote I/O error"),
+    "ENOKEY": (126, "Required key not available"),
+    "EKEYREJECTED": (129, "Key was rejected by service"),
+    "ENOTSUPP": (524, "Unknown error 524"),
+}
+BY_NUMBER = {number: name for name, (number, _) in ERRORS.items()}
+BY_WORDS = {words: name for name, (_, words) in ERRORS.items()}
+WORDS = re.compile("|".join(map(re.escape, BY_WORDS)))
+NAMES = re.compile(rf"\b(?:{'|'.join(ERRORS)})\b")
+# A number is an error only behind a word that says so, in parentheses with a minus, or in brackets
+# at the end of the line, as glog prints it.
+NUMBERS = re.compile(
+    r"(?:\berrno|\berr(?:or)?|\bret(?:urned|val)?|\brc|\bRC|\bstatus|\bfailed)[ =:(\[]*"
+    r"(?:code[ =:]*)?-?(\d{1,3})\b(?![.\d])|\(-(\d{1,3})\)|\[(\d{1,3})\]\s*$"
+)
+
+
+def found_in(line: str) -> Iterator[str]:
+    for words in WORDS.finditer(line):
+        yield BY_WORDS[words.group()]
+    for name in NAMES.finditer(line):
+        yield name.group()
+    for number in NUMBERS.finditer(line):
+        value = int(next(filter(None, number.groups())))
+        if value in BY_NUMBER:
+            yield BY_NUMBER[value]
+
+
+def errors(line: str) -> FrozenSet[str]:
+    """Returns the names of the errors in a line. Words and names come before numbers: if the line
+    has both, the number may be one of the program's own."""
+    return frozenset(found_in(line))

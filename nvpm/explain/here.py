@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Compares the causes that a log shows with the facts of this node, if the log is of this node. The
+facts confirm a cause or speak against it, and never add a cause."""
+
+import re
+from typing import Iterable, List, NamedTuple, Set, Tuple
+
+from ..facts.fact import BAD, GOOD, WARN, Fact
+from .judge import Found, Verdict, ranked
+from .model import NAMED
+
+# What a fact adds to the score of a cause that it confirms, or takes from one that it contradicts.
+CONFIRMS, CONTRADICTS = 1.0, -1.5
+LINE = re.compile(r"([^:;]+): ((?:`[^`]+`(?:, )?)+)")
+DEVICES = {"GPUs": "GPU ", "RDMA devices": "RDMA device "}
+
+
+class Seen(NamedTuple):
+    """What a node says about a cause: the facts that confirm it, and those that do not."""
+
+    confirm: List[Fact]
+    contradict: List[Fact]
+
+
+def is_of(fact: Fact, section: str, name: str) -> bool:
+    """Returns whether the fact is the line NAME of SECTION, as a cause names them."""
+    wanted = DEVICES.get(section)
+    same = fact.section.startswith(wanted) if wanted else fact.section == section
+    return same and (fact.name == name or fact.name.startswith(name) or fact.name.endswith(name))
+
+
+def seen(status: str, facts: Iterable[Fact]) -> Seen:
+    """Returns the facts of this node at the lines of STATUS, which is the column of a cause."""
+    found = Seen([], [])
+    for section, names in LINE.findall(status):
+        for name in re.findall("`([^`]+)`", names):
+            for fact in facts:
+                if is_of(fact, section.strip(), name):
+                    if fact.verdict in (BAD, WARN):
+                        found.confirm.append(fact)
+                    elif fact.verdict == GOOD:
+                        found.contradict.append(fact)
+    return found
+
+
+def compared(verdict: Verdict, facts: List[Fact]) -> Verdict:
+    """Returns the verdict with the causes in the order in which this node confirms them. A cause
+    that a message names stays before the others, because the node may have changed since."""
+    for one in verdict.causes:
+        node = seen(one.cause.status, facts)
+        if node.confirm:
+            one.of_node = CONFIRMS
+        elif node.contradict and one.sure() < NAMED:
+            one.of_node = CONTRADICTS
+    return verdict._replace(causes=ranked(verdict.causes))
+
+
+def is_here(hosts: Set[str], host: str) -> bool:
+    """Returns whether a log with these hosts is of this host. Domains do not count."""
+    return bool(host) and host.partition(".")[0] in {name.partition(".")[0] for name in hosts}
+
+
+def word(found: Found, facts: List[Fact]) -> Tuple[str, bool]:
+    """Returns the line of this node's status that is about a cause, and whether the line confirms
+    the cause. If no line judges, the line is empty."""
+    node = seen(found.cause.status, facts)
+    fact = next(iter(node.confirm or node.contradict), None)
+    return (f"{fact.section}, {fact.name}: {fact.value}" if fact else "", bool(node.confirm))

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Ranks the causes of what was found in a log.
+
+A cause is as sure as the surest message that shows it. Each further message and each fact that a
+case needs makes it surer. Causes that other failures can have, such as a peer that is gone, come
+after causes that are as sure. The earliest line decides between equal causes."""
+
+from typing import Dict, Iterable, List, NamedTuple
+
+from . import causes as c
+from .conditions import holds_in_log, is_of_line
+from .log_facts import LogFacts
+from .model import FINE, FOLLOWS, NAMED, Case, Cause
+from .scan import Hit, Scan, Variant, line_allows
+
+# What a further message, or a fact that a case needs, adds.
+ONE_MORE = 0.5
+MOST_MORE = 2
+# Transfers fail in these ways after something else has failed, on this node or on another one.
+LATE = frozenset({c.NETWORK, c.PEER_NIC, c.FREED, c.OTHER_VERSIONS})
+LATER = 0.75
+
+
+class Proof(NamedTuple):
+    """A message that shows a cause."""
+
+    variant: Variant
+    hit: Hit
+    case: Case
+    sure: int
+
+
+class Found:
+    """A cause with the messages that show it."""
+
+    def __init__(self, cause: Cause) -> None:
+        self.cause = cause
+        self.proofs: List[Proof] = []
+        # What nvpm's facts of this node add.
+        self.of_node = 0.0
+
+    def best(self) -> Proof:
+        """Returns the surest proof. Of several in one line, a message with fewer causes says
+        more."""
+        return min(
+            self.proofs,
+            key=lambda one: (-one.sure, one.hit.order, len(one.variant.entry.message.cases)),
+        )
+
+    def sure(self) -> int:
+        return self.best().sure
+
+    def score(self) -> float:
+        texts = {proof.variant.entry.number for proof in self.proofs}
+        facts = {one for proof in self.proofs for one in proof.case.when if not is_of_line(one)}
+        more = min(len(texts) - 1, MOST_MORE) + min(len(facts), MOST_MORE)
+        late = LATER if self.cause in LATE else 0.0
+        return self.sure() + ONE_MORE * more - late + self.of_node
+
+    def first(self) -> int:
+        return min(proof.hit.order for proof in self.proofs)
+
+
+class Aside(NamedTuple):
+    """A message that was found, and shows no cause here."""
+
+    variant: Variant
+    hit: Hit
+    why: str
+
+
+class Verdict(NamedTuple):
+    """The causes from the likeliest to the least likely, the messages that follow from a failure
+    that the log does not contain, and the messages that were put aside."""
+
+    causes: List[Found]
+    follows: List[Aside]
+    aside: List[Aside]
+
+    def certain(self) -> bool:
+        """Returns whether the first cause is certain: a message names it, and no other cause is as
+        likely."""
+        first, rivals = self.causes[0], self.causes[1:2]
+        return first.sure() == NAMED and not any(
+            one.sure() == NAMED and one.score() > first.score() - 1 for one in rivals
+        )
+
+    def equals(self) -> List[Found]:
+        """Returns the causes that are as likely as the first one."""
+        best = self.causes[0]
+        return [
+            one for one in self.causes if one.sure() == best.sure() and one.score() == best.score()
+        ]
+
+
+def holds(case: Case, variant: Variant, facts: LogFacts) -> bool:
+    return (
+        line_allows(case.when, case.unless, variant)
+        and all(holds_in_log(one, facts) for one in case.when if not is_of_line(one))
+        and not any(holds_in_log(one, facts) for one in case.unless if not is_of_line(one))
+    )
+
+
+def excluded(variant: Variant, facts: LogFacts) -> str:
+    """Returns the condition by which the message says nothing in this log, or an empty text."""
+    for one in variant.entry.message.unless:
+        if one in variant.holding if is_of_line(one) else holds_in_log(one, facts):
+            return one
+    return ""
+
+
+def judged(scan: Scan) -> Verdict:
+    found: Dict[Cause, Found] = {}
+    follows: List[Aside] = []
+    aside: List[Aside] = []
+    for variant, hit in scan.hits.items():
+        message = variant.entry.message
+        why = excluded(variant, scan.facts)
+        if why or message.kind == FINE:
+            aside.append(Aside(variant, hit, why or "nothing is wrong"))
+        elif message.kind == FOLLOWS:
+            follows.append(Aside(variant, hit, "follows from another failure"))
+        else:
+            cases = [one for one in message.cases if holds(one, variant, scan.facts)]
+            if not cases:
+                aside.append(Aside(variant, hit, "no known cause fits"))
+            for case in cases:
+                proof = Proof(variant, hit, case, case.sure or message.sure)
+                found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)
+    return Verdict(ranked(found.values()), follows, aside)
+
+
+def ranked(found: Iterable[Found]) -> List[Found]:
+    return sorted(found, key=lambda one: (-one.score(), one.first()))

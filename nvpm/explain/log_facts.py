@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Collects the facts of a log that no message is about, but on which the cause of a message can
+depend. A fact is no verdict."""
+
+import re
+from typing import Dict, List, Set, Tuple
+
+from .signs import KEYWORDS, PROGRAMS, SIGNS
+
+# A variable that a program reports, or that stands on a command line or in an environment.
+VARIABLE = re.compile(
+    r"\b((?:NCCL|UCX|NVSHMEM|FI|MC|OMPI_MCA|PYTORCH|CUDA|GLOO|RCCL|HSA)_[A-Z][A-Z0-9_]*)"
+    r"(?: set by environment to | set to |=|: )[\"']?([^\s\"',;]*)"
+)
+NODES = re.compile(r"(?i)\bn_?nodes[ =:]+(\d{1,5})\b")
+RANKS = re.compile(r"\bnranks[ =:]+(\d+)|world[_ ]size[ =:]+(\d+)")
+# More values of one variable, and more versions of one program, are not kept.
+MOST_VALUES = 8
+
+
+class LogFacts:
+    def __init__(self) -> None:
+        self.names: Set[str] = set()
+        self.versions: Dict[str, List[str]] = {}
+        self.variables: Dict[str, Set[str]] = {}
+        self.nodes = 0
+        self.ranks = 0
+        # The rank of each process of NCCL, by host and process.
+        self.rank_of: Dict[Tuple[str, str], str] = {}
+
+    def read(self, line: str, words: Set[str]) -> None:
+        """Collects the facts of a line. WORDS are the words of the line."""
+        if not words.isdisjoint(KEYWORDS):
+            self.read_signs(line, words)
+        for name, value in VARIABLE.findall(line):
+            values = self.variables.setdefault(name, set())
+            if len(values) < MOST_VALUES:
+                values.add(value.rstrip("."))
+        nodes, ranks = NODES.search(line), RANKS.search(line)
+        if nodes:
+            self.nodes = max(self.nodes, int(nodes[1]))
+        if ranks:
+            self.ranks = max(self.ranks, int(ranks[1] or ranks[2]))
+
+    def read_signs(self, line: str, words: Set[str]) -> None:
+        for one in SIGNS:
+            known = one.fact in self.names or words.isdisjoint(one.keywords)
+            if not known and one.pattern.search(line):
+                self.names.add(one.fact)
+        for one in PROGRAMS:
+            found = None if words.isdisjoint(one.keywords) else one.pattern.search(line)
+            if found:
+                version = next(filter(None, found.groups())).rstrip(".-")
+                versions = self.versions.setdefault(one.fact, [])
+                if version not in versions and len(versions) < MOST_VALUES:
+                    versions.append(version)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The command `nvpm explain`."""
+
+import os
+import sys
+from argparse import Namespace
+from typing import Callable, Iterator, List, Optional
+
+from ..facts.fact import Fact
+from ..options import Parser
+from ..read.machine import Machine
+from ..show import screen as terminal
+from . import as_json, here, inputs, show
+from .answer import CODES, Answer
+from .judge import judged
+from .scan import Scan
+
+
+def joined(words: List[str]) -> Iterator[str]:
+    """Yields the words, with --since and its time in one word, because argparse takes a time such
+    as -1h for an option."""
+    rest = iter(words)
+    for word in rest:
+        yield f"{word}={next(rest, '')}" if word == "--since" else word
+
+
+def options_of(machine: Machine, words: List[str]) -> Namespace:
+    parser = Parser(
+        "explain",
+        "Says in at most 12 lines what the cause of the failures in a log is, how sure that is, "
+        "which line shows it, and what to do. Reads logs of NCCL, UCX, NVSHMEM, MPI, perftest, "
+        "Mooncake, NIXL, libfabric, dkms, modprobe, the operators of Kubernetes and the kernel, in "
+        "any mixture. Several files are one case. Nothing leaves this machine.",
+        "Exit codes: 0 nothing in the log is about GPUDirect RDMA, 1 a log cannot be read, 2 wrong "
+        "options, 3 a cause was found, 4 the log has errors whose cause is not known.",
+    )
+    parser.add_argument(
+        "file",
+        nargs="*",
+        metavar="FILE",
+        help="logs, also .gz, .xz and .bz2, directories of logs, the archive of nvpm report, or - "
+        "for standard input",
+    )
+    parser.add_argument("--journal", action="store_true", help="the kernel's lines of the journal")
+    parser.add_argument("--since", metavar="TIME", help="with --journal: from this time on (-1h)")
+    parser.add_argument("--dmesg", action="store_true", help="the kernel's lines since the boot")
+    parser.add_argument(
+        "--here",
+        action="store_true",
+        help="the log is of this node, also if it does not contain the node's name",
+    )
+    parser.add_argument("--all", action="store_true", help="every message that was found, and why")
+    parser.add_argument("--json", action="store_true", help="one object for machines")
+    parser.add_argument(
+        "--redact", action="store_true", help="take names and addresses out of the quoted lines"
+    )
+    options = parser.read(machine, list(joined(words)))
+    if options.since and not options.journal:
+        parser.error("--since needs --journal")
+    if not options.file and not (options.journal or options.dmesg):
+        if sys.stdin is None or sys.stdin.isatty():
+            parser.error("which log? Name files, or - to paste it here, or --journal or --dmesg")
+        options.file = ["-"]
+    missing = next((name for name in options.file if name != "-" and not os.path.exists(name)), "")
+    if missing:
+        parser.error(f"there is no {missing}")
+    return options
+
+
+def read(options: Namespace) -> "tuple[List[str], Scan]":
+    """Reads all logs. Returns their names and what was found in them."""
+    names: List[str] = []
+    scan = Scan()
+    sources = [inputs.from_paths(options.file)]
+    if options.journal:
+        since = [f"--since={options.since}"] if options.since else []
+        command = ["journalctl", "-k", "-o", "short-iso", "--no-pager", *since]
+        sources.append(inputs.from_program(command))
+    if options.dmesg:
+        sources.append(inputs.from_program(["dmesg"]))
+    for source in sources:
+        for name, stream in source:
+            names.append(name)
+            scan.read(name, stream)
+    return names, scan
+
+
+def facts_of(machine: Machine, options: Namespace, scan: Scan) -> Optional[List[Fact]]:
+    """Returns the facts of this node if the log is of this node, and None otherwise."""
+    from ..facts.status import status_of
+
+    hosts = {one.host for one in scan.sources if one.host}
+    own = options.here or options.journal or options.dmesg
+    if own or (here.is_here(hosts, machine.host) and not is_older(machine, options.file)):
+        return status_of(machine).facts
+    return None
+
+
+def is_older(machine: Machine, files: List[str]) -> bool:
+    """Returns whether all files were written before this node booted, because the node may have
+    been set up differently then."""
+    booted = next((line for line in machine.lines("/proc/stat") if line.startswith("btime ")), "")
+    written = [os.stat(name).st_mtime for name in files if name != "-"]
+    return bool(booted and written) and max(written) < int(booted.split()[1])
+
+
+def main(machine: Machine, words: List[str]) -> int:
+    options = options_of(machine, words)
+    try:
+        names, scan = read(options)
+    except inputs.Unreadable as reason:
+        sys.stderr.write(f"nvpm explain: {reason}.\n")
+        return 1
+    verdict = judged(scan)
+    facts = facts_of(machine, options, scan) if verdict.causes else None
+    if facts is not None:
+        verdict = here.compared(verdict, facts)
+    answer = Answer(names, scan, verdict, facts)
+    quoted: Callable[[str], str] = str
+    if options.redact:
+        from ..redact.redactor import Redactor
+
+        quoted = Redactor(machine).text
+    if options.json:
+        print(as_json.as_json(answer, quoted))
+    else:
+        text = show.Text(answer, terminal.here().width, quoted)
+        for line in text.everything() if options.all else text.brief():
+            print(line)
+    return CODES[answer.kind()]

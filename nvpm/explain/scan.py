@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Reads a log once, with constant memory. Most lines of a log have the form of an earlier line, so
+each line is reduced to its shape, and only lines of new shapes, and of shapes that matter, are
+looked at closely."""
+
+import re
+from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Set, Tuple
+
+from . import lines as prefixes
+from .conditions import holds_in_line, is_of_line
+from .errors import errors
+from .lines import Source
+from .log_facts import LogFacts
+from .model import FINE, FOLLOWS
+from .signs import KEYWORDS
+from .table import INDEX, WORDS, Entry
+from .texts import pattern
+
+# The shape of a line is the line without these characters, which are those of numbers and
+# addresses.
+DIGITS = b"0123456789abcdef"
+MOST_SHAPES = 20000
+MOST_SOURCES = 4096
+MOST_HITS = 512
+MOST_UNKNOWN = 64
+# Longer lines are cut.
+LONGEST = 4096
+# The facts of this number of lines of each shape are read.
+FACTS_OF_A_SHAPE = 16
+# NCCL says this once in each process.
+RANK = re.compile(r"\brank (\d+) nranks \d+")
+# Ray prints equal lines of several processes once.
+REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
+TOKEN = re.compile("[A-Za-z_]+")
+BAD_LINE = re.compile(
+    r"\b(?:ERROR|FATAL|CRITICAL|WARN|Error|error|ERR|fatal|failed|Failed|FAILED|cannot|Cannot"
+    r"|Couldn't|unable|Unable|Assertion|aborting|refused|not supported)\b|^[EF]\d{4} "
+)
+# Words of lines that can be about GPUDirect RDMA.
+TOPIC = re.compile(
+    r"ibv_|mlx5|NET/|[Rr][Dd][Mm][Aa]|nvidia_p2p|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem|NVSHMEM|"
+    r"libfabric|\bfi_|\bEFA\b|NIXL|nixl|Mooncake|GPUDirect|[Ii]nfini[Bb]and|verbs|OFED|ofed|\bIB\b|"
+    r"ib_core|[Dd][Mm][Aa]-?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b|nvidia"
+)
+
+
+class Variant(NamedTuple):
+    """A message as it stands in a line: with the errors of the line, and with the conditions about
+    the line that hold."""
+
+    entry: Entry
+    errors: FrozenSet[str]
+    holding: FrozenSet[str]
+
+
+class Hit:
+    """The lines in which one variant of a message was found."""
+
+    def __init__(self, place: Tuple[str, int], order: int, text: str) -> None:
+        self.place, self.order, self.text = place, order, text
+        self.count = 0
+        self.sources: Set[Source] = set()
+
+    def add(self, source: Source, text: str = "") -> None:
+        repeated = REPEATED.search(text)
+        self.count += int(repeated[1]) if repeated else 1
+        if len(self.sources) < MOST_SOURCES:
+            self.sources.add(source)
+
+
+class Shape:
+    """What is known of the lines of one shape."""
+
+    __slots__ = ("entries", "facts", "ranked", "unknown")
+
+    def __init__(
+        self, entries: Tuple[Entry, ...], facts: int, ranked: bool, unknown: Optional[Hit]
+    ) -> None:
+        self.entries, self.facts, self.ranked, self.unknown = entries, facts, ranked, unknown
+
+    def matters(self) -> bool:
+        return bool(self.entries or self.facts or self.ranked or self.unknown)
+
+
+BORING = Shape((), 0, False, None)
+
+
+class Scan:
+    def __init__(self) -> None:
+        self.shapes: Dict[bytes, Shape] = {}
+        self.facts = LogFacts()
+        self.hits: Dict[Variant, Hit] = {}
+        self.unknown: Dict[bytes, Hit] = {}
+        self.sources: Set[Source] = set()
+        self.lines = 0
+        self.about = False
+
+    def read(self, name: str, stream: Iterable[bytes]) -> None:
+        """Reads the lines of one file."""
+        shapes, sources = self.shapes, self.sources
+        split = prefixes.split
+        number = 0
+        for line in stream:
+            number += 1
+            if len(line) > LONGEST:
+                line = line[:LONGEST]
+            key = line.translate(None, DIGITS)
+            shape = shapes.get(key)
+            if shape is BORING:
+                continue
+            source, message = split(line.rstrip())
+            if len(sources) < MOST_SOURCES:
+                sources.add(source)
+            text = message.decode("utf-8", "replace")
+            if '\\"' in text:
+                text = text.replace('\\"', '"')
+            if shape is None:
+                shape = self.look(text, key)
+                if len(shapes) < MOST_SHAPES:
+                    shapes[key] = shape if shape.matters() else BORING
+            self.count(shape, (name, number), source, text)
+        self.lines += number
+
+    def look(self, text: str, key: bytes) -> Shape:
+        """Returns what is known of a line of a new shape."""
+        words = set(TOKEN.findall(text))
+        entries: Tuple[Entry, ...] = ()
+        for word in words & WORDS:
+            entries += INDEX[word]
+        facts = FACTS_OF_A_SHAPE if words & KEYWORDS or "_" in text else 0
+        self.about = self.about or bool(TOPIC.search(text))
+        bad = BAD_LINE.search(text) and TOPIC.search(text)
+        unknown = None
+        if bad and len(self.unknown) < MOST_UNKNOWN:
+            unknown = self.unknown.setdefault(key, Hit(("", 0), self.lines, text))
+        return Shape(tuple(dict.fromkeys(entries)), facts, bool(RANK.search(text)), unknown)
+
+    def count(self, shape: Shape, place: Tuple[str, int], source: Source, text: str) -> None:
+        """Counts a line of a shape that matters."""
+        if shape.facts:
+            shape.facts -= 1
+            self.facts.read(text, set(TOKEN.findall(text)))
+        if shape.ranked:
+            self.note_rank(source, text)
+        variants = list(self.variants(shape.entries, text)) if shape.entries else ()
+        for variant in variants:
+            hit = self.hits.get(variant)
+            if not hit:
+                if len(self.hits) >= MOST_HITS:
+                    continue
+                hit = self.hits[variant] = Hit(place, self.lines + place[1], text)
+            hit.add(source, text)
+        if shape.unknown:
+            if not shape.unknown.count:
+                shape.unknown.place = place
+            # A line that a message explains is not unknown.
+            if not variants:
+                shape.unknown.add(source)
+
+    def note_rank(self, source: Source, text: str) -> None:
+        """Stores the rank of a process of NCCL, which one of its first lines says."""
+        rank = RANK.search(text)
+        if rank and source.host and len(self.facts.rank_of) < MOST_SOURCES:
+            self.facts.rank_of.setdefault((source.host, source.process), rank[1])
+
+    def variants(self, entries: Tuple[Entry, ...], text: str) -> List[Variant]:
+        """Returns the messages that the line contains. A message within a longer one does not
+        count, and a verb of any program counts only if no other message explains the line."""
+        found = []
+        for entry in entries:
+            match = pattern(entry.message.text).search(text)
+            if match:
+                found.append((entry, match.start(), match.end()))
+        if not found:
+            return []
+        spans = [
+            (entry, start, end)
+            for entry, start, end in found
+            if not any(
+                low <= start and end <= high and (low, high) != (start, end) and not other.general
+                for other, low, high in found
+            )
+        ]
+        special = [entry for entry, _, _ in spans if not entry.general]
+        explained = any(self.speaks(entry, text) for entry in special)
+        # The name of a verb in a line that does not fail says nothing.
+        explained = explained or not (BAD_LINE.search(text) or errors(text))
+        chosen = special if explained else [entry for entry, _, _ in spans]
+        return [self.variant(entry, text) for entry in chosen]
+
+    def speaks(self, entry: Entry, text: str) -> bool:
+        """Returns whether a message says something about this line, so far as the line decides."""
+        message = entry.message
+        if message.kind == FINE:
+            return True
+        variant = self.variant(entry, text)
+        if message.kind == FOLLOWS:
+            return False
+        return any(line_allows(case.when, case.unless, variant) for case in message.cases)
+
+    def variant(self, entry: Entry, text: str) -> Variant:
+        conditions = entry.line_conditions()
+        found = errors(text) if any(one.startswith("errno=") for one in conditions) else frozenset()
+        holding = frozenset(one for one in conditions if holds_in_line(one, found, text))
+        return Variant(entry, found, holding)
+
+
+def line_allows(when: Tuple[str, ...], unless: Tuple[str, ...], variant: Variant) -> bool:
+    """Returns whether the conditions about the line hold."""
+    return all(one in variant.holding for one in when if is_of_line(one)) and not any(
+        one in variant.holding for one in unless
+    )

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The texts of messages. A text is literal, except for its placeholders:
+
+<*>      any characters
+<n>      a number, decimal or hexadecimal, also negative
+<w>      a word, such as the name of a device or a host
+<a|b|>   one of these texts, and after the last bar the empty text"""
+
+import functools
+import re
+from typing import Iterator, List, Pattern, Tuple
+
+PLACEHOLDER = re.compile(r"<(?:[*nw]|[^<>]*\|[^<>]*)>")
+MATCHED = {
+    "<*>": ".*?",
+    "<n>": r"(?<![0-9A-Za-z])-?(?:0x)?[0-9a-fA-F]+(?![0-9A-Za-z])",
+    "<w>": r"[^\s,;'\"()]+",
+}
+WORD = re.compile("[A-Za-z_]+")
+
+
+def expanded(text: str) -> List[str]:
+    """Returns the texts that TEXT stands for, one for each choice among its alternatives."""
+    found = next((one for one in PLACEHOLDER.finditer(text) if "|" in one.group()), None)
+    if not found:
+        return [text]
+    before, after = text[: found.start()], text[found.end() :]
+    chosen = found.group()[1:-1].split("|")
+    return [before + one + rest for one in chosen for rest in expanded(after)]
+
+
+@functools.lru_cache(maxsize=None)
+def pattern(text: str) -> Pattern[str]:
+    """Returns a pattern that finds TEXT in a line."""
+    parts: List[str] = []
+    last = 0
+    for found in PLACEHOLDER.finditer(text):
+        parts.append(re.escape(text[last : found.start()]))
+        placeholder = found.group()
+        choice = "|".join(map(re.escape, placeholder[1:-1].split("|")))
+        parts.append(MATCHED.get(placeholder) or f"(?:{choice})")
+        last = found.end()
+    return re.compile("".join([*parts, re.escape(text[last:])]))
+
+
+def words(text: str) -> Iterator[Tuple[str, bool]]:
+    """Yields the words of a text without alternatives. If the second value is false, the word may
+    be a part of a longer word in the line, because it stands at the edge of a literal part."""
+    last = 0
+    for found in [*PLACEHOLDER.finditer(text), None]:
+        part = text[last : found.start() if found else len(text)]
+        for word in WORD.finditer(part):
+            yield word.group(), word.start() > 0 and word.end() < len(part)
+        last = found.end() if found else 0

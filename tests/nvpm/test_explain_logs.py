@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""`nvpm explain` names the cause of the logs in logs.txt, reads logs of each form, and compares the
+cause with this node if the log is of this node."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nvpm.explain import as_json, here, main, show
+from nvpm.explain.answer import CODES, Answer
+from nvpm.explain.judge import judged
+from nvpm.explain.scan import MOST_SHAPES, Scan, Shape
+from nvpm.explain.table import CAUSES
+from nvpm.facts.fact import BAD, GOOD, Fact
+from nvpm.read.machine import Machine
+
+MEMLOCK = (
+    "alpha1:9:9 [0] x.cc:1 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"
+)
+HERE = Path(__file__).parent
+
+
+def logs() -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yields the title, the lines and the expectations of each log."""
+    title, lines, expected = "", list[str](), list[str]()
+    for line in [*(HERE / "logs.txt").read_text(encoding="utf-8").splitlines(), "[end]"]:
+        if line.startswith("[") and line.endswith("]") and (expected or not title):
+            if title:
+                yield title, lines, expected
+            title, lines, expected = line[1:-1], [], []
+        elif line.startswith("=> "):
+            expected.append(line[3:])
+        elif line and not (line.startswith("#") and not title):
+            lines.append(line)
+
+
+LOGS = list(logs())
+
+
+def answered(*texts: bytes, facts: list[Fact] | None = None) -> Answer:
+    scan = Scan()
+    for number, text in enumerate(texts):
+        scan.read(f"file{number}", io.BytesIO(text))
+    verdict = judged(scan)
+    if facts is not None:
+        verdict = here.compared(verdict, facts)
+    return Answer([f"file{number}" for number in range(len(texts))], scan, verdict, facts)
+
+
+def shown(answer: Answer, width: int = 0) -> list[str]:
+    return list(show.Text(answer, width).brief())
+
+
+@pytest.mark.parametrize(("title", "lines", "expected"), LOGS, ids=[log[0] for log in LOGS])
+def test_log(title: str, lines: list[str], expected: list[str]) -> None:
+    answer = answered("\n".join(lines).encode())
+    text = " ".join(" ".join(shown(answer)).split())
+    causes = [CAUSES[one.cause] for one in answer.verdict.causes]
+    for one in expected:
+        word, _, rest = one.partition(" ")
+        if word == "says":
+            assert rest in text, text
+        elif word == "silent":
+            assert rest not in text, text
+        elif word == "also":
+            assert rest in causes[1:], causes
+        elif word in CODES:
+            assert answer.kind() == word, text
+        else:
+            assert causes[:1] == [word], text
+            assert f"({rest})" in text, text
+
+
+def test_logs_are_read() -> None:
+    assert len(LOGS) >= 30
+    assert all(expected for _, _, expected in LOGS)
+
+
+@pytest.mark.parametrize("width", [0, 80, 60])
+def test_size_of_the_answer(width: int) -> None:
+    for title, lines, _ in LOGS:
+        answer = shown(answered("\n".join(lines * 50).encode()), width)
+        assert len(answer) <= 12, title
+        assert max(map(len, answer)) <= (width or show.WIDTH), title
+
+
+# ---- inputs ----
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    file = tmp_path / "train.log"
+    file.write_text(f"first\n{MEMLOCK}\n")
+    return file
+
+
+def run(*words: str) -> int:
+    return main.main(Machine(), [*words])
+
+
+def test_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(log)) == 3
+    said = capsys.readouterr().out
+    assert said.startswith("train.log: 2 lines")
+    assert "line 2: " in said
+
+
+def test_compressed(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = log.read_bytes()
+    for compress in (gzip.compress, lzma.compress, bz2.compress):
+        log.write_bytes(compress(data))
+        assert run(str(log)) == 3
+        assert "train.log: 2 lines" in capsys.readouterr().out
+
+
+def test_cut_compressed(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_bytes(gzip.compress(os.urandom(1 << 16).hex().encode())[:-100])
+    assert run(str(log)) == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_archive(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = log.parent / "report.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(log, "report/dmesg.txt")
+    assert run(str(archive)) == 3
+    assert "report.tar.gz:report/dmesg.txt" in capsys.readouterr().out
+
+
+def test_utf_16(log: Path) -> None:
+    log.write_text(f"{MEMLOCK}\n", encoding="utf-16")
+    assert run(str(log)) == 3
+
+
+def test_no_text(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_bytes(b"\x7fELF\0\0")
+    assert run(str(log)) == 1
+    assert "is no text" in capsys.readouterr().err
+
+
+def test_directory(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (log.parent / "program").write_bytes(b"\x7fELF\0\0")
+    below = log.parent / "node2"
+    below.mkdir()
+    (below / "other.log").write_text("nothing\n")
+    assert run(str(log.parent)) == 3
+    said = capsys.readouterr()
+    assert "program is no text, and is left out" in said.err
+    assert said.out.startswith("2 files: 3 lines")
+    assert "train.log:2: " in said.out
+
+
+def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(str(tmp_path / "missing"))
+    assert ended.value.code == 2
+    assert "there is no" in capsys.readouterr().err
+
+
+def test_unreadable(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if os.geteuid() == 0:
+        assert run("/proc/self/mem") == 1
+    else:
+        log.chmod(0)
+        assert run(str(log)) == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_standard_input(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words in ([], ["-"]):
+        with log.open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert run(*words) == 3
+
+
+def test_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _, slave = os.openpty()
+    with open(slave) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        with pytest.raises(SystemExit) as ended:
+            run()
+    assert ended.value.code == 2
+    assert "which log" in capsys.readouterr().err
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def program(place: Path, name: str, text: str) -> None:
+    file = place / name
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def test_journal(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "2026-01-01T00:00:00+00:00 here kernel: "
+    line += "nv_peer_mem: Unknown symbol nvidia_p2p_get_pages (err -2)"
+    program(programs, "journalctl", f'[ "$5" = "--since=-1h" ] && echo "{line}"')
+    assert run("--journal", "--since", "-1h") == 3
+    assert "journalctl: 1 line" in capsys.readouterr().out
+
+
+def test_dmesg_is_forbidden(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program(programs, "dmesg", "echo 'dmesg: read kernel buffer failed' >&2; exit 1")
+    assert run("--dmesg") == 1
+    assert "read kernel buffer failed. Only root" in capsys.readouterr().err
+
+
+def test_since_needs_the_journal(log: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("--since", "-1h", str(log))
+    assert ended.value.code == 2
+
+
+# ---- this node ----
+
+
+def node(verdict: str) -> list[Fact]:
+    return [Fact("access", "memory lock of slurmd", verdict, "64 KiB")]
+
+
+def test_node_confirms() -> None:
+    text = " ".join(shown(answered(MEMLOCK.encode(), facts=node(BAD))))
+    assert "This node: access, memory lock of slurmd: 64 KiB. That fits." in text
+
+
+def test_node_contradicts() -> None:
+    text = " ".join(shown(answered(MEMLOCK.encode(), facts=node(GOOD))))
+    assert "That speaks against this cause now." in text
+
+
+def test_node_chooses_between_causes() -> None:
+    line = b"NCCL WARN Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory"
+    assert CAUSES[answered(line).verdict.causes[0].cause] == "memlock"
+    facts = [*node(GOOD), Fact("GPU 0000:03:00.0", "BAR1", BAD, "256 MiB")]
+    assert CAUSES[answered(line, facts=facts).verdict.causes[0].cause] == "bar1"
+
+
+def test_node_adds_nothing() -> None:
+    facts = [*node(BAD), Fact("GPU 0000:03:00.0", "BAR1", BAD, "256 MiB")]
+    assert [
+        CAUSES[one.cause] for one in answered(MEMLOCK.encode(), facts=facts).verdict.causes
+    ] == ["memlock"]
+    assert answered(b"hello", facts=facts).kind() == "nothing"
+
+
+def test_which_node() -> None:
+    assert here.is_here({"alpha1", "alpha2"}, "alpha2.example.org")
+    assert not here.is_here({"alpha1"}, "alpha11")
+    assert not here.is_here({""}, "")
+
+
+# ---- size ----
+
+
+def test_few_ranks() -> None:
+    lines = []
+    for rank in range(32):
+        host, gpu = f"alpha{rank // 8}", rank % 8
+        start = f"{host}:{100 + rank}:{200 + rank} [{gpu}] NCCL INFO"
+        lines.append(
+            f"{start} ncclCommInitRank comm 0x1 rank {rank} nranks 32 cudaDev {gpu} - Init START"
+        )
+    lines += [
+        MEMLOCK.replace("alpha1:9:9 [0]", f"alpha2:{100 + rank}:{200 + rank} [{rank % 8}]")
+        for rank in range(16, 24)
+    ]
+    text = " ".join(shown(answered("\n".join(lines).encode())))
+    assert "32 ranks on 4 nodes" in text
+    assert (
+        "8 lines like it; only on ranks 16-23 of 32; only on alpha2, and not on 3 other nodes"
+        in text
+    )
+
+
+def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    look = Scan.look
+
+    def count(scan: Scan, text: str, key: bytes) -> Shape:
+        looked.append(text)
+        return look(scan, text, key)
+
+    monkeypatch.setattr(Scan, "look", count)
+    line = "alpha1:{0}:{0} [0] NCCL INFO Channel {0}/0 : 1[{0}] -> 2[1] via P2P/CUMEM/read 0x{0:x}"
+    answered("".join(f"{line.format(number)}\n" for number in range(5000)).encode())
+    assert len(looked) == 1
+
+
+def test_memory_is_constant() -> None:
+    """Lines without a common shape, and with ever new hosts and processes, do not fill memory."""
+    letters = [chr(ord("g") + number) for number in range(20)]
+    words = [a + b + c + d for a in letters for b in letters for c in letters for d in letters[:4]]
+    text = "\n".join(f"{word}:1:1 [0] NCCL WARN rdma {word} failed" for word in words)
+    scan = answered(text.encode()).scan
+    assert scan.lines == len(words) == 32000
+    assert len(scan.shapes) <= MOST_SHAPES
+    assert len(scan.sources) <= 4096
+    assert len(scan.unknown) <= 64
+
+
+def test_long_lines() -> None:
+    assert answered(MEMLOCK.encode() + b"x" * (1 << 20)).kind() == "cause"
+
+
+# ---- output ----
+
+
+def test_control_characters(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_bytes(b"\x1b[31m" + MEMLOCK.encode() + b" \x1b]0;owned\x07\x9b31m\xff\r\n")
+    assert run(str(log)) == 3
+    said = capsys.readouterr().out
+    assert not [one for one in said if ord(one) < 32 and one != "\n"]
+    assert "\x9b" not in said
+
+
+def test_redaction(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_text("192.0.2.77: ibv_create_cq failed: Cannot allocate memory\n")
+    assert run(str(log)) == 3
+    assert "192.0.2.77" in capsys.readouterr().out
+    assert run("--redact", str(log)) == 3
+    assert "192.0.2.77" not in capsys.readouterr().out
+    assert run("--redact", "--json", str(log)) == 3
+    assert "192.0.2.77" not in capsys.readouterr().out
+
+
+def test_json(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--json", str(log)) == 3
+    said = json.loads(capsys.readouterr().out)
+    assert said["answer"] == "cause" and said["certain"]
+    assert said["causes"][0]["cause"] == "memlock"
+    assert said["causes"][0]["messages"][0]["line"] == 2
+    assert said["log"]["lines"] == 2
+
+
+def test_all(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_text(f"{MEMLOCK}\nNCCL INFO DMA-BUF is available on GPU device 0\n")
+    assert run("--all", str(log)) == 3
+    assert "Aside: nothing is wrong:" in capsys.readouterr().out
+
+
+def test_json_of_each_log() -> None:
+    for title, lines, _ in LOGS:
+        answer = answered("\n".join(lines).encode())
+        said = json.loads(as_json.as_json(answer, str))
+        assert said["answer"] == answer.kind(), title
