@@ -195,8 +195,6 @@ check_ktap() { python3 -B tests/lab/ktap.py; }
 
 check_defects_table() { tests/lab/defects_table; }
 
-check_messages() { tests/lab/messages_table; }
-
 # repository USER: makes a git repository of the checkout in /tmp/USER, which belongs to USER.
 repository() {
 	cp -a /tmp/copy "/tmp/$1"

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""messages_page.py: writes the tables of docs/messages.md, which are made of the table of `nvpm
+explain`. The text before the first and after the last of these tables stays."""
+
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+PAGE = TOP / "docs/messages.md"
+if __name__ == "__main__":
+    sys.path.insert(0, str(TOP))
+    sys.dont_write_bytecode = True
+
+from nvpm.explain import texts, verbs  # noqa: E402
+from nvpm.explain.conditions import in_words  # noqa: E402
+from nvpm.explain.model import (  # noqa: E402
+    CAUSE,
+    FINE,
+    FITS,
+    NAMED,
+    POSSIBLE,
+    Case,
+    Message,
+)
+from nvpm.explain.table import CAUSES, SECTIONS  # noqa: E402
+
+BEGIN = "<!-- tests/nvpm/messages_page.py writes the tables from here on. -->"
+END = "<!-- The tables end here. -->"
+CAUSES_HEAD = "| cause | what is wrong | what to do | `nvpm status` |\n|---|---|---|---|"
+HEAD = "| printed | cause | what to do | source |\n|---|---|---|---|"
+# The cases that several messages share, and the verb at which the page has them.
+SHARED = {
+    verbs.REG_MR: "ibv_reg_mr",
+    verbs.REG_DMABUF_MR: "ibv_reg_dmabuf_mr",
+    verbs.CREATE: "ibv_create_cq",
+    verbs.MODIFY_QP: "ibv_modify_qp",
+    verbs.OPEN_DEVICE: "ibv_open_device",
+}
+VERBS_HEAD = "| verb | error | cause |\n|---|---|---|"
+SURE = {NAMED: "", FITS: "", POSSIBLE: " (possible)"}
+
+
+def printed(text: str) -> str:
+    """Returns the texts that a message stands for, as code. A placeholder becomes three dots."""
+    spans = [texts.PLACEHOLDER.sub("…", one).strip() for one in texts.expanded(text)]
+    return ", ".join(f"`{one}`" for one in dict.fromkeys(spans))
+
+
+def sentence(text: str) -> str:
+    """Returns a phrase as a sentence. Names that begin with a small letter keep it."""
+    first = text if re.match(r"[a-z]+[-_][a-z]|[a-z]+[A-Z]", text) else text[:1].upper() + text[1:]
+    return first if first.endswith(("?", ".")) else f"{first}."
+
+
+def under(case: Case) -> str:
+    """Returns the conditions of a case in words, with a colon."""
+    when = ", ".join(map(in_words, case.when))
+    unless = " or ".join(map(in_words, case.unless))
+    text = (
+        f"{when}, unless {unless}" if when and unless else when or (unless and f"unless {unless}")
+    )
+    return f"{text}: " if text else ""
+
+
+def cases_of(message: Message) -> str:
+    """Returns the causes of a message by their names."""
+    if message.cases in SHARED:
+        return f"By the error, as [`{SHARED[message.cases]}`](#any-program)."
+    parts = [
+        f"{under(case)}**{case.cause.name}**{SURE[case.sure or message.sure]}"
+        for case in message.cases
+    ]
+    return sentence("; ".join(parts))
+
+
+def cause_cell(message: Message) -> str:
+    parts = [sentence(message.note)] if message.note else []
+    if message.kind == CAUSE:
+        parts.insert(0, cases_of(message))
+    elif message.kind == FINE:
+        parts.insert(0, "Nothing is wrong.")
+    elif not parts:
+        parts.append("A consequence of another failure.")
+    if message.unless:
+        parts.append(f"Nothing is wrong if {' or '.join(map(in_words, message.unless))}.")
+    return " ".join(parts)
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def lines() -> Iterator[str]:
+    yield from ("", "## Causes", "")
+    yield from wrapped(
+        "The other tables refer to these causes. **Not this module** means that neither loading "
+        "nor setting up nv_peer_mem helps."
+    )
+    yield ""
+    yield CAUSES_HEAD
+    for cause in CAUSES:
+        ours = "" if cause.ours else " **Not this module**"
+        yield row(
+            f"**{cause.name}**", sentence(cause.says) + ours, sentence(cause.do), cause.status
+        )
+    yield from ("", "## Any program", "")
+    yield from wrapped(
+        "The error of a failed verb says the cause in every program. The tables below refer to "
+        "these rows."
+    )
+    yield from ("", VERBS_HEAD)
+    for message in verbs.GENERAL:
+        for case in message.cases:
+            possible = SURE[case.sure or message.sure]
+            yield row(
+                printed(message.text), under(case).rstrip(": "), f"**{case.cause.name}**{possible}"
+            )
+    for section in SECTIONS:
+        yield from ("", f"## {section.title}", "")
+        if section.intro:
+            yield from (*wrapped(section.intro), "")
+        yield HEAD
+        for message in section.messages:
+            do = sentence(message.do) if message.do else "-"
+            yield row(printed(message.text), cause_cell(message), do, message.source)
+    yield ""
+
+
+def wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def page(old: str) -> str:
+    """Returns the page with new tables."""
+    before, rest = old.split(BEGIN)
+    after = rest.split(END)[1]
+    return "".join([before, BEGIN, "\n", "\n".join(lines()), "\n", END, after])
+
+
+def main() -> None:
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    rows = sum(len(section.messages) for section in SECTIONS)
+    print(f"{PAGE}: {len(CAUSES)} causes, {rows} messages")
+
+
+if __name__ == "__main__":
+    main()
