@@ -628,3 +628,9 @@ ORPHANS = Cause(
     ours=True,
     name="orphans",
 )
+NO_PLUGIN = Cause(
+    "the program does not find its plug-in, or a library that the plug-in needs",
+    "The program's variable for plug-ins, and `LD_LIBRARY_PATH`; `ldd` of the plug-in names the "
+    "missing library",
+    name="no plug-in",
+)

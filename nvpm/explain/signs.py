@@ -289,8 +289,8 @@ SIGNS = (
     sign(
         "gpu_operator",
         "the GPU Operator runs the driver",
-        "daemonset operator ctr DRIVER_ARCH driver nvcr package Resolving Unloading Stopping",
-        r"nvidia-driver-daemonset|gpu-operator|nvidia-(?:driver|peermem|gdrcopy)-ctr",
+        "daemonset DaemonSet operator ctr DRIVER_ARCH driver nvcr package Resolving Unloading Stopping",
+        r"nvidia-driver[- ][Dd]aemon[Ss]et|gpu-operator|nvidia-(?:driver|peermem|gdrcopy)-ctr",
         r"nvcr\.io/nvidia/driver|DRIVER_ARCH is|Updating the package cache\.\.\.",
         r"Resolving Linux kernel version\.\.\.|Unloading NVIDIA driver kernel modules\.\.\.",
         r"Stopping NVIDIA persistence daemon\.\.\.",

@@ -75,7 +75,8 @@ RETRY = (
 )
 OPEN_DEVICE = (
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES,ENOENT",)),
-    Case(c.DEVICE_DENIED, (), ("errno=ENODEV,ENOSYS",), sure=FITS),
+    Case(c.NIC_LIMIT, ("errno=ENOMEM",), sure=FITS),
+    Case(c.DEVICE_DENIED, (), ("errno=ENODEV,ENOSYS,ENOMEM",), sure=FITS),
     Case(c.NO_PROVIDER, ("errno=ENOSYS",), sure=FITS),
     Case(c.NO_DEVICE, ("errno=ENODEV",), sure=FITS),
 )
@@ -89,8 +90,14 @@ OFI_REG = (
     # libfabric of EFA installers before 1.29 does not fit NCCL from 2.19 on.
     Case(c.EFA_VERSIONS, ("errno=EINVAL",), ("infiniband", "amd"), FITS),
     Case(c.NO_HMEM, ("errno=EOPNOTSUPP,ENOSYS",), ("efa",), FITS),
+    Case(c.NO_DMABUF, ("errno=EPROTONOSUPPORT",), sure=FITS),
     Case(c.NO_CLIENT, ("errno=EFAULT",), ("efa",), FITS),
-    Case(c.EFA_VERSIONS, (), ("errno=ENOMEM,EFAULT,EINVAL,EOPNOTSUPP,ENOSYS",), POSSIBLE),
+    Case(
+        c.EFA_VERSIONS,
+        (),
+        ("errno=ENOMEM,EFAULT,EINVAL,EOPNOTSUPP,ENOSYS,EPROTONOSUPPORT",),
+        POSSIBLE,
+    ),
 )
 
 RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
@@ -98,6 +105,12 @@ RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
 GENERAL = (
     Message("ibv_reg_mr<|_iova|_iova2>", RDMA_CORE, REG_MR, sure=FITS, unless=("line:(host)",)),
     Message("<ibv_reg_dmabuf_mr|mlx5dv_reg_dmabuf_mr>", RDMA_CORE, REG_DMABUF_MR, sure=FITS),
+    Message(
+        "<fi_mr_reg|fi_mr_regv|fi_mr_regattr>",
+        "ofiwg/libfabric: include/rdma/fi_domain.h; pplx-garden#1",
+        OFI_REG,
+        sure=FITS,
+    ),
     Message("<ibv_create_cq|mlx5dv_create_cq|ibv_create_cq_ex>", RDMA_CORE, CREATE, sure=FITS),
     Message("<ibv_create_qp|mlx5dv_create_qp|ibv_create_qp_ex>", RDMA_CORE, CREATE, sure=FITS),
     Message(

@@ -268,6 +268,23 @@ SECTION = Section(
             sure=POSSIBLE,
         ),
         Message(
+            "/usr/sbin/dkms: line <n>: cd: /var/lib/dkms/",
+            "dell/dkms: dkms.in; gdrcopy#319",
+            (Case(c.DKMS_STATE),),
+            note="the package's dkms.conf names another version than the one that dkms builds",
+            do="A newer version of the package; or correct its dkms.conf",
+            sure=FITS,
+        ),
+        Message(
+            "cannot stat '/Module.symvers'",
+            "Mellanox/nv_peer_memory: Makefile; nv_peer_memory#10",
+            (Case(c.OLD_NV_PEER_MEM),),
+            note="OFED has not been built for this kernel yet: dkms built the packages in the "
+            "wrong order",
+            do="`dkms autoinstall` again, after OFED's package; or this module, which waits for it",
+            sure=FITS,
+        ),
+        Message(
             "depends on gdrdrv-dkms",
             "Debian's dpkg; DeepEP#24, gdrcopy#197",
             note="a container uses the driver of the host, and cannot install one",

@@ -181,9 +181,11 @@ SECTION = Section(
             "ROCm/mori: src/application/transport/rdma/rdma.cpp; mori#481",
             (
                 Case(c.MEMLOCK, ("errno=ENOMEM",)),
-                Case(c.AMD, (), ("errno=ENOMEM",), do="`MORI_ENABLE_DMABUF_REG=1`"),
+                Case(c.NIC_REFUSED, ("errno=EINVAL",)),
+                Case(c.AMD, (), ("errno=ENOMEM,EINVAL",), do="`MORI_ENABLE_DMABUF_REG=1`"),
             ),
-            note="MORI is for AMD's GPUs",
+            note="MORI is for AMD's GPUs. `accessFlag:15` asks for remote atomics, which some NICs "
+            "do not have: they answer `Invalid argument`",
             sure=FITS,
         ),
         Message(

@@ -274,10 +274,9 @@ SECTION = Section(
         Message(
             "unsupported backend '<w>'",
             "ai-dynamo/nixl: src/core/nixl_agent.cpp",
-            note="NIXL does not find this plug-in, or could not load it",
+            (Case(c.NO_PLUGIN),),
             do="`NIXL_LOG_LEVEL=info`, and look for `Failed to load plugin`, which names the "
-            "missing library; `NIXL_PLUGIN_DIR`",
-            kind=FOLLOWS,
+            "missing library; `NIXL_PLUGIN_DIR`, and `LD_LIBRARY_PATH` with UCX's libraries",
         ),
         Message(
             "no common backend to connect with",

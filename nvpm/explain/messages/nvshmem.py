@@ -74,6 +74,7 @@ SECTION = Section(
             (
                 Case(c.GEFORCE, ("geforce",)),
                 Case(c.MEMLOCK, ("memlock_limited",), ("geforce",)),
+                Case(c.NO_CLIENT, ("lsmod_asked",), ("peermem_loaded",), FITS),
                 Case(c.BAR1, ("memlock_unlimited",), sure=FITS),
                 Case(c.MEMLOCK, (), ("memlock_limited", "memlock_unlimited"), POSSIBLE),
             ),
