@@ -435,12 +435,21 @@ class Layers:
         """Adds the programs below the kernel's layers, because the topmost list of dpkg must also
         have the kernel's packages."""
         above, self.stack = self.stack.removesuffix(self.base), self.base
-        cuda = (LAB / "cuda/cuda.c", LAB / "cuda/include", LAB / "nvidia/lab_gpu.h")
-        self.add("cuda", "CUDA of the lab", *cuda)
+        names = ("cuda.c", "nvml.c", "include")
+        sources = [LAB / f"cuda/{name}" for name in names]
+        self.add("cuda", "CUDA of the lab", *sources, LAB / "nvidia/lab_gpu.h")
         self.add("examples", "the examples", TOP / "examples")
         self.add("programs", "programs for CUDA memory (a minute or two)", network=True)
         clients = TOP / "tests/guest/clients"
         self.add("clients", "the lab's own programs for CUDA memory", clients)
+        self.stack = above + self.stack
+
+    def extra_wheels(self) -> None:
+        """Adds the wheels at the place of the programs, for the same reason."""
+        above, self.stack = self.stack.removesuffix(self.base), self.base
+        requirements = [LAB / f"wheels/requirements{version}.txt" for version in ("", "-3.11")]
+        text = "programs that come as wheels (140 MB)"
+        self.add("wheels", text, *requirements, *TRUSTED, network=True)
         self.stack = above + self.stack
 
     def extra_preload(self) -> None:

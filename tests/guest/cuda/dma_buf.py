@@ -25,18 +25,8 @@ from verbs_on_cuda import (
     pattern,
     process,
     put,
+    where_in_gpu,
 )
-
-
-def where_in_gpu(address):
-    """Returns the offset in the GPU's memory that is mapped at an address. The mapping must begin
-    at this address."""
-    with open("/proc/self/maps") as maps:
-        for line in maps:
-            mapped, _, offset = line.split()[:3]
-            if int(mapped.split("-")[0], 16) == address:
-                return int(offset, 16)
-    raise LookupError(hex(address))
 
 
 def seen(length, seed):

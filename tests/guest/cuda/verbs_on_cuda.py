@@ -59,6 +59,17 @@ def get(address, size):
     return data.raw
 
 
+def where_in_gpu(address):
+    """Returns the offset in the GPU's memory that is mapped at an address. The mapping must begin
+    at this address."""
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            mapped, _, offset = line.split()[:3]
+            if int(mapped.split("-")[0], 16) == address:
+                return int(offset, 16)
+    raise LookupError(hex(address))
+
+
 def pattern(seed, length):
     """Returns pseudorandom bytes, which no memory contains by chance."""
     return random.Random(seed).randbytes(length)

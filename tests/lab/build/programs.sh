@@ -6,7 +6,7 @@
 set -euo pipefail
 sed -n 's/^deb /deb-src /p' /etc/apt/sources.list >/etc/apt/sources.list.d/source.list
 apt-get update
-apt-get install --yes --no-install-recommends libibumad-dev libpci-dev python3-pyverbs
+apt-get install --yes --no-install-recommends libfabric-dev libibumad-dev libpci-dev python3-pyverbs
 
 # Only the tar is used, which contains a finished configure. Debian's own programs are installed as well,
 # so these get a suffix.

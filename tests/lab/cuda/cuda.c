@@ -6,9 +6,11 @@
  * The library has no locks, so only one thread of a process may use it at a time.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +96,7 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 		NAME(CUDA_ERROR_NOT_INITIALIZED), NAME(CUDA_ERROR_NO_DEVICE), NAME(CUDA_ERROR_INVALID_DEVICE),
 		NAME(CUDA_ERROR_INVALID_CONTEXT), NAME(CUDA_ERROR_OPERATING_SYSTEM),
 		NAME(CUDA_ERROR_ILLEGAL_ADDRESS), NAME(CUDA_ERROR_CONTEXT_IS_DESTROYED),
-		NAME(CUDA_ERROR_NOT_SUPPORTED),
+		NAME(CUDA_ERROR_NOT_FOUND), NAME(CUDA_ERROR_NOT_SUPPORTED),
 	};
 	size_t i;
 
@@ -131,9 +133,74 @@ CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-	*value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? pci[1] :
-		 attribute == CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID ? pci[2] : 0;
-	return *value || attribute == CU_DEVICE_ATTRIBUTE_INTEGRATED ? known(device) : CUDA_ERROR_NOT_SUPPORTED;
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
+		*value = pci[0];
+		break;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+		*value = pci[1];
+		break;
+	case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
+		*value = pci[2];
+		break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*value = 9;
+		break;
+	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+	case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
+		*value = 1;
+		break;
+	case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+	case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*value = 0;
+		break;
+	default:
+		fprintf(stderr, "libcuda of the lab: no attribute %d of a device\n", attribute);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	return known(device);
+}
+
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+	memcpy(uuid->bytes, "simulated GPU 00", sizeof(uuid->bytes));
+	return known(device);
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+	*bytes = 1ULL << 30;
+	return known(device);
+}
+
+CUresult cuDriverGetVersion(int *version)
+{
+	*version = CUDA_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **words)
+{
+	return cuGetErrorName(error, words);
+}
+
+/* Returns the function of this library with this name, in its newest form. */
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+			     int *status)
+{
+	char newer[128];
+
+	snprintf(newer, sizeof(newer), "%s_v2", name);
+	*function = dlsym(RTLD_DEFAULT, newer);
+	if (!*function)
+		*function = dlsym(RTLD_DEFAULT, name);
+	if (status)
+		*status = !*function;
+	if (!*function)
+		fprintf(stderr, "libcuda of the lab: no function %s\n", name);
+	return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 /* ---- memory ------------------------------------------------------------------ */
@@ -259,11 +326,71 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
 		*(unsigned int *)value = CU_MEMORYTYPE_DEVICE;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(int *)value = 0;
 		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(bool *)value = false;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(unsigned long long *)value = buffer - buffers + 1;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)value = buffer->start;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)value = buffer->size;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(void **)value = NULL;
+		return CUDA_SUCCESS;
 	default:
+		fprintf(stderr, "libcuda of the lab: no attribute %d of a pointer\n", attribute);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
+}
+
+/* Asks for several attributes. As in CUDA, an address of the CPU is no error, and leaves zeros. */
+CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attributes, void **values,
+				CUdeviceptr address)
+{
+	CUresult error = known(0);
+	unsigned int i;
+
+	for (i = 0; i < number && !error; i++) {
+		if (find(address))
+			error = cuPointerGetAttribute(values[i], attributes[i], address);
+		else
+			memset(values[i], 0, attributes[i] == CU_POINTER_ATTRIBUTE_IS_MANAGED ? sizeof(bool) : sizeof(int));
+	}
+	return error;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr address)
+{
+	struct buffer *buffer = find(address);
+
+	if (ready())
+		return ready();
+	if (!buffer)
+		return CUDA_ERROR_NOT_FOUND;
+	if (start)
+		*start = buffer->start;
+	if (size)
+		*size = buffer->size;
+	return CUDA_SUCCESS;
+}
+
+/* This library has no cuMemCreate, so that no memory comes from it. */
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const void *properties, int option)
+{
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
+{
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Exports whole pages of the CPU, within the memory of one buffer. */
@@ -367,6 +494,75 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
 {
 	leave(&primary);
 	return known(device);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+{
+	*flags = 0;
+	*active = primary.users > 0;
+	return known(device);
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+	*device = 0;
+	return ready();
+}
+
+CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	*flags = 0;
+	return ready();
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+	*id = (unsigned long long)(context ? context : current);
+	return ready();
+}
+
+/* ---- streams and events: all work is done at once ------------------------------- */
+
+CUresult cuStreamCreate(void **stream, unsigned int flags)
+{
+	*stream = malloc(1);
+	return ready();
+}
+
+CUresult cuStreamDestroy(void *stream)
+{
+	free(stream);
+	return ready();
+}
+
+CUresult cuStreamSynchronize(void *stream)
+{
+	return ready();
+}
+
+CUresult cuEventCreate(void **event, unsigned int flags)
+{
+	return cuStreamCreate(event, flags);
+}
+
+CUresult cuEventDestroy(void *event)
+{
+	return cuStreamDestroy(event);
+}
+
+CUresult cuEventRecord(void *event, void *stream)
+{
+	return ready();
+}
+
+CUresult cuEventQuery(void *event)
+{
+	return ready();
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stream)
+{
+	return cuMemcpy(to, from, size);
 }
 
 /* ---- functions that perftest links with, but does not call here ----------------- */

@@ -24,6 +24,7 @@ typedef enum cudaError_enum {
 	CUDA_ERROR_INVALID_DEVICE = 101,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
 	CUDA_ERROR_OPERATING_SYSTEM = 304,
+	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
@@ -37,13 +38,27 @@ typedef enum CUdevice_attribute_enum {
 	CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
 	CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
 	CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
+	CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
+	CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+	CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+	CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED = 116,
+	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124,
+	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED = 128,
 } CUdevice_attribute;
 
 typedef enum CUpointer_attribute_enum {
 	CU_POINTER_ATTRIBUTE_CONTEXT = 1,
 	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
 	CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+	CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+	CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
 	CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+	CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
+	CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+	CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+	CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES = 14,
+	CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
 } CUpointer_attribute;
 
 typedef enum CUmemorytype_enum {
@@ -54,6 +69,10 @@ typedef enum CUmemRangeHandleType_enum {
 	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 0x1,
 } CUmemRangeHandleType;
 
+typedef struct CUuuid_st {
+	char bytes[16];
+} CUuuid;
+
 /* These calls have changed since their first version. */
 #define cuCtxCreate			cuCtxCreate_v2
 #define cuCtxDestroy			cuCtxDestroy_v2
@@ -62,7 +81,11 @@ typedef enum CUmemRangeHandleType_enum {
 #define cuDevicePrimaryCtxRelease	cuDevicePrimaryCtxRelease_v2
 #define cuMemAlloc			cuMemAlloc_v2
 #define cuMemAllocHost			cuMemAllocHost_v2
+#define cuDeviceTotalMem			cuDeviceTotalMem_v2
+#define cuEventDestroy			cuEventDestroy_v2
 #define cuMemFree			cuMemFree_v2
+#define cuMemGetAddressRange		cuMemGetAddressRange_v2
+#define cuStreamDestroy			cuStreamDestroy_v2
 #define cuMemcpyDtoD			cuMemcpyDtoD_v2
 #define cuMemcpyDtoH			cuMemcpyDtoH_v2
 #define cuMemcpyHtoD			cuMemcpyHtoD_v2
@@ -92,6 +115,30 @@ CUresult cuMemAllocHost(void **address, size_t size);
 CUresult cuMemFreeHost(void *address);
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address);
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address);
+
+CUresult cuPointerGetAttributes(unsigned int number, CUpointer_attribute *attributes, void **values,
+				CUdeviceptr address);
+CUresult cuMemGetAddressRange(CUdeviceptr *start, size_t *size, CUdeviceptr address);
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const void *properties, int option);
+CUresult cuMemRetainAllocationHandle(unsigned long long *handle, void *address);
+CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device);
+CUresult cuDriverGetVersion(int *version);
+CUresult cuGetErrorString(CUresult error, const char **words);
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags,
+			     int *status);
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
+CUresult cuCtxGetDevice(CUdevice *device);
+CUresult cuCtxGetFlags(unsigned int *flags);
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
+CUresult cuStreamCreate(void **stream, unsigned int flags);
+CUresult cuStreamDestroy(void *stream);
+CUresult cuStreamSynchronize(void *stream);
+CUresult cuEventCreate(void **event, unsigned int flags);
+CUresult cuEventDestroy(void *event);
+CUresult cuEventRecord(void *event, void *stream);
+CUresult cuEventQuery(void *event);
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, void *stream);
 
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr address, size_t size,
 				       CUmemRangeHandleType type, unsigned long long flags);

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Programs that come as wheels, unchanged, with GPU memory in two processes.
+
+moved PROGRAM SEED   reads from the target's buffer and writes into it, and waits while the caller
+                     looks for the bytes in the GPU's memory
+started PROGRAM      only starts the program
+killed PROGRAM       kills the target while the initiator writes to it
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+from verbs_on_cuda import MIB, alloc, call, check, context, equal, process, put, where_in_gpu
+
+ADDRESS = "192.168.7.1"
+LENGTH = 2 * MIB
+
+
+class Mooncake:
+    """The transfer engine, which finds its peer by an address."""
+
+    def __init__(self, _name):
+        from mooncake.engine import TransferEngine
+
+        self.engine = TransferEngine()
+        equal("Mooncake starts", 0, self.engine.initialize(ADDRESS, "P2PHANDSHAKE", "rdma", "rxe0"))
+
+    def register(self, address):
+        equal("registered", 0, self.engine.register_memory(address, LENGTH))
+
+    def deregister(self, address):
+        equal("deregistered", 0, self.engine.unregister_memory(address))
+
+    def known_by(self):
+        return f"{ADDRESS}:{self.engine.get_rpc_port()}"
+
+    def read(self, peer, ours, theirs):
+        return self.engine.transfer_sync_read(peer, ours, theirs, LENGTH) == 0
+
+    def write(self, peer, ours, theirs):
+        """Writes the two halves of the buffer as a batch."""
+        half = LENGTH // 2
+        return (
+            self.engine.batch_transfer_sync_write(
+                peer, [ours, ours + half], [theirs, theirs + half], [half, half]
+            )
+            == 0
+        )
+
+
+class Nixl:
+    """An agent, which knows its peer by the peer's metadata."""
+
+    def __init__(self, name):
+        from nixl_cu12 import nixl_agent, nixl_agent_config
+
+        self.name, self.peers, self.memory = name, {}, {}
+        self.agent = nixl_agent(name, nixl_agent_config(backends=["UCX"]))
+
+    def register(self, address):
+        described = [(address, LENGTH, 0, "")]
+        self.memory[address] = self.agent.register_memory(described, "VRAM")
+
+    def deregister(self, address):
+        self.agent.deregister_memory(self.memory.pop(address))
+
+    def known_by(self):
+        return self.agent.get_agent_metadata()
+
+    def read(self, peer, ours, theirs):
+        return self.transfer("READ", peer, ours, theirs)
+
+    def write(self, peer, ours, theirs):
+        return self.transfer("WRITE", peer, ours, theirs)
+
+    def transfer(self, kind, peer, ours, theirs):
+        if peer not in self.peers:
+            self.peers[peer] = self.agent.add_remote_agent(peer)
+        here, there = (
+            self.agent.get_xfer_descs([(address, LENGTH, 0)], "VRAM") for address in (ours, theirs)
+        )
+        handle = self.agent.initialize_xfer(kind, here, there, self.peers[peer], b"done")
+        state = self.agent.transfer(handle)
+        while state == "PROC":
+            time.sleep(0.01)
+            state = self.agent.check_xfer_state(handle)
+        self.agent.release_xfer_handle(handle)
+        return state == "DONE"
+
+
+class Peercache:
+    """The transport of peercache. The initiator needs the keys of the target's regions. With the
+    variable DMABUF the program registers dma-bufs by itself."""
+
+    def __init__(self, _name):
+        from peercache.transport import RdmaTransport
+
+        self.transport = RdmaTransport(
+            SimpleNamespace(
+                device_name="rxe0", ib_port=1, gid_index=1, local_hostname=ADDRESS, rdma_port=0
+            )
+        )
+        self.keys = {}
+
+    def register(self, address):
+        if os.environ.get("DMABUF"):
+            made = self.transport.register_mr_dmabuf(address, LENGTH, exported(address, LENGTH))
+        else:
+            made = self.transport.register_mr(address, LENGTH)
+        self.keys[address] = made.rkey
+
+    def deregister(self, address):
+        self.transport.deregister_mr(address)
+
+    def known_by(self):
+        return self.transport.local_endpoint(), self.keys
+
+    def read(self, peer, ours, theirs):
+        return self.transport.batch_read_v(*self.described(peer, ours, theirs)) == [True]
+
+    def write(self, peer, ours, theirs):
+        return self.transport.batch_write_v(*self.described(peer, ours, theirs)) == [True]
+
+    def described(self, peer, ours, theirs):
+        where, keys = peer
+        return [where], [ours], [theirs], [keys[theirs]], [LENGTH]
+
+
+class Libfabric:
+    """Debian's libfabric with its verbs provider, through fabric.c. The library has no CUDA, so it
+    takes the address for one of host memory. The target has to let its end point answer."""
+
+    def __init__(self, _name):
+        self.library, self.point = ctypes.CDLL("/usr/local/lib/fabric.so"), ctypes.c_void_p()
+        self.regions, self.keys, self.peers = {}, {}, {}
+        self.call("open", ADDRESS.encode(), ctypes.byref(self.point))
+
+    def call(self, name, *words):
+        equal(f"fabric_{name}", 0, getattr(self.library, f"fabric_{name}")(*words))
+
+    def register(self, address):
+        region, key = ctypes.c_void_p(), ctypes.c_uint64()
+        size = ctypes.c_size_t(LENGTH)
+        where = ctypes.c_void_p(address)
+        self.call("register", self.point, where, size, ctypes.byref(region), ctypes.byref(key))
+        self.regions[address], self.keys[address] = region, key.value
+
+    def deregister(self, address):
+        self.call("deregister", self.regions.pop(address))
+
+    def known_by(self):
+        name, size = ctypes.create_string_buffer(256), ctypes.c_size_t(256)
+        self.call("name", self.point, name, ctypes.byref(size))
+        return name.raw[: size.value], self.keys
+
+    def progress(self):
+        self.library.fabric_progress(self.point)
+
+    def read(self, peer, ours, theirs):
+        return self.move(0, peer, ours, theirs)
+
+    def write(self, peer, ours, theirs):
+        return self.move(1, peer, ours, theirs)
+
+    def move(self, writes, peer, ours, theirs):
+        name, keys = peer
+        if name not in self.peers:
+            self.peers[name] = ctypes.c_uint64()
+            self.call("peer", self.point, name, ctypes.byref(self.peers[name]))
+        there, key, size = (ctypes.c_uint64(each) for each in (theirs, keys[theirs], LENGTH))
+        region, here = self.regions[ours], ctypes.c_void_p(ours)
+        moved = self.library.fabric_move(
+            self.point, writes, self.peers[name], here, region, size, there, key
+        )
+        return moved == 0
+
+
+PROGRAMS = {"libfabric": Libfabric, "mooncake": Mooncake, "nixl": Nixl, "peercache": Peercache}
+
+
+def exported(address, length):
+    """Returns a descriptor of a dma-buf of GPU memory."""
+    descriptor = ctypes.c_int(-1)
+    dma_buf = 1
+    call("cuMemGetHandleForAddressRange", ctypes.byref(descriptor), address, length, dma_buf, 0)
+    return descriptor.value
+
+
+def pattern(seed):
+    made = ["gpuverbs", "pattern", "--seed", str(seed), "--length", str(LENGTH)]
+    return subprocess.run(made, capture_output=True, check=True).stdout
+
+
+def buffers(program, seed):
+    """Allocates and registers two buffers: one with the pattern of the seed, and one with zeros."""
+    full, empty = alloc(LENGTH), alloc(LENGTH)
+    put(full, pattern(seed))
+    put(empty, bytes(LENGTH))
+    for address in (full, empty):
+        program.register(address)
+    return full, empty
+
+
+def target(pipe, name, seed):
+    context()
+    program = PROGRAMS[name]("target")
+    full, empty = buffers(program, seed)
+    pipe.send((program.known_by(), full, empty, where_in_gpu(empty)))
+    while not pipe.poll(0.01):
+        getattr(program, "progress", int)()
+    pipe.recv()
+    for address in (full, empty):
+        program.deregister(address)
+
+
+def started(name):
+    context()
+    PROGRAMS[name]("alone")
+
+
+def moved(name, seed):
+    seed = int(seed)
+    pipe, server = process(target, name, seed)
+    context()
+    program = PROGRAMS[name]("initiator")
+    full, empty = buffers(program, seed + 1)
+    peer, their_full, their_empty, their_offset = pipe.recv()
+    check("read", program.read(peer, empty, their_full))
+    check("written", program.write(peer, full, their_empty))
+    print(f"read_offset={where_in_gpu(empty)}\nwritten_offset={their_offset}")
+    print(f"length={LENGTH}\nholding", flush=True)
+    sys.stdin.readline()
+    pipe.send("end")
+    for address in (full, empty):
+        program.deregister(address)
+    server.join()
+    equal("the target ends well", 0, server.exitcode)
+
+
+def killed(name):
+    pipe, server = process(target, name, 1)
+    context()
+    program = PROGRAMS[name]("initiator")
+    full, _ = buffers(program, 2)
+    peer, _, their_empty, _ = pipe.recv()
+    check("written before", program.write(peer, full, their_empty))
+    # The child kills the target while the parent writes.
+    if not os.fork():
+        time.sleep(0.3)
+        os.kill(server.pid, signal.SIGKILL)
+        os._exit(0)
+    writes = 1
+    while program.write(peer, full, their_empty):
+        writes += 1
+    server.join()
+    equal("the target was killed", -signal.SIGKILL, server.exitcode)
+    check(f"a write fails after {writes} that did not", writes > 0)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

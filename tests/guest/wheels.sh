@@ -1,0 +1,39 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Functions for scenarios with programs that come as wheels.
+
+# checks NAME: counts the checks that the held program has made.
+checks() {
+	local word rest
+	while read -r word rest; do
+		case $word in
+		ok) ok "$1: $rest" ;;
+		fail) fail "$1: $rest" ;;
+		esac
+	done </tmp/held
+}
+
+# moved PROGRAM COMMAND...: runs `moved` of wheels.py by COMMAND. The host looks for the bytes in the
+# GPU's memory, in both directions.
+moved() {
+	local read=no written=no
+	if hold "${@:2}" /lab/cuda/wheels.py moved "$1" "$SEED"; then
+		read=$(ask pattern "$(said read_offset)" "$(said length)" "$SEED")
+		written=$(ask pattern "$(said written_offset)" "$(said length)" "$((SEED + 1))")
+		go_on
+	fi
+	check "$1: ends well" ended_well
+	checks "$1"
+	equal "$1: read and seen from outside" yes "$read"
+	equal "$1: written and seen from outside" yes "$written"
+}
+
+# served PROGRAM COMMAND...: runs `moved`, and checks that a peer-memory client has served the two
+# buffers of each process.
+served() {
+	local before
+	before=$(peer nv_mem num_alloc_mrs)
+	moved "$@"
+	equal "$1: registrations of GPU memory" $((before + 4)) "$(peer nv_mem num_alloc_mrs)"
+}
