@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The answer to a log: which kind of answer it is, and what the log is of."""
+"""Chooses the kind of answer, and describes the log: its programs, ranks and nodes."""
 
 import re
 from typing import Iterable, List, NamedTuple, Optional, Set
@@ -17,9 +17,9 @@ FOUND, PERHAPS, FOLLOWING, UNKNOWN, NOTHING = "cause", "perhaps", "follows", "un
 # The exit codes of the answers.
 CODES = {FOUND: 3, PERHAPS: 4, FOLLOWING: 4, UNKNOWN: 4, NOTHING: 0}
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
-# The programs of a log that are named.
+# The answer names this number of programs at most.
 MOST_PROGRAMS = 4
-# Facts that say what a log is of.
+# The answer names these facts, because they describe the machine.
 KINDS = (("amd", "AMD GPUs"), ("efa", "EFA"), ("gb10", "DGX Spark"), ("geforce", "GeForce"))
 
 
@@ -29,8 +29,8 @@ def plain(text: str) -> str:
 
 
 class Answer(NamedTuple):
-    """Everything that the answer is made of. FACTS are those of this node, or None if the log is
-    not of it."""
+    """The answer contains what the scan has found and what the judge has said. FACTS are the facts
+    that nvpm status has found on this node. FACTS is None if another node has written the log."""
 
     names: List[str]
     scan: Scan

@@ -139,7 +139,7 @@ NETWORK = Cause(
 )
 PORT = Cause(
     "a port of the NIC is down, or lost its link, or has no address by which the other side can "
-    "reach it",
+    "reach it, or its network interface belongs to another container",
     "`ibstat` and `show_gids`: cable, transceiver, switch, address; name the NICs that work "
     "(`NCCL_IB_HCA`, `UCX_NET_DEVICES`); rdma-core of one version in the container and on the host",
     "RDMA devices: `port`",
@@ -155,8 +155,8 @@ GID = Cause(
     name="GID",
 )
 RAILS = Cause(
-    "the two NICs cannot reach each other: rails without a route between them, or NICs of "
-    "different kinds (InfiniBand and Ethernet)",
+    "the two NICs cannot reach each other: rails without a route between them, an address (GID "
+    "index) that is not routed, or NICs of different kinds (InfiniBand and Ethernet)",
     "`NCCL_CROSS_NIC=0`, and `NCCL_IB_HCA` or `UCX_NET_DEVICES` with NICs of one kind; ping "
     "between the two NICs",
     "RDMA devices: `port`",
@@ -627,6 +627,20 @@ ORPHANS = Cause(
     "use: `orphans`",
     ours=True,
     name="orphans",
+)
+SIGNALS = Cause(
+    "UCX takes the signal SIGSEGV, which the program's runtime (Julia, Java) uses itself; GPU "
+    "memory has no part in it",
+    "`UCX_ERROR_SIGNALS=SIGILL,SIGBUS,SIGFPE` before the program starts",
+    name="signals",
+)
+MTU = Cause(
+    "the two NICs of a connection have different MTUs, which NCCL 2.20 and later and Mooncake do "
+    "not adjust",
+    "One MTU on all nodes and switches: `ibv_devinfo | grep active_mtu` on both sides; Mooncake: "
+    "`MC_MTU` with the smaller one",
+    "RDMA devices: `port`",
+    name="MTU",
 )
 NO_PLUGIN = Cause(
     "the program does not find its plug-in, or a library that the plug-in needs",

@@ -9,14 +9,14 @@ from ..facts.fact import BAD, GOOD, WARN, Fact
 from .judge import Found, Verdict, ranked
 from .model import NAMED
 
-# What a fact adds to the score of a cause that it confirms, or takes from one that it contradicts.
+# A fact adds CONFIRMS to the score if it confirms the cause. It adds CONTRADICTS otherwise.
 CONFIRMS, CONTRADICTS = 1.0, -1.5
 LINE = re.compile(r"([^:;]+): ((?:`[^`]+`(?:, )?)+)")
 DEVICES = {"GPUs": "GPU ", "RDMA devices": "RDMA device "}
 
 
 class Seen(NamedTuple):
-    """What a node says about a cause: the facts that confirm it, and those that do not."""
+    """Lists the facts on this node that confirm a cause, and the facts that contradict it."""
 
     confirm: List[Fact]
     contradict: List[Fact]

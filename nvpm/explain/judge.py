@@ -31,12 +31,12 @@ class Proof(NamedTuple):
 
 
 class Found:
-    """A cause with the messages that show it."""
+    """A cause, and the messages that show the cause."""
 
     def __init__(self, cause: Cause) -> None:
         self.cause = cause
         self.proofs: List[Proof] = []
-        # What nvpm's facts of this node add.
+        # The facts on this node add this number to the score.
         self.of_node = 0.0
 
     def best(self) -> Proof:

@@ -14,7 +14,7 @@ VARIABLE = re.compile(
 )
 NODES = re.compile(r"(?i)\bn_?nodes[ =:]+(\d{1,5})\b")
 RANKS = re.compile(r"\bnranks[ =:]+(\d+)|world[_ ]size[ =:]+(\d+)")
-# More values of one variable, and more versions of one program, are not kept.
+# A variable keeps this number of values at most, and a program keeps this number of versions.
 MOST_VALUES = 8
 
 

@@ -86,7 +86,7 @@ def read(options: Namespace) -> "tuple[List[str], Scan]":
 
 
 def facts_of(machine: Machine, options: Namespace, scan: Scan) -> Optional[List[Fact]]:
-    """Returns the facts of this node if the log is of this node, and None otherwise."""
+    """Returns the facts about this node. Returns None if another node has written the log."""
     from ..facts.status import status_of
 
     hosts = {one.host for one in scan.sources if one.host}

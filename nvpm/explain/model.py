@@ -15,7 +15,7 @@ CAUSE, FOLLOWS, FINE = KINDS = "cause", "follows", "fine"
 # POSSIBLE: other causes are as likely, and only other lines or the node decide.
 NAMED, FITS, POSSIBLE = 3, 2, 1
 
-# Each condition is a text of one of these forms. Facts are those of signs.py.
+# A condition is a text in one of these forms. signs.py lists the facts.
 #   "errno=ENOMEM,EAGAIN"  the line has one of these errors, as a name, a number or in words
 #   "line:via NET/IB"      the line contains this text, which may have the placeholders of texts.py
 #   "geforce"              the log has this fact
@@ -47,8 +47,8 @@ class Case(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a program. Of the cases that hold in a log, only those that are the surest
-    count."""
+    """A message that a program prints. If several cases hold in a log, the surest cases come
+    first."""
 
     # The literal text of the message, with the placeholders of texts.py where the text varies.
     text: str

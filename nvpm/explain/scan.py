@@ -25,7 +25,7 @@ MOST_HITS = 512
 MOST_UNKNOWN = 64
 # Longer lines are cut.
 LONGEST = 4096
-# The facts of this number of lines of each shape are read.
+# Facts are read from this number of lines with the same shape.
 FACTS_OF_A_SHAPE = 16
 # NCCL says this once in each process.
 RANK = re.compile(r"\brank (\d+) nranks \d+")
@@ -54,7 +54,7 @@ class Variant(NamedTuple):
 
 
 class Hit:
-    """The lines in which one variant of a message was found."""
+    """A hit counts the lines that contain the same variant of a message."""
 
     def __init__(self, place: Tuple[str, int], order: int, text: str) -> None:
         self.place, self.order, self.text = place, order, text
@@ -69,7 +69,7 @@ class Hit:
 
 
 class Shape:
-    """What is known of the lines of one shape."""
+    """A shape stores what the first line with this shape has shown."""
 
     __slots__ = ("entries", "facts", "ranked", "unknown")
 
@@ -96,7 +96,7 @@ class Scan:
         self.about = False
 
     def read(self, name: str, stream: Iterable[bytes]) -> None:
-        """Reads the lines of one file."""
+        """Reads all lines from one file."""
         shapes, sources = self.shapes, self.sources
         split = prefixes.split
         number = 0
@@ -111,7 +111,8 @@ class Scan:
             source, message = split(line.rstrip())
             if len(sources) < MOST_SOURCES:
                 sources.add(source)
-            text = message.decode("utf-8", "replace")
+            # People who copy a line often change its blanks.
+            text = " ".join(message.decode("utf-8", "replace").split())
             if '\\"' in text:
                 text = text.replace('\\"', '"')
             if shape is None:
@@ -122,7 +123,7 @@ class Scan:
         self.lines += number
 
     def look(self, text: str, key: bytes) -> Shape:
-        """Returns what is known of a line of a new shape."""
+        """Looks at a line whose shape is new, and returns the shape."""
         words = set(TOKEN.findall(text))
         entries: Tuple[Entry, ...] = ()
         for word in words & WORDS:
@@ -136,7 +137,7 @@ class Scan:
         return Shape(tuple(dict.fromkeys(entries)), facts, bool(RANK.search(text)), unknown)
 
     def count(self, shape: Shape, place: Tuple[str, int], source: Source, text: str) -> None:
-        """Counts a line of a shape that matters."""
+        """Counts a line whose shape matters."""
         if shape.facts:
             shape.facts -= 1
             self.facts.read(text, set(TOKEN.findall(text)))
@@ -158,7 +159,7 @@ class Scan:
                 shape.unknown.add(source)
 
     def note_rank(self, source: Source, text: str) -> None:
-        """Stores the rank of a process of NCCL, which one of its first lines says."""
+        """Stores the rank that NCCL prints when a process starts."""
         rank = RANK.search(text)
         if rank and source.host and len(self.facts.rank_of) < MOST_SOURCES:
             self.facts.rank_of.setdefault((source.host, source.process), rank[1])

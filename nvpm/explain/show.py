@@ -68,7 +68,7 @@ class Text:
         """Returns a line of the log with its place. If the line is too long, the part with the
         MESSAGE stays."""
         place = f"{INDENT}{self.place(hit)}: "
-        text = self.quoted(" ".join(hit.text.split()))
+        text = self.quoted(hit.text)
         room = max(self.width - len(place), 20)
         if len(text) <= room:
             return place + text

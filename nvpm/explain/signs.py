@@ -24,7 +24,8 @@ SIGNS = (
     sign(
         "geforce",
         "the GPU is a GeForce",
-        "GeForce RTX GTX rtx",
+        "GeForce RTX GTX rtx gpu gpus GPU GPUs Ti",
+        r"\b[2345]0[789]0(?: ?Ti)? ?(?:gpu|GPU)s?\b",
         r"GeForce|\b(?:RTX|rtx)[ -]?[2-5]0[5-9]0\b|\bGTX\b",
     ),
     sign(
@@ -112,12 +113,15 @@ SIGNS = (
     ),
     sign(
         "gid_zero",
-        "GID index 0 is used",
+        "GID index 0, or a link-local GID, is used",
         "GID Gid gid sgix NCCL_IB_GID_INDEX UCX_IB_GID_INDEX NVSHMEM_IB_GID_INDEX localGid "
-        "localGids remoteGid remoteGids",
+        "localGids remoteGid remoteGids dlid",
         r"\b[Gg][Ii][Dd] index[ :]+0\b|GID_INDEX(?:=| set by environment to )0\b",
         # In order: NCCL's address of a queue, an empty address of perftest, UCX on RoCE.
         r"\bGID 0 \(|GID: (?:00:){15}00|\brmac \S+ sgix 0\b|(?:local|remote)Gids? ?:?fe80:",
+        # UCX and Mooncake on RoCE, where no LID exists.
+        r"dlid=49152 .*sgid_index=0\b",
+        r"LID: 0, GID: \(GID_Index (?:0\)|\d+\) fe:80:)",
     ),
     sign(
         "other_nic",
@@ -125,6 +129,19 @@ SIGNS = (
         "erdma erdma_ bnxt_re bnxt_re_ bnxt_re_bond ionic ionic_ irdma irdma_ hns_ mana_ qedr",
         # With a number: the modules may be loaded for other NICs of the node.
         r"\b(?:erdma|bnxt_re|bnxt_re_bond|ionic|irdma|hns|mana|qedr)_?\d",
+    ),
+    sign(
+        "omni_path",
+        "the NIC is an Omni-Path one",
+        "hfi hfi1 hfi_ hfi1_0",
+        r"\bhfi1_\d",
+    ),
+    sign(
+        "julia_frames",
+        "a backtrace shows Julia's own functions",
+        "partr jl_gc_collect jl_safepoint_wait_gc multiq_check_empty julia_multiq_check_empty_ "
+        "julia_poptask_ jl_gc_state_set ijl_gc_collect",
+        r"\bpartr\.jl|jl_gc_(?:collect|state_set)|jl_safepoint|multiq_check_empty|julia_poptask",
     ),
     sign(
         "ofi_provider",
@@ -222,6 +239,24 @@ SIGNS = (
         r"GPU Direct RDMA Disabled",
     ),
     sign(
+        "connect_failed",
+        "a TCP connection failed",
+        "connect Connect socketStartConnect socketPollConnect",
+        r"[Cc]onnect to \S+.* failed|Call to connect\b.* failed",
+    ),
+    sign(
+        "plugin_found",
+        "NCCL loads a network plug-in on a host",
+        "Plugin",
+        r"Plugin Path ?: \S*libnccl-net",
+    ),
+    sign(
+        "plugin_missing",
+        "NCCL finds no network plug-in on a host",
+        "Plugin",
+        r"NET/Plugin: Could not find: libnccl-net\.so|No plugin found \(libnccl-net\.so\)",
+    ),
+    sign(
         "perftest",
         "the program is perftest",
         "ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat perftest",
@@ -289,7 +324,8 @@ SIGNS = (
     sign(
         "gpu_operator",
         "the GPU Operator runs the driver",
-        "daemonset DaemonSet operator ctr DRIVER_ARCH driver nvcr package Resolving Unloading Stopping",
+        "daemonset DaemonSet operator ctr DRIVER_ARCH driver nvcr package Resolving Unloading "
+        "Stopping",
         r"nvidia-driver[- ][Dd]aemon[Ss]et|gpu-operator|nvidia-(?:driver|peermem|gdrcopy)-ctr",
         r"nvcr\.io/nvidia/driver|DRIVER_ARCH is|Updating the package cache\.\.\.",
         r"Resolving Linux kernel version\.\.\.|Unloading NVIDIA driver kernel modules\.\.\.",

@@ -61,7 +61,7 @@ class Entry(NamedTuple):
     general: bool  # the message is a verb of any program
 
     def line_conditions(self) -> Set[str]:
-        """Returns the conditions of the message that are about its line."""
+        """Returns the conditions that concern only the line with the message."""
         cases = self.message.cases
         all_of_them = [self.message.unless, *(one.when + one.unless for one in cases)]
         return {text for texts in all_of_them for text in texts if is_of_line(text)}

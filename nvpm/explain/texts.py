@@ -31,7 +31,8 @@ def expanded(text: str) -> List[str]:
 
 @functools.lru_cache(maxsize=None)
 def pattern(text: str) -> Pattern[str]:
-    """Returns a pattern that finds TEXT in a line."""
+    """Returns a pattern that finds TEXT in a line. A run of blanks is one blank in both."""
+    text = re.sub(" +", " ", text)
     parts: List[str] = []
     last = 0
     for found in PLACEHOLDER.finditer(text):

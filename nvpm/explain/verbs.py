@@ -50,7 +50,8 @@ CREATE = (
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",)),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
     Case(c.NIC_LIMIT, ("errno=ENOSPC,EAGAIN,EBUSY",), sure=FITS),
-    Case(c.DEVX, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS",), sure=FITS),
+    Case(c.DEVX, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS",), ("other_nic",), FITS),
+    Case(c.NOT_MLX5, ("errno=EOPNOTSUPP,EPROTONOSUPPORT,ENOSYS,EINVAL", "other_nic"), sure=FITS),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.NIC_REFUSED, ("errno=EINVAL,EIO,EREMOTEIO",), sure=POSSIBLE),
 )
@@ -61,6 +62,7 @@ MODIFY_QP = (
     Case(c.GID, ("errno=EINVAL,ENODATA,ENOENT",), ("infiniband",), FITS),
     Case(c.RAILS, ("errno=EINVAL", "infiniband"), sure=POSSIBLE),
     Case(c.RAILS, ("errno=ETIMEDOUT,EHOSTUNREACH,ENETUNREACH",), sure=FITS),
+    Case(c.GID, ("errno=ETIMEDOUT,EHOSTUNREACH,ENETUNREACH", "gid_zero"), ("infiniband",), FITS),
     # On RoCE, the network interface of the GID is not up, or is not the container's.
     Case(c.PORT, ("errno=ENODEV",), sure=FITS),
     Case(c.GID, ("errno=ENODEV", "ethernet"), ("gid_zero",), POSSIBLE),
@@ -86,7 +88,9 @@ OFI_REG = (
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), FITS),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
     Case(c.AMD, ("errno=EFAULT,EINVAL,EOPNOTSUPP,ENOSYS", "amd")),
-    Case(c.EFA_PEER, ("errno=EFAULT,EOPNOTSUPP,ENOSYS", "efa"), sure=FITS),
+    Case(c.EFA_PEER, ("errno=EFAULT,EOPNOTSUPP,ENOSYS", "efa", "gpu"), sure=FITS),
+    # Memory of the host can be refused as well, as read-only memory by older kernels.
+    Case(c.EFA_PEER, ("errno=EFAULT,EOPNOTSUPP,ENOSYS", "efa"), ("gpu",), POSSIBLE),
     # libfabric of EFA installers before 1.29 does not fit NCCL from 2.19 on.
     Case(c.EFA_VERSIONS, ("errno=EINVAL",), ("infiniband", "amd"), FITS),
     Case(c.NO_HMEM, ("errno=EOPNOTSUPP,ENOSYS",), ("efa",), FITS),
@@ -104,6 +108,13 @@ RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
 # Verbs of any program. A message of a program comes before these.
 GENERAL = (
     Message("ibv_reg_mr<|_iova|_iova2>", RDMA_CORE, REG_MR, sure=FITS, unless=("line:(host)",)),
+    Message(
+        "<Cannot|cannot|Failed to|failed to> register memory region",
+        "tensorflow/networking: tensorflow_networking/gdr; tensorflow#22081",
+        tuple(one._replace(sure=min(one.sure or FITS, FITS)) for one in REG_MR),
+        sure=FITS,
+        unless=("line:(host)",),
+    ),
     Message("<ibv_reg_dmabuf_mr|mlx5dv_reg_dmabuf_mr>", RDMA_CORE, REG_DMABUF_MR, sure=FITS),
     Message(
         "<fi_mr_reg|fi_mr_regv|fi_mr_regattr>",
@@ -111,7 +122,12 @@ GENERAL = (
         OFI_REG,
         sure=FITS,
     ),
-    Message("<ibv_create_cq|mlx5dv_create_cq|ibv_create_cq_ex>", RDMA_CORE, CREATE, sure=FITS),
+    Message(
+        "<ibv_create_cq|mlx5dv_create_cq|ibv_create_cq_ex|Unable to create extended CQ>",
+        RDMA_CORE,
+        CREATE,
+        sure=FITS,
+    ),
     Message("<ibv_create_qp|mlx5dv_create_qp|ibv_create_qp_ex>", RDMA_CORE, CREATE, sure=FITS),
     Message(
         "<ibv_create_srq|ibv_create_srq_ex|mlx5dv_devx_umem_reg>", RDMA_CORE, CREATE, sure=FITS

@@ -321,8 +321,8 @@ MUTANTS = [
     Mutant(
         "test_explain_logs.py::test_redaction",
         "explain/show.py",
-        'text = self.quoted(" ".join(hit.text.split()))',
-        'text = " ".join(hit.text.split())',
+        "text = self.quoted(hit.text)",
+        "text = hit.text",
     ),
     Mutant(
         "test_explain.py::test_conditions",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of dkms, of the compiler, and of the packages of nv_peer_mem 1.x."""
+"""Rows about messages that dkms, the compiler and the packages for nv_peer_mem 1.x print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -103,6 +103,13 @@ SECTION = Section(
             (Case(c.BUILD_FAILED),),
             note="the proprietary NVIDIA driver is too old for this kernel",
             do="A newer NVIDIA driver, or an older kernel",
+        ),
+        Message(
+            "GPL-incompatible module <gdrdrv|nvidia-fs|nv-p2p-dummy>.ko uses GPL-only symbol",
+            "torvalds/linux: scripts/mod/modpost.c; gdrcopy#254",
+            (Case(c.IMAGE_DEFECT),),
+            note="this version of gdrcopy or nvidia-fs is too old for the kernel",
+            sure=FITS,
         ),
         Message(
             "Could not get list of nvidia symbols",
@@ -298,6 +305,45 @@ SECTION = Section(
             (Case(c.BUILD_FAILED),),
             note="OFED could not be built for this kernel: it is too old for it, or headers or a "
             "compiler are missing. The line names the log of the build",
+            sure=FITS,
+        ),
+        Message(
+            "mlnx-ofed-kernel-<modules|dkms|utils> installation failed",
+            "MLNX_OFED: mlnxofedinstall; pai#2470",
+            (Case(c.BUILD_FAILED),),
+            note="this OFED does not fit the kernel, or headers are missing. The lines below name "
+            "the log",
+            do="Read that log; an OFED that supports this kernel, or `--add-kernel-support`",
+            sure=FITS,
+        ),
+        Message(
+            "MLNX_OFED_LINUX does not have drivers available for this kernel",
+            "MLNX_OFED: mlnxofedinstall",
+            (Case(c.OTHER_KERNEL),),
+            do="`mlnxofedinstall --add-kernel-support`, or an OFED that supports this kernel",
+        ),
+        Message(
+            "Failed executing <*>install.pl<*>--kernel",
+            "MLNX_OFED: mlnx_add_kernel_support.sh; hermit#8",
+            (Case(c.BUILD_FAILED),),
+            note="this OFED is too old or too new for the kernel, or headers are missing",
+            do="Read the log that the next line names; an OFED that supports this kernel and this "
+            "NIC (ConnectX-3: 4.9)",
+            sure=FITS,
+        ),
+        Message(
+            "gdrdrv.c:<n>:<n>: fatal error: nv-p2p.h",
+            "NVIDIA/gdrcopy: src/gdrdrv/gdrdrv.c; gdrcopy#250",
+            (Case(c.NO_HEADERS),),
+            note="gdrcopy does not find the sources of the NVIDIA driver",
+            do="Install the driver's DKMS package (nvidia-dkms-…, kmod-nvidia-…-dkms), or "
+            "`NVIDIA_SRC_DIR`",
+        ),
+        Message(
+            ".o is truncated. sechdrs",
+            "torvalds/linux: scripts/mod/modpost.c; gdrcopy#35",
+            (Case(c.NO_HEADERS),),
+            note="the kernel's sources are not configured or not built",
             sure=FITS,
         ),
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of NVIDIA's driver and its programs."""
+"""Rows about messages that the NVIDIA driver and its programs print."""
 
 from .. import causes as c
 from ..model import FITS, FOLLOWS, Case, Message, Section

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of the kernel about modules."""
+"""Rows about messages of the kernel about modules."""
 
 from .. import causes as c
 from ..model import FINE, FITS, POSSIBLE, Case, Message, Section
@@ -149,6 +149,24 @@ SECTION = Section(
                     "EFA installer",
                 ),
             ),
+            sure=FITS,
+        ),
+        Message(
+            "failing symbol_get of non-GPLONLY symbol ib_register_peer_memory_client",
+            "torvalds/linux: kernel/module/main.c; mori#560",
+            (Case(c.AMD),),
+            note="amdgpu looks for the peer memory of OFED, and the kernel lets it find only "
+            "symbols for GPL modules",
+            do="dma-buf, or a version of OFED for this kernel",
+            sure=FITS,
+        ),
+        Message(
+            "failing symbol_get of non-GPLONLY symbol <w>nvfs",
+            "torvalds/linux: kernel/module/main.c; beegfs#123",
+            (Case(c.GDS_DRIVER),),
+            note="kernels from 6.5 on let nvidia-fs find only symbols for GPL modules, and the "
+            "storage driver exports its symbol otherwise",
+            do="A newer version of the storage driver and of nvidia-fs",
             sure=FITS,
         ),
     ),

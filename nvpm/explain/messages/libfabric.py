@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of libfabric and of EFA's driver."""
+"""Rows about messages that libfabric and the EFA driver print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -10,7 +10,9 @@ EFA_REG = (
     Case(c.MEMLOCK, ("errno=ENOMEM",), ("memlock_unlimited",), sure=FITS),
     Case(c.NIC_LIMIT, ("errno=ENOMEM", "memlock_unlimited"), sure=FITS),
     Case(c.NO_HMEM, ("errno=ENOSYS",), sure=FITS),
-    Case(c.EFA_PEER, ("errno=EFAULT",), ("infiniband",), sure=FITS),
+    # Memory of the host can be refused as well, as read-only memory by older kernels.
+    Case(c.EFA_PEER, ("errno=EFAULT", "gpu"), ("infiniband",), sure=FITS),
+    Case(c.EFA_PEER, ("errno=EFAULT",), ("infiniband", "gpu"), sure=POSSIBLE),
     Case(c.EFA_VERSIONS, ("errno=EFAULT",), ("infiniband",), sure=POSSIBLE),
     Case(c.NO_CLIENT, ("errno=EFAULT", "infiniband"), ("peermem_loaded",), sure=FITS),
     Case(c.VMM, ("errno=EFAULT", "infiniband", "peermem_loaded"), sure=FITS),

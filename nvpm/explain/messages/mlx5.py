@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of mlx5, of the RDMA core and libibverbs, and of the IOMMU."""
+"""Rows about messages of mlx5, of the RDMA core and libibverbs, and of the IOMMU."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -9,6 +9,10 @@ from ..verbs import REG_MR
 REFUSED = (
     Case(c.IOMMU, ("gpu",), sure=FITS),
     Case(c.IOMMU, sure=POSSIBLE),
+)
+# rdma-core says this as soon as a program looks for RDMA devices, even if the job needs none.
+WANTED = tuple(
+    Case(c.NO_PROVIDER, (fact,), sure=FITS) for fact in ("rdma_wanted", "many_nodes", "perftest")
 )
 
 SECTION = Section(
@@ -108,8 +112,10 @@ SECTION = Section(
         Message(
             "does not support the kernel ABI of",
             "linux-rdma/rdma-core: libibverbs/init.c",
-            (Case(c.NO_PROVIDER),),
+            # Programs that need no RDMA print this line as well.
+            (*WANTED, Case(c.NO_PROVIDER)),
             note="the container's rdma-core is too old or too new for the host's OFED",
+            sure=POSSIBLE,
         ),
         Message(
             "async reg mr failed. status",
@@ -324,6 +330,33 @@ SECTION = Section(
             sure=FITS,
         ),
         Message(
+            "couldn't open config directory",
+            "linux-rdma/rdma-core: libibverbs/init.c; infra-controller#5251, nvidia-docker#930",
+            (*WANTED, Case(c.NO_PROVIDER)),
+            note="the package ibverbs-providers is not installed",
+            sure=POSSIBLE,
+        ),
+        Message(
+            "ibv_exp_query_device(<w>) returned",
+            "openucx/ucx: src/uct/ib/base/ib_verbs.h; ucx#5469",
+            (Case(c.NO_PROVIDER),),
+            note="libibverbs is MLNX_OFED's, and the loaded driver is another one",
+            do="`modinfo -n mlx5_core mlx5_ib` beside `ofed_info -s`: load OFED's modules",
+            sure=FITS,
+        ),
+        Message(
+            "librdmacm: Fatal: unable to",
+            "linux-rdma/rdma-core: librdmacm/cma.c",
+            (
+                Case(c.NO_DEVICE, ("rdma_wanted",), sure=FITS),
+                Case(c.NO_DEVICE, ("many_nodes",), sure=FITS),
+                Case(c.NO_DEVICE, ("perftest",), sure=FITS),
+                Case(c.NO_DEVICE),
+            ),
+            note="`/dev/infiniband/rdma_cm` or one of the NICs' files is missing",
+            sure=POSSIBLE,
+        ),
+        Message(
             "couldn't read uverbs ABI version",
             "linux-rdma/rdma-core: libibverbs/init.c, older",
             (Case(c.NO_DEVICE),),
@@ -338,6 +371,41 @@ SECTION = Section(
             do="`modprobe ib_uverbs`, or `/etc/init.d/openibd start`; in a container "
             "`--device=/dev/infiniband`",
             sure=FITS,
+        ),
+        Message(
+            "mlx5_load_one failed with error code",
+            "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/main.c; rp-ext#129",
+            (
+                Case(c.NIC_LOST, ("errno=ETIMEDOUT,EIO",)),
+                Case(c.NIC_REFUSED, ("errno=EINVAL,EOPNOTSUPP,EREMOTEIO",)),
+            ),
+            note="the driver gave the NIC up, so that no RDMA device exists",
+            do="The line before it; a driver (OFED or kernel) and a firmware that fit each other",
+            sure=FITS,
+        ),
+        Message(
+            "ACCESS_REG(0x805) op_mod(<n>) failed",
+            "torvalds/linux: drivers/net/ethernet/mellanox/mlx5/core/cmd.c; gpud#1164",
+            note="a monitor (node_exporter, gpud, ethtool) asks for a value that this NIC does not "
+            "have",
+            kind=FINE,
+        ),
+        Message(
+            "QP <w> error: local <length error|access violation|protection error>",
+            "torvalds/linux: drivers/infiniband/hw/mlx5/qp.c; Mooncake#3299",
+            note="the NIC stopped a queue pair. It does so if the memory registration is gone or "
+            "too small, and if the two ends have different MTUs",
+            do="The program's own log, of both ends, from this time on; "
+            "`active_mtu` of `ibv_devinfo` on both sides",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "<rdma_create_ep|rdma_resolve_addr|rdma_bind_addr|rdma_getaddrinfo><*>No such device",
+            "linux-rdma/rdma-core: librdmacm/cma.c; k8s-rdma-sriov-dev-plugin#33",
+            (Case(c.PORT, ("container",), sure=FITS), Case(c.NO_DEVICE, (), ("container",))),
+            note="the address belongs to no RDMA device that this network namespace has: a pod "
+            "needs an interface of the NIC (macvlan, SR-IOV)",
+            sure=POSSIBLE,
         ),
     ),
 )

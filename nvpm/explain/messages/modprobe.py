@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of the programs of kmod."""
+"""Rows about messages that modprobe, insmod, rmmod and depmod print."""
 
 from .. import causes as c
 from ..model import FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -392,6 +392,57 @@ SECTION = Section(
                 ),
             ),
             note="openibd loads nothing, because its modules are those of another kernel",
+            sure=FITS,
+        ),
+        Message(
+            "Failed loading kernel module <mlx5_ib|mlx5_core|ib_core|ib_uverbs|rdma_cm>",
+            "MLNX_OFED: openibd; doca-driver-build#52",
+            note="openibd does not print the reason",
+            do="`dmesg`: look for `disagrees about version`, `Unknown symbol` and `Key was "
+            "rejected`",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "Loading HCA driver and Access Layer<*>FAILED",
+            "MLNX_OFED: openibd; doca-driver-build#52",
+            note="openibd does not print the reason",
+            do="`dmesg`: look for `disagrees about version`, `Unknown symbol` and `Key was "
+            "rejected`",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "Failed to insert module '<nvidia_peermem|nvidia-peermem|nv_peer_mem|gdrdrv|nvidia>'",
+            "systemd/systemd: src/shared/module-util.c",
+            (
+                Case(c.SIGNATURE, ("line:Key was rejected",)),
+                Case(c.SIGNATURE, ("line:Required key not available",)),
+                Case(c.OTHER_KERNEL, ("line:Exec format error",)),
+                Case(c.GPU_TAKEN, ("line:'nvidia'", "line:No such device"), sure=FITS),
+                Case(
+                    c.OFED_REPLACED,
+                    ("line:Invalid argument",),
+                    ("line:'nvidia'", "line:'gdrdrv'"),
+                    FITS,
+                ),
+                Case(
+                    c.NO_PEER_CORE,
+                    ("line:Unknown symbol",),
+                    ("line:'nvidia'", "line:'gdrdrv'"),
+                    FITS,
+                ),
+            ),
+            note="systemd-modules-load prints this line. Dmesg has the reason",
+        ),
+        Message(
+            "Failed to find module '<nvidia_peermem|nvidia-peermem>'",
+            "systemd/systemd: src/shared/module-util.c",
+            (Case(c.NO_PEERMEM_MODULE),),
+            sure=FITS,
+        ),
+        Message(
+            "Failed to find module 'nv_peer_mem'",
+            "systemd/systemd: src/shared/module-util.c",
+            (Case(c.OTHER_KERNEL),),
             sure=FITS,
         ),
     ),

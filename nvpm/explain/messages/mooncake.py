@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of Mooncake, and of sglang and MORI about it."""
+"""Rows about messages that Mooncake, sglang, MORI and programs like them print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -120,9 +120,18 @@ SECTION = Section(
             "kvcache-ai/Mooncake: "
             "mooncake-transfer-engine/src/transport/efa_transport/efa_context.cpp; "
             "Mooncake#3177",
-            EFA_REG,
+            tuple(one for one in EFA_REG if "gpu" not in one.unless),
             note="with `FI_HMEM=system` in the environment, libfabric refuses all GPU memory; "
             "`FI_HMEM=cuda` allows it",
+        ),
+        Message(
+            "received packet mismatch",
+            "kvcache-ai/Mooncake: mooncake-transfer-engine/src/transport/rdma_transport/"
+            "rdma_endpoint.cpp; Mooncake#1151, #2270",
+            note="the peer refused the connection, or both sides name a NIC differently",
+            do="Look for the peer's line with `[Handshake]`. Each side's host name "
+            "(`MOONCAKE_LOCAL_HOSTNAME`, `--host`) must be an address that the other reaches",
+            kind=FOLLOWS,
         ),
         Message(
             "No available RNIC",
@@ -160,12 +169,13 @@ SECTION = Section(
         Message(
             "Process failed for slice",
             "kvcache-ai/Mooncake: "
-            "mooncake-transfer-engine/src/transport/rdma_transport/worker_pool.cpp",
+            "mooncake-transfer-engine/src/transport/rdma_transport/worker_pool.cpp; Mooncake#3868",
             (
                 Case(c.ACS, ("line:local protection error",)),
                 Case(c.NETWORK, ("line:retry counter exceeded",)),
                 Case(c.FREED, ("line:remote access error",)),
                 Case(c.PEER_NIC, ("line:remote operation error",)),
+                Case(c.MTU, ("line:remote invalid request",), sure=POSSIBLE),
             ),
             note="a transfer failed. The end of the line says how",
             sure=FITS,
@@ -335,8 +345,10 @@ SECTION = Section(
             (
                 Case(c.PORT, ("line:port error",)),
                 Case(c.NIC_LOST, ("line:local catastrophic error",)),
+                Case(c.MTU, ("line:local access violation",), sure=POSSIBLE),
             ),
-            note="the NIC reported an event; `port active` is harmless",
+            note="the NIC reported an event; `port active` is harmless. After `local access "
+            "violation`, `MC_MTU=1024` on both sides shows whether it is the MTU",
             sure=FITS,
         ),
         Message(
@@ -525,6 +537,13 @@ SECTION = Section(
             MODIFY_QP,
         ),
         Message(
+            "failed to create <extended |>queue pair (QP)",
+            "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/queue_pair.rs; torchforge#493",
+            (Case(c.NOT_MLX5, ("efa",), sure=FITS), *CREATE),
+            note="Monarch makes queue pairs of mlx5's kind, which EFA does not have",
+            sure=FITS,
+        ),
+        Message(
             "has no GID at index",
             "meta-pytorch/monarch: monarch_rdma/src/backend/ibverbs/primitives.rs",
             (Case(c.GID),),
@@ -607,6 +626,17 @@ SECTION = Section(
             do="Look for `Process failed for slice`, `[Handshake]` and `Failed to register memory` "
             "on both sides",
             kind=FOLLOWS,
+        ),
+        Message(
+            "buffer length exceeds device max_mr_size",
+            "kvcache-ai/Mooncake: "
+            "mooncake-transfer-engine/src/transport/rdma_transport/rdma_context.cpp; Mooncake#2017",
+            (Case(c.NIC_LIMIT),),
+            note="only the first part of the buffer is registered, so that transfers to the rest "
+            "fail (`remote access error`)",
+            do="Smaller buffers (`--mem-fraction-static`), or a newer Mooncake, which registers "
+            "large buffers in pieces",
+            sure=FITS,
         ),
     ),
 )

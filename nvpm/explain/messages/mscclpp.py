@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of mscclpp."""
+"""Rows about messages of mscclpp."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, Case, Message, Section
@@ -96,6 +96,15 @@ SECTION = Section(
             "microsoft/mscclpp: src/core/ib.cc",
             (Case(c.PORT),),
             do="`ibstat`; `MSCCLPP_HCA_DEVICES` with the names of NICs whose ports are up",
+        ),
+        Message(
+            "<Failed to load libibverbs:|Failed to open libibverbs:>",
+            "microsoft/mscclpp: src/core/ibverbs_wrapper.cc; sglang#6834",
+            (Case(c.NO_PROVIDER),),
+            note="mscclpp opens the name `libibverbs.so`, which only the development package has",
+            do="Install libibverbs-dev (or rdma-core-devel), or link `libibverbs.so` to "
+            "`libibverbs.so.1`",
+            sure=FITS,
         ),
         Message(
             "IB host-no-atomic mode on CUDA requires GDRCopy",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of NCCL, of its relatives RCCL, FlagCX, UCCL and torchcomms, and of its plug-ins."""
+"""Rows about messages that NCCL, its plug-ins, RCCL, FlagCX, UCCL and torchcomms print."""
 
 from typing import Tuple
 
@@ -24,6 +24,8 @@ def likely(*cases: Case) -> Tuple[Case, ...]:
 # NCCL found no file of a peer-memory module, and no dma-buf.
 NOT_FOUND = likely(
     Case(c.AMD, ("amd",)),
+    # GPUDirect RDMA with Omni-Path works through PSM2 only.
+    Case(c.NOT_MLX5, ("omni_path",)),
     Case(c.NO_PEER_ON_SOC, ("gb10",)),
     Case(c.GEFORCE, ("geforce",)),
     Case(c.MEMORY_PEERS, ("nccl<2.23", "peermem_loaded"), ("geforce", "amd", "gb10")),
@@ -49,6 +51,8 @@ NOT_FOUND_BY_UCCL = (
 )
 # The status of a completion, in the words of all versions.
 STATUS = (
+    Case(c.MTU, ("line:with <error |status=>1<,|> opcode",), sure=FITS),
+    Case(c.MTU, ("line:status=IBV_WC_LOC_LEN_ERR",), sure=FITS),
     # With another vendor error the NIC refused the memory for another reason.
     Case(
         c.ACS, ("line:with <error |status=>4<,|> opcode", "line:vendor<_err=| err >81"), sure=FITS
@@ -292,10 +296,11 @@ SECTION = Section(
                 Case(c.NO_DEVICE, ("rdma_wanted",), ("var:NCCL_IB_DISABLE=1",), FITS),
                 *of_network(Case(c.NO_DEVICE, (), ("var:NCCL_IB_DISABLE=1",))),
             ),
-            unless=("one_node", "efa", "ofi_provider", "gdrdma"),
+            unless=("one_node", "efa", "ofi_provider", "gdrdma", "connect_failed"),
         ),
         Message(
-            "Got async event : local catastrophic error",
+            "<Got async event : local catastrophic error|Got async error event: local catastrophic "
+            "error>",
             "NVIDIA/nccl: src/transport/net_ib.cc, up to 2.22; nccl#230",
             (Case(c.NIC_LOST),),
             sure=FITS,
@@ -308,15 +313,23 @@ SECTION = Section(
             kind=FINE,
         ),
         Message(
-            "Got async event : port error",
-            "NVIDIA/nccl: src/transport/net_ib.cc, 2.22",
+            "Got async error event: <client reregistration|LID change|SM change|P_Key change"
+            "|GID table change|port active>",
+            "NVIDIA/nccl: src/transport/net_ib.cc, 2.23 to 2.28",
+            note="the NIC reports a change, and NCCL goes on",
+            kind=FINE,
+        ),
+        Message(
+            "<Got async event : port error|Got async error event: port error>",
+            "NVIDIA/nccl: src/transport/net_ib.cc, 2.22 to 2.28; llm-d#191",
             (Case(c.PORT),),
         ),
         Message(
             "async fatal event",
-            "NVIDIA/nccl: src/transport/net_ib/common.cc",
+            "NVIDIA/nccl: src/transport/net_ib/common.cc; nccl#1524",
             (
                 # The NIC of the receiver refused an access to its own memory.
+                Case(c.MTU, ("line:local access violation", "nccl>=2.20"), sure=POSSIBLE),
                 Case(c.ACS, ("line:local access violation",), sure=POSSIBLE),
                 Case(c.PORT, ("line:port error",), sure=FITS),
                 Case(
@@ -342,6 +355,15 @@ SECTION = Section(
             note="there is no plug-in, and NCCL uses its own code for InfiniBand. Only EFA needs a "
             "plug-in, which is aws-ofi-nccl",
             kind=FINE,
+        ),
+        Message(
+            "Plugin Path : <*>libnccl-net",
+            "NVIDIA/nccl: src/plugin/net/net_v6.cc; nccl#1634",
+            (Case(c.OTHER_VERSIONS, ("plugin_found", "plugin_missing")),),
+            note="one host loads a network plug-in, and another has none; the two cannot connect, "
+            "and NCCL waits without an error",
+            do="The same image or module on all hosts, or `NCCL_NET_PLUGIN=none` on all",
+            sure=FITS,
         ),
         Message(
             "unhandled system error",
@@ -519,7 +541,7 @@ SECTION = Section(
             ),
             note="rdma-core is not installed in the container, and NCCL uses TCP",
             do="Install libibverbs1 and ibverbs-providers",
-            unless=("one_node", "efa"),
+            unless=("one_node", "efa", "connect_failed"),
         ),
         Message(
             "NCCL_IB_DISABLE set by environment to 1",
@@ -527,7 +549,7 @@ SECTION = Section(
             (Case(c.RDMA_OFF),),
             # Often set on purpose, because RDMA has failed before.
             sure=POSSIBLE,
-            unless=("one_node", "efa"),
+            unless=("one_node", "efa", "connect_failed"),
         ),
         Message(
             "NET/IB : Unable to open device",
@@ -572,8 +594,8 @@ SECTION = Section(
         ),
         Message(
             "NET/IB : Got completion with error 12<,| >",
-            "NVIDIA/nccl: src/transport/net_ib.cc, 2.8",
-            (Case(c.NETWORK),),
+            "NVIDIA/nccl: src/transport/net_ib.cc, 2.8; nccl-tests#24",
+            RETRY,
             note="NCCL up to 2.10, retries exceeded; `NCCL_IB_TIMEOUT` sets how long NCCL waits",
             sure=FITS,
         ),

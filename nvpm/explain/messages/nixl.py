@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of NIXL."""
+"""Rows about messages of NIXL."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -351,6 +351,28 @@ SECTION = Section(
             note="the backend does not do what was asked for",
             do="`NIXL_LOG_LEVEL=info`, and look for the first line of the plug-in above it",
             kind=FOLLOWS,
+        ),
+        Message(
+            "callback was invoked with status -80",
+            "ai-dynamo/nixl: src/plugins/ucx/ucx_utils.cpp; vllm#49238",
+            (Case(c.NETWORK),),
+            note="the peer was restarted, or the network between the two is broken",
+            sure=FITS,
+        ),
+        Message(
+            "callback was invoked with status -25",
+            "ai-dynamo/nixl: src/plugins/ucx/ucx_utils.cpp",
+            note="the peer closed the connection, in most cases because it failed or ended",
+            do="The log of the peer at that time",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "failed to create UD QP",
+            "openucx/ucx: src/uct/ib/base/ib_iface.c; dynamo#285",
+            (Case(c.NOT_MLX5, ("errno=EINVAL,EOPNOTSUPP", "other_nic")),),
+            note="eRDMA has no queue pairs of the kind UD, which UCX uses to connect",
+            do="`UCX_TLS` with `rc` and `tcp` and without `ud`, or Mooncake in place of UCX",
+            sure=FITS,
         ),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of Open MPI, MPICH and MVAPICH."""
+"""Rows about messages of Open MPI, MPICH and MVAPICH."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -235,6 +235,36 @@ SECTION = Section(
             "open-mpi/ompi: ompi/mca/pml/base; ucx#3174, ompi#11669",
             note="UCX found no transport or no device",
             do="`UCX_LOG_LEVEL=info`, and look for `UCX  ERROR` above it; `ucx_info -d`",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "<process_vm_readv|process_vm_writev>: Bad address",
+            "Cray MPICH; scale-validation#66",
+            FRAME,
+            note="the kernel was to copy a GPU's buffer between two processes",
+        ),
+        Message(
+            "Unable to run program linked with CUDA",
+            "MVAPICH2: configure; hpc-container-maker#80",
+            (Case(c.NO_LIBCUDA),),
+            note="configure finds no libcuda to run its test with",
+            do="`LD_LIBRARY_PATH` with `/usr/local/cuda/lib64/stubs` (as libcuda.so.1) for the "
+            "build only",
+        ),
+        Message(
+            "Failed to modify UD QP to INIT on",
+            "ofiwg/libfabric: prov/psm3; ucx#9468",
+            note="libfabric's provider psm3 tries this NIC, and Open MPI takes another way",
+            do="`--mca mtl ^ofi --mca btl ^ofi`, or `FI_PROVIDER=^psm3`, and the line does not "
+            "come again",
+            kind=FINE,
+        ),
+        Message(
+            "At least one pair of MPI processes are unable to reach each other",
+            "open-mpi/ompi: ompi/mca/bml/r2/help-mpi-bml-r2.txt; ompi#7555",
+            note="no transport that may be used leads to the peer",
+            do="`--mca pml ucx` (the old openib takes InfiniBand only with "
+            "`--mca btl_openib_allow_ib 1`); `--mca btl_base_verbose 100` says more",
             kind=FOLLOWS,
         ),
         Message(

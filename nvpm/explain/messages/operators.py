@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of the GPU Operator, the Network Operator and their driver containers."""
+"""Rows about messages of the GPU Operator, the Network Operator and their driver containers."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -81,6 +81,36 @@ SECTION = Section(
             "the driver is the host's",
             do="With drivers on the host: load the module, and the marker. With the driver "
             "container: the log of its container nvidia-peermem",
+            sure=FITS,
+        ),
+        Message(
+            "/run/mellanox/drivers/.driver-ready",
+            "Mellanox/network-operator: manifests/state-ofed-driver; network-operator#318",
+            note="the probe of the OFED container waits: its driver is not built or not loaded yet",
+            do="`kubectl logs` of the pod mofed-…",
+            kind=FOLLOWS,
+        ),
+        Message(
+            "failed to create macvlan: invalid argument",
+            "containernetworking/plugins: plugins/main/macvlan/macvlan.go; network-operator#1017, "
+            "k8s-rdma-shared-dev-plugin#95",
+            (Case(c.OPTIONS),),
+            note="the master interface is one of InfiniBand, which has no macvlan",
+            do="`IPoIBNetwork` (ipoib-cni) in place of `MacvlanNetwork`",
+            sure=FITS,
+        ),
+        Message(
+            "No matching repo to modify",
+            "rpm-software-management/dnf-plugins-core: plugins/config_manager.py; gpu-operator#129",
+            note="the driver container tries several repositories",
+            kind=FINE,
+        ),
+        Message(
+            "chroot: failed to run command <*>nvidia-smi",
+            "NVIDIA/gpu-operator: cmd/nvidia-validator/main.go; gpu-operator#487",
+            (Case(c.NO_NVIDIA),),
+            note="the validator finds neither a driver pod's driver nor one of the host",
+            do="The log of the driver pod; the driver on the host needs `driver.enabled=false`",
             sure=FITS,
         ),
         Message(
@@ -362,7 +392,7 @@ SECTION = Section(
             do="`rdma system set netns shared` on the node, before any namespace is made",
         ),
         Message(
-            "Insufficient <rdma/|nvidia.com/hostdev|vpc.amazonaws.com/efa>",
+            "Insufficient <rdma/|nvidia.com/hostdev|vpc.amazonaws.com/efa|openshift.io/>",
             "kubernetes/kubernetes: pkg/scheduler/framework/plugins/noderesources/fit.go",
             note="no node offers this RDMA resource, or all of it is taken",
             do="`kubectl describe node`, section Allocatable; then the log of the device plug-in",
@@ -421,6 +451,14 @@ SECTION = Section(
             (Case(c.IMAGE_DEFECT),),
             note="some images for RHEL contain only the source, for OpenShift's driver toolkit",
             do="Another version of that image, or the driver on the host",
+            sure=FITS,
+        ),
+        Message(
+            "RDMA resources for <w> not found. Are RDMA modules loaded",
+            "k8snetworkplumbingwg/sriov-network-device-plugin: "
+            "pkg/netdevice/pciNetDevice.go; sriov-network-device-plugin#424",
+            (Case(c.NO_DEVICE),),
+            note="the device plugin gives the network interface to pods without RDMA",
             sure=FITS,
         ),
         Message(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of nv_peer_mem itself. docs/troubleshooting.md explains these messages, so that they are
-not on the page docs/messages.md."""
+"""Rows about messages that nv_peer_mem prints. The page docs/messages.md leaves them out, because
+docs/troubleshooting.md explains them."""
 
 from .. import causes as c
 from ..model import FINE, Case, Message, Section

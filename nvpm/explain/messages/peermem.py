@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of nvidia-peermem, and of the module and service of nv_peer_mem 1.x."""
+"""Rows about messages that nvidia-peermem and nv_peer_mem 1.x print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, NAMED, POSSIBLE, Case, Message, Section
@@ -174,6 +174,15 @@ SECTION = Section(
             note="the service of nv_peer_mem 1.x prints this line",
             do="Look for `modprobe:` or `modinfo:` above it",
             kind=FOLLOWS,
+        ),
+        Message(
+            "nv_peer_mem: unrecognized service",
+            "sysvinit: service; nv_peer_memory#41",
+            (Case(c.NO_CLIENT),),
+            note="the package is not installed here. In a container that says nothing: the module "
+            "and its service are the host's",
+            unless=("container",),
+            sure=POSSIBLE,
         ),
     ),
 )

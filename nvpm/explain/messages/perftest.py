@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of perftest, of the examples of rdma-core, and of gpu_direct_rdma_access."""
+"""Rows about messages that perftest, the examples in rdma-core and gpu_direct_rdma_access
+print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -249,8 +250,15 @@ SECTION = Section(
             "Unable to create QP",
             "linux-rdma/perftest: src/perftest_resources.c",
             (
-                Case(c.NIC_LIMIT, ("memlock_unlimited",), sure=FITS),
-                Case(c.MEMLOCK, (), ("memlock_unlimited",), FITS),
+                Case(c.NIC_LIMIT, ("memlock_unlimited",), ("efa",), FITS),
+                Case(c.MEMLOCK, (), ("memlock_unlimited", "efa"), FITS),
+                Case(
+                    c.OPTIONS,
+                    ("efa",),
+                    sure=FITS,
+                    do="`-c SRD` (or `-c UD`), and a perftest built with an rdma-core that has "
+                    "`efadv`",
+                ),
             ),
             note="the NIC may also refuse the depth: try a smaller `-t` and `-q`",
         ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of GPUDirect Storage and gdrcopy."""
+"""Rows about messages of GPUDirect Storage and gdrcopy."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, NAMED, POSSIBLE, Case, Message, Section
@@ -224,6 +224,14 @@ SECTION = Section(
             note="nothing is wrong if the files are on another file system than local NVMe",
             unless=("gds_nvme",),
             sure=POSSIBLE,
+        ),
+        Message(
+            "error creating udev_device for block device",
+            "NVIDIA GPUDirect Storage: libcufile; gds-nvidia-fs#62",
+            note="libcufile does not know the device of this file: the container lacks "
+            "`/run/udev`, or the file system has no block device",
+            do="In a container `-v /run/udev:/run/udev:ro`",
+            kind=FOLLOWS,
         ),
     ),
 )

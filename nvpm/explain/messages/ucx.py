@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Messages of UCX and UCC."""
+"""Rows about messages of UCX and UCC."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
@@ -47,9 +47,15 @@ CMA = (
 )
 # The CPU touched GPU memory.
 TOUCHED = (
-    Case(c.UCX_TLS, ("ucx_tls_without_cuda", "gpu")),
-    Case(c.UCX_NO_CUDA, ("ucx_without_cuda", "gpu"), ("ucx_tls_without_cuda",)),
-    Case(c.MEMTYPE, ("gpu",), ("ucx_tls_without_cuda", "ucx_without_cuda"), FITS),
+    Case(c.SIGNALS, ("julia_frames",)),
+    Case(c.UCX_TLS, ("ucx_tls_without_cuda", "gpu"), ("julia_frames",)),
+    Case(c.UCX_NO_CUDA, ("ucx_without_cuda", "gpu"), ("ucx_tls_without_cuda", "julia_frames")),
+    Case(
+        c.MEMTYPE,
+        ("gpu",),
+        ("ucx_tls_without_cuda", "ucx_without_cuda", "julia_frames"),
+        FITS,
+    ),
 )
 # A frame of a backtrace, which does not show by itself that the buffer was GPU memory.
 FRAME = (
@@ -331,9 +337,18 @@ SECTION = Section(
         ),
         Message(
             "Local protection <error |>on <w>:<n>/",
-            "openucx/ucx: src/uct/ib/mlx5/ib_mlx5_log.c; ucx#3564",
-            (Case(c.ACS),),
-            sure=FITS,
+            "openucx/ucx: src/uct/ib/mlx5/ib_mlx5_log.c; ucx#3564, #7575",
+            (
+                Case(c.ACS, ("line:vend 0x51",), sure=FITS),
+                Case(
+                    c.NOT_GPU_MEMORY,
+                    ("line:vend 0x33",),
+                    sure=FITS,
+                    do="`UCX_MEMTYPE_CACHE=n`; if it helps, memory was freed while UCX still had "
+                    "it registered: a newer UCX",
+                ),
+                Case(c.ACS, (), ("line:vend 0x51", "line:vend 0x33"), POSSIBLE),
+            ),
         ),
         Message(
             "Remote access <error |>on <w>:<n>/",
@@ -435,6 +450,22 @@ SECTION = Section(
             unless=("line:please use one or more of",),
         ),
         Message(
+            "select.c:<*>UCX  ERROR <*>no copy across memory types transport to <*>: <*>",
+            "openucx/ucx: src/ucp/wireup/select.c; ucx#10929",
+            (Case(c.UCX_TLS),),
+            note="UCX needs `cuda_copy` for GPU memory, also with GPUDirect RDMA",
+            do="`UCX_TLS` with `cuda_copy` (as `rc,sm,cuda`), or unset",
+            sure=FITS,
+        ),
+        Message(
+            "no copy across memory types transport to",
+            "openucx/ucx: src/ucp/wireup/select.c; ucx#10929",
+            (Case(c.UCX_TLS),),
+            note="UCX needs `cuda_copy` for GPU memory, also with GPUDirect RDMA",
+            do="`UCX_TLS` with `cuda_copy` (as `rc,sm,cuda`), or unset",
+            sure=FITS,
+        ),
+        Message(
             "select.c:<*>UCX  ERROR <*> transport to <*>: ",
             "openucx/ucx: src/ucp/wireup/select.c",
             note="no transport suits: each one is listed with its reason. `Destination is "
@@ -517,6 +548,13 @@ SECTION = Section(
             "openucx/ucx: src/uct/cuda/gdr_copy/gdr_copy_md.c",
             (Case(c.GDRDRV_OTHER),),
             do="gdrcopy 2.5 or later, or `UCX_GDR_COPY_USE_PCIE=no`",
+        ),
+        Message(
+            "UCX  ERROR Unsupported memory type: <*>cuda",
+            "openucx/ucx: src/tools/perf/perftest.c, up to 1.11; ucx#4418",
+            (Case(c.UCX_NO_CUDA),),
+            note="`ucx_perftest -m cuda`",
+            sure=FITS,
         ),
         Message(
             "unsupported memory type: <w>cuda",
@@ -602,6 +640,28 @@ SECTION = Section(
             "|cuEventCreate><*>ret:invalid device context",
             "openucx/ucx: src/uct/cuda, up to 1.10; ucx#4707, pytorch#31528",
             (Case(c.CUDA_CONTEXT),),
+        ),
+        Message(
+            "UCX  ERROR cuda<*>failed: invalid resource handle",
+            "openucx/ucx: src/uct/cuda/cuda_copy, up to 1.13; ucx#7635",
+            (Case(c.CUDA_CONTEXT),),
+            note="UCX up to 1.13 uses a stream of the context that was current at its start",
+            do="`cudaSetDevice` before MPI starts, and one device for each process; or a newer UCX",
+            sure=FITS,
+        ),
+        Message(
+            "undefined symbol: <ucs_|uct_|ucp_|ucm_>",
+            "glibc: elf/dl-lookup.c; ucx-py#297",
+            (Case(c.OTHER_UCX),),
+            note="parts of two versions of UCX are mixed",
+            do="One UCX only: `LD_LIBRARY_PATH` without the other one (HPC-X, OFED, conda, wheels)",
+        ),
+        Message(
+            "incompatible types when assigning to type <*>gdr_mh_t",
+            "openucx/ucx: src/uct/cuda/gdr_copy, up to 1.6.0; ucx#4019",
+            (Case(c.IMAGE_DEFECT),),
+            note="UCX up to 1.6.0 does not build with gdrcopy 2",
+            do="UCX 1.6.1 or later",
         ),
         Message(
             "ReadOnlyMemoryError()",
