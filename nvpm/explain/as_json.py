@@ -18,7 +18,7 @@ def as_json(answer: Answer, quoted: Callable[[str], str]) -> str:
             "schema": 1,
             "answer": answer.kind(),
             "certain": bool(verdict.causes) and verdict.certain(),
-            "log": log_object(answer),
+            "log": log_object(answer, quoted),
             "causes": [cause_object(one, answer, quoted) for one in verdict.causes],
             "follows": [aside_object(one, quoted) for one in verdict.follows],
             "aside": [aside_object(one, quoted) for one in verdict.aside],
@@ -29,14 +29,16 @@ def as_json(answer: Answer, quoted: Callable[[str], str]) -> str:
     )
 
 
-def log_object(answer: Answer) -> Dict[str, object]:
+def log_object(answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object]:
     facts = answer.scan.facts
     return {
-        "files": answer.names,
+        "files": list(map(quoted, answer.names)),
         "lines": answer.scan.lines,
         "facts": sorted(facts.names),
         "versions": facts.versions,
-        "variables": {name: sorted(values) for name, values in sorted(facts.variables.items())},
+        "variables": {
+            name: sorted(map(quoted, values)) for name, values in sorted(facts.variables.items())
+        },
         "nodes": max(facts.nodes, len({one.host for one in answer.scan.sources if one.host})),
         "ranks": facts.ranks,
     }
@@ -73,7 +75,7 @@ def aside_object(one: Aside, quoted: Callable[[str], str]) -> Dict[str, object]:
 
 def line_object(hit: Hit, quoted: Callable[[str], str]) -> Dict[str, object]:
     return {
-        "file": hit.place[0],
+        "file": quoted(hit.place[0]),
         "line": hit.place[1],
         "text": quoted(hit.text),
         "count": hit.count,

@@ -20,6 +20,8 @@ MAGIC = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open))
 TAR = (257, b"ustar")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 BEGINNING = 4096
+# The rest of a longer line is dropped, so that a file without line ends does not fill memory.
+LONGEST = 1 << 16
 # Seconds within which journalctl and dmesg have to end.
 PROGRAM_LIMIT = 60.0
 # What can go wrong while a file is read or decompressed.
@@ -30,38 +32,48 @@ class Unreadable(Exception):
     """A log cannot be read. The text says why."""
 
 
-def opened(path: str) -> BinaryIO:
-    """Opens a file, and decompresses it if it begins as a compressed file."""
-    with open(path, "rb") as file:
-        start = file.read(8)
+def of_stream(name: str, raw: BinaryIO) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts in a file: the file itself, or each file in an archive. The file may be
+    compressed, and may be a pipe. Raises Unreadable if the file is no text."""
+    file = buffered(raw)
+    start = file.peek(BEGINNING)[:BEGINNING]
     for magic, reader in MAGIC:
         if start.startswith(magic):
-            return cast(BinaryIO, reader(path, "rb"))
-    return open(path, "rb")
-
-
-def of_stream(name: str, file: BinaryIO) -> Iterator[Tuple[str, Stream]]:
-    """Yields the texts in a file: the file itself, or each file in an archive. Raises Unreadable if
-    the file is no text."""
-    buffered = file if isinstance(file, io.BufferedReader) else io.BufferedReader(file)  # type: ignore
-    start = buffered.peek(BEGINNING)[:BEGINNING]
+            file = buffered(cast(BinaryIO, reader(file, "rb")))
+            start = file.peek(BEGINNING)[:BEGINNING]
+            break
     if start[TAR[0] :].startswith(TAR[1]):
-        with tarfile.open(fileobj=buffered, mode="r|") as archive:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
             for member in archive:
                 inner = archive.extractfile(member)
                 if inner:
-                    yield f"{name}:{member.name}", inner
+                    yield f"{name}:{member.name}", lines(cast(BinaryIO, inner))
     elif start.startswith(UTF_16):
-        yield name, (line.encode() for line in io.TextIOWrapper(buffered, encoding="utf-16"))
+        yield name, (line.encode() for line in io.TextIOWrapper(file, encoding="utf-16"))
     elif b"\0" in start:
         raise Unreadable(f"{name} is no text")
     else:
-        yield name, buffered
+        yield name, lines(file)
+
+
+def buffered(file: BinaryIO) -> io.BufferedReader:
+    return (
+        file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, file))
+    )
+
+
+def lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yields the lines of a file. Of a line that is too long, yields the beginning."""
+    readline = file.readline
+    for line in iter(lambda: readline(LONGEST), b""):
+        yield line
+        while len(line) == LONGEST and not line.endswith(b"\n"):
+            line = readline(LONGEST)
 
 
 def from_file(path: str) -> Iterator[Tuple[str, Stream]]:
     try:
-        with opened(path) as file:
+        with open(path, "rb") as file:
             for name, stream in of_stream(os.path.basename(path) or path, file):
                 yield name, guarded(path, stream)
     except READING as error:
@@ -115,7 +127,8 @@ def from_program(command: List[str]) -> Iterator[Tuple[str, Stream]]:
 def from_paths(paths: Iterable[str]) -> Iterator[Tuple[str, Stream]]:
     for path in paths:
         if path == "-":
-            yield from of_stream("standard input", sys.stdin.buffer)
+            for name, stream in of_stream("standard input", sys.stdin.buffer):
+                yield name, guarded("standard input", stream)
         elif os.path.isdir(path):
             yield from from_directory(path)
         else:

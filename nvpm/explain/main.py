@@ -104,6 +104,18 @@ def is_older(machine: Machine, files: List[str]) -> bool:
     return bool(booted and written) and max(written) < int(booted.split()[1])
 
 
+def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
+    """Returns a function that takes names and addresses out of a text, also the names of the hosts
+    in the log."""
+    from ..redact.names import named
+    from ..redact.redactor import Redactor
+
+    made = Redactor(machine)
+    names = {one.host.partition(".")[0] for one in scan.sources}
+    made.hosts |= named(names | {name.lower() for name in names})
+    return made.text
+
+
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
     try:
@@ -118,9 +130,7 @@ def main(machine: Machine, words: List[str]) -> int:
     answer = Answer(names, scan, verdict, facts)
     quoted: Callable[[str], str] = str
     if options.redact:
-        from ..redact.redactor import Redactor
-
-        quoted = Redactor(machine).text
+        quoted = redactor(machine, scan)
     if options.json:
         print(as_json.as_json(answer, quoted))
     else:

@@ -93,7 +93,6 @@ class Scan:
         self.unknown: Dict[bytes, Hit] = {}
         self.sources: Set[Source] = set()
         self.lines = 0
-        self.about = False
 
     def read(self, name: str, stream: Iterable[bytes]) -> None:
         """Reads all lines from one file."""
@@ -129,7 +128,6 @@ class Scan:
         for word in words & WORDS:
             entries += INDEX[word]
         facts = FACTS_OF_A_SHAPE if words & KEYWORDS or "_" in text else 0
-        self.about = self.about or bool(TOPIC.search(text))
         bad = BAD_LINE.search(text) and TOPIC.search(text)
         unknown = None
         if bad and len(self.unknown) < MOST_UNKNOWN:

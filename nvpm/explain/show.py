@@ -62,7 +62,7 @@ class Text:
 
     def place(self, hit: Hit) -> str:
         name, number = hit.place
-        return f"{name}:{number}" if self.several else f"line {number}"
+        return f"{self.quoted(name)}:{number}" if self.several else f"line {number}"
 
     def line(self, hit: Hit, message: str = "") -> str:
         """Returns a line of the log with its place. If the line is too long, the part with the
@@ -85,7 +85,9 @@ class Text:
 
     def lines(self) -> Iterator[str]:
         scan, names = self.answer.scan, self.answer.names
-        name = f"{len(names)} files" if self.several else names[0] if names else "no file"
+        name = (
+            f"{len(names)} files" if self.several else self.quoted(names[0]) if names else "no file"
+        )
         about = log_of(scan.facts, scan.sources)
         colon = ": " if about else ""
         yield from self.sentence(f"{name}: {counted(scan.lines, 'line')}{colon}{about}", 2)

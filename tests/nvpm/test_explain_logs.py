@@ -10,12 +10,13 @@ import lzma
 import os
 import sys
 import tarfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from nvpm.explain import as_json, here, main, show
+from nvpm.explain import as_json, here, inputs, main, show
 from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.judge import judged
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape
@@ -145,6 +146,18 @@ def test_no_text(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log.write_bytes(b"\x7fELF\0\0")
     assert run(str(log)) == 1
     assert "is no text" in capsys.readouterr().err
+
+
+def test_pipe(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that can be read only once, such as `<(zcat log.gz)`, is read once."""
+    pipe = log.parent / "pipe"
+    os.mkfifo(pipe)
+    for data in (log.read_bytes(), gzip.compress(log.read_bytes())):
+        writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+        writer.start()
+        assert run(str(pipe)) == 3
+        writer.join()
+        assert "2 lines" in capsys.readouterr().out
 
 
 def test_directory(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,8 +324,12 @@ def test_memory_is_constant() -> None:
     assert len(scan.unknown) <= 64
 
 
-def test_long_lines() -> None:
-    assert answered(MEMLOCK.encode() + b"x" * (1 << 20)).kind() == "cause"
+def test_long_lines(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_bytes(b"x" * (1 << 20) + b"\n" + MEMLOCK.encode() + b"x" * (1 << 20))
+    assert run(str(log)) == 3
+    assert "2 lines" in capsys.readouterr().out
+    with log.open("rb") as file:
+        assert max(map(len, inputs.lines(file))) == inputs.LONGEST
 
 
 # ---- output ----
@@ -334,6 +351,19 @@ def test_redaction(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "192.0.2.77" not in capsys.readouterr().out
     assert run("--redact", "--json", str(log)) == 3
     assert "192.0.2.77" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_redaction_of_hosts_and_variables(
+    log: Path, capsys: pytest.CaptureFixture[str], form: list[str]
+) -> None:
+    """The names of the log's hosts and of the file, and values of variables, are redacted."""
+    named = log.rename(log.parent / "gpu-node-17.log")
+    line = MEMLOCK.replace("alpha1", "gpu-node-17")
+    named.write_text(f"NCCL_SOCKET_IFNAME=192.0.2.77\n{line}\n{line}\n")
+    assert run("--redact", *form, str(named)) == 3
+    said = capsys.readouterr().out
+    assert "gpu-node-17" not in said and "192.0.2.77" not in said
 
 
 def test_json(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
