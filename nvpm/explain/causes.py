@@ -64,9 +64,10 @@ GEFORCE = Cause(
 VMM = Cause(
     "the memory cannot be registered by its pointer: VMM memory without "
     "`gpuDirectRDMACapable` (PyTorch's `expandable_segments:True`, a sleep mode), a pool of "
-    "`cudaMallocAsync`, or managed memory",
-    "Memory of `cudaMalloc` for buffers that are registered: `PYTORCH_CUDA_ALLOC_CONF` without "
-    "`expandable_segments:True`; or dma-buf",
+    "`cudaMallocAsync`, managed memory, or the address at which gdrcopy has mapped GPU memory "
+    "for the CPU",
+    "Memory of `cudaMalloc`, by its own address, for buffers that are registered: "
+    "`PYTORCH_CUDA_ALLOC_CONF` without `expandable_segments:True`; or dma-buf",
     "use: `failed_not_supported`",
     tell="`nvpm selftest` passes, and only this program fails",
     name="VMM memory",
@@ -115,8 +116,9 @@ DISTANCE = Cause(
     name="distance",
 )
 ACS = Cause(
-    "memory is registered, but the NIC cannot reach it: PCIe's ACS or the IOMMU is in the way, or "
-    "the GPU is too far from the NIC in the PCI tree",
+    "memory is registered, but the NIC cannot reach it: PCIe's ACS, the IOMMU or the platform (a "
+    "virtual machine without ATS, MMIO addresses that are too high) is in the way, or the GPU is "
+    "too far from the NIC in the PCI tree",
     "ACS off on the bridges, `iommu=pt` on the kernel's command line; in a virtual machine ATS. "
     "`NCCL_NET_GDR_LEVEL=LOC` confirms it",
     "PCI: `ACS`; RDMA devices: `IOMMU`",
@@ -349,7 +351,8 @@ NIC_REFUSED = Cause(
     name="the NIC refuses",
 )
 NIC_LIMIT = Cause(
-    "the NIC has no room for more queues, memory keys or registrations",
+    "the NIC has no room for more queues, contexts, memory keys or registrations, or none for a "
+    "region of this size (`max_mr_size` of `ibv_devinfo -v`)",
     "Fewer processes, queue pairs or registrations for each NIC; newer firmware",
     "use: `registrations`",
     name="limit of the NIC",
@@ -647,4 +650,16 @@ NO_PLUGIN = Cause(
     "The program's variable for plug-ins, and `LD_LIBRARY_PATH`; `ldd` of the plug-in names the "
     "missing library",
     name="no plug-in",
+)
+RDMA_NETNS = Cause(
+    "the node's RDMA subsystem is not in the mode for network namespaces that the plug-in wants "
+    "(shared), or `rdma` of iproute2 is too old to tell",
+    "`rdma system show` on the node; `rdma system set netns shared` before any namespace is made, "
+    "or `options ib_core netns_mode=1`; a newer iproute2",
+    name="RDMA namespaces",
+)
+STREAM_MEMOPS = Cause(
+    "stream memory operations are turned off in the NVIDIA driver",
+    "`options nvidia NVreg_EnableStreamMemOPs=1` in `/etc/modprobe.d`, then load the driver again",
+    name="stream memory operations",
 )

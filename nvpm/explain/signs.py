@@ -131,6 +131,18 @@ SIGNS = (
         r"\b(?:erdma|bnxt_re|bnxt_re_bond|ionic|irdma|hns|mana|qedr)_?\d",
     ),
     sign(
+        "gdr_mapping",
+        "the program maps GPU memory for the CPU",
+        "gdr_map gdr_mmap",
+        r"\bgdr_m?map\b",
+    ),
+    sign(
+        "rdma_up",
+        "a port of an RDMA device is up",
+        "Up ACTIVE Active",
+        r"port \d+ ==> \S+ \(Up\)|state:\s+(?:4: ACTIVE|PORT_ACTIVE)|State: Active",
+    ),
+    sign(
         "omni_path",
         "the NIC is an Omni-Path one",
         "hfi hfi1 hfi_ hfi1_0",
@@ -172,7 +184,8 @@ SIGNS = (
         "vmm",
         "the program uses VMM memory",
         "expandable_segments cuMemCreate VMM cuMemMap sleep sleep_mode",
-        r"expandable_segments:True|cuMemCreate|\bVMM\b|cuMemMap|sleep[_ ]mode",
+        r"expandable_segments(?!: ?[Ff]alse|=[Ff]alse)\b",
+        r"cuMemCreate|\bVMM\b|cuMemMap|sleep[_ ]mode",
     ),
     sign(
         "traffic_class",

@@ -12,7 +12,8 @@ REG_MR = (
     Case(c.GEFORCE, ("errno=EFAULT,EINVAL", "geforce")),
     Case(c.VMM, ("errno=EFAULT", "peermem_loaded"), sure=FITS),
     Case(c.VMM, ("errno=EFAULT", "vmm"), sure=FITS),
-    Case(c.NO_CLIENT, ("errno=EFAULT",), ("peermem_loaded", "vmm"), sure=FITS),
+    Case(c.VMM, ("errno=EFAULT", "gdr_mapping"), sure=FITS),
+    Case(c.NO_CLIENT, ("errno=EFAULT",), ("peermem_loaded", "vmm", "gdr_mapping"), sure=FITS),
     Case(c.VMM, ("errno=EFAULT",), sure=POSSIBLE),
     Case(c.KERNEL_CMA, ("errno=ENOMEM", "gb10", "kernel>=7.0")),
     Case(c.MEMLOCK, ("errno=ENOMEM", "memlock_limited")),
@@ -24,7 +25,9 @@ REG_MR = (
     Case(c.NIC_REFUSED, ("errno=EINVAL",), ("geforce", "amd"), sure=POSSIBLE),
     Case(c.DEVICE_DENIED, ("errno=EPERM,EACCES",), sure=FITS),
     Case(c.VMM, ("errno=EOPNOTSUPP",), ("amd",), sure=POSSIBLE),
-    Case(c.PAIR, ("errno=ENOTSUPP,EIO",), sure=FITS),
+    Case(c.PAIR, ("errno=ENOTSUPP",), sure=FITS),
+    Case(c.NIC_LIMIT, ("errno=EIO", "other_nic"), sure=FITS),
+    Case(c.PAIR, ("errno=EIO",), ("other_nic",), POSSIBLE),
 )
 # A pointer to GPU memory was registered, and the program does not print the error.
 REG_MR_SILENT = (

@@ -30,6 +30,8 @@ SHOWING = {
     "many_nodes": "nnodes=2",
     "gid_zero": "GID index : 0",
     "other_nic": "device: erdma_0",
+    "gdr_mapping": "calls gdr_map",
+    "rdma_up": "dev port 1 ==> ens5 (Up)",
     "omni_path": "device: hfi1_0",
     "julia_frames": "3 multiq_check_empty",
     "ofi_provider": "Selected provider is tcp",

@@ -145,8 +145,11 @@ SECTION = Section(
         ),
         Message(
             "cannot allocate mlx5dv_devx_uar",
-            "NVIDIA/nvshmem: src/modules/transport/ibgda/ibgda.cpp; sglang#12533",
-            (Case(c.UAR),),
+            "NVIDIA/nvshmem: src/modules/transport/ibgda/ibgda.cpp; sglang#12533, vllm#27196",
+            (
+                Case(c.UAR, sure=FITS),
+                Case(c.NIC_LIMIT, sure=POSSIBLE),
+            ),
         ),
         Message(
             "GPU cannot map UAR of device",

@@ -387,9 +387,7 @@ SECTION = Section(
         Message(
             "incorrect RDMA subsystem network namespace",
             "Mellanox/k8s-rdma-shared-dev-plugin: pkg/resources/resources_manager.go",
-            (Case(c.OPTIONS),),
-            note="the node gives each network namespace its own RDMA devices",
-            do="`rdma system set netns shared` on the node, before any namespace is made",
+            (Case(c.RDMA_NETNS),),
         ),
         Message(
             "Insufficient <rdma/|nvidia.com/hostdev|vpc.amazonaws.com/efa|openshift.io/>",

@@ -233,5 +233,11 @@ SECTION = Section(
             do="In a container `-v /run/udev:/run/udev:ro`",
             kind=FOLLOWS,
         ),
+        Message(
+            "gds_stream_batch_ops() got CUDA result 801",
+            "gpudirect/libgdsync: src/gdsync.cpp; libgdsync#41, #58",
+            (Case(c.STREAM_MEMOPS),),
+            note="libgdsync needs these operations, which drivers from 387 on turn off",
+        ),
     ),
 )

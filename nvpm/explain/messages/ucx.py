@@ -253,6 +253,12 @@ SECTION = Section(
                 # Only devices of TCP are listed.
                 Case(
                     c.UCX_NO_IB,
+                    ("line:network device 'mlx", "rdma_up"),
+                    ("line:'(ib)", "line:'(IB)"),
+                    FITS,
+                ),
+                Case(
+                    c.UCX_NO_IB,
                     ("line:network device 'mlx",),
                     ("line:'(ib)", "line:'(IB)"),
                     POSSIBLE,
@@ -670,6 +676,23 @@ SECTION = Section(
             note="a segmentation fault in Julia, which takes UCX's place as handler of the signal",
             do="`UCX_MEMTYPE_CACHE=n`, `JULIA_CUDA_MEMORY_POOL=none`; an MPI and a UCX with CUDA",
             sure=FITS,
+        ),
+        Message(
+            "Assertion `rkey_index <",
+            "openucx/ucx: src/ucp/core/ucp_rkey.inl; ucx#8627",
+            (Case(c.IMAGE_DEFECT),),
+            note="a defect of older versions of UCX with many devices, which ucx#8700 repairs",
+            do="A newer UCX; or fewer devices in `UCX_NET_DEVICES`",
+            sure=FITS,
+        ),
+        Message(
+            "cannot find remote protocol for",
+            "openucx/ucx: src/ucp/proto/proto_reconfig.c; nixl#927",
+            note="the two sides choose different protocols: they run different versions of UCX, "
+            "see different devices, or UCX has a defect",
+            do="The same UCX and the same `UCX_TLS` and `UCX_NET_DEVICES` on both sides; a newer "
+            "UCX; `UCX_LOG_LEVEL=warn`",
+            kind=FOLLOWS,
         ),
     ),
 )
