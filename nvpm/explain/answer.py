@@ -58,14 +58,22 @@ def log_of(facts: LogFacts, sources: Set[Source]) -> str:
         if name in facts.versions
     ][:MOST_PROGRAMS]
     programs += [words for name, words in KINDS if name in facts.names]
-    hosts = {one.host for one in sources if one.host}
-    nodes = max(facts.nodes, len(hosts))
-    ranks = max(facts.ranks, len({one.rank for one in sources if one.rank}))
+    nodes, ranks = nodes_of(facts, sources), ranks_of(facts, sources)
     if ranks and nodes:
         programs.append(f"{counted(ranks, 'rank')} on {counted(nodes, 'node')}")
     elif ranks or nodes > 1:
         programs.append(counted(ranks, "rank") if ranks else counted(nodes, "node"))
     return ", ".join(programs)
+
+
+def nodes_of(facts: LogFacts, sources: Set[Source]) -> int:
+    """Returns the number of nodes that the log names. Returns 0 if the log names none."""
+    return max(facts.nodes, len({one.host for one in sources if one.host}))
+
+
+def ranks_of(facts: LogFacts, sources: Set[Source]) -> int:
+    """Returns the number of ranks that the log names. Returns 0 if the log names none."""
+    return max(facts.ranks, len({one.rank for one in sources if one.rank}))
 
 
 def counted(number: int, word: str) -> str:

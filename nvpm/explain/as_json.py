@@ -5,7 +5,7 @@ import json
 from typing import Callable, Dict
 
 from . import here
-from .answer import Answer, plain
+from .answer import Answer, nodes_of, plain, ranks_of
 from .judge import Aside, Found
 from .scan import Hit
 from .table import CAUSES
@@ -25,7 +25,6 @@ def as_json(answer: Answer, quoted: Callable[[str], str]) -> str:
             "unknown": [line_object(hit, quoted) for hit in answer.unknown()],
         },
         indent=1,
-        ensure_ascii=False,
     )
 
 
@@ -39,18 +38,17 @@ def log_object(answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object
         "variables": {
             name: sorted(map(quoted, values)) for name, values in sorted(facts.variables.items())
         },
-        "nodes": max(facts.nodes, len({one.host for one in answer.scan.sources if one.host})),
-        "ranks": facts.ranks,
+        "nodes": nodes_of(facts, answer.scan.sources),
+        "ranks": ranks_of(facts, answer.scan.sources),
     }
 
 
 def cause_object(found: Found, answer: Answer, quoted: Callable[[str], str]) -> Dict[str, object]:
     proof = found.best()
-    message = proof.variant.entry.message
     return {
         "cause": CAUSES[found.cause],
         "says": plain(found.cause.says),
-        "do": plain(proof.case.do or message.do or found.cause.do),
+        "do": plain(proof.to_do()),
         "sure": found.sure(),
         "score": found.score(),
         "nv_peer_mem": found.cause.ours,

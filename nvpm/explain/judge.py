@@ -29,6 +29,10 @@ class Proof(NamedTuple):
     case: Case
     sure: int
 
+    def to_do(self) -> str:
+        """Returns the advice of the case, of the message or of the cause: the first that exists."""
+        return self.case.do or self.variant.entry.message.do or self.case.cause.do
+
 
 class Found:
     """A cause, and the messages that show the cause."""

@@ -125,8 +125,7 @@ class Text:
         note = plain(message.note).rstrip(".")
         if note:
             yield from self.sentence(f"{note[0].upper()}{note[1:]}.", 2, INDENT)
-        do = proof.case.do or message.do or found.cause.do
-        yield from self.sentence(f"To do: {plain(do)}.")
+        yield from self.sentence(f"To do: {plain(proof.to_do())}.")
 
     def one_of_two(self, first: Found, second: Found, sure: str) -> Iterator[str]:
         """Yields two causes that are as likely."""
@@ -135,7 +134,7 @@ class Text:
             yield from self.sentence(f"{start} {plain(found.cause.says)}.", 2)
             yield self.message(proof.variant, proof.hit)
             tell = f" This cause, if {plain(found.cause.tell)}." if found.cause.tell else ""
-            yield from self.sentence(f"To do: {plain(found.cause.do)}.{tell}", 2, INDENT)
+            yield from self.sentence(f"To do: {plain(proof.to_do())}.{tell}", 2, INDENT)
 
     def repeated(self, found: Found, proof: Proof) -> Iterator[str]:
         """Yields how often the line is in the log, on which nodes, and how many other messages show
@@ -192,8 +191,7 @@ class Text:
         proof = self.answer.verdict.causes[0].best()
         yield from self.sentence("The line that it is about:", 1)
         yield self.message(proof.variant, proof.hit)
-        do = proof.case.do or proof.variant.entry.message.do or proof.case.cause.do
-        yield from self.sentence(f"To do: {plain(do)}.")
+        yield from self.sentence(f"To do: {plain(proof.to_do())}.")
 
     def follows(self) -> Iterator[str]:
         yield from self.sentence(NO_CAUSE)
