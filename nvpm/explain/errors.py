@@ -40,18 +40,22 @@ BY_WORDS = {words: name for name, (_, words) in ERRORS.items()}
 WORDS = re.compile("|".join(map(re.escape, BY_WORDS)))
 NAMES = re.compile(rf"\b(?:{'|'.join(ERRORS)})\b")
 # A number is an error only behind a word that says so, in parentheses with a minus, or in brackets
-# at the end of the line, as glog prints it.
+# at the end of the line, as glog prints it. "failed 12 of 16" has no error.
 NUMBERS = re.compile(
-    r"(?:\berrno|\berr(?:or)?|\bret(?:urned|val)?|\brc|\bRC|\bstatus|\bfailed)[ =:(\[]*"
-    r"(?:code[ =:]*)?-?(\d{1,3})\b(?![.\d])|\(-(\d{1,3})\)|\[(\d{1,3})\]\s*$"
+    r"(?:\berrno|\berr(?:or)?|\bret(?:urned|val)?|\brc|\bRC|\bfailed:|\bfailed with)[ =:(\[]*"
+    r"(?:code[ =:]*)?-?(\d{1,3})\b(?![.\d])(?! (?:of|times|MB|GB)\b)"
+    r"|\(-(\d{1,3})\)|: .*\[(\d{1,3})\]\s*$"
 )
 
 
-def found_in(line: str) -> Iterator[str]:
+def in_words(line: str) -> Iterator[str]:
     for words in WORDS.finditer(line):
         yield BY_WORDS[words.group()]
     for name in NAMES.finditer(line):
         yield name.group()
+
+
+def in_numbers(line: str) -> Iterator[str]:
     for number in NUMBERS.finditer(line):
         value = int(next(filter(None, number.groups())))
         if value in BY_NUMBER:
@@ -61,4 +65,4 @@ def found_in(line: str) -> Iterator[str]:
 def errors(line: str) -> FrozenSet[str]:
     """Returns the names of the errors in a line. Words and names come before numbers: if the line
     has both, the number may be one of the program's own."""
-    return frozenset(found_in(line))
+    return frozenset(in_words(line)) or frozenset(in_numbers(line))

@@ -17,9 +17,11 @@ ITEMS = (
     rb"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\]",  # dmesg -T
     rb"\[ *\d+\.\d+\]",  # dmesg, UCX
     rb"\[\d+,(?P<mpi_rank>\d+)\]<std\w+>:",  # mpirun --tag-output
-    rb"\[(?:default|rank|Rank )(?P<torch_rank>\d+)\]:?",
-    rb"(?P<task>\d+):(?= )",  # srun --label
-    rb"(?P<label>[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9.-]*):(?= [\[A-Z\d(])",  # pdsh, clush
+    rb"\[(?:rank|Rank )(?P<torch_rank>\d+)\]:?",
+    rb"\[default\d+\]:",  # torchrun, with a number that each node counts anew
+    rb"(?P<task>\d+):(?= (?:\[|\S+:\d+:\d+ \[))",  # srun --label
+    # pdsh, clush
+    rb"(?P<label>[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9.-]*):(?= (?:\[|\d+:|\S+:\d+:\d+ \[))",
     rb"[\w./-]+ +\|(?= )",  # docker compose
     rb"\[pod/[\w./-]+\]",  # kubectl --prefix
     rb"\((?P<worker>[A-Za-z][\w ]*) ?pid=\d+(?:, ip=[\d.]+)?\)",  # Ray, vLLM
@@ -69,7 +71,9 @@ def source_of(found: Match[bytes]) -> Source:
     def first(names: Iterable[str]) -> str:
         return next((groups[name] for name in names if groups[name]), "")
 
+    # Domains do not count, because the same host is printed with and without one.
     host = first(HOSTS)
+    host = host if host.replace(".", "").isdigit() else host.partition(".")[0]
     process = groups["nccl_pid"] and f"{groups['nccl_pid']}:{groups['nccl_gpu']}"
     return Source(
         "" if NO_HOST.match(host) else host, process or first(("ucx_pid", "worker")), first(RANKS)

@@ -14,6 +14,7 @@ VARIABLE = re.compile(
 )
 NODES = re.compile(r"(?i)\bn_?nodes[ =:]+(\d{1,5})\b")
 RANKS = re.compile(r"\bnranks[ =:]+(\d+)|world[_ ]size[ =:]+(\d+)")
+MOST_VARIABLES = 512
 # A variable keeps this number of values at most, and a program keeps this number of versions.
 MOST_VALUES = 8
 
@@ -27,12 +28,16 @@ class LogFacts:
         self.ranks = 0
         # The rank of each process of NCCL, by host and process.
         self.rank_of: Dict[Tuple[str, str], str] = {}
+        # The number of ranks of the communicator that the rank is from.
+        self.size_of: Dict[Tuple[str, str], int] = {}
 
     def read(self, line: str, words: Set[str]) -> None:
         """Collects the facts of a line. WORDS are the words of the line."""
         if not words.isdisjoint(KEYWORDS):
             self.read_signs(line, words)
         for name, value in VARIABLE.findall(line):
+            if name not in self.variables and len(self.variables) >= MOST_VARIABLES:
+                continue
             values = self.variables.setdefault(name, set())
             if len(values) < MOST_VALUES:
                 values.add(value.rstrip("."))

@@ -23,12 +23,14 @@ MOST_SHAPES = 20000
 MOST_SOURCES = 4096
 MOST_HITS = 512
 MOST_UNKNOWN = 64
+# Equal lines are looked up instead of being read again.
+MOST_EQUAL = 4096
 # Longer lines are cut.
 LONGEST = 4096
 # Facts are read from this number of lines with the same shape.
 FACTS_OF_A_SHAPE = 16
 # NCCL says this once in each process.
-RANK = re.compile(r"\brank (\d+) nranks \d+")
+RANK = re.compile(r"\brank (\d+) nranks (\d{1,9})")
 # Ray prints equal lines of several processes once.
 REPEATED = re.compile(r"\[repeated (\d{1,9})x across cluster\]")
 TOKEN = re.compile("[A-Za-z_]+")
@@ -36,12 +38,21 @@ BAD_LINE = re.compile(
     r"\b(?:ERROR|FATAL|CRITICAL|WARN|Error|error|ERR|fatal|failed|Failed|FAILED|cannot|Cannot"
     r"|Couldn't|unable|Unable|Assertion|aborting|refused|not supported)\b|^[EF]\d{4} "
 )
+# Words that look like errors, and say that nothing failed or that only a level was chosen.
+NOT_BAD = re.compile(
+    r"=(?:WARN|ERROR|FATAL)\b|\b0 (?:failed|errors?)\b|\b(?:failed|[Ee]rrors?)[=: ]+0\b(?!x)"
+)
 # Words of lines that can be about GPUDirect RDMA.
 TOPIC = re.compile(
     r"ibv_|mlx5|NET/|[Rr][Dd][Mm][Aa]|nvidia_p2p|peer_?mem|gdr|GDR|\bUCX\b|uct_|ucp_|nvshmem|NVSHMEM|"
     r"libfabric|\bfi_|\bEFA\b|NIXL|nixl|Mooncake|GPUDirect|[Ii]nfini[Bb]and|verbs|OFED|ofed|\bIB\b|"
     r"ib_core|[Dd][Mm][Aa]-?[Bb][Uu][Ff]|\bHCA\b|\bRoCE\b|nvidia"
 )
+
+
+def is_bad(text: str) -> bool:
+    """Returns whether a line looks like an error."""
+    return bool(BAD_LINE.search(NOT_BAD.sub("", text)))
 
 
 class Variant(NamedTuple):
@@ -87,10 +98,12 @@ BORING = Shape((), 0, False, None)
 
 class Scan:
     def __init__(self) -> None:
-        self.shapes: Dict[bytes, Shape] = {}
+        # Hashes of shapes, because the shapes themselves would fill memory.
+        self.shapes: Dict[int, Shape] = {}
+        self.equal: Dict[str, List[Variant]] = {}
         self.facts = LogFacts()
         self.hits: Dict[Variant, Hit] = {}
-        self.unknown: Dict[bytes, Hit] = {}
+        self.unknown: Dict[int, Hit] = {}
         self.sources: Set[Source] = set()
         self.lines = 0
 
@@ -101,9 +114,10 @@ class Scan:
         number = 0
         for line in stream:
             number += 1
+            self.lines += 1
             if len(line) > LONGEST:
                 line = line[:LONGEST]
-            key = line.translate(None, DIGITS)
+            key = hash(line.translate(None, DIGITS))
             shape = shapes.get(key)
             if shape is BORING:
                 continue
@@ -119,16 +133,15 @@ class Scan:
                 if len(shapes) < MOST_SHAPES:
                     shapes[key] = shape if shape.matters() else BORING
             self.count(shape, (name, number), source, text)
-        self.lines += number
 
-    def look(self, text: str, key: bytes) -> Shape:
+    def look(self, text: str, key: int) -> Shape:
         """Looks at a line whose shape is new, and returns the shape."""
         words = set(TOKEN.findall(text))
         entries: Tuple[Entry, ...] = ()
         for word in words & WORDS:
             entries += INDEX[word]
         facts = FACTS_OF_A_SHAPE if words & KEYWORDS or "_" in text else 0
-        bad = BAD_LINE.search(text) and TOPIC.search(text)
+        bad = TOPIC.search(text) and is_bad(text)
         unknown = None
         if bad and len(self.unknown) < MOST_UNKNOWN:
             unknown = self.unknown.setdefault(key, Hit(("", 0), self.lines, text))
@@ -141,13 +154,13 @@ class Scan:
             self.facts.read(text, set(TOKEN.findall(text)))
         if shape.ranked:
             self.note_rank(source, text)
-        variants = list(self.variants(shape.entries, text)) if shape.entries else ()
+        variants = self.known_variants(shape.entries, text) if shape.entries else []
         for variant in variants:
             hit = self.hits.get(variant)
             if not hit:
                 if len(self.hits) >= MOST_HITS:
                     continue
-                hit = self.hits[variant] = Hit(place, self.lines + place[1], text)
+                hit = self.hits[variant] = Hit(place, self.lines, text)
             hit.add(source, text)
         if shape.unknown:
             if not shape.unknown.count:
@@ -157,10 +170,23 @@ class Scan:
                 shape.unknown.add(source)
 
     def note_rank(self, source: Source, text: str) -> None:
-        """Stores the rank that NCCL prints when a process starts."""
-        rank = RANK.search(text)
-        if rank and source.host and len(self.facts.rank_of) < MOST_SOURCES:
-            self.facts.rank_of.setdefault((source.host, source.process), rank[1])
+        """Stores the rank that NCCL prints when a process starts. A process has a rank in each
+        communicator, and the largest one is that of the job."""
+        rank, known = RANK.search(text), self.facts.rank_of
+        process = (source.host, source.process)
+        if rank and source.host and (process in known or len(known) < MOST_SOURCES):
+            size = int(rank[2])
+            if size > self.facts.size_of.get(process, 0):
+                known[process], self.facts.size_of[process] = rank[1], size
+
+    def known_variants(self, entries: Tuple[Entry, ...], text: str) -> List[Variant]:
+        """Returns the messages that the line contains, and keeps them for equal lines."""
+        variants = self.equal.get(text)
+        if variants is None:
+            variants = self.variants(entries, text)
+            if len(self.equal) < MOST_EQUAL:
+                self.equal[text] = variants
+        return variants
 
     def variants(self, entries: Tuple[Entry, ...], text: str) -> List[Variant]:
         """Returns the messages that the line contains. A message within a longer one does not
@@ -183,7 +209,7 @@ class Scan:
         special = [entry for entry, _, _ in spans if not entry.general]
         explained = any(self.speaks(entry, text) for entry in special)
         # The name of a verb in a line that does not fail says nothing.
-        explained = explained or not (BAD_LINE.search(text) or errors(text))
+        explained = explained or not (is_bad(text) or errors(text))
         chosen = special if explained else [entry for entry, _, _ in spans]
         return [self.variant(entry, text) for entry in chosen]
 

@@ -26,7 +26,7 @@ SIGNS = (
         "the GPU is a GeForce",
         "GeForce RTX GTX rtx gpu gpus GPU GPUs Ti",
         r"\b[2345]0[789]0(?: ?Ti)? ?(?:gpu|GPU)s?\b",
-        r"GeForce|\b(?:RTX|rtx)[ -]?[2-5]0[5-9]0\b|\bGTX\b",
+        r"GeForce(?! ?[,/])|\b(?:RTX|rtx)[ -]?[2-5]0[5-9]0\b|\bGTX\b",
     ),
     sign(
         "data_center",
@@ -48,7 +48,7 @@ SIGNS = (
         "amdgpu amdkfd kfd ROCm rocm ROCM RCCL rccl hip MI use_rocm use_rocm_dmabuf",
         # Open MPI and UCX name ROCm as one of the things that they could have.
         r"amdgpu|amdkfd|/dev/kfd|RCCL|\brccl\b|/opt/rocm|\brocm-?\d|\+hip\d|\bMI[123]\d\d[AX]?\b",
-        r"(?<!CUDA/)\bROCm\b(?! support: no)|--use_rocm|MPI-ROCM",
+        r"(?<!CUDA/)\bROCm\b(?! support: no|\W{0,12}(?:no|not)\b)|--use_rocm[= ]\d|MPI-ROCM",
     ),
     sign(
         "efa",
@@ -82,12 +82,12 @@ SIGNS = (
         "memlock_limited",
         "the log shows a limit on locked memory",
         "locked ulimit memlock MEMLOCK",
-        r"max locked memory\s+\((?:kbytes|kb), -l\)\s+\d+",
-        r"\(current: \d+",
-        r"RLIMIT_MEMLOCK is \d+",
-        r"ulimit -l\b[^a-z]*\d{2,}",
-        r"[Mm]ax locked memory\s+\d+",
-        r"memlock[ :=]+(?:soft|hard)?[ :=]*\d{2,}",
+        r"max locked memory\s+\((?:kbytes|kb), -l\)\s+\d{1,12}\b",
+        r"\(current: \d{1,12}\b",
+        r"RLIMIT_MEMLOCK is \d{1,12}\b",
+        r"ulimit -l\b[^a-z\d]*\d{2,12}\b",
+        r"[Mm]ax locked memory\s+\d{1,12}\b",
+        r"memlock[ :=]+(?:soft|hard)?[ :=]*\d{2,12}\b",
     ),
     sign(
         "memlock_unlimited",
@@ -178,14 +178,22 @@ SIGNS = (
         "a peer-memory module is loaded",
         "nvidia_peermem nv_peer_mem",
         r"^\s*(?:nvidia_peermem|nv_peer_mem)\s+\d+\s+\d+",
-        r"(?:nvidia_peermem|nv_peer_mem)[^.]{0,20}(?<![Nn]ot )(?<!NOT )(?:is )?loaded\b",
+        r"nv_peer_mem: version \S+ loaded",
+    ),
+    sign(
+        "rdma_module",
+        "the log names a kernel module for GPUs or RDMA",
+        "nvidia nv_peer_mem nv_peer_memory nvidia_peer_memory mlnx mlnx_ofed ofed ofa_kernel "
+        "gdrdrv mlx knem iser srp isert mlnx_ofed_kernel",
+        r"nvidia|nv_peer_mem|mlnx|ofed|ofa_kernel|gdrdrv|\bmlx\d|\b(?:knem|iser|isert|srp)\b",
     ),
     sign(
         "vmm",
         "the program uses VMM memory",
         "expandable_segments cuMemCreate VMM cuMemMap sleep sleep_mode",
         r"expandable_segments(?!: ?[Ff]alse|=[Ff]alse)\b",
-        r"cuMemCreate|\bVMM\b|cuMemMap|sleep[_ ]mode",
+        r"cuMemCreate|\bVMM\b(?!\W{0,12}(?:no|not|false|disabled|off)\b)|cuMemMap",
+        r"sleep[_ ]mode(?!\W{0,6}(?:[Ff]alse|0|off)\b)",
     ),
     sign(
         "traffic_class",

@@ -12,7 +12,8 @@ from typing import Iterator, List, Pattern, Tuple
 
 PLACEHOLDER = re.compile(r"<(?:[*nw]|[^<>]*\|[^<>]*)>")
 MATCHED = {
-    "<*>": ".*?",
+    # Bounded, because a line can be made so that the search for the next part takes seconds.
+    "<*>": ".{0,300}?",
     "<n>": r"(?<![0-9A-Za-z])-?(?:0x)?[0-9a-fA-F]+(?![0-9A-Za-z])",
     "<w>": r"[^\s,;'\"()]+",
 }

@@ -38,6 +38,7 @@ SHOWING = {
     "container": "$ docker run image",
     "vm": "Hypervisor: KVM",
     "peermem_loaded": "nv_peer_mem 20480 0",
+    "rdma_module": "module: knem",
     "vmm": "alloc: cuMemCreate",
     "traffic_class": "NVSHMEM_IB_TRAFFIC_CLASS: 5",
     "open_driver": "installed: nvidia-open",

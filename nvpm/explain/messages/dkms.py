@@ -11,7 +11,7 @@ SECTION = Section(
         Message(
             "Bad return status for module build on kernel",
             "dell/dkms: dkms.in",
-            (Case(c.BUILD_FAILED),),
+            (Case(c.BUILD_FAILED, ("rdma_module",)),),
             note="the line `Consult …/make.log` says of which package",
             sure=FITS,
         ),
@@ -23,7 +23,7 @@ SECTION = Section(
         Message(
             "(bad exit status: <n>)",
             "dell/dkms: dkms.in",
-            (Case(c.BUILD_FAILED),),
+            (Case(c.BUILD_FAILED, ("rdma_module",)),),
             sure=POSSIBLE,
         ),
         Message(

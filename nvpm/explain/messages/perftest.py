@@ -403,6 +403,7 @@ SECTION = Section(
                 *(one._replace(when=("line:IBV_WC_RETRY_EXC_ERR", *one.when)) for one in RETRY),
             ),
             note="the status of a completion in any program",
+            unless=("line:case IBV_WC_",),
             sure=FITS,
         ),
     ),
