@@ -3,6 +3,7 @@
 standard input, and the output of journalctl and dmesg."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -10,7 +11,7 @@ import os
 import sys
 import tarfile
 import zlib
-from typing import BinaryIO, Iterable, Iterator, List, Tuple, cast
+from typing import BinaryIO, Callable, Iterable, Iterator, List, Tuple, cast
 
 from ..read import programs
 
@@ -20,6 +21,7 @@ MAGIC = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open))
 TAR = (257, b"ustar")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 BEGINNING = 4096
+STANDARD_INPUT = "standard input"
 # The rest of a longer line is dropped, so that a file without line ends does not fill memory.
 LONGEST = 1 << 16
 # Seconds within which journalctl and dmesg have to end.
@@ -32,52 +34,78 @@ class Unreadable(Exception):
     """A log cannot be read. The text says why."""
 
 
+class NoText(Unreadable):
+    """A file is no log, so nothing is lost if the file is left out."""
+
+
+# A function that is told why a part of the logs cannot be read.
+Tell = Callable[[Unreadable], None]
+
+
+class Joined(io.RawIOBase):
+    """The beginning of a file that was read already, and then its rest."""
+
+    def __init__(self, start: bytes, file: BinaryIO, ended: bool) -> None:
+        self.start, self.file, self.ended = start, file, ended
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        part = self.start[: len(buffer)]
+        self.start = self.start[len(part) :]
+        if not part and not self.ended:
+            part = self.file.read(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+
 def of_stream(name: str, raw: BinaryIO) -> Iterator[Tuple[str, Stream]]:
     """Yields the texts in a file: the file itself, or each file in an archive. The file may be
-    compressed, and may be a pipe. Raises Unreadable if the file is no text."""
-    file = buffered(raw)
-    start = file.peek(BEGINNING)[:BEGINNING]
+    compressed, and may be a pipe, whose first bytes can come one by one. Raises Unreadable if the
+    file is no text."""
+    start = raw.read(BEGINNING)
+    file = io.BufferedReader(Joined(start, raw, len(start) < BEGINNING))
     for magic, reader in MAGIC:
         if start.startswith(magic):
-            file = buffered(cast(BinaryIO, reader(file, "rb")))
-            start = file.peek(BEGINNING)[:BEGINNING]
+            file = io.BufferedReader(cast(Joined, reader(file, "rb")))
+            start = file.peek(BEGINNING)
             break
     if start[TAR[0] :].startswith(TAR[1]):
         with tarfile.open(fileobj=file, mode="r|") as archive:
             for member in archive:
-                inner = archive.extractfile(member)
+                inner = archive.extractfile(member) if member.isfile() else None
                 if inner:
-                    yield f"{name}:{member.name}", lines(cast(BinaryIO, inner))
+                    yield f"{name}:{member.name}", lines(inner.readline)
     elif start.startswith(UTF_16):
-        yield name, (line.encode() for line in io.TextIOWrapper(file, encoding="utf-16"))
-    elif b"\0" in start:
-        raise Unreadable(f"{name} is no text")
+        text = io.TextIOWrapper(file, encoding="utf-16", errors="replace")
+        yield name, lines(lambda limit: text.readline(limit).encode())
+    elif b"\0" in start[:BEGINNING]:
+        raise NoText(f"{name} is no text")
     else:
-        yield name, lines(file)
+        yield name, lines(file.readline)
 
 
-def buffered(file: BinaryIO) -> io.BufferedReader:
-    return (
-        file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, file))
-    )
-
-
-def lines(file: BinaryIO) -> Iterator[bytes]:
+def lines(readline: Callable[[int], bytes]) -> Iterator[bytes]:
     """Yields the lines of a file. Of a line that is too long, yields the beginning."""
-    readline = file.readline
     for line in iter(lambda: readline(LONGEST), b""):
         yield line
-        while len(line) == LONGEST and not line.endswith(b"\n"):
+        while line and not line.endswith(b"\n"):
             line = readline(LONGEST)
 
 
 def from_file(path: str) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts in a file, or in standard input. Raises Unreadable if the file cannot be
+    read."""
+    name = STANDARD_INPUT if path == "-" else path
     try:
-        with open(path, "rb") as file:
-            for name, stream in of_stream(os.path.basename(path) or path, file):
-                yield name, guarded(path, stream)
+        with contextlib.ExitStack() as stack:
+            own = path != "-"
+            file = stack.enter_context(open(path, "rb")) if own else sys.stdin.buffer
+            for inner, stream in of_stream(os.path.basename(name) or name, file):
+                yield inner, guarded(name, stream)
     except READING as error:
-        raise unreadable(path, error) from None
+        raise unreadable(name, error) from None
 
 
 def guarded(path: str, stream: Stream) -> Iterator[bytes]:
@@ -92,25 +120,38 @@ def unreadable(path: str, error: Exception) -> Unreadable:
     return Unreadable(f"{path} cannot be read: {getattr(error, 'strerror', '') or error}")
 
 
-def from_directory(path: str) -> Iterator[Tuple[str, Stream]]:
-    """Yields the texts of the files in a directory, and of its directories, from the oldest to the
-    newest. Files that are no texts are left out."""
+def written(path: str) -> float:
+    """Returns when a file was written. Returns 0 if the file is gone, as rotated logs may be."""
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def files_of(path: str, tell: Tell) -> List[str]:
+    """Returns the files in a directory, and in its directories, from the oldest to the newest."""
+
+    def failed(error: OSError) -> None:
+        tell(unreadable(error.filename, error))
+
     names = [
         os.path.join(place, name)
-        for place, _, files in os.walk(path)
+        for place, _, files in os.walk(path, onerror=failed)
         for name in files
         if not name.startswith(".")
     ]
-    names = [name for name in names if os.path.isfile(name)]
-    for name in sorted(names, key=lambda name: (os.path.getmtime(name), name)):
+    return sorted(filter(os.path.isfile, names), key=lambda name: (written(name), name))
+
+
+def from_directory(path: str, tell: Tell) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts of the files in a directory. Tells which files are no texts."""
+    for name in files_of(path, tell):
         try:
             for inner, stream in from_file(name):
-                yield (
-                    os.path.relpath(name, path) if inner == os.path.basename(name) else inner,
-                    stream,
-                )
+                whole = inner == os.path.basename(name)
+                yield os.path.relpath(name, path) if whole else inner, stream
         except Unreadable as reason:
-            sys.stderr.write(f"nvpm explain: {reason}, and is left out\n")
+            tell(reason)
 
 
 def from_program(command: List[str]) -> Iterator[Tuple[str, Stream]]:
@@ -124,12 +165,10 @@ def from_program(command: List[str]) -> Iterator[Tuple[str, Stream]]:
     yield command[0], io.BytesIO(ended.output)
 
 
-def from_paths(paths: Iterable[str]) -> Iterator[Tuple[str, Stream]]:
+def from_paths(paths: Iterable[str], tell: Tell) -> Iterator[Tuple[str, Stream]]:
+    """Yields the texts of files and directories. Tells what cannot be read, and goes on."""
     for path in paths:
-        if path == "-":
-            for name, stream in of_stream("standard input", sys.stdin.buffer):
-                yield name, guarded("standard input", stream)
-        elif os.path.isdir(path):
-            yield from from_directory(path)
-        else:
-            yield from from_file(path)
+        try:
+            yield from from_directory(path, tell) if os.path.isdir(path) else from_file(path)
+        except Unreadable as reason:
+            tell(reason)

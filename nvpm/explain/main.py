@@ -4,14 +4,14 @@
 import os
 import sys
 from argparse import Namespace
-from typing import Callable, Iterator, List, Optional
+from typing import Callable, Iterator, List, Optional, Tuple
 
 from ..facts.fact import Fact
 from ..options import Parser
-from ..read.machine import Machine
+from ..read.machine import Machine, clean
 from ..show import screen as terminal
 from . import as_json, here, inputs, show
-from .answer import CODES, Answer
+from .answer import CODES, NOTHING, Answer
 from .judge import judged
 from .scan import Scan
 
@@ -31,7 +31,8 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
         "which line shows it, and what to do. Reads logs of NCCL, UCX, NVSHMEM, MPI, perftest, "
         "Mooncake, NIXL, libfabric, dkms, modprobe, the operators of Kubernetes and the kernel, in "
         "any mixture. Several files are one case. Nothing leaves this machine.",
-        "Exit codes: 0 nothing in the log is about GPUDirect RDMA, 1 a log cannot be read, 2 wrong "
+        "Exit codes: 0 nothing in the log is about GPUDirect RDMA, 1 no log can be read, or "
+        "a part of one cannot be read and the rest shows nothing, 2 wrong "
         "options, 3 a cause was found, 4 the log has errors whose cause is not known.",
     )
     parser.add_argument(
@@ -52,7 +53,10 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
     parser.add_argument("--all", action="store_true", help="every message that was found, and why")
     parser.add_argument("--json", action="store_true", help="one object for machines")
     parser.add_argument(
-        "--redact", action="store_true", help="take names and addresses out of the quoted lines"
+        "--redact",
+        action="store_true",
+        help="take the names of hosts, and addresses, out of the quoted lines; names of users, "
+        "directories and jobs stay",
     )
     options = parser.read(machine, list(joined(words)))
     if options.since and not options.journal:
@@ -67,22 +71,46 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
     return options
 
 
-def read(options: Namespace) -> "tuple[List[str], Scan]":
-    """Reads all logs. Returns their names and what was found in them."""
-    names: List[str] = []
-    scan = Scan()
-    sources = [inputs.from_paths(options.file)]
+class Logs:
+    """All logs that the options name: their names, what was found in them, and whether parts of
+    them could not be read."""
+
+    def __init__(self) -> None:
+        self.names: List[str] = []
+        self.scan = Scan()
+        self.cut = False
+
+    def tell(self, reason: inputs.Unreadable) -> None:
+        """Says that a part of the logs cannot be read."""
+        self.cut = self.cut or not isinstance(reason, inputs.NoText)
+        sys.stderr.write(clean(f"nvpm explain: {reason}") + "\n")
+
+    def read(self, source: Iterator[Tuple[str, inputs.Stream]]) -> None:
+        """Reads the files of a source. A file that was cut counts as far as it can be read."""
+        try:
+            for name, stream in source:
+                before = self.scan.lines
+                try:
+                    self.scan.read(name, stream)
+                except inputs.Unreadable as reason:
+                    self.tell(reason)
+                    if self.scan.lines == before:
+                        continue
+                self.names.append(name)
+        except inputs.Unreadable as reason:
+            self.tell(reason)
+
+
+def read(options: Namespace) -> Logs:
+    logs = Logs()
+    logs.read(inputs.from_paths(options.file, logs.tell))
     if options.journal:
         since = [f"--since={options.since}"] if options.since else []
         command = ["journalctl", "-k", "-o", "short-iso", "--no-pager", *since]
-        sources.append(inputs.from_program(command))
+        logs.read(inputs.from_program(command))
     if options.dmesg:
-        sources.append(inputs.from_program(["dmesg"]))
-    for source in sources:
-        for name, stream in source:
-            names.append(name)
-            scan.read(name, stream)
-    return names, scan
+        logs.read(inputs.from_program(["dmesg"]))
+    return logs
 
 
 def facts_of(machine: Machine, options: Namespace, scan: Scan) -> Optional[List[Fact]]:
@@ -100,7 +128,7 @@ def is_older(machine: Machine, files: List[str]) -> bool:
     """Returns whether all files were written before this node booted, because the node may have
     been set up differently then."""
     booted = next((line for line in machine.lines("/proc/stat") if line.startswith("btime ")), "")
-    written = [os.stat(name).st_mtime for name in files if name != "-"]
+    written = [inputs.written(name) for name in files if name != "-"]
     return bool(booted and written) and max(written) < int(booted.split()[1])
 
 
@@ -118,16 +146,16 @@ def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
 
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
-    try:
-        names, scan = read(options)
-    except inputs.Unreadable as reason:
-        sys.stderr.write(f"nvpm explain: {reason}.\n")
+    logs = read(options)
+    scan = logs.scan
+    if not logs.names:
+        sys.stderr.write("nvpm explain: there is no log that can be read.\n")
         return 1
     verdict = judged(scan)
     facts = facts_of(machine, options, scan) if verdict.causes else None
     if facts is not None:
         verdict = here.compared(verdict, facts)
-    answer = Answer(names, scan, verdict, facts)
+    answer = Answer(logs.names, scan, verdict, facts)
     quoted: Callable[[str], str] = str
     if options.redact:
         quoted = redactor(machine, scan)
@@ -137,4 +165,5 @@ def main(machine: Machine, words: List[str]) -> int:
         text = show.Text(answer, terminal.here().width, quoted)
         for line in text.everything() if options.all else text.brief():
             print(line)
-    return CODES[answer.kind()]
+    # The part that cannot be read may contain a cause.
+    return 1 if logs.cut and answer.kind() == NOTHING else CODES[answer.kind()]

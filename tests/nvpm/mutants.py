@@ -315,8 +315,8 @@ MUTANTS = [
     Mutant(
         "test_explain_logs.py::test_cut_compressed",
         "explain/inputs.py",
-        "yield name, guarded(path, stream)",
-        "yield name, stream",
+        "yield inner, guarded(name, stream)",
+        "yield inner, stream",
     ),
     Mutant(
         "test_explain_logs.py::test_redaction",

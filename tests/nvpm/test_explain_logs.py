@@ -19,8 +19,8 @@ import pytest
 from nvpm.explain import as_json, here, inputs, main, show
 from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.judge import judged
-from nvpm.explain.scan import MOST_SHAPES, Scan, Shape
-from nvpm.explain.table import CAUSES
+from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
+from nvpm.explain.table import CAUSES, Entry
 from nvpm.facts.fact import BAD, GOOD, Fact
 from nvpm.read.machine import Machine
 
@@ -167,9 +167,93 @@ def test_directory(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (below / "other.log").write_text("nothing\n")
     assert run(str(log.parent)) == 3
     said = capsys.readouterr()
-    assert "program is no text, and is left out" in said.err
+    assert "program is no text" in said.err
     assert said.out.startswith("2 files: 3 lines")
     assert "train.log:2: " in said.out
+
+
+def test_slow_pipe(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe may give a compressed file byte by byte."""
+    pipe = log.parent / "pipe"
+    os.mkfifo(pipe)
+
+    def write() -> None:
+        with pipe.open("wb", buffering=0) as file:
+            for one in gzip.compress(log.read_bytes()):
+                file.write(bytes([one]))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert run(str(pipe)) == 3
+    writer.join()
+    assert "2 lines" in capsys.readouterr().out
+
+
+def test_one_bad_file_of_several(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = log.parent / "bad"
+    bad.write_bytes(b"\x7fELF\0\0")
+    for files in ((str(bad), str(log)), (str(log), str(bad))):
+        assert run(*files) == 3
+        assert "is no text" in capsys.readouterr().err
+
+
+def test_rest_of_a_cut_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The part of a cut file that can be read is explained."""
+    log.write_bytes(gzip.compress(f"{MEMLOCK}\n{os.urandom(1 << 17).hex()}\n".encode())[:-100])
+    assert run(str(log)) == 3
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_cut_archive(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = log.parent / "report.tar"
+    with tarfile.open(archive, "w") as file:
+        file.add(log, "report/dmesg.txt")
+    archive.write_bytes(archive.read_bytes()[:520])
+    assert run(str(archive)) == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_archive_on_standard_input(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = log.parent / "report.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(log, "report/dmesg.txt")
+        link = tarfile.TarInfo("report/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        file.addfile(link)
+    data = archive.read_bytes()
+    for cut, code in ((len(data), 3), (30, 1)):
+        archive.write_bytes(data[:cut])
+        with archive.open() as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert run() == code
+    assert "standard input cannot be read" in capsys.readouterr().err
+
+
+def test_empty_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(tmp_path)) == 1
+    assert "no log that can be read" in capsys.readouterr().err
+
+
+def test_file_that_vanishes(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = log.parent / "gone.log"
+    gone.write_text("a line\n")
+    written = inputs.written
+
+    def remove(path: str) -> float:
+        gone.unlink(missing_ok=True)
+        return written(path)
+
+    monkeypatch.setattr(inputs, "written", remove)
+    assert run(str(log.parent)) == 3
+
+
+def test_names_of_files_are_cleaned(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = log.parent / "\x1b[31mred"
+    bad.write_bytes(b"\0")
+    run(str(bad))
+    assert "\x1b" not in capsys.readouterr().err
 
 
 def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,7 +386,7 @@ def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) 
     looked: list[str] = []
     look = Scan.look
 
-    def count(scan: Scan, text: str, key: bytes) -> Shape:
+    def count(scan: Scan, text: str, key: int) -> Shape:
         looked.append(text)
         return look(scan, text, key)
 
@@ -310,6 +394,32 @@ def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) 
     line = "alpha1:{0}:{0} [0] NCCL INFO Channel {0}/0 : 1[{0}] -> 2[1] via P2P/CUMEM/read 0x{0:x}"
     answered("".join(f"{line.format(number)}\n" for number in range(5000)).encode())
     assert len(looked) == 1
+
+
+def test_equal_lines_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    variants = Scan.variants
+
+    def count(scan: Scan, entries: tuple[Entry, ...], text: str) -> list[Variant]:
+        looked.append(text)
+        return variants(scan, entries, text)
+
+    monkeypatch.setattr(Scan, "variants", count)
+    scan = answered(f"{MEMLOCK}\n".encode() * 5000).scan
+    assert len(looked) == 1
+    assert [hit.count for hit in scan.hits.values()] == [5000]
+
+
+def test_rank_of_a_subgroup() -> None:
+    """A process has a rank in each communicator. The job's communicator is the largest one."""
+    start = "alpha1:{0}:{0} [{1}] NCCL INFO ncclCommInitRank comm 0x1 rank {2} nranks {3} cudaDev 0"
+    lines = [
+        start.format(100 + rank, rank, *place)
+        for rank in range(4)
+        for place in ((rank % 2, 2), (rank, 4), (rank % 2, 2))
+    ]
+    lines.append(MEMLOCK.replace("alpha1:9:9 [0]", "alpha1:103:103 [3]"))
+    assert "only on rank 3 of 4" in " ".join(shown(answered("\n".join(lines).encode())))
 
 
 def test_memory_is_constant() -> None:
@@ -329,7 +439,7 @@ def test_long_lines(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(log)) == 3
     assert "2 lines" in capsys.readouterr().out
     with log.open("rb") as file:
-        assert max(map(len, inputs.lines(file))) == inputs.LONGEST
+        assert max(map(len, inputs.lines(file.readline))) == inputs.LONGEST
 
 
 # ---- output ----
