@@ -6,11 +6,11 @@ from typing import Iterable, List, NamedTuple, Optional, Set
 
 from ..compare.groups import folded
 from ..facts.fact import Fact
-from .judge import Verdict
+from .judge import NO_CASE, Verdict
 from .lines import Source
 from .log_facts import LogFacts
 from .model import POSSIBLE
-from .scan import Hit, Scan
+from .scan import Hit, Scan, is_error
 from .signs import WORDS_OF_PROGRAMS
 
 FOUND, PERHAPS, FOLLOWING, UNKNOWN, NOTHING = "cause", "perhaps", "follows", "unknown", "nothing"
@@ -45,8 +45,12 @@ class Answer(NamedTuple):
         return UNKNOWN if self.unknown() else NOTHING
 
     def unknown(self) -> List[Hit]:
-        """Returns lines that look like errors and that the table does not explain."""
+        """Returns lines that look like errors and that the table does not explain, or explains
+        only under conditions that do not hold in this log."""
         hits = [hit for hit in self.scan.unknown.values() if hit.count]
+        hits += {
+            one.hit for one in self.verdict.aside if one.why == NO_CASE and is_error(one.hit.text)
+        }
         return sorted(hits, key=lambda hit: hit.order)
 
 

@@ -73,6 +73,14 @@ class Aside(NamedTuple):
     why: str
 
 
+# The reasons why a message was put aside.
+FINE_HERE, FOLLOWS_HERE, NO_CASE = (
+    "nothing is wrong",
+    "follows from another failure",
+    "no known cause fits",
+)
+
+
 class Verdict(NamedTuple):
     """The causes from the likeliest to the least likely, the messages that follow from a failure
     that the log does not contain, and the messages that were put aside."""
@@ -121,13 +129,13 @@ def judged(scan: Scan) -> Verdict:
         message = variant.entry.message
         why = excluded(variant, scan.facts)
         if why or message.kind == FINE:
-            aside.append(Aside(variant, hit, why or "nothing is wrong"))
+            aside.append(Aside(variant, hit, why or FINE_HERE))
         elif message.kind == FOLLOWS:
-            follows.append(Aside(variant, hit, "follows from another failure"))
+            follows.append(Aside(variant, hit, FOLLOWS_HERE))
         else:
             cases = [one for one in message.cases if holds(one, variant, scan.facts)]
             if not cases:
-                aside.append(Aside(variant, hit, "no known cause fits"))
+                aside.append(Aside(variant, hit, NO_CASE))
             for case in cases:
                 proof = Proof(variant, hit, case, case.sure or message.sure)
                 found.setdefault(case.cause, Found(case.cause)).proofs.append(proof)

@@ -55,6 +55,11 @@ def is_bad(text: str) -> bool:
     return bool(BAD_LINE.search(NOT_BAD.sub("", text)))
 
 
+def is_error(text: str) -> bool:
+    """Returns whether a line looks like an error that can be about GPUDirect RDMA."""
+    return bool(TOPIC.search(text)) and is_bad(text)
+
+
 class Variant(NamedTuple):
     """A message as it stands in a line: with the errors of the line, and with the conditions about
     the line that hold."""
@@ -141,7 +146,7 @@ class Scan:
         for word in words & WORDS:
             entries += INDEX[word]
         facts = FACTS_OF_A_SHAPE if words & KEYWORDS or "_" in text else 0
-        bad = TOPIC.search(text) and is_bad(text)
+        bad = is_error(text)
         unknown = None
         if bad and len(self.unknown) < MOST_UNKNOWN:
             unknown = self.unknown.setdefault(key, Hit(("", 0), self.lines, text))

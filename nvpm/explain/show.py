@@ -7,7 +7,7 @@ from typing import Callable, Iterator, List
 from ..read.machine import clean
 from . import here
 from .answer import FOLLOWING, FOUND, PERHAPS, UNKNOWN, Answer, counted, log_of, plain, who
-from .judge import Found, Proof
+from .judge import NO_CASE, Found, Proof
 from .scan import Hit, Variant
 from .texts import pattern
 
@@ -209,7 +209,7 @@ class Text:
         yield from self.sentence(NEXT)
 
     def nothing(self) -> Iterator[str]:
-        fine = self.answer.verdict.aside[:MOST_SHOWN]
+        fine = [one for one in self.answer.verdict.aside if one.why != NO_CASE][:MOST_SHOWN]
         yield from self.sentence(NOTHING_WRONG if fine else NOTHING_FOUND)
         for one in fine:
             yield self.message(one.variant, one.hit)

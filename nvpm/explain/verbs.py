@@ -37,6 +37,13 @@ REG_MR_SILENT = (
     Case(c.NO_CLIENT, (), ("peermem_loaded", "memlock_limited"), sure=FITS),
     Case(c.BAR1, ("peermem_loaded",), sure=POSSIBLE),
 )
+# The verb alone stands in a line, without an error and without a program that is known.
+KNOWN_ERRORS = "errno=EFAULT,EINVAL,ENOMEM,EOPNOTSUPP,EPERM,EACCES,EIO,ENOTSUPP"
+REG_MR_ALONE = (
+    Case(c.NO_CLIENT, ("gpu",), (KNOWN_ERRORS, "peermem_loaded"), POSSIBLE),
+    Case(c.MEMLOCK, ("gpu",), (KNOWN_ERRORS, "memlock_unlimited"), POSSIBLE),
+    Case(c.VMM, ("gpu", "peermem_loaded"), (KNOWN_ERRORS,), POSSIBLE),
+)
 # A dma-buf of GPU memory was registered.
 REG_DMABUF_MR = (
     Case(c.AMD, ("errno=EOPNOTSUPP,EINVAL", "amd")),
@@ -110,7 +117,13 @@ OFI_REG = (
 RDMA_CORE = "linux-rdma/rdma-core: libibverbs/verbs.c"
 # Verbs of any program. A message of a program comes before these.
 GENERAL = (
-    Message("ibv_reg_mr<|_iova|_iova2>", RDMA_CORE, REG_MR, sure=FITS, unless=("line:(host)",)),
+    Message(
+        "ibv_reg_mr<|_iova|_iova2>",
+        RDMA_CORE,
+        REG_MR + REG_MR_ALONE,
+        sure=FITS,
+        unless=("line:(host)",),
+    ),
     Message(
         "<Cannot|cannot|Failed to|failed to> register memory region",
         "tensorflow/networking: tensorflow_networking/gdr; tensorflow#22081",

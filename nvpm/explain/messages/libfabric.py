@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import REG_MR
+from ..verbs import REG_MR, REG_MR_SILENT
 
 # libfabric registered GPU memory. In most cases the provider is EFA.
 EFA_REG = (
@@ -48,6 +48,21 @@ SECTION = Section(
             "ofiwg/libfabric: prov/verbs/src/verbs_mr.c",
             note="the provider verbs uses peer memory from now on",
             kind=FINE,
+        ),
+        Message(
+            "Unable to register MSG MR",
+            "ofiwg/libfabric: prov/rxm/src/rxm_domain.c",
+            REG_MR_SILENT,
+            note="the provider below ofi_rxm, in most cases verbs, refused the memory",
+            sure=FITS,
+        ),
+        Message(
+            "unable to open MSG CQ",
+            "ofiwg/libfabric: prov/rxm/src/rxm_ep.c",
+            (Case(c.NIC_LIMIT), Case(c.MEMLOCK, ("memlock_limited",))),
+            note="ofi_rxm makes queues for 256 peers, which small devices refuse",
+            do="`FI_UNIVERSE_SIZE` with the number of peers; `ulimit -l unlimited`",
+            sure=FITS,
         ),
         Message(
             "Cannot register memory for uninitialized iface",

@@ -480,6 +480,12 @@ SECTION = Section(
             kind=FOLLOWS,
         ),
         Message(
+            "peercache: ibv_reg_mr failed",
+            "peercache (a Python package of that name), 0.8.4",
+            REG_MR_SILENT,
+            sure=FITS,
+        ),
+        Message(
             "ibv_reg_mr failed for block at",
             "uccl-project/uccl: p2p/rdma/rdma_endpoint.cc; uccl#197",
             REG_MR_SILENT,

@@ -97,7 +97,8 @@ SECTION = Section(
         Message(
             "NIXL_ERR_REMOTE_DISCONNECT",
             "ai-dynamo/nixl: src/core/nixl_enum_strings.cpp; vllm-project/vllm#35799",
-            note="the peer is gone, or its memory could not be reached. If it began with a new "
+            note="the peer is gone, or its memory could not be reached: NIXL registers memory also "
+            "if no NIC accepts it, and the transfer fails later. If it began with a new "
             "version, UCX may now take RDMA where it took NVLink (`cuda_ipc`)",
             do="Look at the peer's log. Within a node: the version from before, or "
             "`UCX_TLS=cuda_ipc,cuda_copy,rc,tcp`",

@@ -30,7 +30,7 @@ REG_ANY_MR = (
 
 SECTION = Section(
     "perftest",
-    "`ib_write_bw`, `ib_read_bw`, `ib_send_lat` and so on, and the examples of rdma-core.",
+    "`ib_write_bw`, `ib_read_bw`, `ib_send_lat` and so on, pyverbs, and the examples of rdma-core.",
     (
         Message(
             "Couldn't allocate MR with error=14",
@@ -98,6 +98,13 @@ SECTION = Section(
             note="the last line after `Couldn't allocate MR`, or after another failure",
             do="Look for `Couldn't` above it, in the output for errors",
             kind=FOLLOWS,
+        ),
+        Message(
+            "Failed to register a MR",
+            "linux-rdma/rdma-core: pyverbs/mr.pyx",
+            REG_MR,
+            note="pyverbs prints the error behind it",
+            sure=FITS,
         ),
         Message(
             "ERRNO: Bad address",
