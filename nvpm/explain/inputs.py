@@ -3,6 +3,7 @@
 standard input, and the output of journalctl and dmesg."""
 
 import bz2
+import codecs
 import contextlib
 import gzip
 import io
@@ -65,7 +66,10 @@ def of_stream(name: str, raw: BinaryIO) -> Iterator[Tuple[str, Stream]]:
     compressed, and may be a pipe, whose first bytes can come one by one. Raises Unreadable if the
     file is no text."""
     start = raw.read(BEGINNING)
-    file = io.BufferedReader(Joined(start, raw, len(start) < BEGINNING))
+    ended = len(start) < BEGINNING
+    if start.startswith(codecs.BOM_UTF8):
+        start = start[len(codecs.BOM_UTF8) :]
+    file = io.BufferedReader(Joined(start, raw, ended))
     for magic, reader in MAGIC:
         if start.startswith(magic):
             file = io.BufferedReader(cast(Joined, reader(file, "rb")))
@@ -166,8 +170,9 @@ def from_program(command: List[str]) -> Iterator[Tuple[str, Stream]]:
 
 
 def from_paths(paths: Iterable[str], tell: Tell) -> Iterator[Tuple[str, Stream]]:
-    """Yields the texts of files and directories. Tells what cannot be read, and goes on."""
-    for path in paths:
+    """Yields the texts of files and directories. Tells what cannot be read, and goes on. A path
+    that is named twice is read once."""
+    for path in dict.fromkeys(paths):
         try:
             yield from from_directory(path, tell) if os.path.isdir(path) else from_file(path)
         except Unreadable as reason:

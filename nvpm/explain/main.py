@@ -59,15 +59,15 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
         "directories and jobs stay",
     )
     options = parser.read(machine, list(joined(words)))
-    if options.since and not options.journal:
-        parser.error("--since needs --journal")
+    if options.since is not None and not (options.journal and options.since):
+        parser.error("--since needs a time, and --journal")
     if not options.file and not (options.journal or options.dmesg):
         if sys.stdin is None or sys.stdin.isatty():
             parser.error("which log? Name files, or - to paste it here, or --journal or --dmesg")
         options.file = ["-"]
-    missing = next((name for name in options.file if name != "-" and not os.path.exists(name)), "")
-    if missing:
-        parser.error(f"there is no {missing}")
+    for name in options.file:
+        if name != "-" and not os.path.exists(name):
+            parser.error(f"there is no {name or 'file with an empty name'}")
     return options
 
 

@@ -256,6 +256,24 @@ def test_names_of_files_are_cleaned(log: Path, capsys: pytest.CaptureFixture[str
     assert "\x1b" not in capsys.readouterr().err
 
 
+def test_byte_order_mark(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_bytes(b"\xef\xbb\xbf" + MEMLOCK.encode())
+    assert run(str(log)) == 3
+    assert "line 1: x.cc:1 NCCL WARN" in capsys.readouterr().out
+
+
+def test_file_that_is_named_twice(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(str(log), str(log)) == 3
+    assert "train.log: 2 lines" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [[""], ["--journal", "--since"]])
+def test_empty_words(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(*words)
+    assert ended.value.code == 2
+
+
 def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run(str(tmp_path / "missing"))
