@@ -37,3 +37,15 @@ served() {
 	moved "$@"
 	equal "$1: registrations of GPU memory" $((before + 4)) "$(peer nv_mem num_alloc_mrs)"
 }
+
+# detected TEXT UCX NVPM: checks what NIXL's UCX prints about peer memory, and that nvpm status
+# says that NIXL finds the way NVPM.
+detected() {
+	rm -f /tmp/ucx
+	UCX_LOG_LEVEL=debug UCX_LOG_FILE=/tmp/ucx python3 /lab/cuda/wheels.py started nixl
+	check "$1: UCX" grep -qE "rxe0: cuda GPUDirect RDMA is $2" /tmp/ucx
+	nvpm status --json >/tmp/status || true
+	equal "$1: nvpm" "$3" "$(python3 -c '
+import json
+print(json.load(open("/tmp/status"))["programs"]["NIXL, by UCX"])')"
+}
