@@ -80,6 +80,16 @@ MODIFY_QP = (
     Case(c.PORT, ("errno=ENETDOWN",), sure=FITS),
     Case(c.GID, ("errno=EADDRNOTAVAIL,EIO",), sure=FITS),
 )
+# The peer refused an access to its memory (status 10).
+REM_ACCESS = (
+    Case(
+        c.FREED,
+        ("vmm",),
+        do="Without `expandable_segments:True`, which gives other memory to the addresses of "
+        "registered memory; or without the program's sleep mode",
+    ),
+    Case(c.FREED, (), ("vmm",)),
+)
 # Retries are exceeded (status 12).
 RETRY = (
     Case(c.GID, ("gid_zero", "ethernet"), ("infiniband",), FITS),

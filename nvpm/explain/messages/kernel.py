@@ -130,8 +130,9 @@ SECTION = Section(
         Message(
             "mlx5_vdpa: disagrees about version of symbol",
             "torvalds/linux: kernel/module/version.c; doca-driver-build#51",
+            (Case(c.MIXED_OFED, do="OFED's own mlx5_vdpa, loaded by its path after the restart"),),
             note="the distribution's mlx5_vdpa does not fit OFED's mlx5_core. RDMA works without",
-            kind=FINE,
+            sure=FITS,
         ),
         Message(
             "efa_nv_peermem: no symbol version for nvidia_p2p_",

@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import REG_MR
+from ..verbs import REG_MR, REM_ACCESS
 
 # A refused access of any device: only a line that names a NIC or a GPU matters here.
 REFUSED = (
@@ -165,7 +165,7 @@ SECTION = Section(
             "remote access error",
             "linux-rdma/rdma-core: libibverbs/enum_strs.c",
             (
-                Case(c.FREED, ("gpu",), sure=FITS),
+                *(one._replace(when=("gpu", *one.when), sure=FITS) for one in REM_ACCESS),
                 Case(c.FREED, sure=POSSIBLE),
             ),
             note="the words are libibverbs' for status 10. The peer may also have registered "

@@ -120,7 +120,17 @@ SECTION = Section(
             "kvcache-ai/Mooncake: "
             "mooncake-transfer-engine/src/transport/efa_transport/efa_context.cpp; "
             "Mooncake#3177",
-            tuple(one for one in EFA_REG if "gpu" not in one.unless),
+            (
+                *(
+                    one
+                    for one in EFA_REG
+                    if "gpu" not in one.unless and one.cause != c.EFA_VERSIONS
+                ),
+                Case(c.EFA_VERSIONS, ("errno=EINVAL,EPROTONOSUPPORT",), ("infiniband",), FITS),
+                # libfabric exports the memory in the thread that registers it.
+                Case(c.CUDA_CONTEXT, ("errno=EOPNOTSUPP",), ("infiniband",), POSSIBLE),
+                Case(c.EFA_VERSIONS, ("errno=EOPNOTSUPP,EFAULT",), ("infiniband",), POSSIBLE),
+            ),
             note="with `FI_HMEM=system` in the environment, libfabric refuses all GPU memory; "
             "`FI_HMEM=cuda` allows it",
         ),
@@ -191,7 +201,8 @@ SECTION = Section(
             "ROCm/mori: src/application/transport/rdma/rdma.cpp; mori#481",
             (
                 Case(c.MEMLOCK, ("errno=ENOMEM",)),
-                Case(c.NIC_REFUSED, ("errno=EINVAL",)),
+                Case(c.AMD, ("errno=EINVAL",), do="`MORI_ENABLE_DMABUF_REG=1`", sure=POSSIBLE),
+                Case(c.NIC_REFUSED, ("errno=EINVAL", "line:accessFlag:15"), sure=POSSIBLE),
                 Case(c.AMD, (), ("errno=ENOMEM,EINVAL",), do="`MORI_ENABLE_DMABUF_REG=1`"),
             ),
             note="MORI is for AMD's GPUs. `accessFlag:15` asks for remote atomics, which some NICs "

@@ -4,7 +4,7 @@ print."""
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import REG_MR, RETRY
+from ..verbs import REG_MR, REM_ACCESS, RETRY
 
 # Registration of memory that the program calls GPU memory; the line has no error.
 REG_GPU_MR = (
@@ -185,7 +185,7 @@ SECTION = Section(
         Message(
             "syndrom 0x88",
             "linux-rdma/perftest: src/perftest_resources.h",
-            (Case(c.FREED),),
+            REM_ACCESS,
             note="status 10, remote access error",
             do="Look at the output of the other side",
             sure=FITS,

@@ -3,7 +3,7 @@
 
 from .. import causes as c
 from ..model import FINE, FITS, FOLLOWS, POSSIBLE, Case, Message, Section
-from ..verbs import CREATE, MODIFY_QP, REG_DMABUF_MR, REG_MR, RETRY
+from ..verbs import CREATE, MODIFY_QP, REG_DMABUF_MR, REG_MR, REM_ACCESS, RETRY
 
 # gdrcopy could not pin GPU memory; the number after `ret:` is the error.
 GDR_PIN = (
@@ -186,10 +186,16 @@ SECTION = Section(
         ),
         Message(
             "ibv_modify_qp(UMR QP",
-            "openucx/ucx: src/uct/ib/mlx5/dv/ib_mlx5dv_md.c; aibrix#1433",
-            (*MODIFY_QP, Case(c.PORT, sure=POSSIBLE)),
-            note="the NIC refused its own queue; `UCX_NET_DEVICES` without this NIC goes on "
-            "without it",
+            "openucx/ucx: src/uct/ib/mlx5/dv/ib_mlx5dv_md.c; aibrix#1433, ucx#11709",
+            (
+                *(one for one in MODIFY_QP if "errno=ENODEV" not in one.when),
+                Case(c.PORT, sure=POSSIBLE),
+                Case(c.IMAGE_DEFECT, ("errno=ENODEV",), sure=POSSIBLE),
+            ),
+            note="the NIC refused its own queue. On bonded NICs, some versions of UCX ask for what "
+            "these cannot do",
+            do="`ibstat` for the port; on a bonded NIC (`mlx5_bond_0`) a newer UCX, or "
+            "`UCX_TLS=^gga_mlx5`; `UCX_NET_DEVICES` without this NIC goes on without it",
         ),
         Message(
             "Application is using HUGE pages. Please set",
@@ -207,7 +213,7 @@ SECTION = Section(
         Message(
             "(synd 0x13 vend 0x88",
             "openucx/ucx: src/uct/ib/mlx5/ib_mlx5_log.c",
-            (Case(c.FREED),),
+            REM_ACCESS,
             note="remote access error",
             sure=FITS,
         ),
@@ -359,7 +365,7 @@ SECTION = Section(
         Message(
             "Remote access <error |>on <w>:<n>/",
             "openucx/ucx: src/uct/ib/mlx5/ib_mlx5_log.c",
-            (Case(c.FREED),),
+            REM_ACCESS,
             sure=FITS,
         ),
         Message(
