@@ -260,7 +260,8 @@ SECTION = Section(
             "No RDMA devices found",
             "kvcache-ai/Mooncake: mooncake-transfer-engine/src/topology.cpp; Mooncake#257",
             NO_RNIC,
-            note="Mooncake goes on with NVLink or TCP, by which sglang cannot send GPU memory",
+            note="also with the protocol rdma, Mooncake then goes on with TCP (0.3.14) or NVLink, "
+            "which is slow, or in older versions cannot send GPU memory",
             sure=POSSIBLE,
         ),
         Message(
