@@ -119,7 +119,7 @@ def name_of(label: str, said: Dict[str, object]) -> str:
 
 
 def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
-    """Yields the nodes of one stream."""
+    """Yields the nodes whose output is in LINES. LABEL names the node of a line without a label."""
     by_label: Dict[str, Collected] = {}
     heading, current = False, label
     prefix, collected = "", Collected("")

@@ -15,7 +15,7 @@ from .groups import MISSING, Group, folded, groups_of, norm_of
 from .inputs import Node, from_lines, from_paths
 from .measured import Rates, compared, rates, results
 
-# Lines of one screen, and columns.
+# The lines of a screen, its columns, and the columns of a name.
 HEIGHT, WIDTH, NAME = 24, 100, 14
 # Features that describe the nodes that are alike.
 DESCRIBING = (

@@ -7,7 +7,7 @@ from typing import Iterable, List, NamedTuple, Optional, Set
 from ..compare.groups import folded
 from ..facts.fact import Fact
 from .judge import NO_CASE, Verdict
-from .lines import Source
+from .lines import Source, hosts_of
 from .log_facts import LogFacts
 from .model import POSSIBLE
 from .scan import Hit, Scan, is_error
@@ -72,7 +72,7 @@ def log_of(facts: LogFacts, sources: Set[Source]) -> str:
 
 def nodes_of(facts: LogFacts, sources: Set[Source]) -> int:
     """Returns the number of nodes that the log names. Returns 0 if the log names none."""
-    return max(facts.nodes, len({one.host for one in sources if one.host}))
+    return max(facts.nodes, len(hosts_of(sources)))
 
 
 def ranks_of(facts: LogFacts, sources: Set[Source]) -> int:
@@ -93,8 +93,7 @@ def who(hit_sources: Iterable[Source], all_sources: Set[Source], facts: LogFacts
         return source.rank or facts.rank_of.get((source.host, source.process), "")
 
     texts = []
-    hosts = sorted({one.host for one in found} - {""})
-    all_hosts = {one.host for one in all_sources} - {""}
+    hosts, all_hosts = sorted(hosts_of(found)), hosts_of(all_sources)
     ranks = {rank_of(one) for one in found} - {""}
     all_ranks = {rank_of(one) for one in all_sources} - {""}
     if ranks and len(ranks) < len(all_ranks):

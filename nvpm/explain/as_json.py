@@ -7,6 +7,7 @@ from typing import Callable, Dict
 from . import here
 from .answer import Answer, nodes_of, plain, ranks_of
 from .judge import Aside, Found
+from .lines import hosts_of
 from .scan import Hit
 from .table import CAUSES
 
@@ -77,5 +78,5 @@ def line_object(hit: Hit, quoted: Callable[[str], str]) -> Dict[str, object]:
         "line": hit.place[1],
         "text": quoted(hit.text),
         "count": hit.count,
-        "hosts": sorted({quoted(one.host) for one in hit.sources if one.host}),
+        "hosts": sorted(set(map(quoted, hosts_of(hit.sources)))),
     }

@@ -56,8 +56,9 @@ def compared(verdict: Verdict, facts: List[Fact]) -> Verdict:
 
 
 def is_here(hosts: Set[str], host: str) -> bool:
-    """Returns whether a log with these hosts is of this host. Domains do not count."""
-    return bool(host) and host.partition(".")[0] in {name.partition(".")[0] for name in hosts}
+    """Returns whether a log with these hosts is of this host. The domain of this host does not
+    count, and the hosts of a log have none."""
+    return bool(host) and host.partition(".")[0] in hosts
 
 
 def word(found: Found, facts: List[Fact]) -> Tuple[str, bool]:

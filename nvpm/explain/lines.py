@@ -3,7 +3,7 @@
 the line. Programs, starters of programs and collectors of logs each add a prefix."""
 
 import re
-from typing import Dict, Iterable, Match, NamedTuple, Tuple
+from typing import Dict, Iterable, Match, NamedTuple, Set, Tuple
 
 ANSI = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -48,6 +48,11 @@ NOBODY = Source()
 # The sources are kept, because most prefixes without a time occur again and again.
 KNOWN: Dict[bytes, Source] = {}
 MOST_KNOWN = 4096
+
+
+def hosts_of(sources: Iterable[Source]) -> Set[str]:
+    """Returns the hosts that the sources name."""
+    return {one.host for one in sources if one.host}
 
 
 def split(line: bytes) -> Tuple[Source, bytes]:

@@ -13,6 +13,7 @@ from ..show import screen as terminal
 from . import as_json, here, inputs, show
 from .answer import CODES, NOTHING, Answer
 from .judge import judged
+from .lines import hosts_of
 from .scan import Scan
 
 
@@ -117,9 +118,10 @@ def facts_of(machine: Machine, options: Namespace, scan: Scan) -> Optional[List[
     """Returns the facts about this node. Returns None if another node has written the log."""
     from ..facts.status import status_of
 
-    hosts = {one.host for one in scan.sources if one.host}
     own = options.here or options.journal or options.dmesg
-    if own or (here.is_here(hosts, machine.host) and not is_older(machine, options.file)):
+    if own or (
+        here.is_here(hosts_of(scan.sources), machine.host) and not is_older(machine, options.file)
+    ):
         return status_of(machine).facts
     return None
 
@@ -139,7 +141,7 @@ def redactor(machine: Machine, scan: Scan) -> Callable[[str], str]:
     from ..redact.redactor import Redactor
 
     made = Redactor(machine)
-    names = {one.host.partition(".")[0] for one in scan.sources}
+    names = hosts_of(scan.sources)
     made.hosts |= named(names | {name.lower() for name in names})
     return made.text
 

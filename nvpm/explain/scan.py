@@ -221,11 +221,9 @@ class Scan:
     def speaks(self, entry: Entry, text: str) -> bool:
         """Returns whether a message says something about this line, so far as the line decides."""
         message = entry.message
-        if message.kind == FINE:
-            return True
+        if message.kind in (FINE, FOLLOWS):
+            return message.kind == FINE
         variant = self.variant(entry, text)
-        if message.kind == FOLLOWS:
-            return False
         return any(line_allows(case.when, case.unless, variant) for case in message.cases)
 
     def variant(self, entry: Entry, text: str) -> Variant:

@@ -8,6 +8,7 @@ from ..read.machine import clean
 from . import here
 from .answer import FOLLOWING, FOUND, PERHAPS, UNKNOWN, Answer, counted, log_of, plain, who
 from .judge import NO_CASE, Found, Proof
+from .lines import hosts_of
 from .scan import Hit, Variant
 from .texts import pattern
 
@@ -160,7 +161,7 @@ class Text:
                 judged = "That fits." if fits else "That speaks against this cause now."
                 yield from self.sentence(f"This node: {fact}. {judged}", 2)
         elif status != "-":
-            hosts = sorted({one.host for one in found.best().hit.sources if one.host})
+            hosts = sorted(hosts_of(found.best().hit.sources))
             where = f"on {hosts[0]}" if hosts else "on the node of the log"
             yield from self.sentence(
                 self.quoted(f"nvpm status --all {where} shows it: {status}."), 1

@@ -248,7 +248,7 @@ def cycle(one: Umem) -> Figures:
 
 
 def costs(mode: str, size: int) -> Figures:
-    """Measures one registration and its end."""
+    """Returns the costs of registering memory once, and of deregistering it."""
     with Registration(mode, size) as one:
         return cycle(one)
 

@@ -209,7 +209,7 @@ MUTANTS = [
         "found if found > 0 else ctypes.get_errno()",
         "found",
     ),
-    # ---- what works, and not what is there ----
+    # ---- ways that work, beside ways that are only installed ----
     Mutant(
         f"{JUDGED}[GPUs that take no part: a GeForce, also with the other module and with dma-buf]",
         "read/products.py",
