@@ -40,6 +40,11 @@ impl Before {
         }
     }
 
+    /// Tells whether the known state determines the result of the registration.
+    pub(super) fn knows_the_result(&self) -> bool {
+        self.expected.is_some()
+    }
+
     /// Returns the verdict that the module learns about the pair, if it learns one.
     pub(super) fn learns(&self) -> Option<Verdict> {
         self.expected?.learns
