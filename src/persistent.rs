@@ -7,6 +7,8 @@
 //! registration at the same time. A call takes the pin and the mapping out of the record, works on
 //! them without a lock, and puts them back.
 
+use core::mem;
+
 use kernel::prelude::*;
 
 use crate::{
@@ -93,29 +95,32 @@ fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Res
 /// Takes the pin and the mapping out of the record. Returns [`None`] if the record does not have
 /// them.
 fn take(number: RegistrationNumber) -> Option<(Kept, Range)> {
-    number
-        .with(|record| {
-            let range = record.range();
-            record.phase.advance(|phase| match phase {
-                Phase::Kept(kept) => (Phase::InCall, Some((kept, range))),
-                other => (other, None),
-            })
-        })
-        .flatten()
+    let mut phase = Phase::InCall;
+    let range = number.with(|record| {
+        if matches!(record.phase, Phase::Kept(_)) {
+            mem::swap(&mut record.phase, &mut phase);
+        }
+        record.range()
+    })?;
+    match phase {
+        Phase::Kept(kept) => Some((kept, range)),
+        _ => None,
+    }
 }
 
 /// Puts the pin and the mapping back. If `device` is given, records that this device can reach the
 /// memory from now on.
 fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
-    let before = number.with(|record| {
+    let mut phase = Phase::Kept(kept);
+    number.with(|record| {
         if let Some(device) = device {
             record.set_device(device);
         }
-        record.phase.advance(|phase| (Phase::Kept(kept), phase))
+        mem::swap(&mut record.phase, &mut phase);
     });
     // The replaced phase is `InCall` or `Pinning`, which contain nothing. If there is no record,
-    // `kept` was dropped.
-    drop(before);
+    // `phase` still has the pin, which is dropped after the lock is released.
+    drop(phase);
 }
 
 fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {

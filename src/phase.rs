@@ -38,8 +38,8 @@ pub(crate) enum Phase {
     /// The driver has pinned the pages persistently, until the core releases the registration.
     Kept(Kept),
     /// A call of the core has taken the persistent pin and its mapping out of the record, and works
-    /// on them. [`Self::advance`] also uses `InCall`, as a placeholder while it replaces a phase.
-    /// No other thread sees the placeholder, because `advance` runs under the lock.
+    /// on them. [`Self::take`] also leaves `InCall`, as a placeholder until the next phase is
+    /// stored. No other thread sees the placeholder, because the lock is held until then.
     InCall,
     /// The driver has pinned the pages revocably. Another phase follows when the driver takes the
     /// pages back.
@@ -93,21 +93,20 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Replaces the phase by the phase that `event` returns.
-    pub(crate) fn advance<R>(&mut self, event: impl FnOnce(Self) -> (Self, R)) -> R {
-        let (phase, result) = event(mem::replace(self, Self::InCall));
-        *self = phase;
-        result
+    /// Takes the phase out. The caller stores another phase, or the same phase again, before it
+    /// releases the lock.
+    pub(crate) fn take(&mut self) -> Self {
+        mem::replace(self, Self::InCall)
     }
 
-    /// Returns the phase unchanged, and the error that the core receives if it makes a call that is
-    /// not possible in this phase.
-    pub(crate) fn refuse<T>(self) -> (Self, Result<T>) {
-        let error = match self {
+    /// Stores `phase`, in which the core has made a call that is not possible. Returns the error
+    /// that the core receives.
+    pub(crate) fn refuse(&mut self, phase: Self) -> Error {
+        *self = phase;
+        match self {
             Self::Revoked { .. } => EFAULT,
             _ => EINVAL,
-        };
-        (self, Err(error))
+        }
     }
 
     /// Returns the revocable pin, or [`None`] if the phase has a mapping or no revocable pin.

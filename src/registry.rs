@@ -98,12 +98,16 @@ impl Registry {
         })
     }
 
-    /// Removes a record. Returns the record, if there was one. The caller must drop the result
-    /// after it has released the lock.
-    fn remove(&mut self, number: RegistrationNumber) -> Option<Removed> {
-        let (_, record) = self.records.remove_node(&number.key())?.to_key_value();
+    /// Removes the record, if there is one and it is the record of an orphan, or is not, as
+    /// `orphan` says. The caller must drop the result after it has released the lock.
+    fn remove(&mut self, number: RegistrationNumber, orphan: bool) -> Option<Removed> {
+        let entry = self.records.find_mut(&number.0)?;
+        let record = entry.get();
+        if matches!(record.phase, Phase::Orphan) != orphan {
+            return None;
+        }
         let uid = record.process.uid();
-        if matches!(record.phase, Phase::Orphan) {
+        if orphan {
             self.users.freed(uid, record.range.pages());
             stats::sub(abi::NVPM_COUNT_ORPHANS, 1);
         }
@@ -111,47 +115,53 @@ impl Registry {
             true => self.users.remove(uid),
             false => None,
         };
-        Some(Removed { record, _user })
+        Some(Removed {
+            awaited: record.awaited,
+            _record: entry.remove_node(),
+            _user,
+        })
     }
 }
 
 /// A removed record, and the entry of its user if the user has no other registration. Both must be
 /// dropped after the registry's lock is released.
 struct Removed {
-    record: Record,
+    awaited: bool,
+    _record: RBTreeNode<u64, Record>,
     _user: Option<UserNode>,
 }
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        if self.record.awaited {
+        if self.awaited {
             wake();
         }
     }
 }
 
-/// The number of a registration.
+/// The number of a registration, which is also the key of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegistrationNumber(u64);
 
 impl RegistrationNumber {
+    /// Returns a new number, which is never 0, and is not negative as a signed integer. Consecutive
+    /// numbers are far apart, so that new records are spread over the tree. If each number were one
+    /// more than the number before, each new record would be inserted at the end of the tree, and
+    /// the end would be up to twice as deep as the rest.
+    fn new() -> Self {
+        // SAFETY: The function is callable from any context.
+        let count = unsafe { abi::nvpm_callback_number() };
+        Self(count.reverse_bits() >> 1)
+    }
+
     /// Converts a number from the core or the driver.
     pub(crate) fn from_raw(number: u64) -> Self {
         Self(number)
     }
 
-    /// Returns the number for the core and the driver. The number is never 0, and is not negative
-    /// as a signed integer.
+    /// Returns the number for the core and the driver.
     pub(crate) fn to_raw(self) -> u64 {
         self.0
-    }
-
-    /// Returns the record's key, which is not negative as a signed integer either. Consecutive
-    /// numbers have keys that are far apart, so that new records are spread over the tree. If the
-    /// numbers were the keys, each new record would be inserted at the end of the tree, and the end
-    /// would be up to twice as deep as the rest.
-    fn key(self) -> u64 {
-        self.0.reverse_bits() >> 1
     }
 
     /// Calls `access` with the record, and returns the result, or [`None`] if the registration does
@@ -162,7 +172,7 @@ impl RegistrationNumber {
         // dropped at the end of this function, after the lock is released.
         let mut access = Some(access);
         let result = REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.key())?;
+            let record = registry.records.get_mut(&self.0)?;
             access.take().map(|access| access(record))
         });
         result.flatten()
@@ -224,7 +234,7 @@ impl RegistrationNumber {
         let mut node = None;
         loop {
             let counted = REGISTRY.with(|registry| {
-                let Some(record) = registry.records.get_mut(&self.key()) else {
+                let Some(record) = registry.records.get_mut(&self.0) else {
                     return Some(false);
                 };
                 let added = registry.users.add(uid, &mut node)?;
@@ -242,7 +252,7 @@ impl RegistrationNumber {
     /// orphan stay pinned until the callback comes.
     pub(crate) fn orphan(self) {
         REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.key())?;
+            let record = registry.records.get_mut(&self.0)?;
             if matches!(record.phase, Phase::Unpinning) {
                 record.phase = Phase::Orphan;
                 registry
@@ -256,7 +266,7 @@ impl RegistrationNumber {
 
     /// Removes the record of an orphan whose memory has been freed.
     pub(crate) fn forget_orphan(self) {
-        let removed = REGISTRY.with(|registry| registry.remove(self));
+        let removed = REGISTRY.with(|registry| registry.remove(self, true));
         drop(removed);
     }
 }
@@ -291,9 +301,8 @@ impl Registration {
             counted: false,
             comm: current_comm(),
         };
-        // SAFETY: The function is callable from any context.
-        let number = RegistrationNumber(unsafe { abi::nvpm_callback_number() });
-        let node = RBTreeNode::new(number.key(), record, GFP_KERNEL)?;
+        let number = RegistrationNumber::new();
+        let node = RBTreeNode::new(number.0, record, GFP_KERNEL)?;
         REGISTRY.with(|registry| registry.records.insert(node));
         Ok(Self {
             number,
@@ -329,13 +338,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let removed = REGISTRY.with(|registry| {
-            let record = registry.records.get_mut(&self.number.key())?;
-            match record.phase {
-                Phase::Orphan => None,
-                _ => registry.remove(self.number),
-            }
-        });
+        let removed = REGISTRY.with(|registry| registry.remove(self.number, false));
         drop(removed);
     }
 }

@@ -86,16 +86,16 @@ impl Client for Revocable {
     }
 
     fn get_pages(number: RegistrationNumber, core_context: CoreContext) -> Result {
-        advance(number, |phase| match phase {
+        advance(number, |phase| match phase.take() {
             Phase::Pinned { pin, memory } => {
-                let bound = Phase::Bound {
+                *phase = Phase::Bound {
                     core_context,
                     pin,
                     memory,
                 };
-                (bound, Ok(()))
+                Ok(())
             }
-            other => other.refuse(),
+            other => Err(phase.refuse(other)),
         })
     }
 
@@ -109,14 +109,17 @@ impl Client for Revocable {
         }
         let begun = number.update(|record| {
             let range = record.range();
-            record.phase.advance(|phase| match phase {
+            match record.phase.take() {
                 Phase::Bound {
                     core_context,
                     pin,
                     memory,
-                } => (Phase::Mapping { core_context, pin }, Ok((memory, range))),
-                other => other.refuse(),
-            })
+                } => {
+                    record.phase = Phase::Mapping { core_context, pin };
+                    Ok((memory, range))
+                }
+                other => Err(record.phase.refuse(other)),
+            }
         });
         let (memory, range) = begun.unwrap_or(Err(EINVAL))?;
         if map_type::of_pair(memory.gpu, device, &range)? == MapType::Driver {
@@ -131,11 +134,14 @@ impl Client for Revocable {
     }
 
     fn dma_unmap(number: RegistrationNumber) {
-        let mapping = advance(number, |phase| match phase {
-            Phase::Mapped { pin, mapping, .. } => (Phase::Unmapping { pin }, Ok(mapping)),
+        let mapping = advance(number, |phase| match phase.take() {
+            Phase::Mapped { pin, mapping, .. } => {
+                *phase = Phase::Unmapping { pin };
+                Ok(mapping)
+            }
             // In all other phases there is no mapping, or the free callback's thread undoes the
             // mapping.
-            other => other.refuse(),
+            other => Err(phase.refuse(other)),
         });
         let Ok(mapping) = mapping else {
             return;
@@ -145,10 +151,10 @@ impl Client for Revocable {
         // callback that waits for the end of the unmapping continues after this change of the
         // phase.
         number.update(|record| {
-            record.phase.advance(|phase| match phase {
-                Phase::Unmapping { pin } => (Phase::Unmapped { pin, list }, ()),
-                other => (other, ()),
-            });
+            record.phase = match record.phase.take() {
+                Phase::Unmapping { pin } => Phase::Unmapped { pin, list },
+                other => other,
+            };
         });
     }
 
@@ -188,13 +194,13 @@ fn refuse(range: &Range) -> Result<bool> {
     }
 }
 
-/// Replaces the phase by the phase that `event` returns.
+/// Calls `event`, which changes the phase, and returns its result.
 fn advance<R>(
     number: RegistrationNumber,
-    event: impl FnOnce(Phase) -> (Phase, Result<R>),
+    event: impl FnOnce(&mut Phase) -> Result<R>,
 ) -> Result<R> {
     number
-        .update(|record| record.phase.advance(event))
+        .update(|record| event(&mut record.phase))
         .unwrap_or(Err(EINVAL))
 }
 
@@ -209,21 +215,21 @@ fn end_mapping(
     let mut late = Some(mapping);
     let ended = number.update(|record| {
         record.set_device(device);
-        record.phase.advance(|phase| match (phase, late.take()) {
+        match (record.phase.take(), late.take()) {
             (Phase::Mapping { core_context, pin }, Some(mapping)) => {
                 let table = mapping.for_core();
-                let mapped = Phase::Mapped {
+                record.phase = Phase::Mapped {
                     core_context,
                     pin,
                     mapping,
                 };
-                (mapped, Ok(table))
+                Ok(table)
             }
             (other, mapping) => {
                 late = mapping;
-                other.refuse()
+                Err(record.phase.refuse(other))
             }
-        })
+        }
     });
     // A mapping that was not stored is dropped after the lock is released, because unmapping may
     // sleep.
@@ -295,30 +301,11 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
     let thread = thread();
     let then = number.update_when(|record| match &record.phase {
         Phase::Pinning | Phase::Unmapping { .. } => None,
-        _ => Some(record.phase.advance(|phase| match phase {
-            Phase::Mapped {
-                core_context,
-                mapping,
-                ..
-            } => {
-                let mapping = Some(mapping);
-                (
-                    Phase::Revoking { thread, mapping },
-                    Then::Invalidate(core_context),
-                )
-            }
-            Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
-            // In these phases no device can reach the memory.
-            unmapped @ (Phase::Pinned { .. }
-            | Phase::Bound { .. }
-            | Phase::Mapping { .. }
-            | Phase::Unpinning) => (
-                Phase::Revoked { list: None },
-                Then::Drop { _phase: unmapped },
-            ),
-            Phase::Orphan => (Phase::Orphan, Then::Forget),
-            other => (other, Then::Nothing),
-        })),
+        _ => {
+            let (phase, then) = revoked(record.phase.take(), thread);
+            record.phase = phase;
+            Some(then)
+        }
     });
     match then {
         Some(Then::Invalidate(core_context)) => revoke_mapped(number, core_context),
@@ -327,6 +314,35 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
         Some(Then::Drop { .. } | Then::Nothing) => {}
         // The registration has ended already, or belongs to an earlier load of the module.
         None => {}
+    }
+}
+
+/// Returns the phase that follows `phase` when the driver takes the memory back, and the work that
+/// the callback on `thread` must do.
+fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
+    match phase {
+        Phase::Mapped {
+            core_context,
+            mapping,
+            ..
+        } => {
+            let mapping = Some(mapping);
+            (
+                Phase::Revoking { thread, mapping },
+                Then::Invalidate(core_context),
+            )
+        }
+        Phase::Unmapped { list, .. } => (Phase::Revoked { list }, Then::Nothing),
+        // In these phases no device can reach the memory.
+        unmapped @ (Phase::Pinned { .. }
+        | Phase::Bound { .. }
+        | Phase::Mapping { .. }
+        | Phase::Unpinning) => (
+            Phase::Revoked { list: None },
+            Then::Drop { _phase: unmapped },
+        ),
+        Phase::Orphan => (Phase::Orphan, Then::Forget),
+        other => (other, Then::Nothing),
     }
 }
 

@@ -112,15 +112,6 @@ impl<T> KBox<T> {
         // object and has no other owner.
         Self(Memory(raw))
     }
-
-    /// Moves the object out, and frees the memory.
-    pub fn into_inner(this: Self) -> T {
-        let memory = Memory(this.0 .0);
-        forget(this);
-        // SAFETY: By the invariant of `KBox`, the memory holds a valid object. The object is not
-        // used again, because `memory` frees the memory without dropping an object.
-        unsafe { memory.0.as_ptr().read() }
-    }
 }
 
 impl<T> Deref for KBox<T> {

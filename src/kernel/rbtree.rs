@@ -58,12 +58,6 @@ impl<K, V> RBTreeNode<K, V> {
         };
         Ok(Self(KBox::new(Node { links, key, value }, flags)?))
     }
-
-    /// Returns the key and the value, and frees the node.
-    pub fn to_key_value(self) -> (K, V) {
-        let node = KBox::into_inner(self.0);
-        (node.key, node.value)
-    }
 }
 
 /// A map of keys to values in the order of the keys.
@@ -201,6 +195,13 @@ impl<K: Ord, V> RBTree<K, V> {
             .map(|mut node| unsafe { &mut node.as_mut().value })
     }
 
+    /// Returns the entry of a key.
+    pub fn find_mut(&mut self, key: &K) -> Option<OccupiedEntry<'_, K, V>> {
+        // INVARIANT: `find` returns nodes of the tree.
+        self.find(key)
+            .map(|node| OccupiedEntry { tree: self, node })
+    }
+
     /// Removes the node of a key, and returns it.
     pub fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
         // SAFETY: `find` returns nodes of the tree.
@@ -212,6 +213,31 @@ impl<K: Ord, V> RBTree<K, V> {
         // SAFETY: A node of the tree is valid, and the cursor borrows the tree.
         self.lower_bound(key)
             .map(|node| Cursor(unsafe { node.as_ref() }))
+    }
+}
+
+/// An entry of a tree.
+///
+/// # Invariants
+///
+/// `node` is in `tree`.
+pub struct OccupiedEntry<'a, K, V> {
+    tree: &'a mut RBTree<K, V>,
+    node: NonNull<Node<K, V>>,
+}
+
+impl<K, V> OccupiedEntry<'_, K, V> {
+    /// Returns the value.
+    pub fn get(&self) -> &V {
+        // SAFETY: By the invariant the node is in the tree, so it is valid. The entry borrows the
+        // tree, so the node does not change while the value is borrowed.
+        unsafe { &self.node.as_ref().value }
+    }
+
+    /// Removes the node from the tree, and returns it.
+    pub fn remove_node(self) -> RBTreeNode<K, V> {
+        // SAFETY: By the invariant the node is in the tree.
+        unsafe { self.tree.detach(self.node) }
     }
 }
 

@@ -30,16 +30,6 @@ fn a_box_has_its_object_and_drops_it_once() {
 }
 
 #[test]
-fn a_box_gives_its_object_back() {
-    let live = AtomicUsize::new(0);
-    let one = KBox::new(Counted::new(&live), GFP_KERNEL).ok().unwrap();
-    let inner = KBox::into_inner(one);
-    assert_eq!(live.load(Ordering::Relaxed), 1);
-    drop(inner);
-    assert_eq!(live.load(Ordering::Relaxed), 0);
-}
-
-#[test]
 fn without_memory_there_is_no_box() {
     let live = AtomicUsize::new(0);
     fail(1);

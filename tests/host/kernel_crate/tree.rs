@@ -24,6 +24,8 @@ enum Step {
     Insert(u16, u32),
     Change(u16, u32),
     Remove(u16),
+    /// Finds an entry, and removes its node.
+    FindAndRemove(u16),
     /// Removes a node, and inserts the same node again.
     Reinsert(u16),
 }
@@ -33,7 +35,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         4 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Insert(key, value)),
         1 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Step::Change(key, value)),
-        2 => key.clone().prop_map(Step::Remove),
+        1 => key.clone().prop_map(Step::Remove),
+        1 => key.clone().prop_map(Step::FindAndRemove),
         1 => key.prop_map(Step::Reinsert),
     ];
     vec(step, 0..150)
@@ -47,9 +50,8 @@ fn node(key: u16, value: u32) -> RBTreeNode<Key, Value> {
 fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u32>) {
     match *step {
         Step::Insert(key, value) => {
-            let replaced = tree.insert(node(key, value)).map(RBTreeNode::to_key_value);
-            let expected = model.insert(key, value);
-            assert_eq!(replaced, expected.map(|old| (Box::new(key), Box::new(old))));
+            let replaced = tree.insert(node(key, value));
+            assert_eq!(replaced.is_some(), model.insert(key, value).is_some());
         }
         Step::Change(key, value) => {
             let (ours, its) = (tree.get_mut(&Box::new(key)), model.get_mut(&key));
@@ -59,9 +61,16 @@ fn step(step: &Step, tree: &mut RBTree<Key, Value>, model: &mut BTreeMap<u16, u3
             }
         }
         Step::Remove(key) => {
-            let expected = model.remove(&key).map(Box::new);
             let removed = tree.remove_node(&Box::new(key));
-            assert_eq!(removed.map(|node| node.to_key_value().1), expected);
+            assert_eq!(removed.is_some(), model.remove(&key).is_some());
+        }
+        Step::FindAndRemove(key) => {
+            let found = tree.find_mut(&Box::new(key)).map(|entry| {
+                let value = **entry.get();
+                drop(entry.remove_node());
+                value
+            });
+            assert_eq!(found, model.remove(&key));
         }
         Step::Reinsert(key) => {
             let node = tree.remove_node(&Box::new(key));

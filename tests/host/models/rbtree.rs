@@ -3,7 +3,13 @@
 //! The interface of the kernel crate's red-black tree, implemented with a tree of the standard
 //! library.
 
-use std::{collections::BTreeMap, ops::Bound};
+use std::{
+    collections::{
+        btree_map::{self, Entry},
+        BTreeMap,
+    },
+    ops::Bound,
+};
 
 use crate::{
     alloc::{Counted, Flags},
@@ -19,11 +25,6 @@ pub(crate) struct RBTreeNode<K, V>(K, V, Counted);
 impl<K, V> RBTreeNode<K, V> {
     pub(crate) fn new(key: K, value: V, _: Flags) -> Result<Self> {
         Ok(Self(key, value, Counted::new()?))
-    }
-
-    #[expect(clippy::wrong_self_convention, reason = "the kernel's name")]
-    pub(crate) fn to_key_value(self) -> (K, V) {
-        (self.0, self.1)
     }
 }
 
@@ -46,6 +47,13 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
         self.0.get_mut(key).map(|(value, _)| value)
     }
 
+    pub(crate) fn find_mut(&mut self, key: &K) -> Option<OccupiedEntry<'_, K, V>> {
+        match self.0.entry(key.clone()) {
+            Entry::Occupied(entry) => Some(OccupiedEntry(entry)),
+            Entry::Vacant(_) => None,
+        }
+    }
+
     pub(crate) fn remove_node(&mut self, key: &K) -> Option<RBTreeNode<K, V>> {
         let (key, (value, counted)) = self.0.remove_entry(key)?;
         Some(RBTreeNode(key, value, counted))
@@ -58,6 +66,20 @@ impl<K: Ord + Clone, V> RBTree<K, V> {
     pub(crate) fn cursor_lower_bound(&self, key: &K) -> Option<Cursor<'_, K, V>> {
         let mut range = self.0.range((Bound::Included(key), Bound::Unbounded));
         range.next().map(|(key, (value, _))| Cursor(key, value))
+    }
+}
+
+/// An element in a tree, which can be removed.
+pub(crate) struct OccupiedEntry<'a, K, V>(btree_map::OccupiedEntry<'a, K, (V, Counted)>);
+
+impl<K: Ord, V> OccupiedEntry<'_, K, V> {
+    pub(crate) fn get(&self) -> &V {
+        &self.0.get().0
+    }
+
+    pub(crate) fn remove_node(self) -> RBTreeNode<K, V> {
+        let (key, (value, counted)) = self.0.remove_entry();
+        RBTreeNode(key, value, counted)
     }
 }
 
