@@ -17,7 +17,7 @@ use crate::{
     extents::Range,
     map_type::{self, MapType},
     peer_client::{Client, Kind},
-    phase::{CoreContext, Kept, Phase},
+    phase::{CoreContext, Kept, KeptMapping, Phase},
     pin::{PersistentPin, PinError},
     registry::RegistrationNumber,
 };
@@ -64,8 +64,9 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
         let Some((mut kept, _)) = take(number) else {
             return;
         };
-        if let Some(mapping) = kept.mapping.take() {
-            kept.list = mapping.unmap();
+        if let KeptMapping::Mapped(mapping) = mem::replace(&mut kept.mapping, KeptMapping::None) {
+            let list = mapping.unmap();
+            kept.mapping = KeptMapping::Unmapped { list };
             kept.pin.unmap();
         }
         put(number, kept, None);
@@ -84,8 +85,7 @@ fn keep(number: RegistrationNumber, pin: Result<PersistentPin, PinError>) -> Res
         Err(PinError::Failed(error)) => return Err(error),
     };
     let kept = Kept {
-        mapping: None,
-        list: None,
+        mapping: KeptMapping::None,
         pin,
     };
     put(number, kept, None);
@@ -124,11 +124,11 @@ fn put(number: RegistrationNumber, kept: Kept, device: Option<Device>) {
 }
 
 fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> {
-    let Kept { mapping, list, pin } = kept;
-    if mapping.is_some() || list.is_some() {
+    let Kept { mapping, pin } = kept;
+    if !matches!(mapping, KeptMapping::None) {
         return Err(EINVAL);
     }
-    let mapping = mapping.insert(match map_type::of_pair(pin.gpu(), device, range)? {
+    let new = match map_type::of_pair(pin.gpu(), device, range)? {
         MapType::Driver => {
             pin.map(device)?;
             Mapping::by_driver(device, &pin.bus_extents(range)?, range)?
@@ -137,6 +137,8 @@ fn map(kept: &mut Kept, device: Device, range: &Range) -> Result<abi::sg_table> 
         // The driver could not pin the first page, although the whole range is pinned. Such a
         // failure is temporary, so the program may try again.
         MapType::Unasked => return Err(EIO),
-    });
-    Ok(mapping.for_core())
+    };
+    let table = new.for_core();
+    *mapping = KeptMapping::Mapped(new);
+    Ok(table)
 }

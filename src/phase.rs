@@ -24,10 +24,21 @@ pub(crate) type CoreContext = u64;
 /// The pin and the mapping of a persistent registration. Rust drops the fields in this order, so
 /// the mapping is undone before the pages are unpinned.
 pub(crate) struct Kept {
-    pub(crate) mapping: Option<Mapping>,
-    /// The scatterlist of a mapping that was undone, because the core may still read the list.
-    pub(crate) list: Option<SgTable>,
+    pub(crate) mapping: KeptMapping,
     pub(crate) pin: PersistentPin,
+}
+
+/// The mapping of a persistent registration. A registration is mapped at most once.
+pub(crate) enum KeptMapping {
+    /// The core has not asked for a mapping yet, or the mapping has failed.
+    None,
+    /// The device may use the addresses.
+    Mapped(Mapping),
+    /// The mapping was undone. The list is kept, because the core may still read the list.
+    Unmapped {
+        #[allow(dead_code)] // The list is only kept until the record is removed.
+        list: Option<SgTable>,
+    },
 }
 
 /// The phases in the life of a registration. Persistent registrations only have the phases
@@ -134,10 +145,10 @@ impl Phase {
     pub(crate) fn state(&self) -> abi::nvpm_region_state {
         match self {
             Self::Pinning => abi::NVPM_REGION_PINNING,
-            Self::Kept(Kept { mapping, list, .. }) => match (mapping, list) {
-                (Some(_), _) => abi::NVPM_REGION_MAPPED,
-                (None, Some(_)) => abi::NVPM_REGION_UNMAPPED,
-                (None, None) => abi::NVPM_REGION_PINNED,
+            Self::Kept(kept) => match kept.mapping {
+                KeptMapping::None => abi::NVPM_REGION_PINNED,
+                KeptMapping::Mapped(_) => abi::NVPM_REGION_MAPPED,
+                KeptMapping::Unmapped { .. } => abi::NVPM_REGION_UNMAPPED,
             },
             Self::InCall | Self::Pinned { .. } | Self::Bound { .. } | Self::Mapping { .. } => {
                 abi::NVPM_REGION_PINNED

@@ -57,6 +57,10 @@ pub(crate) struct Record {
     comm: [u8; 16],
 }
 
+// The kernel's allocator has objects of 192 bytes. A record of at most 160 bytes fits into such an
+// object, together with the node of the tree and the registration's number.
+const _: () = assert!(mem::size_of::<Record>() <= 160);
+
 impl Record {
     /// Returns the range that the user asked for.
     pub(crate) fn range(&self) -> Range {

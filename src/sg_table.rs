@@ -7,16 +7,20 @@
 
 use core::ptr::NonNull;
 
-use kernel::prelude::Result;
+use kernel::prelude::*;
 
 use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
 
-/// A scatterlist that this module allocated and frees.
+/// A scatterlist that this module allocated and frees. `abi::sg_table` is larger, and each record
+/// of a registration has room for a scatterlist.
 ///
 /// # Invariants
 ///
-/// `sg_alloc_table` has made the table, with one entry or more.
-pub(crate) struct SgTable(abi::sg_table);
+/// `sg_alloc_table` has made the list, with `entries` entries.
+pub(crate) struct SgTable {
+    first: NonNull<abi::scatterlist>,
+    entries: u32,
+}
 
 // SAFETY: Only this object uses the memory behind the pointer, and any thread may use that memory.
 unsafe impl Send for SgTable {}
@@ -25,11 +29,15 @@ impl SgTable {
     /// Makes a scatterlist with an entry for each of `segments`. The entries have neither address
     /// nor length yet.
     pub(crate) fn empty(segments: &Segments<'_>) -> Result<Self> {
+        let entries = segments.entries()?;
         let mut table = abi::sg_table::default();
         // SAFETY: `table` is valid for writing, and the caller may sleep.
-        to_result(unsafe { abi::nvpm_sg_alloc(&mut table, segments.entries()?) })?;
-        // INVARIANT: `sg_alloc_table` has just made the table, and the number of entries is not 0.
-        Ok(Self(table))
+        to_result(unsafe { abi::nvpm_sg_alloc(&mut table, entries) })?;
+        // INVARIANT: `sg_alloc_table` has just made the list with this number of entries.
+        Ok(Self {
+            first: NonNull::new(table.sgl).ok_or(ENOMEM)?,
+            entries,
+        })
     }
 
     /// Makes a scatterlist of `segments`, which are bus addresses.
@@ -45,7 +53,7 @@ impl SgTable {
     /// may sleep.
     pub(crate) fn entries(&mut self) -> Entries<'_> {
         Entries {
-            next: NonNull::new(self.0.sgl),
+            next: Some(self.first),
             turns: Turns::new(),
             _table: self,
         }
@@ -56,8 +64,8 @@ impl SgTable {
     /// empty list and does not read entries that have no page.
     pub(crate) fn for_core(&self) -> abi::sg_table {
         abi::sg_table {
-            sgl: self.0.sgl,
-            nents: self.0.orig_nents,
+            sgl: self.first.as_ptr(),
+            nents: self.entries,
             orig_nents: 0,
         }
     }
@@ -65,10 +73,15 @@ impl SgTable {
 
 impl Drop for SgTable {
     fn drop(&mut self) {
-        // SAFETY: By the type's invariant `sg_alloc_table` has made the table. The core does not
-        // use the entries any more, because the core has released the registration, or has not
-        // received the table.
-        unsafe { abi::sg_free_table(&mut self.0) };
+        let mut table = abi::sg_table {
+            sgl: self.first.as_ptr(),
+            nents: self.entries,
+            orig_nents: self.entries,
+        };
+        // SAFETY: By the type's invariant `sg_alloc_table` has made the list, and this is the table
+        // that it has made with the list. The core does not use the entries any more, because the
+        // core has released the registration, or has not received the table.
+        unsafe { abi::sg_free_table(&mut table) };
     }
 }
 
