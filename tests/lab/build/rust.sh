@@ -54,6 +54,9 @@ look() {
 
 # mistakes: checks that the examination can fail, with one mistake of each kind.
 mistakes() {
+	# A build accepts only an assembly with this last line, and makes any other assembly again.
+	local assembly last='/* end of the assembly */'
+	for assembly in "$source/build/prebuilt/"*.S; do sed -i '$d' "$assembly"; done
 	cat >>"$source/build/prebuilt/x86_64.S" <<-'ASM'
 		.text
 		.globl	nvpm_mistake
@@ -75,6 +78,7 @@ mistakes() {
 			bl	kset_find_obj
 			ret
 	ASM
+	for assembly in "$source/build/prebuilt/"*.S; do printf '%s\n' "$last" >>"$assembly"; done
 	build prebuilt >/dev/null || true
 	if /in/object closed "$source/nv_peer_mem.ko" "$tree" "$core" "$source/nvidia.symvers" "$source/Module.symvers" >/tmp/mistakes; then return 1; fi
 	# Old kernels load no module that needs that table, and modpost does not report it.
