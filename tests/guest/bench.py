@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Measures the cost of registrations, in a guest whose time counts instructions:
-bench.py JOB SIZE...
+bench.py JOB
 
 Registrations go through a file of the RDMA core, umem, and need no device. Each open file is one
 registration (../lab/ofed/core/peer_consumer.c). A measurement is a line of JSON, which has its
@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import groupby, product
@@ -36,19 +36,19 @@ TRACING = Path("/sys/kernel/tracing")
 # The measurements differ in four respects. The first is the module, which is called by its name for
 # modprobe. The second is the client that claims the memory. The third is the layout of the memory
 # on the bus, which is one piece, or the smallest pieces into which GPUs divide large allocations.
-# The fourth is the time that the driver needs to pin and unpin, which is the simulated driver's own
-# or like that of a real driver (../lab/nvidia/lab.c).
-MODULES = ("nv_peer_mem", "nvidia-peermem")
+# The fourth is the time that a real driver needs to pin and unpin (../lab/nvidia/lab.c).
+IDEAL, OURS, PEERMEM = MODULES = ("ideal", "nv_peer_mem", "nvidia-peermem")
 MODES = ("persistent", "revocable")
 LAYOUTS = ("contiguous", "holes2m")
-DRIVERS = ("simulated", "dynamic", "static")
-THREADS = (1, 2, 4)
+DRIVERS = ("dynamic", "static")
+THREADS = (1, 4)
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+KIB, MIB = 1 << 10, 1 << 20
+SIZES = (64 * KIB, MIB, 16 * MIB, 256 * MIB)
 
 # The number of rounds for registrations of at most each size. Each figure is the lowest of all
 # rounds, because a disturbance such as an interrupt or a new slab can only make a figure larger.
-ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5, 4 * GIB: 3}
+ROUNDS = {MIB: 21, 16 * MIB: 11, 256 * MIB: 5}
 
 # The core makes these calls to a client. The time of these calls counts as the client's time. The
 # core's other clocks measure something else, or also count time inside the driver's callback.
@@ -81,7 +81,6 @@ ALLOCATIONS = (
 
 # Constants of ../lab/nvidia/lab_gpu.h, on x86-64.
 LAB_GPU_UNBACKED, LAB_GPU_FREE = 0x80000000000, 0x40084701
-FINIT_MODULE = 313
 
 
 # ---- what is to be measured --------------------------------------------------------------
@@ -103,41 +102,21 @@ class Subject(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-# A kind of measurement, and the driver's costs.
-Kind = tuple[str, str | None]
-COSTS: list[Kind] = [("costs", driver) for driver in DRIVERS]
-FREED: Kind = ("freed", None)
-HELD: Kind = ("held", None)
-
-
-def plan(job: str, sizes: Sequence[int]) -> Iterator[Subject]:
+def plan(job: str) -> Iterator[Subject]:
     """Returns the measurements of a job of ../jobs.md, in order. The report needs all of them."""
-    if job == "bench":
-        yield from plan_registrations("stock", sizes)
-        for module in MODULES:
-            yield Subject("stock", module, "persistent", "module")
-    elif job == "bench-iommu":
-        yield from plan_registrations("iommu", sizes)
-    elif job == "bench-threads":
+    if job == "bench-threads":
         for module, mode, threads, driver in product(MODULES, MODES, THREADS, DRIVERS):
             yield Subject("stock", module, mode, "threads", driver=driver, threads=threads)
-    else:
-        yield from plan_rust(job.removeprefix("bench-"), sizes)
-
-
-def plan_registrations(machine: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    for module, mode, kinds in product(MODULES, MODES, ([*COSTS, FREED], [HELD])):
-        for layout, size, (kind, driver) in product(LAYOUTS, sizes, kinds):
-            yield Subject(machine, module, mode, kind, layout, size, driver)
-
-
-def plan_rust(way: str, sizes: Sequence[int]) -> Iterator[Subject]:
-    """Returns the measurements for one way to compile the module's Rust code. Each way gets its own
-    guest, because the address of the driver's memory depends on everything that ran before in the
-    guest. The address can change the figures by more than the bounds allow."""
-    for mode, layout, size, (kind, driver) in product(MODES, LAYOUTS, sizes, (COSTS[0], FREED)):
-        if size <= 4 * GIB:
-            yield Subject("stock", f"nv_peer_mem-{way}", mode, kind, layout, size, driver)
+        return
+    machine = "iommu" if job == "bench-iommu" else "stock"
+    for module, mode in product(MODULES, MODES):
+        for layout, size, driver in product(LAYOUTS, SIZES, DRIVERS):
+            yield Subject(machine, module, mode, "costs", layout, size, driver)
+        # The ideal client does not end a registration whose memory is freed, and its memory is not
+        # compared.
+        kinds = ("freed", "held") if module != IDEAL else ()
+        for kind, layout, size in product(kinds, LAYOUTS, SIZES):
+            yield Subject(machine, module, mode, kind, layout, size)
 
 
 # ---- the kernel's files --------------------------------------------------------------------
@@ -370,65 +349,22 @@ def left_of(trace: Iterable[str]) -> int:
     return sum(sizes.values())
 
 
-def load_file(path: Path) -> int:
-    """Loads a module. Returns the time that the kernel needed."""
-    with open(path, "rb") as file:
-        began = time.monotonic_ns()
-        failed = ctypes.CDLL(None).syscall(ctypes.c_long(FINIT_MODULE), file.fileno(), b"", 0)
-        took = time.monotonic_ns() - began
-    if failed:
-        raise OSError(f"{path} could not be loaded")
-    return took
-
-
-def of_module(name: str) -> Figures:
-    """Returns the size of the module's file, the memory of its code and data, the time to load it,
-    and the cost of the first registration. For nv_peer_mem, this cost includes the time in which
-    the module asks the driver about the GPU and the device. The function first removes debug
-    information, because only one of the modules has it."""
-    path = Path(f"/tmp/{name}.ko")
-    # The callback module is loaded once, and stays.
-    run("modprobe", "nv_peer_mem_callback")
-    run("strip", "--strip-debug", "-o", path, run("modinfo", "-n", name))
-    took = load_file(path)
-    return {
-        "file": path.stat().st_size,
-        "core": int(read(Path("/sys/module") / name.replace("-", "_") / "coresize")),
-        "load": took,
-        "first": costs("persistent", 64 * KIB)["register_total"],
-    }
-
-
 # ---- the guest's work --------------------------------------------------------------------
 
 
 def load(name: str, mode: str) -> None:
     """Loads a module, and makes the first registration, so that later measurements do not include
-    its cost. Only of_module measures that cost. Versions of nvidia-peermem that lack the parameter
-    ignore it. In these versions the core always asks the revocable client first."""
+    its cost. Versions of nvidia-peermem that lack the parameter ignore it. In these versions the
+    core always asks the revocable client first."""
     parameters = ["persistent_api_support=0"] if mode == "revocable" else []
-    run("modprobe", "nv_peer_mem_callback")
-    if name in MODULES:
-        run("modprobe", name, *parameters)
-    else:
-        load_rust(name.removeprefix("nv_peer_mem-"), parameters)
+    run("modprobe", name, *parameters)
     costs(mode, 64 * KIB)
-
-
-def load_rust(way: str, parameters: list[str]) -> None:
-    """Loads the module whose Rust code was compiled in this way. Checks that the module itself
-    reports this way."""
-    run("insmod", f"/lib/nv_peer_mem/rust-{way}/nv_peer_mem.ko", *parameters)
-    if read(Path("/sys/module/nv_peer_mem/statistics/rust")) != way:
-        raise ValueError(f"the module is not compiled {way}")
 
 
 def measure(subject: Subject) -> Figures:
     mode, size = subject.mode, subject.size
     tell(DRIVER / "layout", subject.layout or "contiguous")
     tell(DRIVER / "costs", subject.driver or "simulated")
-    if subject.kind == "module":
-        return of_module(subject.module)
     if subject.threads is not None:
         return together(mode, subject.threads)
     assert size is not None
@@ -437,30 +373,26 @@ def measure(subject: Subject) -> Figures:
     return least({"costs": costs, "freed": freed}[subject.kind], mode, size)
 
 
-def want(subject: Subject) -> tuple[str, str, str]:
-    """Returns the module and the mode that a measurement needs. The third value is the kind of the
-    measurement, if it cannot share a load of the module with other kinds: `held` needs probes in
-    the kernel, and `module` loads the module itself."""
-    apart = subject.kind if subject.kind in ("held", "module") else ""
-    return subject.module, subject.mode, apart
+def want(subject: Subject) -> tuple[str, str, bool]:
+    """Returns the module, the mode, and whether probes in the kernel are needed. Measurements of
+    memory need the probes, which would make other measurements slower."""
+    return subject.module, subject.mode, subject.kind == "held"
 
 
 def open_gpu() -> None:
     Registration.gpu = os.open("/dev/nvidia-lab", os.O_RDWR)
 
 
-def main(job: str, *sizes: str) -> None:
+def main(job: str) -> None:
     open_gpu()
-    subjects = plan(job, [int(size) for size in sizes])
-    # Consecutive measurements that need the same module, mode and kind share one load of the
+    # Consecutive measurements that need the same module, mode and probes share one load of the
     # module.
-    for (name, mode, apart), those in groupby(subjects, want):
-        if apart != "module":
-            load(name, mode)
-        with probes() if apart == "held" else nullcontext():
-            for subject in those:
+    for (name, mode, traced), subjects in groupby(plan(job), want):
+        load(name, mode)
+        with probes() if traced else nullcontext():
+            for subject in subjects:
                 print(json.dumps(subject.as_json() | measure(subject)), flush=True)
-        run("rmmod", name.replace("-", "_") if name in MODULES else "nv_peer_mem")
+        run("rmmod", name.replace("-", "_"))
 
 
 if __name__ == "__main__":

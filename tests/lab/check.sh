@@ -61,9 +61,6 @@ check_kunit_clippy() { check_clippy; }
 
 check_examples_lint() { cd examples/rust && cargo clippy --offline --all-targets -- -D warnings; }
 
-# Checks the report of made-up measurements.
-check_bench_report() { PYTHONPATH=tests/guest python3 -B tests/bench/selftest.py; }
-
 # Runs shellcheck on every file with a first line or a suffix of the shell.
 check_shell() {
 	shell="^(#!.*[/ ](ba|da)?sh( |$)|# shellcheck shell=)"
@@ -177,12 +174,15 @@ check_preload_built() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab tests/bench tests/host)
+	local written=(nvpm tests/nvpm tests/preload tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"
 	mypy
 }
+
+# Checks the report of measurements.
+check_bench() { PYTHONPATH=tests/guest python3 -B tests/lab/bench_test.py; }
 
 # Checks that a soak continues where it was cut off.
 check_soak() { python3 -B tests/lab/soak_test.py; }

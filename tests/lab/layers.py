@@ -26,7 +26,8 @@ These layers are only for some guests (the column "layers" of ../jobs.md):
                 (cuda) and the examples; and the lab's own programs (clients)
     hosts       programs that run on two guests, Open MPI and ssh
     service     service script and status
-    python      the programs that measure, and draw the results
+    ideal       the client with which the benchmark compares the module
+    python      all of Python, for programs that measure
 
 No guest has these layers: pytest, which tests and checks programs of Python, and above it emulator,
 which runs programs of arm64; hosttools and clienttools, the crates for compiling other layers; and
@@ -412,6 +413,10 @@ class Layers:
             words=(self.kver, self.machine.rust, self.machine.driver),
         )
 
+    def extra_ideal(self) -> None:
+        ideal = LAB / "ideal"
+        self.add("ideal", "the ideal client of the benchmark", ideal, words=[self.kver])
+
     def extra_rust(self) -> None:
         self.extra_metadata()
         inputs = [*MODULE, self.make_ready(), LAB / "object"]
@@ -467,7 +472,7 @@ class Layers:
         self.add("service", "service", *SERVICE, on=self.lab_base)
 
     def extra_python(self) -> None:
-        self.add("python", "all of Python, and matplotlib", on=self.lab_base, network=True)
+        self.add("python", "all of Python", on=self.lab_base, network=True)
 
     def extra_pytest(self) -> None:
         text = "pytest, and what checks programs of Python"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Shows: the cost of registrations, compared with nvidia-peermem, or of one way to compile Rust; the host chooses
+# Shows: the cost of registrations, compared with an ideal client and with nvidia-peermem
 job=$(word job '')
 [ "$job" ] || {
 	fail "only tests/run bench can measure: it has time count instructions"
@@ -16,7 +16,6 @@ echo 0 >"$NVIDIA/quarantine_max"
 echo $((1 << 40)) >"$NVIDIA/bar1_bytes"
 echo light 1 >"$CORE/switch"
 mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || [ -e /sys/kernel/tracing/trace ]
-# shellcheck disable=SC2046 # words
-python3 -B /lab/bench.py "$job" $(word sizes '' | tr , ' ') | while read -r line; do
+python3 -B /lab/bench.py "$job" | while read -r line; do
 	report "# metrics: $line"
 done
