@@ -17,7 +17,7 @@ cd /tmp/copy
 
 check_rustfmt() {
 	rustfmt --check src/main.rs
-	for crate in preload tests/host tests/host/fuzz tests/host/fuzz/loom tests/guest/gpuverbs examples/rust; do
+	for crate in preload tests/host tests/guest/gpuverbs examples/rust; do
 		(cd "$crate" && cargo fmt --check)
 	done
 }
@@ -71,7 +71,7 @@ check_shell() {
 	# The files of one program use each other's variables, and in the service also each other's
 	# functions.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest|host/fuzz|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
+	parts="^\./tests/(nvpm|packages|guest|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
@@ -382,6 +382,8 @@ check_models() {
 		awk "/: explored [0-9]+ interleavings/ { models++; sum += \$(NF - 3); if (!\$(NF - 3)) none++ }
 			END { printf \"note %d interleavings in %d models%s\n\", sum, models, note; exit !models || none }" note="$1" /tmp/log
 	}
+	export HOST_SEED=${HOST_SEED:-0x$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')}
+	echo "note HOST_SEED=$HOST_SEED"
 	[ -z "${TESTS:-}" ] || { quickly models; return; }
 	cargo clippy --all-targets -- -D warnings
 	cargo test --test models -- --show-output >/tmp/log 2>&1 || { cat /tmp/log; exit 1; }
@@ -419,22 +421,6 @@ check_arithmetic() {
 	else
 		echo "note not watched by Miri, which this rustc does not have"
 	fi
-}
-
-# Runs tests with histories and numbers that a fuzzer makes up. $TESTS names the tests to run.
-# Without $TESTS, the check runs a fixed number of tests.
-check_fuzz() {
-	in_host
-	cd fuzz
-	rm -f Cargo.lock
-	if [ -n "${TESTS:-}" ]; then
-		local words
-		read -ra words <<<"$TESTS"
-		./run "${words[@]}"
-		return
-	fi
-	cargo clippy -- -D warnings
-	./run corpus
 }
 
 # Checks that the lines that each mutant quotes are in its file.

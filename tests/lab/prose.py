@@ -19,7 +19,7 @@ DENSE, DENSE_IN_TESTS, RIDDLES = 3.0, 5.0, 1.0
 FEW, TIMES = 3, 3
 
 LEFT_OUT = re.compile(
-    r"^\./(\.git/|LICENSES/|debian/copyright|tests/host/fuzz/corpus|docs/performance/results)"
+    r"^\./(\.git/|LICENSES/|debian/copyright|docs/performance/results)"
     r"|/target/|\.(gz|S|lock|pyc|ko|o)$"
 )
 PARTICLE = re.compile(

@@ -6,10 +6,7 @@
 //! The tests try all small cases, and large cases at random. The random choices of each run follow
 //! from a new seed. A failure prints the seed, so that `HOST_SEED=... tests/run host` can repeat
 //! the run.
-//!
-//! `../fuzz` compiles the same tests for numbers that a fuzzer makes up.
-#![cfg(any(test, nvpm_fuzz))]
-#![cfg_attr(nvpm_fuzz, no_main, allow(unused_imports))]
+#![cfg(test)]
 #![allow(dead_code)]
 
 extern crate self as kernel;
@@ -27,9 +24,6 @@ mod sg_table;
 #[path = "../../../src/turns.rs"]
 mod turns;
 
-#[cfg(nvpm_fuzz)]
-#[path = "../fuzz/arithmetic.rs"]
-mod fuzz;
 mod random;
 mod units;
 

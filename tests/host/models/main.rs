@@ -7,11 +7,7 @@
 //! of the driver, the RDMA core and the kernel replace the module's C files and its neighbours. The
 //! models take their locks as the real neighbours do, count every object, and fail at the first
 //! breach of a contract.
-//!
-//! `../fuzz` compiles the same files with its own version of loom, and runs histories that a fuzzer
-//! makes up.
-#![cfg(any(test, nvpm_fuzz))]
-#![cfg_attr(nvpm_fuzz, no_main)]
+#![cfg(test)]
 #![allow(dead_code)]
 
 extern crate self as kernel;
@@ -21,6 +17,8 @@ mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
 mod print;
+#[path = "../arithmetic/random.rs"]
+mod random;
 mod rbtree;
 
 /// The type by which the kernel crate identifies a module. The module does not use it.
@@ -88,20 +86,11 @@ mod unpin_lock;
 
 mod atomic;
 mod c;
-
-#[cfg(nvpm_fuzz)]
-#[path = "scenarios/cast.rs"]
-mod cast;
 mod driver;
-#[cfg(test)]
 mod explore;
 mod failure;
-#[cfg(nvpm_fuzz)]
-#[path = "../fuzz/histories/main.rs"]
-mod histories;
 mod linux;
 mod rdma;
-#[cfg(test)]
 mod scenarios;
 mod turns;
 mod world;

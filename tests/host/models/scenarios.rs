@@ -6,6 +6,7 @@ mod cast;
 
 mod answers;
 mod freed;
+mod histories;
 mod listed;
 mod loading;
 mod map_type;

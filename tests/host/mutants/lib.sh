@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Functions that put a mutant into a copy of the checkout. `run` in this directory and ../fuzz/run
-# source this file. Before they do so, they set $top to the checkout and $copy to the directory of
-# the copy.
+# Functions that put a mutant into a copy of the checkout. `run` in this directory sources this file.
+# Before, it sets $top to the checkout and $copy to the directory of the copy.
 set -euo pipefail
 
 mutants=$top/tests/host/mutants
