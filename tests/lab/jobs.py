@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import slowest
 from cache import CACHE, TOP, Wrong, locked, named, say
 from guest import Guest, pair, seconds_since
 from ktap import Result
@@ -95,6 +96,7 @@ class Job:
     ) -> None:
         """Reports the result of one run. LINES gives the output to show after a failure."""
         seconds, self.last = seconds_since(self.last), time.monotonic()
+        slowest.took(f"{self.name}: {result.name}", seconds)
         self.checks += result.checks
         if not result.failures:
             self.passed += 1

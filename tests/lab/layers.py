@@ -52,6 +52,7 @@ from typing import NamedTuple
 
 import cache
 import making
+import slowest
 from cache import CACHE, LAB, TOP, Wrong, say
 from machines import (
     RELEASE,
@@ -158,7 +159,9 @@ class Layers:
             began = time.monotonic()
             self.say(name, text)
             fill(where)
-            self.say(name, f"done in {round(time.monotonic() - began)} s")
+            seconds = round(time.monotonic() - began)
+            self.say(name, f"done in {seconds} s")
+            slowest.took(f"{name}: {text}", seconds)
 
         return making.unless_there(full, begin)
 

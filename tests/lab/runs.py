@@ -10,6 +10,7 @@ from pathlib import Path
 from cache import Wrong, say
 from guest import seconds_since
 from jobs import Job
+from slowest import slowest
 
 # Seconds between two lines about the progress of a run.
 PROGRESS = 30
@@ -41,6 +42,8 @@ class Run:
         self.skip_passed()
         with self.changed:
             self.run_waiting()
+        if pieces := slowest():
+            say(self.title, "\n".join(["the slowest pieces were:", *pieces]))
         for job in self.failed:
             say(self.title, f"failed: {job.name}")
         say(self.title, f"took {seconds_since(began)} s: {self.checks} checks")
