@@ -64,11 +64,15 @@ impl<const CATCH_ALL: bool> Client for KeepingClient<CATCH_ALL> {
         let Some((mut kept, _)) = take(number) else {
             return;
         };
-        if let KeptMapping::Mapped(mapping) = mem::replace(&mut kept.mapping, KeptMapping::None) {
-            let list = mapping.unmap();
-            kept.mapping = KeptMapping::Unmapped { list };
-            kept.pin.unmap();
-        }
+        kept.mapping = match mem::replace(&mut kept.mapping, KeptMapping::None) {
+            KeptMapping::Mapped(mapping) => {
+                let list = mapping.unmap();
+                kept.pin.unmap();
+                KeptMapping::Unmapped { list }
+            }
+            // There is no mapping to undo. A list that is kept stays.
+            other => other,
+        };
         put(number, kept, None);
     }
 

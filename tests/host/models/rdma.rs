@@ -578,6 +578,16 @@ impl Rdma {
         old.release();
     }
 
+    /// Calls `dma_unmap` twice, which real cores never do, and then reads the table.
+    pub(crate) fn deregister_unmapping_twice(&self, old: &Registration) {
+        old.switch_off();
+        old.unmap();
+        old.unmap();
+        entries(&old.table.get());
+        self.drop_ticket(old);
+        old.release();
+    }
+
     fn invalidate_locked(&self, ticket: u64) {
         let Some(registration) = self.find_ticket(ticket) else {
             return;

@@ -72,3 +72,15 @@ fn beside_a_revocable_registration_of_the_same_memory() {
         module.unload();
     });
 }
+
+/// The core breaks its contract, because it unmaps a registration twice. The module must
+/// nevertheless keep the scatterlist, which the core may still read.
+#[test]
+fn that_the_core_unmaps_twice() {
+    explore(Any, || {
+        let (module, registration) = registered(Module::persistent());
+        world().rdma.deregister_unmapping_twice(&registration);
+        free(A);
+        module.unload();
+    });
+}
