@@ -102,8 +102,9 @@ impl Registry {
         })
     }
 
-    /// Removes the record, if there is one and it is the record of an orphan, or is not, as
-    /// `orphan` says. The caller must drop the result after it has released the lock.
+    /// Removes the record, and returns it. Does nothing if there is no record, or if `orphan` does
+    /// not say correctly whether the record is that of an orphan. The caller must drop the result
+    /// after it has released the lock.
     fn remove(&mut self, number: RegistrationNumber, orphan: bool) -> Option<Removed> {
         let entry = self.records.find_mut(&number.0)?;
         let record = entry.get();

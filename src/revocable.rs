@@ -318,7 +318,8 @@ pub(crate) extern "C" fn nvpm_revoke(number: u64) {
 }
 
 /// Returns the phase that follows `phase` when the driver takes the memory back, and the work that
-/// the callback on `thread` must do.
+/// the callback on `thread` must do. `phase` is neither `Pinning` nor `Unmapping`, for whose end the
+/// callback has waited.
 fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
     match phase {
         Phase::Mapped {
@@ -342,6 +343,7 @@ fn revoked(phase: Phase, thread: i32) -> (Phase, Then) {
             Then::Drop { _phase: unmapped },
         ),
         Phase::Orphan => (Phase::Orphan, Then::Forget),
+        // The registration is persistent, or another callback revokes it.
         other => (other, Then::Nothing),
     }
 }

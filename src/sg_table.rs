@@ -11,8 +11,8 @@ use kernel::prelude::*;
 
 use crate::{abi, errno::to_result, extents::Segments, turns::Turns};
 
-/// A scatterlist that this module allocated and frees. `abi::sg_table` is larger, and each record
-/// of a registration has room for a scatterlist.
+/// A scatterlist that this module allocated and frees. Each record of a registration has room for
+/// an optional scatterlist. `first` is never NULL, so the option needs no additional bytes.
 ///
 /// # Invariants
 ///
