@@ -6,6 +6,8 @@
 # right; and a release can be made with a noexec /tmp
 . /checkout/tests/packages/lib.sh
 
+# The layer rustcore has the compiled core, which takes most of the time of an assembly.
+export NVPM_RUST_CORE=/opt/rust-core
 name=nvidia-peer-memory-$version
 tarball=/packages/nvidia-peer-memory_$version.orig.tar.gz
 mkdir /tmp/srpm /tmp/there

@@ -5,6 +5,7 @@
 # version, to upgrade from, in /packages/old.
 set -euo pipefail
 kver=$1
+export NVPM_RUST_CORE=/opt/rust-core
 
 # make_repository: makes a repository of the release, with an older version in the branch "old".
 make_repository() {
