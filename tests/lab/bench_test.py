@@ -3,8 +3,8 @@
 
 import re
 
-from bench import IDEAL, OURS, PEERMEM, Figures, Subject, left_of, plan
-from bench_report import BOUNDS, JOBS, Run, judge, report
+from bench import IDEAL, OURS, PEERMEM, Figures, Subject, left_of
+from bench_report import BOUNDS, PLANNED, Run, judge, report
 from cache import TOP
 
 FACTS = {"date": "D", "kernel": "K", "qemu": "Q", OURS: "O", PEERMEM: "T"}
@@ -23,7 +23,7 @@ for module, figures in FIGURES.items():
 def made_up(**worse: Figures) -> Run:
     """Returns a run in which the figures WORSE replace ours in subjects of the named kind."""
     measurements = []
-    for subject in (one for job in JOBS for one in plan(job)):
+    for subject in PLANNED:
         changed = worse.get(subject.kind, {}) if subject.module == OURS else {}
         measurements.append({**subject.as_json(), **FIGURES[subject.module], **changed})
     return Run(FACTS, measurements)

@@ -22,8 +22,8 @@ REPORT = TOP / "docs/performance/results.md"
 
 
 def measure(job: Job) -> tuple[Layers, list[Any]]:
-    """Runs one guest. Returns its layers and its measurements. The seed is fixed, so that two runs
-    have the same result."""
+    """Runs the guest of a job. Returns the guest's layers and measurements. The seed is fixed, so
+    that two runs have the same result."""
     made = layers(job.name, "guest", job.machine, *job.layers)
     words = f"lab.seed=1 lab.job={job.name}"
     cpus = max(THREADS) if job.name == "bench-threads" else 1
