@@ -25,6 +25,7 @@ void nvpm_bug(void);
 
 /* Returns memory aligned to 8 bytes, or NULL. May sleep. */
 void *nvpm_alloc(size_t size);
+/* Frees memory from nvpm_alloc(). May sleep if the memory is large. */
 void nvpm_free(void *memory);
 
 #endif
