@@ -72,11 +72,9 @@ def arm64(layers: Layers) -> Platform:
 
 
 def x86_64(layers: Layers, options: Options) -> Platform:
-    cpu = "max,la57=off" if ACCEL == "tcg" else "host"
-    if options.clock == "instructions":
-        # Without these flags the kernel uses other instructions than rep movsb and rep stosb, which
-        # would count once for each byte.
-        cpu += ",erms=off,fsrm=off"
+    # Without erms and fsrm, the kernel does not use rep movsb and rep stosb, which an emulator
+    # executes byte by byte.
+    cpu = "max,la57=off,erms=off,fsrm=off" if ACCEL == "tcg" else "host"
     computer = Platform(
         machine=["qemu-system-x86_64", "-machine", "q35", "-cpu", cpu],
         # On a busy host, an emulated timer may come so late that the kernel would give up at boot.
