@@ -108,8 +108,13 @@ def platform(layers: Layers, options: Options) -> Platform:
 def kernel_words(layers: Layers) -> str:
     """Returns the kernel's command line, which also tells the guest its machine."""
     machine = layers.machine
+    quiet = QUIET
+    # An emulator translates code again for each address, so a program with random addresses takes
+    # twice as long to start. The debug kernel keeps random addresses for its long random tests.
+    if ACCEL == "tcg" and machine.kind != "debug":
+        quiet += " norandmaps"
     return (
-        f"{QUIET} lab.machine={machine.kind} lab.rust={machine.rust} "
+        f"{quiet} lab.machine={machine.kind} lab.rust={machine.rust} "
         f"lab.driver={machine.driver} lab.name={machine.name} "
         f"lab.layers={layers.guest_stack or layers.stack}"
     )
