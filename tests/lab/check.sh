@@ -142,8 +142,8 @@ check_prose() { python3 -B tests/lab/prose.py; }
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
 # Checks that, for each mutant of nvpm, the test that the mutant names fails.
-check_nvpm_mutants() { python3 -B tests/nvpm/mutants.py; }
-check_preload_mutants() { CC=gcc-14 python3 -B tests/preload/mutants.py; }
+check_nvpm_mutants() { python3 -B tests/try_mutants.py nvpm; }
+check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
 
 # Tests the preloaded library in real processes, with doubles of its neighbours.
 check_preload() {
@@ -174,7 +174,7 @@ check_preload_built() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/nvpm tests/preload tests/lab tests/host)
+	local written=(nvpm tests/try_mutants.py tests/nvpm tests/preload tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

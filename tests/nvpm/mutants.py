@@ -1,33 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""mutants.py [WORD]: puts one mistake at a time into a copy of nvpm. The test that is named with
-the mistake must fail. With WORD, tries only the mistakes whose test or file has WORD in its name.
-The mistakes are a sample from each part of nvpm. More mistakes were tried while the tests were
+"""Lists mistakes in nvpm, each with the test that notices the mistake (tests/try_mutants.py). The
+mistakes are a sample from each part of nvpm. More mistakes were tried while the tests were
 written."""
-
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import NamedTuple
-
-TOP = Path(__file__).resolve().parents[2]
-PARTS = ("nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm")
-FILES = ("nvpm.sh", ".gitattributes")
-
-
-class Mutant(NamedTuple):
-    """A mistake. It has the test that must fail, the file in nvpm/, the words that are replaced,
-    and the wrong words."""
-
-    test: str
-    file: str
-    stands: str
-    mistake: str
-
 
 STATUS = "test_tables.py::test_status"
 VARIED = "test_tables.py::test_varied"
@@ -36,354 +10,306 @@ SELFTEST = "test_tables.py::test_selftest"
 JUDGED = "test_tables.py::test_judged"
 
 MUTANTS = [
-    Mutant(
+    (
         f"{VARIED}[VMD: a domain of its own below the root complex of another]",
         "read/pci.py",
         'place.rpartition("/pci")[2]',
         'place.partition("/pci")[2]',
     ),
-    Mutant(
+    (
         f"{VARIED}[NVIDIA's devices that are no GPU, others' GPUs, and a GPU of another class]",
         "read/pci.py",
         "vendor == NVIDIA and kind.startswith(DISPLAY)",
         "vendor == NVIDIA",
     ),
-    Mutant(
+    (
         f"{VARIED}[neither end says its node, on a machine with two nodes]",
         "facts/topology.py",
         "-1 and not several_nodes(machine)",
         "-1",
     ),
-    Mutant(
+    (
         f"{STATUS}[bridges that send packets up to the root complex]",
         "facts/topology.py",
         "REQUEST_REDIRECT | COMPLETION_REDIRECT)",
         "REQUEST_REDIRECT)",
     ),
-    Mutant(
+    (
         f"{VARIED}[one of two GPUs is coherent: the other's data goes through the processor]",
         "facts/devices.py",
         "gpus(machine) and all(gpu.coherent",
         "gpus(machine) and any(gpu.coherent",
     ),
-    Mutant(
+    (
         f"{VARIED}[bits of the list of capabilities that are reserved]",
         "facts/devices.py",
         "at = config[at // 4] >> 8 & 0xFF",
         "at = config[at // 4] >> 8",
     ),
-    Mutant(
+    (
         f"{VARIED}[versions, licences and options that look like others]",
         "read/doubts.py",
         'CoherentGPUMemoryMode=driver"',
         'CoherentGPUMemoryMode="',
     ),
-    Mutant(
+    (
         f"{VARIED}[the module that has the verbs of a device's driver (mana)]",
         "read/dma_buf.py",
         '"mana": "mana_ib"',
         '"mana": "mana"',
     ),
-    Mutant(
+    (
         f"{VARIED}[a function that two modules have: the kernel's list names the used one first]",
         "read/kernel_symbols.py",
         "in reversed(found)",
         "in found",
     ),
-    Mutant(
+    (
         f"{VARIED}[two GPUs: one pair is refused, and one UUID begins with the other]",
         "read/pairs.py",
         "len(row) == 3",
         "len(row) >= 3",
     ),
-    Mutant(
+    (
         f"{VARIED}[a module whose name begins with that of another]",
         "facts/detection.py",
         'f"^{PEERMEM} "',
         'f"^{PEERMEM}"',
     ),
-    Mutant(
+    (
         f"{VARIED}[a container whose engine leaves no file, and a machine that is no container]",
         "read/place.py",
         "^flags.* hypervisor",
         "hypervisor",
     ),
-    Mutant(
+    (
         f"{VARIED}[each right and each limit alone]",
         "facts/access.py",
         "mode & OPEN != OPEN",
         "mode & OPEN == 0",
     ),
-    Mutant(
+    (
         f"{STATUS}[the memory that may be locked by daemons that start jobs]",
         "facts/access.py",
         r"^Uid:\s+0\s+0\s",
         r"^Uid:\s+\d+\s+0\s",
     ),
-    Mutant(
+    (
         f"{STATUS}[a node without a GPU that has the packages: a single line needs attention]",
         "show/printers.py",
         "any(matches(NO_GPU, pattern) for pattern in patterns)",
         "True",
     ),
-    Mutant(
+    (
         f"{VARIED}[one GPU is a virtual machine's: numbers are those of the driver]",
         "show/answer.py",
         "enumerate(ways.driven_gpus(machine))",
         "enumerate(gpus(machine))",
     ),
-    Mutant(
+    (
         f"{VARIED}[errors come before warnings, in any section]",
         "show/text.py",
         "for verdict in (BAD, WARN):",
         "for verdict in (WARN, BAD):",
     ),
-    Mutant(
+    (
         f"{VARIED}[a star within an identifier stands for itself]",
         "show/printers.py",
         'pattern.endswith("*") and fact.id.startswith(pattern[:-1])',
         '"*" in pattern and fact.id.startswith(pattern.split("*")[0])',
     ),
-    Mutant(
+    (
         f"{VARIED}[users of registrations, and registrations that keep the module loaded]",
         "read/regions.py",
         'if one.state != "orphaned"',
         'if one.state == "mapped"',
     ),
-    Mutant(
+    (
         f"{VARIED}[messages of the kernel over several lines, and about neighbours]",
         "facts/advice.py",
         "re.search(pattern, self.text, re.DOTALL)",
         "re.search(pattern, self.text)",
     ),
-    Mutant(
+    (
         f"{VARIED}[an unfinished archive does not stay; and a program has its signals]",
         "bugreport.py",
         "        if kind:\n",
         "        if False:\n",
     ),
-    Mutant(
+    (
         "test_report.py::test_names_in_any_order",
         "redact/redactor.py",
         "range(min(len(parts), LONGEST_LABEL), 0, -2)",
         "range(1, min(len(parts), LONGEST_LABEL) + 1, 2)",
     ),
-    Mutant(
+    (
         "test_report.py::test_values_of_the_kernel_stay",
         "redact/patterns.py",
         "f{3}[0-9a-f]|dead|",
         "f{3}[0-9a-f]|",
     ),
-    Mutant(
+    (
         "test_report.py::test_whole_crash",
         "read/kernel_log.py",
         "left = CRASH_LINES",
         "left = 10",
     ),
-    Mutant(
+    (
         "test_report.py::test_people",
         "redact/names.py",
         "FIRST_PERSON <= user.pw_uid",
         "FIRST_PERSON < user.pw_uid",
     ),
-    Mutant("test_conf.py", "read/conf.py", '"^export +"', '"^export *"'),
-    Mutant("test_conf.py", "read/conf.py", 'rstrip(b" ;")', 'rstrip(b" ")'),
-    Mutant(
+    ("test_conf.py", "read/conf.py", '"^export +"', '"^export *"'),
+    ("test_conf.py", "read/conf.py", 'rstrip(b" ;")', 'rstrip(b" ")'),
+    (
         "test_foreign.py::test_directories_of_others",
         "trust.py",
         "stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX",
         "found.st_mode & stat.S_ISVTX",
     ),
-    Mutant(
+    (
         "test_foreign.py::test_python_module_beside",
         "__main__.py",
         'if os.path.abspath(name or ".") != place]',
         'if os.path.abspath(name or ".") != place] + [os.path.dirname(place)]',
     ),
-    Mutant(
-        "test_programs.py::test_nothing_to_read", "read/programs.py", "stdin=nothing", "stdin=None"
-    ),
-    Mutant(
+    ("test_programs.py::test_nothing_to_read", "read/programs.py", "stdin=nothing", "stdin=None"),
+    (
         f"{SELFTEST}[each failure has a message of its own, and leaves nothing]",
         "selftest/verbs.py",
         "found if found > 0 else ctypes.get_errno()",
         "found",
     ),
     # ---- ways that work, beside ways that are only installed ----
-    Mutant(
+    (
         f"{JUDGED}[GPUs that take no part: a GeForce, also with the other module and with dma-buf]",
         "read/products.py",
         r'r"\bGeForce\b"',
         r'r"^GeForce\b"',
     ),
-    Mutant(
+    (
         f"{JUDGED}[a device with a driver of its vendor's own, which may ask]",
         "read/peers.py",
         'if not driver or "O" in',
         'if "O" not in',
     ),
-    Mutant(
+    (
         f"{JUDGED}[a restart of the stack takes the default route away: by a card, a bond, a VLAN, "
         "or IPv6]",
         "read/network.py",
         "found.setdefault(upper, card)",
         "pass",
     ),
-    Mutant(
+    (
         f"{JUDGED}[a card without a driver, with half a stack, and with refused modules]",
         "facts/security.py",
         'trusted is None and "DKMS" not in signer',
         "trusted is None",
     ),
-    Mutant(
+    (
         f"{JUDGED}[a driver that crashes the kernel when a process ends, unless HMM is off or it "
         "is the proprietary one]",
         "facts/bad_versions.py",
         "return BAD if is_open and not is_off",
         "return BAD if is_open",
     ),
-    Mutant(
+    (
         f"{JUDGED}[EFA asks NVIDIA's driver itself, and says whether it can]",
         "read/peers.py",
         'nic.pci.text("p2p").startswith("NVIDIA")',
         "True",
     ),
-    Mutant(
+    (
         f"{STATUS}[how far the RDMA device is from the GPU]",
         "read/root_complex.py",
         ">= ZEN",
         ">= 0",
     ),
-    Mutant(
+    (
         f"{SELFTEST}[sustained transfers of each pair by each way, as a matrix; the slow cell is "
         "the one that is marked]",
         "selftest/judge.py",
         "if not slower and rate < SHARE * most:",
         "if not slower and rate < most:",
     ),
-    Mutant(
+    (
         "test_compare.py::test_forms",
         "compare/inputs.py",
         "        elif RULE.match(line):",
         "        elif False:",
     ),
-    Mutant(
-        "test_compare.py::test_equal_nodes", "compare/features.py", 'if "idle" in value or', "if"
-    ),
-    Mutant(
+    ("test_compare.py::test_equal_nodes", "compare/features.py", 'if "idle" in value or', "if"),
+    (
         "test_compare.py::test_odd_nodes",
         "compare/groups.py",
         "(len(group.nodes), group.nodes[0])",
         "group.nodes[0]",
     ),
-    Mutant(
+    (
         "test_compare.py::test_selftests",
         "compare/measured.py",
         "if rate >= SHARE * usual:",
         "if rate >= usual:",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_log",
         "explain/judge.py",
         "- late +",
         "+ late +",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_log",
         "explain/scan.py",
         "chosen = special if explained else",
         "chosen = special if not explained else",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_memory_is_constant",
         "explain/scan.py",
         "if len(shapes) < MOST_SHAPES:",
         "if True:",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_few_ranks",
         "explain/scan.py",
         "if shape.ranked:",
         "if False:",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_node_chooses_between_causes",
         "explain/here.py",
         "elif node.contradict and one.sure() < NAMED:",
         "elif False:",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_cut_compressed",
         "explain/inputs.py",
         "yield inner, guarded(name, stream)",
         "yield inner, stream",
     ),
-    Mutant(
+    (
         "test_explain_logs.py::test_redaction",
         "explain/show.py",
         "text = self.quoted(hit.text)",
         "text = hit.text",
     ),
-    Mutant(
+    (
         "test_explain.py::test_conditions",
         "explain/conditions.py",
         "return value in values if value else bool(values)",
         "return bool(values)",
     ),
-    Mutant(
+    (
         "test_explain.py::test_each_message_is_found",
         "explain/texts.py",
         "word.start() > 0 and word.end() < len(part)",
         "False",
     ),
-    Mutant(
+    (
         "test_monitoring.py::test_line_of_a_bad_machine",
         "show/printers.py",
         'chosen = (fact._replace(advice="")',
         "chosen = (fact",
     ),
 ]
-
-
-def copy_with(mutant: Mutant, to: Path) -> None:
-    for part in PARTS:
-        shutil.copytree(TOP / part, to / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in FILES:
-        shutil.copy(TOP / file, to)
-    path = to / "nvpm" / mutant.file
-    text = path.read_text(encoding="utf-8")
-    assert text.count(mutant.stands) == 1, f"{mutant.file} must have {mutant.stands!r} exactly once"
-    path.write_text(text.replace(mutant.stands, mutant.mistake), encoding="utf-8")
-
-
-def survives(mutant: Mutant) -> bool:
-    with tempfile.TemporaryDirectory() as directory:
-        copy_with(mutant, Path(directory))
-        words = ["-q", "-x", "-p", "no:cacheprovider", f"tests/nvpm/{mutant.test}"]
-        ran = subprocess.run(
-            [sys.executable, "-B", "-m", "pytest", *words],
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        # Other codes mean that the test did not run, for example because it does not exist.
-        assert ran.returncode in (0, 1), ran.stdout + ran.stderr
-        return ran.returncode == 0
-
-
-def main() -> bool:
-    wanted = "".join(sys.argv[1:])
-    chosen = [one for one in MUTANTS if wanted in one.test or wanted in one.file]
-    survivors = 0
-    with ThreadPoolExecutor(os.cpu_count()) as several:
-        for mutant, survived in zip(chosen, several.map(survives, chosen), strict=True):
-            survivors += survived
-            said = f"{mutant.file}: {mutant.stands!r} -> {mutant.mistake!r}"
-            print("not ok" if survived else "ok", mutant.test, said, flush=True)
-    return survivors != 0 or not chosen
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Builds the preloaded library, the doubles of libibverbs and libcuda, and a client, once, and runs
-the client for each test. $PRELOAD_CRATE names the copy of preload/ that is built. The mutants use
-this variable. If $PRELOAD_LIBRARY names a library, this library is tested and none is built.
-$PRELOAD_EMULATOR is a command that runs programs of another processor. In that case, $CC must
-compile for that processor."""
+the client for each test. If $PRELOAD_LIBRARY names a library, this library is tested and none is
+built. $PRELOAD_EMULATOR is a command that runs programs of another processor. In that case, $CC
+must compile for that processor."""
 
 import os
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parent
-CRATE = Path(os.environ.get("PRELOAD_CRATE", HERE.parents[1] / "preload"))
+CRATE = HERE.parents[1] / "preload"
 BUILT = os.environ.get("PRELOAD_LIBRARY")
 EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
 # Two names of copies of libibverbs, in the form that auditwheel uses.

@@ -1,20 +1,7 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""mutants.py [WORD]: puts one mistake at a time into a copy of the preloaded library. The test that
-is named with the mistake must fail. With WORD, tries only the mistakes whose test has WORD in its
-name."""
+"""Lists mistakes in the preloaded library, each with the test that notices the mistake
+(tests/try_mutants.py)."""
 
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-
-HERE = Path(__file__).resolve().parent
-CRATE = HERE.parents[1] / "preload"
-
-# Each mutant has the test, the file, the right text, and the wrong text that replaces it.
 MUTANTS = [
     ("test_locally_opened_libibverbs", "verbs.rs", 'c"IBVERBS_1.12"', 'c"IBVERBS_1.13"'),
     (
@@ -343,47 +330,3 @@ MUTANTS = [
         '#[no_mangle]\npub(crate) extern "C" fn on() -> bool {',
     ),
 ]
-
-
-def copy_with(file, stands, mistake, to):
-    shutil.copytree(CRATE, to, ignore=shutil.ignore_patterns("target"))
-    path = to / file if "/" in file else to / "src" / file
-    text = path.read_text()
-    assert stands in text, f"{file} has no {stands!r}"
-    path.write_text(text.replace(stands, mistake))
-
-
-def survives(test, file, stands, mistake):
-    with tempfile.TemporaryDirectory() as directory:
-        copy = Path(directory) / "preload"
-        copy_with(file, stands, mistake, copy)
-        built = ["cargo", "build", "--release", "--offline", "--quiet"]
-        subprocess.run(built, cwd=copy, check=True, stderr=subprocess.DEVNULL)
-        file = next(f for f in sorted(HERE.glob("test_*.py")) if f"def {test}(" in f.read_text())
-        words = ["-q", "-x", "-p", "no:cacheprovider", f"{file}::{test}"]
-        ran = subprocess.run(
-            [sys.executable, "-B", "-m", "pytest", *words],
-            env=dict(os.environ, PRELOAD_CRATE=str(copy)),
-            capture_output=True,
-            text=True,
-        )
-        assert ran.returncode in (0, 1) and " error" not in ran.stdout, ran.stdout
-        return ran.returncode == 0
-
-
-def main():
-    wanted = "".join(sys.argv[1:])
-    survivors = 0
-    for test, file, stands, mistake in MUTANTS:
-        if wanted not in test:
-            continue
-        survived = survives(test, file, stands, mistake)
-        survivors += survived
-        print(
-            "not ok" if survived else "ok", test, f"{file}: {stands!r} -> {mistake!r}", flush=True
-        )
-    return survivors != 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
