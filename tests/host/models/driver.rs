@@ -235,13 +235,6 @@ impl Driver {
         }
     }
 
-    /// Returns how many objects have memory at `address`.
-    pub(crate) fn objects(&self, address: u64) -> usize {
-        let allocations = self.allocations.borrow();
-        let there = |one: &&Allocation| one.address == address && !one.freed;
-        allocations.iter().filter(there).count()
-    }
-
     /// Returns the GPU of an allocation.
     pub(crate) fn gpu(&self, allocation: usize) -> u8 {
         self.allocations.borrow()[allocation].gpu

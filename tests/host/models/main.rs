@@ -17,8 +17,6 @@ mod alloc;
 #[path = "../../../src/kernel/error.rs"]
 pub mod error;
 mod print;
-#[path = "../arithmetic/random.rs"]
-mod random;
 mod rbtree;
 
 /// The type by which the kernel crate identifies a module. The module does not use it.

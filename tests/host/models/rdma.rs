@@ -110,6 +110,8 @@ pub(crate) struct Request {
     pub(crate) never_complete: bool,
     /// The device uses physical addresses.
     pub(crate) direct: bool,
+    /// The longest entry that the device accepts is half of the GPU's page.
+    pub(crate) short_entries: bool,
     /// The device, or [`None`] for a new device.
     pub(crate) device: Option<*mut device>,
 }
@@ -431,7 +433,10 @@ impl Rdma {
             can_invalidate: !request.never_complete,
             direct: request.direct,
             registrations: Cell::new(0),
-            max_segment: 1 << 16,
+            max_segment: match request.short_entries {
+                true => 1 << 15,
+                false => 1 << 16,
+            },
             references: Cell::new(0),
             removed: Cell::new(false),
         });

@@ -6,7 +6,6 @@ mod cast;
 
 mod answers;
 mod freed;
-mod histories;
 mod listed;
 mod loading;
 mod map_type;

@@ -100,6 +100,7 @@ pub(crate) fn page(address: u64) -> Request {
         no_pci: false,
         never_complete: false,
         direct: false,
+        short_entries: false,
         device: None,
     }
 }

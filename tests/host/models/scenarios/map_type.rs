@@ -336,26 +336,42 @@ fn by_two_threads() {
     });
 }
 
+/// Registers memory again and again, and lets a later allocation fail each time, until no allocation
+/// fails. The driver must then have mapped the memory if `by_driver`.
+fn without_memory_for(request: Request, by_driver: bool) {
+    for successes in 0.. {
+        world().faults.unasked.set(true);
+        let module = Module::persistent();
+        allocate(A);
+        world().faults.allocation.set(successes);
+        let registered = register(request);
+        let failed = !world().faults.allocation.is_set();
+        // If there is no memory to remember the answer, the registration nevertheless succeeds, and
+        // the next registration asks again.
+        match &registered {
+            Ok(_) => assert_eq!(world().driver.maps(), by_driver),
+            Err(error) => assert!(failed && *error == ENOMEM),
+        }
+        end(registered);
+        free(A);
+        module.unload();
+        if !failed {
+            break;
+        }
+    }
+}
+
 #[test]
 fn without_memory() {
-    explore(UpTo(2), || {
-        for successes in 0.. {
-            world().faults.unasked.set(true);
-            let module = Module::persistent();
-            allocate(A);
-            world().faults.allocation.set(successes);
-            let registered = register(page(A));
-            let failed = !world().faults.allocation.is_set();
-            // If there is no memory to remember the answer, the registration nevertheless succeeds,
-            // and the next registration asks again.
-            assert!(registered.is_ok() || registered.as_ref().err() == Some(&ENOMEM));
-            end(registered);
-            free(A);
-            module.unload();
-            if !failed {
-                break;
-            }
-        }
+    explore(UpTo(2), || without_memory_for(page(A), false));
+}
+
+/// The driver has mapped the memory when the scatterlist cannot be allocated.
+#[test]
+fn without_memory_after_the_driver_has_mapped() {
+    explore(UpTo(1), || {
+        world().faults.bus_offset.set(Some(1 << 45));
+        without_memory_for(direct(), true);
     });
 }
 

@@ -113,6 +113,29 @@ fn four_terabytes_at_most() {
     is_bounded(1, PAGES - 2);
 }
 
+/// An orphan counts with all its pages, and none of them counts after the memory is freed.
+#[test]
+fn counts_with_all_its_pages() {
+    explore(UpTo(1), || {
+        let module = Module::revocable();
+        leaves(USER, 1, PAGES - 2);
+        allocate(A);
+        let registration = register(two_pages(A)).unwrap();
+        as_process(OTHER, || deregister(&registration));
+        assert_eq!(counted(), 1);
+        assert_eq!(register(page(A)).err(), Some(EDQUOT));
+        free(A);
+        assert_eq!(counted(), 0);
+        allocate(B);
+        leave(B);
+        leave(B);
+        assert_eq!(register(page(B)).err(), Some(EDQUOT));
+        free(B);
+        freed(USER, 1, PAGES - 2);
+        module.unload();
+    });
+}
+
 /// A user's orphans do not count for other users. Root may have any number of orphans, because root
 /// is the same user in many containers.
 #[test]

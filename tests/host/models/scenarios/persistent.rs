@@ -44,6 +44,21 @@ fn revocable_instead() {
     }
 }
 
+/// If the driver has too little memory for the revocable pin also, the program gets the error of this
+/// pin.
+#[test]
+fn without_memory_for_a_revocable_pin_instead() {
+    explore(UpTo(1), || {
+        world().faults.no_persistent.set(-524);
+        world().faults.get.set(0);
+        let module = Module::persistent();
+        allocate(A);
+        assert_eq!(register(page(A)).err(), Some(-12));
+        free(A);
+        module.unload();
+    });
+}
+
 fn instead(errno: i32) {
     world().faults.no_persistent.set(errno);
     let module = Module::persistent();

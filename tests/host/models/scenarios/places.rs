@@ -100,6 +100,41 @@ fn at_the_same_place_in_a_page() {
     });
 }
 
+/// The range begins inside a page of the GPU, and the device accepts only short entries, so the
+/// range has four pieces. If a piece cannot be mapped, the module must unmap each piece before it.
+/// The mapping of the first piece begins before the user's range.
+#[test]
+fn as_many_pieces_as_could_be_mapped() {
+    explore(UpTo(1), || {
+        for module in [Module::revocable, Module::persistent] {
+            let module = module();
+            allocate(A);
+            let request = Request {
+                address: two_pages(A).address + 0x3000,
+                len: 2 * GPU_PAGE - 0x4000,
+                short_entries: true,
+                ..two_pages(A)
+            };
+            let mut mapped = 0;
+            loop {
+                world().faults.mapping.set(mapped);
+                let registered = register(request);
+                if world().faults.mapping.is_set() {
+                    world().faults.mapping.clear();
+                    assert_eq!(registered.as_ref().map(|one| one.entries()), Ok(4));
+                    end(registered);
+                    break;
+                }
+                assert_eq!(registered.err(), Some(EIO));
+                mapped += 1;
+            }
+            assert_eq!(mapped, 4);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
 fn direct() -> Request {
     Request {
         direct: true,
