@@ -18,13 +18,30 @@ fn in_a_range() {
     world().faults.ranges.set(true);
 }
 
+/// Does `work` with memory at `A`, while the module is loaded in each of its two modes.
+fn in_each_mode(work: impl Fn()) {
+    for module in [Module::revocable, Module::persistent] {
+        let module = module();
+        allocate(A);
+        work();
+        free(A);
+        module.unload();
+    }
+}
+
+/// Returns a request for memory that begins inside the first page at `A`.
+fn inside_a_page() -> Request {
+    Request {
+        address: two_pages(A).address + 0x3000,
+        ..two_pages(A)
+    }
+}
+
 #[test]
 fn pieces_in_one_range() {
     explore(Any, || {
-        for module in [Module::revocable, Module::persistent] {
-            in_a_range();
-            let module = module();
-            allocate(A);
+        in_a_range();
+        in_each_mode(|| {
             let registration = register(two_pages(A)).unwrap();
             assert_eq!(
                 registration.entries(),
@@ -33,9 +50,7 @@ fn pieces_in_one_range() {
             );
             assert!(registration.is_contiguous());
             deregister(&registration);
-            free(A);
-            module.unload();
-        }
+        });
     });
 }
 
@@ -81,21 +96,16 @@ fn a_range_while_the_memory_is_freed() {
 fn at_the_same_place_in_a_page() {
     explore(UpTo(1), || {
         for ranges in [false, true] {
-            for module in [Module::revocable, Module::persistent] {
-                world().faults.ranges.set(ranges);
-                let module = module();
-                allocate(A);
+            world().faults.ranges.set(ranges);
+            in_each_mode(|| {
                 let registration = register(Request {
-                    address: two_pages(A).address + 0x3000,
                     len: GPU_PAGE,
-                    ..two_pages(A)
+                    ..inside_a_page()
                 })
                 .unwrap();
                 assert_eq!(registration.bus_address() % GPU_PAGE, 0x3000);
                 deregister(&registration);
-                free(A);
-                module.unload();
-            }
+            });
         }
     });
 }
@@ -106,32 +116,23 @@ fn at_the_same_place_in_a_page() {
 #[test]
 fn as_many_pieces_as_could_be_mapped() {
     explore(UpTo(1), || {
-        for module in [Module::revocable, Module::persistent] {
-            let module = module();
-            allocate(A);
+        in_each_mode(|| {
             let request = Request {
-                address: two_pages(A).address + 0x3000,
                 len: 2 * GPU_PAGE - 0x4000,
                 short_entries: true,
-                ..two_pages(A)
+                ..inside_a_page()
             };
-            let mut mapped = 0;
-            loop {
-                world().faults.mapping.set(mapped);
-                let registered = register(request);
-                if world().faults.mapping.is_set() {
-                    world().faults.mapping.clear();
-                    assert_eq!(registered.as_ref().map(|one| one.entries()), Ok(4));
-                    end(registered);
-                    break;
-                }
-                assert_eq!(registered.err(), Some(EIO));
-                mapped += 1;
+            let mapping = &world().faults.mapping;
+            for mapped in 0..4 {
+                mapping.set(mapped);
+                assert_eq!(register(request).err(), Some(EIO));
             }
-            assert_eq!(mapped, 4);
-            free(A);
-            module.unload();
-        }
+            mapping.set(4);
+            let registration = register(request).unwrap();
+            mapping.clear();
+            assert_eq!(registration.entries(), 4);
+            deregister(&registration);
+        });
     });
 }
 
@@ -145,23 +146,15 @@ fn direct() -> Request {
 #[test]
 fn at_its_own_place() {
     explore(UpTo(3), || {
-        for module in [Module::revocable, Module::persistent] {
-            let module = module();
-            allocate(A);
-            deregister(&register(direct()).unwrap());
-            free(A);
-            module.unload();
-        }
+        in_each_mode(|| deregister(&register(direct()).unwrap()));
     });
 }
 
 #[test]
 fn above_what_the_device_reaches() {
     explore(UpTo(1), || {
-        for module in [Module::revocable, Module::persistent] {
-            let module = module();
+        in_each_mode(|| {
             let reach = &world().faults.reach;
-            allocate(A);
             for (missing, result) in [(0, Ok(())), (1, Err(EIO))] {
                 // This is the end of the second page, which has the higher address of the two.
                 let end = world().driver.next_place(1) + GPU_PAGE;
@@ -170,9 +163,7 @@ fn above_what_the_device_reaches() {
                 reach.set(None);
                 assert_eq!(registered.map(|one| deregister(&one)), result);
             }
-            free(A);
-            module.unload();
-        }
+        });
     });
 }
 
