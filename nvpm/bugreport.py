@@ -17,6 +17,7 @@ from .read import programs
 from .read.kernel_log import kernel_log
 from .read.machine import Machine, clean, decoded, modinfo
 from .read.pci import nics
+from .read.reader import NVIDIA_DRIVER
 from .read.regions import Unreadable
 from .redact.redactor import Redactor
 from .show import printers, regions, text
@@ -31,17 +32,20 @@ MODULES = ("nv_peer_mem", "nv_peer_mem_callback", "nvidia", "nvidia_peermem", "i
 OTHER_MODULES = ("ib_uverbs", "mlx5_core", "mlx5_ib", "irdma", "bnxt_re", "efa", "mana_ib")
 FIELDS = ("filename", "version", "vermagic", "rust", "srcversion", "signer")
 
+NVIDIA_SMI = "nvidia-smi"
+HANGS = "not run, because the NVIDIA driver does not answer: see status.txt"
+
 PROGRAMS = (
     # With these options, uname does not print the name of the host.
     ("uname", "-srvm"),
     ("ofed_info", "-s"),
     ("dkms", "status"),
     (
-        "nvidia-smi",
+        NVIDIA_SMI,
         "--query-gpu=index,name,pci.bus_id,driver_version,vbios_version",
         "--format=csv",
     ),
-    ("nvidia-smi", "topo", "-m"),
+    (NVIDIA_SMI, "topo", "-m"),
     ("lspci", "-tnn"),
 )
 
@@ -64,6 +68,9 @@ OPTIONS = re.compile(r"nvidia|nv_peer_mem|mlx|ib_|rdma", re.IGNORECASE)
 def versions(machine: Machine) -> str:
     said = ["# this program", release(), ""]
     for command in PROGRAMS:
+        if command[0] == NVIDIA_SMI and NVIDIA_DRIVER in machine.reader.silences:
+            said += [f"# {' '.join(command)}", f"({HANGS})", ""]
+            continue
         ended = machine.ended(*command)
         lines = decoded(ended.output).strip("\n").split("\n")
         if ended.code != 0:
@@ -99,10 +106,12 @@ def listed(machine: Machine) -> str:
         return f"(not read: {reason})\n"
 
 
-def tested() -> str:
+def tested(machine: Machine) -> str:
     """Returns the output of nvpm selftest. The selftest changes nothing on the machine, because it
     uses only memory that it has allocated itself. It runs in another process, because foreign
     libraries do the work, and these may crash or hang."""
+    if NVIDIA_DRIVER in machine.reader.silences:
+        return f"({HANGS})\n"
     command = [sys.executable, "-B", program(), "selftest", "--json"]
     ended = programs.run(command, SELFTEST_LIMIT)
     if ended.why:
@@ -139,7 +148,7 @@ def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),
         ("regions.json", lambda: listed(machine)),
-        ("selftest.json", tested),
+        ("selftest.json", lambda: tested(machine)),
     ]
 
 

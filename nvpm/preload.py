@@ -10,7 +10,7 @@ from typing import Dict, List, NamedTuple, NoReturn
 
 from . import VERSION, program
 from .facts import need
-from .read import ways
+from .read import reader, ways
 from .read.machine import Machine
 from .read.ways import DMA_BUF
 from .trust import distrusted
@@ -125,6 +125,8 @@ def run(machine: Machine, library: str, words: List[str]) -> int:
 
 def become(words: List[str], variables: Dict[str, str]) -> NoReturn:
     sys.stdout.flush()
+    # The program must have no child that it did not start.
+    reader.stop()
     # Python ignores SIGXFSZ. The program would inherit this setting, so the default is restored.
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:

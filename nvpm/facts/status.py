@@ -6,7 +6,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple
 
 from ..read import ways
 from ..read.machine import MODULE, Machine
-from . import core, detection, devices, driver, module, need, security, use
+from . import core, detection, devices, driver, module, need, security, silence, use
 from .fact import NONE, Fact, Facts, bad, identified, warn
 
 PARTS: Dict[str, Callable[[Machine], Facts]] = {
@@ -49,7 +49,9 @@ def found(machine: Machine) -> Iterator[Fact]:
 def status_of(machine: Machine) -> Status:
     if not machine.exists("/sys/module"):
         return Status(machine, "unknown", 4, list(identified([NO_SYSFS])))
-    facts = list(identified(found(machine)))
+    others = list(found(machine))
+    # A file that does not answer shows only when it is read, but it explains the other facts.
+    facts = list(identified([*silence.facts(machine), *others]))
     if machine.loaded(MODULE):
         return Status(machine, "running", 0, facts)
     missed = any(fact.id == "module/state" and fact.verdict != NONE for fact in facts)

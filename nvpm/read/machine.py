@@ -10,6 +10,7 @@ import sys
 from typing import Dict, List, Optional, Tuple
 
 from . import programs
+from .reader import Reader
 
 MODULE = "nv_peer_mem"
 # The callback module, which the NVIDIA driver calls. It is installed and loaded together with
@@ -46,7 +47,7 @@ def decoded(data: bytes) -> str:
 class Machine:
     def __init__(self, root: str = "") -> None:
         self.root = root
-        self.debug = False
+        self.debug, self.reader = False, Reader()
         self.kernel = clean(self.text("/proc/sys/kernel/osrelease")) or os.uname().release
         self.host = clean(self.text("/proc/sys/kernel/hostname")) or os.uname().nodename
         self.processor = self.text("/proc/sys/kernel/arch") or os.uname().machine
@@ -110,8 +111,11 @@ class Machine:
     def read(self, name: str, size: int = -1) -> bytes:
         """Returns the bytes of a file; no bytes if the file cannot be read."""
         try:
-            with open(self.root + name, "rb") as file:
-                data = file.read(size)
+            if name.startswith(("/proc/", "/sys/")):
+                data = self.reader.read(self.root, name, size)
+            else:
+                with open(self.root + name, "rb") as file:
+                    data = file.read(size)
         except OSError as error:
             self.tell(name, error.strerror)
             return b""

@@ -15,6 +15,7 @@ from ..read import dma_buf, ways
 from ..read.doubts import uncertain
 from ..read.machine import Machine, clean
 from ..read.pci import gpus, nics
+from ..read.reader import NVIDIA_DRIVER
 from ..read.ways import DMA_BUF
 
 # The answer has at most HEIGHT lines and WIDTH columns on every node. On a screen with fewer
@@ -28,6 +29,7 @@ NOBODY_KNOWS = "Nobody knows whether GPU memory can be registered here: /sys is 
 # The foundations of a registration, the lowest first. Each text is the beginning of the identifiers
 # of facts.
 FOUNDATIONS = (
+    "kernel/",
     "gpu",
     "driver/nvidia/",
     "driver/flavour/",
@@ -44,6 +46,10 @@ def headline(machine: Machine) -> str:
     """Returns a sentence that says how GPU memory can be registered, or why it cannot be
     registered."""
     obstacle = ways.in_the_way(machine)
+    # Files are read while the ways are found, so only then the silence shows.
+    silence = machine.reader.silences.get(NVIDIA_DRIVER)
+    if silence:
+        return f"No GPU memory can be registered now: the NVIDIA driver {silence.value()}."
     if obstacle == ways.NO_DEVICE and no_device.headline(machine):
         obstacle = f"{obstacle}: {no_device.headline(machine)}"
     if obstacle:

@@ -18,6 +18,7 @@ from machine import Machine
 
 from nvpm import bugreport
 from nvpm.read import ask, programs
+from nvpm.read import machine as subject
 
 # The child in another session keeps the pipe open, and is not killed together with the program.
 HOLDS_THE_PIPE = ["sh", "-c", "setsid sleep 7 & sleep 8"]
@@ -121,7 +122,8 @@ def test_selftest_that_hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     program.write_text("import time\ntime.sleep(30)\n")
     monkeypatch.setattr(bugreport, "program", lambda: str(program))
     monkeypatch.setattr(bugreport, "SELFTEST_LIMIT", 0.5)
-    assert bugreport.tested() == "(nvpm selftest took longer than 0.5 s and was killed)\n"
+    machine = subject.Machine(str(tmp_path))
+    assert bugreport.tested(machine) == "(nvpm selftest took longer than 0.5 s and was killed)\n"
 
 
 def test_service_that_does_not_stop(tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ def test_service_that_does_not_stop(tmp_path: Path) -> None:
 
 
 def test_there_is_one_place() -> None:
-    """Only programs.py starts processes and waits for them. There is one exception: ask.py forks a
-    child, but programs.py stops this child."""
+    """Only programs.py starts processes and waits for them. There are two exceptions: ask.py forks
+    a child, but programs.py stops this child; reader.py keeps a child, which answers it."""
     words = re.compile(
         r"\b(import subprocess|subprocess\.|Popen|waitpid|"
         r"os\.(?:wait|system|popen|spawn\w*|fork)\b)"
@@ -158,5 +160,7 @@ def test_there_is_one_place() -> None:
     assert {file for file, used in found.items() if used} == {
         "nvpm/read/programs.py",
         "nvpm/read/ask.py",
+        "nvpm/read/reader.py",
     }
     assert found["nvpm/read/ask.py"] == {"os.fork"}
+    assert found["nvpm/read/reader.py"] == {"os.fork", "waitpid"}
