@@ -18,7 +18,7 @@ from .read.kernel_log import kernel_log
 from .read.machine import Machine, clean, decoded, modinfo
 from .read.pci import nics
 from .read.reader import NVIDIA_DRIVER
-from .read.regions import Unreadable
+from .read.regions import TO_JUDGE, Unreadable
 from .redact.redactor import Redactor
 from .show import printers, regions, text
 from .show.screen import Screen
@@ -101,7 +101,7 @@ def files(machine: Machine) -> str:
 
 def listed(machine: Machine) -> str:
     try:
-        return "\n".join(regions.as_json(machine)) + "\n"
+        return "\n".join(regions.as_json(machine, TO_JUDGE)) + "\n"
     except Unreadable as reason:
         return f"(not read: {reason})\n"
 

@@ -123,7 +123,7 @@ def holders(machine: Machine) -> Facts:
     if machine.text(STATISTICS + "reachable_regions") in ("", "0"):
         return
     try:
-        found = regions.processes(machine, regions.regions(machine))
+        found = regions.largest(machine)
     except regions.Unreadable:
         return
     most = machine.text("/proc/sys/vm/max_map_count")

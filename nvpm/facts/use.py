@@ -72,14 +72,20 @@ def process_facts(machine: Machine) -> Facts:
     if not machine.exists(regions.LIST):
         return
     try:
-        found = regions.regions(machine)
+        found = regions.largest(machine)
     except regions.Unreadable:
         yield unread("use", "processes", "which processes have GPU memory registered")
         return
-    for process in regions.processes(machine, found):
+    for process in found:
         ended = "" if process.running else ", which has ended,"
         value = f"{process.command}{ended} has {process.what}"
         yield info("use", f"process {process.number}", value)
+    more = regions.count_of_processes(machine) - len(found)
+    if more:
+        yield info("use", "processes", f"{more} more with less memory: nvpm regions --summary")
+    left_out = regions.left_out(machine, regions.judged(machine))
+    if left_out:
+        yield info("use", "registrations read", left_out)
 
 
 def larger_bar1(machine: Machine) -> str:

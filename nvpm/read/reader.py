@@ -32,7 +32,7 @@ KILLED = 1 << (signal.SIGKILL - 1)
 REQUEST, ANSWER = struct.Struct("=qI"), struct.Struct("=iQ")
 
 NVIDIA_DRIVER = "NVIDIA driver"
-# The address of a PCI device, and the attributes for which the kernel asks the device or wakes it up.
+# The address of a PCI device, and the attributes for which the kernel asks or wakes the device.
 ADDRESS = r"([0-9a-f]{4,5}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])"
 ASKED = r"(?:config|vpd|(?:current|max)_link_\w+|resource\d_resize)$"
 # Files that one lock protects, by the beginning of their paths. After one of them has not answered,

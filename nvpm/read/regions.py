@@ -9,7 +9,7 @@ import re
 from itertools import groupby
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from .machine import MODULE, Machine, clean, decoded
+from .machine import MODULE, STATISTICS, Machine, clean, decoded, once
 from .pci import nics
 
 LIST = "/proc/driver/nv_peer_mem/regions"
@@ -35,6 +35,14 @@ NO_CAPABILITY = (
     "{} cannot be read: that takes the capability CAP_SYS_ADMIN, which root has not in most "
     "containers. Try it outside, as root: nvpm regions"
 )
+# The greatest number of bytes of the list that are read: to list registrations, and to judge the
+# machine. A user may have millions of registrations, and must not decide how long root's monitor
+# takes. A line has about 70 bytes.
+TO_LIST, TO_JUDGE = 3 << 20, 1 << 20
+# A list with fewer registrations is never too long.
+MANY = 1000
+# The greatest number of processes about which the status has a fact.
+MOST_PROCESSES = 64
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -90,12 +98,35 @@ def parsed(line: str) -> Optional[Region]:
     )
 
 
-def regions(machine: Machine) -> List[Region]:
-    """Returns the registrations, sorted by process. The registrations of each process begin with
-    the oldest. Raises Unreadable if the list cannot be read."""
+def regions(machine: Machine, most: int = TO_LIST) -> List[Region]:
+    """Returns the registrations in the first MOST bytes of the list, sorted by process. The
+    registrations of each process begin with the oldest. Raises Unreadable if the list cannot be
+    read."""
     need_list(machine)
-    found = [one for one in map(parsed, machine.lines(LIST)) if one]
+    data = machine.read(LIST, most)
+    # If the list is longer, its last line may be cut.
+    data = data[: data.rfind(b"\n") + 1] if len(data) == most else data
+    found = [one for one in map(parsed, decoded(data).split("\n")) if one]
     return sorted(found, key=lambda one: (one.process, one.started, -one.age, one.address))
+
+
+@once
+def judged(machine: Machine) -> List[Region]:
+    """Returns the registrations by which the machine is judged. The list is read only once, because
+    the kernel holds the module's lock while it writes the list. Raises Unreadable if the list
+    cannot be read."""
+    return regions(machine, TO_JUDGE)
+
+
+def left_out(machine: Machine, found: Sequence[Region]) -> str:
+    """Returns a text with the number of all registrations, if FOUND are not all of them because the
+    list is too long; otherwise an empty string."""
+    live = sum(one.state != "orphaned" for one in found)
+    said = machine.text(STATISTICS + "reachable_regions")
+    # Registrations come and go between two reads, so a small difference means nothing.
+    if not re.fullmatch("[0-9]{1,18}", said) or int(said) <= live or len(found) < MANY:
+        return ""
+    return f"only the first {len(found)} registrations of {said} were read"
 
 
 class Process:
@@ -136,6 +167,19 @@ def of_one(region: Region) -> Tuple[int, int]:
 
 def processes(machine: Machine, found: List[Region]) -> List[Process]:
     return [Process(machine, list(those)) for _, those in groupby(found, key=of_one)]
+
+
+def largest(machine: Machine) -> List[Process]:
+    """Returns the MOST_PROCESSES processes that have registered the most memory, sorted by number.
+    Of processes with the same amount, those with the smallest numbers are returned. Raises
+    Unreadable if the list cannot be read."""
+    groups = [list(those) for _, those in groupby(judged(machine), key=of_one)]
+    chosen = sorted(groups, key=total, reverse=True)[:MOST_PROCESSES]
+    return [Process(machine, group) for group in sorted(chosen, key=lambda group: of_one(group[0]))]
+
+
+def count_of_processes(machine: Machine) -> int:
+    return len(set(map(of_one, judged(machine))))
 
 
 def names_by_pci(machine: Machine) -> Dict[str, str]:
@@ -185,8 +229,10 @@ def holders(machine: Machine) -> List[str]:
     texts about the processes that have an RDMA device open. An older module has no list that can be
     read."""
     try:
-        live = [one for one in regions(machine) if one.state != "orphaned"]
+        there = judged(machine)
+        live = [one for one in there if one.state != "orphaned"]
         found = [f"{process.who} has {process.what}" for process in processes(machine, live)]
+        found += filter(None, [left_out(machine, there)])
     except Unreadable:
         found = []
     if found:

@@ -5,7 +5,17 @@ import json
 from typing import Dict, Iterator, List, Sequence
 
 from ..read.machine import Machine
-from ..read.regions import Region, count, names_by_pci, processes, regions, size, total
+from ..read.regions import (
+    TO_LIST,
+    Region,
+    count,
+    left_out,
+    names_by_pci,
+    processes,
+    regions,
+    size,
+    total,
+)
 
 HEADING = f"  {'address':<18} {'length':>10}  {'age':>8}  {'client':<16}  {'state':<8}  RDMA device"
 
@@ -26,13 +36,13 @@ def as_summary(machine: Machine) -> Iterator[str]:
     found = regions(machine)
     for process in processes(machine, found):
         yield f"{process.who}: {process.what}"
-    yield in_all(found)
+    yield in_all(machine, found)
 
 
-def in_all(found: Sequence[Region]) -> str:
+def in_all(machine: Machine, found: Sequence[Region]) -> str:
     if not found:
         return "no GPU memory is registered"
-    return f"all: {count(found)}, {size(total(found))}"
+    return left_out(machine, found) or f"all: {count(found)}, {size(total(found))}"
 
 
 def as_text(machine: Machine) -> Iterator[str]:
@@ -47,12 +57,13 @@ def as_text(machine: Machine) -> Iterator[str]:
                 f"  {one.address:<18} {size(one.length):>10}  {age(one.age):>8}  "
                 f"{one.client:<16}  {one.state:<8}  {device}"
             )
-    yield in_all(found)
+    yield in_all(machine, found)
 
 
-def as_json(machine: Machine) -> Iterator[str]:
-    """Yields the lines of one JSON object. Each registration and each process has one line."""
-    found, names = regions(machine), names_by_pci(machine)
+def as_json(machine: Machine, most: int = TO_LIST) -> Iterator[str]:
+    """Yields the lines of one JSON object. Each registration and each process has one line. MOST is
+    the greatest number of bytes of the list that are read."""
+    found, names = regions(machine, most), names_by_pci(machine)
     registrations: List[Dict[str, object]] = [
         {
             "process": one.process,
@@ -79,7 +90,10 @@ def as_json(machine: Machine) -> Iterator[str]:
     ]
     yield f'{{"schema": 1, "registrations": [{listed(registrations)}'
     yield f'  ], "processes": [{listed(of_processes)}'
-    yield f'  ], "bytes": {total(found)}}}'
+    cut = (
+        f', "left_out": {json.dumps(left_out(machine, found))}' if left_out(machine, found) else ""
+    )
+    yield f'  ], "bytes": {total(found)}{cut}}}'
 
 
 def listed(objects: List[Dict[str, object]]) -> str:
