@@ -17,8 +17,6 @@ from typing import BinaryIO, Callable, Iterable, Iterator, List, Tuple, cast
 from ..read import programs
 
 Stream = Iterable[bytes]
-# The first bytes of compressed files, and what reads them.
-MAGIC = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", lzma.open), (b"BZh", bz2.open))
 TAR = (257, b"ustar")
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 BEGINNING = 4096
@@ -29,6 +27,83 @@ LONGEST = 1 << 16
 PROGRAM_LIMIT = 60.0
 # What can go wrong while a file is read or decompressed.
 READING = (OSError, EOFError, lzma.LZMAError, zlib.error, tarfile.TarError, UnicodeError)
+# The greatest size of a header in an archive. tarfile reads the long name and the other fields of a
+# file as a whole, and a few hundred compressed bytes can become a gigabyte.
+LONGEST_HEADER = 1 << 20
+# xz -9 takes 65 MiB.
+XZ_MEMORY = 96 << 20
+# The kinds of members that are such headers: long names of GNU tar, and the fields of pax.
+HEADERS = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
+
+
+class Member(tarfile.TarInfo):
+    """A member of an archive. Raises HeaderError if the member is a header that is too large, or
+    the list of the parts of a sparse file, which has no limit."""
+
+    @classmethod
+    def frombuf(cls, buf, encoding, errors):  # type: ignore[no-untyped-def]
+        member = super().frombuf(buf, encoding, errors)
+        if member.type in HEADERS and member.size > LONGEST_HEADER:
+            raise tarfile.HeaderError(f"a header of {member.size} bytes")
+        if member.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.HeaderError(SPARSE)
+        return member
+
+    def _proc_gnusparse_10(self, *_words):  # type: ignore[no-untyped-def]
+        raise tarfile.HeaderError(SPARSE)
+
+
+SPARSE = "a sparse file: make the archive without --sparse"
+
+
+class Xz(io.RawIOBase):
+    """The contents of an xz file. The file says how much memory its reading takes, up to 4 GiB, and
+    lzma.open() has no limit for that."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.decoder, self.rest = file, self.fresh(), b""
+
+    @staticmethod
+    def fresh() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=XZ_MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:  # type: ignore[no-untyped-def]
+        part = b""
+        while not part:
+            if self.decoder.eof:
+                # An xz file may have several streams, with zeros between them.
+                self.rest = self.decoder.unused_data.lstrip(b"\0")
+                while not self.rest:
+                    more = self.file.read(BEGINNING)
+                    if not more:
+                        return 0
+                    self.rest = more.lstrip(b"\0")
+                self.decoder = self.fresh()
+            elif self.decoder.needs_input:
+                self.rest = self.file.read(BEGINNING)
+                if not self.rest:
+                    raise EOFError("the file ends before its contents")
+            part = self.decoder.decompress(self.rest, len(buffer))
+            self.rest = b""
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def unxz(file: BinaryIO, _mode: str) -> BinaryIO:
+    return cast(BinaryIO, Xz(file))
+
+
+# The first bytes of compressed files, and what reads them.
+MAGIC = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ", unxz), (b"BZh", bz2.open))
 
 
 class Unreadable(Exception):
@@ -76,8 +151,10 @@ def of_stream(name: str, raw: BinaryIO) -> Iterator[Tuple[str, Stream]]:
             start = file.peek(BEGINNING)
             break
     if start[TAR[0] :].startswith(TAR[1]):
-        with tarfile.open(fileobj=file, mode="r|") as archive:
+        with tarfile.open(fileobj=file, mode="r|", tarinfo=Member) as archive:
             for member in archive:
+                # tarfile keeps each member, and an archive may have millions of empty ones.
+                archive.members = []  # type: ignore[attr-defined]
                 inner = archive.extractfile(member) if member.isfile() else None
                 if inner:
                     yield f"{name}:{member.name}", lines(inner.readline)

@@ -21,7 +21,8 @@ ITEMS = (
     rb"\[default\d+\]:",  # torchrun, with a number that each node counts anew
     rb"(?P<task>\d+):(?= (?:\[|\S+:\d+:\d+ \[))",  # srun --label
     # pdsh, clush
-    rb"(?P<label>[A-Za-z][A-Za-z0-9-]*\d[A-Za-z0-9.-]*):(?= (?:\[|\d+:|\S+:\d+:\d+ \[))",
+    rb"(?P<label>(?=[A-Za-z][A-Za-z-]{0,62}\d)[A-Za-z][A-Za-z0-9.-]{1,252}):"
+    rb"(?= (?:\[|\d+:|\S+:\d+:\d+ \[))",
     rb"[\w./-]+ +\|(?= )",  # docker compose
     rb"\[pod/[\w./-]+\]",  # kubectl --prefix
     rb"\((?P<worker>[A-Za-z][\w ]*) ?pid=\d+(?:, ip=[\d.]+)?\)",  # Ray, vLLM

@@ -11,13 +11,19 @@ import re
 from typing import Iterator, List, Pattern, Tuple
 
 PLACEHOLDER = re.compile(r"<(?:[*nw]|[^<>]*\|[^<>]*)>")
+ANY = "<*>"
 MATCHED = {
     # Bounded, because a line can be made so that the search for the next part takes seconds.
-    "<*>": ".{0,300}?",
+    ANY: ".{0,300}?",
     "<n>": r"(?<![0-9A-Za-z])-?(?:0x)?[0-9a-fA-F]+(?![0-9A-Za-z])",
     "<w>": r"[^\s,;'\"()]+",
 }
 WORD = re.compile("[A-Za-z_]+")
+# A literal part of this length after <*> occurs only once in an honest line. So the search takes
+# the nearest one, and does not come back to it: else a line that repeats such parts would cost the
+# product of their numbers. A group that looks ahead, and is then repeated, is never tried twice.
+UNMISTAKABLE = 6
+NEAREST = r"(?=({0}{1}))\{2}"
 
 
 def expanded(text: str) -> List[str]:
@@ -35,9 +41,14 @@ def pattern(text: str) -> Pattern[str]:
     """Returns a pattern that finds TEXT in a line. A run of blanks is one blank in both."""
     text = re.sub(" +", " ", text)
     parts: List[str] = []
-    last = 0
+    last = groups = 0
     for found in PLACEHOLDER.finditer(text):
-        parts.append(re.escape(text[last : found.start()]))
+        literal = text[last : found.start()]
+        if parts[-1:] == [MATCHED[ANY]] and len(literal) >= UNMISTAKABLE:
+            groups += 1
+            parts[-1:] = [NEAREST.format(MATCHED[ANY], re.escape(literal), groups)]
+        else:
+            parts.append(re.escape(literal))
         placeholder = found.group()
         choice = "|".join(map(re.escape, placeholder[1:-1].split("|")))
         parts.append(MATCHED.get(placeholder) or f"(?:{choice})")
