@@ -12,6 +12,9 @@ from typing import NoReturn, Optional
 # Exit codes that mean "unknown", for the commands in which exit code 1 has another meaning.
 NOBODY_KNOWS = {"check": 3, "status": 4}
 
+# The exit code of the other commands after a defect of nvpm: EX_SOFTWARE of sysexits.h.
+DEFECT = 70
+
 NO_PYTHON = "nvpm: this needs all of Python 3 ({}): install the package python3.\n"
 
 
@@ -52,6 +55,14 @@ def run() -> int:
         return NOBODY_KNOWS.get("".join(sys.argv[1:2]), 3)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except OSError:
+        raise
+    except Exception:
+        # Python's own exit code, 1, has another meaning in most commands.
+        import traceback
+
+        traceback.print_exc()
+        return NOBODY_KNOWS.get("".join(sys.argv[1:2]), DEFECT)
 
 
 def can_be_written(descriptor: int) -> bool:

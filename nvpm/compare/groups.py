@@ -82,9 +82,12 @@ def folded(names: List[str]) -> str:
     """Returns the names in the short form that tools for clusters use, such as node[1-3,7]."""
     by_stem: Dict[Tuple[str, str], List[str]] = {}
     for name in names:
-        found = re.match(r"(.*?)(\d+)(\D*)$", name)
+        # The name is read from its end, because a pattern for all of it takes long for some names.
+        found = re.match(r"(\D*)([0-9]{1,18})", name[::-1])
         if found:
-            by_stem.setdefault((found[1], found[3]), []).append(found[2])
+            end, digits = found[1][::-1], found[2][::-1]
+            stem = name[: len(name) - len(end) - len(digits)]
+            by_stem.setdefault((stem, end), []).append(digits)
         else:
             by_stem.setdefault((name, ""), [])
     texts = []

@@ -8,7 +8,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, TextIO
 
 # Matches a line that begins with a label, which is the name of a node or the number of a task. A
 # line of nvpm's JSON has no label, and begins with a blank, a brace or a quote.
@@ -26,8 +26,20 @@ END = re.compile(r"\}(?:non-zero return code)?$")
 # Programs that print messages of their own between the lines of the nodes.
 COLLECTORS = ("srun", "pdsh", "clush", "slurmstepd")
 
+# No name of a host is longer (RFC 1035).
+LONGEST_NAME = 253
+# The greatest number of characters of a line, and of the output of one node. A status of a node
+# with many devices has less than 1 MiB.
+LONGEST = 8 << 20
+# Longer lines are not kept for other nodes, because they would fill memory.
+LONGEST_KEPT = 2000
+# No number in a status has more digits. Python needs long to read a number with many digits.
+MOST_DIGITS = 24
 # The number of lines that are kept if a node has printed no status.
 LAST_WORDS = 3
+
+
+TOO_LONG = "the status is too long"
 
 
 class Node(NamedTuple):
@@ -44,12 +56,17 @@ class Collected:
 
     def __init__(self, label: str) -> None:
         self.label, self.lines, self.words = label, [], []  # type: str, List[str], List[str]
-        self.found = False
+        self.found, self.size = False, 0
 
     def add(self, line: str) -> Optional[Node]:
         """Adds a line. Returns the node if this line completes a status."""
         if not self.lines and not line.startswith("{"):
-            self.words = [*self.words, line][-LAST_WORDS:] if line.strip() else self.words
+            words = line[:LONGEST_KEPT]
+            self.words = [*self.words, words][-LAST_WORDS:] if line.strip() else self.words
+            return None
+        self.size = self.size + len(line) if self.lines else len(line)
+        if self.size > LONGEST:
+            self.lines, self.words = [], [TOO_LONG]
             return None
         self.lines.append(line)
         if not END.match(line) and not (len(self.lines) == 1 and line.endswith("}")):
@@ -69,10 +86,28 @@ class Collected:
         return Node(self.label or "(no name)", None, words)
 
 
+def whole(text: str) -> int:
+    """Returns a whole number. Raises ValueError for a number that no status has."""
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+DECODER = json.JSONDecoder(parse_int=whole)
+
+
 # The results are kept, because most lines of a status are the same on other nodes.
 @functools.lru_cache(maxsize=1 << 16)
 def line_of(line: str) -> Any:
-    return json.loads(line)
+    return DECODER.decode(line)
+
+
+def object_in(line: str) -> Any:
+    """Returns the object in a line. Raises ValueError if the line has none."""
+    try:
+        return line_of(line) if len(line) <= LONGEST_KEPT else DECODER.decode(line)
+    except RecursionError:
+        raise ValueError("too deep") from None
 
 
 def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
@@ -83,9 +118,9 @@ def by_lines(lines: List[str]) -> Optional[Dict[str, object]]:
         facts = lines.index('  "facts": [')
         said: Dict[str, object] = {}
         for line in lines[1:facts]:
-            said.update(line_of("{" + line.strip().rstrip(",") + "}"))
+            said.update(object_in("{" + line.strip().rstrip(",") + "}"))
         end = lines.index("  ]", facts)
-        said["facts"] = [line_of(line.strip().rstrip(",")) for line in lines[facts + 1 : end]]
+        said["facts"] = [object_in(line.strip().rstrip(",")) for line in lines[facts + 1 : end]]
     except ValueError:
         return None
     return said
@@ -95,7 +130,7 @@ def parsed(text: str) -> Optional[Dict[str, object]]:
     """Returns the status or the result of a selftest in TEXT, or None if TEXT contains neither.
     Ansible may have wrapped the text into JSON of its own."""
     try:
-        said, _ = json.JSONDecoder().raw_decode(text)
+        said, _ = DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict):
@@ -115,7 +150,8 @@ def name_of(label: str, said: Dict[str, object]) -> str:
     """Returns the name of the node, which is the label. If the label only numbers the nodes, the
     name is the host name in the status. The label comes first, because two nodes may have the same
     host name."""
-    return label if label and not label.isdigit() else str(said.get("host") or label)
+    name = label if label and not label.isdigit() else str(said.get("host") or label)
+    return name[:LONGEST_NAME]
 
 
 def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
@@ -163,11 +199,19 @@ def from_lines(lines: Iterable[str], label: str = "") -> Iterator[Node]:
             yield node
 
 
+def bounded(file: TextIO) -> Iterator[str]:
+    """Yields the lines of a file. Yields only the beginning of a line that is too long."""
+    for line in iter(lambda: file.readline(LONGEST), ""):
+        yield line
+        while line and not line.endswith("\n"):
+            line = file.readline(LONGEST)
+
+
 def from_file(path: str) -> Iterator[Node]:
     """Yields the nodes in a file. If the file has no status, yields one node with the name of the
     file."""
     with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-        found = list(from_lines(file))
+        found = list(from_lines(bounded(file)))
     stem = os.path.basename(path).split(".json")[0].split(".txt")[0]
     if not any(node.status for node in found):
         # The file has no status, so it has a message, which may look like a label and a text. The

@@ -12,7 +12,7 @@ from ..options import Parser
 from ..read.machine import Machine, clean
 from .features import Features, features
 from .groups import MISSING, Group, folded, groups_of, norm_of
-from .inputs import Node, from_lines, from_paths
+from .inputs import Node, bounded, from_lines, from_paths
 from .measured import Rates, compared, rates, results
 
 # The lines of a screen, its columns, and the columns of a name.
@@ -31,6 +31,8 @@ class Fleet:
         self.nodes: Dict[str, Features] = {}
         self.silent: List[Node] = []
         tested: Dict[str, Features] = {}
+        used: Dict[str, int] = {}
+        used_by_tests: Dict[str, int] = {}
         measured: Dict[str, Rates] = {}
         for node in nodes:
             name = clean(node.name)
@@ -39,11 +41,11 @@ class Fleet:
             else:
                 try:
                     if "facts" in node.status:
-                        self.nodes[unused(name, self.nodes)] = features(node.status)
+                        self.nodes[unused(name, self.nodes, used)] = features(node.status)
                     else:
-                        name = unused(name, tested)
+                        name = unused(name, tested, used_by_tests)
                         tested[name], measured[name] = results(node.status), rates(node.status)
-                except (AttributeError, LookupError, TypeError):
+                except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
                     self.silent.append(Node(name, None, "a status in another form"))
         self.add_selftests(tested, measured)
         self.norm = norm_of(self.nodes)
@@ -58,13 +60,13 @@ class Fleet:
                 self.nodes.setdefault(name, {}).update(added)
 
 
-def unused(name: str, names: Container[str]) -> str:
-    """Returns NAME. If NAMES has this name already, appends a number to NAME."""
-    number = 2
+def unused(name: str, names: Container[str], used: Dict[str, int]) -> str:
+    """Returns NAME. If NAMES has this name already, appends a number to NAME. USED has the last
+    number of each name, because one node may print thousands of statuses."""
     free = name
     while free in names:
-        free = f"{name}#{number}"
-        number += 1
+        used[name] = used.get(name, 1) + 1
+        free = f"{name}#{used[name]}"
     return free
 
 
@@ -197,7 +199,7 @@ def options_of(machine: Machine, words: List[str]) -> Namespace:
 def main(machine: Machine, words: List[str]) -> int:
     options = options_of(machine, words)
     try:
-        fleet = Fleet(from_paths(options.path) if options.path else from_lines(sys.stdin))
+        fleet = Fleet(from_paths(options.path) if options.path else from_lines(bounded(sys.stdin)))
     except OSError as error:
         sys.stderr.write(f"nvpm compare: {error.filename}: {error.strerror}\n")
         return 2

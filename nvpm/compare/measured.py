@@ -7,6 +7,8 @@ from typing import Dict, Iterator, List, Tuple, cast
 
 from .features import Features, Json
 
+# No device transfers more bytes per second. A node may print any number, also an infinite one.
+FASTEST = 1e15
 # A rate below this share of the median makes a node odd.
 SHARE = 0.8
 
@@ -31,8 +33,8 @@ def rates(said: Json) -> Rates:
     for name, pair in pairs_of(said) if said.get("bandwidth") else ():
         for key, direction in (("to_gpu", "to the GPU"), ("from_gpu", "from the GPU")):
             rate = pair.get(key)
-            if isinstance(rate, (int, float)):
-                found[f"{name}, {direction}"] = rate
+            if isinstance(rate, (int, float)) and 0 <= rate <= FASTEST:
+                found[f"{name}, {direction}"] = float(rate)
     return found
 
 
