@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Collects the parts of a bug report in one archive. nvpm never sends the archive."""
 
-import functools
+import contextlib
 import io
+import json
 import os
 import re
 import sys
@@ -131,19 +132,10 @@ def versions_of(machine: Machine) -> List[str]:
 Part = Tuple[str, Callable[[], str]]
 
 
-def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
-    """Returns the files of the archive, the most useful first. Each file is a pair: its name, and a
-    function that returns its text. In the status, only the values and the advice of facts are
-    redacted, because all other words are nvpm's own."""
-
-    @functools.lru_cache(maxsize=1)
-    def status() -> Status:
-        found = status_of(machine)
-        return found._replace(facts=list(map(redactor.fact, found.facts))) if redactor else found
-
+def parts(machine: Machine) -> List[Part]:
+    """Returns the files of the archive that come after the status, the most useful first. Each file
+    is a pair: its name, and a function that returns its text."""
     return [
-        ("status.txt", lambda: "\n".join(text.everything(status(), Screen())) + "\n"),
-        ("status.json", lambda: "\n".join(printers.as_json(status())) + "\n"),
         ("versions.txt", lambda: versions(machine)),
         ("files.txt", lambda: files(machine)),
         ("kernel.log", lambda: kernel_log(machine)),
@@ -152,9 +144,39 @@ def parts(machine: Machine, redactor: Optional[Redactor]) -> List[Part]:
     ]
 
 
-def redacted(redactor: Optional[Redactor], name: str, said: str) -> str:
-    if not redactor:
-        return said
+def of_status(status: Status) -> List[Part]:
+    return [
+        ("status.txt", lambda: "\n".join(text.everything(status, Screen())) + "\n"),
+        ("status.json", lambda: "\n".join(printers.as_json(status)) + "\n"),
+    ]
+
+
+def made(make: Callable[[], str]) -> str:
+    """Returns the text of a file. If making the text fails, Python's traceback takes its place,
+    because the other texts are useful all the same."""
+    try:
+        said = make()
+    except Exception:  # every failure belongs into the report
+        said = traceback.format_exc()
+    # Processes choose their own names, and these names are in the list of registrations and in the
+    # kernel's log. A name may have characters that would steer a terminal, so such characters are
+    # replaced.
+    return "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
+
+
+def learn(redactor: Redactor, status: Optional[Status], texts: Dict[str, str]) -> None:
+    """Lets REDACTOR find the names that one place of the report gives away, so that they are
+    replaced in all others."""
+    for fact in status.facts if status else ():
+        redactor.learn_fact(fact)
+    for name, said in texts.items():
+        redactor.learn(said)
+        if name.endswith(".json"):
+            with contextlib.suppress(ValueError, RecursionError):
+                redactor.learn_json(json.loads(said))
+
+
+def redacted(redactor: Redactor, name: str, said: str) -> str:
     if name.endswith(".json"):
         return redactor.json(said)
     return redactor.patterns(said) if name == "status.txt" else redactor.text(said)
@@ -164,32 +186,43 @@ README = """\
 A report of {}, for a bug report of nv_peer_mem.
 Taken out: {}.
 Kept: models and versions, PCI addresses, addresses within the kernel, options of modules, numbers
-of processes and users, and names of programs that belong to the system.
+of processes and users, and names of programs that belong to the system. A name that is also an
+ordinary word is replaced only where the kernel or nvpm names a process, a user or a host by it.
 Read it before you give it to anybody: no program knows all of your secrets.
 """
 
 
 def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str]:
-    """Returns the text of each file in the archive, by the name of the file. If collecting a text
-    fails, Python's traceback takes its place, because the other texts are useful all the same."""
+    """Returns the text of each file in the archive, by the name of the file. All texts are made
+    before any is redacted, because a name that the last one gives away may stand in the first."""
     redactor = None if as_it_is else Redactor(machine, versions_of(machine))
+    tell("status")
+    status, failed = None, ""
+    try:
+        status = status_of(machine)
+    except Exception:
+        failed = traceback.format_exc()
     texts = {}
-    for name, make in parts(machine, redactor):
-        if name == "selftest.json" and not selftest:
-            continue
-        sys.stderr.write(f"nvpm report: {name}\n")
-        try:
-            said = make()
-        except Exception:  # every failure belongs into the report
-            said = traceback.format_exc()
-        # Processes choose their own names, and these names are in the list of registrations and in
-        # the kernel's log. A name may have characters that would steer a terminal, so such
-        # characters are replaced.
-        said = "\n".join(clean(line.expandtabs()) for line in said.split("\n"))
-        texts[name] = redacted(redactor, name, said)
+    for name, make in parts(machine):
+        if name != "selftest.json" or selftest:
+            tell(name)
+            texts[name] = made(make)
+    if redactor:
+        learn(redactor, status, texts)
+    if redactor and status:
+        # In the status, only the values and the advice of facts are redacted, because all other
+        # words are nvpm's own.
+        status = status._replace(facts=list(map(redactor.fact, status.facts)))
+    first = of_status(status) if status else [("status.txt", lambda: failed)]
+    texts = {**{name: made(make) for name, make in first}, **texts}
+    if redactor:
+        texts = {name: redacted(redactor, name, said) for name, said in texts.items()}
     out = redactor.counted() if redactor else "nothing, as asked (--as-it-is)"
-    texts["README.txt"] = README.format(release(), out)
-    return texts
+    return {**texts, "README.txt": README.format(release(), out)}
+
+
+def tell(name: str) -> None:
+    sys.stderr.write(f"nvpm report: {name}\n")
 
 
 def shown(texts: Dict[str, str]) -> List[str]:

@@ -108,6 +108,15 @@ class Machine:
             self.tell(name, error.strerror)
             return None
 
+    def owner(self, name: str) -> Optional[int]:
+        """Returns the number of the user who owns a file; None if the file does not exist any
+        more."""
+        try:
+            return os.stat(self.root + name).st_uid
+        except OSError as error:
+            self.tell(name, error.strerror)
+            return None
+
     def read(self, name: str, size: int = -1) -> bytes:
         """Returns the bytes of a file; no bytes if the file cannot be read."""
         try:

@@ -5,7 +5,8 @@ import os
 import pwd
 from typing import Iterable, Set
 
-from ..read.machine import Machine
+from ..read.machine import Machine, clean
+from .patterns import OF_THE_SYSTEM
 
 FIRST_PERSON, NOBODY = 1000, 65534
 
@@ -30,6 +31,50 @@ def named(names: Iterable[str]) -> Set[str]:
         for name in names
         if len(name) > 1 and not name.isdigit() and name.lower() not in COMMON
     }
+
+
+# Words that stand in every report: in the kernel's messages, and in nvpm's own.
+WORDS = {
+    *(
+        "about",
+        "access",
+        "address",
+        "all",
+        "alloc",
+        "and",
+        "application",
+        "audit",
+        "bar",
+        "blocked",
+    ),
+    *("bug", "bus", "call", "cannot", "card", "client", "code", "command", "core", "cpu", "cuda"),
+    *("data", "debug", "detected", "device", "disabled", "dma", "driver", "enabled", "error"),
+    *("event", "failed", "failure", "fault", "file", "firmware", "for", "free", "freed", "from"),
+    *("gdr", "group", "has", "held", "info", "init", "invalid", "iommu", "irq", "kill", "killed"),
+    *("link", "list", "load", "loaded", "lock", "log", "main", "mapped", "max", "mem", "memory"),
+    *("message", "mlx5", "mode", "model", "module", "name", "net", "network", "nfs", "none", "not"),
+    *("nvrm", "oom", "page", "pages", "pci", "pcie", "peer", "pid", "pinned", "port", "probe"),
+    *("process", "program", "rank", "read", "ready", "register", "registered", "report", "reset"),
+    *("run", "script", "send", "service", "size", "start", "started", "state", "status", "stop"),
+    *("system", "table", "task", "the", "thread", "time", "timeout", "trace", "tree", "type"),
+    *("unknown", "usb", "user", "value", "version", "warning", "was", "with", "write", "xid"),
+}
+
+
+def ordinary(machine: Machine) -> Set[str]:
+    """Returns words, in small letters, that tell nothing even if they are also somebody's name."""
+    places = ("/sys/module/*", "/sys/class/infiniband/*", "/sys/class/net/*")
+    return COMMON | WORDS | {os.path.basename(name).lower() for name in machine.glob(*places)}
+
+
+def jobs(machine: Machine) -> Set[str]:
+    """Returns the names of the running processes of people."""
+    found = set()
+    for process in machine.glob("/proc/[0-9]*"):
+        owner = machine.owner(process)
+        if owner is not None and FIRST_PERSON <= owner != NOBODY:
+            found.add(clean(machine.text(f"{process}/comm")))
+    return {name for name in found if not OF_THE_SYSTEM.fullmatch(name)}
 
 
 def hosts(machine: Machine) -> Set[str]:

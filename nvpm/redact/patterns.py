@@ -11,7 +11,13 @@ from typing import NamedTuple, Pattern
 BEFORE, WHAT, KEPT = "before", "what", "kept"
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-IPV4 = rf"(?<![\w.-]){OCTET}(?:\.{OCTET}){{3}}(?!\w|[.-]\d)"
+QUAD = rf"{OCTET}(?:\.{OCTET}){{3}}"
+# An address alone, the two ends of a range, and an address with the port behind it as one or two
+# more numbers, as NFS and tcpdump print it.
+IPV4 = (
+    rf"(?<![\w.-]){QUAD}-{QUAD}(?!\w|\.\d)|(?<![\w.-]){QUAD}(?:\.\d{{1,5}}){{1,2}}(?!\w|[.-]\d)"
+    rf"|(?<![\w.-]){QUAD}(?!\w|[.-]\d)"
+)
 # These texts look like addresses, but they stay. They are registers and page table entries in the
 # report of a crash, the random number of such a report, and versions.
 REGISTER = (
@@ -32,6 +38,9 @@ GUID = (
 SHORT_GUID = rf"(?P<{BEFORE}>guid ?[:=]? ?(?:0x)?)(?P<{WHAT}>[0-9a-f]{{9,16}})\b"
 # A hardware address has 6 bytes on Ethernet, 8 as a GUID, and 20 with IP over InfiniBand.
 MAC = r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}\b"
+# A hardware address without separators. Addresses of a program's memory begin with 55 to 56 and 7e
+# to 7f. Addresses of the kernel and of PCI devices begin with ffff, or end at a border of pages.
+PLAIN_MAC = r"\b(?:0x)?(?=[0-9]*[a-f])(?!ffff|5[56]|7[ef])[0-9a-f]{9}(?!000|fff)[0-9a-f]{3}\b"
 # MAPPED is an IPv6 address that ends with an IPv4 address. IPV6 has eight groups, or fewer groups
 # around two colons, which stand for zeros.
 MAPPED = rf"(?<![\w:.])(?=[0-9a-f:]*::)[0-9a-f:]{{1,39}}:{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"
@@ -47,17 +56,49 @@ NAMED_BY_ADDRESS = (
 )
 UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
 SERIAL = (
-    rf"(?P<{BEFORE}>\b(?:serial[ _]?(?:number|num\b|no\b\.?)?|s/n|sn)\"? ?[:=] ?\"?|\bs/n )"
+    rf"(?P<{BEFORE}>\b(?:serial[ _]?(?:number|num\b|no\b\.?)?|s/n|sn)"
+    rf"(?:\"?\s{{0,24}}[:=#]\s{{0,8}}\"?|\s{{1,8}}is\s{{1,8}})|\bs/n )"
     rf"(?P<{WHAT}>(?=[\w./-]*\d)[\w./-]+)"
 )
+# The value may stand in quotation marks, with blanks.
+VALUE = rf"(?P<{WHAT}>\"[^\"\n]*\"?|'[^'\n]*'?|[^\s\"']+)"
 SECRET = (
-    rf"(?P<{BEFORE}>(?:password|passwd|passphrase|secret|token|api_?key) ?[:=] ?)(?P<{WHAT}>\S+)"
+    rf"(?P<{BEFORE}>(?<![a-z])(?:pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|api[_-]?key"
+    r"|private[_-]?key|key|auth|authorization|credentials?|licen[cs]e)\"? ?[:=] ?"
+    rf"(?:(?:bearer|basic) )?){VALUE}"
 )
+# A secret behind an option, or behind the word of HTTP.
+SECRET_OPTION = (
+    rf"(?P<{BEFORE}>(?<![\w-])--?(?:password|passwd|passphrase|secret|token|api-?key|auth) {{1,4}}"
+    rf"|\bbearer )" + VALUE
+)
+USER_OPTION = rf"(?P<{BEFORE}>(?<![\w-])(?:-u|--user) {{1,4}})(?P<{WHAT}>[^\s:]+:\S+)"
 CREDENTIALS = rf"(?P<{BEFORE}>://)(?P<{WHAT}>[^\s/@]+)(?=@)"
 # The part after @ may be a host without a domain. A word after a slash is no mail address, because
 # names in the paths of a device tree contain @.
 MAIL = r"(?<![/\w.+-])[\w.+-]*\w@[a-z][\w-]*(?:\.[\w-]+)*"
 HOME = rf"(?P<{BEFORE}>/home/)(?P<{WHAT}>[^/\s:\"']+)"
+DOMAIN_USER = rf"(?P<{BEFORE}>(?<![\w.\\-])[A-Z][A-Z0-9.-]{{1,14}}\\)(?P<{WHAT}>[a-z][\w.-]*)"
+# A user of an audit record, or of a program's message.
+OF_USER = rf"(?P<{BEFORE}>\bof user )(?P<{WHAT}>[\w-]+)"
+# The header of a packet, whose bytes begin with two hardware addresses.
+PACKET = (
+    rf"(?P<{BEFORE}>\bll header: (?:[0-9a-f]{{8}}: )?)"
+    rf"(?P<{WHAT}>[0-9a-f]{{2}}(?:[ :][0-9a-f]{{2}})+)"
+)
+ACCOUNT = rf"(?P<{BEFORE}>\b(?:acct|user|username|login|owner)=\"?)(?P<{WHAT}>[^\s\",;)]+)"
+# Directories of a system. Users choose the names in all others, such as /scratch/NAME/PROJECT. A
+# path of a device tree has @.
+ROOTS = (
+    r"(?:bin|sbin|usr|lib|lib32|lib64|etc|proc|sys(?!/fs/cgroup/)|dev(?!/shm/)|boot|soc|firmware"
+    r"|run(?!/user/)|var/(?:lib|log|cache|run|crash))(?=/)"
+)
+# The name of a source file stays, because it says where the kernel has found a defect.
+PATH = (
+    rf"(?P<{BEFORE}>(?<![\w.:/@)}}\]*+~<-])/(?:home/[^/\s]+/)?)(?!{ROOTS}|home/)(?!\S*@)"
+    rf"(?P<{WHAT}>[\w.,+%~-]+(?:/(?!\w+\.(?:c|h|rs|S)\b)[\w.,+%~:=-]*[\w+%~-])+"
+    rf"|(?<=/)(?<!\s/)(?<!^/)[\w.,+%~-]+)"
+)
 # Names of storage targets are replaced, because they may contain names of hosts.
 TARGET = r"\b(?:nqn|iqn)\.\d{4}-\d\d\.[^\s,\"']+|\b(?:eui|naa)\.[0-9a-f]{16,32}\b"
 PUBLIC = (
@@ -66,44 +107,112 @@ PUBLIC = (
 # A name with dots that ends with one of these is a file or a function, and no host.
 SUFFIX = (
     r"(?:conf|ko|so|xz|zst|gz|py|sh|service|socket|target|rules|json|txt|log|md|cold|part|isra"
-    r"|constprop|llvm|cfi|deb|rpm|noarch|elf)"
+    r"|constprop|llvm|cfi|deb|rpm|noarch|elf|c|h|rs|s|o|a|bin|img|efi|pem|der|dtb|tar|tgz|fw|ucode"
+    r"|dat|cfg|ini|pyz|whl|lock|pid|sock|mount|slice|scope|timer|device|path)"
 )
 TOP_LEVEL = r"(?:com|org|net|edu|gov|mil|local|lan|internal|intra|corp|home|example|test|invalid)"
+# A host with a number, and one label after it, such as node4.hpc.
+NUMBERED = rf"(?<![\w.-])[a-z][a-z-]*\d[a-z0-9-]*\.(?!{SUFFIX}\b)[a-z]{{2,}}(?![\w.-])"
 FQDN = (
-    rf"(?P<{KEPT}>{PUBLIC})|(?<![\w.-])(?:[a-z0-9][a-z0-9-]*\.)"
+    rf"(?P<{KEPT}>{PUBLIC})|{NUMBERED}|(?<![\w.-])(?:[a-z0-9][a-z0-9-]*\.)"
     rf"(?:(?:[a-z0-9][a-z0-9-]*\.)+(?!{SUFFIX}\b)[a-z]{{2,}}|{TOP_LEVEL})(?![\w-])"
 )
 
+# Servers of file systems, which the kernel names without a domain.
+SERVERS = (
+    rf"(?P<{BEFORE}>\b(?:nfs\w*|lockd|statd|rpc\w*|sunrpc|ceph|beegfs|lustre)\b[^\n]{{0,60}}?"
+    rf"\bserver )(?P<{WHAT}>[\w.-]*\w)",
+    rf"(?P<{BEFORE}>\bserver )(?P<{WHAT}>[\w.-]*\w)(?= (?:has )?not )",
+    rf"(?P<{BEFORE}>\bcannot (?:un)?monitor )(?P<{WHAT}>[\w.-]*\w)",
+    rf"(?P<{BEFORE}>\\\\)(?P<{WHAT}>[\w.-]+(?:\\[^\s\\]+)*)",
+    rf"(?P<{BEFORE}>\bhost(?:name)?(?:=\"?|(?: set)? to <))(?P<{WHAT}>[\w.-]*\w)",
+)
+# A file system of Lustre, which is named after its site.
+LUSTRE = r"\b[A-Za-z0-9_]{1,16}(?=-(?:(?:OST|MDT|MGS)[0-9a-f]{0,4}|client|clilov)\b)"
+CONTAINER = r"\b[0-9a-f]{64}\b"
+
 # The places in the kernel's log where a process is named. The name has at most 15 characters, and
-# may contain blanks.
+# may contain blanks. START is the beginning of a message.
 NAME = rf"(?P<{WHAT}>[^\n]{{1,15}}?)"
+START = (
+    r"(?:^|\] |kernel: |(?:traps|note|mmap|detection|WARNING|signal): )"
+    r"(?!(?:traps|kernel|note|mmap|x86/\w+): )"
+)
+QUOTED = rf"(?P<{WHAT}>\"[^\"\n]+\"|'[^'\n]+'|[^\s\"',]+)"
 JOBS = (
-    rf"(?P<{BEFORE}>\bname=)(?P<{WHAT}>[^,\n]{{1,15}})",
-    rf"(?P<{BEFORE}>\bComm: ){NAME}(?= Not tainted| Tainted| Kdump|$)",
+    rf"(?P<{BEFORE}>\bname=(?![\"']))(?P<{WHAT}>[^,\n]{{1,15}})",
+    rf"(?P<{BEFORE}>\b(?:comm|exe|proctitle|cwd|ocomm|cmd|name|profile|peer|label)=)(?=[\"'])"
+    + QUOTED,
+    rf"(?P<{BEFORE}>\b(?:comm|exe|proctitle|cwd|ocomm|cmd)=)(?![\"'])" + QUOTED,
+    rf"(?P<{BEFORE}>\bpid: \d+, name: ){NAME}(?=$)",
+    rf"(?P<{BEFORE}>\b[Cc]omm: ?){NAME}(?= Not tainted| Tainted| Kdump| Pid:|$)",
+    rf"(?P<{BEFORE}>\bcomm )(?=\"){QUOTED}(?=, pid)",
+    rf"(?P<{BEFORE}>\bcomm )(?!\"){NAME}(?=: )",
+    rf"(?P<{BEFORE}>\bLockdown: |\brandom: ){NAME}(?=: )",
+    rf"(?P<{BEFORE}>\bPAT: ){NAME}(?=:\d+ )",
+    rf"(?P<{BEFORE}>\bXFS: ){NAME}(?=\(\d+\) possible)",
+    rf"(?P<{BEFORE}>\b\d{{2,7}}\(){NAME}(?=\):? )",
+    rf"(?P<{BEFORE}>\w\(){NAME}(?=:\d{{2,7}}\): )",
+    rf"(?P<{BEFORE}>\bprogram ){NAME}(?= (?:is|not|has|uses) )",
+    rf"(?P<{BEFORE}>(?:^|: )process )(?P<{WHAT}>[A-Za-z][\w.+-]{{0,14}})"
+    r"(?= (?:did|has|is|was|uses) )",
+    rf"(?P<{BEFORE}>\")(?P<{WHAT}>[^\n\"]{{1,15}})(?=\"\[\d+\])",
+    rf"(?P<{BEFORE}>['`])(?P<{WHAT}>[^\n'`]{{1,15}})(?=' (?:uses|used|is using|has) )",
     rf"(?P<{BEFORE}>stuck for [^\n\[]{{0,40}}\[){NAME}(?=:\d+\])",
-    rf"(?P<{BEFORE}>\btask ){NAME}(?=:\d+ blocked for)",
+    rf"(?P<{BEFORE}>\btask ){NAME}(?=:\d+)",
     rf"(?P<{BEFORE}>\btask:){NAME}(?= *state:)",
-    rf"(?P<{BEFORE}>\bby task |while atomic: ){NAME}(?=/\d+)",
-    rf"(?P<{BEFORE}>\bin process ){NAME}(?=  |$)",
-    rf"(?P<{BEFORE}>\bprocess \d+ \(){NAME}(?=\))",
-    rf"(?P<{BEFORE}>\bProcess ){NAME}(?= \(pid: )",
-    rf"(?P<{BEFORE}>(?:^|\] |kernel: |traps: ))(?!traps: |kernel: )(?P<{WHAT}>[^\n\[\]]{{1,15}}?)"
-    r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame)| invoked oom-killer)",
+    rf"(?P<{BEFORE}>\b(?:by task |while atomic: |held by |by: )){NAME}(?=[/:]\d+| \(pid)",
+    rf"(?P<{BEFORE}>#(?:AC|DB): ){NAME}(?=/\d+ took )",
+    rf"(?P<{BEFORE}>\bin process ){NAME}(?=  |$| p[a-z]{{2}}:)",
+    rf"(?P<{BEFORE}>\bprocess (?:id )?\d+ \(){NAME}(?=\))",
+    rf"(?P<{BEFORE}>\b[Pp]rocess ){NAME}(?= \(pid|\[\d+\]|/\d+)",
+    rf"(?P<{BEFORE}>\b(?:process|program|task|application|command) ['`\"])(?P<{WHAT}>[^\n'`\"]+)",
+    rf"(?P<{BEFORE}>{START})(?P<{WHAT}>[^\n\[\]]{{1,15}}?)"
+    r"(?=\[\d+\]:? (?:segfault|trap|general protection|vsyscall|bad frame|exited with)"
+    r"| invoked oom-killer|: page allocation (?:failure|stalls)"
+    r"|: vmalloc|: Corrupted page table| uses obsolete | +[RSDTtXZPI] [0-9a-f]{8,16} +\d"
+    r"| +[RSDTtXZPI] +(?:running task|stack:)"
+    r"|/\d+(?: is | just | still |: potentially unexpected|: reached | took | \[)"
+    r"| \(\d+\)(?:: | used | uses )"
+    r"|\[\d+\] (?:bad frame|undefined|uses |trapped|vm86|cmdline|unhandled|trying))",
     # The next pattern matches the name of a file in the report of a fault. Libraries stay, because
-    # their names tell nothing about users. The last three patterns match reports about a lack of
+    # their names tell nothing about users. The last four patterns match reports about a lack of
     # memory.
     rf"(?P<{BEFORE}>\berror(?: |:)[0-9a-f]+ in )(?!\S+\.so\b)(?P<{WHAT}>[^\n\[]+)(?=\[)",
+    rf"(?P<{BEFORE}>\bin )(?!\S+\.so\b)(?P<{WHAT}>[^\s\[]+)(?=\[[0-9a-f]+\+[0-9a-f]+\])",
     rf"(?P<{BEFORE}>\btask=){NAME}(?=,pid=)",
-    rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=)(?P<{WHAT}>[^,\n]+)",
+    rf"(?P<{BEFORE}>\b(?:task_|oom_)memcg=|\bcpuset=(?!/,))(?P<{WHAT}>[^,\n]+)",
+    rf"(?P<{BEFORE}>\b(?:[Tt]ask in|as a result of limit of|stats for|controller in) )"
+    rf"(?P<{WHAT}>/[^\s:]+)",
     rf"(?P<{BEFORE}>\[ *\d+\](?: +-?\d+){{7,9}} +){NAME}(?=$)",
 )
-# Processes whose names begin like these stay: threads of the kernel and programs of the system,
-# whose names tell nothing about users.
+# Forms that a process has in messages of any kind: NAME/PID, NAME[PID], NAME (PID), [NAME:PID].
+# Other words may have these forms too, so a word in such a form is replaced only where it stands.
+WORD = r"[A-Za-z_][\w.+-]{0,14}"
+LOOSE_JOBS = (
+    rf"(?P<{BEFORE}>(?<![\w/.:+-]))(?P<{WHAT}>{WORD})(?=/\d{{2,7}}(?![\w/.]|:[0-9a-f]))",
+    rf"(?P<{BEFORE}>(?:^|[ :(]))(?P<{WHAT}>{WORD})(?=\[\d{{2,7}}\](?:[:, ]|$))",
+    rf"(?P<{BEFORE}>(?:^|[ :(]))(?P<{WHAT}>{WORD})(?= \((?:pid:? ?)?\d{{2,7}}\))",
+    rf"(?P<{BEFORE}>\[)(?P<{WHAT}>{WORD})(?=:\d{{2,7}}\])",
+)
+# Processes with these names stay: threads of the kernel and programs of the system, whose names
+# tell nothing about users. The kernel cuts a name after 15 characters.
 OF_THE_SYSTEM = re.compile(
-    r"<|kworker|ksoftirqd|migration|swapper|rcu|irq|khungtaskd|kswapd|kthreadd|watchdog|kcompactd"
-    r"|khugepaged|cpuhp|nv_|nvidia|nvpm|UVM|mlx|ib_|rdma|modprobe|insmod|rmmod|depmod|systemd"
-    r"|\(?udev|python|(ba|da)?sh$|apt|dpkg|dnf|rpm|dkms|make$|slurmd|slurmstepd|kubelet|containerd"
-    r"|dockerd|opensm|job-\d"
+    r"<[^>]*>|job-\d+"
+    # threads of the kernel
+    r"|kworker(?:/.*)?|(?:ksoftirqd|migration|swapper|cpuhp|idle_inject|rcuo[a-z]|rcuc|rcub)/\d+"
+    r"|swapper|rcu_[a-z_]+|irq/\d+-.*|khungtaskd|kswapd\d+|kthreadd|watchdogd?(?:/\d+)?"
+    r"|kcompactd\d+|khugepaged|ksmd|kauditd|oom_reaper|writeback|scsi_eh_\d+|jbd2/.*"
+    r"|xfs\w*[/-].*"
+    r"|nv_queue|nvidia-modeset/?.*|UVM .*|mlx\d?_[a-z_]+|mlx5_.*_wq|rdma_cm|rxe_[a-z_]+|nvme-wq"
+    r"|ib[-_](?:addr|comp|mcast|nl|cm|mad)\w*|nvmet?-.*"
+    # programs of the system
+    r"|nvpm(?:-reader)?|nvidia-(?:smi|persiste.*|modprobe|powerd|fabric.*|instal.*|contai.*|cuda-mps.*)"
+    r"|nv-(?:fabricmanage.*|hostengine)|modprobe|insmod|rmmod|lsmod|depmod|kmod|modinfo|lspci|ip"
+    r"|systemd(?:-[a-z]+)?|\(?udev-worker\)?|\(systemd\)|python(?:\d(?:\.\d+)?)?|(?:ba|da|k|z|c|tc)?sh"
+    r"|apt(?:-get)?|dpkg|dnf|yum|zypper|rpm|dkms|make|cc1|gcc|ld|slurmd|slurmstepd|slurmctld|srun"
+    r"|kubelet|containerd(?:-shim.*)?|dockerd|runc|crun|conmon|crio|opensm|sshd|crond?|sudo|su|init"
+    r"|rdma|ibstat|perftest|ib_(?:write|read|send|atomic)_(?:bw|lat)|ibv_[a-z]+|mpirun|orted|prted"
 )
 
 # The alternatives before WHAT match PCI addresses, lists of bytes and registers, whose parts must
@@ -117,6 +226,9 @@ HOST_WORD = re.compile(
 # number of parts of a name. A name has an odd number of parts, so this number must be odd.
 LONGEST_LABEL = 63
 BETWEEN = re.compile(r"([_-])")
+JOB_WORD = re.compile(r"\w[\w.+-]*\w")
+# Programs that belong to the system.
+SYSTEM_PATH = re.compile(r"/(?:usr/)?s?bin/|/usr/lib(?:exec|64)?/|/lib/")
 USER_WORD = re.compile(rf"(?P<{WHAT}>[\w-]+(?:\.[\w-]+)*)")
 
 
@@ -129,17 +241,38 @@ def rule(word: str, pattern: str) -> Rule:
     return Rule(word, re.compile(pattern, re.IGNORECASE))
 
 
+def exact(word: str, pattern: str) -> Rule:
+    """Returns a rule in which capitals and small letters differ."""
+    return Rule(word, re.compile(pattern, re.MULTILINE))
+
+
+# Rules that show the names of processes, users and hosts for certain. A name that one of them has
+# found is replaced in the whole report.
+SURE = (
+    *(exact("job", pattern) for pattern in JOBS),
+    exact("user", DOMAIN_USER),
+    rule("user", ACCOUNT),
+    rule("user", OF_USER),
+    rule("user", HOME),
+    *(rule("host", pattern) for pattern in SERVERS),
+)
 RULES = (
     rule("secret", CREDENTIALS),
     rule("secret", SECRET),
+    rule("secret", SECRET_OPTION),
+    exact("secret", USER_OPTION),
     rule("target", TARGET),
+    exact("target", LUSTRE),
     rule("user", MAIL),
     rule("uuid", UUID),
     rule("serial", SERIAL),
+    rule("container", CONTAINER),
     rule("address", NAMED_BY_ADDRESS),
     rule("address", SHORT_GUID),
-    rule("address", f"{REGISTER}|{MAC}|{GUID}|{MAPPED}|{IPV6}|{IPV4}"),
-    rule("user", HOME),
-    *(Rule("job", re.compile(pattern, re.MULTILINE)) for pattern in JOBS),
+    rule("address", PACKET),
+    rule("address", f"{REGISTER}|{MAC}|{GUID}|{MAPPED}|{IPV6}|{IPV4}|{PLAIN_MAC}"),
+    *SURE,
 )
+# Rules that do not hold for nvpm's own words.
+FOREIGN = (exact("path", PATH), *(exact("job", pattern) for pattern in LOOSE_JOBS))
 DOMAINS = rule("host", FQDN)

@@ -8,20 +8,24 @@ addresses. Kernel addresses, models, versions and programs of the system also st
 import json
 import re
 from functools import partial
-from typing import Dict, Iterable, Match
+from typing import Dict, Iterable, List, Match, Set
 
 from ..facts.fact import Fact
 from ..read.machine import Machine
-from .names import hosts, people
+from .names import hosts, jobs, ordinary, people
 from .patterns import (
     BEFORE,
     BETWEEN,
     DOMAINS,
+    FOREIGN,
     HOST_WORD,
+    JOB_WORD,
     KEPT,
     LONGEST_LABEL,
     OF_THE_SYSTEM,
     RULES,
+    SURE,
+    SYSTEM_PATH,
     USER_WORD,
     WHAT,
 )
@@ -35,7 +39,14 @@ PROCESS = re.compile(r"(.*?)((?:, which has ended,)? has \d+ registrations? of G
 GUID_DIGITS = re.compile("(?:0x)?[0-9a-f]{9,16}|[0-9a-f]{4}(?::[0-9a-f]{4}){3}")
 
 # Matches a word that has replaced a name, and must not be replaced again.
-REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|address|host|job)-\d+$")
+REPLACED = re.compile(r"(?:secret|target|user|uuid|serial|container|address|path|host|job)-\d+$")
+# A process has at most this number of characters in its name. A longer name of a program is cut.
+LONGEST_COMM = 15
+# The greatest number of names with blanks that are searched for everywhere, because a user may have
+# thousands of them.
+MOST_SPACED = 200
+# The marks around a name, and the directories before the name of a program.
+MARKS = "\"'`"
 
 
 def key_of(word: str, name: str) -> str:
@@ -55,10 +66,81 @@ class Redactor:
         self.known: Dict[str, Dict[str, str]] = {}
         self.kept = set(kept)
         self.hosts, self.users = hosts(machine), people(machine)
+        self.ordinary = ordinary(machine)
+        self.jobs: Set[str] = set()
+        # Names of processes that are not one word. Each is searched for by itself.
+        self.spaced: List[str] = []
+        for name in sorted(jobs(machine)):
+            self.learn_job(name)
+
+    # ---- names that one place gives away ----
+
+    def learn(self, text: str) -> None:
+        """Finds names of processes, users and hosts in TEXT. From then on, each of these names is
+        replaced wherever it stands as a word."""
+        for word, pattern in SURE:
+            for found in pattern.finditer(text):
+                name = found[WHAT].strip(MARKS)
+                if word == "job":
+                    self.learn_job(name.rpartition("/")[2])
+                elif self.is_telling(name):
+                    (self.users if word == "user" else self.hosts).add(name)
+
+    def learn_fact(self, fact: Fact) -> None:
+        """Finds the name of the process that a fact is about."""
+        process = PROCESS.fullmatch(fact.value)
+        if process and fact.section == "use":
+            self.learn_job(process[1])
+
+    def learn_json(self, value: object) -> None:
+        """Finds names of processes in the members of a JSON object."""
+        if isinstance(value, dict):
+            if isinstance(value.get(COMMAND), str):
+                self.learn_job(value[COMMAND])
+            value = list(value.values())
+        if isinstance(value, list):
+            for inner in value:
+                self.learn_json(inner)
+
+    def learn_job(self, name: str) -> None:
+        if name in self.jobs or not self.is_telling(name) or OF_THE_SYSTEM.fullmatch(name):
+            return
+        self.jobs.add(name)
+        if not JOB_WORD.fullmatch(name) and len(self.spaced) < MOST_SPACED:
+            self.spaced = sorted([*self.spaced, name], key=len, reverse=True)
+
+    def is_telling(self, name: str) -> bool:
+        """Returns whether NAME can be replaced everywhere. A name that is an ordinary word in such
+        a report, or the name of a module or a device, is replaced only where it is the name of a
+        process, a user or a host: otherwise a user who chooses such a name spoils the report."""
+        plain = name.lower()
+        return (
+            len(name) > 2
+            and not name.isdigit()
+            and not plain.startswith("0x")
+            and plain not in self.ordinary
+            and not REPLACED.match(name)
+        )
+
+    def job_word(self, found: Match[str]) -> str:
+        """Replaces a word that is the name of a process, or begins with such a name that the kernel
+        has cut."""
+        word: str = found.group()
+        for name in (word, word[:LONGEST_COMM]):
+            if name in self.jobs:
+                return self.replaced("job", name)
+        return word
+
+    # ---- texts ----
 
     def text(self, text: str) -> str:
         """Redacts a text in which each word may be a name."""
+        self.learn(text)
         text = self.patterns(text)
+        for word, pattern in FOREIGN:
+            text = pattern.sub(partial(self.instead, word), text)
+        text = self.spaced_jobs(text)
+        text = JOB_WORD.sub(self.job_word, text)
         text = HOST_WORD.sub(self.host_word, text)
         text = USER_WORD.sub(self.user_word, text)
         return DOMAINS.pattern.sub(partial(self.instead, DOMAINS.word), text)
@@ -98,8 +180,21 @@ class Redactor:
             return fact._replace(value=self.job(process[1]) + process[2])
         return fact._replace(value=self.text(fact.value), advice=self.text(fact.advice))
 
+    def spaced_jobs(self, text: str) -> str:
+        """Replaces names of processes that are not one word, such as `my job`."""
+        for name in self.spaced:
+            if name in text:
+                pattern = rf"(?<!\w){re.escape(name)}(?!\w)"
+                text = re.sub(pattern, self.replaced("job", name), text)
+        return text
+
     def job(self, name: str) -> str:
-        return name if OF_THE_SYSTEM.match(name) else self.replaced("job", name)
+        bare = name.strip(MARKS)
+        mark = name[: len(name) - len(name.lstrip(MARKS))]
+        if OF_THE_SYSTEM.fullmatch(bare) or SYSTEM_PATH.match(bare):
+            return name
+        # The program of a path is the same process as its name alone.
+        return mark + self.replaced("job", bare.rpartition("/")[2] or bare) + mark
 
     def replaced(self, word: str, name: str) -> str:
         """Returns the word with a number that stands for NAME."""

@@ -47,7 +47,7 @@ REDACTED = [
     ("Linux (jdoe@buildbox) (x@a-b.example.org) gcc", "Linux (user-1) (user-2) gcc"),
     ("/soc/pcie@10000000/rp", "/soc/pcie@10000000/rp"),
     ("jdoe jdoe2 JDoe jdoe-x anna.b anna", "user-1 user-2 JDoe jdoe-x user-3 anna"),
-    ("/home/zoe/a", "/home/user-1/a"),
+    ("/home/zoe/a", "/home/user-1/path-1"),
     ("id_ext 0002c903000f1366, 0x0002c903000f1366", "id_ext address-1, address-1"),
     ("GUID 0x2c903000f1366, 0002:c903:000f:1366, 0x0002C903000F1366", "GUID 0xaddress-1, address-1, address-1"),
     ("0c42:a103:0064:1234 and f0:e1:d2:c3:b4:a5", "address-1 and address-2"),
@@ -186,6 +186,7 @@ def test_long_log() -> None:
 # ---- the whole report ----------------------------------------------------------------
 
 
+REGIONS = "/proc/driver/nv_peer_mem/regions"
 BUSY = {
     "/etc/hosts": HOSTS,
     "/home/alice/x": "",
@@ -193,21 +194,26 @@ BUSY = {
     "/etc/modprobe.d/site.conf": "# tuned by jdoe@corp, alice: ticket 4\n"
     "options nvidia NVreg_X=1 # alice likes it",
     "/sys/module/nv_peer_mem/statistics/reachable_regions": "1",
-    "/proc/driver/nv_peer_mem/regions": "42 5 5 0x7f0000000000 65536 nv_mem mapped - secretjob\n"
+    REGIONS: "42 5 5 0x7f0000000000 65536 nv_mem mapped - secretjob\n"
     "43 5 5 0x7f0000000000 65536 nv_mem mapped - python3",
     "/sys/class/infiniband/enxb8cef6123456/parent": "enxb8cef6123456",
 }
 LOG = "[1] rpcrdma: to nfs01.corp.example.com from c3\n" + CRASHES["warning"]
 
 
-def report_of(tmp_path: Path, host: str, *options: str) -> dict[str, str]:
+def report_of(
+    tmp_path: Path, host: str, *options: str, log: str = LOG, regions: tuple[str, ...] = ()
+) -> dict[str, str]:
     player = Player(tmp_path)
     root = Path(player.environment["NVPM_SYSROOT"])
     machine = Machine(str(root))
     machine.put("/proc/sys/kernel/hostname", host)
     for path, text in BUSY.items():
         machine.put(path, text)
-    (tmp_path / "log").write_text(LOG)
+    line = "{} 5 5 0x7f0000000000 65536 nv_mem mapped - {}"
+    more = [line.format(number, name) for number, name in enumerate(regions, 50)]
+    machine.put(REGIONS, "\n".join([BUSY[REGIONS], *more]))
+    (tmp_path / "log").write_text(log)
     dmesg = tmp_path / "bin/journalctl"
     dmesg.write_text(f'#!/bin/sh\necho "$@" | grep -q -- --no-hostname && cat {tmp_path}/log\n')
     dmesg.chmod(0o755)
@@ -270,3 +276,125 @@ def test_as_it_is(tmp_path: Path) -> None:
     assert json.loads(said["status.json"])["host"] == "n1.corp.example.com"
     assert "secretjob" in said["regions.json"] and "(jdoe@buildbox)" in said["files.txt"]
     assert "Taken out: nothing, as asked" in said["README.txt"]
+
+
+# ---- the kernel's own formats --------------------------------------------------------------------
+
+# Each name is tried: a plain one, one with a sign, one that begins like a program of the system,
+# and one with the greatest length.
+SECRETS = ("secretjob", "secret-job", "python_secret", "irqsecret", "secretsecretsec")
+
+
+TABLE = (Path(__file__).parent / "kernel_lines.txt").read_text(encoding="utf-8")
+
+
+def lines_of(section: str) -> list[str]:
+    lines = TABLE.partition(f"[{section}]\n")[2].partition("\n[")[0].strip("\n").split("\n")
+    assert len(lines) > 20
+    return [line.replace(r"\n", "\n") for line in lines]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> subject.Machine:
+    """A machine that the tests do not change."""
+    root = tmp_path_factory.mktemp("plain")
+    redactor_of(root)
+    return subject.Machine(str(root / "machine"))
+
+
+@pytest.mark.parametrize("line", lines_of("named"))
+def test_lines_that_name_somebody(plain: subject.Machine, line: str) -> None:
+    for name in SECRETS:
+        # The audit subsystem writes some texts in hexadecimal digits.
+        secret = name.encode().hex().upper() if "proctitle=" in line else name
+        text = line.replace("6D6572676572747261696E", "SECRET").replace("SECRET", secret)
+        redacted = Redactor(plain).text(text)
+        assert secret not in redacted and "52 54 00" not in redacted, redacted
+
+
+def test_lines_that_stay(plain: subject.Machine) -> None:
+    redactor = Redactor(plain)
+    for line in lines_of("kept"):
+        assert redactor.text(line) == line
+
+
+PRIVATE = [
+    ("allowed 10.7.8.3-10.7.8.9, 10.7.8.3.20049 10.7.8.3.78.81", "allowed address-1, address-2 address-3"),
+    ("aabbccddeeff 0xec0d9a030011 7f12a4b3c123 0x380000000000 0x38ffe0000000", "address-1 address-2 7f12a4b3c123 0x380000000000 0x38ffe0000000"),
+    ("docker " + "ab12" * 16, "docker container-1"),
+    ("/users/bob/x.py /scratch/bob /sys/fs/cgroup/a/b /dev/shm/y /dev/nvidia0", "/path-1 /path-2 /path-3 /path-4 /dev/nvidia0"),
+    ("at /build/bob/mm/page_alloc.c:4330 x", "at /path-1/page_alloc.c:4330 x"),
+    ("user DOMAIN\\bob, acct=\"eve\", then bob and eve", "user DOMAIN\\user-1, acct=\"user-2\", then user-1 and user-2"),
+    (r"\\filer01\projects and filer01", r"\\host-1 and filer01"),
+    ("node4.hpc and libcudart12.so", "host-1 and libcudart12.so"),
+    ("Board Serial Number            : 1322621087654", "Board Serial Number            : serial-1"),
+    ("serial is 1322621087654 serial#A1", "serial is serial-1 serial#serial-2"),
+    ('password="two words" x', "password=secret-1 x"),
+    ("pass=a1 pwd=b2 psk=c3 nvidia_auth=d4 license=AAAA-BBBB", "pass=secret-1 pwd=secret-2 psk=secret-3 nvidia_auth=secret-4 license=secret-5"),
+    ("--password X -u admin:Y Authorization: Bearer Z", "--password secret-2 -u secret-3 Authorization: Bearer secret-1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), PRIVATE, ids=[text[:40] for text, _ in PRIVATE])
+def test_private(plain: subject.Machine, text: str, expected: str) -> None:
+    redactor = Redactor(plain)
+    assert redactor.text(text) == expected
+    assert redactor.text(expected) == expected
+
+
+def test_processes_of_the_system(tmp_path: Path) -> None:
+    """Only whole names of programs of the system stay, not names that begin like one."""
+    redactor = redactor_of(tmp_path)
+    stay = (
+        "bash",
+        "python3",
+        "python3.11",
+        "apt",
+        "irq/63-nvidia",
+        "kworker/u8:1",
+        "(udev-worker)",
+    )
+    assert [redactor.job(name) for name in stay] == [*stay]
+    for name in ("bash2", "python_x", "aptamer", "irqfold", "rpmerger", "ib_merger", "migrationX"):
+        assert redactor.job(name).startswith("job-"), name
+    assert redactor.job("job-7x") != "job-7x"
+
+
+def test_a_name_that_one_place_gives_away(tmp_path: Path) -> None:
+    """Three names stand where no pattern finds them: the kernel gives away the first, the list of
+    registrations the second, and the fact about a process the third, as a name with a blank."""
+    log = (
+        "[1] nvidia: mergertrain did something\n"
+        "[2] WARNING: CPU: 3\n[2] CPU: 3 PID: 4711 Comm: mergertrain Tainted: P\n"
+        "[3] nvidia: seen by otherjob, and by my job, and by mergertrains\n"
+    )
+    said = report_of(tmp_path, "n1", log=log, regions=("otherjob", r"my\040job"))
+    text = "\n".join(said.values())
+    for name in "mergertrain ", "otherjob", "my job":
+        assert name not in text, name
+    assert "[1] nvidia: job-" in said["kernel.log"] and "mergertrains" in said["kernel.log"]
+
+
+@pytest.mark.parametrize("name", ["mlx5_ib", "error", "nvidia", "memory", "it", "4711"])
+def test_a_process_that_is_called_like_a_word(tmp_path: Path, name: str) -> None:
+    """A user who gives a process such a name does not spoil the report."""
+    machine = Machine(str(tmp_path / "machine"))
+    machine.put("/sys/module/mlx5_ib/version", "1")
+    redactor = redactor_of(tmp_path)
+    redactor.ordinary.add("mlx5_ib")
+    redactor.learn(f"CPU: 3 PID: 4711 Comm: {name} Tainted: P")
+    line = f"nvidia mlx5_ib: error {name}: memory"
+    assert redactor.text(line) == line
+
+
+def test_running_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of the running processes of people are replaced, those of the system's users and of
+    nobody are not."""
+    owners = {"41": 999, "42": 1000, "43": 60000, "44": 65534}
+    names = {"41": "daemonjob", "42": "firstjob", "43": "lastjob", "44": "nobodysjob"}
+    monkeypatch.setattr(
+        subject.Machine, "owner", lambda _, place: owners.get(place.rpartition("/")[2])
+    )
+    files = {f"/proc/{number}/comm": name for number, name in names.items()}
+    text = redactor_of(tmp_path, **files).text("firstjob daemonjob lastjob nobodysjob")
+    assert text == "job-1 daemonjob job-2 nobodysjob"
