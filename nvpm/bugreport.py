@@ -196,7 +196,7 @@ def collected(machine: Machine, as_it_is: bool, selftest: bool) -> Dict[str, str
     """Returns the text of each file in the archive, by the name of the file. All texts are made
     before any is redacted, because a name that the last one gives away may stand in the first."""
     redactor = None if as_it_is else Redactor(machine, versions_of(machine))
-    tell("status")
+    tell("status.txt")
     status, failed = None, ""
     try:
         status = status_of(machine)
