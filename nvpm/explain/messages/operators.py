@@ -171,8 +171,8 @@ SECTION = Section(
             (Case(c.MODULE_IN_USE),),
             note="the Network Operator replaces OFED. nv_peer_mem holds OFED too, and is not in "
             "its list",
-            do="`UNLOAD_THIRD_PARTY_RDMA_MODULES=true`, and `nv_peer_mem` added to its list: "
-            "[kubernetes.md](kubernetes.md) has both variables",
+            do="Drain the node and `systemctl stop nv_peer_mem`, then restart the pod. Else the "
+            "restart of OFED removes the node's NICs: [kubernetes.md](kubernetes.md)",
         ),
         Message(
             'network.nvidia.com/operator.mofed.wait<=true|: true|: "true"|": "true"|":"true">',
@@ -327,8 +327,8 @@ SECTION = Section(
             "third-party RDMA modules are loaded for current driver",
             "Mellanox/doca-driver-build: entrypoint/internal/entrypoint/entrypoint.go",
             (Case(c.MODULE_IN_USE),),
-            do="`UNLOAD_THIRD_PARTY_RDMA_MODULES=true`: [kubernetes.md](kubernetes.md) has the "
-            "variables",
+            do="`UNLOAD_THIRD_PARTY_RDMA_MODULES=true` for drivers of other vendors' NICs; for "
+            "nv_peer_mem see [kubernetes.md](kubernetes.md)",
         ),
         Message(
             "failed to restart openibd service",
