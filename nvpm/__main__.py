@@ -50,7 +50,7 @@ def run() -> int:
         return main(Machine(os.environ.get("NVPM_SYSROOT", "")), sys.argv[1:])
     except ModuleNotFoundError as error:
         if not is_of_python(error.name or ""):
-            raise
+            return defect()
         sys.stderr.write(NO_PYTHON.format(error))
         return NOBODY_KNOWS.get("".join(sys.argv[1:2]), 3)
     except KeyboardInterrupt:
@@ -58,11 +58,16 @@ def run() -> int:
     except OSError:
         raise
     except Exception:
-        # Python's own exit code, 1, has another meaning in most commands.
-        import traceback
+        return defect()
 
-        traceback.print_exc()
-        return NOBODY_KNOWS.get("".join(sys.argv[1:2]), DEFECT)
+
+def defect() -> int:
+    """Prints the exception, and returns an exit code. Python's own exit code, 1, has another
+    meaning in most commands."""
+    import traceback
+
+    traceback.print_exc()
+    return NOBODY_KNOWS.get("".join(sys.argv[1:2]), DEFECT)
 
 
 def can_be_written(descriptor: int) -> bool:

@@ -7,7 +7,7 @@ import os
 import pwd
 import re
 from itertools import groupby
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .machine import MODULE, STATISTICS, Machine, clean, decoded, once
 from .pci import nics
@@ -38,7 +38,7 @@ NO_CAPABILITY = (
 # The greatest number of bytes of the list that are read: to list registrations, and to judge the
 # machine. A user may have millions of registrations, and must not decide how long root's monitor
 # takes. A line has about 70 bytes.
-TO_LIST, TO_JUDGE = 3 << 20, 1 << 20
+TO_LIST, TO_JUDGE = 6 << 20, 1 << 20
 # A list with fewer registrations is never too long.
 MANY = 1000
 # The greatest number of processes about which the status has a fact.
@@ -165,8 +165,8 @@ def of_one(region: Region) -> Tuple[int, int]:
     return region.process, region.started
 
 
-def processes(machine: Machine, found: List[Region]) -> List[Process]:
-    return [Process(machine, list(those)) for _, those in groupby(found, key=of_one)]
+def processes(machine: Machine, found: List[Region]) -> Iterator[Process]:
+    return (Process(machine, list(those)) for _, those in groupby(found, key=of_one))
 
 
 def largest(machine: Machine) -> List[Process]:

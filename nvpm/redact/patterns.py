@@ -40,7 +40,9 @@ SHORT_GUID = rf"(?P<{BEFORE}>guid ?[:=]? ?(?:0x)?)(?P<{WHAT}>[0-9a-f]{{9,16}})\b
 MAC = r"\b[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5,19}\b"
 # A hardware address without separators. Addresses of a program's memory begin with 55 to 56 and 7e
 # to 7f. Addresses of the kernel and of PCI devices begin with ffff, or end at a border of pages.
-PLAIN_MAC = r"\b(?:0x)?(?=[0-9]*[a-f])(?!ffff|5[56]|7[ef])[0-9a-f]{9}(?!000|fff)[0-9a-f]{3}\b"
+PLAIN_MAC = (
+    r"\b(?<!commit )(?:0x)?(?=[0-9]*[a-f])(?!ffff|5[56]|7[ef])[0-9a-f]{9}(?!000|fff)[0-9a-f]{3}\b"
+)
 # MAPPED is an IPv6 address that ends with an IPv4 address. IPV6 has eight groups, or fewer groups
 # around two colons, which stand for zeros.
 MAPPED = rf"(?<![\w:.])(?=[0-9a-f:]*::)[0-9a-f:]{{1,39}}:{OCTET}(?:\.{OCTET}){{3}}(?!\w|\.\d)"

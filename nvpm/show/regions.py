@@ -2,11 +2,12 @@
 """Prints the GPU memory that each process has registered, as lines or as JSON."""
 
 import json
-from typing import Dict, Iterator, List, Sequence
+from typing import Dict, Iterable, Iterator, Sequence
 
 from ..read.machine import Machine
 from ..read.regions import (
     TO_LIST,
+    Process,
     Region,
     count,
     left_out,
@@ -16,6 +17,8 @@ from ..read.regions import (
     size,
     total,
 )
+
+Json = Dict[str, object]
 
 HEADING = f"  {'address':<18} {'length':>10}  {'age':>8}  {'client':<16}  {'state':<8}  RDMA device"
 
@@ -64,37 +67,45 @@ def as_json(machine: Machine, most: int = TO_LIST) -> Iterator[str]:
     """Yields the lines of one JSON object. Each registration and each process has one line. MOST is
     the greatest number of bytes of the list that are read."""
     found, names = regions(machine, most), names_by_pci(machine)
-    registrations: List[Dict[str, object]] = [
-        {
-            "process": one.process,
-            "command": one.command,
-            "age": one.age,
-            "address": one.address,
-            "length": one.length,
-            "client": one.client,
-            "pci": None if one.pci == "-" else one.pci,
-            "device": names.get(one.pci),
-            "state": one.state,
-        }
-        for one in found
-    ]
-    of_processes: List[Dict[str, object]] = [
-        {
-            "process": one.number,
-            "command": one.command,
-            "running": one.running,
-            "registrations": len(one.regions),
-            "bytes": one.bytes,
-        }
-        for one in processes(machine, found)
-    ]
-    yield f'{{"schema": 1, "registrations": [{listed(registrations)}'
-    yield f'  ], "processes": [{listed(of_processes)}'
-    cut = (
-        f', "left_out": {json.dumps(left_out(machine, found))}' if left_out(machine, found) else ""
-    )
-    yield f'  ], "bytes": {total(found)}{cut}}}'
+    cut = left_out(machine, found)
+    yield '{"schema": 1, "registrations": ['
+    yield from listed(registration(one, names) for one in found)
+    yield '  ], "processes": ['
+    yield from listed(map(of_process, processes(machine, found)))
+    more = f', "left_out": {json.dumps(cut)}' if cut else ""
+    yield f'  ], "bytes": {total(found)}{more}}}'
 
 
-def listed(objects: List[Dict[str, object]]) -> str:
-    return ",".join("\n    " + json.dumps(one, ensure_ascii=False) for one in objects)
+def registration(one: Region, names: Dict[str, str]) -> Json:
+    return {
+        "process": one.process,
+        "command": one.command,
+        "age": one.age,
+        "address": one.address,
+        "length": one.length,
+        "client": one.client,
+        "pci": None if one.pci == "-" else one.pci,
+        "device": names.get(one.pci),
+        "state": one.state,
+    }
+
+
+def of_process(one: Process) -> Json:
+    return {
+        "process": one.number,
+        "command": one.command,
+        "running": one.running,
+        "registrations": len(one.regions),
+        "bytes": one.bytes,
+    }
+
+
+def listed(objects: Iterable[Json]) -> Iterator[str]:
+    """Yields the members of a JSON list, one line each, one object in memory at a time."""
+    last = ""
+    for one in objects:
+        if last:
+            yield f"    {last},"
+        last = json.dumps(one, ensure_ascii=False)
+    if last:
+        yield f"    {last}"

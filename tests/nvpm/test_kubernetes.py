@@ -2,7 +2,9 @@
 """The two hooks in docs/kubernetes.md unload and load the module around a restart of OFED. They run
 with doubles of rmmod and modprobe, which print their words."""
 
+import re
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,9 @@ from installed import TOP
 PAGE = (TOP / "docs/kubernetes.md").read_text(encoding="utf-8")
 
 
-def block(kind: str, words: str) -> str:
-    """Returns the block of this kind in the page that contains WORDS."""
-    blocks = [text.partition("```")[0] for text in PAGE.split(f"```{kind}\n")[1:]]
+def block(words: str) -> str:
+    """Returns the indented block in the page that contains WORDS."""
+    blocks = [textwrap.dedent(text) for text in re.findall(r"(?:^    .*\n)+", PAGE, re.MULTILINE)]
     return next(text for text in blocks if words in text)
 
 
@@ -52,17 +54,17 @@ def test_release(
     tmp_path: Path, loaded: list[str], in_use: str, code: int, calls: list[str]
 ) -> None:
     """The marker is unloaded first, because it uses nv_peer_mem."""
-    assert run(tmp_path, block("sh", "rmmod"), loaded, in_use) == (code, calls)
+    assert run(tmp_path, block('rmmod "$module"'), loaded, in_use) == (code, calls)
 
 
 def test_return(tmp_path: Path) -> None:
-    found = run(tmp_path, block("sh", "modprobe"), [])
+    found = run(tmp_path, block("modprobe -d"), [])
     assert found == (0, ["modprobe -d /host nv_peer_mem"])
 
 
 def test_names() -> None:
     """The policy names the programs where the container sees the node's files."""
-    policy = block("yaml", "OPENIBD_PRE_STOP")
+    policy = block("OPENIBD_PRE_STOP")
     for name in "release", "return":
         assert f"`/usr/local/sbin/nv_peer_mem-{name}`" in PAGE
         assert f"value: /host/usr/local/sbin/nv_peer_mem-{name}}}" in policy
