@@ -2,6 +2,7 @@
 """nvpm goes on if a file of the kernel does not answer, and says which. A FIFO that nobody writes
 stands for such a file."""
 
+import json
 import os
 import subprocess
 import sys
@@ -61,6 +62,8 @@ def test_driver_that_does_not_answer(player: Player) -> None:
     assert "first to do   kernel, NVIDIA driver: " in said
     facts = [line for line in said.splitlines() if line.startswith("  !!")]
     assert "kernel, NVIDIA driver: does not answer" in facts[0]
+    said, _ = run(player, "status", "--json")
+    assert json.loads(said)["facts"][0]["id"] == "kernel/nvidia_driver"
 
 
 def test_report_has_all_other_facts(player: Player) -> None:
@@ -197,6 +200,12 @@ def test_no_file_stays_open(player: Player) -> None:
 # ---- a reading process that an earlier nvpm has left behind ----
 
 
+def with_boot_time(player: Player) -> Machine:
+    machine = Machine(player.environment["NVPM_SYSROOT"])
+    machine.put("/proc/stat", "cpu 1 2 3\nbtime 1700000000")
+    return machine
+
+
 def put_process(machine: Machine, number: int, name: str, pending: str, file: str) -> None:
     place = f"/proc/{number}"
     machine.put(f"{place}/comm", name)
@@ -215,8 +224,7 @@ KILLED = "0000000000000100"
 def test_left_by_an_earlier_nvpm(player: Player) -> None:
     """A file for which an earlier nvpm still waits is not read again, and the fact has the time at
     which the first of the waiting processes was started."""
-    machine = Machine(player.environment["NVPM_SYSROOT"])
-    machine.put("/proc/stat", "cpu 1 2 3\nbtime 1700000000")
+    machine = with_boot_time(player)
     put_process(machine, 9, reader.NAME, KILLED, INFORMATION)
     put_process(machine, 8, reader.NAME, KILLED, INFORMATION)
     put_process(machine, 7, reader.NAME, KILLED, FIRMWARE)
@@ -244,13 +252,14 @@ def test_left_by_an_earlier_nvpm(player: Player) -> None:
 )
 def test_not_left_by_nvpm(player: Player, name: str, pending: str, file: str) -> None:
     """Other processes, and a reading process that was not killed, say nothing about a file."""
-    machine = Machine(player.environment["NVPM_SYSROOT"])
+    machine = with_boot_time(player)
     put_process(machine, 9, name, pending, file)
     assert reader.left_behind(player.environment["NVPM_SYSROOT"]) == {}
 
 
 def test_process_of_another_user(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(player.environment["NVPM_SYSROOT"])
+    machine = with_boot_time(player)
     put_process(machine, 9, reader.NAME, KILLED, INFORMATION)
+    assert reader.left_behind(player.environment["NVPM_SYSROOT"])
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert reader.left_behind(player.environment["NVPM_SYSROOT"]) == {}

@@ -360,7 +360,7 @@ def test_processes_of_the_system(tmp_path: Path) -> None:
     assert redactor.job("job-7x") != "job-7x"
 
 
-def test_a_name_that_one_place_gives_away(tmp_path: Path) -> None:
+def test_a_name_that_one_place_gives_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three names stand where no pattern finds them: the kernel gives away the first, the list of
     registrations the second, and the fact about a process the third, as a name with a blank."""
     log = (
@@ -368,9 +368,10 @@ def test_a_name_that_one_place_gives_away(tmp_path: Path) -> None:
         "[2] WARNING: CPU: 3\n[2] CPU: 3 PID: 4711 Comm: mergertrain Tainted: P\n"
         "[3] nvidia: seen by otherjob, and by my job, and by mergertrains\n"
     )
+    monkeypatch.setitem(BUSY, "/etc/modprobe.d/site.conf", "options nvidia NVreg_X=mergertrain")
     said = report_of(tmp_path, "n1", log=log, regions=("otherjob", r"my\040job"))
     text = "\n".join(said.values())
-    for name in "mergertrain ", "otherjob", "my job":
+    for name in "mergertrain ", "mergertrain\n", "otherjob", "my job":
         assert name not in text, name
     assert "[1] nvidia: job-" in said["kernel.log"] and "mergertrains" in said["kernel.log"]
 
