@@ -71,13 +71,13 @@ check_shell() {
 	# The files of one program use each other's variables, and in the service also each other's
 	# functions.
 	service="^\./init\.d/"
-	parts="^\./tests/(nvpm|packages|guest|host/mutants)/|^\./build/(configure$|rust-assembly$|find/)"
+	parts="^\./tests/(nvpm|packages|guest|host/mutants)/|^\./build/(configure$|rust-assembly$|find/|dkms/)"
 	parts+="|^\./tests/lab/(check\.sh|backports|build_messages|core_messages)$"
 	# A user's locale changes the results of tr and sort, and the messages of compilers and
 	# dkms. So programs must set the locale. The exceptions are files that only call programs
 	# that set the locale, and files that must keep the user's locale.
 	product="^\./(build_release\.sh|build|docs|debian|init\.d|preload|src)(/|$)"
-	called="^\./(build/(find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
+	called="^\./(build/(dkms|find|rust)/[a-z]+\.sh|init\.d/conf\.sh|dkms\.conf|debian/post(inst|rm)\.d/.*)$"
 	grep -E "$product" /tmp/files | grep -vE "$called" | xargs grep -Lx "LC_ALL=C" >/tmp/without_locale || :
 	cat /tmp/without_locale
 	[ ! -s /tmp/without_locale ]
@@ -141,6 +141,9 @@ check_prose() { python3 -B tests/lab/prose.py; }
 # Tests nvpm on machines that are made of files, and its selftest with doubles of the libraries.
 check_nvpm() { python3 -B -m pytest -q -p no:cacheprovider tests/nvpm; }
 
+# Tests the scripts of the service, of dkms and of the packages on systems that are made of files.
+check_scripts() { python3 -B -m pytest -q -p no:cacheprovider tests/scripts; }
+
 # Checks that, for each mutant of nvpm, the test that the mutant names fails.
 check_nvpm_mutants() { python3 -B tests/try_mutants.py nvpm; }
 check_preload_mutants() { CC=gcc-14 python3 -B tests/try_mutants.py preload; }
@@ -174,7 +177,7 @@ check_preload_built() {
 
 # Checks how Python is written (ruff.toml), and whether its types agree (mypy.ini).
 check_python() {
-	local written=(nvpm tests/try_mutants.py tests/nvpm tests/preload tests/lab tests/host)
+	local written=(nvpm tests/try_mutants.py tests/nvpm tests/preload tests/scripts tests/lab tests/host)
 	written+=(tests/guest/bench.py tests/guest/scale.py tests/guest/cuda)
 	ruff format --no-cache --diff "${written[@]}"
 	ruff check --no-cache "${written[@]}"

@@ -7,15 +7,29 @@
 
 conf=/etc/infiniband/nv_peer_mem.conf
 
-# broken_update: makes /tmp/broken.deb, the dkms package as version 1.9.5, with a mistake in the
-# source that breaks every build.
-broken_update() {
-	local dir=/tmp/broken
+# broken VERSION: makes /tmp/broken-VERSION.deb, the dkms package as this version, with a mistake in
+# the source that breaks every build.
+broken() {
+	local dir=/tmp/broken source=/tmp/broken/usr/src/nvidia-peer-memory-$1
+	rm -rf "$dir"
 	dpkg-deb -R /packages/nvidia-peer-memory-dkms_*_all.deb "$dir"
-	mv "$dir/usr/src/nvidia-peer-memory-$version" "$dir/usr/src/nvidia-peer-memory-1.9.5"
-	sed -i "s/${version//./\\.}/1.9.5/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$dir"/usr/src/*/dkms.conf
-	echo 'this does not compile' >>"$dir/usr/src/nvidia-peer-memory-1.9.5/src/c/module.c"
-	dpkg-deb -b "$dir" /tmp/broken.deb
+	[ -d "$source" ] || mv "$dir/usr/src/nvidia-peer-memory-$version" "$source"
+	sed -i "s/${version//./\\.}/$1/g" "$dir"/DEBIAN/{control,prerm,postinst,md5sums} "$source/dkms.conf"
+	echo 'this does not compile' >>"$source/src/c/module.c"
+	dpkg-deb -b "$dir" "/tmp/broken-$1.deb"
+}
+
+# keeps TEXT VERSION KNOWN DEB: checks that installing DEB fails, and says why; that the kernel keeps
+# its module of VERSION; and that dkms knows the module as version KNOWN.
+keeps() {
+	refused "$1" "nv_peer_mem is not built for kernel $kver: src/c/module.c:" dpkg -i --force-downgrade "$4"
+	check "$1: and what is left" says "Kernel $kver keeps its module of version $2. When the cause is removed, run: "
+	check "$1: and that no kernel is without" says "Each kernel has a module, which may be that of an earlier version."
+	check "$1: and what to do" says "dpkg --configure -a"
+	check "$1: the older module is still there" [ "$(module_version)" = "$2" ]
+	check "$1: and can be loaded" loads nv_peer_mem
+	check "$1: also when dkms looks at it again" installed_for "$kver" "$3"
+	check "$1: no copies are left" [ ! -e /var/lib/nvidia-peer-memory ]
 }
 
 # documented: succeeds if each manual page that the unit's Documentation= names is installed.
@@ -85,16 +99,24 @@ check "openibd finds a hook before it stops" [ -x /etc/infiniband/pre-stop-hook.
 check "and one after it has started" [ -x /etc/infiniband/post-start-hook.sh ]
 sed -i 's/^ONBOOT=yes/ONBOOT=no/' "$conf"
 
-broken_update
-refused "an update that does not compile" "nv_peer_mem 1.9.5 was not built; the lines above say why." dpkg -i /tmp/broken.deb
-check "and what is left" says "The module of an earlier version, if there was one, is still installed."
-check "the older module is still there" [ "$(module_version)" = 1.9.0 ]
-check "and can be loaded" loads nv_peer_mem
-check "also when dkms looks at it again" installed_for "$kver" 1.9.0
+broken 1.9.5
+keeps "an update that does not compile" 1.9.0 1.9.0 /tmp/broken-1.9.5.deb
 
 check "the next update can be installed" saying dpkg -i "${new[@]}"
 installed "$version"
 check "the edited configuration file is kept" grep -qx ONBOOT=no "$conf"
+
+# A downgrade and another commit of the same version must not take the module away either.
+keeps "a downgrade that does not compile" "$version" "$version" /tmp/broken-1.9.5.deb
+broken "$version"
+keeps "the same version, which does not compile" "$version" "0.earlier-$version" "/tmp/broken-$version.deb"
+# What is missing is no failure of the package.
+without /usr/bin/make
+told "without make" "nv_peer_mem is not built for kernel $kver: make is missing" dpkg --configure -a
+check "without make the module is still there" [ "$(module_version)" = "$version" ]
+back
+check "the same version, which compiles, can be installed" saying dpkg -i "${new[1]}"
+installed "$version"
 
 # In a container or chroot, a loaded module belongs to the host, so removing a package must leave
 # the module alone. nvpm recognizes this place by several signs. One sign is that this test runs in

@@ -1,0 +1,80 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Keeps copies of the module's files while dkms replaces them for a kernel. If dkms fails, or the
+# power fails, the copies are put back, so that no kernel loses a module that worked. The copies are
+# below /var/lib, which survives a boot. Only root can read or write their directory.
+
+modules=${NVPM_SYSROOT-}/lib/modules
+tree=${NVPM_SYSROOT-}/var/lib/dkms/nvidia-peer-memory
+kept=${NVPM_SYSROOT-}/var/lib/nvidia-peer-memory
+
+# module_files KVER: prints the files of the module that the kernel has, relative to the kernel's
+# directory. Files of the marker and the callback module belong to the module.
+module_files() {
+	(cd "$modules/$1" 2>/dev/null && find . -name nv_peer_mem.ko\* -o -name nv_peer_mem_callback.ko\* -o -name nv_peer_mem_marker.ko\*)
+}
+
+# has_module KVER: succeeds if the kernel has a file of the module that is not empty.
+has_module() {
+	find "$modules/$1/" -name nv_peer_mem.ko\* -size +0 2>/dev/null | grep -q .
+}
+
+# active_on KVER: prints the version that dkms has installed for the kernel. Prints nothing if dkms
+# has installed none.
+active_on() {
+	target=$(readlink "$tree/kernel-$1-$(uname -m)") || return 0
+	printf '%s\n' "${target%%/*}"
+}
+
+# keep_files KVER: copies the module's files of this kernel, and notes the version that dkms has
+# installed. Fails if there is no room for the copies. A copy that is not complete is never used,
+# because its directory gets its name at the end. Without files, an earlier copy stays.
+keep_files() {
+	files=$(module_files "$1")
+	[ "$files" ] || return 0
+	(
+		umask 077
+		mkdir -p "$kept" && chmod 700 "$kept" && rm -rf "$kept/$1.new" && mkdir -p "$kept/$1.new/files" &&
+			active_on "$1" >"$kept/$1.new/version" &&
+			cd "$modules/$1" && printf '%s\n' "$files" | xargs -d '\n' cp -a --parents -t "$kept/$1.new/files" &&
+			rm -rf "${kept:?}/$1" && mv "$kept/$1.new" "$kept/$1"
+	)
+}
+
+# put_back KVER: puts the kept files back into the kernel's directory, and tells dkms that the noted
+# version is installed. A part of another version, which a full disk has cut short, goes first,
+# because it may take the room.
+put_back() {
+	[ -d "$kept/$1/files" ] && [ -d "$modules/$1" ] || return 0
+	module_files "$1" | (cd "$modules/$1" && xargs -r -d '\n' rm -f)
+	cp -a "$kept/$1/files/." "$modules/$1/" || return 1
+	depmod "$1"
+	version_before=$(cat "$kept/$1/version")
+	build=$version_before/$1/$(uname -m)
+	if [ "$version_before" ] && [ -d "$tree/$build/module" ]; then
+		ln -sfn "$build" "$tree/kernel-$1-$(uname -m)"
+	fi
+	forget "$1"
+}
+
+# put_back_lost: puts the files back of each kernel that has lost them, because the power failed
+# while dkms replaced them. Forgets the copies of removed kernels, and of kernels that have a module.
+put_back_lost() {
+	for copy in "$kept"/*/files; do
+		[ -d "$copy" ] || continue
+		kernel_before=${copy%/files}
+		kernel_before=${kernel_before##*/}
+		if [ -d "$modules/$kernel_before" ] && ! has_module "$kernel_before"; then
+			put_back "$kernel_before"
+		else
+			forget "$kernel_before"
+		fi
+	done
+}
+
+# forget KVER: removes the copies of this kernel, and the directory if it is empty.
+forget() {
+	rm -rf "${kept:?}/$1" "${kept:?}/$1.new"
+	[ ! -d "$kept" ] || rmdir --ignore-fail-on-non-empty "$kept"
+}

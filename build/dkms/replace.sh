@@ -1,0 +1,119 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Builds the module for one kernel, and replaces the module that the kernel has. The old module stays
+# in place until the new one is compiled. If the new one cannot be installed, the old one is put
+# back. kept.sh must be read before, and $source, $name and $version be set.
+
+log=$tree/$version/build/make.log
+
+# replace_on KVER: builds and installs $version. If this fails, sets $why to the cause, and $compiled
+# to `no` if a part is missing, so that a build was not even tried.
+replace_on() {
+	compiled=no
+	! installed "$1" || return 0
+	why=$(KVER=$1 sh "$source/build/configure" --check 2>&1 </dev/null) || {
+		why=${why#nv_peer_mem: }
+		return 1
+	}
+	compiled=yes
+	log_before=$(log_state)
+	[ -d "$tree/$version/$1/$(uname -m)/module" ] || dkms build "$name/$version" -k "$1/$(uname -m)" </dev/null || {
+		why=$(why_not_compiled)
+		return 1
+	}
+	keep_files "$1" || {
+		why="there is no room in $kept for a copy of the module that this kernel has."
+		return 1
+	}
+	if swap "$1"; then
+		forget "$1"
+		return 0
+	fi
+	why="dkms has not installed the files; the lines above say why$(no_room "$modules/$1")."
+	put_back "$1"
+	return 1
+}
+
+# swap KVER: removes the version that dkms has installed, and installs $version. dkms would refuse to
+# install a version that is not higher than the installed one. A version that no kernel has any more
+# is removed from dkms.
+swap() {
+	old=$(active_on "$1")
+	[ -z "$old" ] || dkms uninstall "$name/$old" -k "$1/$(uname -m)" </dev/null
+	dkms install "$name/$version" -k "$1/$(uname -m)" </dev/null && all_there "$1" || return 1
+	[ -z "$old" ] || [ "$(active "$old")" ] || dkms remove "$name/$old" --all </dev/null || :
+}
+
+# active VERSION: prints the "KVER/ARCH" of each kernel for which dkms has installed this version.
+active() {
+	for link in "$tree"/kernel-*; do
+		[ -L "$link" ] || continue
+		target=$(readlink "$link")
+		[ "${target%%/*}" != "$1" ] || printf '%s\n' "${target#*/}"
+	done
+}
+
+# installed KVER: succeeds if dkms has installed $version for exactly this kernel.
+installed() {
+	[ "$(active_on "$1")" = "$version" ]
+}
+
+# all_there KVER: succeeds if each file that was built is installed as a whole. Some versions of dkms
+# report success although a full disk has cut a file short.
+all_there() {
+	for built in "$tree/$version/$1/$(uname -m)/module"/*.ko*; do
+		find "$modules/$1/" -name "${built##*/}" -exec cmp -s "$built" {} \; -print | grep -q . || return 1
+	done
+}
+
+log_state() { stat -c '%i %s %y' "$log" 2>/dev/null; }
+
+# no_room DIRECTORY: prints a remark if the disk with the directory is full, or nothing.
+no_room() {
+	free=$(df -Pk "$1" 2>/dev/null | awk 'NR == 2 { print $4 }')
+	[ "${free:-1024}" -ge 1024 ] || printf ' (the disk of %s is full)' "$1"
+}
+
+# why_not_compiled: prints a line of dkms' log that explains why the module was not compiled. This
+# is the line with which our build ended, because it names the remedy. Without such a line, it is
+# the first error of a compiler, or else the line where make ended. A log of an earlier build says
+# nothing. Without a line, the function says what it sees of the disk, and otherwise refers to the
+# lines above.
+why_not_compiled() {
+	line=
+	if [ "$(log_state)" != "$log_before" ]; then
+		# These lines of our build only tell what the build does, so they explain no failure.
+		line=$(grep '^nv_peer_mem: ' "$log" 2>/dev/null |
+			grep -v -e '^nv_peer_mem: compiling ' -e '^nv_peer_mem: warning: ' \
+				-e '^nv_peer_mem: the in-kernel build ' | tail -n 1)
+		for pattern in 'No space left on device' '(^|[ :])(fatal )?error(\[E[0-9]*\])?: ' '\*\*\* '; do
+			[ -z "$line" ] || break
+			line=$(grep -E -m 1 -e "$pattern" "$log" 2>/dev/null)
+		done
+	fi
+	if [ "$line" ]; then
+		echo "${line#nv_peer_mem: } (the whole log: $log)"
+	elif [ ! -w "$tree" ]; then
+		echo "$tree cannot be written: is its disk mounted read-only?"
+	else
+		echo "dkms has failed; the lines above say why$(no_room "$tree")."
+	fi
+}
+
+# say_why KVER: prints that $version is not built for the kernel, why, and which module the kernel
+# has now. The function looks at the files for this.
+say_why() {
+	echo "nv_peer_mem is not built for kernel $1: $why"
+	if has_module "$1"; then
+		echo "Kernel $1 keeps its module of version $(version_of "$1"). When the cause is removed, run: $source/build/dkms/kernel $1"
+	else
+		echo "This kernel is skipped. When the cause is removed, run: dkms install $name/$version -k $1"
+	fi
+}
+
+# version_of KVER: prints the version of the module that the kernel has.
+version_of() {
+	file=$(find "$modules/$1/" -name nv_peer_mem.ko\* -size +0 | head -n 1)
+	modinfo -F version "$file" 2>/dev/null || echo unknown
+}

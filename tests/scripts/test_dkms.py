@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""build/dkms/versions and build/dkms/kernel on systems with several kernels: no kernel loses a
+module that worked, and each message says what is there."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from system import NAME, System
+
+A, B = "6.1.0-47-amd64", "6.1.0-50-amd64"
+# A lower version than the installed one, the same version from another commit, and a higher one.
+VERSIONS = ["1.9.0", "2.0.0", "2.0.1"]
+SKIPPED = "This kernel is skipped. When the cause is removed, run:"
+KEPT = f"var/lib/{NAME}"
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    return System(tmp_path / "root", A, B)
+
+
+def installed(system: System, version: str = "2.0.0", made_of: str = "first") -> System:
+    """Installs a version for all kernels."""
+    system.source(version, made_of)
+    assert system.versions(version, "install", version) == 0, system.output
+    system.calls()
+    return system
+
+
+def nothing_kept(system: System) -> None:
+    assert not (system.root / KEPT).exists()
+
+
+def test_first_installation(system: System) -> None:
+    system.source("2.0.0")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert system.output == ""
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+    assert [system.active(kernel) for kernel in (A, B)] == ["2.0.0"] * 2
+    nothing_kept(system)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_another_version(system: System, version: str) -> None:
+    installed(system)
+    installed(system, version, "second")
+    assert [system.module(kernel) for kernel in (A, B)] == [f"{version} second"] * 2
+    assert [system.active(kernel) for kernel in (A, B)] == [version] * 2
+    assert system.known() == {version}
+    nothing_kept(system)
+
+
+@pytest.mark.parametrize(
+    "version, how, where",
+    [
+        *((version, how, (B,)) for version in VERSIONS for how in ("build", "install", "cut")),
+        *((version, "build", (A, B)) for version in VERSIONS),
+        *((version, how, (A,)) for version in VERSIONS[1:] for how in ("check", "add")),
+    ],
+)
+def test_it_fails(system: System, version: str, how: str, where: tuple[str, ...]) -> None:
+    """The other version fails for one kernel or for both: each kernel has a module afterwards. When
+    the cause is fixed, the same command installs the other version everywhere."""
+    installed(system)
+    system.source(version, "second")
+    for kernel in where:
+        system.put("fails/add" if how == "add" else f"fails/{how}/{kernel}", "it has a reason")
+    # A missing part is no failure of the package.
+    code = system.versions(version, "install", version)
+    assert code == (0 if how == "check" else 1), system.output
+    for kernel in (A, B):
+        kept = kernel in where or how == "add"
+        assert system.module(kernel) == ("2.0.0 first" if kept else f"{version} second"), kernel
+        assert system.active(kernel) in (("2.0.0", "0.earlier-2.0.0") if kept else (version,)), (
+            kernel
+        )
+        said = f"nv_peer_mem is not built for kernel {kernel}: " in system.output
+        assert said == (kept and how != "add"), system.output
+        line = (
+            f"Kernel {kernel} keeps its module of version 2.0.0. When the cause is removed, run: "
+        )
+        line += f"/usr/src/{NAME}-{version}/build/dkms/kernel {kernel}\n"
+        assert (line in system.output) == (kept and how != "add"), system.output
+    assert "skipped" not in system.output
+    nothing_kept(system)
+    shutil.rmtree(system.root / "fails")
+    assert system.versions(version, "install", version) == 0, system.output
+    assert [system.module(kernel) for kernel in (A, B)] == [f"{version} second"] * 2
+    assert system.known() == {version}
+
+
+def test_it_fails_twice_and_again_the_same(system: System) -> None:
+    """The same version fails for one kernel, then for the other: the modules of two commits stay
+    beside each other."""
+    installed(system)
+    system.source("2.0.0", "second")
+    system.put(f"fails/build/{A}", "x")
+    assert system.versions("2.0.0", "install", "2.0.0") == 1
+    shutil.rmtree(system.root / "fails")
+    system.source("2.0.0", "third")
+    for kernel in (A, B):
+        system.put(f"fails/build/{kernel}", "x")
+    assert system.versions("2.0.0", "install", "2.0.0") == 1
+    assert (system.module(A), system.module(B)) == ("2.0.0 first", "2.0.0 second")
+    assert [system.active(kernel) for kernel in (A, B)] == ["0.earlier-2.0.0"] * 2
+    shutil.rmtree(system.root / "fails")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 third"] * 2
+    assert system.known() == {"2.0.0"}
+
+
+def test_the_kept_source_is_not_built(system: System) -> None:
+    """dkms autoinstall takes the highest version that it may build by itself."""
+    installed(system)
+    system.source("2.0.0", "second")
+    system.put(f"fails/build/{A}", "x")
+    system.versions("2.0.0", "install", "2.0.0")
+    conf = (system.root / f"var/lib/dkms/{NAME}/0.earlier-2.0.0/source/dkms.conf").read_text()
+    assert "AUTOINSTALL" not in conf
+    assert 'PACKAGE_VERSION="0.earlier-2.0.0"' in conf
+    for name in ("nv_peer_mem", "nv_peer_mem_marker", "nv_peer_mem_callback"):
+        assert f'="{name}"' in conf
+    assert conf.count("DEST_MODULE_LOCATION") == 3
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_power_fails(system: System, version: str) -> None:
+    """The power fails while the module of a kernel is replaced."""
+    installed(system)
+    system.source(version, "second")
+    system.put(f"fails/power/{A}")
+    system.versions(version, "install", version)
+    assert system.module(A) == "" and system.module(B) == "2.0.0 first"
+    copies = system.root / KEPT
+    assert copies.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(system.root / "fails")
+    # The next attempt fails as well, at another place: the kernel gets its old module back.
+    system.put(f"fails/build/{A}", "x")
+    system.put(f"fails/build/{B}", "x")
+    assert system.versions(version, "install", version) == 1
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+    assert system.active(A) in ("2.0.0", "0.earlier-2.0.0")
+    shutil.rmtree(system.root / "fails")
+    assert system.versions(version, "install", version) == 0
+    assert [system.module(kernel) for kernel in (A, B)] == [f"{version} second"] * 2
+    nothing_kept(system)
+
+
+def test_kept_copies_of_removed_kernels_go(system: System) -> None:
+    installed(system)
+    system.put(f"{KEPT}/5.9-gone/files/updates/dkms/nv_peer_mem.ko", "old")
+    system.put(f"{KEPT}/{A}/files/updates/dkms/nv_peer_mem.ko", "old")
+    system.put(f"{KEPT}/{A}.new/files/updates/dkms/nv_peer_mem.ko", "half")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert system.module(A) == "2.0.0 first"
+    nothing_kept(system)
+
+
+def test_copies_keep_mode_and_place(system: System) -> None:
+    """What is put back is what was there, also where another package manager had put it."""
+    installed(system)
+    directory = system.root / f"lib/modules/{A}/updates/dkms"
+    directory.rename(system.root / f"lib/modules/{A}/extra")
+    (system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko").chmod(0o640)
+    system.source("2.0.1", "second")
+    system.put(f"fails/install/{A}")
+    assert system.versions("2.0.1", "install", "2.0.1") == 1
+    back = system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko"
+    assert back.read_text() == "2.0.0 first\n" and back.stat().st_mode & 0o777 == 0o640
+
+
+LOGS = [
+    ("nv_peer_mem: compiling x\nnv_peer_mem: the cause\nmake: *** [x] Error 1\n", "the cause"),
+    ("nv_peer_mem: warning: no\na.c:1:2: error: e1\na.c:3:4: error: e2\n", "a.c:1:2: error: e1"),
+    ("error[E0425]: not found\nmake: *** [x] Error 1\n", "error[E0425]: not found"),
+    ("x.h:1: fatal error: gone\n", "x.h:1: fatal error: gone"),
+    ("make: *** [x] Error 1\nmake: *** [y] Error 2\n", "make: *** [x] Error 1"),
+    ("as: x.o: No space left on device\na.c:1:2: error: e\n", "as: x.o: No space left on device"),
+    ("nv_peer_mem: the in-kernel build has failed\na.c:9:9: error: e\n", "a.c:9:9: error: e"),
+    ("nv_peer_mem: first\nnv_peer_mem: last\n", "last"),
+    ("the terror: none\n", ""),
+    ("", ""),
+]
+
+
+def test_the_cause_is_quoted(system: System) -> None:
+    for kernel in (A, B):
+        system.put(f"fails/check/{kernel}")
+    installed(system)
+    shutil.rmtree(system.root / "fails")
+    place = f"/var/lib/dkms/{NAME}/2.0.0/build/make.log"
+    for log, why in LOGS:
+        system.put(f"fails/build/{A}", log)
+        assert system.hook("2.0.0", A) == 0
+        cause = (
+            f"{why} (the whole log: {place})"
+            if why
+            else "dkms has failed; the lines above say why."
+        )
+        assert f"nv_peer_mem is not built for kernel {A}: {cause}\n" in system.output, system.output
+
+
+def test_an_old_log_is_not_quoted(system: System) -> None:
+    """dkms could not write its log, so the log is that of the build before."""
+    installed(system)
+    system.source("2.0.1")
+    system.put(f"fails/build/{A}", "nv_peer_mem: an old cause\n")
+    assert system.versions("2.0.1", "install", "2.0.1") == 1
+    assert "an old cause" in system.output
+    system.put(f"fails/build/{A}")
+    assert system.hook("2.0.1", A) == 0
+    assert "an old cause" not in system.output
+    assert f"kernel {A}: dkms has failed; the lines above say why." in system.output
+
+
+def test_a_full_disk_is_named(system: System) -> None:
+    installed(system)
+    system.source("2.0.1")
+    system.put(f"fails/build/{A}")
+    for free, full in ((1023, True), (1024, False)):
+        text = f"#!/bin/sh\necho head\necho disk 9 9 {free} 1% /\n"
+        system.put("bin/df", text, 0o755)
+        system.hook("2.0.1", A)
+        system.versions("2.0.1", "install", "2.0.1")
+        assert (f"(the disk of /var/lib/dkms/{NAME} is full)." in system.output) == full
+
+
+def test_no_room_for_copies(system: System) -> None:
+    """Without room for a copy of what works, nothing is replaced."""
+    installed(system)
+    system.source("2.0.1")
+    system.put(KEPT, "a file where the directory should be")
+    assert system.versions("2.0.1", "install", "2.0.1") == 1
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+    assert f"there is no room in /{KEPT} for a copy" in system.output
+    assert not [call for call in system.calls() if call.startswith(("install", "uninstall"))]
+
+
+def test_a_missing_part_without_a_module(system: System) -> None:
+    system.source("2.0.0")
+    system.put(f"fails/check/{B}", "no NVIDIA driver for kernel B: install it")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert system.output == (
+        f"nv_peer_mem is not built for kernel {B}: no NVIDIA driver for kernel B: install it\n"
+        f"{SKIPPED} dkms install {NAME}/2.0.0 -k {B}\n"
+    )
+    assert (system.module(A), system.module(B)) == ("2.0.0 first", "")
+
+
+def test_builds_are_forbidden(system: System) -> None:
+    """The file forbids builds for new kernels, and a kernel with a module is not new."""
+    system.put("etc/dkms/no-autoinstall")
+    installed(system)
+    assert [system.module(kernel) for kernel in (A, B)] == ["", ""]
+    assert system.known() == {"2.0.0"}
+    (system.root / "etc/dkms/no-autoinstall").unlink()
+    assert system.hook("2.0.0", A) == 0
+    system.put("etc/dkms/no-autoinstall")
+    assert system.hook("2.0.0", B) == 0
+    installed(system, "2.0.1", "second")
+    assert (system.module(A), system.module(B)) == ("2.0.1 second", "")
+
+
+def test_a_removed_kernel_goes_from_dkms(system: System) -> None:
+    installed(system)
+    shutil.rmtree(system.root / f"lib/modules/{B}")
+    installed(system, "2.0.1", "second")
+    assert system.known() == {"2.0.1"} and system.active(B) == ""
+
+
+def test_no_kernels(tmp_path: Path) -> None:
+    """In an image there may be no kernel yet."""
+    system = System(tmp_path / "root")
+    system.source("2.0.0")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert system.output == "" and system.known() == {"2.0.0"}
+
+
+def test_directories_that_are_no_kernels(system: System) -> None:
+    (system.root / "lib/modules/5.9-left-over/updates").mkdir(parents=True)
+    installed(system)
+    assert not any("5.9" in call for call in system.calls())
+
+
+# ---- the hook for new kernels ----
+
+
+def test_hook(system: System) -> None:
+    installed(system)
+    new = "6.1.0-51-amd64"
+    system.kernel(new)
+    assert system.hook("2.0.0", new) == 0
+    assert system.module(new) == "2.0.0 first" and system.active(new) == "2.0.0"
+    system.calls()
+    assert system.hook("2.0.0", new) == 0
+    assert system.calls() == [] and system.output == ""
+
+
+@pytest.mark.parametrize("longer", [f"{A}-rt", f"{A}-x86_64"])
+def test_hook_for_a_shorter_name(system: System, longer: str) -> None:
+    """A kernel whose name begins like that of another kernel is another kernel."""
+    shutil.rmtree(system.root / f"lib/modules/{A}")
+    system.kernel(longer)
+    installed(system)
+    system.kernel(A)
+    assert system.hook("2.0.0", A) == 0
+    assert system.module(A) == "2.0.0 first"
+    assert system.module(longer) == "2.0.0 first"
+
+
+@pytest.mark.parametrize("how", ["build", "install", "cut", "check"])
+def test_hook_never_fails(system: System, how: str) -> None:
+    installed(system)
+    new = "6.1.0-51-amd64"
+    system.kernel(new)
+    system.put(f"fails/{how}/{new}", "nv_peer_mem: a cause")
+    assert system.hook("2.0.0", new) == 0
+    assert f"nv_peer_mem is not built for kernel {new}: " in system.output
+    assert ("a cause" in system.output) == (how in ("build", "check"))
+    assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
+    if how in ("build", "check"):
+        assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {new}\n" in system.output
+        assert system.module(new) == ""
+
+
+def test_hook_replaces_what_was_kept(system: System) -> None:
+    """The command that the message names installs the version for the kernel that has kept another,
+    and the other version goes from dkms with its last kernel."""
+    installed(system)
+    system.source("1.9.0", "second")
+    for kernel in (A, B):
+        system.put(f"fails/build/{kernel}", "x")
+    assert system.versions("1.9.0", "install", "1.9.0") == 1
+    shutil.rmtree(system.root / "fails")
+    assert system.hook("1.9.0", A) == 0
+    assert (system.module(A), system.module(B)) == ("1.9.0 second", "2.0.0 first")
+    assert system.known() == {"1.9.0", "2.0.0"}
+    assert system.hook("1.9.0", B) == 0
+    assert system.module(B) == "1.9.0 second" and system.known() == {"1.9.0"}
+
+
+def test_hook_does_nothing(system: System) -> None:
+    system.source("2.0.0")
+    # The package is not configured yet.
+    assert system.hook("2.0.0", A) == 0
+    installed(system)
+    system.kernel("6.9-bare", headers=False)
+    assert system.hook("2.0.0", "6.9-bare") == 0
+    assert system.hook("2.0.0") == 0
+    assert system.hook("2.0.0", "") == 0
+    assert system.calls() == [] and system.output == ""
+
+
+def test_hook_of_kernel_install(system: System) -> None:
+    installed(system)
+    new = "6.1.0-51-amd64"
+    system.kernel(new)
+    link = system.root / "41-nvidia-peer-memory.install"
+    link.symlink_to(system.root / f"usr/src/{NAME}-2.0.0/build/dkms/kernel")
+    for words in (["remove", new], [], ["inspect", new]):
+        assert system.run("dash", link, *words) == 0
+        assert system.module(new) == ""
+    assert system.run("dash", link, "add", new, "/boot/entry") == 0
+    assert system.module(new) == "2.0.0 first"
+
+
+# ---- the other commands ----
+
+
+def test_keep(system: System) -> None:
+    """The package manager deletes the source, and dkms must know the module all the same."""
+    installed(system)
+    assert system.versions("2.0.0", "keep", "2.0.0") == 0
+    assert system.versions("2.0.0", "keep", "2.0.0") == 0
+    shutil.rmtree(system.root / f"usr/src/{NAME}-2.0.0")
+    conf = system.root / f"var/lib/dkms/{NAME}/2.0.0/source/dkms.conf"
+    assert 'PACKAGE_VERSION="2.0.0"' in conf.read_text()
+    assert system.calls() == []
+    installed(system, "2.0.1", "second")
+    assert system.known() == {"2.0.1"}
+
+
+def test_keep_what_no_kernel_has(system: System) -> None:
+    for kernel in (A, B):
+        system.put(f"fails/check/{kernel}", "x")
+    installed(system)
+    assert system.versions("2.0.0", "keep", "2.0.0") == 0
+    assert system.calls() == ["remove 2.0.0 --all"]
+    # dkms does not know the version any more.
+    assert system.versions("2.0.0", "keep", "2.0.0") == 0
+    assert system.calls() == []
+
+
+def test_remove(system: System) -> None:
+    installed(system)
+    system.source("2.0.1", "second")
+    system.put(f"fails/build/{A}", "x")
+    system.versions("2.0.1", "install", "2.0.1")
+    system.put(f"{KEPT}/5.9-gone/files/nv_peer_mem.ko", "old")
+    assert system.versions("2.0.1", "remove") == 0
+    assert [system.module(kernel) for kernel in (A, B)] == ["", ""]
+    assert system.known() == set()
+    nothing_kept(system)
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["note"], ["keep-all"]])
+def test_usage(system: System, words: list[str]) -> None:
+    system.source("2.0.0")
+    assert system.versions("2.0.0", *words) == 2
+    assert system.output.startswith("Usage: ")
