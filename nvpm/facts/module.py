@@ -163,6 +163,9 @@ def on_boot(machine: Machine) -> Fact:
     wanted = configured(machine, "ONBOOT")
     if wanted == "no":
         return info("module", "on boot", f"no: ONBOOT=no in {CONF}")
+    if wanted == "unclear":
+        value = f"not loaded: ONBOOT= in {CONF} is neither yes nor no"
+        return warn("module", "on boot", value, SET_ONBOOT)
     if wanted != "yes":
         return warn("module", "on boot", f"not loaded: no ONBOOT=yes in {CONF}", SET_ONBOOT)
     if machine.glob(*ENABLED):
