@@ -9,8 +9,18 @@ set -u
 PATH=${PATH:-/usr/bin:/bin}:/usr/sbin:/sbin
 export PATH
 lib=$(dirname -- "$(readlink -f -- "$0")")
+
+# unknown TEXT: prints the line that a monitor shows, if nvpm was called as a plug-in. Monitors read
+# only the standard output.
+unknown() {
+	[ "$command" != check ] || echo "NVPM UNKNOWN - $1"
+}
+
+command=${1-}
 [ -d "$lib/nvpm" ] || {
 	echo "nvpm: not installed: there is no $lib/nvpm." >&2
+	unknown "not installed: there is no $lib/nvpm"
+	[ "$command" != check ] || exit 3
 	exit 127
 }
 for python in python3 /usr/libexec/platform-python; do
@@ -18,7 +28,8 @@ for python in python3 /usr/libexec/platform-python; do
 	[ -z "$(command -v "$python")" ] || exec "$python" -B "$lib/nvpm" "$@"
 done
 echo "nvpm: unknown: this needs Python 3. Install the package python3." >&2
-case ${1-} in
+unknown "this needs Python 3: install the package python3"
+case $command in
 status) exit 4 ;; # the code of the LSB
 leave) exit 0 ;;  # a package can be removed, and leaves the module loaded
 *) exit 3 ;;      # as plug-ins of Nagios say that nobody knows

@@ -52,6 +52,9 @@ def run() -> int:
         if not is_of_python(error.name or ""):
             return defect()
         sys.stderr.write(NO_PYTHON.format(error))
+        if sys.argv[1:2] == ["check"]:
+            # A monitor reads only the standard output.
+            print(f"NVPM UNKNOWN - this needs all of Python 3 ({error}): install python3")
         return NOBODY_KNOWS.get("".join(sys.argv[1:2]), 3)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from functools import partial
-from typing import Callable, Dict, Iterable, List
+from typing import Callable, Dict, Iterable, List, NoReturn
 
 from . import release
 from .options import Parser
@@ -93,11 +93,22 @@ def status(machine: Machine, words: List[str]) -> int:
     return found.code
 
 
+class PluginParser(Parser):
+    """The parser of a plug-in. A monitor reads only the standard output, so that is where wrong
+    options are reported."""
+
+    def error(self, message: str) -> NoReturn:
+        from .show import printers
+
+        say([printers.plugin(printers.UNKNOWN, f"wrong options: {message}")])
+        super().error(message)
+
+
 def check(machine: Machine, words: List[str]) -> int:
     from .facts.status import status_of
     from .show import printers
 
-    parser = Parser(
+    parser = PluginParser(
         "check",
         "Says in one line whether GPUDirect RDMA works here, for Nagios and its kin.",
         "Exit codes: 0 OK, 1 WARNING (works but could do better), 2 CRITICAL (something does not "
@@ -322,12 +333,23 @@ def main(machine: Machine, words: List[str]) -> int:
     if not words:
         return first_screen(machine)
     name, *rest = words
+    if name == "help" and rest and rest[0] in COMMANDS:
+        return help_of(machine, rest[0])
     if name == "help" and rest:
-        name, rest = rest[0], ["--help"]
+        name = rest[0]
     if name in COMMANDS:
         return COMMANDS[name](machine, rest)
     sys.stderr.write(f"nvpm: there is no command '{name}'. {hint(name)}\n")
     return 2
+
+
+def help_of(machine: Machine, name: str) -> int:
+    """Prints the help of a command. For check, --help ends with the code for unknown, because a
+    monitor got no answer; a user who asks for help has got one."""
+    try:
+        return COMMANDS[name](machine, ["--help"])
+    except SystemExit:
+        return 0
 
 
 def hint(name: str) -> str:

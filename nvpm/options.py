@@ -28,8 +28,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(
         self, name: str, description: str, epilog: str, codes: Tuple[int, int] = (0, 2)
     ) -> None:
+        # No option can be cut short, because a later version may have two that begin alike.
         super().__init__(
-            prog=f"nvpm {name}", description=description, epilog=epilog, formatter_class=Formatter
+            prog=f"nvpm {name}",
+            description=description,
+            epilog=epilog,
+            formatter_class=Formatter,
+            allow_abbrev=False,
         )
         self.codes = codes
         self.add_argument(

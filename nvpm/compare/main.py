@@ -86,7 +86,9 @@ def wrapped(name: str, text: str, most: int) -> List[str]:
 def headline(fleet: Fleet) -> str:
     total = len(fleet.nodes) + len(fleet.silent)
     differ = sum(len(group.nodes) for group in fleet.odd)
-    texts = [f"{total} nodes: {fleet.alike} are alike"]
+    texts = [f"{total} {'node' if total == 1 else 'nodes'}: {fleet.alike} are alike"]
+    if total == fleet.alike == 1:
+        texts = ["1 node: there is no other to compare it with"]
     if differ:
         ways = "1 way" if len(fleet.odd) == 1 else f"{len(fleet.odd)} ways"
         texts.append(f"{differ} differ, in {ways}")
