@@ -4,8 +4,9 @@
 # Makes the two source packages of a release: a source rpm and, for Debian, the upstream
 # tarball; nvpm as one file, and the preloaded library, for machines and containers without
 # them; also a record of the tools, and the checksums of all files. The repository is cloned, so the
-# packages contain only committed files. The same commit and the same tools, above all the same rustc,
-# give the same files, byte for byte.
+# packages contain only committed files; other changes are named. The same commit and the same tools,
+# above all the same rustc, give the same files, byte for byte, whatever the user's settings of git
+# and rpm are.
 set -eu
 # Every locale gives the same result.
 LC_ALL=C
@@ -17,7 +18,7 @@ Usage: build_release.sh [--without-rust] [--without-rpm]
 Makes the source packages of a release, on any machine with git 2.30 or later, make,
 rpmbuild, and rustc 1.78 or later with the source of its library; for the preloaded
 library lld or, of each processor, binutils.
-  --without-rust  without rustc, make packages that build only on machines with Rust
+  --without-rust  compile no Rust: the packages then build only on machines with Rust
   --without-rpm   make no source rpm
 Environment:
   GIT_URL=     repository to clone        (default: the one this script is in)
@@ -53,6 +54,25 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 GIT_URL=${GIT_URL:-$here}
 GIT_BRANCH=${GIT_BRANCH:-}
 OUT=${OUT:-${HOME:-/tmp}/nv_peer_mem-release}
+
+# check_repository: ends with an error in an unpacked release, which has no history to make a release
+# of.
+check_repository() {
+	[ "$GIT_URL" = "$here" ] && [ ! -e "$here/.git" ] && [ -z "${GIT_DIR-}" ] || return 0
+	die "$here is no git repository. If it is an unpacked release, there is nothing to be done: README.md says how packages are built from it (dpkg-buildpackage, or rpmbuild --rebuild of the source rpm). Otherwise give the repository with GIT_URL=."
+}
+
+# changes: prints the files here with changes that are not committed, in one line. Prints nothing if
+# the release is made from elsewhere.
+changes() {
+	[ "$GIT_URL" = "$here" ] || return 0
+	git -C "$here" -c core.quotePath=true status --porcelain --untracked-files=normal 2>/dev/null | cut -c4- | paste -sd, | sed 's/,/, /g'
+}
+
+# name_changes: says which changes the release does not contain.
+name_changes() {
+	[ -z "$changed" ] || echo "Not in the release, because it is not committed: $changed"
+}
 
 # name_packages: what rpmbuild and Rust are called on this distribution.
 name_packages() {
@@ -103,6 +123,8 @@ choose_temporary() {
 
 name_packages
 check_tools
+check_repository
+changed=$(changes)
 mkdir -p "$OUT"
 OUT=$(CDPATH='' cd -- "$OUT" && pwd)
 umask 022
@@ -184,9 +206,14 @@ rpm_changelog() {
 	}' "$1"
 }
 
+name_changes >&2
 echo "Working in $work ..."
 echo "Cloning from $GIT_URL ..."
-git clone --quiet ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
+# The user's settings for line ends, attributes and hooks would change the files. The settings of the
+# clone override them.
+export GIT_ATTR_NOSYSTEM=1
+git clone --quiet --template= -c core.autocrlf=false -c core.eol=lf -c core.attributesFile=/dev/null \
+	-c core.hooksPath=/dev/null ${GIT_BRANCH:+--branch "$GIT_BRANCH"} "$GIT_URL" "$work/clone" ||
 	die "cannot clone $GIT_URL${GIT_BRANCH:+ (branch $GIT_BRANCH)}."
 cd "$work/clone"
 git rev-parse --verify --quiet HEAD >/dev/null ||
@@ -209,7 +236,12 @@ for file in "$tarball" "$srpm" "$pyz" "$made_with" "$sums" "$OUT/libnvpm_preload
 echo
 # For machines without Rust (docs/building.md). The packages contain it, git does not.
 lacks='' why=''
-rust=$(sh build/find/rustc) || why="rustc $(sed -n 's/^oldest_rustc=//p' build/find/oldest.sh) or later with the source of its library is missing (packages $rust_packages)"
+rust=
+if [ "$without_rust" ]; then
+	why="--without-rust was chosen"
+else
+	rust=$(sh build/find/rustc) || why="rustc $(sed -n 's/^oldest_rustc=//p' build/find/oldest.sh) or later with the source of its library is missing (packages $rust_packages)"
+fi
 # compiled FILE COMMAND...: whether COMMAND has made FILE, of Rust; else it is one that is lacking.
 compiled() {
 	file=$1
@@ -276,9 +308,11 @@ if [ -z "$without_rpm" ]; then
 	SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 	export SOURCE_DATE_EPOCH
 	touch -d "@$SOURCE_DATE_EPOCH" "$work/$name.tar.gz" "$work/nvidia_peer_memory.spec"
-	# Before 4.20, rpm puts the name of the builder into it, too.
-	(cd "$work" && rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
-		--define "_srcdefattr (-,root,root)" \
+	# Before 4.20, rpm puts the name of the builder into it, too. Macros of the user, or of the site,
+	# would put in names, or pack the files in another way.
+	(cd "$work" && unset XDG_CONFIG_HOME && HOME=$work rpmbuild -bs --quiet --nodeps --define "_topdir rpm" --define "_sourcedir ." \
+		--define "_srcdefattr (-,root,root)" --define "_source_payload w9.gzdio" \
+		--undefine=packager --undefine=vendor --undefine=distribution --undefine=disturl --undefine=bugurl \
 		--define "_srcrpmdir rpm" --define "_buildhost localhost" --define "kernel_version KVER" \
 		--define "use_source_date_epoch_as_buildtime 1" nvidia_peer_memory.spec) >"$work/rpm.log" 2>&1 || {
 		cat "$work/rpm.log" >&2
@@ -299,6 +333,7 @@ deliver "$work/sums" "$sums"
 
 echo
 [ -z "$lacks" ] || echo "These packages lack$lacks: they build only on machines with Rust. $why."
+name_changes
 [ -z "$unlinked" ] || echo "Not made: ${unlinked#, }."
 [ -z "$srpm" ] || echo "Built: $srpm"
 echo "Built: $tarball"

@@ -160,6 +160,11 @@ unset TMPDIR
 check "nothing is left behind" [ -z "$(find /tmp/noexec /tmp/made -name 'nv.*')" ]
 umount /tmp/noexec
 
+# With --without-rust no Rust is compiled, even on a machine that has it.
+check "without Rust by choice" saying env OUT=/tmp/chosen ./build_release.sh --without-rust
+check "no Rust is compiled" fails says "Compiling the Rust"
+check "and it is said why it lacks" says "they build only on machines with Rust. --without-rust was chosen."
+
 # Here a release is made on a machine without Rust.
 without "${rust[@]}"
 refused "without Rust no source packages are made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
@@ -167,11 +172,53 @@ refused "without Rust no source packages are made" "rustc 1.78 or later with the
 check "and what the packages would lack" says "The packages would lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S."
 check "and what else can be done" says "or choose --without-rust for packages that build only on machines with Rust."
 check "nothing was made" [ -z "$(ls /tmp/lacking)" ]
-told "who wants them has them made" "rustc 1.78 or later with the source of its library is missing (packages rustc and rust-src" \
+told "who wants them has them made" "they build only on machines with Rust. --without-rust was chosen." \
 	env OUT=/tmp/lacking ./build_release.sh --without-rust
 check "and what" says "These packages lack build/prebuilt/x86_64.S preload/prebuilt/x86_64.S build/prebuilt/aarch64.S preload/prebuilt/aarch64.S: they build only on machines with Rust."
 check "and that there is no library" says "Not made: libnvpm_preload-$version-x86_64.so (it is made of Rust), libnvpm_preload-$version-aarch64.so (it is made of Rust)."
 check "they do lack it" fails grep prebuilt/ <(tar tzf /tmp/lacking/*.orig.tar.gz)
+check "the same as where there is Rust" cmp /tmp/lacking/SHA256SUMS /tmp/chosen/SHA256SUMS
+
+# Settings of the user and of the site must change no byte, and put in no name. Changes that are not
+# committed are not in the release, and are named.
+mkdir -p /tmp/user /etc/rpm
+printf '%%packager Joe Doe <joe@corp.example>\n%%vendor Corp\n%%distribution Corp\n%%bugurl corp\n%%_source_payload w3.zstdio\n' >/tmp/user/.rpmmacros
+cp /tmp/user/.rpmmacros /etc/rpm/macros
+printf '*.md export-ignore\n*.sh text eol=crlf\n' | tee /etc/gitattributes >/tmp/user/attributes
+mkdir -p /tmp/user/template/hooks
+printf '#!/bin/sh\necho hook >>README.md\n' | tee /tmp/user/template/hooks/post-checkout >/tmp/user/post-checkout
+chmod +x /tmp/user/template/hooks/post-checkout /tmp/user/post-checkout
+cat >/tmp/user/.gitconfig <<'CONFIG'
+[core]
+	autocrlf = true
+	attributesFile = /tmp/user/attributes
+	hooksPath = /tmp/user
+	abbrev = 40
+[init]
+	templateDir = /tmp/user/template
+[tar]
+	umask = user
+[log]
+	date = relative
+CONFIG
+echo '// edited' >>src/lib.rs
+echo new >'a new file'
+told "with another user's settings" 'Not in the release, because it is not committed: "a new file", src/lib.rs' \
+	env HOME=/tmp/user OUT=/tmp/settings bash -c 'umask 077 && ./build_release.sh --without-rust'
+check "the same bytes are made" cmp /tmp/lacking/SHA256SUMS /tmp/settings/SHA256SUMS
+check "by nobody" [ "$(rpm -qp --qf '%{PACKAGER} %{VENDOR} %{DISTRIBUTION} %{BUGURL} %{BUILDHOST}' /tmp/settings/*.src.rpm)" = "(none) (none) (none) (none) localhost" ]
+check "this is said twice, above all lines and below" [ "$(grep -c '^Not in the release' "$said")" = 2 ]
+rm -r /etc/rpm/macros /etc/gitattributes 'a new file'
+git checkout --quiet src
+check "without changes nothing is said" saying env OUT=/tmp/settings ./build_release.sh --without-rust
+check "of any" fails says "Not in the release"
+mkdir /tmp/unpacked
+tar xzf "$tarball" -C /tmp/unpacked
+refused "an unpacked release says what it is" "/tmp/unpacked/$name is no git repository. If it is an unpacked release, there is nothing to be done: README.md says how packages are built from it" \
+	env OUT=/tmp/none "/tmp/unpacked/$name/build_release.sh" --without-rust
+check "and nothing is made" [ ! -e /tmp/none ]
+rm -r /tmp/unpacked
+
 # The bytes of the packages must not depend on the running kernel, so uname prints another kernel
 # here.
 mkdir /tmp/another
