@@ -15,6 +15,7 @@ distribution() {
 
 debian() {
 	headers_package=linux-headers-$KVER
+	pahole_package='pahole, or dwarves before Debian 12'
 	core_packages='mlnx-ofed-kernel-dkms or doca-ofed'
 	driver_packages='nvidia-open-kernel-dkms or nvidia-kernel-dkms'
 	metadata_advice="/usr/lib/nvidia-peer-memory/rust-metadata $KVER makes it; in the sources debian/rust-metadata"
@@ -24,12 +25,14 @@ debian() {
 
 ubuntu() {
 	debian
+	pahole_package=dwarves
 	driver_packages='for example nvidia-dkms-580-open or nvidia-dkms-580'
 	metadata_advice="package linux-lib-rust-$KVER"
 }
 
 suse() {
 	headers_package="kernel-default-devel of $KVER"
+	pahole_package=dwarves
 	core_packages='mlnx-ofa_kernel-devel and mlnx-ofa_kernel-kmp-default, or doca-kernel'
 	driver_packages='nvidia-open-driver-G06-kmp-default or nvidia-driver-G06-kmp-default'
 	metadata_advice='' metadata_dir=''
@@ -37,6 +40,7 @@ suse() {
 
 red_hat() {
 	headers_package=kernel-devel-$KVER
+	pahole_package=dwarves
 	core_packages='mlnx-ofa_kernel-devel and kmod-mlnx-ofa_kernel, or doca-kernel'
 	driver_packages='kmod-nvidia-open-dkms or kmod-nvidia-latest-dkms'
 	metadata_advice='' metadata_dir=''

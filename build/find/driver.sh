@@ -38,6 +38,7 @@ choose_driver() {
 	# driver.
 	for name in nvidia $(debian_drivers); do
 		file=$(module_file "$name") || continue
+		[ -s "$file" ] || die "$file is empty, as after a full disk: install the NVIDIA driver again (package $driver_packages)."
 		[ "$(modinfo -F name "$file")" != nvidia ] || driver=$file
 	done
 	[ -z "$driver" ] || return 0

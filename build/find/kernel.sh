@@ -7,7 +7,19 @@
 # becomes the release of that tree, and otherwise the release of the running kernel. (build/make
 # also calls this function.)
 choose_kernel() {
-	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(uname -r)
+	[ -n "${KVER:-}" ] || KVER=$(release_of_tree) || KVER=$(release_of_path) || KVER=$(uname -r)
+}
+
+# release_of_path: prints the release in the path of KDIR, if the path is below /lib/modules. Fails
+# otherwise. The directory may be the wrong one, but a message must name the kernel that was meant.
+release_of_path() {
+	case ${KDIR:-} in
+	/lib/modules/?* | /usr/lib/modules/?*)
+		of=${KDIR#*/lib/modules/}
+		printf '%s\n' "${of%%/*}"
+		;;
+	*) return 1 ;;
+	esac
 }
 
 # release_of_tree: prints the release of the kernel tree KDIR. Fails if KDIR is empty, or if the
@@ -26,7 +38,7 @@ find_kernel() {
 	KDIR=${KDIR:-/lib/modules/$KVER/build}
 	[ "$chosen_tree" ] || [ -e "$KDIR/Makefile" ] ||
 		die "no headers of kernel $KVER: install $headers_package, or give KDIR=."
-	[ -r "$KDIR/.config" ] || die "KDIR=$KDIR is not a configured kernel tree (no .config): give the directory of the headers (package $headers_package)."
+	[ -r "$KDIR/.config" ] || die "KDIR=$KDIR is not a configured kernel tree (no .config): give the directory of the headers, as /lib/modules/KVER/build (for kernel $KVER package $headers_package)."
 	release=$(cat "$KDIR/include/config/kernel.release" 2>/dev/null) || release=$KVER
 	! older_than "$oldest_kernel" || die "kernel $release is older than $oldest_kernel, the oldest that this module can be built for."
 	case $(uname -m) in
@@ -34,6 +46,14 @@ find_kernel() {
 	aarch64) NVPM_TARGET=aarch64-linux-gnu ;;
 	*) die "there is no NVIDIA driver for $(uname -m)." ;;
 	esac
+}
+
+# find_pahole: ends with an error if the kernel's build describes types (BTF) of modules by pahole,
+# and pahole is missing. The kernel's build does this where the headers have vmlinux.
+find_pahole() {
+	[ "$(config_value CONFIG_DEBUG_INFO_BTF_MODULES)" = y ] && [ -e "$KDIR/vmlinux" ] || return 0
+	command -v "${PAHOLE:-pahole}" >/dev/null ||
+		die "${PAHOLE:-pahole} is missing, which the build of modules for kernel $KVER runs (CONFIG_DEBUG_INFO_BTF_MODULES): install it (package $pahole_package)."
 }
 
 # config_value NAME: prints the value of a setting in the kernel's configuration, or nothing if it

@@ -5,6 +5,30 @@
 # Module.symvers, but a module's file contains the names of its exports and, for kernels that check
 # versions, also their versions.
 
+# modinfo WORD...: runs kmod's modinfo. busybox's shell has a modinfo of its own, which comes before
+# PATH, and does not know -k.
+case $(modinfo --version 2>/dev/null) in
+kmod*) ;;
+*)
+	modinfo() {
+		for program in /usr/sbin/modinfo /sbin/modinfo /usr/bin/modinfo /bin/modinfo; do
+			[ ! -x "$program" ] || break
+		done
+		"$program" "$@"
+	}
+	;;
+esac
+
+# check_depmod: ends with an error if the kernel has a core or a driver, and depmod has not listed
+# them, because depmod has never run for this kernel, or a full disk has cut the list short. modinfo
+# would find neither of them.
+check_depmod() {
+	[ ! -s "/lib/modules/$KVER/modules.dep.bin" ] || return 0
+	there=$(find "/lib/modules/$KVER/" \( -name 'ib_core.ko*' -o -name 'ib_uverbs.ko*' -o -name 'nvidia*.ko*' \) -print 2>/dev/null | head -n 1)
+	[ -z "$there" ] ||
+		die "depmod has not listed the modules of kernel $KVER, such as $there (no modules.dep.bin, or an empty one): run depmod $KVER as root."
+}
+
 # module_file NAME: prints the file that modprobe would load for KVER. Fails if there is no such
 # file, because the module is not installed, or is built into the kernel.
 module_file() {
