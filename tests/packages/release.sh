@@ -201,9 +201,9 @@ cat >/tmp/user/.gitconfig <<'CONFIG'
 [log]
 	date = relative
 CONFIG
-echo '// edited' >>src/lib.rs
+echo '// edited' >>src/main.rs
 echo new >'a new file'
-told "with another user's settings" 'Not in the release, because it is not committed: "a new file", src/lib.rs' \
+told "with another user's settings" 'Not in the release, because it is not committed: src/main.rs, "a new file"' \
 	env HOME=/tmp/user OUT=/tmp/settings bash -c 'umask 077 && ./build_release.sh --without-rust'
 check "the same bytes are made" cmp /tmp/lacking/SHA256SUMS /tmp/settings/SHA256SUMS
 check "by nobody" [ "$(rpm -qp --qf '%{PACKAGER} %{VENDOR} %{DISTRIBUTION} %{BUGURL} %{BUILDHOST}' /tmp/settings/*.src.rpm)" = "(none) (none) (none) (none) localhost" ]
