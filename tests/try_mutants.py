@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""try_mutants.py nvpm|preload [WORD]: puts one mistake at a time into a copy of nvpm or of the
-preloaded library. The test that is named with the mistake must fail. With WORD, tries only the
-mistakes whose test or file has WORD in its name.
+"""try_mutants.py nvpm|preload|scripts [WORD]: puts one mistake at a time into a copy of nvpm, of
+the preloaded library, or of the scripts of service, build and packages. The test that is named with
+the mistake must fail. With WORD, tries only the mistakes whose test or file has WORD in its name.
 
 The file mutants.py in the directory of the tests lists the mistakes. Each mistake has the test, the
 file, the words that are replaced, and the wrong words. tests/host/mutants has the mistakes in the
@@ -24,6 +24,9 @@ TOP = Path(__file__).resolve().parents[1]
 # The files that the tests of nvpm need.
 NVPM = ["nvpm", "init.d", "completions", "docs", "src", "build", "tests/nvpm"]
 NVPM += ["nvpm.sh", ".gitattributes"]
+# The files that the tests of the scripts need.
+SCRIPTS = ["init.d", "build", "debian", "rpm", "src", "nvpm.sh", "Makefile", "dkms.conf"]
+SCRIPTS += ["nv_peer_mem.conf", "tests/scripts"]
 
 
 class Mutant(NamedTuple):
@@ -40,7 +43,7 @@ def copied(names: list[str], to: Path) -> None:
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         if (TOP / name).is_dir():
             left_out = shutil.ignore_patterns("__pycache__", "target")
-            shutil.copytree(TOP / name, to / name, ignore=left_out)
+            shutil.copytree(TOP / name, to / name, symlinks=True, ignore=left_out)
         else:
             shutil.copy(TOP / name, to / name)
 
@@ -76,6 +79,13 @@ def in_nvpm(mutant: Mutant, copy: Path) -> bool:
     return passes(f"tests/nvpm/{mutant.test}", copy)
 
 
+def in_scripts(mutant: Mutant, copy: Path) -> bool:
+    """Returns whether the test passes in COPY with the mistake in a script."""
+    copied(SCRIPTS, copy)
+    put_in(mutant, copy / mutant.file)
+    return passes(f"tests/scripts/{mutant.test}", copy)
+
+
 def in_preload(mutant: Mutant, copy: Path) -> bool:
     """Returns whether the test passes with a library that is built in COPY with the mistake."""
     copied(["preload"], copy)
@@ -94,7 +104,7 @@ def survives(passes_with: Callable[[Mutant, Path], bool], mutant: Mutant) -> boo
         return passes_with(mutant, Path(directory))
 
 
-PARTS = {"nvpm": in_nvpm, "preload": in_preload}
+PARTS = {"nvpm": in_nvpm, "preload": in_preload, "scripts": in_scripts}
 
 
 def try_all(part: str, mutants: list[Mutant]) -> int:
@@ -110,7 +120,7 @@ def try_all(part: str, mutants: list[Mutant]) -> int:
 
 
 def main() -> str | None:
-    parser = argparse.ArgumentParser(usage="%(prog)s nvpm|preload [WORD]")
+    parser = argparse.ArgumentParser(usage="%(prog)s nvpm|preload|scripts [WORD]")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("word", nargs="?", default="")
     wanted = parser.parse_args()

@@ -75,6 +75,6 @@ put_back_lost() {
 
 # forget KVER: removes the copies of this kernel, and the directory if it is empty.
 forget() {
-	rm -rf "${kept:?}/$1" "${kept:?}/$1.new"
+	rm -rf "${kept:?}/$1"
 	[ ! -d "$kept" ] || rmdir --ignore-fail-on-non-empty "$kept"
 }

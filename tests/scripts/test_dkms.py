@@ -2,6 +2,7 @@
 """build/dkms/versions and build/dkms/kernel on systems with several kernels: no kernel loses a
 module that worked, and each message says what is there."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -163,11 +164,13 @@ def test_copies_keep_mode_and_place(system: System) -> None:
     directory = system.root / f"lib/modules/{A}/updates/dkms"
     directory.rename(system.root / f"lib/modules/{A}/extra")
     (system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko").chmod(0o640)
+    os.utime(system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko", (1e9, 1e9))
     system.source("2.0.1", "second")
     system.put(f"fails/install/{A}")
     assert system.versions("2.0.1", "install", "2.0.1") == 1
     back = system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko"
     assert back.read_text() == "2.0.0 first\n" and back.stat().st_mode & 0o777 == 0o640
+    assert back.stat().st_mtime == 1e9
 
 
 LOGS = [
@@ -260,6 +263,13 @@ def test_builds_are_forbidden(system: System) -> None:
     assert system.hook("2.0.0", B) == 0
     installed(system, "2.0.1", "second")
     assert (system.module(A), system.module(B)) == ("2.0.1 second", "")
+    # The same for the hook, which replaces a module that was kept.
+    system.source("2.0.2", "third")
+    system.put(f"fails/build/{A}", "x")
+    assert system.versions("2.0.2", "install", "2.0.2") == 1
+    shutil.rmtree(system.root / "fails")
+    assert system.hook("2.0.2", B) == system.hook("2.0.2", A) == 0
+    assert (system.module(A), system.module(B)) == ("2.0.2 third", "")
 
 
 def test_a_removed_kernel_goes_from_dkms(system: System) -> None:
@@ -279,8 +289,10 @@ def test_no_kernels(tmp_path: Path) -> None:
 
 def test_directories_that_are_no_kernels(system: System) -> None:
     (system.root / "lib/modules/5.9-left-over/updates").mkdir(parents=True)
-    installed(system)
+    system.source("2.0.0")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
     assert not any("5.9" in call for call in system.calls())
+    assert not list(system.root.glob("lib/modules/5.9*/**/*.ko"))
 
 
 # ---- the hook for new kernels ----
@@ -344,6 +356,7 @@ def test_hook_does_nothing(system: System) -> None:
     system.source("2.0.0")
     # The package is not configured yet.
     assert system.hook("2.0.0", A) == 0
+    assert system.calls() == [] and system.output == ""
     installed(system)
     system.kernel("6.9-bare", headers=False)
     assert system.hook("2.0.0", "6.9-bare") == 0

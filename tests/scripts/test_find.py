@@ -252,6 +252,7 @@ def test_kernels_that_are_too_old(tree: Tree) -> None:
         ({}, OTHER),
         ({"KDIR": "ROOT/lib/modules/" + K + "/build"}, K),
         ({"KVER": "", "KDIR": "ROOT/lib/modules/" + K}, K),
+        ({"KDIR": "ROOT/lib/modules/" + K + "/nothing"}, K),
         ({"KDIR": "ROOT/usr/src"}, OTHER),
         ({"KVER": K}, K),
         ({"KVER": "6.9", "KDIR": "ROOT/lib/modules/" + K + "/build"}, "6.9"),
@@ -499,6 +500,10 @@ def test_the_tree_of_another_kernel(tree: Tree) -> None:
         f"no RDMA core with peer memory for kernel {K}; /usr/src/ofa_kernel/default is that of "
         f"kernel {OTHER}: install MLNX_OFED"
     )
+    # The same link leads to the directory of this kernel, in another place.
+    (tree.root / "usr/src/ofa_kernel/default").unlink()
+    (tree.root / "usr/src/ofa_kernel/default").symlink_to(ofed(tree, f"opt/{K}", "PLAIN"))
+    assert tree.configure()["NVPM_CORE"] == "PLAIN"
     ofed(tree, f"usr/src/ofa_kernel/{ARCH}/{K}", "PRIVATE_DATA")
     said = tree.configure()
     assert said["NVPM_CORE"] == "PRIVATE_DATA"

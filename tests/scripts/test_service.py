@@ -32,7 +32,7 @@ class Service(System):
             ("PATH=/usr/sbin:", f"PATH={root}/bin:/usr/sbin:"),
             ("lib=/usr/lib/", f"lib={root}/usr/lib/"),
             ("/usr/sbin/nvpm", f"{root}/bin/nvpm"),
-            ("/dev/kmsg", f"{root}/dev/kmsg"),
+            (">/dev/kmsg", f">>{root}/dev/kmsg"),
             ("/run/systemd/", f"{root}/run/systemd/"),
             ("/sys/", f"{root}/sys/"),
             ('"$PPID"', '"${PARENT-$PPID}"'),
@@ -44,7 +44,7 @@ class Service(System):
         lib.mkdir(parents=True)
         shutil.copy(TOP / "init.d/conf.sh", lib)
         self.put(CONF, "ONBOOT=yes\n")
-        self.put("dev/kmsg", "nvidia: an old line\n")
+        self.put("dev/kmsg", "nvidia: an old line\nnvidia: another old line\n")
         for module in ("nvidia", "ib_core", "ib_uverbs"):
             (root / "sys/module" / module).mkdir(parents=True)
         self.device("0000:3b:00.0", *GPU)
@@ -488,7 +488,10 @@ def test_restart(service: Service, word: str) -> None:
 
 @pytest.mark.parametrize(
     "loaded, nvpm, code",
-    [(True, 0, 0), (False, 0, NOT_RUNNING), (False, 3, NOT_RUNNING), (True, 3, 3), (True, 1, 1)],
+    [
+        *((True, 0, 0), (True, 3, 3), (True, 1, 1)),
+        *((False, 0, NOT_RUNNING), (False, 3, NOT_RUNNING), (False, 1, 1)),
+    ],
 )
 def test_status(service: Service, loaded: bool, nvpm: int, code: int) -> None:
     """nvpm's screen is shown. Its success on a machine that needs no module is no running
