@@ -43,11 +43,12 @@ keep_files() {
 }
 
 # put_back KVER: puts the kept files back into the kernel's directory, and tells dkms that the noted
-# version is installed. A part of another version, which a full disk has cut short, goes first,
-# because it may take the room.
+# version is installed. Files of another version, which a full disk may have cut short, go first,
+# because they may take the room, and because modprobe must not find them.
 put_back() {
-	[ -d "$kept/$1/files" ] && [ -d "$modules/$1" ] || return 0
+	[ -d "$modules/$1" ] || return 0
 	module_files "$1" | (cd "$modules/$1" && xargs -r -d '\n' rm -f)
+	[ -d "$kept/$1/files" ] || return 0
 	cp -a "$kept/$1/files/." "$modules/$1/" || return 1
 	depmod "$1"
 	version_before=$(cat "$kept/$1/version")

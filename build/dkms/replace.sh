@@ -31,6 +31,8 @@ replace_on() {
 		return 0
 	fi
 	why="dkms has not installed the files; the lines above say why$(no_room "$modules/$1")."
+	# dkms may count files as installed that are cut short.
+	! installed "$1" || dkms uninstall "$name/$version" -k "$1/$(uname -m)" </dev/null
 	put_back "$1"
 	return 1
 }

@@ -171,6 +171,10 @@ def test_copies_keep_mode_and_place(system: System) -> None:
     back = system.root / f"lib/modules/{A}/extra/nv_peer_mem.ko"
     assert back.read_text() == "2.0.0 first\n" and back.stat().st_mode & 0o777 == 0o640
     assert back.stat().st_mtime == 1e9
+    # No part of the other version is left in another place.
+    assert system.module(A) == "2.0.0 first"
+    calls = system.calls()
+    assert f"depmod {A}" in calls and f"depmod {B}" not in calls
 
 
 LOGS = [
@@ -331,9 +335,11 @@ def test_hook_never_fails(system: System, how: str) -> None:
     assert f"nv_peer_mem is not built for kernel {new}: " in system.output
     assert ("a cause" in system.output) == (how in ("build", "check"))
     assert [system.module(kernel) for kernel in (A, B)] == ["2.0.0 first"] * 2
-    if how in ("build", "check"):
-        assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {new}\n" in system.output
-        assert system.module(new) == ""
+    assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {new}\n" in system.output
+    assert system.module(new) == system.active(new) == ""
+    shutil.rmtree(system.root / "fails")
+    assert system.hook("2.0.0", new) == 0 and system.output == ""
+    assert system.module(new) == "2.0.0 first"
 
 
 def test_hook_replaces_what_was_kept(system: System) -> None:
@@ -422,3 +428,13 @@ def test_usage(system: System, words: list[str]) -> None:
     system.source("2.0.0")
     assert system.versions("2.0.0", *words) == 2
     assert system.output.startswith("Usage: ")
+
+
+def test_an_empty_file_is_no_module(system: System) -> None:
+    """A full disk has left an empty file, which no message may call a module."""
+    system.source("2.0.0")
+    system.put(f"lib/modules/{A}/updates/dkms/nv_peer_mem.ko")
+    system.put(f"fails/check/{A}", "a cause")
+    assert system.versions("2.0.0", "install", "2.0.0") == 0
+    assert f"{SKIPPED} dkms install {NAME}/2.0.0 -k {A}\n" in system.output
+    assert "keeps" not in system.output

@@ -86,7 +86,7 @@ SECTION = Section(
         ),
         Message(
             "nv_peer_mem is not built for kernel",
-            "build/dkms/kernel",
+            "build/dkms/replace.sh",
             (Case(c.OTHER_KERNEL),),
             note="the rest of the line names what the build lacks",
             do="Install what the line names, then `dkms autoinstall`",
