@@ -348,6 +348,14 @@ def test_two_drivers(tree: Tree, first: str, second: str) -> None:
         assert tree.configure()["NVPM_DRIVER"] == flavour
 
 
+def test_two_drivers_without_checksums(tree: Tree) -> None:
+    """No driver is loaded, which must not be taken for one without a checksum of its source."""
+    tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
+    tree.module(K, "nvidia-a", driver(licence="GPL").replace("srcversion=D\n", ""))
+    tree.module(K, "nvidia-b", driver().replace("srcversion=D\n", ""))
+    assert tree.configure()["NVPM_DRIVER"] == ""
+
+
 def test_two_open_drivers_and_other_modules(tree: Tree) -> None:
     """Of two proprietary drivers the last one counts; other modules of NVIDIA are no driver."""
     tree.drop(f"lib/modules/{K}/updates/nvidia.ko")
@@ -393,6 +401,8 @@ def test_no_driver(tree: Tree) -> None:
     tree.says("(package for example nvidia-dkms-580-open or nvidia-dkms-580)")
     tree.put("var/lib/dkms/nvidia/550.1/source/dkms.conf", "BUILT_MODULE_NAME[0]='nvidia' # x\n")
     tree.says(f"no NVIDIA driver for kernel {K}: dkms knows nvidia/550.1, but has not built it")
+    tree.put("var/lib/dkms/nvidia/560.1/source/dkms.conf", "BUILT_MODULE_NAME[0]='nvidia'\n")
+    tree.says("dkms knows nvidia/560.1, but has not built it for this kernel (dkms install")
     tree.configure("--check", NVPM_LATER="core driver")
     tree.says(f"no NVIDIA driver for kernel {K}", "--check", NVPM_LATER="core")
     tree.configure("--quiet", KBUILD_MODPOST_WARN="1")
@@ -417,6 +427,11 @@ def test_the_drivers_header(tree: Tree) -> None:
     for given in (source, source / "nvidia"):
         said = tree.configure(NV_SRC=str(given))
         assert said["NVPM_SYMBOLS"].endswith("/usr/src/nvidia-550.163.01/Module.symvers")
+    # In NVIDIA's own sources the directory has one of these names.
+    for flavour in ("kernel-open", "kernel"):
+        tree.put(f"opt/{flavour}/{flavour}/nvidia/nv-p2p.h", good)
+        said = tree.configure("--quiet", NV_SRC=f"{tree.root}/opt/{flavour}", NVPM_LATER="driver")
+        assert said["NVPM_INCLUDES"].endswith(f"/opt/{flavour}/{flavour}/nvidia")
     tree.says("has no nvidia/nv-p2p.h: give the source directory", NV_SRC="/none")
 
 
@@ -447,6 +462,10 @@ def test_the_cores_kind(tree: Tree, kind: str) -> None:
     tree.module(K, "ib_uverbs", KINDS[kind])
     assert tree.configure()["NVPM_CORE"] == kind
     assert f"ib_uverbs    /lib/modules/{K}/updates/ib_uverbs.ko" in tree.output
+    tree.module(K, "ib_core", KINDS[kind])
+    tree.configure()
+    assert f"ib_uverbs    /lib/modules/{K}/updates/ib_uverbs.ko" in tree.output
+    tree.module(K, "ib_core", "name=ib_core\nexport ib_x 1\n")
     tree.module(K, "ib_uverbs", f"name=ib_uverbs\nexport {REGISTER} 1\n")
     tree.says("but no function by which its generation is known: give OFA_KERNEL=")
 
@@ -468,7 +487,10 @@ def ofed(
 @pytest.mark.parametrize("place", [f"{ARCH}/{K}", K, "default"])
 def test_the_tree_of_the_core(tree: Tree, place: str) -> None:
     given = ofed(tree, f"usr/src/ofa_kernel/{place}", "EX")
-    assert tree.configure()["NVPM_INCLUDES"].startswith(f"/usr/src/ofa_kernel/{place}/include ")
+    said = tree.configure()
+    assert said["NVPM_INCLUDES"].startswith(f"/usr/src/ofa_kernel/{place}/include ")
+    # The symbols are those of the installed module all the same.
+    assert said["NVPM_SYMBOLS"].startswith("/tree/ib_core.symvers ")
     # A tree of another core is set aside, and said.
     for kind, version, listed, why in (
         ("EX", "0x5", True, f"has another version of {REGISTER} than"),
@@ -575,6 +597,13 @@ def test_settings(tree: Tree) -> None:
     assert tree.configure()["NVPM_INCLUDES"].startswith("/given/include ")
     other = ofed(tree, "other", "EX")
     assert tree.configure(OFA_KERNEL=other)["NVPM_INCLUDES"].startswith("/other/include ")
+    source = tree.root / "opt/driver"
+    tree.put("opt/driver/nvidia/nv-p2p.h", "#define NVIDIA_P2P_CAP_GET_PAGES_PERSISTENT_API x\n")
+    tree.put("opt/driver/Module.symvers")
+    tree.put(file, "NV_SRC=/none\n")
+    assert tree.configure(NV_SRC=str(source))["NVPM_INCLUDES"].endswith("/opt/driver/nvidia")
+    tree.put(file, f"NV_SRC={source}\n")
+    assert tree.configure()["NVPM_INCLUDES"].endswith("/opt/driver/nvidia")
     tree.put(file, "OFA_KERNEL=/none\nNV_SRC=/none\n")
     tree.says("OFA_KERNEL=/none (of /etc/nv_peer_mem-build.conf) has no include")
     for line in (
@@ -616,6 +645,9 @@ def test_the_kernels_crates(tree: Tree) -> None:
     with_crates(tree)
     assert tree.configure()["NVPM_RUST"] == "in-kernel"
     assert tree.configure(NVPM_RUST="prebuilt")["NVPM_RUST"] == "prebuilt"
+    # A configuration without the compiler's version is content with any.
+    tree.config(K, CRATES[0])
+    assert tree.configure()["NVPM_RUST"] == "in-kernel"
 
 
 def test_why_not_the_kernels_crates(tree: Tree) -> None:

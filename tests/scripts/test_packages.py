@@ -206,6 +206,7 @@ def test_dkms_postinst_fails(packages: Packages) -> None:
     """Without an older module the message names the kernels without any; with one, it says that
     each kernel has one."""
     with_source(packages, A, B)
+    (packages.root / "lib/modules/5.9-left-over").mkdir()
     end = (
         "nv_peer_mem 2.0.0 is not installed for each kernel; the lines above say why. When the\n"
         "cause is fixed: dpkg --configure -a\n"
@@ -486,6 +487,8 @@ def test_init_header() -> None:
         assert fields[f"Should-{side}"] == "openibd nvidia-persistenced"
     assert (fields["Default-Start"], fields["Default-Stop"]) == ("2 3 4 5", "0 1 6")
     assert fields["Provides"] == "nv_peer_mem"
+    # Started late and stopped early.
+    assert "\n# chkconfig: 2345 95 05\n" in text
 
 
 def test_udev_rules() -> None:

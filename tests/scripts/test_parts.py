@@ -189,7 +189,7 @@ def preinst(system: System, *words: str, old: str = "", **environment: str) -> i
 def test_preinst(system: System) -> None:
     """An update from 1.3 is refused if a kernel would lose its module. Only kernels with a module
     of 1.3 count."""
-    for kernel, version in ((A, "1.3-0"), (B, "1.1")):
+    for kernel, version in ((A, "1.3-0"), (B, "1.3.5")):
         system.put(f"version.{kernel}", version)
     for kernel in (A, B, C):
         system.put(f"fails/check/{kernel}", f"no core for {kernel}")

@@ -99,6 +99,13 @@ def test_start(service: Service) -> None:
     assert service.calls() == []
 
 
+def test_start_of_a_module_without_a_version(service: Service) -> None:
+    service.load()
+    service.put("sys/module/nv_peer_mem/version", "")
+    assert service.does("start", PARENT="1", NOTIFY_SOCKET="/x") == 0
+    assert service.calls() == ["systemd-notify --status=Loaded, version unknown. More: nvpm status"]
+
+
 def test_start_loads_the_neighbours_first(service: Service) -> None:
     service.unload("nvidia", "ib_uverbs")
     assert service.does("start") == 0
@@ -269,6 +276,7 @@ def test_a_user_starts_while_the_machine_boots(service: Service) -> None:
 def test_which_machines_have_a_gpu(service: Service, vendor: str, kind: str, has: bool) -> None:
     service.unload("nvidia")
     service.no_device()
+    service.put("sys/bus/pci/devices/0000:00:00.0/vendor", "0x10de\n")
     service.device("0000:01:00.0", "0x8086", "0x060400")
     service.device("0000:02:00.0", vendor, kind)
     service.put("sys/bus/pci/devices/0000:03:00.0/vendor", "0x10de\n")
