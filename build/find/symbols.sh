@@ -19,10 +19,11 @@ kmod*) ;;
 	;;
 esac
 
-# check_depmod: ends with an error if the kernel has a core or a driver, and depmod has not listed
+# check_depmod: ends with an error if there is no modinfo, or if the kernel has a core or a driver, and depmod has not listed
 # them, because depmod has never run for this kernel, or a full disk has cut the list short. modinfo
 # would find neither of them.
 check_depmod() {
+	modinfo --version >/dev/null 2>&1 || die "modinfo is missing: install it (package kmod)."
 	[ ! -s "/lib/modules/$KVER/modules.dep.bin" ] || return 0
 	there=$(find "/lib/modules/$KVER/" \( -name 'ib_core.ko*' -o -name 'ib_uverbs.ko*' -o -name 'nvidia*.ko*' \) -print 2>/dev/null | head -n 1)
 	[ -z "$there" ] ||

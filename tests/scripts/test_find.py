@@ -196,6 +196,14 @@ def test_missing_programs(tree: Tree) -> None:
     configure.write_text(text.replace("PATH=$PATH:/usr/sbin:/sbin", ""))
     tree.says("make is missing: install it (package make).", "--check", PATH=str(tools))
     (tools / "make").symlink_to("/bin/true")
+    (tools / "modinfo").rename(tools / "away")
+    symbols = tree.top / "build/find/symbols.sh"
+    text = symbols.read_text()
+    symbols.write_text(text.replace("in /usr/sbin/modinfo /sbin/modinfo", "in /none /none"))
+    symbols.write_text(symbols.read_text().replace("/usr/bin/modinfo /bin/modinfo", "/none /none"))
+    tree.says("modinfo is missing: install it (package kmod).", "--check", PATH=str(tools))
+    symbols.write_text(text)
+    (tools / "away").rename(tools / "modinfo")
     tree.configure("--check", PATH=str(tools))
     btf = "CONFIG_DEBUG_INFO_BTF_MODULES=y"
     tree.config(K, btf)
@@ -564,6 +572,19 @@ def test_the_kernel_itself_has_peer_memory(tree: Tree) -> None:
     said = tree.configure()
     assert said["NVPM_SYMBOLS"].strip() == "/tree/nvidia.symvers" and said["NVPM_CORE"] == "EX"
     assert f"none needed: kernel {K} has peer memory" in tree.output
+
+
+def test_busyboxs_modinfo(tree: Tree) -> None:
+    """A shell whose own modinfo is not kmod's: the program is taken in its place."""
+    own = "modinfo() { echo own; }"
+    symbols = tree.top / "build/find/symbols.sh"
+    text = symbols.read_text()
+    assert "/usr/sbin/modinfo /sbin/modinfo" in text
+    symbols.write_text(text.replace("/usr/sbin/modinfo /sbin", f"{tree.root}/bin/modinfo /sbin"))
+    file = tree.root / f"lib/modules/{K}/updates/nvidia.ko"
+    script = f". {symbols}; modinfo -F version {file}"
+    tree.run("dash", "-c", f"{own}; {script}")
+    assert tree.output == "550.163.01\n"
 
 
 # ---- versions of symbols, and compressed files ----
