@@ -8,6 +8,7 @@
 modules=${NVPM_SYSROOT-}/lib/modules
 tree=${NVPM_SYSROOT-}/var/lib/dkms/nvidia-peer-memory
 kept=${NVPM_SYSROOT-}/var/lib/nvidia-peer-memory
+arch=$(uname -m)
 
 # module_files KVER: prints the files of the module that the kernel has, relative to the kernel's
 # directory. Files of the marker and the callback module belong to the module.
@@ -23,7 +24,7 @@ has_module() {
 # active_on KVER: prints the version that dkms has installed for the kernel. Prints nothing if dkms
 # has installed none.
 active_on() {
-	target=$(readlink "$tree/kernel-$1-$(uname -m)") || return 0
+	target=$(readlink "$tree/kernel-$1-$arch") || return 0
 	printf '%s\n' "${target%%/*}"
 }
 
@@ -52,9 +53,9 @@ put_back() {
 	cp -a "$kept/$1/files/." "$modules/$1/" || return 1
 	depmod "$1"
 	version_before=$(cat "$kept/$1/version")
-	build=$version_before/$1/$(uname -m)
+	build=$version_before/$1/$arch
 	if [ "$version_before" ] && [ -d "$tree/$build/module" ]; then
-		ln -sfn "$build" "$tree/kernel-$1-$(uname -m)"
+		ln -sfn "$build" "$tree/kernel-$1-$arch"
 	fi
 	forget "$1"
 }

@@ -18,7 +18,7 @@ replace_on() {
 	}
 	compiled=yes
 	log_before=$(log_state)
-	[ -d "$tree/$version/$1/$(uname -m)/module" ] || dkms build "$name/$version" -k "$1/$(uname -m)" </dev/null || {
+	[ -d "$tree/$version/$1/$arch/module" ] || dkms build "$name/$version" -k "$1/$arch" </dev/null || {
 		why=$(why_not_compiled)
 		return 1
 	}
@@ -32,7 +32,7 @@ replace_on() {
 	fi
 	why="dkms has not installed the files; the lines above say why$(no_room "$modules/$1")."
 	# dkms may count files as installed that are cut short.
-	! installed "$1" || dkms uninstall "$name/$version" -k "$1/$(uname -m)" </dev/null
+	! installed "$1" || dkms uninstall "$name/$version" -k "$1/$arch" </dev/null
 	put_back "$1"
 	return 1
 }
@@ -42,8 +42,8 @@ replace_on() {
 # is removed from dkms.
 swap() {
 	old=$(active_on "$1")
-	[ -z "$old" ] || dkms uninstall "$name/$old" -k "$1/$(uname -m)" </dev/null
-	dkms install "$name/$version" -k "$1/$(uname -m)" </dev/null && all_there "$1" || return 1
+	[ -z "$old" ] || dkms uninstall "$name/$old" -k "$1/$arch" </dev/null
+	dkms install "$name/$version" -k "$1/$arch" </dev/null && all_there "$1" || return 1
 	[ -z "$old" ] || [ "$(active "$old")" ] || dkms remove "$name/$old" --all </dev/null || :
 }
 
@@ -64,7 +64,7 @@ installed() {
 # all_there KVER: succeeds if each file that was built is installed as a whole. Some versions of dkms
 # report success although a full disk has cut a file short.
 all_there() {
-	for built in "$tree/$version/$1/$(uname -m)/module"/*.ko*; do
+	for built in "$tree/$version/$1/$arch/module"/*.ko*; do
 		find "$modules/$1/" -name "${built##*/}" -exec cmp -s "$built" {} \; -print | grep -q . || return 1
 	done
 }

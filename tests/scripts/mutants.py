@@ -109,7 +109,7 @@ MUTANTS = [
     (
         "test_dkms.py::test_hook_for_a_shorter_name",
         KEPT,
-        'kernel-$1-$(uname -m)") || return 0',
+        'kernel-$1-$arch") || return 0',
         'kernel-$1"*) || return 0',
     ),
     ("test_dkms.py::test_it_fails", REPLACE, '\tput_back "$1"\n', ""),
