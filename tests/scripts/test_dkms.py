@@ -148,6 +148,19 @@ def test_power_fails(system: System, version: str) -> None:
     nothing_kept(system)
 
 
+def test_power_fails_before_a_kernel_is_installed(system: System) -> None:
+    """The hook for any kernel puts the lost module of another one back, even if it builds none."""
+    installed(system)
+    system.source("2.0.1", "second")
+    system.put(f"fails/power/{A}")
+    system.versions("2.0.1", "install", "2.0.1")
+    assert system.module(A) == ""
+    shutil.rmtree(system.root / "fails")
+    assert system.hook("2.0.1", "6.9-without-headers") == 0
+    assert system.module(A) == "2.0.0 first" and system.active(A) == "2.0.0"
+    nothing_kept(system)
+
+
 def test_kept_copies_of_removed_kernels_go(system: System) -> None:
     installed(system)
     system.put(f"{KEPT}/5.9-gone/files/updates/dkms/nv_peer_mem.ko", "old")
