@@ -571,7 +571,8 @@ extern "C" fn ib_register_peer_memory_client(
     let invalidate = unsafe { invalidate.as_mut() };
     let revocable = invalidate.is_some();
     if let Some(invalidate) = invalidate {
-        *invalidate = Some(crate::rdma::invalidate);
+        let gives = !world().faults.no_invalidate.get();
+        *invalidate = gives.then_some(crate::rdma::invalidate);
     }
     world().rdma.register_client(client, revocable)
 }

@@ -275,6 +275,10 @@ impl Driver {
         if self.allocations.borrow()[allocation].freed {
             return EINVAL;
         }
+        if world().faults.no_table.get() {
+            *out = std::ptr::null_mut();
+            return 0;
+        }
         *out = self.pin(allocation, address, len, Some(callback));
         note("pinned, callback armed");
         0
@@ -307,6 +311,10 @@ impl Driver {
                     .fails("the driver cannot pin persistently") =>
             {
                 EIO
+            }
+            Ok(_) if world().faults.no_table.get() => {
+                *out = std::ptr::null_mut();
+                0
             }
             Ok(allocation) => {
                 *out = self.pin(allocation, address, len, None);
@@ -368,7 +376,10 @@ impl Driver {
         table.c = nvidia_p2p_page_table {
             version: 0x0002_0000,
             page_size: world().faults.page_size.get(),
-            pages: table.pointers.as_mut_ptr(),
+            pages: match world().faults.no_pages.get() {
+                true => std::ptr::null_mut(),
+                false => table.pointers.as_mut_ptr(),
+            },
             entries: physical.len() as u32 - world().faults.hidden_pages.get(),
             ..Default::default()
         };
@@ -456,6 +467,9 @@ impl Driver {
         if is_refused && faults.refuses_to_map.get() != 0 {
             return faults.refuses_to_map.get();
         }
+        if faults.no_mapping.get() {
+            return 0;
+        }
         let mut addresses = Vec::new();
         for page in &pinned.pages {
             if let Some(offset) = world().faults.bus_offset.get() {
@@ -494,8 +508,11 @@ impl Driver {
         mapping.c = nvidia_p2p_dma_mapping {
             version: 0x0002_0003,
             page_size_type: page_size,
-            entries: mapping.shown.len() as u32 - faults.hidden_pages.get(),
-            dma_addresses: mapping.shown.as_mut_ptr(),
+            entries: mapping.shown.len() as u32 - faults.hidden_mapped_pages.get(),
+            dma_addresses: match faults.no_addresses.get() {
+                true => std::ptr::null_mut(),
+                false => mapping.shown.as_mut_ptr(),
+            },
             ..Default::default()
         };
         *out = &mut mapping.c;
@@ -525,7 +542,7 @@ impl Driver {
         let addresses = std::mem::take(&mut found.addresses);
         drop(mappings);
         unmap_all(device, &addresses);
-        0
+        world().faults.unmapped.get()
     }
 
     /// Returns the physical address of a page of the next pin.

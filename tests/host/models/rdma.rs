@@ -721,7 +721,7 @@ impl Rdma {
 /// Invalidates a registration. The core gives this function to revocable clients.
 pub(crate) extern "C" fn invalidate(_handle: *mut c_void, ticket: u64) -> i32 {
     world().rdma.invalidate(ticket);
-    0
+    world().faults.invalidated.get()
 }
 
 pub(crate) fn remove_device(device: *mut device) {

@@ -77,6 +77,23 @@ pub(crate) struct Faults {
     pub(crate) sync: Cell<bool>,
     /// The number of pinned pages that the driver does not report.
     pub(crate) hidden_pages: Cell<u32>,
+    /// The number of mapped pages that the driver does not report.
+    pub(crate) hidden_mapped_pages: Cell<u32>,
+    /// The driver reports success, but stores NULL in place of the page table. Nothing is pinned.
+    pub(crate) no_table: Cell<bool>,
+    /// The driver's page tables have no array of pages.
+    pub(crate) no_pages: Cell<bool>,
+    /// The driver reports success, but stores NULL in place of the mapping. Nothing is mapped.
+    pub(crate) no_mapping: Cell<bool>,
+    /// The driver's mappings have no array of addresses.
+    pub(crate) no_addresses: Cell<bool>,
+    /// The number that the driver returns after it has unmapped memory.
+    pub(crate) unmapped: Cell<i32>,
+    /// The core registers a client that can be revoked, but gives the client no function that
+    /// revokes registrations.
+    pub(crate) no_invalidate: Cell<bool>,
+    /// The number that the core returns after it has revoked a registration.
+    pub(crate) invalidated: Cell<i32>,
     /// The driver gives the address of a freed page table to the next page table.
     pub(crate) reuse_tables: Cell<bool>,
 }

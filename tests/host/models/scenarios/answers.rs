@@ -273,6 +273,36 @@ fn answer_to_claim(page_size: u32, hidden_pages: u32, module: fn() -> Module) ->
     error
 }
 
+/// The driver reports success, but stores NULL where its answer should be. The module must not
+/// follow such a pointer, and must give back everything that the driver has made before.
+#[test]
+fn a_driver_that_answers_with_null() {
+    explore(Any, || {
+        let faults = &world().faults;
+        let answers = [
+            &faults.no_table,
+            &faults.no_pages,
+            &faults.no_mapping,
+            &faults.no_addresses,
+        ];
+        for module in [Module::revocable, Module::persistent] {
+            for answer in answers {
+                faults.unasked.set(true);
+                let module = module();
+                allocate(A);
+                answer.set(true);
+                assert_eq!(register(page(A)).err(), Some(EIO));
+                answer.set(false);
+                assert!(!world().driver.is_pinned());
+                assert_eq!(c::known_pairs(), 0);
+                end(Ok(register(page(A)).unwrap()));
+                free(A);
+                module.unload();
+            }
+        }
+    });
+}
+
 #[test]
 fn a_driver_that_pins_something_else() {
     explore(Any, || {

@@ -66,6 +66,21 @@ fn not_if_a_step_fails() {
     });
 }
 
+/// A core gives the module no function that revokes registrations. No client may stay registered,
+/// because the module cannot be loaded.
+#[test]
+fn not_with_a_core_that_cannot_revoke() {
+    explore(Any, || {
+        for persistent in [true, false] {
+            world().faults.no_invalidate.set(true);
+            assert_eq!(Module::not_loaded(persistent), Some(-22));
+            assert!(world().rdma.names().is_empty());
+            world().faults.no_invalidate.set(false);
+            assert_eq!(Module::not_loaded(persistent), None);
+        }
+    });
+}
+
 /// Lets each allocation fail. Loading allocates the two tables, and a structure for each client.
 #[test]
 fn not_if_an_allocation_fails() {
