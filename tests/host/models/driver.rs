@@ -10,6 +10,7 @@
 use std::{
     cell::{Cell, RefCell},
     ffi::c_void,
+    ops::RangeInclusive,
 };
 
 use loom::sync::{Mutex, MutexGuard};
@@ -75,6 +76,12 @@ struct Pin {
     callback: Option<(FreeCallback, *mut c_void)>,
     /// The driver has failed to end this persistent pin, so the memory stays pinned for ever.
     lost: Cell<bool>,
+    /// The driver has reported success to a caller whose request to end this pin it has ignored.
+    ignored: Cell<bool>,
+    /// The driver has begun to call the pin's callback.
+    called: Cell<bool>,
+    /// The module was unloaded after it had made this pin.
+    of_earlier_load: Cell<bool>,
 }
 
 /// A page table of the driver. The C structure is the first field, so that a pointer to the
@@ -156,7 +163,7 @@ impl Driver {
             allocations[at].freed = true;
             at
         };
-        while let Some((callback, data)) = self.armed(allocation) {
+        while let Some((callback, data)) = self.call_begins(allocation) {
             self.call(callback, data);
             let mut pins = self.pins.borrow_mut();
             let at = pins
@@ -169,10 +176,13 @@ impl Driver {
         }
     }
 
-    fn armed(&self, allocation: usize) -> Option<(FreeCallback, *mut c_void)> {
+    /// Returns the callback of a pin of the allocation, if there is still one.
+    fn call_begins(&self, allocation: usize) -> Option<(FreeCallback, *mut c_void)> {
         let pins = self.pins.borrow();
-        let mut armed = pins.iter().filter(|pin| pin.allocation == allocation);
-        armed.find_map(|pin| pin.callback)
+        let mut of_it = pins.iter().filter(|pin| pin.allocation == allocation);
+        let pin = of_it.find(|pin| pin.callback.is_some())?;
+        pin.called.set(true);
+        pin.callback
     }
 
     fn call(&self, callback: FreeCallback, data: *mut c_void) {
@@ -344,6 +354,9 @@ impl Driver {
             address,
             callback,
             lost: Cell::new(false),
+            ignored: Cell::new(false),
+            called: Cell::new(false),
+            of_earlier_load: Cell::new(false),
         });
         table
     }
@@ -432,7 +445,12 @@ impl Driver {
                 self.end(pin);
                 assert_eq!(address, pin.address, "unpinned where it is not pinned");
             }
-            None => note("finds no pin to undo"),
+            None => {
+                note("finds no pin to undo");
+                let pins = self.pins.borrow();
+                let one = pins.iter().find(|pin| pin.table == table);
+                one.inspect(|pin| pin.ignored.set(true));
+            }
         }
         0
     }
@@ -608,6 +626,25 @@ impl Driver {
     /// pin.
     pub(crate) fn is_armed(&self) -> bool {
         self.pins.borrow().iter().any(|pin| pin.callback.is_some())
+    }
+
+    /// Returns the number of orphans of this load of the module, if the module has no registration.
+    /// The smallest number is true after each callback that runs now, and the largest number before.
+    /// A pin is no orphan if the driver has told the module that the pin has ended.
+    pub(crate) fn orphans(&self) -> RangeInclusive<u64> {
+        let pins = self.pins.borrow();
+        let is_orphan =
+            |pin: &&Pin| pin.callback.is_some() && !pin.ignored.get() && !pin.of_earlier_load.get();
+        let orphans = || pins.iter().filter(is_orphan);
+        let waiting = orphans().filter(|pin| !pin.called.get()).count() as u64;
+        waiting..=orphans().count() as u64
+    }
+
+    /// Records that the module is unloaded, so that it has no orphan any more.
+    pub(crate) fn forget_loads(&self) {
+        for pin in self.pins.borrow().iter() {
+            pin.of_earlier_load.set(true);
+        }
     }
 
     /// Tells whether any memory is pinned.

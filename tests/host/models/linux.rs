@@ -205,17 +205,13 @@ impl Module {
             state = self.unused.wait(state).unwrap();
         }
         state.going = true;
+        world().counts.assert_orphans();
     }
 
     /// Frees the module's memory.
     pub(crate) fn end_to_go(&self) {
-        for gauge in [abi::NVPM_COUNT_REACHABLE_REGIONS, abi::NVPM_COUNT_BYTES] {
-            assert_eq!(
-                c::counter(gauge),
-                0,
-                "a region that is gone is counted still"
-            );
-        }
+        world().counts.assert_over();
+        world().driver.forget_loads();
         note("the module is gone");
         self.state.lock().unwrap().gone = true;
         world().linux.counts.borrow_mut().clear();

@@ -84,6 +84,7 @@ mod unpin_lock;
 
 mod atomic;
 mod c;
+mod counts;
 mod driver;
 mod explore;
 mod failure;

@@ -13,7 +13,7 @@ use std::{
 use loom::sync::{Condvar, Mutex};
 
 use crate::{
-    abi::{device, nvpm_client, peer_memory_client, sg_table},
+    abi::{self, device, nvpm_client, peer_memory_client, sg_table},
     c::{entries, Device},
     dma,
     driver::FIRST_GPU,
@@ -188,6 +188,7 @@ impl Registration {
         let table = std::ptr::null_mut();
         // SAFETY: The arguments follow the contract of `get_pages`.
         check(unsafe { get_pages(address, len, 1, 1, table, self.context, self.ticket) })
+            .inspect_err(|&errno| world().counts.failed(errno))
     }
 
     fn dma_map(&self) -> Result<(), i32> {
@@ -210,8 +211,10 @@ impl Registration {
                 table.nents, 0,
                 "dma_map failed, but has touched the core's table"
             );
+            world().counts.failed(ret);
             return Err(ret);
         }
+        world().counts.add(abi::NVPM_COUNT_REGISTRATIONS);
         assert_eq!(
             count as u32, table.nents,
             "dma_map returned another number of entries than the table has"
@@ -505,6 +508,7 @@ impl Rdma {
         may_sleep("invalidating");
         assert!(task().in_callback.get());
         note("invalidates");
+        world().counts.add(abi::NVPM_COUNT_REVOCATIONS);
         match self.kind {
             Kind::G2 => self.invalidate_all(ticket),
             Kind::G3a | Kind::G3b => self.invalidate_locked(ticket),

@@ -12,6 +12,7 @@ use loom::thread::{self, JoinHandle, ThreadId};
 
 use crate::{
     abi,
+    counts::Counts,
     driver::Driver,
     linux::Linux,
     rdma::{Kind, Rdma},
@@ -144,6 +145,7 @@ pub(crate) struct World {
     pub(crate) driver: Driver,
     pub(crate) rdma: Rdma,
     pub(crate) linux: Linux,
+    pub(crate) counts: Counts,
     /// The tasks of the threads. A thread may have several entries. Its last entry is its current
     /// task.
     tasks: RefCell<Vec<(ThreadId, Rc<Task>)>>,
@@ -210,6 +212,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
         driver: Driver::new(),
         rdma: Rdma::new(core),
         linux: Linux::new(),
+        counts: Counts::default(),
         tasks: RefCell::default(),
         trail: RefCell::default(),
     });
