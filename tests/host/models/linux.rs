@@ -545,7 +545,10 @@ fn model<'a>(device: usize) -> &'a c::Device {
 
 /// Scatterlists. The model keeps the lists until the end of the run, so that it notices a use after
 /// free.
-pub(crate) struct Lists(Mutex<Vec<(Box<[abi::scatterlist]>, bool)>>);
+pub(crate) struct Lists(Mutex<Vec<List>>);
+
+/// The entries of a scatterlist, and whether the list has not been freed yet.
+type List = (Box<[abi::scatterlist]>, bool);
 
 impl Lists {
     fn new() -> Self {
@@ -564,15 +567,13 @@ impl Lists {
     }
 
     pub(crate) fn remove(&self, first: *const abi::scatterlist) {
-        let at = self.find(first);
-        self.0.lock().unwrap()[at].1 = false;
+        self.with(first, |list| list.1 = false);
         world().linux.deallocate();
     }
 
     /// Returns the entry after `entry`, whose list must be alive.
     pub(crate) fn next(&self, entry: *mut abi::scatterlist) -> *mut abi::scatterlist {
-        let at = self.find(entry);
-        let end = self.0.lock().unwrap()[at].0.as_ptr_range().end;
+        let end = self.with(entry, |list| list.0.as_ptr_range().end);
         match entry.wrapping_add(1) {
             next if next.cast_const() < end => next,
             _ => std::ptr::null_mut(),
@@ -581,18 +582,17 @@ impl Lists {
 
     /// Fails if a list that the core reads has been freed.
     pub(crate) fn read(&self, first: *const abi::scatterlist) {
-        self.find(first);
+        self.with(first, |_| ());
     }
 
-    /// Returns the number of the list that has the entry. Fails if the list has been freed.
-    fn find(&self, entry: *const abi::scatterlist) -> usize {
-        let lists = self.0.lock().unwrap();
-        let within = |(list, _): &(Box<[_]>, bool)| list.as_ptr_range().contains(&entry);
-        let at = lists
-            .iter()
-            .position(within)
+    /// Calls `access` with the list that has the entry. Fails if the list has been freed.
+    fn with<T>(&self, entry: *const abi::scatterlist, access: impl FnOnce(&mut List) -> T) -> T {
+        let mut lists = self.0.lock().unwrap();
+        let list = lists
+            .iter_mut()
+            .find(|(list, _)| list.as_ptr_range().contains(&entry))
             .expect("the entry belongs to no scatterlist");
-        assert!(lists[at].1, "a scatterlist is used that was freed");
-        at
+        assert!(list.1, "a scatterlist is used that was freed");
+        access(list)
     }
 }

@@ -281,6 +281,12 @@ impl Registration {
 
     fn release(&self) {
         note("release");
+        // Each core may read its table until now, even after `dma_unmap`, and a callback may come in
+        // between. Only one core does so here, because each reading lets loom explore many more
+        // interleavings.
+        if self.client.revocable && world().rdma.kind == Kind::G3b {
+            entries(&self.table.get());
+        }
         let release = self.client.calls().release.expect("a client has release");
         // SAFETY: The argument follows the contract of `release`, which is called once.
         unsafe { release(self.context) };
