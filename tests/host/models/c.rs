@@ -192,12 +192,12 @@ static nvpm_core_has_ex: bool = true;
 #[no_mangle]
 static nvpm_page_size: u64 = 4096;
 
-/// A test holds this lock while it loads the module. Tests run in parallel, and all of them use the
-/// same parameters.
+/// A test holds this lock while it loads the module, and longer if its messages depend on the
+/// parameters. Tests run in parallel, and all of them use the same parameters.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// Sets the parameters, which the module reads while it is being loaded. Until the result is
-/// dropped, no other test can set the parameters.
+/// Sets the parameters, which the module reads while it is being loaded, and for some messages.
+/// Until the result is dropped, no other test can set the parameters.
 pub(crate) fn set_parameters(peerdirect: bool, persistent: bool) -> MutexGuard<'static, ()> {
     let loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: All threads of a model run on one system thread. The threads of other models wait for

@@ -10,6 +10,7 @@ mod listed;
 mod loading;
 mod map_type;
 mod memory;
+mod messages;
 mod orphans;
 mod persistent;
 mod places;

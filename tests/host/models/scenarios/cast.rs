@@ -2,7 +2,7 @@
 
 //! Functions that most scenarios use to set up their state and to end.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::MutexGuard};
 
 use kernel::{prelude::*, Module as _};
 
@@ -53,9 +53,18 @@ impl Module {
     }
 
     fn load(persistent: bool) -> Result<Self> {
+        let _parameters = Self::parameters(persistent);
+        Self::load_with_parameters()
+    }
+
+    /// Sets the module's parameters. Until the result is dropped, no other test can change them.
+    pub(crate) fn parameters(persistent: bool) -> MutexGuard<'static, ()> {
+        c::set_parameters(world().rdma.kind == Kind::G2, persistent)
+    }
+
+    /// Loads the module. The caller has set the parameters.
+    pub(crate) fn load_with_parameters() -> Result<Self> {
         world().linux.load_module();
-        let older_core = world().rdma.kind == Kind::G2;
-        let _parameters = c::set_parameters(older_core, persistent);
         NvPeerMem::init(&ThisModule).map(Self)
     }
 
