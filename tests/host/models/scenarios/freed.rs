@@ -4,6 +4,7 @@
 
 use super::cast::*;
 use crate::{
+    abi, c,
     explore::{count, explore, explored, Preemptions::*},
     rdma::{Kind, Request},
     world::{spawn, world},
@@ -68,6 +69,7 @@ fn registration_for_a_device_that_is_not_pci() {
     });
 }
 
+/// No orphan may be left, because the driver either unpins the memory or calls back.
 #[test]
 fn registration_whose_second_page_cannot_be_mapped() {
     explore(UpTo(7), || {
@@ -81,6 +83,7 @@ fn deregistration() {
     explore(Any, || {
         let (module, registration) = registered(Module::revocable());
         while_freed(|| deregister(&registration));
+        assert_eq!(c::counter(abi::NVPM_COUNT_ORPHANS), 0);
         module.unload();
     });
 }

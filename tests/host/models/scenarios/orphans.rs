@@ -289,18 +289,6 @@ fn by_a_process_that_ends_while_it_is_delisted() {
     });
 }
 
-/// Deregistration and freeing run at the same time. No orphan may be left, because the driver
-/// either unpins the memory or calls back.
-#[test]
-fn nothing_while_the_memory_is_freed() {
-    explore(Any, || {
-        let (module, registration) = registered(Module::revocable());
-        while_freed(|| deregister(&registration));
-        assert_eq!(counted(), 0);
-        module.unload();
-    });
-}
-
 /// Tests the usual end of a process, in which the registrations end before the driver's objects of
 /// the process.
 #[test]
