@@ -306,11 +306,11 @@ fn memory_behind_a_coherent_link() {
 fn while_the_memory_is_freed() {
     explore(UpTo(3), || {
         world().faults.unasked.set(true);
-        register_while_freed(Module::revocable(), page(A));
+        register_while_freed(Module::revocable(), page(A), None);
     });
     explore(UpTo(3), || {
         world().faults.unasked.set(true);
-        register_while_freed(Module::persistent(), page(A));
+        register_while_freed(Module::persistent(), page(A), None);
     });
 }
 

@@ -82,7 +82,7 @@ fn while_the_memory_is_freed() {
     at_each_allocation(UpTo(4), |begin| {
         let module = Module::revocable();
         begin();
-        register_while_freed(module, page(A));
+        register_while_freed(module, page(A), Some(ENOMEM));
         !world().faults.allocation.is_set()
     });
 }

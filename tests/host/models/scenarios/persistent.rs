@@ -12,26 +12,27 @@ use crate::{
 
 /// Frees the memory during a registration. The registration either fails, or keeps the memory
 /// pinned.
-fn free_during(registration: Request) {
-    register_while_freed(Module::persistent(), registration);
+fn free_during(registration: Request, other: Option<i32>) {
+    register_while_freed(Module::persistent(), registration, other);
 }
 
 #[test]
 fn memory_is_freed_during_registration() {
-    explore(Any, || free_during(page(A)));
+    explore(Any, || free_during(page(A), None));
 }
 
 #[test]
 fn memory_is_freed_during_a_registration_that_fails() {
     explore(Any, || {
-        free_during(Request {
+        let request = Request {
             device_fails: true,
             ..page(A)
-        });
+        };
+        free_during(request, Some(-22));
     });
     explore(Any, || {
         world().faults.mapping.set(1);
-        free_during(two_pages(A));
+        free_during(two_pages(A), Some(-5));
     });
 }
 

@@ -86,7 +86,7 @@ fn a_range_that_the_device_does_not_see() {
 fn a_range_while_the_memory_is_freed() {
     explore(UpTo(3), || {
         in_a_range();
-        register_while_freed(Module::revocable(), two_pages(A));
+        register_while_freed(Module::revocable(), two_pages(A), None);
     });
 }
 
@@ -170,7 +170,7 @@ fn above_what_the_device_reaches() {
 #[test]
 fn at_its_own_place_while_the_memory_is_freed() {
     explore(UpTo(3), || {
-        register_while_freed(Module::revocable(), direct())
+        register_while_freed(Module::revocable(), direct(), None)
     });
 }
 
