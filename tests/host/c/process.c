@@ -81,4 +81,7 @@ TEST(time_in_seconds)
 	SAME(1006, nvpm_seconds());
 	jiffies += 1;
 	SAME(1007, nvpm_seconds());
+	/* With HZ=300, this number no longer fits 32 bits after 166 days. */
+	jiffies = (1UL << 32) + 5 * HZ;
+	SAME((1UL << 32) / HZ + 5, nvpm_seconds());
 }
