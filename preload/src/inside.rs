@@ -30,11 +30,15 @@ fn number() -> usize {
     unsafe { libc::pthread_getspecific(KEY.load(Ordering::Relaxed)) as usize }
 }
 
-/// Stores the thread's number. Returns false if that is not possible.
+/// Stores the thread's number. Returns false if the C library has no memory for the value. The
+/// caller's error number stays, because the program may receive it as the real function's.
 fn set_number(number: usize) -> bool {
+    let before = libc::errno();
     let value = number as *const c_void;
     // SAFETY: nothing reads memory at this address.
-    unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), value) == 0 }
+    let failed = unsafe { libc::pthread_setspecific(KEY.load(Ordering::Relaxed), value) } != 0;
+    libc::set_errno(before);
+    !failed
 }
 
 /// Returns how often this thread has entered the library.

@@ -81,6 +81,7 @@ class Bed:
         self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
         self.double("shim", where / "shim.so")
         self.double("walk", where / "walk.so")
+        self.double("system", where / "system.so")
 
     def by_cargo(self):
         environment = dict(os.environ, CARGO_TARGET_DIR=str(self.where / "target"))

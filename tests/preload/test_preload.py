@@ -28,6 +28,12 @@ def reg(addr, length=4096, access=LOCAL):
     return f"reg {addr:#x} {length} {access}"
 
 
+def on_system(bed, **system):
+    """Returns the variables with which some functions of the C library behave as on another system
+    (doubles/system.c)."""
+    return {"LD_PRELOAD": f"{bed.where}/system.so:{bed.library}", **system}
+
+
 # ---- calls that reach the library --------------------------------------------------
 
 
@@ -113,6 +119,21 @@ def test_range(bed, addr, length, start, size):
     assert ran.of("export") == [[f"{start:#x}", str(size)]]
     offset = f"{addr - start:#x}".replace("0x0", "0")
     assert ran.of("reg_dmabuf_mr") == [[offset, str(length), f"{addr:#x}", "0x1"]]
+
+
+@pytest.mark.parametrize(
+    "addr, length, start, size",
+    [
+        (GPU + 0x1000, 0x2000, GPU, 0x10000),
+        (GPU + 0xFFFF, 2, GPU, 0x20000),
+        (GPU + 0x10000, 0x10000, GPU + 0x10000, 0x10000),
+    ],
+)
+def test_range_with_large_pages(bed, addr, length, start, size):
+    """The host has pages of 64 KiB, as some arm64 systems do."""
+    ran = bed.run(LOCALLY, reg(addr, length), **on_system(bed, PAGE_SIZE=0x10000))
+    assert ran.printed == registered(addr, length)
+    assert ran.of("export") == [[f"{start:#x}", str(size)]]
 
 
 def test_range_that_is_none(bed):
@@ -272,6 +293,28 @@ def test_no_descriptor_left(bed):
     ran = bed.run(LOCALLY, "descriptors", reg(GPU), "reg host 4096 1")
     assert ran.printed[0] == f"errno={errno.EMFILE}"
     assert ran.printed[1].startswith("addr=0x")
+
+
+@pytest.mark.parametrize(
+    "number, seen",
+    [(errno.EMFILE, errno.EMFILE), (errno.ENFILE, errno.ENFILE), (errno.ENODEV, errno.EFAULT)],
+)
+def test_system_without_descriptors(bed, number, seen):
+    """The process, or the whole system, has no descriptor left. libcuda does not say so. If
+    something else is missing, only libcuda's answer counts."""
+    system = on_system(bed, EVENTFD_ERRNO=number, NVPM_PRELOAD_LOG=1)
+    ran = bed.run(LOCALLY, reg(GPU), cuMemGetHandleForAddressRange=304, **system)
+    assert ran.printed == failed(seen)
+    is_named = "no dma-buf: no file descriptor is left;" in ran.said[0]
+    assert is_named == (number == seen)
+
+
+def test_no_memory_to_enter(bed):
+    """The C library cannot store the value by which a thread knows that it is inside the library.
+    The program must receive the real function's error, and not that of the C library."""
+    ran = bed.run(LOCALLY, reg(GPU), **on_system(bed, SETSPECIFIC_ERRNO=errno.ENOMEM))
+    assert ran.printed == failed(errno.EFAULT)
+    assert not ran.cuda[2:]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A preloaded library with functions of the C library that behave as on another system. In the
+ * environment:
+ *
+ *	PAGE_SIZE=N		pages have this size
+ *	EVENTFD_ERRNO=N		eventfd() fails with this number
+ *	SETSPECIFIC_ERRNO=N	pthread_setspecific() fails with this number
+ *	CLOCK_AHEAD=N		time() returns a time that is N seconds later. A program sees the same
+ *				if the clock is set back by N seconds after the call
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "doubles.h"
+
+int getpagesize(void)
+{
+	return told("PAGE_SIZE") ? told("PAGE_SIZE") : 4096;
+}
+
+int eventfd(unsigned int value, int flags)
+{
+	if (told("EVENTFD_ERRNO")) {
+		errno = told("EVENTFD_ERRNO");
+		return -1;
+	}
+	return syscall(SYS_eventfd2, value, flags);
+}
+
+/* The library has only one key, so one value for each thread is enough. */
+static _Thread_local const void *specific;
+
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+	(void)key;
+	if (told("SETSPECIFIC_ERRNO")) {
+		errno = told("SETSPECIFIC_ERRNO");
+		return errno;
+	}
+	specific = value;
+	return 0;
+}
+
+void *pthread_getspecific(pthread_key_t key)
+{
+	(void)key;
+	return (void *)specific;
+}
+
+time_t time(time_t *also_here)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec += told("CLOCK_AHEAD");
+	if (also_here)
+		*also_here = now.tv_sec;
+	return now.tv_sec;
+}
