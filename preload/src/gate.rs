@@ -8,18 +8,27 @@
 //! waits for ever in its own first walk. A fork therefore waits until no thread is inside the gate.
 //! The fork waits only a short time, because a walk calls no function that waits.
 //!
-//! No thread waits for the gate longer than two seconds, because a longer wait could be a deadlock.
-//! A program may fork, or register memory, during a walk of its own. It then holds the linker's
-//! lock, for which the thread inside the gate may be waiting.
+//! No thread waits for the gate much longer than two seconds, because a longer wait could be a
+//! deadlock. A program may fork, or register memory, during a walk of its own. It then holds the
+//! linker's lock, for which the thread inside the gate may be waiting. A thread counts its tries,
+//! and sleeps a millisecond between them. `pthread_mutex_timedlock()` would wait for a time of the
+//! system's clock, which may be set back meanwhile, and its variant with another clock is only in
+//! glibc since 2.30.
 //!
 //! In one case a child still waits for ever. At the time of the fork, another part of the program
 //! is walking through the list or changing it, and later the child walks through the list. That is
 //! rare, because most registrations do not walk (known.rs).
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_long};
+use core::ffi::c_int;
 
 use crate::libc::{self, Mutex};
+
+/// The number of tries between which a thread only lets other threads run, because most walks are
+/// over after some microseconds.
+const TRIES_AT_ONCE: u32 = 100;
+/// The number of tries after each of which a thread sleeps a millisecond.
+const TRIES: u32 = 2000;
 
 struct Gate(UnsafeCell<Mutex>);
 
@@ -54,11 +63,17 @@ pub(crate) fn close_during_forks() {
 }
 
 extern "C" fn enter() {
-    // SAFETY: the time is only returned, since the pointer is NULL.
-    let now = unsafe { libc::time(core::ptr::null_mut()) };
-    let end: [c_long; 2] = [now + 2, 0];
-    // SAFETY: this is a mutex, and `end` has a `struct timespec`.
-    let _: c_int = unsafe { libc::pthread_mutex_timedlock(GATE.0.get(), &raw const end) };
+    for tried in 0..TRIES_AT_ONCE + TRIES {
+        // SAFETY: this is a mutex.
+        if unsafe { libc::pthread_mutex_trylock(GATE.0.get()) } == 0 {
+            return;
+        }
+        if tried < TRIES_AT_ONCE {
+            libc::let_others_run();
+        } else {
+            libc::sleep_a_millisecond();
+        }
+    }
 }
 
 /// Leaves the gate. If the thread has waited too long and is not inside, the C library refuses to

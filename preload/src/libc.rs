@@ -14,6 +14,8 @@ pub(crate) const EOPNOTSUPP: c_int = 95;
 pub(crate) const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 const SYS_FUTEX: c_long = if cfg!(target_arch = "aarch64") { 98 } else { 202 };
+/// `FUTEX_WAIT | FUTEX_PRIVATE_FLAG`.
+const FUTEX_WAIT: c_int = 128;
 /// `FUTEX_WAKE_OP | FUTEX_PRIVATE_FLAG`.
 const FUTEX_WAKE_OP: c_int = 5 | 128;
 /// The operation of `FUTEX_WAKE_OP` that adds 0 to a word. It is the value of the macro call
@@ -67,13 +69,12 @@ extern "C" {
     pub(crate) fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
     /// Sets whether this thread can be cancelled.
     pub(crate) fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-    /// Locks a mutex. Returns an error if the mutex is still locked at the time `end`, a `struct
-    /// timespec`.
-    pub(crate) fn pthread_mutex_timedlock(mutex: *mut Mutex, end: *const [c_long; 2]) -> c_int;
+    /// Locks a mutex. Returns an error if another thread has locked it.
+    pub(crate) fn pthread_mutex_trylock(mutex: *mut Mutex) -> c_int;
     /// Unlocks a mutex.
     pub(crate) fn pthread_mutex_unlock(mutex: *mut Mutex) -> c_int;
-    /// Returns the time in seconds.
-    pub(crate) fn time(also_here: *mut c_long) -> c_long;
+    /// Lets another thread run, if one is ready to run.
+    fn sched_yield() -> c_int;
     /// Sets three functions. `fork()` calls the first one at its beginning, the second one at its
     /// end in the parent, and the third one at its end in the child. `pthread_atfork()` is not
     /// used, because the C library has it only as a part that must be linked into each library.
@@ -101,6 +102,26 @@ pub(crate) fn set_errno(errno: c_int) {
     let location = unsafe { __errno_location() };
     // SAFETY: as in `errno`.
     unsafe { *location = errno }
+}
+
+/// Lets another thread run, if one is ready to run.
+pub(crate) fn let_others_run() {
+    // SAFETY: the function has no argument.
+    unsafe { sched_yield() };
+}
+
+/// Sleeps a millisecond, or less if a signal comes. The thread waits for a word that no thread
+/// changes, because `nanosleep()` would be a cancellation point. The kernel measures the time by a
+/// clock that cannot be set.
+pub(crate) fn sleep_a_millisecond() {
+    let before = errno();
+    let nothing: c_uint = 0;
+    // This is a `struct timespec`.
+    let millisecond: [c_long; 2] = [0, 1_000_000];
+    let (here, end) = (&raw const nothing, &raw const millisecond);
+    // SAFETY: the word and the time exist until the function returns.
+    unsafe { syscall(SYS_FUTEX, here, FUTEX_WAIT, 0, end) };
+    set_errno(before);
 }
 
 /// Returns the size of a page of the host.

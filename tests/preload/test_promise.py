@@ -290,6 +290,16 @@ def test_locks_that_a_child_inherits(bed, pd, addr):
     both(bed, pd, f"forks 200 reg {addr} 4096 1", client="linked", EVENTS="")
 
 
+def test_thread_that_stays_in_its_walk(bed):
+    """A thread does not leave its walk before another thread walks. The other thread waits two
+    seconds, and then walks also. It must not wait longer if the clock is set back meanwhile."""
+    preload = f"{bed.where}/system.so:{bed.library}:{bed.where}/walk.so"
+    words = {"client": "linked", "LD_PRELOAD": preload, "CLOCK_AHEAD": 3600, "WAIT": 10}
+    ran = bed.run("threads 2", reg(NO_MEMORY), **words)
+    assert ran.printed == ["registered=0"]
+    assert ran.of("waited") == [["for", "another"]]
+
+
 def test_success_takes_no_lock(bed):
     """A walk through the list of objects takes a lock. Only the first registration with each copy
     of libibverbs, and registrations that fail, may walk."""

@@ -2,11 +2,15 @@
 /*
  * A preloaded library that records each walk through the list of objects as an event. With
  * HIDE_LIBC=1, the list does not contain the C library. A function that only new versions of glibc
- * have is then not found.
+ * have is then not found. With WAIT=N, the first walk outside of the main thread waits until
+ * another thread walks, but at most N seconds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "doubles.h"
 
@@ -26,6 +30,17 @@ static int shown(struct dl_phdr_info *info, size_t size, void *data)
 	return walk->show(info, size, walk->data);
 }
 
+static void wait_in_the_first(void)
+{
+	static atomic_int walks;
+
+	if (walks++)
+		return;
+	for (int tenths = 10 * told("WAIT"); tenths && walks == 1; tenths--)
+		usleep(100000);
+	event("waited %s\n", walks > 1 ? "for another" : "in vain");
+}
+
 int dl_iterate_phdr(callback show, void *data)
 {
 	/*
@@ -38,5 +53,7 @@ int dl_iterate_phdr(callback show, void *data)
 	if (!next)
 		next = dlsym(RTLD_NEXT, "dl_iterate_phdr");
 	event("walk\n");
+	if (told("WAIT") && syscall(SYS_gettid) != getpid())
+		wait_in_the_first();
 	return next(shown, &walk);
 }
