@@ -66,6 +66,9 @@ class Bed:
         self.verbs("plain", '-DCOPY="plain"', in_order)
         self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)
         self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
+        # The pages of code are followed by a hole, because the next segment begins 64 KiB later.
+        apart = ("-nostartfiles", "-Wl,-z,separate-code,-z,max-page-size=65536")
+        self.verbs("at_end", '-DCOPY="at_end"', "-DAT_END", *apart)
         self.cuda("cuda")
         self.cuda("old_cuda", "-DOLD")
         self.double("slow", where / "slow.so")

@@ -253,11 +253,12 @@ def test_thread_without_context(bed):
 
 
 def test_pool_in_a_thread_without_context(bed):
-    """Memory of a pool has no context, so the library gives the thread the device's primary
-    context, and takes it away afterwards."""
+    """Memory of a pool has no context, so the library gives the thread the primary context of the
+    GPU that has the memory, which is the second one. The library takes the context away
+    afterwards."""
     ran = bed.run("cuda verbs thread", reg(POOL), reg(POOL + 4096))
     assert ran.printed == registered(POOL, 4096) + registered(POOL + 4096, 4096)
-    assert ran.of("push") == 2 * [["0xc1"]]
+    assert ran.of("push") == 2 * [["0xc2"]]
     assert ran.of("left") == [["pushed=0", "retained=0"]]
 
 

@@ -117,6 +117,14 @@ def test_copy_at_the_address_of_another(bed):
     assert [words[0] for words in ran.of("in")] == 4 * ["plain", "plain", "shift", "shift"]
 
 
+def test_copy_whose_code_ends_with_a_page(bed):
+    """The function that identifies the copy has the last bytes of the last page of code. The
+    library must not read beyond this page."""
+    words = (f"open {bed.where}/at_end/{SYSTEM} pd", HOST, HOST)
+    ran = both(bed, *words)
+    assert [words[0] for words in ran.of("in")] == ["at_end", "at_end"]
+
+
 def test_many_copies(bed):
     """The process has more copies than the library remembers. Each registration must nevertheless
     work as it does without the library."""
@@ -277,6 +285,14 @@ def test_table_of_symbols_that_is_empty(bed):
     struct.pack_into("<IBBH", content, offsets[".dynsym"], *function)
     library.write_bytes(content)
     both(bed, f"plugin {library} verbs", HOST)
+
+
+def test_libcuda_that_is_closed(bed):
+    """The program closes libcuda, and opens no other library. The library must not call functions
+    that it has found in libcuda before."""
+    words = ("cuda", reg(NO_MEMORY), "close_cuda", reg(NO_MEMORY), HOST)
+    ran = both(bed, *words, client="linked")
+    assert ran.cuda == ["cuPointerGetAttribute"]
 
 
 # ---- threads and processes -----------------------------------------------------------

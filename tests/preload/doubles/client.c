@@ -9,6 +9,7 @@
  *	open FILE		opens another libibverbs in the same way, and uses it from then on
  *	plugin FILE		opens a library that is no libibverbs
  *	close			closes the libibverbs that was opened last, and forgets its domain
+ *	close_cuda		closes libcuda
  *	pd			takes a protection domain of the libibverbs that is used
  *	crafted			makes one for a real libibverbs, with this program as the device's driver
  *	context			gives the thread a CUDA context
@@ -354,6 +355,8 @@ static void *words(void *arguments)
 		} else if (!strcmp(*word, "close")) {
 			dlclose(verbs);
 			pd = &none;
+		} else if (!strcmp(*word, "close_cuda")) {
+			dlclose(cuda);
 		} else if (!strcmp(*word, "pd")) {
 			pd = own_pd();
 		} else if (!strcmp(*word, "crafted")) {

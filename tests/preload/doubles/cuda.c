@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory. A
- * dma-buf of such memory is a file of the same size. To make a function fail, a test sets an
+ * A libcuda.so.1 for tests of the preloaded library. Two ranges of addresses are GPU memory. The
+ * memory of the pool belongs to the second GPU. A dma-buf of such memory is a file of the same size. To make a function fail, a test sets an
  * environment variable that has the function's name in capitals. The function then returns the
  * number in the variable.
  */
@@ -24,13 +24,28 @@ enum {
 enum { CONTEXT = 1, MEMORY_TYPE = 2, SYNC_MEMOPS = 6, DEVICE_ORDINAL = 9 };
 
 #define OWN_CONTEXT	((void *)0xc0)
-#define PRIMARY_CONTEXT	((void *)0xc1)
+#define GPUS		2
 #define DEVICE		7
 
 static pid_t process;
 static _Thread_local void *stack[8];
 static _Thread_local int depth;
-static atomic_int pushed, retained;
+static atomic_int pushed, retained[GPUS];
+
+/* Returns the primary context of a GPU. */
+static void *primary_context(int gpu)
+{
+	return (char *)OWN_CONTEXT + 1 + gpu;
+}
+
+/* Returns whether this is the primary context of a GPU that nothing retains, or of no GPU. */
+static bool is_gone(void *context)
+{
+	for (int gpu = 0; gpu < GPUS; gpu++)
+		if (context == primary_context(gpu))
+			return !retained[gpu];
+	return false;
+}
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -39,7 +54,7 @@ __attribute__((constructor)) static void begin(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	event("left pushed=%d retained=%d\n", pushed, retained);
+	event("left pushed=%d retained=%d\n", pushed, retained[0] + retained[1]);
 }
 
 /*
@@ -77,7 +92,7 @@ int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer)
 		*(unsigned int *)value = 2;
 		return SUCCESS;
 	case DEVICE_ORDINAL:
-		*(int *)value = 0;
+		*(int *)value = pool;
 		return SUCCESS;
 	}
 	return INVALID_VALUE;
@@ -111,7 +126,7 @@ int cuCtxPushCurrent_v2(void *context)
 
 	if (error)
 		return error;
-	if (context == PRIMARY_CONTEXT && !retained)
+	if (is_gone(context))
 		return INVALID_CONTEXT;
 	event("push %p\n", context);
 	stack[depth++] = context;
@@ -148,10 +163,10 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 
 	if (error)
 		return error;
-	if (device != DEVICE)
+	if (device < DEVICE || device >= DEVICE + GPUS)
 		return INVALID_VALUE;
-	*context = PRIMARY_CONTEXT;
-	retained++;
+	*context = primary_context(device - DEVICE);
+	retained[device - DEVICE]++;
 	return SUCCESS;
 }
 
@@ -161,9 +176,9 @@ int cuDevicePrimaryCtxRelease_v2(int device)
 
 	if (error)
 		return error;
-	if (device != DEVICE)
+	if (device < DEVICE || device >= DEVICE + GPUS)
 		return INVALID_VALUE;
-	retained--;
+	retained[device - DEVICE]--;
 	return SUCCESS;
 }
 
@@ -178,7 +193,7 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t start, size_t size, int
 		return error;
 	if (!depth)
 		return INVALID_CONTEXT;
-	if (type != 1 || flags || !size || (start | size) & 4095)
+	if (type != 1 || flags || !size || (start | size) & (getpagesize() - 1))
 		return INVALID_VALUE;
 	if (!in_gpu(start, GPU_MEMORY, size) && !in_gpu(start, GPU_POOL, size))
 		return INVALID_VALUE;

@@ -5,7 +5,8 @@
  *
  * With -DOLD, there are no dma-bufs. With -DV27, ibv_reg_mr_iova2() is also missing, as in
  * rdma-core 27. With -DCOPY="NAME", each registration is an event `in NAME`. With -DSHIFTED, the
- * functions that register have other addresses. In the environment:
+ * functions that register have other addresses. With -DAT_END, the function that identifies the
+ * copy is the end of the last page of code. In the environment:
  *
  *	PEER_MEMORY=1		the kernel has peer memory
  *	REAL_ERRNO=N		ibv_reg_mr() fails with this number, in place of EFAULT
@@ -14,6 +15,7 @@
  */
 #include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <infiniband/verbs.h>
 
@@ -25,10 +27,31 @@
 #undef ibv_reg_mr_iova
 
 /* The address of this function shows which copy has made a protection domain. */
+#ifdef AT_END
+void *create_cq_ex(void);
+/* On each processor the function has 8 bytes. */
+__asm__(".pushsection .text.at_end, \"ax\", %progbits\n"
+	".hidden create_cq_ex\n"
+	".balign 4096\n"
+	".skip 4096 - 8\n"
+	".globl create_cq_ex\n"
+	".type create_cq_ex, %function\n"
+	"create_cq_ex:\n"
+#ifdef __aarch64__
+	"mov x0, #0\n"
+	"ret\n"
+#else
+	"xor %eax, %eax\n"
+	".skip 5, 0x90\n"
+	"ret\n"
+#endif
+	".popsection\n");
+#else
 static void *create_cq_ex(void)
 {
 	return NULL;
 }
+#endif
 
 static struct double_context context = {
 	.create_cq_ex = create_cq_ex,
@@ -172,7 +195,7 @@ static bool allowed(uint64_t offset, size_t length, uint64_t iova, int fd, int a
 	struct stat file;
 
 	return !fstat(fd, &file) && offset + length <= (uint64_t)file.st_size &&
-	       (offset & 4095) == (iova & 4095) && !(access & ~flags);
+	       !((offset ^ iova) & (getpagesize() - 1)) && !(access & ~flags);
 }
 
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
