@@ -41,6 +41,7 @@ def status(host: str) -> Status:
             fact("RDMA device mlx5_0", "link", "32.0 GT/s x16"),
             fact("use", "registrations", str(len(host) * 7)),
             fact("use", "failed_driver", "0"),
+            fact("use", "orphans", "0"),
         ],
     }
 
@@ -175,15 +176,17 @@ def test_odd_nodes() -> None:
         node101=changed("nvidia", "loaded, version 580.95"),
         node150=lambda said: said.update(kernel="6.5.0-1-generic"),
         node199=changed("failed_driver", "3"),
+        node198=changed("orphans", "7"),
     )
     lines = list(as_text(found, False))
     text = "\n".join(lines)
-    assert lines[0] == "200 nodes: 195 are alike, 5 differ, in 4 ways."
+    assert lines[0] == "200 nodes: 194 are alike, 6 differ, in 5 ways."
     assert (
         "node017       GPU, BAR1: 1 x 128 GiB; 1 x 256 MiB (0000:43:00.0); the others 2 x" in text
     )
     assert "node[100-101]" in text and "2 nodes: driver, nvidia: loaded, version 580.95" in text
     assert "node199       use, failed_driver: not 0; the others 0" in text
+    assert "node198       use, orphans: not 0; the others 0" in text
     places = [text.index(name) for name in ("node017", "node150", "node199", "node[100-101]")]
     assert places == sorted(places) and places[-1] < text.index("most nodes")
     assert json.loads(as_json(found))["groups"][0]["nodes"] == ["node017"]
@@ -212,6 +215,23 @@ def test_two_nodes() -> None:
         "security, module signed by",
         "program NCCL, newer",
     ]
+
+
+@pytest.mark.parametrize("bad", [("node000", "node001"), ("node003", "node004")])
+def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
+    """Of two groups of the same size, the one that is more like all nodes is the norm, whichever
+    comes first. Two of five nodes have another driver, and a third node has less memory in BAR1."""
+
+    def other(said: Status) -> None:
+        changed("nvidia", "loaded, version 470")(said)
+        changed("failed_driver", "3")(said)
+
+    changes = {"node002": changed("BAR1", "64 GiB"), **dict.fromkeys(bad, other)}
+    found = fleet(5, **changes)
+    assert found.alike == 2
+    by_nodes = {tuple(group.nodes): group.differences for group in found.odd}
+    assert set(by_nodes) == {bad, ("node002",)}
+    assert ("driver, nvidia", "loaded, version 470") in by_nodes[bad]
 
 
 def test_one_screen() -> None:
