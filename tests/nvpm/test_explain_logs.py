@@ -18,6 +18,7 @@ import pytest
 
 from nvpm.explain import as_json, here, inputs, main, show
 from nvpm.explain.answer import CODES, Answer
+from nvpm.explain.conditions import holds_in_log
 from nvpm.explain.judge import judged
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
 from nvpm.explain.table import CAUSES, Entry
@@ -170,6 +171,18 @@ def test_directory(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "program is no text" in said.err
     assert said.out.startswith("2 files: 3 lines")
     assert "train.log:2: " in said.out
+
+
+def test_order_of_a_directory(tmp_path: Path) -> None:
+    """The oldest file of a directory comes first, and files of the same time come in the order of
+    their names. The names of rotated logs are in another order."""
+    times = {"job.log": 3000, "job.log.1": 2000, "job.log.2": 1000, "b": 1500, "a": 1500}
+    for name, time in times.items():
+        file = tmp_path / name
+        file.write_text("hello\n")
+        os.utime(file, (time, time))
+    found = [name for name, _ in inputs.from_directory(str(tmp_path), print)]
+    assert found == ["job.log.2", "a", "b", "job.log.1", "job.log"]
 
 
 def test_slow_pipe(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -398,6 +411,25 @@ def test_few_ranks() -> None:
         "8 lines like it; only on ranks 16-23 of 32; only on alpha2, and not on 3 other nodes"
         in text
     )
+
+
+def test_nodes_that_are_named_by_address() -> None:
+    """The beginning of a name that contains points is the host, but that of an address is not."""
+    line = "NCCL INFO Bootstrap"
+    places = ("10.0.0.1", "10.0.0.2", "alpha.a.org", "alpha", "beta.a.org")
+    lines = "\n".join(f"{place}:7:7 [0] {line}" for place in places)
+    assert "4 nodes" in shown(answered(lines.encode()))[0]
+
+
+def test_two_versions() -> None:
+    """The ranks of a job have two versions. Each of them counts, in the order of the log."""
+    versions = ("2.27.3", "2.21.5", "2.27.3", "2.9.1")
+    lines = "\n".join(f"NCCL version {version}+cuda12.4" for version in versions)
+    answer = answered(lines.encode())
+    assert answer.scan.facts.versions["nccl"] == ["2.27.3", "2.21.5", "2.9.1"]
+    assert "NCCL 2.27.3 and 2.21.5" in shown(answer)[0]
+    assert holds_in_log("nccl<2.10", answer.scan.facts)
+    assert holds_in_log("nccl>=2.27", answer.scan.facts)
 
 
 def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
