@@ -44,7 +44,9 @@ def made(tmp_path: Path) -> Made:
         ([(ZERO, V2), (LOCAL, V2), (ZERO, V2)], 1),
     ],
 )
-def test_address_of_a_port(made: Made, entries: list[tuple[tuple[int, int], str]], index: int) -> None:
+def test_address_of_a_port(
+    made: Made, entries: list[tuple[tuple[int, int], str]], index: int
+) -> None:
     """Of several addresses, selftest takes the one that programs also take, wherever it stands."""
     made.gone(f"{PORTS}/1/gids", f"{PORTS}/1/gid_attrs")
     for at, (words, kind) in enumerate(entries):
@@ -130,9 +132,7 @@ MODULE = Fact("module", "state", WARN, "loaded, version 2.0.0", "x")
         ([OF_OTHERS, OF_PAIR, MODULE], (GPU, OTHER_NIC), [OF_OTHERS]),
     ],
 )
-def test_reasons_of_a_pair(
-    facts: list[Fact], names: tuple[str, str], expected: list[Fact]
-) -> None:
+def test_reasons_of_a_pair(facts: list[Fact], names: tuple[str, str], expected: list[Fact]) -> None:
     """A failed pair is explained by facts about its own GPU and device, and about neither. The name
     of a GPU or a device is in the section or in the name of a fact."""
     reasons = Reasons(Machine("/nonexistent"), [GPU, OTHER_GPU, NIC, OTHER_NIC])

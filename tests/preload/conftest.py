@@ -17,6 +17,9 @@ EMULATOR = os.environ.get("PRELOAD_EMULATOR", "").split()
 # Two names of copies of libibverbs, in the form that auditwheel uses.
 BUNDLED, OTHER = "libibverbs-1de1263b.so.1", "libibverbs-0badcafe.so.1"
 
+# An option of the compiler that gives the functions of libibverbs their versions.
+VERSIONS = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
+
 
 def command(*words, **options):
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
@@ -30,7 +33,7 @@ class Ran:
 
     def __init__(self, done, events):
         self.printed = done.stdout.splitlines()
-        self.said = done.stderr.splitlines()
+        self.said = (done.stderr or "").splitlines()
         self.events = events.splitlines()
         self.calls = [event.split()[0] for event in self.events]
 
@@ -62,9 +65,11 @@ class Bed:
         self.verbs("bundle", '-DCOPY="bundled"', name=BUNDLED)
         # These two copies differ only in addresses. The functions that register, and the functions
         # behind them, have other addresses in the second copy.
-        in_order = "-fno-toplevel-reorder"
-        self.verbs("plain", '-DCOPY="plain"', in_order)
-        self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", in_order)
+        in_order = ("-fno-toplevel-reorder", "-fno-asynchronous-unwind-tables", "-s")
+        self.verbs("plain", '-DCOPY="plain"', *in_order)
+        self.verbs("shifted", '-DCOPY="shift"', "-DSHIFTED", *in_order)
+        # The functions of this copy have no versions.
+        self.verbs("unversioned", script="")
         self.verbs("other", '-DCOPY="other"', "-O0", "-Wl,--hash-style=sysv", name=OTHER)
         # The pages of code are followed by a hole, because the next segment begins 64 KiB later.
         apart = ("-nostartfiles", "-Wl,-z,separate-code,-z,max-page-size=65536")
@@ -83,6 +88,7 @@ class Bed:
         self.double("plugin", where / "bundle/plugin.so", bundled)
         self.double("plugin", where / "new/plugin.so", where / "new/libibverbs.so.1")
         self.double("shim", where / "shim.so")
+        self.double("shim", where / "iova_shim.so", "-DWITH_IOVA")
         self.double("walk", where / "walk.so")
         self.double("system", where / "system.so")
 
@@ -108,16 +114,24 @@ class Bed:
     def double(self, name, to, *flags):
         self.compile(name, to, "-shared", "-fPIC", f"-Wl,-soname,{to.name}", *flags)
 
-    def verbs(self, kind, *flags, name="libibverbs.so.1"):
+    def verbs(self, kind, *flags, name="libibverbs.so.1", script=VERSIONS):
         (self.where / kind).mkdir()
-        script = f"-Wl,--version-script={HERE}/doubles/ibverbs.map"
-        self.double("ibverbs", self.where / kind / name, script, *flags)
+        self.double("ibverbs", self.where / kind / name, *flags, *filter(None, [script]))
 
     def cuda(self, kind, *flags):
         (self.where / kind).mkdir()
         self.double("cuda", self.where / kind / "libcuda.so.1", *flags)
 
-    def run(self, *words, client="client", verbs="new", cuda="cuda", events=True, **variables):
+    def run(
+        self,
+        *words,
+        client="client",
+        verbs="new",
+        cuda="cuda",
+        events=True,
+        stderr=subprocess.PIPE,
+        **variables,
+    ):
         seen = self.where / "events"
         seen.write_text("")
         paths = f"{self.where / verbs}:{self.where / cuda}"
@@ -136,7 +150,8 @@ class Bed:
         done = subprocess.run(
             words,
             env=environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             timeout=100,
         )

@@ -9,6 +9,8 @@ import subprocess
 import pytest
 
 GPU, POOL, NO_MEMORY = 0x7E0000000000, 0x7E1000000000, 0x1000
+# Memory of the host that CUDA knows.
+PINNED = 0x7E2000000000
 LOCAL, WRITE, MW_BIND, ZERO_BASED, ON_DEMAND, HUGETLB = 1, 2, 16, 32, 64, 128
 RELAXED_ORDERING, ANOTHER_OPTIONAL = 1 << 20, 1 << 25
 
@@ -179,6 +181,14 @@ def test_host_memory(bed):
     assert ran.calls.count("reg_mr") == 1
 
 
+def test_host_memory_of_cuda(bed):
+    """CUDA knows memory of the host that it has pinned, but cannot export it."""
+    ran = bed.run(LOCALLY, reg(PINNED), NVPM_PRELOAD_LOG=1)
+    assert ran.printed == failed(errno.EFAULT)
+    assert "not GPU memory" in ran.said[0]
+    assert "cuMemGetHandleForAddressRange" not in ran.calls
+
+
 def test_on_demand(bed):
     """The program receives the kernel's answer. The log says that RDMA may fail later."""
     ran = bed.run(LOCALLY, reg(GPU, access=LOCAL | ON_DEMAND), NVPM_PRELOAD_LOG=1)
@@ -266,6 +276,7 @@ def test_context_that_cannot_be_pushed(bed):
     ran = bed.run("cuda verbs", reg(POOL), cuCtxPushCurrent_v2=201)
     assert ran.printed == failed(errno.EFAULT)
     assert ran.of("left") == [["pushed=0", "retained=0"]]
+    assert not {"cuCtxPopCurrent_v2", "cuMemGetHandleForAddressRange"} & set(ran.calls)
 
 
 def test_context_of_the_thread(bed):
@@ -335,6 +346,19 @@ def test_error_of_cuda(bed, function, code, number):
     assert ran.printed == failed(number)
     assert len(ran.said) == 1 and f"{function} answered CUDA_ERROR" in ran.said[0]
     assert ran.said[0].endswith(os.strerror(number))
+    ran = bed.run(LOCALLY, "times 10", reg(GPU), **{function: code})
+    assert ran.printed[1:] == ["registered=0 descriptors=0"]
+
+
+def test_input_that_is_closed(bed):
+    """After the program has closed stdin, the next descriptor is 0. The library must close it."""
+    words = ("close_input", reg(GPU), reg(GPU + 0x400), "number")
+    for code in (0, 304):
+        ran = bed.run(LOCALLY, *words, cuMemGetHandleForAddressRange=code)
+        without = bed.run(LOCALLY, "close_input number", cuMemGetHandleForAddressRange=code)
+        assert ran.printed[2:] == without.printed
+        if code:
+            assert ran.printed[:2] == 2 * failed(errno.EFAULT)
 
 
 @pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.EINVAL])
@@ -375,7 +399,15 @@ def test_log(bed):
         "HUGETLB; the caller gets: Bad address",
     ]
     assert bed.run(*words).said == []
-    assert bed.run(*words, NVPM_PRELOAD_LOG=0).said == []
+    for value in ("0", "", "2", "11", "yes"):
+        assert bed.run(*words, NVPM_PRELOAD_LOG=value).said == []
+
+
+def test_log_that_is_full(bed):
+    """A line that cannot be written changes no error number."""
+    with open("/dev/full", "w") as full:
+        ran = bed.run(LOCALLY, reg(NO_MEMORY), stderr=full, NVPM_PRELOAD_LOG=1)
+    assert ran.printed == failed(errno.EFAULT)
 
 
 # ---- the real libibverbs ----------------------------------------------------

@@ -9,7 +9,17 @@ import struct
 
 import pytest
 from conftest import BUNDLED, HERE, OTHER, command
-from test_preload import GPU, LOCALLY, NO_MEMORY, failed, reg, registered
+from test_preload import (
+    GPU,
+    LOCAL,
+    LOCALLY,
+    NO_MEMORY,
+    RELAXED_ORDERING,
+    WRITE,
+    failed,
+    reg,
+    registered,
+)
 
 HOST = "reg host 4096 1"
 SYSTEM = "libibverbs.so.1"
@@ -158,6 +168,23 @@ def test_libibverbs_without_reg_mr_iova2(bed, client, opened, pd):
     assert ran.printed == failed(95)
 
 
+def test_flags_that_an_old_libibverbs_does_not_know(bed):
+    """Optional flags may be ignored. rdma-core 27 would pass them on to a kernel that does not know
+    them."""
+    relaxed = LOCAL | RELAXED_ORDERING
+    words = (f"reg host 4096 {relaxed}", reg(NO_MEMORY, access=relaxed))
+    for pd in ("", "pd"):
+        ran = bed.run(pd, *words, client="linked", verbs="v27")
+        assert unnumbered(ran.printed) == ["addr=host length=4096", *failed(14)]
+
+
+def test_libibverbs_without_versions(bed):
+    """The dynamic linker binds a program to such a copy, although the program asks for versions."""
+    words = {"client": "linked", "verbs": "unversioned"}
+    both(bed, "pd", HOST, reg(NO_MEMORY), **words)
+    translated(bed, "pd cuda context", reg(GPU), **words)
+
+
 def test_name_that_libibverbs_does_not_have(bed):
     """A program looks for ibv_reg_mr_ex(). Its libibverbs has no such function, so the program
     finds the library's function. This function must work."""
@@ -188,6 +215,20 @@ def test_another_preloaded_library(bed, first, verbs):
     # does not see the translation.
     seen = "failed" if verbs == "symbolic" and not first else "registered"
     assert ran.of("shim") == [[f"{GPU:#x}", seen]]
+
+
+@pytest.mark.parametrize("shim", ["iova_shim.so", "shim.so"])
+def test_preloaded_library_after_others(bed, shim):
+    """The shim need not come directly after this library, and may wrap any of the functions."""
+    others = [str(bed.where / name) for name in ("walk.so", "system.so", shim)]
+    preload = ":".join([others[0], str(bed.library), *others[1:]])
+    words = (f"iova {GPU:#x} 4096 1 0x7000", f"ex {GPU:#x} 4096 1 0x9000 3")
+    words = ("cuda context", reg(GPU), reg(GPU, access=LOCAL | WRITE), *words)
+    ran = bed.run(*words, client="linked", LD_PRELOAD=preload)
+    assert ran.printed == 4 * registered(GPU, 4096)
+    seen = {words[-1] for words in ran.of("shim")}
+    by_iova = {"ibv_reg_mr_iova", "ibv_reg_mr_iova2", "ibv_reg_mr_ex"}
+    assert seen == ({"registered"} if shim == "shim.so" else by_iova)
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -306,6 +347,13 @@ def test_locks_that_a_child_inherits(bed, pd, addr):
     both(bed, pd, f"forks 200 reg {addr} 4096 1", client="linked", EVENTS="")
 
 
+def test_fork_during_a_long_walk(bed):
+    """A fork waits for a walk that takes half a second, for example because the machine is busy."""
+    words = {"LD_PRELOAD": f"{bed.library}:{bed.where}/walk.so", "HOLD": 500, "EVENTS": ""}
+    ran = bed.run(f"forks 50 {reg(NO_MEMORY)}", client="linked", **words)
+    assert ran.printed == ["hung=0"]
+
+
 def test_thread_that_stays_in_its_walk(bed):
     """A thread does not leave its walk before another thread walks. The other thread waits two
     seconds, and then walks also. It must not wait longer if the clock is set back meanwhile."""
@@ -340,6 +388,13 @@ def test_child_of_fork(bed):
     assert len(ran.printed) == 3
 
 
+@pytest.mark.parametrize("addr", [GPU, NO_MEMORY])
+def test_thread_that_cannot_be_cancelled(bed, addr):
+    """The library makes the thread cancellable again only if it was cancellable before."""
+    ran = bed.run("cuda verbs kept", reg(addr))
+    assert ran.printed[1:] == ["not cancellable"]
+
+
 @pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize("addr, peer", [(GPU, 0), (GPU, 1), (NO_MEMORY, 0)])
 def test_pending_cancellation(bed, addr, peer, log):
@@ -354,13 +409,16 @@ def test_pending_cancellation(bed, addr, peer, log):
 # ---- the log ---------------------------------------------------------------------------
 
 
-def test_stderr_that_is_another_file(bed):
+@pytest.mark.parametrize("is_file", [True, False])
+def test_stderr_that_is_another_file(bed, is_file):
     """After the program has closed stderr, its descriptor may belong to a file with data. The
-    library must not write into this file."""
-    data = bed.where / "data"
+    library must not write into this file. Stderr was a pipe, or a file of the same file system."""
+    data, log = bed.where / "data", bed.where / "log"
     words = (reg(NO_MEMORY), f"stderr {data}", reg(NO_MEMORY), reg(NO_MEMORY))
-    ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1)
-    assert len(ran.said) == 1
+    with open(log, "w") as file:
+        kind = {"stderr": file} if is_file else {}
+        ran = bed.run("verbs", *words, NVPM_PRELOAD_LOG=1, **kind)
+    assert len(ran.said or log.read_text().splitlines()) == 1
     assert data.read_text() == ""
 
 

@@ -17,6 +17,9 @@
  *	cancelled		the next registration in a thread with a cancellation pending; prints
  *				how the thread ends
  *	stderr FILE		closes stderr, and opens the file in its place
+ *	close_input		closes stdin
+ *	kept			the next registration in a thread that cannot be cancelled; prints
+ *				whether it can be cancelled afterwards
  *	descriptors		uses all descriptors up
  *	reg ADDRESS LENGTH ACCESS
  *	iova ADDRESS LENGTH ACCESS IOVA
@@ -264,6 +267,17 @@ static void be_cancelled(struct registration *it)
 	say(region_of_cancelled);
 }
 
+static void be_kept(struct registration *it)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	say(registered(it));
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	printf("%s\n", state == PTHREAD_CANCEL_DISABLE ? "not cancellable" : "cancellable");
+	fflush(stdout);
+}
+
 static void *open_library(const char *file)
 {
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
@@ -341,7 +355,7 @@ static void other_stderr(const char *file)
 static void *words(void *arguments)
 {
 	int times = 0, at_once = 0, children = 0;
-	bool is_cancelled = false, is_loading = false;
+	bool is_cancelled = false, is_kept = false, is_loading = false;
 
 	for (char **word = arguments; *word; word++) {
 		if (!strcmp(*word, "cuda")) {
@@ -363,6 +377,10 @@ static void *words(void *arguments)
 			pd = crafted();
 		} else if (!strcmp(*word, "cancelled")) {
 			is_cancelled = true;
+		} else if (!strcmp(*word, "kept")) {
+			is_kept = true;
+		} else if (!strcmp(*word, "close_input")) {
+			close(0);
 		} else if (!strcmp(*word, "stderr")) {
 			other_stderr(*++word);
 		} else if (!strcmp(*word, "context")) {
@@ -423,6 +441,8 @@ static void *words(void *arguments)
 				printf("registered=%d descriptors=%d\n", done, descriptors() - before);
 			} else if (is_cancelled) {
 				be_cancelled(&it);
+			} else if (is_kept) {
+				be_kept(&it);
 			} else if (is_loading) {
 				while_loading(&it);
 			} else if (children) {

@@ -82,6 +82,10 @@ int cuPointerGetAttribute(void *value, int attribute, uint64_t pointer)
 
 	if (error)
 		return error;
+	if (in_gpu(pointer, PINNED_HOST, 0) && attribute == MEMORY_TYPE) {
+		*(unsigned int *)value = 1;
+		return SUCCESS;
+	}
 	if (!pool && !in_gpu(pointer, GPU_MEMORY, 0))
 		return INVALID_VALUE;
 	switch (attribute) {

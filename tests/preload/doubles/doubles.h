@@ -12,9 +12,13 @@
 #include <string.h>
 
 #define GPU_SIZE	(16ul << 20)
-/* GPU memory with a context, GPU memory of a pool, which has no context, and a wrong address. */
+/*
+ * GPU memory with a context, GPU memory of a pool, which has no context, memory of the host that
+ * CUDA knows, and a wrong address.
+ */
 #define GPU_MEMORY	0x7e0000000000ul
 #define GPU_POOL	0x7e1000000000ul
+#define PINNED_HOST	0x7e2000000000ul
 #define NO_MEMORY	0x1000ul
 
 static inline bool in_gpu(uint64_t start, uint64_t base, size_t length)

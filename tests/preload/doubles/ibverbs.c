@@ -111,11 +111,18 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		errno = EXDEV;
 		return NULL;
 	}
+#ifdef V27
+	/* Versions before rdma-core 30 pass optional flags on, and the kernel refuses them. */
+	if (access & IBV_ACCESS_OPTIONAL_RANGE) {
+		errno = EINVAL;
+		return NULL;
+	}
+#endif
 	if (told("REAL_ERRNO")) {
 		errno = told("REAL_ERRNO");
 		return NULL;
 	}
-	if (start == NO_MEMORY || (gpu && !on_demand && !told("PEER_MEMORY"))) {
+	if (start == NO_MEMORY || in_gpu(start, PINNED_HOST, 0) || (gpu && !on_demand && !told("PEER_MEMORY"))) {
 		errno = EFAULT;
 		return NULL;
 	}

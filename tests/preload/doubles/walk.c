@@ -3,7 +3,8 @@
  * A preloaded library that records each walk through the list of objects as an event. With
  * HIDE_LIBC=1, the list does not contain the C library. A function that only new versions of glibc
  * have is then not found. With WAIT=N, the first walk outside of the main thread waits until
- * another thread walks, but at most N seconds.
+ * another thread walks, but at most N seconds. With HOLD=N, that walk stays N milliseconds at the
+ * first object of the list, and the list is locked.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,10 +22,20 @@ struct walk {
 	void *data;
 };
 
+/* Returns whether this is the first walk outside of the main thread. */
+static bool is_first(void)
+{
+	static atomic_int walks;
+
+	return syscall(SYS_gettid) != getpid() && !walks++;
+}
+
 static int shown(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct walk *walk = data;
 
+	if (told("HOLD") && is_first())
+		usleep(1000 * told("HOLD"));
 	if (told("HIDE_LIBC") && strstr(info->dlpi_name, "/libc.so"))
 		return 0;
 	return walk->show(info, size, walk->data);
