@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -96,3 +97,39 @@ def test_completed(line: str, expected: str, tmp_path: Path) -> None:
     for name in ("results/one.gz", "two words.gz"):
         (tmp_path / name).touch()
     assert completed(line, tmp_path) == expected
+
+
+# A device may have any name that root gives it. The program prints the completed words of a line.
+STUB = """\
+. {}/completions/nvpm
+_nvpm_devices() {{ printf '%s\\n' mlx5_0 '$(touch made)' 'a b' '*'; }}
+COMP_WORDS=(nvpm "$@") COMP_CWORD=$#
+_nvpm
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["selftest", "--device", ""], ["mlx5_0", r"\$\(touch\ made\)", r"a\ b", r"\*"]),
+        (["selftest", "--device", "ml"], ["mlx5_0"]),
+        (["selftest", "--device", "x"], [""]),
+        (["status", "a"], [r"a\ b"]),
+        (["status", "--a"], ["--all"]),
+        (["c"], ["check", "compare"]),
+        (["", ""], ["--help"]),
+        (
+            [""],
+            "status check selftest regions compare explain run report help version --version".split(),
+        ),
+    ],
+)
+def test_names_of_devices(words: list[str], expected: list[str], tmp_path: Path) -> None:
+    """The names are offered in the form that the shell takes literally, and are not executed."""
+    script = STUB.format(SERVICE)
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout.splitlines(), done.stderr) == (expected, "")
+    assert not list(tmp_path.iterdir())
