@@ -17,7 +17,8 @@
  * Returns the user for whom registrations of the current process count. Without any privilege, a
  * user can make a user namespace, and can use thousands of subordinate user numbers in it. All
  * these numbers therefore count for the user who made the namespace. In a namespace that root made,
- * which is how container engines run containers, each number counts as a separate user.
+ * which is how container engines run containers, each number counts as a separate user, because
+ * registrations of root have no bound.
  */
 static kuid_t nvpm_responsible_user(void)
 {
