@@ -36,6 +36,12 @@ pub(crate) struct Device {
     pub(crate) removed: Cell<bool>,
 }
 
+/// The kernel's time, the name of each process, and the address of each device. `ADDRESS` contains the
+/// domain, and a number made of the bus and the devfn.
+pub(crate) const SECONDS: u32 = 77;
+pub(crate) const COMM: &[u8; 16] = b"fifteen-letters\0";
+pub(crate) const ADDRESS: (u32, u16) = (3, 8);
+
 fn model<'a>(device: *mut device) -> &'a Device {
     // SAFETY: The module only has pointers to devices of this type, which exist until the end.
     unsafe { &*device.cast() }
@@ -236,7 +242,7 @@ extern "C" fn nvpm_cond_resched() {
 
 #[no_mangle]
 extern "C" fn nvpm_seconds() -> u32 {
-    0
+    SECONDS
 }
 
 #[no_mangle]
@@ -253,7 +259,10 @@ extern "C" fn nvpm_current_process(process: *mut nvpm_process) {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_current_comm(_comm: *mut u8) {}
+extern "C" fn nvpm_current_comm(comm: *mut u8) {
+    // SAFETY: The caller's array has room for a name of this length.
+    unsafe { comm.copy_from_nonoverlapping(COMM.as_ptr(), COMM.len()) };
+}
 
 #[no_mangle]
 extern "C" fn nvpm_current_tid() -> i32 {
@@ -413,7 +422,7 @@ extern "C" fn nvpm_pci_address(device: *mut device, domain: *mut u32, devfn: *mu
         "memory is mapped for a device that is not a PCI device"
     );
     // SAFETY: The caller's pointers are valid.
-    unsafe { (*domain, *devfn) = (0, 8) };
+    unsafe { (*domain, *devfn) = ADDRESS };
 }
 
 fn refer(device: *mut pci_dev, by: i32) {
@@ -547,17 +556,34 @@ extern "C" fn sg_free_table(table: *mut sg_table) {
 }
 
 #[no_mangle]
-extern "C" fn nvpm_pair_line(pairs: *mut c_void, _: *const u8, _: *mut device, _: *const u8) {
-    // SAFETY: `known_pairs` passes a pointer to its count.
-    unsafe { *pairs.cast::<usize>() += 1 };
+extern "C" fn nvpm_pair_line(
+    pairs: *mut c_void,
+    uuid: *const u8,
+    device: *mut device,
+    answer: *const u8,
+) {
+    // SAFETY: The UUID has 16 bytes, and the answer is a text.
+    let (uuid, answer) = unsafe { (*uuid.cast::<[u8; 16]>(), CStr::from_ptr(answer.cast())) };
+    assert_eq!(uuid, [uuid[0]; 16], "no GPU has this UUID");
+    // SAFETY: `pairs` passes a pointer to its list.
+    let pairs = unsafe { &mut *pairs.cast::<Vec<PairLine>>() };
+    pairs.push((uuid[0], device, answer.to_str().unwrap()));
 }
 
-/// Returns the number of pairs of a GPU and a device whose map type is known.
+/// A line of the list of pairs. It has the GPU, the device, and the word for the driver's answer.
+type PairLine = (u8, *mut device, &'static str);
+
+/// Returns the list of pairs of a GPU and a device whose map type is known.
+pub(crate) fn pairs() -> Vec<PairLine> {
+    let mut found: Vec<PairLine> = Vec::new();
+    // SAFETY: The argument is a pointer to a list, as `nvpm_pair_line` requires.
+    unsafe { crate::map_type::nvpm_pairs_each((&raw mut found).cast()) };
+    found
+}
+
+/// Returns the number of pairs whose map type is known.
 pub(crate) fn known_pairs() -> usize {
-    let mut known = 0_usize;
-    // SAFETY: The argument is a pointer to a count, as `nvpm_pair_line` requires.
-    unsafe { crate::map_type::nvpm_pairs_each((&raw mut known).cast()) };
-    known
+    pairs().len()
 }
 
 // The RDMA core.

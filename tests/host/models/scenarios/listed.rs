@@ -11,7 +11,7 @@ use crate::{
     peer_client::{Client, Kind},
     persistent::Persistent,
     registry::Registration,
-    world::{as_process, spawn, world},
+    world::{as_process, spawn, task, world},
 };
 
 /// Returns client and state of each registration in the list, the oldest registration first.
@@ -35,10 +35,33 @@ fn from_the_first_to_the_last() {
         ] {
             let (module, registration) = registered(module());
             assert_eq!(listed(), [(kind, abi::NVPM_REGION_MAPPED)]);
-            let devices = c::listed().into_iter().map(|one| (one.domain, one.devfn));
-            assert_eq!(devices.collect::<Vec<_>>(), [(0, 8)]);
             deregister(&registration);
             assert_eq!(listed(), []);
+            free(A);
+            module.unload();
+        }
+    });
+}
+
+/// A line shows the range that the program asked for, and not the pinned pages.
+#[test]
+fn with_all_that_is_known() {
+    explore(UpTo(1), || {
+        for module in [Module::persistent, Module::revocable] {
+            let module = module();
+            allocate(A);
+            task().uid.set(1234);
+            let registration = register(two_pages(A)).unwrap();
+            let all = c::listed();
+            let [line] = all.as_slice() else {
+                panic!("there is one registration");
+            };
+            assert_eq!((line.address, line.len), (A + 5, 2 * GPU_PAGE - 10));
+            assert_eq!((line.domain, line.devfn), c::ADDRESS);
+            assert_eq!((line.since, &line.comm), (c::SECONDS, c::COMM));
+            let process = (line.process.tgid, line.process.uid, line.process.born);
+            assert_eq!(process, (OWNER, 1234, 1));
+            deregister(&registration);
             free(A);
             module.unload();
         }

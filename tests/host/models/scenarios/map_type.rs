@@ -5,7 +5,8 @@
 
 use super::cast::*;
 use crate::{
-    c::known_pairs,
+    c::{known_pairs, pairs},
+    driver::FIRST_GPU,
     explore::{explore, Preemptions::*},
     rdma::Request,
     world::{spawn, world},
@@ -111,6 +112,54 @@ fn a_pair_that_is_refused() {
         world().faults.refuses_to_map.set(-524);
         assert_eq!(register(page(A)).err(), Some(EOPNOTSUPP));
         world().faults.refuses_to_map.set(0);
+        free(A);
+        module.unload();
+    });
+}
+
+/// Two GPUs and two devices make four pairs, and the list has the answer about each of them.
+#[test]
+fn is_listed_for_each_pair() {
+    const OTHER_GPU: u8 = FIRST_GPU + 1;
+    explore(UpTo(1), || {
+        world().faults.unasked.set(true);
+        world().faults.refused_gpu.set(Some(OTHER_GPU));
+        world().faults.refuses_to_map.set(-524);
+        let module = Module::persistent();
+        allocate(A);
+        world().driver.allocate_on(OTHER_GPU, OWNER, B);
+        let devices = [page(A), page(A)].map(|request| world().rdma.new_device(request));
+        let mut expected = Vec::new();
+        for device in devices {
+            for address in [A, B] {
+                end(register(Request {
+                    device: Some(device),
+                    ..page(address)
+                }));
+            }
+            expected.push((FIRST_GPU, device, "ours"));
+            expected.push((OTHER_GPU, device, "refused"));
+        }
+        let mut found = pairs();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected);
+        free(A);
+        free(B);
+        module.unload();
+    });
+}
+
+#[test]
+fn is_listed_with_the_drivers_mapping() {
+    explore(UpTo(1), || {
+        world().faults.unasked.set(true);
+        world().faults.bus_offset.set(Some(1 << 45));
+        let module = Module::persistent();
+        allocate(A);
+        let registration = register(direct()).unwrap();
+        assert_eq!(pairs(), [(FIRST_GPU, registration.device(), "driver")]);
+        deregister(&registration);
         free(A);
         module.unload();
     });

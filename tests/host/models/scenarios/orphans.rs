@@ -144,8 +144,10 @@ fn by_another_user_and_by_root() {
         let module = Module::revocable();
         leaves(USER, ORPHANS, 0);
         leaves(0, ORPHANS, 0);
+        leaves(1, ORPHANS, 0);
         allocate(A);
-        for (user, result) in [(USER, Some(EDQUOT)), (USER + 1, None), (0, None)] {
+        let full = Some(EDQUOT);
+        for (user, result) in [(USER, full), (USER + 1, None), (0, None), (1, full)] {
             task().uid.set(user);
             let registered = register(page(A));
             assert_eq!(registered.as_ref().err(), result.as_ref());
@@ -153,6 +155,7 @@ fn by_another_user_and_by_root() {
         }
         freed(USER, ORPHANS, 0);
         freed(0, ORPHANS, 0);
+        freed(1, ORPHANS, 0);
         free(A);
         module.unload();
     });
