@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nvpm.compare.groups import folded
+from nvpm.compare.features import features
+from nvpm.compare.groups import folded, groups_of, modes_of
 from nvpm.compare.inputs import Node, from_lines, from_paths
 from nvpm.compare.main import HEIGHT, WIDTH, Fleet, as_json, as_text
 
@@ -234,6 +235,65 @@ def test_groups_of_the_same_size(bad: tuple[str, str]) -> None:
     assert ("driver, nvidia", "loaded, version 470") in by_nodes[bad]
 
 
+def test_most_frequent_value() -> None:
+    """Of a feature that half of the nodes lack, the value counts as the usual one. A feature that
+    most nodes lack is unusual."""
+    assert modes_of({"a": {"x": "1"}, "b": {}}) == {"x": "1"}
+    assert modes_of({"a": {"x": "1"}, "b": {}, "c": {}}) == {"x": "not there"}
+    assert modes_of({"a": {"x": "1"}, "b": {"x": "2"}, "c": {"x": "2"}}) == {"x": "2"}
+
+
+def test_order_of_groups() -> None:
+    """The smallest group comes first. Of two groups of the same size, the one whose first node has
+    the lower name comes first."""
+    nodes = {"d": {"x": "1", "y": "1"}, "c": {"x": "2", "y": "0"}, "a": {}, "b": {}}
+    nodes.update(e={"x": "0", "y": "0"}, f={"x": "0", "y": "0"}, g={"x": "0", "y": "0"})
+    found = groups_of(nodes, {"x": "0", "y": "0"})
+    assert [group.nodes for group in found] == [["c"], ["d"], ["a", "b"], ["e", "f", "g"]]
+
+
+def test_values_of_several_devices() -> None:
+    """The most frequent value comes first, and the names of the devices follow the others. Of two
+    values that are equally frequent, the first in the order of the alphabet comes first."""
+
+    def value(sizes: str) -> str:
+        facts = [fact(f"GPU 0000:{at}3:00.0", "BAR1", size) for at, size in enumerate(sizes)]
+        return features({"facts": facts})["GPU, BAR1"]
+
+    assert value("a") == "a"
+    assert value("baa") == "2 x a; 1 x b (0000:03:00.0)"
+    assert value("bbab") == "3 x b; 1 x a (0000:23:00.0)"
+    assert value("bbaa") == "2 x a; 2 x b (0000:03:00.0, 0000:13:00.0)"
+    assert value("cabbb") == "3 x b; 1 x a (0000:13:00.0); 1 x c (0000:03:00.0)"
+    assert value("bbbbbaaaaaa").endswith(
+        "5 x b (0000:03:00.0, 0000:13:00.0, 0000:23:00.0, 0000:33:00.0)"
+    )
+
+
+def test_links_of_gpus() -> None:
+    """The speed of an idle GPU's link is no feature, but its width is, and so is a slow slot."""
+    idle = "2.5 GT/s x16, can 32 GT/s: GPUs are slower when idle"
+    for link, value in (
+        (idle, "x16"),
+        ("32.0 GT/s x8", "x8"),
+        ("8.0 GT/s x16: both ends can 32 GT/s", "8.0 GT/s x16: both ends can 32 GT/s"),
+    ):
+        assert features({"facts": [fact("GPU 0000:03:00.0", "link", link)]})["GPU, link"] == value
+    nic = fact("RDMA device mlx5_0", "link", "16.0 GT/s x16")
+    assert features({"facts": [nic]})["RDMA device, link"] == "16.0 GT/s x16"
+
+
+def test_several_ways() -> None:
+    """A second way that a node lacks is a difference."""
+
+    def ways(*names: str) -> str:
+        pair = {"gpu": "0000:03:00.0", "device": "mlx5_0", "ways": list(names)}
+        return features({"ways": [pair]})["ways"]
+
+    assert ways("nv_peer_mem", "dma-buf") == "nv_peer_mem and dma-buf"
+    assert ways() == "no way"
+
+
 def test_one_screen() -> None:
     """If a fleet has many odd nodes, the output fits on one screen and says how to see the
     others."""
@@ -369,6 +429,8 @@ def test_selftests_alone() -> None:
         (["n008", "n009", "n010"], "n[008-010]"),
         (["n8", "n9", "n10"], "n[8-9,10]"),
         (["a", "b-1", "b-2"], "a,b-[1-2]"),
+        (["n10", "n9", "n011", "n2", "n1"], "n[1-2,9,10,011]"),
+        (["n1", "n01", "n02", "n2"], "n[1-2,01-02]"),
         (["gpu1.x", "gpu2.x"], "gpu[1-2].x"),
     ],
 )

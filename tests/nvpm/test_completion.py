@@ -99,6 +99,18 @@ def test_completed(line: str, expected: str, tmp_path: Path) -> None:
     assert completed(line, tmp_path) == expected
 
 
+COMMANDS = [
+    "status",
+    "check",
+    "selftest",
+    "regions",
+    "compare",
+    "explain",
+    "run",
+    "report",
+    "help",
+    "version",
+]
 # A device may have any name that root gives it. The program prints the completed words of a line.
 STUB = """\
 . {}/completions/nvpm
@@ -121,7 +133,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         (["", ""], ["--help"]),
         (
             [""],
-            "status check selftest regions compare explain run report help version --version".split(),
+            [*COMMANDS, "--version"],
         ),
     ],
 )

@@ -15,13 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from explained import line_of
 
-from nvpm.explain import as_json, here, inputs, main, show
+from nvpm.explain import as_json, here, inputs, main, show, texts
 from nvpm.explain.answer import CODES, Answer
 from nvpm.explain.conditions import holds_in_log
 from nvpm.explain.judge import judged
+from nvpm.explain.model import FOLLOWS
 from nvpm.explain.scan import MOST_SHAPES, Scan, Shape, Variant
-from nvpm.explain.table import CAUSES, Entry
+from nvpm.explain.table import CAUSES, ENTRIES, Entry
 from nvpm.facts.fact import BAD, GOOD, Fact
 from nvpm.read.machine import Machine
 
@@ -430,6 +432,21 @@ def test_two_versions() -> None:
     assert "NCCL 2.27.3 and 2.21.5" in shown(answer)[0]
     assert holds_in_log("nccl<2.10", answer.scan.facts)
     assert holds_in_log("nccl>=2.27", answer.scan.facts)
+
+
+def test_order_of_lines_that_name_no_cause() -> None:
+    """Unknown errors, and messages that follow from a failure, come in the order of the log."""
+    words = ("zebra is missing", "ant failed to come here", "monkey cannot open it")
+    unknown = [f"GPUDirect RDMA error: the {word}" for word in words]
+    answer = answered("\n".join(unknown).encode())
+    assert [hit.text for hit in answer.unknown()] == unknown
+    follows = [entry.message for entry in ENTRIES if entry.message.kind == FOLLOWS]
+    two = [line_of(texts.expanded(message.text)[0]) for message in follows[:2]]
+    for lines in (two, two[::-1]):
+        answer = answered("\n".join(lines).encode())
+        assert answer.kind() == "follows"
+        text = " ".join(shown(answer))
+        assert 0 < text.index("line 1: ") < text.index("line 2: ")
 
 
 def test_lines_of_one_shape_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
