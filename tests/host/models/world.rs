@@ -11,7 +11,7 @@ use std::{
 use loom::thread::{self, JoinHandle, ThreadId};
 
 use crate::{
-    abi,
+    abi, c,
     counts::Counts,
     driver::Driver,
     linux::Linux,
@@ -150,7 +150,11 @@ pub(crate) struct World {
     /// task.
     tasks: RefCell<Vec<(ThreadId, Rc<Task>)>>,
     trail: RefCell<Vec<(&'static str, Cow<'static, str>)>>,
+    watched: RefCell<Option<Vec<Watched>>>,
 }
+
+/// An event, and the state of each registration in the list at that moment.
+pub(crate) type Watched = (Cow<'static, str>, Vec<abi::nvpm_region_state>);
 
 /// A thread of the kernel.
 pub(crate) struct Task {
@@ -187,10 +191,23 @@ pub(crate) fn task() -> Rc<Task> {
     task.expect("each thread has a task").1.clone()
 }
 
-/// Adds an event to the trail.
+/// Adds an event to the trail. If a scenario watches the list of registrations, also records the
+/// states in the list at this moment.
 pub(crate) fn note(what: impl Into<Cow<'static, str>>) {
-    let name = task().name;
-    world().trail.borrow_mut().push((name, what.into()));
+    let (name, what, world) = (task().name, what.into(), world());
+    if let Some(watched) = world.watched.borrow_mut().as_mut() {
+        let states = c::listed().into_iter().map(|one| one.state.into());
+        watched.push((what.clone(), states.collect()));
+    }
+    world.trail.borrow_mut().push((name, what));
+}
+
+/// Returns the events while `work` runs, each with the states of all registrations.
+pub(crate) fn watched(work: impl FnOnce()) -> Vec<Watched> {
+    *world().watched.borrow_mut() = Some(Vec::new());
+    work();
+    let watched = world().watched.borrow_mut().take();
+    watched.expect("it was made before")
 }
 
 /// Fails if the task must not sleep, because `what` may sleep.
@@ -215,6 +232,7 @@ pub(crate) fn run(core: Kind, scenario: impl Fn()) {
         counts: Counts::default(),
         tasks: RefCell::default(),
         trail: RefCell::default(),
+        watched: RefCell::default(),
     });
     WORLD.with(|world| *world.borrow_mut() = Some(new));
     add_task("main", 1, 1);

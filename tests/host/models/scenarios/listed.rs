@@ -5,13 +5,14 @@
 use super::cast::*;
 use crate::{
     abi, c,
-    explore::{explore, Preemptions::*},
+    explore::{count, explore, explored, Preemptions::*},
     extents::{Range, GPU_PAGE},
     module_ref::ModuleRef,
     peer_client::{Client, Kind},
     persistent::Persistent,
+    rdma,
     registry::Registration,
-    world::{as_process, spawn, task, world},
+    world::{as_process, spawn, task, watched, world},
 };
 
 /// Returns client and state of each registration in the list, the oldest registration first.
@@ -92,6 +93,79 @@ fn that_it_was_revoked() {
         assert_eq!(listed(), []);
         module.unload();
     });
+}
+
+/// Checks that `work` has these events in this order, and that the list shows a registration with
+/// these states at these moments.
+fn shows(work: fn(), expected: &'static [(&str, abi::nvpm_region_state)]) {
+    let interleavings = count(UpTo(1), rdma::Kind::G3b, move || {
+        let seen = watched(work);
+        let mut seen = seen.iter();
+        for (event, state) in expected {
+            let found = seen.find(|(what, _)| what == event);
+            let (_, states) = found.unwrap_or_else(|| panic!("no event '{event}'"));
+            assert_eq!(states, &[*state], "{event}");
+        }
+    });
+    explored("G3b", UpTo(1), interleavings);
+}
+
+#[test]
+fn in_each_state() {
+    let registers = || {
+        let (module, registration) = registered(Module::revocable());
+        deregister(&registration);
+        free(A);
+        module.unload();
+    };
+    shows(
+        registers,
+        &[
+            ("pinned, callback armed", abi::NVPM_REGION_PINNING),
+            ("acquired", abi::NVPM_REGION_PINNED),
+            ("get_pages", abi::NVPM_REGION_PINNED),
+            ("dma_map", abi::NVPM_REGION_PINNED),
+            ("the device is on", abi::NVPM_REGION_MAPPED),
+            ("dma_unmap", abi::NVPM_REGION_MAPPED),
+            ("put_pages", abi::NVPM_REGION_UNMAPPED),
+            ("release", abi::NVPM_REGION_UNMAPPED),
+            ("unpinned", abi::NVPM_REGION_UNMAPPED),
+        ],
+    );
+    let revokes = || {
+        let (module, registration) = registered(Module::revocable());
+        free(A);
+        deregister(&registration);
+        module.unload();
+    };
+    shows(
+        revokes,
+        &[
+            ("callback begins", abi::NVPM_REGION_MAPPED),
+            ("invalidates", abi::NVPM_REGION_REVOKED),
+            ("has invalidated", abi::NVPM_REGION_REVOKED),
+            ("callback has returned", abi::NVPM_REGION_REVOKED),
+            ("release", abi::NVPM_REGION_REVOKED),
+        ],
+    );
+    let keeps = || {
+        let (module, registration) = registered(Module::persistent());
+        deregister(&registration);
+        free(A);
+        module.unload();
+    };
+    shows(
+        keeps,
+        &[
+            ("pinned until put", abi::NVPM_REGION_PINNING),
+            ("acquired", abi::NVPM_REGION_PINNED),
+            ("dma_map", abi::NVPM_REGION_PINNED),
+            ("the device is on", abi::NVPM_REGION_MAPPED),
+            ("dma_unmap", abi::NVPM_REGION_MAPPED),
+            ("put_pages", abi::NVPM_REGION_UNMAPPED),
+            ("release", abi::NVPM_REGION_UNMAPPED),
+        ],
+    );
 }
 
 #[test]
