@@ -111,6 +111,7 @@ def test_reg_mr_ex_of_something_else(bed, mask):
         (GPU + 0x3000, 0x2000, GPU + 0x3000, 0x2000),
         (GPU + 0x400, 1000, GPU, 4096),
         (GPU + 0x1FFF, 2, GPU + 0x1000, 0x2000),
+        (GPU + 0x1FFF, 1, GPU + 0x1000, 0x1000),
     ],
 )
 def test_range(bed, addr, length, start, size):
@@ -348,6 +349,14 @@ def test_error_of_cuda(bed, function, code, number):
     assert ran.said[0].endswith(os.strerror(number))
     ran = bed.run(LOCALLY, "times 10", reg(GPU), **{function: code})
     assert ran.printed[1:] == ["registered=0 descriptors=0"]
+
+
+def test_error_without_a_name(bed):
+    """An old libcuda does not know the number of the error."""
+    words = {"cuMemGetHandleForAddressRange": 999, "cuGetErrorName": 1, "NVPM_PRELOAD_LOG": 1}
+    ran = bed.run(LOCALLY, reg(GPU), **words)
+    assert ran.printed == failed(errno.EFAULT)
+    assert "cuMemGetHandleForAddressRange answered an error without a name;" in ran.said[0]
 
 
 def test_input_that_is_closed(bed):

@@ -71,6 +71,8 @@ static int called(const char *name)
 
 int cuGetErrorName(int code, const char **name)
 {
+	if (told(__func__))
+		return told(__func__);
 	*name = code == OPERATING_SYSTEM ? "CUDA_ERROR_OPERATING_SYSTEM" : "CUDA_ERROR_OF_THE_DOUBLE";
 	return SUCCESS;
 }
