@@ -3,13 +3,17 @@
 of files."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from machine import Machine as Made
 
 from nvpm.facts.fact import BAD, WARN, Fact
 from nvpm.read.machine import Machine
-from nvpm.selftest import limits
+from nvpm.selftest import limits, matrix
+from nvpm.selftest.judge import all_software, judge
+from nvpm.selftest.limits import Limit
 from nvpm.selftest.main import Reasons
 from nvpm.selftest.port import Port, usable_port
 
@@ -138,3 +142,75 @@ def test_reasons_of_a_pair(facts: list[Fact], names: tuple[str, str], expected: 
     reasons = Reasons(Machine("/nonexistent"), [GPU, OTHER_GPU, NIC, OTHER_NIC])
     reasons.facts = facts
     assert reasons.of(*names) == expected
+
+
+def flow(to: float, back: float, limit: float | None, gpu: int = 0, device: str = NIC) -> Any:
+    """Returns the results of a pair with these rates, whose links allow a rate. All rates are in
+    gigabytes per second."""
+    return SimpleNamespace(
+        rates=lambda: (to * 1e9, back * 1e9),
+        limit_of_links=None if limit is None else Limit(limit * 1e9, f"link {limit}"),
+        distance="PIX",
+        remarks=[],
+        by_dma_buf=False,
+        failure=None,
+        gpu=SimpleNamespace(index=gpu),
+        port=SimpleNamespace(device=device),
+    )
+
+
+@pytest.mark.parametrize(
+    ("flows", "marked"),
+    [
+        # Each direction has its own best pair. A rate is marked below half of the best rate.
+        ([flow(20, 4, None), flow(5, 10, None)], [1, 1]),
+        ([flow(20, 5, None), flow(10, 10, None)], [0, 0]),
+        ([flow(20, 20, None), flow(9.9, 9.9, None)], [0, 2]),
+        # A rate is also marked below half of the rate that the links allow.
+        ([flow(20, 20, 40), flow(20, 19, 40)], [0, 1]),
+        # Slower links explain a slower rate, and equal links do not.
+        ([flow(20, 20, 30), flow(9, 9, 15)], [0, 0]),
+        ([flow(50, 50, 15), flow(9, 9, 15)], [0, 2]),
+    ],
+)
+def test_slow_rates(flows: list[Any], marked: list[int]) -> None:
+    for several in (flows, flows[::-1]):
+        for one in several:
+            one.remarks.clear()
+        judge(several)
+        assert [len(one.remarks) for one in flows] == marked
+
+
+def test_matrix(capsys: pytest.CaptureFixture[str]) -> None:
+    """The columns are in the order of the GPUs, also if the first device has no result with the
+    first GPU. The last column has the fastest link of a device."""
+    flows = [
+        flow(3, 4, 10, gpu=1),
+        flow(1, 2, 30, gpu=0, device=OTHER_NIC),
+        flow(5, 6, 20, gpu=2, device=OTHER_NIC),
+    ]
+    for several in (flows, [flows[0], flows[2], flows[1]]):
+        matrix.print_matrix(several)
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+        assert rows[1][:6] == ["GPU", "0", "GPU", "1", "GPU", "2"]
+        assert rows[2] == [NIC, "-", "3.0/4.0", "-", "10.0", "(link", "10)"]
+        assert rows[3] == [OTHER_NIC, "1.0/2.0", "-", "5.0/6.0", "30.0", "(link", "30)"]
+
+
+def test_link_of_a_coherent_gpu(made: Made) -> None:
+    """The data of a coherent GPU does not pass the GPU's own link."""
+    made.put(f"{PORTS}/1/rate", "4000 Gb/sec (4X)")
+    made.link(GPU, "2.5", 1)
+    limit = limits.limit_of(Machine(str(made.root)), GPU, NIC, f"{PORTS}/1")
+    assert limit and limit.what == "GPU 2.5 GT/s x1"
+    made.put(f"/proc/driver/nvidia/gpus/{GPU}/numa_status", "Node: 1")
+    limit = limits.limit_of(Machine(str(made.root)), GPU, NIC, f"{PORTS}/1")
+    assert limit and limit.what == "mlx5_0 32 GT/s x16"
+
+
+def test_software_alone(made: Made) -> None:
+    made.put("/sys/class/infiniband/rxe0/node_type", "1: CA")
+    machine = Machine(str(made.root))
+    hard, soft = flow(1, 1, None), flow(1, 1, None, device="rxe0")
+    assert all_software(machine, [soft])
+    assert not all_software(machine, [soft, hard]) and not all_software(machine, [])
